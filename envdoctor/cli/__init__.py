@@ -1,0 +1,102 @@
+"""The front door: finds the command, parses, runs, and turns errors into exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from envdoctor import __version__
+from envdoctor.errors import EnvdoctorError
+
+
+class Command(NamedTuple):
+    """A sub-command: its module under `envdoctor.cli`, its one-line help and its formats (first is default)."""
+
+    module: str
+    help: str
+    formats: tuple[str, ...] = ("text", "json")
+
+
+COMMANDS: dict[str, Command] = {
+    "diagnose": Command(
+        "diagnose",
+        "say what is wrong with this machine, a recording or a pasted report, and why",
+        ("text", "json", "markdown", "html", "sarif", "junit", "github"),
+    ),
+    "pin": Command(
+        "pin",
+        "solve for versions that work together on a card, a driver and a Python",
+        ("constraints", "requirements", "pylock", "json"),
+    ),
+    "why-not": Command("why_not", "say what forbids a version, with sources"),
+    "memory": Command("memory", "predict the peak GPU memory of a run", ("text", "json", "html")),
+    "profile": Command("profile", "choose the fastest memory-safe setting and write it for a framework"),
+    "smoke": Command(
+        "smoke",
+        "run tiny kernels that prove, op by op, that this environment computes",
+        ("text", "json", "junit"),
+    ),
+    "bundle": Command("bundle", "write a redacted archive to attach to a bug report"),
+    "fleet": Command(
+        "fleet",
+        "probe many nodes and answer for the cluster",
+        ("text", "json", "junit", "html", "prometheus"),
+    ),
+    "probe": Command("probe", "print this machine's facts as JSON", ("json",)),
+    "matrix": Command("matrix", "show, update and verify the compatibility matrix"),
+    "rules": Command("rules", "list every check, or explain one"),
+}
+
+
+def build_parser(command: str | None) -> argparse.ArgumentParser:
+    """Return the parser; only the chosen command's module is imported."""
+    parser = argparse.ArgumentParser(
+        prog="envdoctor", description="Says what is wrong with a GPU machine's LLM stack, and what mends it."
+    )
+    parser.add_argument("--version", action="version", version=f"envdoctor {__version__}")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, entry in COMMANDS.items():
+        chosen = name == command
+        sub = subparsers.add_parser(
+            name, help=entry.help, description=entry.help[0].upper() + entry.help[1:] + ".", add_help=chosen
+        )
+        if chosen:
+            _fill(sub, entry)
+    return parser
+
+
+def _fill(parser: argparse.ArgumentParser, entry: Command) -> None:
+    module = importlib.import_module(f"envdoctor.cli.{entry.module}")
+    module.add_arguments(parser)
+    parser.add_argument("--format", choices=entry.formats, default=entry.formats[0], help="output format")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write there instead of standard output")
+    parser.add_argument("-q", "--quiet", action="store_true", help="nothing on standard error but errors")
+    parser.add_argument("--no-color", action="store_true", help="no colour (NO_COLOR is honoured too)")
+    parser.set_defaults(run=module.run)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    command = next((a for a in arguments if not a.startswith("-")), None)
+    try:
+        args = build_parser(command).parse_args(arguments)
+        return int(args.run(args))
+    except EnvdoctorError as error:
+        print(f"envdoctor: {_one_line(error)}", file=sys.stderr)
+        return error.exit_code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+
+
+def _one_line(error: Exception) -> str:
+    from envdoctor.report.sanitise import visible
+
+    return visible(str(error)).replace("\n", " ")
