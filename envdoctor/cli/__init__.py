@@ -14,7 +14,7 @@ from envdoctor.errors import EnvdoctorError
 
 
 class Command(NamedTuple):
-    """A sub-command: its module under `envdoctor.cli`, its one-line help and its formats (first is default)."""
+    """A sub-command: its module under `envdoctor.cli`, its help and its formats (the first is the default)."""
 
     module: str
     help: str

@@ -1,0 +1,47 @@
+"""The vocabulary: what can be known of a machine, and the one JSON format of it."""
+
+from __future__ import annotations
+
+from envdoctor.facts.codec import FactsFormatError, from_json, to_json
+from envdoctor.facts.model import (
+    Distribution,
+    Driver,
+    Environment,
+    Facts,
+    Gpu,
+    Host,
+    NativeLibrary,
+    Setting,
+    Symptom,
+    Toolkit,
+    Verdict,
+    Xid,
+)
+from envdoctor.facts.observed import NOT_TOLD, Fact, FactUnavailable, Observed, Unknown
+from envdoctor.facts.versions import ComputeCapability, CudaVersion, DriverVersion
+
+__all__ = [
+    "NOT_TOLD",
+    "ComputeCapability",
+    "CudaVersion",
+    "Distribution",
+    "Driver",
+    "DriverVersion",
+    "Environment",
+    "Fact",
+    "FactUnavailable",
+    "Facts",
+    "FactsFormatError",
+    "Gpu",
+    "Host",
+    "NativeLibrary",
+    "Observed",
+    "Setting",
+    "Symptom",
+    "Toolkit",
+    "Unknown",
+    "Verdict",
+    "Xid",
+    "from_json",
+    "to_json",
+]

@@ -1,0 +1,215 @@
+"""What was observed of a machine and its environment, before any judgement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from envdoctor.facts.observed import NOT_TOLD, Fact
+from envdoctor.facts.versions import ComputeCapability, CudaVersion, DriverVersion
+
+SCHEMA = "envdoctor.facts/1"
+EMPTY: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One GPU. A field that is None is unknown; `unknown` says why where the probe could tell."""
+
+    index: int
+    source: str
+    name: str | None = None
+    uuid: str | None = None
+    compute_capability: ComputeCapability | None = None
+    memory_total_bytes: int | None = None
+    memory_free_bytes: int | None = None
+    pci_id: str | None = None
+    pci_bus: str | None = None
+    serial: str | None = None
+    mig: str | None = None
+    mig_devices: tuple[str, ...] = ()
+    ecc: str | None = None
+    ecc_uncorrected: int | None = None
+    remapped_rows_pending: bool | None = None
+    remapped_rows_failed: bool | None = None
+    persistence: bool | None = None
+    compute_mode: str | None = None
+    pcie_generation: int | None = None
+    pcie_generation_max: int | None = None
+    pcie_width: int | None = None
+    pcie_width_max: int | None = None
+    nvlinks_up: int | None = None
+    nvlinks_total: int | None = None
+    throttle_reasons: tuple[str, ...] = ()
+    processes: tuple[Mapping[str, Any], ...] = ()
+    unknown: Mapping[str, str] = field(default_factory=lambda: EMPTY)
+
+
+@dataclass(frozen=True, slots=True)
+class Xid:
+    """An NVIDIA error the kernel logged: its number, the PCI bus and the line."""
+
+    number: int
+    pci_bus: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """NVIDIA's driver: the kernel module's version, the user libraries' version, and what CUDA it allows."""
+
+    version: Fact[DriverVersion] = NOT_TOLD
+    user_version: Fact[DriverVersion] = NOT_TOLD
+    cuda: Fact[CudaVersion] = NOT_TOLD
+    module: Fact[str] = NOT_TOLD
+    """`open` or `proprietary`."""
+    fabric_manager: Fact[str] = NOT_TOLD
+    """`running`, `stopped` or `absent`."""
+    nvml: Fact[str] = NOT_TOLD
+    """`ok`, or the error NVML answered with."""
+    xids: tuple[Xid, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """The machine around the GPUs. Sizes in bytes."""
+
+    os: Fact[str] = NOT_TOLD
+    """`linux`, `windows` or `macos`."""
+    distro: Fact[str] = NOT_TOLD
+    kernel: Fact[str] = NOT_TOLD
+    arch: Fact[str] = NOT_TOLD
+    """`x86_64` or `aarch64`."""
+    glibc: Fact[str] = NOT_TOLD
+    wsl: Fact[bool] = NOT_TOLD
+    container: Fact[str] = NOT_TOLD
+    """`docker`, `kubernetes`, `podman`, `singularity`, an image's name, or `none`."""
+    hostname: Fact[str] = NOT_TOLD
+    cpu_count: Fact[int] = NOT_TOLD
+    memory_total_bytes: Fact[int] = NOT_TOLD
+    memory_available_bytes: Fact[int] = NOT_TOLD
+    cgroup_limit_bytes: Fact[int] = NOT_TOLD
+    shm_bytes: Fact[int] = NOT_TOLD
+    disk_free_bytes: Mapping[str, int] = field(default_factory=lambda: EMPTY)
+    """Free bytes by place (`hf_cache`, `torch_cache`, `tmp`, `prefix`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Toolkit:
+    """A CUDA toolkit on disk (nvcc, headers), not the driver's and not torch's own CUDA."""
+
+    version: CudaVersion
+    path: str
+    source: str
+    active: bool = False
+    """True for the one that `nvcc` on PATH or CUDA_HOME leads to."""
+
+
+@dataclass(frozen=True, slots=True)
+class NativeLibrary:
+    """A copy of cudart, cuDNN, NCCL, nvJitLink, cuSPARSE… found on this machine."""
+
+    name: str
+    path: str
+    origin: str
+    """`wheel`, `LD_LIBRARY_PATH`, `ldconfig` or `toolkit`."""
+    version: str | None = None
+    cuda_major: int | None = None
+    wins: bool = False
+    """True for the copy that would be loaded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """An installed (or required) Python distribution. `version` None: only `specifier` is known of it."""
+
+    name: str
+    source: str
+    version: str | None = None
+    specifier: str = ""
+    location: str | None = None
+    installer: str | None = None
+    editable: bool = False
+    origin: str | None = None
+    """Where it was installed from when not an index: a URL's kind (`vcs`, `file`, `url`), or `conda`."""
+    requires: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """The examined interpreter and what is installed for it."""
+
+    python: Fact[str] = NOT_TOLD
+    executable: Fact[str] = NOT_TOLD
+    prefix: Fact[str] = NOT_TOLD
+    kind: Fact[str] = NOT_TOLD
+    """`venv`, `conda` or `system`."""
+    distributions: Mapping[str, Distribution] = field(default_factory=lambda: EMPTY)
+    """By normalized name."""
+    complete: bool = False
+    """True when `distributions` is all there is, so that absence means not installed."""
+    builds: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: EMPTY)
+    """Build facts by distribution: torch's `cuda`, `arch_list`, `cxx11_abi`; bitsandbytes' `binaries`; …"""
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting of a training or serving run, under its common key (`zero_stage`, `batch`, `model`)."""
+
+    key: str
+    value: str
+    source: str
+    native_key: str | None = None
+    framework: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Symptom:
+    """An error line recognised in a paste: which signature, the line, and what its pattern captured."""
+
+    id: str
+    text: str
+    source: str
+    captured: Mapping[str, str] = field(default_factory=lambda: EMPTY)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a smoke kernel found."""
+
+    op: str
+    outcome: str
+    source: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All observations of one machine: what a probe writes, a paste tells and a bundle holds."""
+
+    origin: str = "declared"
+    """`probe`, `paste` or `declared`."""
+    driver: Driver = field(default_factory=Driver)
+    gpus: Fact[tuple[Gpu, ...]] = NOT_TOLD
+    host: Host = field(default_factory=Host)
+    toolkits: Fact[tuple[Toolkit, ...]] = NOT_TOLD
+    libraries: tuple[NativeLibrary, ...] = ()
+    environment: Environment = field(default_factory=Environment)
+    variables: Mapping[str, str] = field(default_factory=lambda: EMPTY)
+    settings: tuple[Setting, ...] = ()
+    symptoms: tuple[Symptom, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What could not be read, and other remarks of the reader."""
+
+    def distribution(self, name: str) -> Distribution | None:
+        """Return the distribution of that normalized name, or None."""
+        return self.environment.distributions.get(name)
+
+    def setting(self, key: str) -> Setting | None:
+        """Return the last setting of that key, or None."""
+        return next((s for s in reversed(self.settings) if s.key == key), None)

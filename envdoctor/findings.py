@@ -1,0 +1,170 @@
+"""What judging yields: findings with evidence and remedies, and the state of each check."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from envdoctor.facts import Facts, to_json
+from envdoctor.facts.model import EMPTY
+
+SCHEMA = "envdoctor.diagnosis/1"
+
+
+class Severity(str, Enum):
+    """The weight of a finding: will not run, runs but wrong or slow, worth knowing."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+class Certainty(str, Enum):
+    """How sure a finding is: the facts prove it, make it probable, or only a symptom hints at it."""
+
+    CERTAIN = "certain"
+    LIKELY = "likely"
+    UNCERTAIN = "uncertain"
+
+
+class Outcome(str, Enum):
+    """The state of a check; never mixed with the weight of a finding."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    CRASHED = "crashed"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What was seen and where, so that a reader can disagree."""
+
+    fact: str
+    value: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """One way to mend it: prose, runnable lines, and the specifiers that must hold afterwards."""
+
+    text: str
+    commands: tuple[str, ...] = ()
+    pins: Mapping[str, str] = field(default_factory=lambda: EMPTY)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong, why, and what mends it."""
+
+    id: str
+    severity: Severity
+    summary: str
+    cause: str
+    evidence: tuple[Evidence, ...] = ()
+    remedies: tuple[Remedy, ...] = ()
+    certainty: Certainty = Certainty.CERTAIN
+    consequence_of: str | None = None
+    rows: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """The outcome of one check that was selected."""
+
+    rule: str
+    outcome: Outcome
+    reason: str | None = None
+    duration_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Everything one run of `diagnose` knows: the single argument of every report."""
+
+    facts: Facts
+    checks: tuple[CheckResult, ...]
+    findings: tuple[Finding, ...]
+    exit_code: int
+    tool_version: str
+    matrix_version: str
+    matrix_date: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the diagnosis in the plain terms of `envdoctor.diagnosis/1`."""
+        return {
+            "schema": SCHEMA,
+            "tool": {
+                "version": self.tool_version,
+                "matrix": {"version": self.matrix_version, "date": self.matrix_date},
+            },
+            "facts": to_json(self.facts),
+            "checks": [_check_json(check) for check in self.checks],
+            "findings": [finding_json(finding) for finding in self.findings],
+            "exit_code": self.exit_code,
+        }
+
+
+def _check_json(check: CheckResult) -> dict[str, Any]:
+    return {
+        "rule": check.rule,
+        "outcome": check.outcome.value,
+        "reason": check.reason,
+        "duration_ms": round(check.duration_ms, 3),
+    }
+
+
+def finding_json(finding: Finding) -> dict[str, Any]:
+    """Return one finding in the terms of `envdoctor.diagnosis/1`."""
+    return {
+        "id": finding.id,
+        "severity": finding.severity.value,
+        "summary": finding.summary,
+        "cause": finding.cause,
+        "evidence": [{"fact": e.fact, "value": e.value, "source": e.source} for e in finding.evidence],
+        "remedies": [
+            {"text": r.text, "commands": list(r.commands), "pins": dict(r.pins)} for r in finding.remedies
+        ],
+        "certainty": finding.certainty.value,
+        "consequence_of": finding.consequence_of,
+        "rows": list(finding.rows),
+        "sources": list(finding.sources),
+    }
+
+
+_WEIGHT = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.NOTE: 2}
+_DOUBT = {Certainty.CERTAIN: 0, Certainty.LIKELY: 1, Certainty.UNCERTAIN: 2}
+
+
+def order(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Return findings worst and most certain first, each consequence directly under its root cause."""
+    present = {finding.id for finding in findings}
+    roots = [f for f in findings if f.consequence_of not in present]
+    roots.sort(key=lambda f: (_WEIGHT[f.severity], _DOUBT[f.certainty]))
+    ordered: list[Finding] = []
+    for root in roots:
+        ordered.append(root)
+        ordered.extend(_descendants(root, findings, {root.id}))
+    ordered.extend(f for f in findings if f not in ordered)
+    return tuple(ordered)
+
+
+def _descendants(root: Finding, findings: Sequence[Finding], seen: set[str]) -> list[Finding]:
+    found: list[Finding] = []
+    for finding in findings:
+        if finding.consequence_of == root.id and finding.id not in seen:
+            seen.add(finding.id)
+            found.append(finding)
+            found.extend(_descendants(finding, findings, seen))
+    return found
+
+
+def exit_code(findings: Sequence[Finding], checks: Sequence[CheckResult], fail_on: Severity) -> int:
+    """Return 1 for a finding at or above the threshold, else 3 for a crashed check, else 0."""
+    if any(_WEIGHT[f.severity] <= _WEIGHT[fail_on] for f in findings):
+        return 1
+    return 3 if any(check.outcome is Outcome.CRASHED for check in checks) else 0
