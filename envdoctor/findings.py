@@ -70,6 +70,12 @@ class Finding:
     consequence_of: str | None = None
     rows: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
+    explains: tuple[str, ...] = ()
+    """The symptoms that were seen and that this cause accounts for (not part of the JSON)."""
+    prior: float = 0.5
+    """How often this is the cause when nothing else decides (not part of the JSON)."""
+    follows: tuple[str, ...] = ()
+    """Patterns of findings that this one is a consequence of, when they stand too (not part of the JSON)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +150,7 @@ def order(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """Return findings worst and most certain first, each consequence directly under its root cause."""
     present = {finding.id for finding in findings}
     roots = [f for f in findings if f.consequence_of not in present]
-    roots.sort(key=lambda f: (_WEIGHT[f.severity], _DOUBT[f.certainty]))
+    roots.sort(key=lambda f: (_WEIGHT[f.severity], _DOUBT[f.certainty], not f.explains, -f.prior))
     ordered: list[Finding] = []
     for root in roots:
         ordered.append(root)

@@ -14,7 +14,7 @@ from envdoctor.errors import EnvdoctorError
 
 
 class Command(NamedTuple):
-    """A sub-command: its module under `envdoctor.cli`, its help and its formats (the first is the default)."""
+    """A sub-command: its module under `envdoctor.cli`, its help, and its formats (default first)."""
 
     module: str
     help: str

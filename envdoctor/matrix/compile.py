@@ -1,0 +1,27 @@
+"""`python -m envdoctor.matrix.compile`: write the rows of `matrices/*.toml` as one JSON that loads fast."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from envdoctor.matrix.load import COMPILED, digest_of, find_folder, parse_sources, read_sources
+
+
+def compile_rows(folder: Path) -> str:
+    """Return the text of the compiled rows of a matrix folder; raises Unavailable for a malformed row."""
+    sources = read_sources(folder)
+    data = {"digest": digest_of(sources), "tables": parse_sources(sources)}
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), sort_keys=True) + "\n"
+
+
+def main() -> None:
+    """Write the compiled rows beside the generated release facts."""
+    folder = find_folder()
+    target = folder / "releases" / COMPILED
+    target.parent.mkdir(exist_ok=True)
+    target.write_text(compile_rows(folder), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

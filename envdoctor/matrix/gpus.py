@@ -1,0 +1,70 @@
+"""GPUs by PCI id and by name, as the matrix knows them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from envdoctor.facts import ComputeCapability
+from envdoctor.matrix.load import Matrix
+
+GIB = 1 << 30
+_NOISE = re.compile(r"\b(nvidia|geforce|tesla|quadro|graphics|gpu)\b|\(r\)|\(tm\)|[^a-z0-9.+ ]")
+
+
+@dataclass(frozen=True, slots=True)
+class KnownGpu:
+    """A GPU model of the matrix. `memory_bytes` is None where the name alone leaves it open."""
+
+    id: str
+    name: str
+    compute_capability: ComputeCapability
+    memory_bytes: int | None
+
+
+def find_gpu(matrix: Matrix, name: str | None, pci_id: str | None = None) -> KnownGpu | None:
+    """Return the model of that PCI id (`10de:2335`) or else of that name; None when it is not known."""
+    rows = matrix.rows("gpu")
+    if pci_id:
+        device = pci_id.lower().removeprefix("10de:").removeprefix("0x")[:4]
+        for row in rows:
+            if device in row.get("pci", ()):
+                return _known(row, name)
+    return _find_by_name(rows, name) if name else None
+
+
+def _find_by_name(rows: tuple[Mapping[str, Any], ...], name: str) -> KnownGpu | None:
+    """Take the longest known name whose words stand in order in the given one."""
+    words = normalise_name(name)
+    best: tuple[int, Mapping[str, Any]] | None = None
+    for row in rows:
+        for alias in (row["name"], *row.get("aliases", ())):
+            known = normalise_name(alias)
+            if _contains(words, known) and (best is None or len(known) > best[0]):
+                best = (len(known), row)
+    return _known(best[1], name) if best else None
+
+
+def normalise_name(name: str) -> str:
+    """Return a GPU's name in lower case without brand words, letters and digits kept apart by spaces."""
+    text = _NOISE.sub(" ", name.lower().replace("-", " ").replace("_", " "))
+    text = re.sub(r"\b(rtx|gtx|gt|rtxa|titan)\s*(?=\d)", r"\1 ", text)
+    text = re.sub(r"(?<=\d)\s*(ti|super)\b", r" \1", text)
+    return " ".join(text.split())
+
+
+def _contains(words: str, known: str) -> bool:
+    return bool(known) and f" {known} " in f" {words} "
+
+
+def _known(row: Mapping[str, Any], name: str | None) -> KnownGpu:
+    stated = re.search(r"(\d{1,3})\s*g(?:i?b)?\b", (name or "").lower())
+    memory = int(stated[1]) if stated else row.get("memory_gib")
+    return KnownGpu(
+        row["id"],
+        row["name"],
+        ComputeCapability.parse(row["compute_capability"]),
+        int(memory * GIB) if memory else None,
+    )

@@ -1,0 +1,10 @@
+"""Judging: pure functions from facts and matrix to findings. One file a family, one line here."""
+
+from __future__ import annotations
+
+from envdoctor.rules.base import Rule, Skip
+from envdoctor.rules.runner import run_checks
+
+RULES: tuple[Rule, ...] = ()
+
+__all__ = ["RULES", "Rule", "Skip", "run_checks"]

@@ -1,0 +1,258 @@
+"""The language of a row's `when`: keys over facts, judged true, false or unknown, with evidence."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from packaging.version import Version
+
+from envdoctor.facts import CudaVersion, DriverVersion, Fact, Observed
+from envdoctor.findings import Evidence
+from envdoctor.rules.ranges import parse_version, range_satisfies, version_satisfies
+from envdoctor.rules.view import GIB, View
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Whether a condition holds (None: unknown), and the evidence when it is known."""
+
+    holds: bool | None
+    evidence: tuple[Evidence, ...] = ()
+
+
+UNKNOWN = Answer(None)
+
+
+def judge_all(view: View, when: Mapping[str, str]) -> dict[str, Answer]:
+    """Judge each condition of a `when`."""
+    return {key: judge(view, key, text) for key, text in when.items()}
+
+
+def conjunction(answers: Iterable[Answer]) -> bool | None:
+    """Kleene's and: False if any is false, else None if any is unknown, else True."""
+    verdict: bool | None = True
+    for answer in answers:
+        if answer.holds is False:
+            return False
+        if answer.holds is None:
+            verdict = None
+    return verdict
+
+
+def judge(view: View, key: str, text: str) -> Answer:
+    """Judge one condition; raises ValueError for a key that nobody knows."""
+    if key in _ATOMS:
+        return _ATOMS[key](view, text)
+    prefix, dot, rest = key.partition(".")
+    if dot and prefix == "setting":
+        return _judge_setting(view, rest, text)
+    if dot and prefix == "env":
+        return _judge_variable(view, rest, text)
+    if dot and prefix == "build":
+        return _judge_build(view, rest, text)
+    if dot and prefix == "smoke":
+        return _judge_verdict(view, rest, text)
+    return _judge_distribution(view, key, text)
+
+
+def _judge_distribution(view: View, name: str, text: str) -> Answer:
+    distribution = view.facts.distribution(name)
+    if distribution is None:
+        if view.facts.environment.complete:
+            return Answer(text == "absent", (Evidence(name, "not installed", "the whole list"),))
+        return UNKNOWN
+    if text == "absent":
+        return Answer(False)
+    shown = Evidence(name, distribution.version or distribution.specifier or "installed", distribution.source)
+    if text == "*":
+        return Answer(True, (shown,))
+    version = parse_version(distribution.version) if distribution.version else None
+    if version is not None:
+        return Answer(version_satisfies(version, text), (shown,))
+    if distribution.specifier:
+        return Answer(range_satisfies(distribution.specifier, text), (shown,))
+    return UNKNOWN
+
+
+def _judge_setting(view: View, key: str, text: str) -> Answer:
+    setting = view.facts.setting(key)
+    if setting is None:
+        return UNKNOWN
+    shown = Evidence(setting.native_key or key, setting.value, setting.source)
+    return Answer(_text_matches(setting.value, text), (shown,))
+
+
+def _judge_variable(view: View, name: str, text: str) -> Answer:
+    value = view.facts.variables.get(name)
+    if value is None:
+        return Answer(text == "absent") if view.facts.origin == "probe" else UNKNOWN
+    return Answer(_text_matches(value, text), (Evidence(name, value, "environment"),))
+
+
+def _judge_build(view: View, path: str, text: str) -> Answer:
+    name, _, field = path.rpartition(".")
+    build = view.torch_build if name == "torch" else view.facts.environment.builds.get(name, {})
+    if field not in build:
+        return UNKNOWN
+    value = build[field]
+    shown = str(value).lower() if isinstance(value, bool) else str(value)
+    return Answer(_text_matches(shown, text), (Evidence(path, shown, f"{name}'s files"),))
+
+
+def _judge_verdict(view: View, op: str, text: str) -> Answer:
+    for verdict in view.facts.verdicts:
+        if fnmatch.fnmatchcase(verdict.op, op):
+            return Answer(
+                _text_matches(verdict.outcome, text), (Evidence(verdict.op, verdict.outcome, verdict.source),)
+            )
+    return UNKNOWN
+
+
+def _text_matches(value: str, text: str) -> bool | None:
+    """`a|b` alternatives (globs), `!x` negation, or a comparison such as `>=4096`."""
+    value = value.strip()
+    if text[:1] in "<>=" or (text.startswith("!=") and text[2:3].isdigit()):
+        number = parse_version(value)
+        return version_satisfies(number, text) if number else None
+    if text.startswith("!"):
+        return not _text_matches(value, text[1:])
+    return any(fnmatch.fnmatchcase(value.lower(), option.strip().lower()) for option in text.split("|"))
+
+
+def _version_atom(name: str, read: Callable[[View], Fact[str]]) -> Callable[[View, str], Answer]:
+    def judged(view: View, text: str) -> Answer:
+        fact = read(view)
+        if not isinstance(fact, Observed):
+            return UNKNOWN
+        shown = (Evidence(name, fact.value, fact.source),)
+        if text == "*":
+            return Answer(True, shown)
+        version = parse_version(fact.value)
+        if version is not None:
+            return Answer(version_satisfies(version, text), shown)
+        try:
+            return Answer(range_satisfies(fact.value, text), shown)
+        except ValueError:
+            return UNKNOWN
+
+    return judged
+
+
+def _text_atom(name: str, read: Callable[[View], Fact[str]]) -> Callable[[View, str], Answer]:
+    def judged(view: View, text: str) -> Answer:
+        fact = read(view)
+        if not isinstance(fact, Observed):
+            return UNKNOWN
+        return Answer(_text_matches(fact.value, text), (Evidence(name, fact.value, fact.source),))
+
+    return judged
+
+
+def _stringed(fact: Fact[DriverVersion] | Fact[CudaVersion]) -> Fact[str]:
+    return Observed(str(fact.value), fact.source) if isinstance(fact, Observed) else fact
+
+
+def _in_gib(fact: Fact[int]) -> Fact[str]:
+    return Observed(f"{fact.value / GIB:.2f}", fact.source) if isinstance(fact, Observed) else fact
+
+
+def _judge_capability(view: View, text: str) -> Answer:
+    """True when any GPU's compute capability meets the condition, so that a mixed machine is judged whole."""
+    gpus = view.gpus.get()
+    if gpus is None:
+        return UNKNOWN
+    known = [gpu for gpu in gpus if gpu.compute_capability]
+    for gpu in known:
+        if version_satisfies(Version(str(gpu.compute_capability)), text):
+            value = f"{gpu.name or 'GPU'} (compute capability {gpu.compute_capability})"
+            return Answer(True, (Evidence("gpu", value, gpu.source),))
+    return Answer(False) if known and len(known) == len(gpus) else UNKNOWN
+
+
+def _judge_memory(view: View, text: str) -> Answer:
+    known = [gpu for gpu in view.gpus.get() or () if gpu.memory_total_bytes]
+    if not known:
+        return UNKNOWN
+    smallest = min(known, key=lambda gpu: gpu.memory_total_bytes or 0)
+    size = f"{(smallest.memory_total_bytes or 0) / GIB:.2f}"
+    evidence = Evidence("gpu memory", f"{size} GiB ({smallest.name or 'GPU'})", smallest.source)
+    return Answer(version_satisfies(Version(size), text), (evidence,))
+
+
+def _judge_gpu_count(view: View, text: str) -> Answer:
+    gpus = view.gpus
+    if not isinstance(gpus, Observed):
+        return UNKNOWN
+    count = len(gpus.value)
+    return Answer(version_satisfies(Version(str(count)), text), (Evidence("GPUs", str(count), gpus.source),))
+
+
+def _judge_gpu_name(view: View, text: str) -> Answer:
+    gpus = [gpu for gpu in view.gpus.get() or () if gpu.name]
+    for gpu in gpus:
+        if _text_matches(gpu.name or "", text):
+            return Answer(True, (Evidence("gpu", gpu.name or "", gpu.source),))
+    return Answer(False) if gpus else UNKNOWN
+
+
+def _judge_torch_cuda(view: View, text: str) -> Answer:
+    fact = view.torch_cuda
+    if isinstance(fact, Observed):
+        shown = (Evidence("torch's CUDA", str(fact.value), fact.source),)
+        if text in ("*", "cpu"):
+            return Answer(text == "*", shown)
+        return Answer(version_satisfies(Version(str(fact.value)), text), shown)
+    if view.torch_build.get("variant") == "cpu":
+        source = torch.source if (torch := view.facts.distribution("torch")) else "torch"
+        return Answer(text == "cpu", (Evidence("torch's build", "CPU only", source),))
+    return UNKNOWN
+
+
+def _judge_toolkit(view: View, text: str) -> Answer:
+    toolkits = view.facts.toolkits
+    if not isinstance(toolkits, Observed):
+        return UNKNOWN
+    active = [t for t in toolkits.value if t.active] or list(toolkits.value)
+    if not active:
+        return Answer(text == "absent", (Evidence("CUDA toolkit", "none found", toolkits.source),))
+    if text == "absent":
+        return Answer(False)
+    evidence = (Evidence("CUDA toolkit (nvcc)", str(active[0].version), active[0].source),)
+    return Answer(text == "*" or version_satisfies(Version(str(active[0].version)), text), evidence)
+
+
+def _judge_bool(name: str, read: Callable[[View], Fact[bool]]) -> Callable[[View, str], Answer]:
+    return _text_atom(name, lambda view: _lowered(read(view)))
+
+
+def _lowered(fact: Fact[bool]) -> Fact[str]:
+    return Observed(str(fact.value).lower(), fact.source) if isinstance(fact, Observed) else fact
+
+
+_ATOMS: Mapping[str, Callable[[View, str], Answer]] = {
+    "python": _version_atom("Python", lambda view: view.facts.environment.python),
+    "glibc": _version_atom("glibc", lambda view: view.facts.host.glibc),
+    "driver": _version_atom("driver", lambda view: _stringed(view.facts.driver.version)),
+    "driver.cuda": _version_atom("driver's highest CUDA", lambda view: _stringed(view.facts.driver.cuda)),
+    "driver.module": _text_atom("kernel module", lambda view: view.facts.driver.module),
+    "fabric_manager": _text_atom("fabric manager", lambda view: view.facts.driver.fabric_manager),
+    "nvml": _text_atom("NVML", lambda view: view.facts.driver.nvml),
+    "os": _text_atom("operating system", lambda view: view.facts.host.os),
+    "distro": _text_atom("distribution", lambda view: view.facts.host.distro),
+    "arch": _text_atom("architecture", lambda view: view.facts.host.arch),
+    "container": _text_atom("container", lambda view: view.facts.host.container),
+    "wsl": _judge_bool("WSL", lambda view: view.facts.host.wsl),
+    "environment.kind": _text_atom("environment", lambda view: view.facts.environment.kind),
+    "shm_gib": _version_atom("/dev/shm in GiB", lambda view: _in_gib(view.facts.host.shm_bytes)),
+    "host_memory_gib": _version_atom(
+        "host memory in GiB", lambda view: _in_gib(view.facts.host.memory_total_bytes)
+    ),
+    "gpu.cc": _judge_capability,
+    "gpu.memory_gib": _judge_memory,
+    "gpu.count": _judge_gpu_count,
+    "gpu.name": _judge_gpu_name,
+    "torch.cuda": _judge_torch_cuda,
+    "toolkit": _judge_toolkit,
+}

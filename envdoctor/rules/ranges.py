@@ -1,0 +1,77 @@
+"""Three-valued judgement of versions: a known version, or only a known range, against a condition."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+_EVERYTHING = ("", "*")
+
+
+@cache
+def parse_specifier(text: str) -> SpecifierSet:
+    """Return a specifier set that admits pre-releases; raises ValueError."""
+    try:
+        return SpecifierSet("" if text in _EVERYTHING else text, prereleases=True)
+    except InvalidSpecifier:
+        raise ValueError(f"not a version specifier: {text[:60]!r}") from None
+
+
+@cache
+def parse_version(text: str) -> Version | None:
+    """Return the version, or None when the text is none."""
+    try:
+        return Version(text)
+    except InvalidVersion:
+        return None
+
+
+def version_satisfies(version: Version, specifier: str) -> bool:
+    """True when the version lies in the range; a development build counts as the release it leads to."""
+    if parse_specifier(specifier).contains(version):
+        return True
+    if version.is_devrelease or version.is_prerelease:
+        return parse_specifier(specifier).contains(Version(version.base_version))
+    return False
+
+
+def range_satisfies(known: str, condition: str) -> bool | None:
+    """True when every version of the range `known` meets `condition`, False when none does, else None.
+
+    Both ranges are unions of intervals between the versions they name, so it is enough to look at those
+    versions and at points just below and just above each.
+    """
+    points = _sample_points(known) | _sample_points(condition)
+    inside = [p for p in points if parse_specifier(known).contains(p)]
+    if not inside:
+        return None
+    verdicts = {parse_specifier(condition).contains(p) for p in inside}
+    return verdicts.pop() if len(verdicts) == 1 else None
+
+
+@cache
+def _sample_points(specifier: str) -> frozenset[Version]:
+    points = {Version("0"), Version("999999")}
+    for clause in parse_specifier(specifier):
+        base = clause.version.removesuffix(".*")
+        version = parse_version(base)
+        if version is None:
+            continue
+        release = ".".join(str(part) for part in version.release)
+        last = ".".join(str(part) for part in (*version.release[:-1], version.release[-1] + 1))
+        points.update(
+            Version(v) for v in (base, f"{release}.0.0.1", f"{release}.9999", last, _below(version))
+        )
+    return frozenset(points)
+
+
+def _below(version: Version) -> str:
+    parts = list(version.release)
+    while parts and parts[-1] == 0:
+        parts.pop()
+    if not parts:
+        return "0"
+    parts[-1] -= 1
+    return ".".join(str(part) for part in (*parts, 9999))

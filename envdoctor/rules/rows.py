@@ -1,0 +1,105 @@
+"""The rule over all condition rows: what holds is found, what a symptom hints at is weighed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from envdoctor.facts import Symptom
+from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.matrix import ConditionRow, RowRemedy
+from envdoctor.rules.base import Skip
+from envdoctor.rules.conditions import Answer, conjunction, judge, judge_all
+from envdoctor.rules.view import View
+
+_PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_.-]+)\}")
+_DECISIVE, _PROBABLE = 0.9, 0.6
+
+
+def check_row(view: View, row: ConditionRow) -> Finding | None:
+    """Judge one row; returns None when it does not speak, raises Skip when facts are missing."""
+    answers = judge_all(view, row.when)
+    verdict = conjunction(answers.values())
+    if verdict is False or (row.unless and conjunction(judge_all(view, row.unless).values())):
+        return None
+    seen = [symptom for symptom in view.facts.symptoms if symptom.id in row.symptoms]
+    if row.raises == "symptom" and not seen:
+        return None
+    if verdict is None and not seen:
+        missing = sorted(key for key, answer in answers.items() if answer.holds is None)
+        raise Skip(f"not told: {', '.join(missing)}")
+    return _finding(view, row, answers, verdict, seen)
+
+
+def _finding(
+    view: View, row: ConditionRow, answers: Mapping[str, Answer], verdict: bool | None, seen: list[Symptom]
+) -> Finding:
+    fill = _Filler(view, seen)
+    return Finding(
+        id=row.id,
+        severity=Severity(row.severity),
+        summary=fill(row.summary),
+        cause=fill(row.cause),
+        evidence=(*_evidence(answers.values()), *(Evidence(s.id, s.text, s.source) for s in seen[:3])),
+        remedies=tuple(_remedies(view, row.remedies, fill)),
+        certainty=_certainty(row, answers, verdict),
+        rows=(row.id,),
+        sources=(row.source,),
+        explains=tuple(dict.fromkeys(symptom.id for symptom in seen)),
+        prior=row.prior,
+        follows=row.consequence_of,
+    )
+
+
+def _certainty(row: ConditionRow, answers: Mapping[str, Answer], verdict: bool | None) -> Certainty:
+    """All conditions known: certain. Some: likely. None, or a bare symptom: by how often it is the cause."""
+    if verdict and row.when:
+        return Certainty.CERTAIN
+    if any(answer.holds for answer in answers.values()):
+        return Certainty.LIKELY
+    if row.when:
+        return Certainty.UNCERTAIN
+    if row.prior >= _DECISIVE:
+        return Certainty.CERTAIN
+    return Certainty.LIKELY if row.prior >= _PROBABLE else Certainty.UNCERTAIN
+
+
+def _evidence(answers: Iterable[Answer]) -> Iterable[Evidence]:
+    return dict.fromkeys(e for answer in answers if answer.holds for e in answer.evidence)
+
+
+def _remedies(view: View, remedies: Iterable[RowRemedy], fill: _Filler) -> Iterable[Remedy]:
+    for remedy in remedies:
+        if conjunction(judge_all(view, remedy.when).values()) is False or _already_met(view, remedy.pins):
+            continue
+        pins = {name: fill(specifier) for name, specifier in remedy.pins.items()}
+        yield Remedy(fill(remedy.text), tuple(map(fill, remedy.commands)), pins)
+
+
+def _already_met(view: View, pins: Mapping[str, str]) -> bool:
+    """A remedy whose every pin holds already mends nothing."""
+    if not pins or any("{" in specifier for specifier in pins.values()):
+        return False
+    keys = {"nvidia-driver": "driver"}
+    return all(judge(view, keys.get(name, name), specifier).holds for name, specifier in pins.items())
+
+
+class _Filler:
+    """Fills `{torch}`, `{gpu.cc}` or `{sym.lib}` in a row's texts from facts and captured groups."""
+
+    def __init__(self, view: View, seen: list[Symptom]) -> None:
+        self._view = view
+        self._captured = {key: value for symptom in reversed(seen) for key, value in symptom.captured.items()}
+
+    def __call__(self, template: str) -> str:
+        return _PLACEHOLDER.sub(self._value, template)
+
+    def _value(self, match: re.Match[str]) -> str:
+        key = match[1]
+        if key.startswith("sym."):
+            return self._captured.get(key[4:], "…")
+        try:
+            evidence = judge(self._view, key, "*").evidence
+        except ValueError:
+            evidence = ()
+        return evidence[0].value if evidence else "(not told)"

@@ -1,0 +1,119 @@
+"""Runs the checks: each guarded, each with an outcome; then weighs causes that rival for one symptom."""
+
+from __future__ import annotations
+
+import fnmatch
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from envdoctor.errors import InputError
+from envdoctor.facts import Facts, FactUnavailable
+from envdoctor.findings import Certainty, CheckResult, Finding, Outcome, order
+from envdoctor.matrix import ConditionRow, Matrix
+from envdoctor.rules.base import Rule, Skip
+from envdoctor.rules.rows import check_row
+from envdoctor.rules.view import View
+
+_RIVALS_SHOWN = 3
+_DOUBT = {Certainty.CERTAIN: 0, Certainty.LIKELY: 1, Certainty.UNCERTAIN: 2}
+
+
+def run_checks(
+    facts: Facts,
+    matrix: Matrix,
+    rules: Sequence[Rule],
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+) -> tuple[tuple[CheckResult, ...], tuple[Finding, ...]]:
+    """Judge the facts by the rules and the matrix's rows.
+
+    `select` and `ignore` are ids or globs; raises InputError for one that names no check.
+    """
+    view = View(facts, matrix)
+    checks: list[tuple[str, Callable[[], Iterable[Finding]]]] = [
+        (rule.id, _bind_rule(rule, view)) for rule in rules
+    ] + [(row.id, _bind_row(row, view)) for row in matrix.conditions]
+    chosen = choose([identity for identity, _ in checks], select, ignore)
+    results: list[CheckResult] = []
+    findings: list[Finding] = []
+    for identity, check in checks:
+        if identity in chosen:
+            result, found = _run(identity, check)
+            results.append(result)
+            findings.extend(found)
+    return tuple(results), order(_link(_weigh(findings)))
+
+
+def choose(identities: Sequence[str], select: Sequence[str], ignore: Sequence[str]) -> set[str]:
+    """Return the ids that are selected and not ignored; raises InputError when a pattern names none."""
+    chosen = _matching(identities, select, "--select") if select else set(identities)
+    chosen -= _matching(identities, ignore, "--ignore")
+    if not chosen:
+        raise InputError("--select: nothing is left to check")
+    return chosen
+
+
+def _matching(identities: Sequence[str], patterns: Sequence[str], option: str) -> set[str]:
+    found: set[str] = set()
+    for pattern in patterns:
+        matched = {i for i in identities if fnmatch.fnmatchcase(i, pattern.upper())}
+        matched |= {i for i in identities if i.startswith(pattern.upper() + "-")}
+        if not matched:
+            raise InputError(f"{option} {pattern}: no check has this id (see `envdoctor rules`)")
+        found |= matched
+    return found
+
+
+def _bind_rule(rule: Rule, view: View) -> Callable[[], Iterable[Finding]]:
+    return lambda: rule.check(view)
+
+
+def _bind_row(row: ConditionRow, view: View) -> Callable[[], Iterable[Finding]]:
+    def check() -> Iterable[Finding]:
+        finding = check_row(view, row)
+        return (finding,) if finding else ()
+
+    return check
+
+
+def _run(identity: str, check: Callable[[], Iterable[Finding]]) -> tuple[CheckResult, tuple[Finding, ...]]:
+    start = time.perf_counter()
+    reason: str | None = None
+    found: tuple[Finding, ...] = ()
+    try:
+        found = tuple(check())
+        outcome = Outcome.FAILED if found else Outcome.PASSED
+    except (Skip, FactUnavailable) as skipped:
+        outcome, reason = Outcome.SKIPPED, str(skipped)
+    except Exception as error:
+        outcome, reason = Outcome.CRASHED, f"{type(error).__name__}: {error}"
+    return CheckResult(identity, outcome, reason, (time.perf_counter() - start) * 1000), found
+
+
+def _weigh(findings: Sequence[Finding]) -> list[Finding]:
+    """Where the facts choose a cause of a symptom, drop the guesses at it; else keep the likeliest few."""
+    dropped: set[str] = set()
+    for symptom in {s for finding in findings for s in finding.explains}:
+        rivals = sorted(
+            (f for f in findings if symptom in f.explains), key=lambda f: (_DOUBT[f.certainty], -f.prior)
+        )
+        best = rivals[0].certainty
+        if best is not Certainty.UNCERTAIN:
+            dropped |= {
+                f.id for f in rivals if f.certainty is Certainty.UNCERTAIN and set(f.explains) == {symptom}
+            }
+        dropped |= {f.id for f in rivals[_RIVALS_SHOWN:] if f.certainty is Certainty.UNCERTAIN}
+    return [finding for finding in findings if finding.id not in dropped]
+
+
+def _link(findings: Sequence[Finding]) -> list[Finding]:
+    """Point each consequence at the finding that it follows from."""
+    ids = [finding.id for finding in findings]
+    linked = []
+    for finding in findings:
+        if finding.consequence_of is None:
+            causes = (i for pattern in finding.follows for i in ids if fnmatch.fnmatchcase(i, pattern))
+            finding = replace(finding, consequence_of=next((i for i in causes if i != finding.id), None))
+        linked.append(finding)
+    return linked

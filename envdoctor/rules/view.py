@@ -1,0 +1,132 @@
+"""The facts as rules ask for them: by condition key, names completed by the matrix."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from packaging.version import Version
+
+from envdoctor.facts import ComputeCapability, CudaVersion, DriverVersion, Fact, Facts, Gpu, Observed, Unknown
+from envdoctor.matrix import Matrix
+from envdoctor.rules.ranges import parse_version
+
+GIB = 1 << 30
+
+
+@dataclass(frozen=True)
+class View:
+    """Facts beside the matrix that judges them; derived facts are computed once."""
+
+    facts: Facts
+    matrix: Matrix
+
+    @cached_property
+    def gpus(self) -> Fact[tuple[Gpu, ...]]:
+        """The GPUs, each with its compute capability completed from its PCI id or name."""
+        if isinstance(self.facts.gpus, Unknown):
+            return self.facts.gpus
+        return replace(self.facts.gpus, value=tuple(self._complete(gpu) for gpu in self.facts.gpus.value))
+
+    def _complete(self, gpu: Gpu) -> Gpu:
+        from envdoctor.matrix.gpus import find_gpu
+
+        if gpu.compute_capability is not None and gpu.memory_total_bytes is not None:
+            return gpu
+        known = find_gpu(self.matrix, gpu.name, gpu.pci_id)
+        if known is None:
+            return gpu
+        return replace(
+            gpu,
+            compute_capability=gpu.compute_capability or known.compute_capability,
+            memory_total_bytes=gpu.memory_total_bytes or known.memory_bytes,
+        )
+
+    def version(self, name: str) -> Version | None:
+        """Return the exact version known of a distribution, or None."""
+        distribution = self.facts.distribution(name)
+        return parse_version(distribution.version) if distribution and distribution.version else None
+
+    def version_text(self, name: str) -> str | None:
+        """Return how a distribution's version is known: exact, as a range, or not at all."""
+        distribution = self.facts.distribution(name)
+        if distribution is None:
+            return None
+        return distribution.version or distribution.specifier or None
+
+    def installed(self, name: str) -> bool | None:
+        """True or False when it is known, None when the facts do not tell."""
+        if self.facts.distribution(name) is not None:
+            return True
+        return False if self.facts.environment.complete else None
+
+    @cached_property
+    def torch_cuda(self) -> Fact[CudaVersion]:
+        """The CUDA that torch was built with; unknown for a CPU build."""
+        build = self.torch_build
+        distribution = self.facts.distribution("torch")
+        source = distribution.source if distribution else "torch"
+        if isinstance(text := build.get("cuda"), str):
+            try:
+                return Observed(CudaVersion.parse(text), source)
+            except ValueError:
+                return Unknown(f"torch's CUDA reads {text[:20]!r}")
+        if build.get("variant") == "cpu":
+            return Unknown("torch is a CPU build")
+        return Unknown("torch's CUDA is not told")
+
+    @cached_property
+    def torch_build(self) -> Mapping[str, object]:
+        """torch's build facts: what was observed, completed by what its default wheel is known to be."""
+        observed = dict(self.facts.environment.builds.get("torch", {}))
+        local = self._torch_local()
+        if local == "cpu":
+            observed.setdefault("variant", "cpu")
+        elif local and re.fullmatch(r"cu\d{3}", local):
+            observed.setdefault("cuda", str(CudaVersion.parse(local)))
+        if observed.get("variant") == "cpu" or "rocm" in (local or ""):
+            return (
+                {"variant": "cpu", **observed}
+                if "rocm" not in (local or "")
+                else {"variant": "rocm", **observed}
+            )
+        return self._complete_from_default_wheel(observed)
+
+    def _torch_local(self) -> str | None:
+        version = self.version("torch")
+        return version.local if version else None
+
+    def _complete_from_default_wheel(self, observed: dict[str, object]) -> Mapping[str, object]:
+        version = self.version("torch")
+        if version is None or version.is_devrelease or version.is_prerelease:
+            return observed
+        from envdoctor.matrix.torch_wheels import default_wheel, variant_arch_list
+
+        arch = self.facts.host.arch.get() or "x86_64"
+        wheel = default_wheel(self.matrix, version.base_version, arch)
+        if wheel is not None and "cuda" not in observed and self._torch_local() is None:
+            observed.update({"cuda": wheel.cuda, "assumed": "default wheel"})
+            if wheel.cuda is None:
+                observed["variant"] = "cpu"
+        cuda = observed.get("cuda")
+        if "arch_list" not in observed and isinstance(cuda, str):
+            archs = variant_arch_list(self.matrix, version.base_version, cuda, arch)
+            if archs:
+                observed["arch_list"] = list(archs)
+        return observed
+
+    @cached_property
+    def python(self) -> Fact[str]:
+        """The examined interpreter's version."""
+        return self.facts.environment.python
+
+    def driver(self) -> Fact[DriverVersion]:
+        """The driver's version."""
+        return self.facts.driver.version
+
+    def lowest_capability(self) -> ComputeCapability | None:
+        """The lowest compute capability among the GPUs, None when none is known."""
+        known = [gpu.compute_capability for gpu in self.gpus.get() or () if gpu.compute_capability]
+        return min(known) if known else None
