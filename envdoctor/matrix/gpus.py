@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from envdoctor.facts import ComputeCapability
+from envdoctor.errors import InputError
+from envdoctor.facts import ComputeCapability, Gpu
 from envdoctor.matrix.load import Matrix
 
 GIB = 1 << 30
@@ -67,4 +68,24 @@ def _known(row: Mapping[str, Any], name: str | None) -> KnownGpu:
         row["name"],
         ComputeCapability.parse(row["compute_capability"]),
         int(memory * GIB) if memory else None,
+    )
+
+
+def declared_gpu(matrix: Matrix, name: str, index: int = 0) -> Gpu:
+    """Return the card that a person named: NVML's or the market's name, or `sm_89`.
+
+    Raises InputError for a name that the matrix does not know.
+    """
+    if re.fullmatch(r"(?:sm_|compute_)\d{2,3}[af]?|\d{1,2}\.\d", name.strip().lower()):
+        capability = ComputeCapability.parse(name.strip().lower())
+        return Gpu(index, "--gpu", name=name, compute_capability=capability)
+    known = find_gpu(matrix, name)
+    if known is None:
+        raise InputError(f"--gpu {name}: no such card in the matrix (a name such as 'RTX 4090', or sm_89)")
+    return Gpu(
+        index,
+        "--gpu",
+        name=known.name,
+        compute_capability=known.compute_capability,
+        memory_total_bytes=known.memory_bytes,
     )

@@ -52,6 +52,8 @@ def judge(view: View, key: str, text: str) -> Answer:
         return _judge_variable(view, rest, text)
     if dot and prefix == "build":
         return _judge_build(view, rest, text)
+    if dot and prefix == "sym":
+        return _judge_captured(view, rest, text)
     if dot and prefix == "smoke":
         return _judge_verdict(view, rest, text)
     return _judge_distribution(view, key, text)
@@ -99,6 +101,15 @@ def _judge_build(view: View, path: str, text: str) -> Answer:
     value = build[field]
     shown = str(value).lower() if isinstance(value, bool) else str(value)
     return Answer(_text_matches(shown, text), (Evidence(path, shown, f"{name}'s files"),))
+
+
+def _judge_captured(view: View, group: str, text: str) -> Answer:
+    """True when some recognised error line captured a matching text under that name."""
+    for symptom in view.facts.symptoms:
+        value = symptom.captured.get(group)
+        if value is not None and _text_matches(value, text):
+            return Answer(True, (Evidence(symptom.id, value, symptom.source),))
+    return Answer(False)
 
 
 def _judge_verdict(view: View, op: str, text: str) -> Answer:

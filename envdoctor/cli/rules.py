@@ -1,0 +1,76 @@
+"""`envdoctor rules [ID]`: every check with its id, or one explained."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from envdoctor.cli.output import write
+from envdoctor.errors import InputError
+from envdoctor.matrix import ConditionRow, Matrix, load_matrix
+from envdoctor.report.sanitise import visible
+from envdoctor.rules import RULES, Rule
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `rules`."""
+    parser.add_argument("id", nargs="?", metavar="ID", help="explain this check")
+
+
+def run(args: argparse.Namespace) -> int:
+    """List the checks or explain one."""
+    matrix = load_matrix()
+    entries = [_rule_entry(rule) for rule in RULES] + [_row_entry(row) for row in matrix.conditions]
+    if args.id:
+        entries = [entry for entry in entries if entry["id"] == args.id.upper()]
+        if not entries:
+            raise InputError(f"{args.id}: no check has this id (see `envdoctor rules`)")
+    write(args, _as_json(entries, matrix) if args.format == "json" else _as_text(entries, bool(args.id)))
+    return 0
+
+
+def _rule_entry(rule: Rule) -> dict[str, Any]:
+    return {"id": rule.id, "kind": "rule", "title": rule.title, "source": rule.source}
+
+
+def _row_entry(row: ConditionRow) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "kind": "row",
+        "title": row.summary,
+        "severity": row.severity,
+        "cause": row.cause,
+        "when": dict(row.when),
+        "symptoms": list(row.symptoms),
+        "remedies": [remedy.text for remedy in row.remedies],
+        "source": row.source,
+        "checked_on": row.checked_on,
+        "basis": row.basis,
+    }
+
+
+def _as_json(entries: list[dict[str, Any]], matrix: Matrix) -> str:
+    return json.dumps(
+        {"schema": "envdoctor.rules/1", "matrix": matrix.version, "rules": entries},
+        indent=1,
+        ensure_ascii=False,
+    )
+
+
+def _as_text(entries: list[dict[str, Any]], explain: bool) -> str:
+    if not explain:
+        width = max(len(entry["id"]) for entry in entries)
+        return "\n".join(f"{entry['id']:<{width}}  {visible(entry['title'])}" for entry in entries)
+    lines = []
+    for entry in entries:
+        for key, value in entry.items():
+            if value:
+                lines.append(f"{key + ':':<12}{visible(_flat(value))}")
+    return "\n".join(lines)
+
+
+def _flat(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {text}" for key, text in value.items())
+    return "; ".join(value) if isinstance(value, list) else str(value)
