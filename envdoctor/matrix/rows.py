@@ -32,7 +32,7 @@ class RowRemedy:
 
 @dataclass(frozen=True, slots=True)
 class ConditionRow:
-    """A row that decides: where `when` holds (and `unless` does not), something is wrong.
+    """A row that decides: where all of `when` holds and nothing of `unless`, something is wrong.
 
     With `raises = "symptom"` it speaks only when one of `symptoms` was seen; then unknown conditions lower
     its certainty and contradicted ones silence it.

@@ -41,6 +41,11 @@ def conjunction(answers: Iterable[Answer]) -> bool | None:
     return verdict
 
 
+def any_holds(answers: Iterable[Answer]) -> bool:
+    """True when at least one is known to hold."""
+    return any(answer.holds is True for answer in answers)
+
+
 def judge(view: View, key: str, text: str) -> Answer:
     """Judge one condition; raises ValueError for a key that nobody knows."""
     if key in _ATOMS:
@@ -79,7 +84,7 @@ def _judge_distribution(view: View, name: str, text: str) -> Answer:
 
 
 def _judge_setting(view: View, key: str, text: str) -> Answer:
-    setting = view.facts.setting(key)
+    setting = next((s for s in reversed(view.facts.settings) if fnmatch.fnmatchcase(s.key, key)), None)
     if setting is None:
         return UNKNOWN
     shown = Evidence(setting.native_key or key, setting.value, setting.source)

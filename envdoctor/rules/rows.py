@@ -9,7 +9,7 @@ from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import ConditionRow, RowRemedy
 from envdoctor.rules.base import Skip
-from envdoctor.rules.conditions import Answer, conjunction, judge, judge_all
+from envdoctor.rules.conditions import Answer, any_holds, conjunction, judge, judge_all
 from envdoctor.rules.view import View
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_.-]+)\}")
@@ -20,7 +20,7 @@ def check_row(view: View, row: ConditionRow) -> Finding | None:
     """Judge one row; returns None when it does not speak, raises Skip when facts are missing."""
     answers = judge_all(view, row.when)
     verdict = conjunction(answers.values())
-    if verdict is False or (row.unless and conjunction(judge_all(view, row.unless).values())):
+    if verdict is False or any_holds(judge_all(view, row.unless).values()):
         return None
     seen = [symptom for symptom in view.facts.symptoms if symptom.id in row.symptoms]
     if row.raises == "symptom" and not seen:
