@@ -1,0 +1,297 @@
+"""The only place that reaches a network: bounded, retried, ranged reads over HTTP and `file:`.
+
+Everything read is treated as hostile: sizes are capped after decompression, a whole read has a deadline,
+and no message shows the credentials that a URL may carry.
+"""
+
+from __future__ import annotations
+
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+import httpx
+
+from envdoctor import __version__
+from envdoctor.errors import Unavailable
+
+MEBIBYTE = 1 << 20
+RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+
+class NotFound(Unavailable):
+    """The server is there and says that this URL is not."""
+
+
+class TooLarge(Unavailable):
+    """The answer passed the size allowed for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchSettings:
+    """How patient and how greedy a fetcher may be; times in seconds."""
+
+    connections: int = 8
+    timeout: float = 20.0
+    deadline: float = 180.0
+    tries: int = 4
+    longest_wait: float = 60.0
+    certificates: str | None = None
+    proxy: str | None = None
+    trusted_hosts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """One answer: its bytes, the URL they came from, and what a later conditional request needs."""
+
+    url: str
+    body: bytes
+    content_type: str = ""
+    etag: str | None = None
+    not_modified: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Some bytes of a file: where they start and how long the whole file is, in bytes."""
+
+    body: bytes
+    start: int
+    total: int
+
+
+def plain_url(url: str) -> str:
+    """Return `url` without user name, password, query and fragment: safe to show and to log."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def retry_after(value: str | None, now: float) -> float | None:
+    """Return the seconds that a Retry-After header asks for (a number or a date), or None."""
+    if not value:
+        return None
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - now)
+    except (ValueError, TypeError):
+        return None
+
+
+@dataclass(slots=True)
+class Fetcher:
+    """A client for one command; threads may share it. Use it as a context manager."""
+
+    settings: FetchSettings = field(default_factory=FetchSettings)
+    sleep: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = time.monotonic
+    _clients: dict[bool, httpx.Client] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __enter__(self) -> Fetcher:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for client in self._clients.values():
+            client.close()
+
+    def get(
+        self, url: str, *, accept: str = "*/*", etag: str | None = None, cap: int = 64 * MEBIBYTE
+    ) -> Fetched:
+        """Return the whole of `url`; raises NotFound, TooLarge or Unavailable."""
+        if url.startswith("file:"):
+            return Fetched(url, _read_local(url, cap), "text/html")
+        headers = {"Accept": accept} | ({"If-None-Match": etag} if etag else {})
+        return self._retrying(url, lambda: self._get_once(url, headers, cap))
+
+    def get_range(self, url: str, start: int, length: int) -> Range:
+        """Return `length` bytes from `start`; a negative `start` counts from the end of the file.
+
+        Raises NotFound, TooLarge or Unavailable; a server that ignores ranges is Unavailable.
+        """
+        if url.startswith("file:"):
+            return _read_local_range(url, start, length)
+        wanted = f"bytes={start}" if start < 0 else f"bytes={start}-{start + length - 1}"
+        headers = {"Range": wanted, "Accept-Encoding": "identity"}
+        return self._retrying(url, lambda: self._range_once(url, headers, start, length))
+
+    @contextmanager
+    def stream(self, url: str, start: int = 0, length: int | None = None) -> Iterator[Iterator[bytes]]:
+        """Give the bytes of `url` as they come; leaving the block early stops the transfer."""
+        if url.startswith("file:"):
+            yield iter([_read_local(url, 1 << 40)[start : None if length is None else start + length]])
+            return
+        ranged = start > 0 or length is not None
+        last = "" if length is None else start + length - 1
+        headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-{last}"} if ranged else {})
+        try:
+            with self._opened(url, headers) as response:
+                if ranged and response.status_code != 206:
+                    raise Unavailable(f"{plain_url(url)}: the server does not serve parts of files")
+                yield self._chunks(url, response)
+        except _Again as broken:
+            raise Unavailable(f"{plain_url(url)}: {broken.reason}") from None
+
+    def _client(self, url: str) -> httpx.Client:
+        trusted = (urlsplit(url).hostname or "") in self.settings.trusted_hosts
+        with self._lock:
+            if trusted not in self._clients:
+                self._clients[trusted] = _new_client(self.settings, verify=not trusted)
+            return self._clients[trusted]
+
+    def _retrying(self, url: str, read: Callable[[], Any]) -> Any:
+        tries = self.settings.tries
+        for attempt in range(1, tries + 1):
+            try:
+                return read()
+            except _Again as again:
+                if attempt == tries:
+                    raise Unavailable(f"{plain_url(url)}: {again.reason} ({tries} tries)") from None
+                wait = 0.5 * 2 ** (attempt - 1) if again.wait is None else again.wait
+                if wait > self.settings.longest_wait:
+                    raise Unavailable(
+                        f"{plain_url(url)}: {again.reason}; the server asks to wait {wait:.0f} s"
+                    ) from None
+                self.sleep(wait)
+        raise AssertionError("unreachable")
+
+    @contextmanager
+    def _opened(self, url: str, headers: dict[str, str]) -> Iterator[httpx.Response]:
+        try:
+            with self._client(url).stream("GET", url, headers=headers) as response:
+                _check_status(url, response)
+                yield response
+        except httpx.InvalidURL as error:
+            raise Unavailable(f"{plain_url(url)}: not a usable URL: {error}") from None
+        except (httpx.UnsupportedProtocol, httpx.TooManyRedirects, httpx.DecodingError) as error:
+            raise Unavailable(f"{plain_url(url)}: {error}") from None
+        except httpx.TransportError as error:
+            raise _Again(f"{_transport_reason(error)}") from None
+
+    def _chunks(self, url: str, response: httpx.Response, cap: int | None = None) -> Iterator[bytes]:
+        end = self.clock() + self.settings.deadline
+        seen = 0
+        for chunk in response.iter_bytes(64 * 1024):
+            seen += len(chunk)
+            if cap is not None and seen > cap:
+                raise TooLarge(f"{plain_url(url)}: larger than the {cap} bytes allowed")
+            if self.clock() > end:
+                raise Unavailable(f"{plain_url(url)}: not finished after {self.settings.deadline:.0f} s")
+            yield chunk
+
+    def _get_once(self, url: str, headers: dict[str, str], cap: int) -> Fetched:
+        with self._opened(url, headers) as response:
+            etag = response.headers.get("ETag")
+            if response.status_code == 304:
+                return Fetched(url, b"", etag=etag or headers.get("If-None-Match"), not_modified=True)
+            body = b"".join(self._chunks(url, response, cap))
+            return Fetched(str(response.url), body, response.headers.get("Content-Type", ""), etag)
+
+    def _range_once(self, url: str, headers: dict[str, str], start: int, length: int) -> Range:
+        with self._opened(url, headers) as response:
+            if response.status_code != 206:
+                raise Unavailable(f"{plain_url(url)}: the server does not serve parts of files")
+            first, total = _content_range(url, response.headers.get("Content-Range", ""))
+            body = b"".join(self._chunks(url, response, length))
+            expected = min(length, total - first)
+            if len(body) != expected:
+                raise _Again(f"{len(body)} of {expected} bytes came")
+            return Range(body, first, total)
+
+
+class _Again(Exception):
+    """A failure worth another try; `wait` is what the server asked for, in seconds."""
+
+    def __init__(self, reason: str, wait: float | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.wait = wait
+
+
+def _check_status(url: str, response: httpx.Response) -> None:
+    status = response.status_code
+    if status in (404, 410):
+        raise NotFound(f"{plain_url(url)}: not there ({status})")
+    if status in RETRIED:
+        raise _Again(
+            f"the server answered {status}", retry_after(response.headers.get("Retry-After"), time.time())
+        )
+    if status not in (200, 206, 304):
+        raise Unavailable(f"{plain_url(url)}: the server answered {status}")
+
+
+def _transport_reason(error: httpx.TransportError) -> str:
+    if isinstance(error, httpx.TimeoutException):
+        return "no answer in time"
+    if isinstance(error, httpx.RemoteProtocolError):
+        return f"the transfer broke off: {error}"
+    return f"cannot be reached: {error}"
+
+
+def _content_range(url: str, value: str) -> tuple[int, int]:
+    try:
+        unit, _, rest = value.partition(" ")
+        span, _, total = rest.partition("/")
+        if unit != "bytes":
+            raise ValueError
+        return int(span.partition("-")[0]), int(total)
+    except ValueError:
+        raise Unavailable(f"{plain_url(url)}: an unusable Content-Range: {value[:60]!r}") from None
+
+
+def _new_client(settings: FetchSettings, *, verify: bool) -> httpx.Client:
+    checked: ssl.SSLContext | bool = verify
+    try:
+        if verify and settings.certificates:
+            checked = ssl.create_default_context(cafile=settings.certificates)
+    except OSError as error:
+        raise Unavailable(
+            f"{settings.certificates}: the certificates cannot be read: {error.strerror}"
+        ) from None
+    limits = httpx.Limits(
+        max_connections=settings.connections, max_keepalive_connections=settings.connections
+    )
+    return httpx.Client(
+        verify=checked,
+        timeout=httpx.Timeout(settings.timeout, pool=None),
+        limits=limits,
+        follow_redirects=True,
+        max_redirects=5,
+        headers={"User-Agent": f"envdoctor/{__version__}"},
+        mounts={"all://": httpx.HTTPTransport(verify=checked, proxy=settings.proxy, limits=limits)}
+        if settings.proxy
+        else None,
+    )
+
+
+def _local_path(url: str) -> Path:
+    path = Path(unquote(urlsplit(url).path))
+    return path / "index.html" if path.is_dir() else path
+
+
+def _read_local(url: str, cap: int) -> bytes:
+    path = _local_path(url)
+    try:
+        if path.stat().st_size > cap:
+            raise TooLarge(f"{path}: larger than the {cap} bytes allowed")
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise NotFound(f"{path}: not there") from None
+    except OSError as error:
+        raise Unavailable(f"{path}: {error.strerror}") from None
+
+
+def _read_local_range(url: str, start: int, length: int) -> Range:
+    body = _read_local(url, 1 << 40)
+    first = max(0, len(body) + start) if start < 0 else start
+    return Range(body[first : first + length], first, len(body))

@@ -1,0 +1,255 @@
+"""What one release requires, read with as few bytes as the index allows.
+
+Routes, cheapest first: the metadata file beside the wheel (when the index offers it, checked against its
+hash), the JSON of the release, the METADATA member by ranged reads of the wheel; for a release without any
+wheel the record inside the sdist. What cannot be had is None with its reason.
+Wheels of one release may differ: the one that suits x86_64 Linux is read, because that is where the
+solver's answers are used; a release without it is read from its plainest wheel.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from envdoctor.errors import Unavailable
+from envdoctor.fetch import Fetcher, NotFound, TooLarge
+from envdoctor.matrix.index_pages import IndexFile, project_json_url
+from envdoctor.matrix.remote_archive import BadArchive, RemoteZip, read_sdist_members
+
+
+class WrongMetadata(Unavailable):
+    """A metadata text that is not of the release it was read for."""
+
+
+_LONGEST_LINE = 2000
+_MOST_LINES = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    """The requirements of a release: usable lines in modern syntax, unusable ones with what is wrong.
+
+    `lines` is None when they could not be had, and `reason` says why; `source` is `wheel:FILENAME`,
+    `sdist:FILENAME` or `release JSON`.
+    """
+
+    lines: tuple[str, ...] | None
+    unusable: tuple[tuple[str, str], ...] = ()
+    source: str | None = None
+    reason: str | None = None
+
+
+def parse_headers(text: str) -> list[tuple[str, str]]:
+    """Return the header fields of a METADATA or PKG-INFO text: folded lines joined, any line ending."""
+    fields: list[tuple[str, str]] = []
+    for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
+        if not line.strip():
+            break
+        if line[0] in " \t":
+            if fields:
+                fields[-1] = (fields[-1][0], f"{fields[-1][1]} {line.strip()}")
+            continue
+        name, colon, value = line.partition(":")
+        if colon:
+            fields.append((name.strip().lower(), value.strip()))
+    return fields
+
+
+def parse_metadata(text: str, name: str, version: str, source: str) -> Requirements:
+    """Return what a METADATA text requires; raises WrongMetadata when it is another release's."""
+    fields = parse_headers(text)
+    _check_identity(dict(reversed(fields)), name, version)
+    return parse_requirements([value for key, value in fields if key == "requires-dist"], source)
+
+
+def _check_identity(fields: dict[str, str], name: str, version: str) -> None:
+    stated = fields.get("name", ""), fields.get("version", "")
+    try:
+        same = canonicalize_name(stated[0]) == name and Version(stated[1]).public == Version(version).public
+    except InvalidVersion:
+        same = False
+    if not same:
+        raise WrongMetadata(f"its metadata is of {stated[0][:60]!r} {stated[1][:60]!r}")
+
+
+def parse_requirements(lines: Iterable[str], source: str) -> Requirements:
+    """Return requirement lines in modern syntax, the unusable ones apart with their reasons."""
+    usable: list[str] = []
+    unusable: list[tuple[str, str]] = []
+    for line in list(lines)[:_MOST_LINES]:
+        modern, problem = modern_requirement(line)
+        if problem:
+            unusable.append((line[:_LONGEST_LINE], problem))
+        else:
+            usable.append(modern)
+    return Requirements(tuple(usable), tuple(unusable), source)
+
+
+@lru_cache(maxsize=65536)
+def modern_requirement(line: str) -> tuple[str, str]:
+    """Return the line in modern syntax (`torch (==2.1)` becomes `torch==2.1`) and what is wrong with it."""
+    if len(line) > _LONGEST_LINE:
+        return "", "longer than any requirement"
+    try:
+        return str(Requirement(line)), ""
+    except InvalidRequirement as error:
+        return "", str(error).splitlines()[0][:200]
+    except (ValueError, RecursionError) as error:
+        return "", f"not a requirement: {type(error).__name__}"
+
+
+def wheel_rank(file: IndexFile) -> tuple[int, str]:
+    """Return the order in which a release's wheels are read: x86_64 Linux, plain, other Linux, the rest."""
+    platform = file.filename[:-4].rpartition("-")[2]
+    linux = "linux" in platform
+    if linux and "x86_64" in platform:
+        return (1 if "musllinux" in platform else 0, file.filename)
+    return (2 if platform == "any" else 3 if linux else 4, file.filename)
+
+
+@dataclass(slots=True)
+class Routes:
+    """Which optional routes an index serves: one that misses five times in a row is not tried again."""
+
+    index: str
+    misses: dict[str, int] = field(default_factory=dict)
+
+    def open(self, route: str) -> bool:
+        """True while the route may still answer."""
+        return self.misses.get(route, 0) < 5
+
+    def note(self, route: str, *, found: bool) -> None:
+        """Remember whether the route answered."""
+        self.misses[route] = 0 if found else self.misses.get(route, 0) + 1
+
+
+def read_requirements(
+    fetcher: Fetcher, routes: Routes, name: str, files: Sequence[IndexFile]
+) -> Requirements:
+    """Return what the release that owns `files` requires, by the cheapest route that answers.
+
+    A file that is broken, gone or another's gives `lines=None` and the reason. Raises Unavailable for a
+    break of trust or of the line (a wrong hash, a server that fails): then nothing of it may be kept.
+    """
+    wheels = sorted((f for f in files if f.is_wheel), key=wheel_rank)
+    chosen = wheels[0] if wheels else files[0]
+    try:
+        return (
+            _beside_the_wheel(fetcher, routes, name, chosen)
+            or _of_release_json(fetcher, routes, name, chosen)
+            or (_inside_the_wheel(fetcher, name, chosen) if wheels else _inside_the_sdist(fetcher, chosen))
+        )
+    except (BadArchive, NotFound, TooLarge, WrongMetadata) as problem:
+        return Requirements(None, source=_source(chosen), reason=f"{chosen.filename}: {problem}")
+
+
+def _source(file: IndexFile) -> str:
+    return f"{'wheel' if file.is_wheel else 'sdist'}:{file.filename}"
+
+
+def _beside_the_wheel(fetcher: Fetcher, routes: Routes, name: str, file: IndexFile) -> Requirements | None:
+    if not file.is_wheel or file.metadata_sha256 is None or not routes.open("metadata"):
+        return None
+    try:
+        body = fetcher.get(f"{file.url}.metadata").body
+    except NotFound:
+        routes.note("metadata", found=False)
+        return None
+    routes.note("metadata", found=True)
+    check_sha256(body, file.metadata_sha256, f"{file.filename}.metadata")
+    return parse_metadata(_text(body), name, file.version, _source(file))
+
+
+def check_sha256(body: bytes, expected: str | None, what: str) -> None:
+    """Raise Unavailable when `body` is not what the index's hash says; no hash is no promise."""
+    if expected and hashlib.sha256(body).hexdigest() != expected:
+        raise Unavailable(f"{what}: wrong hash: not the file that the index describes")
+
+
+def _of_release_json(fetcher: Fetcher, routes: Routes, name: str, file: IndexFile) -> Requirements | None:
+    url = project_json_url(routes.index, name, file.version)
+    if url is None or not routes.open("release"):
+        return None
+    try:
+        body = fetcher.get(url, accept="application/json").body
+    except NotFound:
+        routes.note("release", found=False)
+        return None
+    routes.note("release", found=True)
+    return parse_release_json(body, name, file.version)
+
+
+def parse_release_json(body: bytes, name: str, version: str) -> Requirements | None:
+    """Return what a release's JSON says it requires, or None when it does not say."""
+    try:
+        info = json.loads(body)["info"]
+        lines = info["requires_dist"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
+        return None
+    _check_identity({k: str(info.get(k)) for k in ("name", "version")}, name, version)
+    return parse_requirements(lines, "release JSON")
+
+
+def _inside_the_wheel(fetcher: Fetcher, name: str, wheel: IndexFile) -> Requirements:
+    archive = RemoteZip(fetcher, wheel.url)
+    members = [m for m in archive.members if re.fullmatch(r"[^/]+\.dist-info/METADATA", m)]
+    if len(members) != 1:
+        raise BadArchive(f"{len(members)} METADATA members where one must be")
+    return parse_metadata(_text(archive.read(members[0])), name, wheel.version, _source(wheel))
+
+
+def _text(body: bytes) -> str:
+    return body.decode("utf-8", "replace")
+
+
+_PKG_INFO = re.compile(r"[^/]+/PKG-INFO")
+_REQUIRES = re.compile(r"(?:[^/]+/)+[^/]+\.egg-info/requires\.txt")
+
+
+def _inside_the_sdist(fetcher: Fetcher, sdist: IndexFile) -> Requirements:
+    members = read_sdist_members(
+        fetcher,
+        sdist.url,
+        lambda name: bool(_PKG_INFO.fullmatch(name) or _REQUIRES.fullmatch(name)),
+        lambda found: any(_stated(name, body) for name, body in found.items()),
+    )
+    for name, body in members.items():
+        lines = _stated(name, body)
+        if lines:
+            return parse_requirements(lines, _source(sdist))
+    if any(_REQUIRES.fullmatch(name) for name in members):
+        return Requirements((), source=_source(sdist))
+    return Requirements(
+        None, source=_source(sdist), reason="the sdist states no requirements: only a build tells"
+    )
+
+
+def _stated(member: str, body: bytes) -> list[str]:
+    if member.endswith("PKG-INFO"):
+        return [value for key, value in parse_headers(_text(body)) if key == "requires-dist"]
+    return parse_requires_txt(_text(body))
+
+
+def parse_requires_txt(text: str) -> list[str]:
+    """Return setuptools' `requires.txt` (sections `[extra:marker]`) as requirement lines."""
+    lines: list[str] = []
+    condition = ""
+    for line in (raw.strip() for raw in text.splitlines()):
+        if line.startswith("[") and line.endswith("]"):
+            extra, _, marker = line[1:-1].partition(":")
+            parts = [f"({marker})"] * bool(marker) + [f'extra == "{extra}"'] * bool(extra)
+            condition = " and ".join(parts)
+        elif line and not line.startswith("#"):
+            lines.append(f"{line} ; {condition}" if condition else line)
+    return lines

@@ -1,0 +1,98 @@
+"""The folder of package facts: one JSON file a package, each replaced whole or not at all.
+
+`{"schema": "envdoctor.package/1", "name", "fetched", "etag", "core", "floor", "releases": {VERSION:
+{"files": [...], "requires": [...] | null, "unusable": {line: reason}, "requires_source", "requires_reason",
+"deep": {...}}}}`. One lock a folder: a second writer is refused, not interleaved.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from envdoctor.errors import Unavailable
+
+SCHEMA = "envdoctor.package/1"
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PackageStore:
+    """A folder of package records."""
+
+    folder: Path
+
+    def names(self) -> list[str]:
+        """Return the packages that have a record, sorted."""
+        return sorted(path.stem for path in self.folder.glob("*.json"))
+
+    def read(self, name: str) -> Record | None:
+        """Return a package's record, or None when there is none or it is damaged."""
+        try:
+            record = json.loads(self._path(name).read_bytes())
+        except FileNotFoundError:
+            return None
+        except ValueError:
+            return None
+        except OSError as error:
+            raise Unavailable(f"{self._path(name)}: cannot be read: {error.strerror}") from None
+        sound = isinstance(record, dict) and record.get("schema") == SCHEMA
+        return record if sound and isinstance(record.get("releases"), dict) else None
+
+    def write(self, name: str, record: Record) -> None:
+        """Replace a package's record atomically; raises Unavailable and leaves the former one in force."""
+        path = self._path(name)
+        text = json.dumps(record, ensure_ascii=False, separators=(",", ":"), sort_keys=False)
+        try:
+            handle, temporary = tempfile.mkstemp(dir=self.folder, prefix=f".{name}.")
+            try:
+                with os.fdopen(handle, "w", encoding="utf-8") as stream:
+                    stream.write(text)
+                    stream.flush()
+                    os.fsync(stream.fileno())
+                os.replace(temporary, path)
+            except BaseException:
+                os.unlink(temporary)
+                raise
+        except OSError as error:
+            raise Unavailable(f"{path}: cannot be written: {error.strerror or error}") from None
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder for writing; raises Unavailable when another update holds it or it is read-only."""
+        path = self.folder / ".lock"
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise Unavailable(f"{self.folder}: cannot be written: {error.strerror or error}") from None
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._sweep()
+            yield
+        except BlockingIOError:
+            raise Unavailable(f"{self.folder}: another update is running") from None
+        finally:
+            os.close(handle)
+
+    def _sweep(self) -> None:
+        """Remove what a killed update left half written."""
+        for path in self.folder.glob(".*.*"):
+            path.unlink(missing_ok=True)
+
+    def _path(self, name: str) -> Path:
+        return self.folder / f"{name}.json"
+
+
+def default_folder() -> Path:
+    """Return where this user's package facts live."""
+    from platformdirs import user_data_path
+
+    return user_data_path("envdoctor") / "packages"

@@ -1,0 +1,249 @@
+"""Brings a package store up to date from an index: only what is new is read, and each package whole.
+
+A package whose page or files cannot be had or trusted keeps its former record and is named as a problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+from packaging.version import Version
+
+from envdoctor.errors import Unavailable
+from envdoctor.fetch import Fetcher, NotFound
+from envdoctor.matrix.closure import CORE, FLOOR, FLOOR_REASON, FOLLOW_SINCE, followed
+from envdoctor.matrix.extract import Extractor, extractor_of
+from envdoctor.matrix.index_pages import IndexFile, ProjectPage, checked_name, read_project_page
+from envdoctor.matrix.metadata import Requirements, Routes, read_requirements
+from envdoctor.matrix.store import SCHEMA, PackageStore, Record
+
+PRERELEASE_REASON = "a pre-release that a final release has followed: its metadata is not read"
+KNOWN_REASON = "in the shipped snapshot"
+_STORED = ("filename", "requires_python", "yanked", "uploaded", "size", "sha256")
+
+
+@dataclass(frozen=True, slots=True)
+class PackageOutcome:
+    """What became of one package: how many releases were read, or the problem that left it as it was."""
+
+    name: str
+    read: int = 0
+    problem: str | None = None
+    absent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateReport:
+    """An update's outcome, package by package."""
+
+    outcomes: tuple[PackageOutcome, ...]
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """One line for each package that kept its former record."""
+        return tuple(f"{o.name}: {o.problem}" for o in self.outcomes if o.problem)
+
+    @property
+    def read(self) -> int:
+        """How many releases were read."""
+        return sum(outcome.read for outcome in self.outcomes)
+
+
+@dataclass(slots=True)
+class Updater:
+    """One update of one store; `known` names releases not to be read because the snapshot has them."""
+
+    fetcher: Fetcher
+    index: str
+    store: PackageStore
+    today: str = field(default_factory=lambda: date.today().isoformat())
+    known: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    deep: bool = True
+    progress: Callable[[PackageOutcome, int, int], None] = lambda outcome, done, total: None
+    routes: Routes = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Start with every route of the index open."""
+        self.routes = Routes(self.index)
+
+    def run(self, roots: Iterable[str] = CORE, *, follow: bool = True) -> UpdateReport:
+        """Update `roots` and, with `follow`, what they require; raises Unavailable when the store is held."""
+        with self.store.locked(), ThreadPoolExecutor(4) as packages, ThreadPoolExecutor(8) as releases:
+            walk = _Walk(self, packages, releases, follow)
+            try:
+                return walk.run(roots)
+            except BaseException:
+                packages.shutdown(wait=False, cancel_futures=True)
+                releases.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def update_package(self, name: str, releases: Executor) -> PackageOutcome:
+        """Bring one package up to date; what goes wrong is in the outcome, and the former record stays."""
+        former = self.store.read(name)
+        try:
+            page = read_project_page(self.fetcher, self.index, name, former.get("etag") if former else None)
+            if page is None:
+                return PackageOutcome(name)
+            return self._store(page, former, releases)
+        except NotFound as missing:
+            return PackageOutcome(name, problem=str(missing) if former else None, absent=True)
+        except Unavailable as error:
+            return PackageOutcome(name, problem=str(error))
+
+    def _store(self, page: ProjectPage, former: Record | None, pool: Executor) -> PackageOutcome:
+        old = former["releases"] if former else {}
+        if old and not page.files:
+            raise Unavailable(f"the index lists no file of {page.name} any more")
+        grouped = page.releases()
+        skipped = self._skipped(page.name, grouped)
+        wanted = [v for v in grouped if v not in skipped and not _settled(old.get(v))]
+        found = dict(zip(wanted, pool.map(lambda v: self._read(page.name, grouped[v]), wanted), strict=True))
+        releases = {
+            v: _release(files, old.get(v), found.get(v), skipped.get(v)) for v, files in grouped.items()
+        }
+        record = _record(page, self.today, releases)
+        if not former or {**former, "fetched": self.today} != record:
+            self.store.write(page.name, record)
+        return PackageOutcome(page.name, read=len(wanted) + self._deepen(record, grouped, pool))
+
+    def _read(self, name: str, files: tuple[IndexFile, ...]) -> Requirements:
+        return read_requirements(self.fetcher, self.routes, name, files)
+
+    def _skipped(self, name: str, grouped: Mapping[str, tuple[IndexFile, ...]]) -> dict[str, str]:
+        """Return the releases whose metadata need not be read, with the reason."""
+        finals = [v for v in map(Version, grouped) if not v.is_prerelease]
+        final = max(finals, default=Version("0.dev0"))
+        reasons: dict[str, str] = {}
+        for version, files in grouped.items():
+            uploaded = min((f.uploaded for f in files if f.uploaded), default=FLOOR)
+            if version in self.known.get(name, ()):
+                reasons[version] = KNOWN_REASON
+            elif Version(version).is_prerelease and Version(version) < final:
+                reasons[version] = PRERELEASE_REASON
+            elif name not in CORE and uploaded < FLOOR:
+                reasons[version] = FLOOR_REASON
+        return reasons
+
+    def _deepen(self, record: Record, grouped: Mapping[str, tuple[IndexFile, ...]], pool: Executor) -> int:
+        """Read the deep facts that releases lack, and keep those that came even when others fail."""
+        extractor = extractor_of(record["name"]) if self.deep else None
+        if extractor is None:
+            return 0
+        jobs = {
+            version: pool.submit(_extracted, extractor, self.fetcher, grouped[version])
+            for version, release in record["releases"].items()
+            if release.get("requires") is not None and "deep" not in release and extractor.covers(version)
+        }
+        failures: list[Unavailable] = []
+        for version, job in jobs.items():
+            try:
+                record["releases"][version]["deep"] = job.result()
+            except Unavailable as error:
+                failures.append(error)
+        if len(failures) < len(jobs):
+            self.store.write(record["name"], record)
+        if failures:
+            raise failures[0]
+        return 0
+
+
+def _extracted(extractor: Extractor, fetcher: Fetcher, files: tuple[IndexFile, ...]) -> dict[str, Any]:
+    return extractor.read(fetcher, files)
+
+
+def _release(
+    files: Iterable[IndexFile], old: Record | None, found: Requirements | None, skipped: str | None
+) -> Record:
+    listed = [{key: getattr(file, key) for key in _STORED} for file in files]
+    if found is not None:
+        return {"files": listed, **_requirement_fields(found)}
+    if old is not None and _settled(old):
+        return {**old, "files": listed}
+    return {"files": listed, "requires": None, "requires_reason": skipped}
+
+
+def _settled(release: Record | None) -> bool:
+    """True when a stored release needs no further reading: it was read, or its own files are to blame."""
+    if release is None:
+        return False
+    return release.get("requires") is not None or release.get("requires_source") is not None
+
+
+def _requirement_fields(found: Requirements) -> Record:
+    fields: Record = {
+        "requires": None if found.lines is None else list(found.lines),
+        "requires_reason": found.reason,
+        "requires_source": found.source,
+    }
+    return fields | ({"unusable": dict(found.unusable)} if found.unusable else {})
+
+
+def _record(page: ProjectPage, today: str, releases: Record) -> Record:
+    core = page.name in CORE
+    return {
+        "schema": SCHEMA,
+        "name": page.name,
+        "fetched": today,
+        "etag": page.etag,
+        "core": core,
+        "floor": None if core else FLOOR,
+        "floor_reason": None if core else FLOOR_REASON,
+        "releases": releases,
+    }
+
+
+@dataclass(slots=True)
+class _Walk:
+    """The packages still to do, done, and the extras asked of each."""
+
+    updater: Updater
+    packages: Executor
+    releases: Executor
+    follow: bool
+    running: set[Future[PackageOutcome]] = field(default_factory=set)
+    outcomes: dict[str, PackageOutcome] = field(default_factory=dict)
+    seen: set[str] = field(default_factory=set)
+    extras: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    def run(self, roots: Iterable[str]) -> UpdateReport:
+        for root in roots:
+            self._submit(checked_name(root))
+        while self.running:
+            finished, self.running = wait(self.running, return_when=FIRST_COMPLETED)
+            for job in finished:
+                outcome = job.result()
+                self.outcomes[outcome.name] = outcome
+                if self.follow:
+                    self._follow(outcome.name)
+                self.updater.progress(outcome, len(self.outcomes), len(self.seen))
+        return UpdateReport(tuple(self.outcomes[name] for name in sorted(self.outcomes)))
+
+    def _submit(self, name: str) -> None:
+        if name not in self.seen:
+            self.seen.add(name)
+            self.running.add(self.packages.submit(self.updater.update_package, name, self.releases))
+
+    def _follow(self, name: str) -> None:
+        todo = {name}
+        while todo:
+            current = todo.pop()
+            for required, asked in self._required_by(current):
+                before = self.extras.get(required, frozenset())
+                self.extras[required] = before | asked
+                self._submit(required)
+                if asked - before and required in self.outcomes:
+                    todo.add(required)
+
+    def _required_by(self, name: str) -> set[tuple[str, frozenset[str]]]:
+        record = self.updater.store.read(name) or {"releases": {}}
+        lines = {
+            line
+            for release in record["releases"].values()
+            if max((f["uploaded"] or "9999" for f in release["files"]), default="") >= FOLLOW_SINCE
+            for line in release.get("requires") or ()
+        }
+        return set(followed(lines, self.extras.get(name, frozenset())))
