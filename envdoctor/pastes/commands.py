@@ -1,0 +1,80 @@
+"""Shell commands and calls: `--bf16 True`, `vllm serve M --gpu-memory-utilization 0.95`, `TrainingArguments(bf16=True)`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from envdoctor.facts import Setting
+from envdoctor.pastes.platforms import parse_container
+from envdoctor.pastes.settings import KeyTable, setting_sightings
+from envdoctor.pastes.sightings import Paste, Sighting
+
+_FLAG = re.compile(
+    r"(?<![\w-])--([A-Za-z][\w.-]{1,60})(?:(?:=|\s{1,4})(\"[^\"]{0,300}\"|'[^']{0,300}'|(?!-)[^\s\"'\\]{1,300}))?"
+)
+_KEYWORD = re.compile(
+    r"(?<![\w.-])([a-z][a-z0-9]{0,30}_?\w{1,40})\s?=\s?(\"[^\"]{0,200}\"|'[^']{0,200}'|[\w.+/-]{1,200})"
+)
+_PROGRAMS = (
+    (re.compile(r"\bvllm serve\s+([\w./-]{2,200})|\bvllm\.entrypoints\.\w"), "vllm", ("task", "serve")),
+    (re.compile(r"\bllamafactory-cli train|src/train(?:_bash)?\.py"), "llamafactory", None),
+    (re.compile(r"\bswift (?:sft|pt|rlhf|infer|deploy)\b"), "ms-swift", None),
+    (re.compile(r"\baxolotl train\b|axolotl\.cli\.train"), "axolotl", None),
+    (re.compile(r"\bweclone-cli\b"), "weclone", None),
+)
+_FROM = re.compile(r"^\s{0,8}FROM\s+(?:--platform=\S{1,40}\s+)?(\S{2,200})(?:\s+(?i:as)\s+\S+)?\s*$")
+_RUN_IMAGE = re.compile(
+    r"\bdocker run\b.{0,1500}?\s((?:[\w.-]{1,60}/){0,3}[\w.-]{1,60}:[\w.+-]{1,80})(?:\s|$)"
+)
+_SHM = re.compile(r"--shm-size[= ](\d{1,5}\s?[gmGM][bB]?)\b")
+
+
+def parse_commands(paste: Paste, table: KeyTable) -> Iterator[Sighting]:
+    """Yield the settings that flags and keyword arguments tell, and the container image of a Dockerfile."""
+    framework: str | None = None
+    for index, line in paste.unclaimed():
+        if "FROM " in line and (match := _FROM.match(line)):
+            paste.claimed.add(index)
+            yield from parse_container(match[1], paste.at("Dockerfile", index))
+        if "--" in line and "[--" not in line:
+            framework = _framework(line) or framework
+            yield from _flags(line, table, paste.at("command line", index), framework)
+        elif _framework(line):
+            framework = _framework(line)
+            yield from _program(line, paste.at("command line", index))
+        elif "=" in line and "(" not in line[:1]:
+            yield from _keywords(line, table, paste.at("", index))
+        if not line.rstrip().endswith("\\"):
+            framework = None
+
+
+def _framework(line: str) -> str | None:
+    return next((name for pattern, name, _ in _PROGRAMS if pattern.search(line)), None)
+
+
+def _program(line: str, source: str) -> Iterator[Sighting]:
+    for pattern, name, told in _PROGRAMS:
+        match = pattern.search(line)
+        if match and told:
+            yield Sighting("setting", Setting(told[0], told[1], source, name, name), source)
+            if pattern.groups and match[1]:
+                yield Sighting("setting", Setting("model", match[1].lower(), source, "model", name), source)
+
+
+def _flags(line: str, table: KeyTable, source: str, framework: str | None) -> Iterator[Sighting]:
+    yield from _program(line, source)
+    for key, value in _FLAG.findall(line)[:200]:
+        yield from setting_sightings(table, key.replace("-", "_"), value or "true", source, framework)
+    if match := _RUN_IMAGE.search(line):
+        yield from parse_container(match[1], source)
+    if match := _SHM.search(line):
+        from envdoctor.pastes.gpus import parse_memory
+
+        yield Sighting("host.shm_bytes", parse_memory(match[1]), source)
+
+
+def _keywords(line: str, table: KeyTable, source: str) -> Iterator[Sighting]:
+    for key, value in _KEYWORD.findall(line)[:100]:
+        if any(row.framework != "any" for row in table.find(key)):
+            yield from setting_sightings(table, key, value, source)

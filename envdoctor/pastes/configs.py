@@ -1,0 +1,86 @@
+"""Fragments of training and serving files (YAML, JSON with comments, TOML), cut or re-laid as they may be.
+
+Read line by line with a stack of open keys, not by the formats' own parsers: people paste parts, and a part
+is no valid file. So there is no alias to expand and no nesting to exhaust.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from envdoctor.pastes.settings import KeyTable, setting_sightings
+from envdoctor.pastes.sightings import Paste, Sighting
+
+DEPTH = 12
+"""Levels of nesting that are followed."""
+
+_TOKEN = re.compile(
+    r"([{}])|[\"']?([A-Za-z][\w.-]{0,80})[\"']?\s{0,8}[:=]\s{0,8}(?:([{\[])|(\"[^\"]{0,500}\"|'[^']{0,500}'|[^\s,{}\[\]\"'#][^,{}\[\]\"'#]{0,300}))?"
+)
+_START = re.compile(
+    r"^(\s{0,60})(?:- )?[{\"']{0,2}\s{0,4}[\"']?[A-Za-z][\w.-]{0,80}[\"']?\s{0,8}[:=](?!=|:)(?:\s|[\"'{\[\w]|$)|^(\s{0,60})[{}\]]"
+)
+_SECTION = re.compile(r"^\[([A-Za-z][\w.-]{0,80})\]\s*$")
+_COMMENT = re.compile(r"(?:^|\s)(?://|#).{0,2000}$")
+
+
+@dataclass(slots=True)
+class _Open:
+    """The keys that are open at a line: name, indentation, and whether a brace opened it."""
+
+    keys: list[tuple[str, int, bool]] = field(default_factory=list)
+    section: str = ""
+
+    def path(self, key: str) -> str:
+        names = [name for name, _, _ in self.keys if name]
+        return ".".join([*([self.section] if self.section else []), *names, key])
+
+    def dedent(self, indent: int) -> None:
+        while self.keys and not self.keys[-1][2] and indent <= self.keys[-1][1]:
+            self.keys.pop()
+
+    def push(self, name: str, indent: int, brace: bool) -> None:
+        if len(self.keys) < DEPTH:
+            self.keys.append((name, indent, brace))
+
+    def close(self) -> None:
+        while self.keys and not self.keys.pop()[2]:
+            pass
+
+
+def parse_configs(paste: Paste, table: KeyTable) -> Iterator[Sighting]:
+    """Yield the settings under known keys of configuration fragments."""
+    state = _Open()
+    for index, line in enumerate(paste.lines):
+        if index in paste.claimed or (len(line) < 2 and line not in ("{", "}")):
+            continue
+        if match := _SECTION.match(line):
+            state = _Open(section=match[1])
+        elif _START.match(line):
+            found = list(_line(line, state, table, paste.at("", index)))
+            if found:
+                paste.claimed.add(index)
+                yield from found
+        elif line.strip() and not line.startswith((" ", "\t", "#", "//", "]")):
+            state = _Open()
+
+
+def _line(line: str, state: _Open, table: KeyTable, source: str) -> Iterator[Sighting]:
+    stripped = line.lstrip(" \t-")
+    indent = len(line) - len(stripped)
+    text = _COMMENT.sub("", line[:2000]) if ("#" in line or "//" in line) else line[:2000]
+    state.dedent(indent)
+    for position, token in enumerate(_TOKEN.finditer(text)):
+        brace, key, opened, value = token.groups()
+        if brace == "{":
+            state.push("", indent, True)
+        elif brace == "}":
+            state.close()
+        elif opened == "{":
+            state.push(key, indent, True)
+        elif value is not None and not (position and "{" not in text and '"' not in text):
+            yield from setting_sightings(table, state.path(key), value.strip(), source)
+        elif value is None and opened is None and position == 0:
+            state.push(key, indent, False)

@@ -1,0 +1,155 @@
+"""Reading what `--from` names: files, standard input, bundles; large logs in bounded memory."""
+
+from __future__ import annotations
+
+import codecs
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from envdoctor.errors import InputError
+from envdoctor.facts import Facts
+from envdoctor.pastes.merge import merge_facts
+from envdoctor.pastes.reader import parse_paste
+from envdoctor.pastes.settings import KeyName
+from envdoctor.pastes.symptoms import SymptomPattern
+
+WHOLE = 4 << 20
+"""Bytes up to which a text is read whole."""
+HEAD = 1 << 20
+TAIL = 1 << 20
+KEPT = 1 << 20
+"""Bytes kept of a longer text: its head, its tail, and of the middle the lines that look like errors."""
+LIMIT = 2 << 30
+CHUNK = 1 << 20
+
+_TELLING = (
+    b"rror", b"ERROR", b"arning", b"undefined symbol", b"ot found", b"cannot", b"annot", b"ailed", b"out of memory",
+    b"not supported", b"unsupported", b"incompatible", b"no kernel", b"not implemented", b"not compatible", b"NVIDIA-SMI",
+    b"orch version", b"return code", b"not compiled", b"too old", b"mismatch", b"Xid",
+)  # fmt: skip
+
+
+def read_files(
+    paths: Sequence[str], symptoms: Sequence[SymptomPattern], keys: Sequence[KeyName] = ()
+) -> Facts:
+    """Return the facts that the texts at `paths` tell together; `-` is standard input, `*.zip` a bundle.
+
+    Raises InputError naming the file when one is missing, a folder, empty or binary.
+    """
+    several = len(paths) > 1
+    return merge_facts([_read_one(path, several, symptoms, keys) for path in paths])
+
+
+def _read_one(path: str, several: bool, symptoms: Sequence[SymptomPattern], keys: Sequence[KeyName]) -> Facts:
+    name = "<stdin>" if path == "-" else path
+    if path.endswith(".zip"):
+        from envdoctor.bundle import read_bundle
+
+        return read_bundle(Path(path))
+    text, notes = read_text(path)
+    shown = Path(name).name if several else ""
+    try:
+        facts = parse_paste(text, shown, symptoms, keys, file_name=Path(name).name)
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None
+    return merge_facts([facts, Facts(notes=tuple(notes))]) if notes else facts
+
+
+def read_text(path: str) -> tuple[str, list[str]]:
+    """Return the text at `path` (`-`: standard input), shortened when it is huge, and notes of that.
+
+    Raises InputError naming the file when it cannot be read, is empty or no text.
+    """
+    name = "<stdin>" if path == "-" else path
+    try:
+        if path == "-":
+            data, left_out = read_window(sys.stdin.buffer)
+        else:
+            with open(path, "rb") as stream:
+                data, left_out = read_window(stream)
+    except OSError as error:
+        raise InputError(f"{name}: {error.strerror or 'cannot be read'}") from None
+    text = decode(data)
+    if not text.strip():
+        raise InputError(f"{name}: empty")
+    if "\x00" in text or _looks_binary(text):
+        raise InputError(f"{name}: not a text")
+    notes = (
+        [f"{name}: {left_out:,} bytes in the middle were only searched for error lines"] if left_out else []
+    )
+    return text, notes
+
+
+def decode(data: bytes) -> str:
+    """Return the text of `data`: UTF-16 with a byte-order mark, else UTF-8 with what is invalid replaced."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return data.decode("utf-16", errors="replace")
+    return data.decode("utf-8-sig", errors="replace")
+
+
+def _looks_binary(text: str) -> bool:
+    sample = text[:65536]
+    strange = sample.count("\ufffd") + sum(sample.count(chr(c)) for c in (*range(1, 8), *range(14, 27)))
+    return strange * 10 > len(sample)
+
+
+def read_window(stream: BinaryIO) -> tuple[bytes, int]:
+    """Return the bytes of `stream`, of a huge one head, telling lines and tail, and how many were left out."""
+    head = _read_up_to(stream, WHOLE + 1)
+    if len(head) <= WHOLE or head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return head, 0
+    middle = _Middle()
+    middle.feed(head[HEAD:])
+    total = len(head)
+    while total < LIMIT and (chunk := stream.read(CHUNK)):
+        total += len(chunk)
+        middle.feed(chunk)
+    data = b"\n".join((head[:HEAD], middle.telling(), middle.tail()))
+    return data, total - len(data)
+
+
+def _read_up_to(stream: BinaryIO, size: int) -> bytes:
+    parts: list[bytes] = []
+    while size > 0 and (chunk := stream.read(min(size, CHUNK))):
+        parts.append(chunk)
+        size -= len(chunk)
+    return b"".join(parts)
+
+
+class _Middle:
+    """The telling lines of a stream fed in chunks, and its last bytes."""
+
+    def __init__(self) -> None:
+        self._kept: dict[bytes, None] = {}
+        self._size = 0
+        self._last: list[bytes] = []
+
+    def feed(self, chunk: bytes) -> None:
+        """Take in the next chunk; the one before the last is searched, the last two are the tail."""
+        self._last.append(chunk)
+        while sum(map(len, self._last[1:])) >= TAIL:
+            self._search(self._last.pop(0))
+
+    def _search(self, chunk: bytes) -> None:
+        for word in _TELLING:
+            position = chunk.find(word)
+            while position >= 0 and self._size < KEPT:
+                start = max(chunk.rfind(b"\n", 0, position) + 1, position - 2048)
+                end = chunk.find(b"\n", position, position + 2048)
+                end = min(position + 2048, len(chunk)) if end < 0 else end
+                line = chunk[start:end]
+                if line not in self._kept:
+                    self._kept[line] = None
+                    self._size += len(line)
+                position = chunk.find(word, end)
+
+    def telling(self) -> bytes:
+        """Return the telling lines, each once."""
+        return b"\n".join(self._kept)
+
+    def tail(self) -> bytes:
+        """Return the last bytes, from a whole line on."""
+        data = b"".join(self._last)[-TAIL:]
+        return data[data.find(b"\n") + 1 :]

@@ -1,0 +1,216 @@
+"""Lines of the form `label: value`: loose ones, and the env reports of transformers, accelerate, trl and others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+
+from envdoctor.facts import CudaVersion, DriverVersion, Gpu, NativeLibrary, Toolkit
+from envdoctor.pastes.gpus import parse_capability, parse_gpus, parse_memory
+from envdoctor.pastes.names import known_distribution
+from envdoctor.pastes.platforms import parse_container, parse_platform
+from envdoctor.pastes.settings import KeyTable, setting_sightings
+from envdoctor.pastes.sightings import Paste, Sighting, distribution_sightings
+
+_LINE = re.compile(
+    r"^[\s\-*•+#|`\"'\[\]>~✓✅]{0,16}(?:\[(?:pip3?|conda)\]\s*)?"
+    r"([A-Za-z操显驱系模深内][^:=|\n]{0,60}?)\s*(?:==?|:|\||\s-\s|\.{3,}|\t|\s{2,})[\s:|=]{0,40}(\S.{0,2000})$"
+)
+_SPACED = re.compile(r"^[\s\-*•+|`]{0,12}([A-Za-z][\w-]{1,40}(?:\sversion)?)\s+[`v]{0,2}([\d<>=~!].{0,120})$")
+_ABSENT = re.compile(
+    r"(?i)^(?:n/?a|none|not (?:installed|found|available|specified)|no|unknown|could not collect|<.*>|\?)\W*$"
+)
+_CUDA = re.compile(r"(\d{1,2}\.\d{1,2})(?:\.\d{1,4}){0,2}(?![\d])|\bcu(\d{2})(\d)\b")
+_DRIVER = re.compile(r"(?<![\d.])[rR]?(\d{3}(?:\.\d{1,5}){0,3})(?![\d])")
+_PYTHON = re.compile(r"(?i)^(?:cpython|python|py)?\s*[-=]{0,2}\s*[v`]?(\d\.\d{1,2}(?:\.\d{1,2})?)")
+
+Handler = Callable[[str, str], Iterator[Sighting]]
+
+
+def parse_labelled(paste: Paste, table: KeyTable) -> Iterator[Sighting]:
+    """Yield what `label: value` lines tell of the machine, its distributions and a run's settings."""
+    near_driver = -9
+    for index, line in paste.unclaimed():
+        match = _LINE.match(line)
+        if match is None and (match := _SPACED.match(line)) is None:
+            continue
+        label, value = fold_label(match[1]), match[2].strip().strip("|").strip()
+        source = paste.at("", index)
+        if label == "cuda version" and index - near_driver <= 2:
+            label = "driver cuda"
+        found = list(_told(label, value, source)) or list(setting_sightings(table, match[1], value, source))
+        if label.startswith(("driver", "nvidia driver")):
+            near_driver = index
+        if found:
+            paste.claimed.add(index)
+            yield from found
+
+
+def fold_label(label: str) -> str:
+    """Return a label as it is looked up: lower case, no markup, no trailing `version`."""
+    label = " ".join(
+        label.lower().replace("_", " ").strip(" .`*\"'-|").replace("`", "").replace("*", "").split()
+    )
+    return label
+
+
+def _told(label: str, value: str, source: str) -> Iterator[Sighting]:
+    if _ABSENT.match(value):
+        return
+    handler = HANDLERS.get(label)
+    if handler is None:
+        label = re.sub(r"\s*\([^)]*\)", "", label)
+        short = re.sub(r"\s?\b(?:version|versions|ver|info)\b|版本", "", label).strip(" .'?")
+        handler = HANDLERS.get(label) or HANDLERS.get(short)
+        if handler is None:
+            if name := known_distribution(short):
+                yield from distribution_sightings(name, value, source)
+            return
+    yield from handler(value, source)
+
+
+def _python(value: str, source: str) -> Iterator[Sighting]:
+    if match := _PYTHON.match(value):
+        yield Sighting("environment.python", match[1], source)
+    elif re.search(r"\d", value):
+        yield Sighting("note", f"Python is told only as a range: {value[:60]} ({source})")
+
+
+def _cuda(value: str) -> CudaVersion | None:
+    match = _CUDA.search(value)
+    if match is None:
+        whole = re.match(r"v?(\d{1,2})(?![\w.])", value)
+        return CudaVersion(int(whole[1]), 0) if whole and int(whole[1]) < 20 else None
+    return CudaVersion.parse(match[1]) if match[1] else CudaVersion(int(match[2]), int(match[3]))
+
+
+def _some_cuda(value: str, source: str) -> Iterator[Sighting]:
+    """A CUDA version of which nobody says whose it is: kept as a toolkit without a place."""
+    if version := _cuda(value):
+        yield Sighting("toolkit", Toolkit(version, "", f"{source} (which CUDA is not told)"), source)
+
+
+def _toolkit(value: str, source: str) -> Iterator[Sighting]:
+    if version := _cuda(value):
+        yield Sighting("toolkit", Toolkit(version, "nvcc", source, active=True), source)
+
+
+def _image_cuda(value: str, source: str) -> Iterator[Sighting]:
+    if version := _cuda(value):
+        yield Sighting("toolkit", Toolkit(version, "container image", source), source)
+
+
+def _driver(value: str, source: str) -> Iterator[Sighting]:
+    if match := _DRIVER.search(value):
+        yield Sighting("driver.version", DriverVersion.parse(match[1]), source)
+    if match := re.search(r"(?i)cuda(?: version)?[: ]{0,3}(\d{1,2}\.\d{1,2})", value):
+        yield Sighting("driver.cuda", CudaVersion.parse(match[1]), source)
+    if match := re.search(r"(?i)\b(open) kernel module|\bkernel module\b", value):
+        yield Sighting("driver.module", "open" if match[1] else "proprietary", source)
+
+
+def _driver_cuda(value: str, source: str) -> Iterator[Sighting]:
+    if version := _cuda(value):
+        yield Sighting("driver.cuda", version, source)
+
+
+def _torch_cuda(value: str, source: str) -> Iterator[Sighting]:
+    if version := _cuda(value):
+        yield Sighting("build", ("torch", {"cuda": str(version)}), source)
+
+
+def _gpus(value: str, source: str) -> Iterator[Sighting]:
+    if gpus := parse_gpus(value, source):
+        yield Sighting("gpus", gpus)
+    if match := re.search(r"(?i)driver(?: version)?[: ]{0,3}(\d{3}(?:\.\d{1,5}){0,2})", value):
+        yield Sighting("driver.version", DriverVersion.parse(match[1]), source)
+
+
+def _capability(value: str, source: str) -> Iterator[Sighting]:
+    if capability := parse_capability(f"capability {value}"):
+        yield Sighting("gpus", (Gpu(0, source, compute_capability=capability),))
+
+
+def _glibc(value: str, source: str) -> Iterator[Sighting]:
+    if match := re.search(r"(2\.\d{1,2})", value):
+        yield Sighting("host.glibc", match[1], source)
+
+
+def _memory(place: str) -> Handler:
+    def handler(value: str, source: str) -> Iterator[Sighting]:
+        if (size := parse_memory(value)) is not None:
+            yield Sighting(place, size, source)
+
+    return handler
+
+
+def _cudnn(value: str, source: str) -> Iterator[Sighting]:
+    if match := re.match(r"v?(\d{1,2}\.\d{1,2}(?:\.\d{1,3}){0,2})", value):
+        version = match[1]
+    elif match := re.match(r"(\d{4,5})\b", value):
+        number = int(match[1])
+        large = number >= 10000
+        version = (
+            f"{number // 10000}.{number % 10000 // 100}.{number % 100}"
+            if large
+            else f"{number // 1000}.{number % 1000 // 100}.{number % 100}"
+        )
+    else:
+        return
+    yield Sighting("library", NativeLibrary("cudnn", "", "told", version, wins=True), source)
+
+
+def _arch_list(value: str, source: str) -> Iterator[Sighting]:
+    archs = re.findall(r"(?:sm|compute)_\d{2,3}[af]?", value)
+    if archs:
+        yield Sighting("build", ("torch", {"arch_list": archs}), source)
+
+
+def _cpus(value: str, source: str) -> Iterator[Sighting]:
+    if match := re.match(r"(\d{1,5})\b", value):
+        yield Sighting("host.cpu_count", int(match[1]), source)
+
+
+def _cxx11(value: str, source: str) -> Iterator[Sighting]:
+    if match := re.match(r"(?i)(true|false|1|0)\b", value):
+        yield Sighting("build", ("torch", {"cxx11_abi": match[1].lower() in ("true", "1")}), source)
+
+
+_TABLE: tuple[tuple[Handler, tuple[str, ...]], ...] = (
+    (_python, ("python", "python version", "python ver", "py", "python 版本")),
+    (_driver, ("driver", "drivers", "nvidia driver", "nvidia drivers", "gpu driver", "cuda driver", "driver version",
+               "nvidia driver version", "nvidia-driver", "nvidia-driver version", "driver versions", "kmd version",
+               "nvrm version", "nvidia kernel driver", "显卡驱动", "驱动", "驱动版本", "kernel driver")),
+    (_driver_cuda, ("driver cuda", "driver cuda version", "cuda umd version", "cuda driver version",
+                    "max cuda", "cuda (driver)", "cuda (nvidia-smi)", "nvidia-smi cuda")),
+    (_torch_cuda, ("torch cuda", "pytorch cuda", "torch cuda version", "torch.version.cuda", "cuda used to build pytorch",
+                   "cuda (pytorch)", "cuda (torch)", "pytorch.cuda version", "torch.cuda", "pytorch cuda version",
+                   "pytorch compiled with cuda")),
+    (_toolkit, ("nvcc", "nvcc version", "cuda toolkit", "cuda toolkit version", "cuda runtime version", "cuda compiler",
+                "cuda (nvcc)", "nvcc cuda", "system cuda", "cuda toolkit (nvcc)", "local cuda", "cudatoolkit", "cuda-toolkit")),
+    (_image_cuda, ("container cuda", "image cuda", "docker cuda", "cuda (container)", "cuda image")),
+    (_some_cuda, ("cuda", "cuda version", "cuda ver", "cuda 版本", "cuda版本")),
+    (_gpus, ("gpu", "gpus", "gpu type", "gpu model", "gpu models", "gpu name", "gpu models and configuration", "graphics card",
+             "video card", "cuda device", "cuda devices", "cuda device(s)", "device", "device name", "accelerator",
+             "pytorch accelerator", "gpu info", "hardware", "card", "显卡", "显卡型号", "gpu型号", "gpu 型号", "gpu.name",
+             "gpu(s)", "nvidia gpu", "gpu device", "product name", "gpu 0", "gpu 1")),
+    (_capability, ("compute capability", "gpu.compute capability", "cuda capability", "device capability",
+                   "torch.cuda.get device capability()", "cc", "gpu cc", "sm")),
+    (parse_platform, ("os", "platform", "operating system", "system", "system platform", "python platform", "os version",
+                      "系统", "操作系统", "os platform", "distro", "linux", "linux distribution")),
+    (_glibc, ("glibc", "glibc version", "libc", "libc version")),
+    (parse_container, ("container", "docker", "docker image", "image", "container image", "镜像")),
+    (_memory("host.memory_total_bytes"), ("system ram", "ram", "cpu ram", "host memory", "system memory", "内存")),
+    (_memory("host.shm_bytes"), ("shm", "/dev/shm", "shared memory (/dev/shm) size", "shm size", "shm-size")),
+    (_cudnn, ("cudnn", "cudnn version", "cudnn runtime", "torch.backends.cudnn.version()", "cudnn runtime version")),
+    (_arch_list, ("torch.cuda.get arch list()", "arch list", "torch.cuda.get arch list", "cuda arch list")),
+    (_cxx11, ("torch.c. glibcxx use cxx11 abi", "cxx11 abi", "cxx11abi", "glibcxx use cxx11 abi")),
+    (_cpus, ("cpu(s)", "cpu count", "cpus")),
+)  # fmt: skip
+
+HANDLERS: Mapping[str, Handler] = {
+    **{label: handler for handler, labels in _TABLE for label in labels},
+    "torch. version": lambda value, source: iter(distribution_sightings("torch", value, source)),
+    "pytorch.version": lambda value, source: iter(distribution_sightings("torch", value, source)),
+}
+"""What to make of a value, by folded label."""

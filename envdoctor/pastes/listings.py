@@ -1,0 +1,172 @@
+"""`pip list`, `pip freeze`, `uv pip list`, `conda list`: what is installed, and whether that is all of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from packaging.utils import canonicalize_name
+
+from envdoctor.facts import Distribution
+from envdoctor.pastes.sightings import Paste, Sighting, distribution_sightings, told_sightings
+from envdoctor.pastes.versions import VERSION, parse_told
+
+FREEZE_WHOLE = 12
+"""Lines from which a sorted run of `name==version` counts as a whole `pip freeze`."""
+
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
+_HEADER = re.compile(r"^\W{0,4}Package\s+\|?\s*Version\b")
+_RULE = re.compile(r"^[-\s|:+=]{6,}$")
+_ROW = re.compile(rf"^\|?\s{{0,4}}`?({_NAME})`?\s*\|?\s+({VERSION})(?:\s+\|?\s*(\S.{{0,300}}?))?\s*\|?$")
+_CONDA_HEADER = re.compile(r"^#\s*(?:packages in environment at\b|Name\s+Version\s+Build)")
+_CONDA_ROW = re.compile(rf"^({_NAME})\s+(\d[\w.+!]*)\s+(\S+)(?:\s+(\S+))?\s*$")
+_PINNED = re.compile(
+    rf"^\W{{0,6}}?({_NAME})(?:\[[\w,.-]{{0,60}}\])?\s?===?\s?(\d[\w.+!*-]{{0,99}})`?[,;]?(?:\s*[;#].{{0,300}})?$"
+)
+_LOCATED = re.compile(rf"^({_NAME})\s?@\s?(\w[\w+]*)://(\S{{0,1000}})")
+_EDITABLE = re.compile(r"^-e\s+\S{0,1000}?(?:#egg=([\w.-]{1,100}))")
+_ELLIPSIS = re.compile(r"^\W{0,3}(?:\.\.\.+|…|\[\.\.\.\]|<snip>|etc\b)", re.IGNORECASE)
+_WHEEL_VERSION = re.compile(rf"/({_NAME})-(\d[\w.]*(?:(?:\+|%2[Bb])[\w.]+)?)-[\w.]+-[\w.]+-[\w.]+\.whl")
+
+
+def parse_listings(paste: Paste) -> Iterator[Sighting]:
+    """Yield what tables and freezes of distributions tell, and `complete` for a whole one."""
+    lines = paste.lines
+    for index, line in enumerate(lines):
+        if index in paste.claimed:
+            continue
+        if _HEADER.match(line):
+            yield from _parse_table(paste, index)
+        elif line.startswith("#") and _CONDA_HEADER.match(line):
+            yield from _parse_conda(paste, index)
+    yield from _parse_freeze(paste)
+
+
+def _parse_table(paste: Paste, header: int) -> Iterator[Sighting]:
+    kind, rows, whole = "pip list", 0, True
+    paste.claimed.add(header)
+    index = header
+    for index in range(header + 1, len(paste.lines)):
+        line = paste.lines[index].rstrip()
+        if _RULE.match(line):
+            paste.claimed.add(index)
+        elif match := _ROW.match(line):
+            rows += 1
+            paste.claimed.add(index)
+            yield from _installed(match[1], match[2], paste.at(kind, index), match[3])
+        elif _ELLIPSIS.match(line):
+            whole = False
+        elif line.strip() or rows:
+            break
+    if rows >= 3:
+        yield Sighting("complete", whole and not _cut(paste, index), paste.at(kind, header))
+
+
+def _cut(paste: Paste, index: int) -> bool:
+    """Return whether an ellipsis follows within the next lines."""
+    return any(_ELLIPSIS.match(line) for line in paste.lines[index : index + 3])
+
+
+def _installed(name: str, version: str, source: str, location: str | None = None) -> list[Sighting]:
+    told = parse_told(version, exact=True)
+    if told is None:
+        return []
+    editable = bool(location and ("/" in location or "\\" in location))
+    return told_sightings(name, told, source, editable=editable)
+
+
+def _parse_conda(paste: Paste, header: int) -> Iterator[Sighting]:
+    rows, whole = 0, True
+    for index in range(header, len(paste.lines)):
+        line = paste.lines[index].rstrip()
+        if match := _CONDA_ROW.match(line):
+            if index not in paste.claimed:
+                rows += 1
+                paste.claimed.add(index)
+                yield from _conda_sightings(match, paste.at("conda list", index))
+        elif line.startswith("#"):
+            paste.claimed.add(index)
+        elif _ELLIPSIS.match(line):
+            whole = False
+        elif line.strip() or rows:
+            break
+    if rows >= 3:
+        yield Sighting("complete", whole, paste.at("conda list", header))
+
+
+def _conda_sightings(match: re.Match[str], source: str) -> Iterator[Sighting]:
+    name, version, build, channel = match[1], match[2], match[3], match[4] or ""
+    key = {"pytorch": "torch", "pytorch-gpu": "torch"}.get(canonicalize_name(name), canonicalize_name(name))
+    if key == "python":
+        yield Sighting("environment.python", version, source)
+        yield Sighting("environment.kind", "conda", source)
+        return
+    if key.startswith("_") or key.startswith("lib") or key in ("cudatoolkit", "cuda-toolkit"):
+        return
+    told = parse_told(version, exact=True)
+    if told is not None:
+        origin = None if channel == "pypi" else "conda"
+        yield from told_sightings(key, told, source, origin=origin, installer=origin)
+    if key == "torch":
+        yield from _conda_torch_build(build, source)
+
+
+def _conda_torch_build(build: str, source: str) -> Iterator[Sighting]:
+    if match := re.search(r"cuda_?(\d{2})\.?(\d)", build):
+        yield Sighting("build", ("torch", {"cuda": f"{match[1]}.{match[2]}"}), source)
+    elif "cpu" in build:
+        yield Sighting("build", ("torch", {"cuda": None, "variant": "cpu"}), source)
+
+
+def _parse_freeze(paste: Paste) -> Iterator[Sighting]:
+    run: list[str] = []
+    kind = "requirements" if is_requirements(paste.file_name) else "pip freeze"
+    for index, line in paste.unclaimed():
+        if "=" not in line and "@" not in line:
+            if _ELLIPSIS.match(line):
+                run.append("~")
+                run.append("")
+            continue
+        if match := _PINNED.match(line):
+            run.append(match[1].lower().replace("_", "-"))
+            paste.claimed.add(index)
+            yield from _pinned(match, paste.at(kind, index))
+        elif match := _LOCATED.match(line):
+            run.append(match[1].lower().replace("_", "-"))
+            paste.claimed.add(index)
+            yield from _located(match, paste.at(kind, index))
+        elif match := _EDITABLE.match(line):
+            paste.claimed.add(index)
+            yield Sighting(
+                "distribution",
+                Distribution(canonicalize_name(match[1]), paste.at(kind, index), editable=True),
+            )
+    if kind == "pip freeze" and len(run) >= FREEZE_WHOLE and _mostly_sorted(run):
+        yield Sighting("complete", True, kind)
+
+
+def _pinned(match: re.Match[str], source: str) -> list[Sighting]:
+    name, version = match[1], match[2]
+    exact = "*" not in version
+    return distribution_sightings(name, version, source, exact=exact)
+
+
+def _located(match: re.Match[str], source: str) -> list[Sighting]:
+    scheme, rest = match[2].lower(), match[3]
+    origin = "vcs" if "+" in scheme or rest.endswith(".git") else "file" if scheme == "file" else "url"
+    wheel = _WHEEL_VERSION.search("/" + rest.rpartition("/")[2])
+    version = wheel[2].replace("%2B", "+").replace("%2b", "+") if wheel else ""
+    told = parse_told(version, exact=True) if version else parse_told("installed")
+    return told_sightings(match[1], told, source, origin=origin) if told else []
+
+
+def _mostly_sorted(names: list[str]) -> bool:
+    if names[0] == names[-1]:
+        return False
+    falls = sum(a > b for a, b in zip(names, names[1:], strict=False))
+    return falls * 20 <= len(names)
+
+
+def is_requirements(file_name: str) -> bool:
+    """Return whether a file's name says that it asks for distributions and lists none as installed."""
+    return bool(re.search(r"(?i)(?:requirement|constraint)s?[\w.-]*\.(?:txt|in)$", file_name))

@@ -1,0 +1,75 @@
+"""Names by which people and tools call the distributions of this field."""
+
+from __future__ import annotations
+
+import re
+
+_KNOWN = """
+accelerate apex auto-gptq autoawq autogptq awq axolotl bitsandbytes causal-conv1d cuda-python cupy datasets deepspeed
+diffusers einops evaluate exllamav2 fairscale fastapi flash-attn flash-linear-attention flashinfer-python flax fschat
+gptqmodel gradio hqq huggingface-hub hf-xet jax jaxlib kernels lightning liger-kernel llama-cpp-python
+llama-index llamafactory llmcompressor lmdeploy mamba-ssm megatron-core modelscope mpi4py ms-swift mxnet ninja
+numba numpy nvidia-cublas-cu11 nvidia-cublas-cu12 nvidia-cuda-runtime-cu11 nvidia-cuda-runtime-cu12 nvidia-cudnn-cu11
+nvidia-cudnn-cu12 nvidia-ml-py nvidia-nccl-cu11 nvidia-nccl-cu12 nvidia-nvjitlink-cu12 onnx onnxruntime onnxruntime-gpu
+openai opencv-python optimum outlines pandas peft pillow pip protobuf pydantic pynvml pytorch-lightning pytorch-triton
+ray safetensors scikit-learn scipy sentence-transformers sentencepiece setuptools sglang sgl-kernel spaces tensorboard
+tensorflow tensorrt tiktoken timm tokenizers torch torchao torchaudio torchdata torchtext torchtune torchvision
+transformer-engine transformers triton triton-windows trl unsloth unsloth-zoo vllm vllm-flash-attn wandb wheel xformers
+xgrammar xtuner
+"""
+
+_ALIASES = {
+    "pytorch": "torch",
+    "pytorch version gpu": "torch",
+    "torch install path": "",
+    "hf hub": "huggingface-hub",
+    "huggingface hub": "huggingface-hub",
+    "flash attention": "flash-attn",
+    "flash attention 2": "flash-attn",
+    "flash-attention": "flash-attn",
+    "flashattention": "flash-attn",
+    "flashattn": "flash-attn",
+    "flash attn": "flash-attn",
+    "flash attn 2": "flash-attn",
+    "flashinfer": "flashinfer-python",
+    "bnb": "bitsandbytes",
+    "llama factory": "llamafactory",
+    "llama-factory": "llamafactory",
+    "swift": "ms-swift",
+    "ms swift": "ms-swift",
+    "fastchat": "fschat",
+    "sklearn": "scikit-learn",
+    "pytorch triton": "pytorch-triton",
+    "liger": "liger-kernel",
+    "hf transformers": "transformers",
+    "huggingface transformers": "transformers",
+    "hugging face transformers": "transformers",
+    "opencv": "opencv-python",
+    "te": "transformer-engine",
+}
+
+KNOWN = frozenset(_KNOWN.split())
+"""Normalized names that may be read from loose text; a listing may hold any other."""
+
+_LABELS: dict[str, str] = {
+    **{name: name for name in KNOWN},
+    **{name.replace("-", " "): name for name in KNOWN},
+    **{label: name for label, name in _ALIASES.items() if name},
+}
+
+
+def known_distribution(label: str) -> str | None:
+    """Return the normalized name of the distribution that `label` (lower case) stands for, or None."""
+    return _LABELS.get(label) or _LABELS.get(label.replace("_", "-"))
+
+
+def mention_pattern() -> re.Pattern[str]:
+    """Return a pattern for a name followed by its version in running text (groups name, operator, version)."""
+
+    names = sorted({re.escape(label).replace(r"\-", "[-_ ]").replace(r"\ ", "[-_ ]") for label in _LABELS})
+    choice = "|".join(sorted(names, key=len, reverse=True))
+    return re.compile(
+        rf"(?i)(?<![\w./=@-])(?P<name>{choice})"
+        r"(?P<between>\s{0,2}(?:==|[=:@-]|version|ver\.?|is|at)?\s{0,2}[`*(v]{0,2})"
+        rf"(?P<version>(?:\d{{1,4}}\.\d{{1,9}}[\w.+]*))(?![\w%])"
+    )

@@ -1,0 +1,29 @@
+"""envdoctor's own JSON: facts, a diagnosis, or anything else of ours that holds facts."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from envdoctor.errors import InputError
+from envdoctor.facts import Facts, FactsFormatError, from_json
+
+_KINDS = ("envdoctor.facts/", "envdoctor.diagnosis/", "envdoctor.bundle/")
+
+
+def parse_own(text: str) -> Facts | None:
+    """Return the facts of envdoctor's own JSON, or None when `text` is none; raises InputError when malformed."""
+    head = text[:200].lstrip("\ufeff \t\r\n")
+    if not head.startswith("{") or not any(kind in text for kind in _KINDS):
+        return None
+    try:
+        data: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(data, dict) or not str(data.get("schema", "")).startswith(_KINDS):
+        return None
+    facts = data if "environment" in data or "facts" not in data else data["facts"]
+    try:
+        return from_json(facts)
+    except (FactsFormatError, RecursionError) as error:
+        raise InputError(f"no facts of envdoctor: {error}") from None

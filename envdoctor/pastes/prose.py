@@ -1,0 +1,85 @@
+"""What running text mentions by the way: `I use torch 2.1.0 on 2x A100 40GB, driver 535, Python 3.10`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from packaging.utils import canonicalize_name
+
+from envdoctor.facts import CudaVersion, DriverVersion, Toolkit
+from envdoctor.pastes.gpus import find_gpus
+from envdoctor.pastes.names import known_distribution, mention_pattern
+from envdoctor.pastes.sightings import Paste, Sighting, distribution_sightings
+
+LINES = 4000
+"""Lines of running text that are read; a longer text is a log, and its environment stands at its head."""
+
+_NOT_A_FACT = re.compile(
+    r"(?i)\brequire|\bneed|no matching distribution|could not find a version|\bcompil|\bbuilt (?:for|with|against)|"
+    r"\bupgrad|\bdowngrad|pip3? install|conda install|uv (?:pip|add)|\bsupports?\b|\bexpected?\b|\bshould\b|\bmust\b|\btry\b|"
+    r"\bwas (?:added|removed|introduced)|\bsince\b|\bdeprecat|\bwill be\b|\bhttps?://|^\s*File \"|\bworks? (?:on|with|in)\b|"
+    r"\bfixed in\b|\binstead\b|\bminimum|\bat least\b|\bof at least\b|\bin (?:the )?NumPy 1|NumPy 1\.x"
+)
+_HAVE = re.compile(r"(?i)\bbut you have ([a-z0-9][\w.-]{0,60}) (\d[\w.+]{0,40}?)\.? which is incompatible")
+_INCLUDES = re.compile(
+    r"(?i)\b(?:torch|transformers|cuda|python|driver|rtx|gtx|tesla|[abhv]\d{2,3}|vllm|peft|trl|deepspeed|numpy|bitsandbytes|flash|triton|xformers|accelerate|nvidia|glibc|l40|l20)"
+)
+_PYTHON = re.compile(
+    r"(?i)(?<![\w./-])python\s?(?:version)?[ :=v]{0,3}(3\.\d{1,2}(?:\.\d{1,2})?)(?![\w.]*/)(?!\w)"
+)
+_DRIVER = re.compile(
+    r"(?i)\b(?:nvidia[ -])?driver(?: version)?\s?[:=v]{0,2}\s?(\d{3}(?:\.\d{1,5}){0,3})(?![\w])"
+)
+_CUDA = re.compile(
+    r"(?i)(?<![\w./-])cuda(?:[ -]?toolkit)?(?: version)?\s?[:=v]{0,2}\s?(\d{1,2}\.\d{1,2})(?:\.\d{1,4})?(?![\w])"
+)
+_WILD_NVIDIA = re.compile(r"\bnvidia-(?:\*|[a-z]{2,20})-cu1[1-9]\b")
+_GLIBC = re.compile(r"(?i)\bglibc[ -]?(2\.\d\d)\b")
+
+
+@cache
+def _mentions() -> re.Pattern[str]:
+    return mention_pattern()
+
+
+def parse_prose(paste: Paste) -> Iterator[Sighting]:
+    """Yield the versions, GPUs, driver and Python that unclaimed lines mention as facts."""
+    read = 0
+    for index, line in paste.unclaimed():
+        if not _INCLUDES.search(line):
+            continue
+        if "but you have" in line:
+            yield from _incompatible(line, paste.at("pip", index))
+            continue
+        read += 1
+        if read > LINES:
+            return
+        if not _NOT_A_FACT.search(line):
+            yield from _facts_of(line[:600], paste.at("", index))
+
+
+def _incompatible(line: str, source: str) -> Iterator[Sighting]:
+    for name, version in _HAVE.findall(line)[:8]:
+        yield from distribution_sightings(name, version, source, exact=True)
+
+
+def _facts_of(line: str, source: str) -> Iterator[Sighting]:
+    for match in _mentions().finditer(line):
+        name = known_distribution(match["name"].lower().replace("_", "-")) or canonicalize_name(match["name"])
+        exact = "==" in match["between"]
+        yield from distribution_sightings(name, match["version"].rstrip("."), source, exact)
+    if match := _PYTHON.search(line):
+        yield Sighting("environment.python", match[1], source)
+    if match := _DRIVER.search(line):
+        yield Sighting("driver.version", DriverVersion.parse(match[1]), source)
+    if match := _CUDA.search(line):
+        version = CudaVersion.parse(match[1])
+        yield Sighting("toolkit", Toolkit(version, "", f"{source} (which CUDA is not told)"), source)
+    if match := _GLIBC.search(line):
+        yield Sighting("host.glibc", match[1], source)
+    for name in _WILD_NVIDIA.findall(line)[:32]:
+        yield from distribution_sightings(name, "installed", source)
+    if gpus := find_gpus(line, source):
+        yield Sighting("gpus", gpus)

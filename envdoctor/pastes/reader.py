@@ -1,0 +1,65 @@
+"""Finds every kind of paste in one text and gives the facts they tell together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from envdoctor.facts import Facts
+from envdoctor.pastes.assemble import assemble
+from envdoctor.pastes.collect_env import parse_collect_env
+from envdoctor.pastes.commands import parse_commands
+from envdoctor.pastes.configs import parse_configs
+from envdoctor.pastes.labelled import parse_labelled
+from envdoctor.pastes.listings import parse_listings
+from envdoctor.pastes.nvcc import parse_nvcc
+from envdoctor.pastes.nvidia_smi import parse_nvidia_smi
+from envdoctor.pastes.nvidia_smi_q import parse_nvidia_smi_q
+from envdoctor.pastes.own import parse_own
+from envdoctor.pastes.prose import parse_prose
+from envdoctor.pastes.requirements import parse_requirements
+from envdoctor.pastes.settings import KeyName, KeyTable, key_table
+from envdoctor.pastes.sightings import Paste, Sighting
+from envdoctor.pastes.symptoms import SymptomPattern, scan
+from envdoctor.pastes.tells import tell_sightings
+from envdoctor.pastes.text import plain_lines
+from envdoctor.pastes.traces import parse_traces
+
+
+def parse_paste(
+    text: str,
+    name: str,
+    symptoms: Sequence[SymptomPattern],
+    keys: Sequence[KeyName] = (),
+    file_name: str = "",
+) -> Facts:
+    """Return what `text` tells: facts, settings, recognised error lines, and notes of what was unreadable.
+
+    `name` stands before each source when several texts are read, else it is empty; `file_name` helps to
+    tell a requirements file from a freeze. Nothing else is read: no file, no network.
+    """
+    if (own := parse_own(text)) is not None:
+        return own
+    paste = Paste(plain_lines(text), name, file_name)
+    return assemble(_sightings(paste, symptoms, key_table(keys)))
+
+
+def _sightings(paste: Paste, symptoms: Sequence[SymptomPattern], table: KeyTable) -> Iterator[Sighting]:
+    """Yield the sightings of all readers, the best informed kinds of paste first."""
+    yield from parse_nvidia_smi_q(paste)
+    yield from parse_nvidia_smi(paste)
+    yield from parse_nvcc(paste)
+    yield from parse_collect_env(paste)
+    yield from parse_requirements(paste)
+    yield from parse_listings(paste)
+    yield from parse_configs(paste, table)
+    yield from parse_commands(paste, table)
+    recognised = scan(paste.lines, symptoms)
+    for sight in recognised:
+        yield Sighting("symptom", sight.symptom(paste.at("", sight.line)))
+    for sight in recognised:
+        paste.claimed.update(range(sight.line, sight.last_line + 1))
+    yield from parse_labelled(paste, table)
+    for sight in recognised:
+        yield from tell_sightings(sight, paste.at("", sight.line))
+    yield from parse_prose(paste)
+    yield from parse_traces(paste)

@@ -1,0 +1,209 @@
+"""Settings of training and serving runs: native key names to common ones, values to one spelling."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from envdoctor.facts import Setting
+from envdoctor.pastes.sightings import Sighting
+
+_TRUE = frozenset({"true", "yes", "on", "1", "enabled", "enable", "y", "是", "开启", "启用"})
+_FALSE = frozenset(
+    {"false", "no", "off", "0", "disabled", "disable", "n", "none", "null", "否", "关闭", "未启用"}
+)
+_DTYPES = (("bf16", ("bf16", "bfloat16")), ("fp16", ("fp16", "float16", "half")), ("fp8", ("fp8", "float8")), ("fp32", ("fp32", "float32", "float")))  # fmt: skip
+_ATTENTIONS = {
+    "fa2": "flash_attention_2", "flash_attention_2": "flash_attention_2", "flash_attn": "flash_attention_2",
+    "flash-attn": "flash_attention_2", "flash": "flash_attention_2", "flash_attention": "flash_attention_2",
+    "fa3": "flash_attention_3", "flash_attention_3": "flash_attention_3", "sdpa": "sdpa", "eager": "eager",
+    "disabled": "eager", "xformers": "xformers", "true": "flash_attention_2",
+}  # fmt: skip
+_METHODS = (("qlora", "qlora"), ("lora", "lora"), ("freeze", "freeze"), ("full", "full"), ("全参", "full"))
+_TASKS = ("grpo", "dpo", "kto", "orpo", "ppo", "sft", "serve", "rm", "pt")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyName:
+    """A row of the formats' table: what a framework calls a setting, and which values mean what.
+
+    `values` maps native values to the common ones; where it is given, other values tell nothing.
+    """
+
+    framework: str
+    native: str
+    canonical: str
+    values: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTable:
+    """Native key names by their folded form; a nested key is found by its longest known suffix."""
+
+    by_native: Mapping[str, tuple[KeyName, ...]]
+
+    def find(self, key: str) -> tuple[KeyName, ...]:
+        """Return the rows for a key path such as `zero_optimization.stage`; empty when none is known."""
+        folded = fold_key(key)
+        while True:
+            if rows := self.by_native.get(folded):
+                return rows
+            _, dot, folded = folded.partition(".")
+            if not dot:
+                return ()
+
+
+def key_names(rows: Iterable[Mapping[str, Any]]) -> tuple[KeyName, ...]:
+    """Return the key names of `[[key]]` rows; raises KeyError for a row without native or canonical."""
+    return tuple(
+        KeyName(row.get("framework", "any"), row["native"], row["canonical"], dict(row.get("values", {})))
+        for row in rows
+    )
+
+
+def key_table(keys: Iterable[KeyName]) -> KeyTable:
+    """Return the table in which key paths are looked up."""
+    by_native: dict[str, list[KeyName]] = {}
+    for key in keys:
+        by_native.setdefault(fold_key(key.native), []).append(key)
+    return KeyTable({native: tuple(rows) for native, rows in by_native.items()})
+
+
+def fold_key(key: str) -> str:
+    """Return a key as it is compared: lower case, underscores, no leading dashes."""
+    return key.strip("-`'\"* ").lower().replace("-", "_").replace(" ", "_")
+
+
+def setting_sightings(
+    table: KeyTable, key: str, value: Any, source: str, framework: str | None = None
+) -> Iterator[Sighting]:
+    """Yield the settings that a native key and its value tell; nothing for unknown keys and `auto`."""
+    rows = table.find(key)
+    if framework:
+        rows = tuple(r for r in rows if r.framework in (framework, "any")) or rows
+    text = _plain(value)
+    told: set[str] = set()
+    for row in rows:
+        common = common_value(row, text)
+        if common is None or row.canonical in told:
+            continue
+        told.add(row.canonical)
+        mine = framework or (row.framework if len(rows) == 1 and row.framework != "any" else None)
+        yield Sighting("setting", Setting(row.canonical, common, source, key.lstrip("-"), mine), source)
+        yield from _implied(row, text, key, mine, source)
+
+
+def common_value(row: KeyName, text: str) -> str | None:
+    """Return the common spelling of a native value, or None when it tells nothing (`auto`, a variable)."""
+    folded = text.lower()
+    if row.values:
+        common = row.values.get(folded, row.values.get("*"))
+        return common if common != "=" else folded
+    if folded in ("auto", "", "???") or text.startswith(("$", "<", "{{", "args.", "config.")):
+        return None
+    spell = _SPELLINGS.get(row.canonical)
+    return spell(folded) if spell else text[:300]
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (list, tuple)):
+        return ",".join(str(item) for item in value[:64])
+    return str(value)[:1000].strip().strip("'\"`").rstrip(",").strip("'\"`").strip()
+
+
+def _implied(row: KeyName, text: str, key: str, framework: str | None, source: str) -> Iterator[Sighting]:
+    """Yield what a value says besides: offloading beside a ZeRO stage, 4 bits beside QLoRA."""
+    folded = text.lower()
+    if row.canonical == "zero_stage" and re.search(r"off_?load", folded):
+        yield Sighting("setting", Setting("offload_optimizer", "true", source, key, framework), source)
+        if common_value(row, text) == "3":
+            yield Sighting("setting", Setting("offload_params", "true", source, key, framework), source)
+    if row.canonical == "offload_optimizer" and "param" in folded:
+        yield Sighting("setting", Setting("offload_params", "true", source, key, framework), source)
+    if row.canonical == "method" and "qlora" in folded:
+        yield Sighting("setting", Setting("quant", "nf4", source, key, framework), source)
+
+
+def _boolean(text: str) -> str | None:
+    if text in _TRUE:
+        return "true"
+    return "false" if text in _FALSE else None
+
+
+def _present(text: str) -> str | None:
+    """Return whether an offloading device or a path is named."""
+    return _boolean(text) or ("true" if text else None)
+
+
+def _integer(text: str) -> str | None:
+    match = re.match(r"(\d{1,12}(?:[,_]\d{3})*)(k)?(?![\w.])", text)
+    if match is None:
+        return None
+    number = int(re.sub(r"[,_]", "", match[1]))
+    return str(number * 1024 if match[2] else number)
+
+
+def _fraction(text: str) -> str | None:
+    if match := re.match(r"(\d{1,3}(?:\.\d{1,6})?)\s?%", text):
+        return f"{float(match[1]) / 100:g}"
+    match = re.match(r"(\d{0,4}\.?\d{1,6})(?![\w.])", text)
+    return f"{float(match[1]):g}" if match else None
+
+
+def _dtype(text: str) -> str | None:
+    return next((name for name, words in _DTYPES if any(word in text for word in words)), None)
+
+
+def _attention(text: str) -> str | None:
+    return _ATTENTIONS.get(text.removeprefix("kernels-community/"))
+
+
+def _zero_stage(text: str) -> str | None:
+    match = re.search(r"(?:zero|stage|[_/-]z|^z)[ _-]{0,2}([0-3])(?!\d)", text) or re.match(
+        r"([0-3])(?![\d.])", text
+    )
+    return match[1] if match else None
+
+
+def _quant(text: str) -> str | None:
+    if match := re.match(r"(4|8)(?![\d.])", text):
+        return {"4": "nf4", "8": "int8"}[match[1]]
+    if text in _FALSE or text in ("16", "32"):
+        return None
+    return {"bnb": "nf4", "fp4": "fp4", "bitsandbytes": "bitsandbytes"}.get(text, text[:40])
+
+
+def _method(text: str) -> str | None:
+    return next((name for word, name in _METHODS if word in text), None)
+
+
+def _task(text: str) -> str | None:
+    return next((task for task in _TASKS if re.search(rf"(?<![a-z]){task}(?![a-z])", text)), None)
+
+
+def _model(text: str) -> str | None:
+    return text[:300] if re.search(r"[a-z]", text) and text not in _FALSE | _TRUE else None
+
+
+_SPELLINGS: Mapping[str, Callable[[str], str | None]] = {
+    **dict.fromkeys(
+        ("batch", "grad_accum", "seq", "lora_rank", "gpus", "tp", "pp", "max_model_len"), _integer
+    ),
+    **dict.fromkeys(
+        ("max_num_seqs", "max_num_batched_tokens", "num_generations", "max_completion"), _integer
+    ),
+    **dict.fromkeys(("bf16", "fp16", "tf32", "grad_ckpt", "low_cpu_mem_usage", "enforce_eager"), _boolean),
+    **dict.fromkeys(("liger", "packing", "double_quant", "enable_lora", "sleep_mode"), _boolean),
+    **dict.fromkeys(("offload_optimizer", "offload_params"), _present),
+    "vllm_utilization": _fraction,
+    "dtype": _dtype,
+    "attn": _attention,
+    "zero_stage": _zero_stage,
+    "quant": _quant,
+    "method": _method,
+    "task": _task,
+}

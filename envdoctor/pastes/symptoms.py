@@ -1,0 +1,136 @@
+"""Error signatures: found in one pass over a text, in time linear in its length."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from envdoctor.facts import Symptom
+
+MATCHES_PER_SYMPTOM = 8
+TRIES_PER_SYMPTOM = 2000
+WINDOW = 4096
+"""Characters around a needle that a pattern may look at."""
+
+_WORD = re.compile(r"[a-z_]{3,}")
+
+
+@dataclass(frozen=True, slots=True)
+class SymptomPattern:
+    """A row of the symptoms' table: where `needle` stands, `pattern` is tried and its groups captured."""
+
+    id: str
+    needle: str
+    pattern: str
+    title: str = ""
+    tells: Mapping[str, str] = field(default_factory=dict)
+    wrapped: bool = False
+    """True when the pattern may run over into the next lines (re-laid tracebacks, tables)."""
+
+
+def symptom_patterns(rows: Iterable[Mapping[str, Any]]) -> tuple[SymptomPattern, ...]:
+    """Return the patterns of `[[symptom]]` rows; raises KeyError for a row without id, needle or pattern."""
+    return tuple(
+        SymptomPattern(
+            row["id"],
+            row["needle"],
+            row["pattern"],
+            row.get("title", ""),
+            dict(row.get("tells", {})),
+            bool(row.get("wrapped", False)),
+        )
+        for row in rows
+    )
+
+
+@cache
+def compile_pattern(pattern: str) -> re.Pattern[str]:
+    """Return the compiled signature; case is ignored, as the needle's is."""
+    return re.compile(pattern, re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """A signature met: the symptom, the index of its lines (0-based) and its pattern."""
+
+    line: int
+    last_line: int
+    text: str
+    captured: Mapping[str, str]
+    pattern: SymptomPattern
+
+    def symptom(self, source: str) -> Symptom:
+        """Return the symptom with its source."""
+        return Symptom(self.pattern.id, self.text, source, self.captured)
+
+
+def scan(lines: Sequence[str], patterns: Iterable[SymptomPattern]) -> list[Sight]:
+    """Return the signatures met in `lines`, in the order of the lines, the same captures once."""
+    text = "\n".join(lines)
+    folded = _fold(text)
+    vocabulary = "\n".join(set(_WORD.findall(folded)))
+    starts = _line_starts(lines)
+    found: list[Sight] = []
+    for pattern in patterns:
+        if _longest_word(pattern.needle) in vocabulary and pattern.needle in folded:
+            found.extend(_sights(pattern, text, folded, starts))
+    return sorted(found, key=lambda sight: sight.line)
+
+
+def _fold(text: str) -> str:
+    folded = text.lower()
+    if len(folded) == len(text):
+        return folded
+    return "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
+
+
+@cache
+def _longest_word(needle: str) -> str:
+    return max(_WORD.findall(needle), key=len, default="")
+
+
+def _line_starts(lines: Sequence[str]) -> list[int]:
+    starts, position = [], 0
+    for line in lines:
+        starts.append(position)
+        position += len(line) + 1
+    return starts
+
+
+def _sights(pattern: SymptomPattern, text: str, folded: str, starts: Sequence[int]) -> Iterator[Sight]:
+    compiled = compile_pattern(pattern.pattern)
+    seen: set[tuple[tuple[str, str], ...]] = set()
+    position = 0
+    for _ in range(TRIES_PER_SYMPTOM):
+        position = folded.find(pattern.needle, position)
+        if position < 0 or len(seen) >= MATCHES_PER_SYMPTOM:
+            return
+        line = bisect_right(starts, position) - 1
+        begin, end = _window(text, starts, line, position, pattern.wrapped)
+        match = compiled.search(text, begin, end)
+        if match:
+            captured = {k: v.strip() for k, v in match.groupdict().items() if v is not None}
+            key = tuple(sorted(captured.items()))
+            if key not in seen:
+                seen.add(key)
+                last = bisect_right(starts, max(match.end() - 1, position)) - 1
+                yield Sight(line, last, _quoted(text, match, starts[line]), captured, pattern)
+        position = max(end, position + len(pattern.needle))
+
+
+def _window(text: str, starts: Sequence[int], line: int, position: int, wrapped: bool) -> tuple[int, int]:
+    """Return the bounds within which the pattern is tried: the needle's line, or also its neighbours."""
+    first = max(0, line - 1) if wrapped else line
+    last = min(len(starts), line + (5 if wrapped else 1))
+    end = starts[last] - 1 if last < len(starts) else len(text)
+    return max(starts[first], position - WINDOW // 2), min(end, position + WINDOW // 2)
+
+
+def _quoted(text: str, match: re.Match[str], line_start: int) -> str:
+    end = text.find("\n", match.end())
+    line = text[min(line_start, match.start()) : len(text) if end < 0 else end]
+    return " ".join(line.split())[:400]

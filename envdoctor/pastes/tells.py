@@ -1,0 +1,110 @@
+"""What the captures of a recognised error line tell of the machine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+
+from packaging.utils import canonicalize_name
+
+from envdoctor.facts import ComputeCapability, CudaVersion, DriverVersion, Gpu, Setting, Toolkit
+from envdoctor.pastes.gpus import parse_memory
+from envdoctor.pastes.sightings import Sighting, distribution_sightings
+from envdoctor.pastes.symptoms import Sight
+
+Teller = Callable[[str, str], Iterator[Sighting]]
+
+
+def tell_sightings(sight: Sight, source: str) -> Iterator[Sighting]:
+    """Yield the facts that the captures of a recognised line tell, as its row says."""
+    gpu: dict[str, str] = {}
+    for place, group in sight.pattern.tells.items():
+        text = sight.captured.get(group)
+        if not text:
+            continue
+        if place.startswith("gpu."):
+            gpu[place] = text
+            continue
+        try:
+            yield from _tell(place, text, source)
+        except ValueError:
+            continue
+    if gpu:
+        yield from _gpu(gpu, source)
+
+
+def _tell(place: str, text: str, source: str) -> Iterator[Sighting]:
+    kind, _, name = place.partition(":")
+    if kind == "distribution":
+        yield from distribution_sightings(name or "torch", text, source, exact=True)
+    elif kind == "setting":
+        yield Sighting("setting", Setting(name, text, source), source)
+    elif kind == "present":
+        yield from distribution_sightings(canonicalize_name(name), "installed", source)
+    elif teller := _TELLERS.get(place):
+        yield from teller(text, source)
+
+
+def _driver_cuda(text: str, source: str) -> Iterator[Sighting]:
+    yield Sighting("driver.cuda", CudaVersion.parse(text), source)
+
+
+def _driver_version(text: str, source: str) -> Iterator[Sighting]:
+    yield Sighting("driver.version", DriverVersion.parse(text), source)
+
+
+def _toolkit(text: str, source: str) -> Iterator[Sighting]:
+    yield Sighting("toolkit", Toolkit(CudaVersion.parse(text), "nvcc", source, active=True), source)
+
+
+def _torch_cuda(text: str, source: str) -> Iterator[Sighting]:
+    version = CudaVersion.parse(text)
+    yield Sighting("build", ("torch", {"cuda": str(version)}), source)
+
+
+def _arch_list(text: str, source: str) -> Iterator[Sighting]:
+    archs = re.findall(r"(?:sm|compute)_\d{2,3}[af]?", text)
+    if archs:
+        yield Sighting("build", ("torch", {"arch_list": archs}), source)
+
+
+def _python(text: str, source: str) -> Iterator[Sighting]:
+    digits = text.replace(".", "")
+    version = text if "." in text else f"{digits[0]}.{digits[1:]}"
+    yield Sighting("environment.python", version, source)
+
+
+def _glibc(text: str, source: str) -> Iterator[Sighting]:
+    yield Sighting("host.glibc", text, source)
+
+
+def _shm(text: str, source: str) -> Iterator[Sighting]:
+    if (size := parse_memory(text)) is not None:
+        yield Sighting("host.shm_bytes", size, source)
+
+
+def _gpu(told: Mapping[str, str], source: str) -> Iterator[Sighting]:
+    capability = None
+    try:
+        capability = ComputeCapability.parse(told.get("gpu.cc", ""))
+    except ValueError:
+        pass
+    name = told.get("gpu.name")
+    memory = parse_memory(told.get("gpu.memory", ""))
+    if capability or name or memory:
+        gpu = Gpu(0, source, name=name, compute_capability=capability, memory_total_bytes=memory)
+        yield Sighting("gpus", (gpu,))
+
+
+_TELLERS: Mapping[str, Teller] = {
+    "driver.cuda": _driver_cuda,
+    "driver.version": _driver_version,
+    "toolkit": _toolkit,
+    "torch.cuda": _torch_cuda,
+    "torch.arch_list": _arch_list,
+    "python": _python,
+    "host.glibc": _glibc,
+    "host.shm": _shm,
+}
+TELLABLE = frozenset(_TELLERS) | {"gpu.cc", "gpu.name", "gpu.memory"}
+"""The places that `tells` of a symptom's row may name, besides `distribution:`, `setting:` and `present:`."""

@@ -1,0 +1,56 @@
+"""What people paste, made plain: colours, quotes, HTML and full-width punctuation taken away, lines kept."""
+
+from __future__ import annotations
+
+import re
+
+LINE_LIMIT = 4096
+"""Characters of a line that are read; what follows is cut (log lines of binary junk)."""
+
+_ESCAPES = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[@-Z\\-_])|\x9b[0-?]*[ -/]*[@-~]"
+)
+_LOST_ESCAPES = re.compile(r"\[\d{1,3}(?:;\d{1,3}){0,4}m")
+_QUOTES = re.compile(r"(?m)^[ \t]{0,3}(?:>[ \t]?)+")
+_CELLS = re.compile(r"(?i)</?t[dh]\b[^<>\n]{0,200}>")
+_TAGS = re.compile(
+    r"(?i)</?(?:details|summary|pre|code|p|br|hr|div|span|b|i|strong|em|ul|ol|li|table|tr|tbody|thead|sub|sup|kbd|h\d)"
+    r"\b[^<>\n]{0,200}>"
+)
+_ENTITIES = {"&gt;": ">", "&lt;": "<", "&quot;": '"', "&#39;": "'", "&nbsp;": " ", "&amp;": "&"}
+_PUNCTUATION = str.maketrans(
+    {
+        "：": ":", "，": ",", "（": "(", "）": ")", "＝": "=", "；": ";", "｜": "|", "／": "/", "＋": "+", "、": ",",
+        "【": "[", "】": "]", "。": ". ", "“": '"', "”": '"', "‘": "'", "’": "'", "–": "-", "—": "-", "×": "x", "│": "|",
+        "┃": "|", "\u3000": " ", "\u00a0": " ", "\u202f": " ", "\u200b": "", "\u200c": "", "\u200d": "", "\u2060": "",
+        "\ufeff": "", "\u2028": "\n", "\u2029": "\n", "\u0085": "\n",
+    }
+)  # fmt: skip
+
+
+def plain_lines(text: str) -> list[str]:
+    """Return the lines of `text` as plain text, one for each line of the original (universal newlines)."""
+    text = _unify(text)
+    if "\x1b" in text or "\x9b" in text:
+        text = _ESCAPES.sub("", text)
+    if "[0m" in text:
+        text = _LOST_ESCAPES.sub("", text)
+    if text.startswith((">", " >")) or "\n>" in text or "\n >" in text or "\n  >" in text:
+        text = _QUOTES.sub("", text)
+    if "<" in text:
+        text = _TAGS.sub("", _CELLS.sub("|", text))
+    if "&" in text:
+        text = _entities(text)
+    return [line if len(line) <= LINE_LIMIT else line[:LINE_LIMIT] for line in text.split("\n")]
+
+
+def _unify(text: str) -> str:
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return text if text.isascii() else text.translate(_PUNCTUATION)
+
+
+def _entities(text: str) -> str:
+    for entity, character in _ENTITIES.items():
+        text = text.replace(entity, character)
+    return text

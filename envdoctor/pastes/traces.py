@@ -1,0 +1,27 @@
+"""What the paths in tracebacks and loader messages tell: the Python that ran, and what it had installed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from envdoctor.pastes.sightings import Paste, Sighting
+
+_SITE = re.compile(r"[/\\]lib[/\\]python(3\.\d{1,2})[/\\](?:site|dist)-packages[/\\]")
+_TAG = re.compile(r"\.cpython-3(\d{1,2})-(?:x86_64|aarch64)-linux")
+_ARCH = re.compile(r"\.cpython-3\d{1,2}-(x86_64|aarch64)-linux")
+
+
+def parse_traces(paste: Paste) -> Iterator[Sighting]:
+    """Yield Python's version and the architecture from the first path that shows each."""
+    for index, line in enumerate(paste.lines):
+        if "-packages" in line and (match := _SITE.search(line)):
+            yield Sighting("environment.python", match[1], paste.at("traceback", index))
+            break
+    for index, line in enumerate(paste.lines):
+        if ".cpython-3" in line and (match := _TAG.search(line)):
+            source = paste.at("", index)
+            yield Sighting("environment.python", f"3.{match[1]}", source)
+            if arch := _ARCH.search(line):
+                yield Sighting("host.arch", arch[1], source)
+            break

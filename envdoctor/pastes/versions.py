@@ -1,0 +1,92 @@
+"""Versions as people write them: whole, as a prefix, as a range, as a build tag alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+_NUMBER = r"\d{1,9}(?:\.\d{1,9}){0,5}"
+VERSION = (
+    _NUMBER + r"(?:[-_.]?(?:a|b|rc|alpha|beta)\.?\d{0,9})?(?:[-.]?post\d{1,9})?(?:[-.]?dev\d{0,12})?"
+    r"(?:\+[A-Za-z0-9][A-Za-z0-9.]{0,60})?"
+)
+"""A PEP 440 version as printed by tools, as a pattern."""
+
+_WHOLE = re.compile(rf"[vV]?({VERSION})(?!\.?[\w+])")
+_WILDCARD = re.compile(rf"[vV]?({_NUMBER})\.[xX*](?!\w)")
+_CLAUSE = re.compile(rf"(<=|>=|==|~=|!=|<|>)\s*[vV]?({VERSION}(?:\.\*)?)")
+_WORDS = (
+    (re.compile(r"newer than|later than|above|after|greater than|高于|大于"), ">"),
+    (re.compile(r"older than|before|below|less than|低于|小于"), "<"),
+    (re.compile(r"at least|or newer|or later|from|以上|\d\+(?!\w)"), ">="),
+    (re.compile(r"up to|at most|以下"), "<="),
+)
+_OPEN_ENDED = re.compile(r"[vV]?\d[\w.]*\s*(?:\+(?!\w)|or newer|or later|以[上下])")
+_BUILD = re.compile(r"\+(cu\d{3,4}|cpu|rocm[\d.]+|xpu)\b")
+_CPU_WORDS = re.compile(r"(?i)\(cpu(?:[ -]only)?\)|\bcpu[ -]only\b")
+_VAGUE = re.compile(r"(?i)^\W*(?:latest|newest|old|too old|nightly|unknown version|installed|最新)")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a text tells of a version: the version, or a specifier, and facts of the build."""
+
+    version: str | None = None
+    specifier: str = ""
+    build: Mapping[str, Any] = field(default_factory=dict)
+
+
+def parse_told(text: str, exact: bool = False) -> Told | None:
+    """Read a version as told; None when the text holds none. `exact`: `2.4` is whole, not a prefix."""
+    text = text.strip().strip("`*'\"").strip()[:300]
+    build = parse_build(text)
+    if specifier := _specifier(text):
+        return Told(None, specifier, build)
+    if match := _WILDCARD.match(text):
+        return Told(None, f"=={match[1]}.*", build)
+    match = _WHOLE.match(text)
+    if match is None:
+        return Told(build=build) if build or _VAGUE.match(text) else None
+    version = match[1].rstrip("-.")
+    whole = exact or version.count(".") >= 2 or re.search(r"[a-z+]", version)
+    return Told(version, "", build) if whole else Told(None, f"=={version}.*", build)
+
+
+def parse_build(text: str) -> dict[str, Any]:
+    """Return what a local version tells of a build: `+cu121`, `+cpu`, `(CPU)`."""
+    if match := _BUILD.search(text):
+        return _build_of_tag(match[1])
+    return _build_of_tag("cpu") if _CPU_WORDS.search(text) else {}
+
+
+def _build_of_tag(tag: str) -> dict[str, Any]:
+    if tag.startswith("cu"):
+        digits = tag[2:]
+        return {"cuda": f"{int(digits[:-1])}.{digits[-1]}", "variant": tag}
+    return {"cuda": None, "variant": tag}
+
+
+def _specifier(text: str) -> str:
+    if _WHOLE.match(text) and not _OPEN_ENDED.match(text):
+        return ""
+    clauses = [f"{operator}{version}" for operator, version in _CLAUSE.findall(text)[:16]]
+    if not clauses:
+        clauses = _worded(text)
+    try:
+        return str(SpecifierSet(",".join(clauses)))
+    except InvalidSpecifier:
+        return ""
+
+
+def _worded(text: str) -> list[str]:
+    number = re.search(r"\d[\w.]*", text)
+    if number is None or not (version := re.match(_NUMBER, number[0])):
+        return []
+    for words, operator in _WORDS:
+        if words.search(text.lower()):
+            return [f"{operator}{version[0]}"]
+    return []
