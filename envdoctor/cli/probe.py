@@ -1,0 +1,26 @@
+"""`envdoctor probe`: this machine's facts as JSON and nothing else."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from envdoctor.cli.output import write
+from envdoctor.errors import InputError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--python", metavar="PATH", help="the interpreter or environment to examine")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the facts; raises InputError when the named interpreter is none."""
+    from envdoctor.probes import NoInterpreter, read_machine
+
+    try:
+        facts = read_machine(args.python)
+    except NoInterpreter as error:
+        raise InputError(f"--python: {error}") from None
+    write(args, json.dumps(facts, indent=1))
+    return 0

@@ -1,0 +1,68 @@
+"""Commands run with a deadline, bounded output and no way to outlive us."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import time
+from typing import Mapping, Sequence, Tuple
+
+MAX_OUTPUT_BYTES = 1 << 20
+
+
+class CommandFailed(Exception):
+    """A command gave no answer; the message says why."""
+
+
+def run_command(command: Sequence[str], limit_s: float, environ: Mapping[str, str]) -> Tuple[int, str]:
+    """Return exit status and output of a command; raises CommandFailed when it cannot run or hangs."""
+    child_environ = dict(environ, LC_ALL="C", LANG="C")
+    try:
+        child = subprocess.Popen(
+            list(command),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=child_environ,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        raise CommandFailed("%s cannot be run: %s" % (command[0], error)) from None
+    try:
+        return _collect(child, command[0], time.monotonic() + limit_s, limit_s)
+    finally:
+        _end(child)
+
+
+def _collect(child: "subprocess.Popen[bytes]", name: str, deadline: float, limit_s: float) -> Tuple[int, str]:
+    assert child.stdout is not None
+    handle, output = child.stdout.fileno(), b""
+    while len(output) < MAX_OUTPUT_BYTES:
+        left = deadline - time.monotonic()
+        if left <= 0 or not select.select([handle], [], [], left)[0]:
+            raise CommandFailed("%s gave no answer within %g s" % (name, limit_s))
+        chunk = os.read(handle, 65536)
+        if not chunk:
+            break
+        output += chunk
+    else:
+        raise CommandFailed("%s wrote more than %d bytes" % (name, MAX_OUTPUT_BYTES))
+    try:
+        status = child.wait(max(0.1, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        raise CommandFailed("%s did not end within %g s" % (name, limit_s)) from None
+    return status, output.decode("utf-8", "replace")
+
+
+def _end(child: "subprocess.Popen[bytes]") -> None:
+    if child.stdout is not None:
+        child.stdout.close()
+    if child.returncode is not None:
+        return
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.wait(1)
+    except (OSError, subprocess.TimeoutExpired):
+        pass

@@ -1,0 +1,78 @@
+"""NVIDIA's driver as files tell it: the kernel module, the user libraries, the fabric manager."""
+
+from __future__ import annotations
+
+import re
+from typing import Optional, Tuple
+
+from .library_paths import find_libraries, loader_choice
+from .machine import Json, Machine, fact, observed, unknown
+
+FACTS = ("driver.version", "driver.user_version", "driver.module", "driver.fabric_manager")
+PROC_VERSION = "/proc/driver/nvidia/version"
+SYS_VERSION = "/sys/module/nvidia/version"
+SWITCHES = ("/proc/driver/nvidia-nvswitch", "/dev/nvidia-nvswitchctl")
+FABRIC_MANAGER_PID = "/run/nvidia-fabricmanager/nv-fabricmanager.pid"
+FABRIC_MANAGER = "/usr/bin/nv-fabricmanager"
+
+
+def read(machine: Machine) -> Json:
+    """Return the driver's facts that need no library."""
+    version, source = read_module_version(machine)
+    text = machine.text(PROC_VERSION)
+    return {
+        "driver": {
+            "version": fact(version, source, "no NVIDIA kernel module is loaded"),
+            "user_version": read_user_version(machine),
+            "module": fact(parse_module_kind(text or ""), PROC_VERSION, PROC_VERSION + " does not tell"),
+            "fabric_manager": read_fabric_manager(machine),
+        }
+    }
+
+
+def read_module_version(machine: Machine) -> Tuple[Optional[str], str]:
+    """Return the loaded kernel module's version and where it was read."""
+    version = parse_module_version(machine.text(PROC_VERSION) or "")
+    if version:
+        return version, PROC_VERSION
+    match = re.match(r"\d+(\.\d+)+", machine.text(SYS_VERSION) or "")
+    return (match.group() if match else None), SYS_VERSION
+
+
+def parse_module_version(text: str) -> Optional[str]:
+    """Read the version of the line that opens with `NVRM version:`."""
+    match = re.search(r"NVRM version:.*?\s(\d{2,4}\.\d+(?:\.\d+)?)\b", text)
+    return match.group(1) if match else None
+
+
+def parse_module_kind(text: str) -> Optional[str]:
+    """Read `open` or `proprietary` of the kernel module's own description."""
+    line = next((line for line in text.splitlines() if line.startswith("NVRM version:")), "")
+    if not line:
+        return None
+    return "open" if "Open Kernel Module" in line else "proprietary"
+
+
+def read_user_version(machine: Machine) -> Json:
+    """Return the version of the libcuda that programs load, which its file name carries."""
+    copies = find_libraries(machine, ("libcuda.so.1",))
+    chosen = loader_choice(copies)
+    if chosen is None:
+        return unknown(
+            "libcuda.so.1 was not found: no NVIDIA driver's libraries are installed where this runs"
+        )
+    match = re.search(r"libcuda\.so\.(\d{3}[\d.]*)$", machine.real(chosen.path))
+    return fact(
+        match.group(1) if match else None, chosen.path, chosen.path + " carries no version in its name"
+    )
+
+
+def read_fabric_manager(machine: Machine) -> Json:
+    """Return `running`, `stopped` or `absent`; unknown where no NVSwitch needs one."""
+    if not any(machine.exists(path) for path in SWITCHES):
+        return unknown("no NVSwitch is seen here that would need one")
+    pid = (machine.text(FABRIC_MANAGER_PID) or "").strip()
+    if pid.isdigit() and (machine.text("/proc/%s/comm" % pid) or "").startswith("nv-fabricmanage"):
+        return observed("running", FABRIC_MANAGER_PID)
+    installed = machine.exists(FABRIC_MANAGER)
+    return observed("stopped" if installed else "absent", FABRIC_MANAGER)

@@ -1,0 +1,112 @@
+"""The GPUs: through NVML, else `nvidia-smi --query-gpu`, else the kernel; and what NVML tells besides."""
+
+from __future__ import annotations
+
+from typing import Any, List, Optional, Tuple
+
+from . import kernel_gpus, nvidia_smi
+from .machine import Json, Machine, fact, observed, unknown
+
+FACTS = ("gpus", "driver.nvml", "driver.cuda")
+SOURCE = "NVML"
+STOPPED, COMPLETED = (1, 2), 3
+
+
+def read(machine: Machine) -> Json:
+    """Return the GPUs and the driver's facts that come with them."""
+    from .nvml import NvmlAbsent, NvmlError, open_nvml
+
+    try:
+        nvml = open_nvml(machine)
+    except NvmlAbsent as error:
+        return _without_nvml(machine, str(error), unknown(str(error)))
+    except NvmlError as error:
+        return _without_nvml(machine, "NVML: %s" % error, observed(str(error), SOURCE))
+    try:
+        return _with_nvml(machine, nvml)
+    except NvmlError as error:
+        return _without_nvml(machine, "NVML: %s" % error, observed(str(error), SOURCE))
+    finally:
+        nvml.close()
+
+
+def _with_nvml(machine: Machine, nvml: Any) -> Json:
+    from .nvml_gpu import read_gpu
+
+    gpus = [read_gpu(nvml, machine, index) for index in range(nvml.number("nvmlDeviceGetCount_v2"))]
+    driver = {
+        "version": _text(nvml, "nvmlSystemGetDriverVersion"),
+        "user_version": _library_version(nvml),
+        "cuda": _cuda(nvml),
+        "nvml": observed("ok", SOURCE),
+    }
+    fabric = _fabric(nvml) if gpus else None
+    if fabric is not None:
+        driver["fabric_manager"] = observed(fabric, "NVML, the GPU's fabric state")
+    return {"driver": driver, "gpus": observed(gpus, SOURCE)}
+
+
+def _text(nvml: Any, name: str) -> Json:
+    from .nvml import NvmlError
+
+    try:
+        return observed(nvml.text(name), SOURCE)
+    except NvmlError as error:
+        return unknown(str(error))
+
+
+def _library_version(nvml: Any) -> Json:
+    """The user libraries' version stands behind the CUDA major in NVML's own: 13.580.159.04."""
+    answer = _text(nvml, "nvmlSystemGetNVMLVersion")
+    if "value" in answer:
+        answer["value"] = answer["value"].partition(".")[2]
+    return answer
+
+
+def _cuda(nvml: Any) -> Json:
+    from .nvml import NvmlError
+
+    try:
+        number = nvml.number("nvmlSystemGetCudaDriverVersion_v2")
+    except NvmlError as error:
+        return unknown(str(error))
+    return observed("%d.%d" % (number // 1000, number % 1000 // 10), SOURCE)
+
+
+def _fabric(nvml: Any) -> Optional[str]:
+    """Return whether the fabric of the first GPU stands; None where there is none to manage."""
+    from .nvml import Fabric, NvmlError
+
+    try:
+        device = nvml.handle("nvmlDeviceGetHandleByIndex_v2", 0)
+        state = nvml.fill(Fabric, "nvmlDeviceGetGpuFabricInfo", device).state
+    except NvmlError:
+        return None
+    return "running" if state == COMPLETED else "stopped" if state in STOPPED else None
+
+
+def _without_nvml(machine: Machine, reason: str, nvml: Json) -> Json:
+    gpus, version, tried = _listed(machine)
+    reasons = "; ".join([reason, *tried])
+    answer: Json = {
+        "driver": {
+            "version": fact(version, nvidia_smi.SOURCE, reasons),
+            "cuda": unknown(reasons),
+            "nvml": nvml,
+        }
+    }
+    source = gpus[0]["source"] if gpus else kernel_gpus.PCI
+    answer["gpus"] = fact(gpus, source, reasons)
+    return answer
+
+
+def _listed(machine: Machine) -> Tuple[Optional[List[Json]], Optional[str], List[str]]:
+    try:
+        gpus, version = nvidia_smi.read_gpus(machine)
+        return gpus, version, []
+    except nvidia_smi.SmiFailed as error:
+        tried = [str(error)]
+    listed = kernel_gpus.read_gpus(machine)
+    if listed is None:
+        tried.append("the kernel lists no GPU's PCI ids here")
+    return listed, None, tried

@@ -1,0 +1,168 @@
+"""The machine around the GPUs: system, container, memory and room on disk."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import Callable, Dict, Mapping, Optional, Tuple
+
+from .cgroup import read_limit
+from .machine import Json, Machine, fact, observed, unknown
+
+SYSTEMS = {"linux": "linux", "darwin": "macos", "win32": "windows", "cygwin": "windows"}
+MARKERS = (("/.dockerenv", "docker"), ("/run/.containerenv", "podman"), ("/singularity", "singularity"))
+CGROUP_NAMES = (("kubepods", "kubernetes"), ("docker", "docker"), ("libpod", "podman"), ("lxc", "lxc"))
+
+
+def read(machine: Machine) -> Json:
+    """Return the host's facts, each guarded on its own."""
+    host: Json = {}
+    for name, reader in READERS:
+        try:
+            host[name] = reader(machine)
+        except Exception as error:
+            host[name] = unknown("%s: %s" % (type(error).__name__, error))
+    places = read_disk(machine)
+    return {"host": dict(host, disk_free_bytes=places) if places else host}
+
+
+def _os(machine: Machine) -> Json:
+    name = next((word for key, word in SYSTEMS.items() if sys.platform.startswith(key)), None)
+    return fact(name, "Python", "not a system we know: %s" % sys.platform)
+
+
+def _distro(machine: Machine) -> Json:
+    for path in ("/etc/os-release", "/usr/lib/os-release"):
+        match = re.search(r'^PRETTY_NAME="?([^"\n]+)"?', machine.text(path) or "", re.MULTILINE)
+        if match:
+            return observed(match.group(1), path)
+    return unknown("no os-release file")
+
+
+def _kernel(machine: Machine) -> Json:
+    return observed(os.uname().release, "uname")
+
+
+def _arch(machine: Machine) -> Json:
+    name = os.uname().machine
+    return observed({"arm64": "aarch64", "amd64": "x86_64"}.get(name.lower(), name), "uname")
+
+
+def _glibc(machine: Machine) -> Json:
+    try:
+        text = os.confstr("CS_GNU_LIBC_VERSION") or ""
+    except (ValueError, OSError):
+        text = ""
+    version = text.replace("glibc", "").strip() or None
+    return fact(version, "confstr", "this C library is not glibc")
+
+
+def _wsl(machine: Machine) -> Json:
+    text = machine.text("/proc/version")
+    return fact(
+        None if text is None else "microsoft" in text.lower(),
+        "/proc/version",
+        "/proc/version is closed to us",
+    )
+
+
+def _container(machine: Machine) -> Json:
+    if machine.environ.get("KUBERNETES_SERVICE_HOST"):
+        return observed("kubernetes", "KUBERNETES_SERVICE_HOST")
+    for name in ("APPTAINER_CONTAINER", "SINGULARITY_CONTAINER"):
+        if machine.environ.get(name):
+            return observed("singularity", name)
+    for path, word in MARKERS:
+        if machine.exists(path):
+            return observed(word, path)
+    groups = machine.text("/proc/1/cgroup")
+    for key, word in CGROUP_NAMES:
+        if key in (groups or ""):
+            return observed(word, "/proc/1/cgroup")
+    return fact(
+        None if groups is None else "none", "/proc/1/cgroup", "nothing tells whether this is a container"
+    )
+
+
+def _hostname(machine: Machine) -> Json:
+    return observed(os.uname().nodename, "uname")
+
+
+def _cpu_count(machine: Machine) -> Json:
+    try:
+        return observed(len(os.sched_getaffinity(0)), "sched_getaffinity")
+    except (AttributeError, OSError):
+        return fact(os.cpu_count(), "Python", "the system does not tell")
+
+
+def _meminfo(field: str) -> Callable[[Machine], Json]:
+    def reader(machine: Machine) -> Json:
+        match = re.search(r"^%s:\s+(\d+) kB" % field, machine.text("/proc/meminfo") or "", re.MULTILINE)
+        return fact(
+            int(match.group(1)) << 10 if match else None, "/proc/meminfo", "/proc/meminfo has no " + field
+        )
+
+    return reader
+
+
+def _shm(machine: Machine) -> Json:
+    size = _total_bytes(machine.at("/dev/shm"))
+    return fact(size, "/dev/shm", "/dev/shm is not there")
+
+
+def _total_bytes(path: str) -> Optional[int]:
+    try:
+        told = os.statvfs(path)
+    except OSError:
+        return None
+    return told.f_frsize * told.f_blocks
+
+
+def read_disk(machine: Machine) -> Dict[str, int]:
+    """Return the free bytes at the places that models, kernels and packages are written to."""
+    free = {name: _free_bytes(machine.at(path)) for name, path in cache_places(machine.environ).items()}
+    return {name: size for name, size in free.items() if size is not None}
+
+
+def cache_places(environ: Mapping[str, str]) -> Dict[str, str]:
+    """Return where Hugging Face and torch keep their caches, and where temporary files and packages go."""
+    home = environ.get("HOME") or "/"
+    cache = environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")
+    hub = environ.get("HF_HUB_CACHE") or environ.get("HUGGINGFACE_HUB_CACHE")
+    hub = hub or os.path.join(environ.get("HF_HOME") or os.path.join(cache, "huggingface"), "hub")
+    return {
+        "hf_cache": hub,
+        "torch_cache": environ.get("TORCH_HOME") or os.path.join(cache, "torch"),
+        "tmp": environ.get("TMPDIR") or "/tmp",
+        "prefix": environ.get("VIRTUAL_ENV") or environ.get("CONDA_PREFIX") or sys.prefix,
+    }
+
+
+def _free_bytes(path: str) -> Optional[int]:
+    """Return the free bytes of the file system that a path lies on, or would lie on."""
+    while not os.path.exists(path) and os.path.dirname(path) != path:
+        path = os.path.dirname(path)
+    try:
+        told = os.statvfs(path)
+    except OSError:
+        return None
+    return told.f_frsize * told.f_bavail
+
+
+READERS: Tuple[Tuple[str, Callable[[Machine], Json]], ...] = (
+    ("os", _os),
+    ("distro", _distro),
+    ("kernel", _kernel),
+    ("arch", _arch),
+    ("glibc", _glibc),
+    ("wsl", _wsl),
+    ("container", _container),
+    ("hostname", _hostname),
+    ("cpu_count", _cpu_count),
+    ("memory_total_bytes", _meminfo("MemTotal")),
+    ("memory_available_bytes", _meminfo("MemAvailable")),
+    ("cgroup_limit_bytes", read_limit),
+    ("shm_bytes", _shm),
+)
+FACTS = tuple("host." + name for name, _ in READERS)

@@ -1,0 +1,232 @@
+"""The examined interpreter and where it keeps its packages: from its files, or asked when they do not tell."""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import re
+import sys
+from typing import Dict, List, NamedTuple, Optional, Tuple
+
+from .machine import Json, Machine, list_names, read_text
+
+ASK_LIMIT_S = 5.0
+ASK = (
+    "import json,site,sys;print(json.dumps([sys.version.split()[0],sys.prefix,sys.base_prefix,"
+    "[p for p in sys.path if p.endswith('-packages')]+[site.getusersitepackages()]]))"
+)
+PYTHONS = ("bin/python", "bin/python3", "Scripts/python.exe", "python.exe")
+
+
+class NoInterpreter(ValueError):
+    """What was named as interpreter is none; the message says why."""
+
+
+class Interpreter(NamedTuple):
+    """An interpreter and the folders its packages lie in, in the order of its import path."""
+
+    executable: str
+    prefix: str
+    kind: str
+    version: Optional[str]
+    version_source: str
+    sites: Tuple[str, ...]
+    problems: Tuple[str, ...] = ()
+
+
+def check_interpreter(machine: Machine, python: str) -> str:
+    """Return the interpreter that a path, command or environment's folder names; raises NoInterpreter."""
+    path = python if os.sep in python or os.path.isdir(python) else machine.which(python) or python
+    path = os.path.abspath(os.path.expanduser(path))
+    if os.path.isdir(path):
+        inside = [os.path.join(path, name) for name in PYTHONS]
+        path = next((one for one in inside if os.path.exists(one)), "")
+        if not path:
+            raise NoInterpreter("%s holds no bin/python" % python)
+    if not os.path.isfile(path):
+        raise NoInterpreter("%s: no such interpreter" % python)
+    if not os.access(path, os.X_OK):
+        raise NoInterpreter("%s is not executable" % python)
+    return path
+
+
+def find_interpreter(machine: Machine) -> Optional[Interpreter]:
+    """Return the interpreter to examine: the named one, else the active environment's, else our own."""
+    if machine.python:
+        return examine(machine, check_interpreter(machine, machine.python))
+    for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        folder = machine.environ.get(name)
+        if folder and os.path.isdir(folder):
+            try:
+                return examine(machine, check_interpreter(machine, folder))
+            except NoInterpreter:
+                continue
+    return examine(machine, sys.executable)
+
+
+def examine(machine: Machine, executable: str) -> Optional[Interpreter]:
+    """Return what an interpreter's files tell of it, or what it answers; None when neither tells."""
+    prefix = os.path.dirname(os.path.dirname(executable))
+    settings = parse_pyvenv(read_text(prefix + "/pyvenv.cfg") or "")
+    if settings:
+        return _virtual(machine, executable, prefix, settings)
+    found = _installed(executable, prefix)
+    if found is None and _is_own(executable):
+        found = _own()
+    found = found or _asked(machine, executable)
+    if found is None:
+        return None
+    return found._replace(sites=_sites(machine, found.sites + _user_sites(machine, found)))
+
+
+def parse_pyvenv(text: str) -> Dict[str, str]:
+    """Read `pyvenv.cfg`."""
+    pairs = (line.partition("=") for line in text.splitlines() if "=" in line)
+    return {key.strip().lower(): value.strip() for key, _, value in pairs}
+
+
+def _virtual(machine: Machine, executable: str, prefix: str, settings: Dict[str, str]) -> Interpreter:
+    version = settings.get("version") or settings.get("version_info", "")
+    match = re.match(r"\d+\.\d+(\.\d+)?", version)
+    sites = _packages_folders(prefix, _short(match.group()) if match else None)
+    problems = []
+    home = settings.get("home", "")
+    if home and not os.path.isdir(home):
+        problems.append("the interpreter that this virtual environment was made from is gone: %s" % home)
+    if settings.get("include-system-site-packages", "").lower() == "true":
+        base = _installed(os.path.join(home, "python3"), os.path.dirname(home))
+        sites += base.sites if base else ()
+    return Interpreter(
+        executable,
+        prefix,
+        "venv",
+        match.group() if match else None,
+        "pyvenv.cfg",
+        _sites(machine, sites),
+        tuple(problems),
+    )
+
+
+def _installed(executable: str, prefix: str) -> Optional[Interpreter]:
+    """Return an interpreter whose standard library lies under its prefix."""
+    short = _short_of_name(os.path.basename(os.path.realpath(executable))) or _only_library(prefix)
+    if short is None or not os.path.exists("%s/lib/python%s/os.py" % (prefix, short)):
+        return None
+    kind = "conda" if os.path.isdir(prefix + "/conda-meta") else "system"
+    version, source = _full_version(prefix, short)
+    return Interpreter(executable, prefix, kind, version, source, _packages_folders(prefix, short))
+
+
+def _short(version: str) -> str:
+    return ".".join(version.split(".")[:2])
+
+
+def _short_of_name(name: str) -> Optional[str]:
+    match = re.fullmatch(r"python(\d\.\d+)", name)
+    return match.group(1) if match else None
+
+
+def _only_library(prefix: str) -> Optional[str]:
+    names = [name for name in list_names(prefix + "/lib") if re.fullmatch(r"python3\.\d+", name)]
+    return names[0][len("python") :] if len(names) == 1 else None
+
+
+def _full_version(prefix: str, short: str) -> Tuple[str, str]:
+    """Return a version with its third part where a file tells it, and the file."""
+    for name in list_names(prefix + "/conda-meta"):
+        match = re.fullmatch(r"python-(\d+\.\d+\.\d+)-.*\.json", name)
+        if match:
+            return match.group(1), "conda-meta/" + name
+    header = "%s/include/python%s/patchlevel.h" % (prefix, short)
+    match = re.search(r'PY_VERSION\s+"(\d+\.\d+\.\d+)', read_text(header) or "")
+    if match:
+        return match.group(1), header
+    if os.path.realpath(prefix) == os.path.realpath(sys.prefix) and _short(_our_version()) == short:
+        return _our_version(), "Python"
+    return short, "%s/lib/python%s" % (prefix, short)
+
+
+def _our_version() -> str:
+    return "%d.%d.%d" % sys.version_info[:3]
+
+
+def _packages_folders(prefix: str, short: Optional[str]) -> Tuple[str, ...]:
+    python = "python" + (short or "3.*")
+    patterns = (
+        "local/lib/%s/dist-packages" % python,
+        "lib/%s/site-packages" % python,
+        "lib64/%s/site-packages" % python,
+        "lib/python3/dist-packages",
+        "Lib/site-packages",
+    )
+    return tuple(path for pattern in patterns for path in _existing(prefix, pattern))
+
+
+def _existing(prefix: str, pattern: str) -> List[str]:
+    path = prefix + "/" + pattern
+    return sorted(glob.glob(path)) if "*" in pattern else [path] * os.path.isdir(path)
+
+
+def _user_sites(machine: Machine, interpreter: Interpreter) -> Tuple[str, ...]:
+    """Return the user's own packages folder, which outside virtual environments precedes the others."""
+    if machine.environ.get("PYTHONNOUSERSITE") or not interpreter.version:
+        return ()
+    base = machine.environ.get("PYTHONUSERBASE") or os.path.join(machine.environ.get("HOME") or "/", ".local")
+    path = "%s/lib/python%s/site-packages" % (base, _short(interpreter.version))
+    return (path,) if os.path.isdir(path) else ()
+
+
+def _is_own(executable: str) -> bool:
+    return bool(sys.executable) and os.path.realpath(executable) == os.path.realpath(sys.executable)
+
+
+def _own() -> Interpreter:
+    sites = tuple(path for path in sys.path if path.endswith("-packages"))
+    return Interpreter(sys.executable, sys.prefix, "system", _our_version(), "Python", sites)
+
+
+def _asked(machine: Machine, executable: str) -> Optional[Interpreter]:
+    """Ask an interpreter, isolated from its environment and without importing any package."""
+    from .commands import CommandFailed, run_command
+
+    try:
+        _, output = run_command([executable, "-I", "-c", ASK], ASK_LIMIT_S, machine.environ)
+        version, prefix, base, sites = json.loads(output.strip().splitlines()[-1])
+    except (CommandFailed, ValueError, IndexError, TypeError):
+        return None
+    kind = "conda" if os.path.isdir(prefix + "/conda-meta") else "system" if prefix == base else "venv"
+    return Interpreter(executable, prefix, kind, version, "the interpreter itself", tuple(sites))
+
+
+def _sites(machine: Machine, sites: Tuple[str, ...]) -> Tuple[str, ...]:
+    """Order the folders as the import path has them, add what their .pth files name; each once."""
+    user = [path for path in sites if "/.local/" in path]
+    ordered = python_path(machine) + user + [path for path in sites if path not in user]
+    everything: List[str] = []
+    for path in ordered:
+        everything.append(path)
+        everything += _pth_folders(path)
+    unique: Json = {}
+    for path in everything:
+        if os.path.isdir(path):
+            unique.setdefault(os.path.realpath(path), path)
+    return tuple(unique.values())
+
+
+def python_path(machine: Machine) -> List[str]:
+    """Return PYTHONPATH's absolute folders."""
+    return [path for path in machine.environ.get("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(path)]
+
+
+def _pth_folders(site: str) -> List[str]:
+    found = []
+    for name in list_names(site):
+        if name.endswith(".pth"):
+            lines = (read_text(site + "/" + name, 65536) or "").splitlines()
+            found += [
+                line.strip()
+                for line in lines
+                if line.strip() and not line.startswith(("import ", "import\t", "#"))
+            ]
+    return [os.path.normpath(os.path.join(site, path)) for path in found]

@@ -1,0 +1,51 @@
+"""GPUs as the kernel lists them in /sys and /proc: the last resort, without name of the newest or memory."""
+
+from __future__ import annotations
+
+import re
+from typing import Dict, List, Optional
+
+from .machine import Json, Machine, without_empty
+
+PCI = "/sys/bus/pci/devices"
+PROC = "/proc/driver/nvidia/gpus"
+NVIDIA, DISPLAY = "0x10de", ("0x0300", "0x0302")
+
+
+def read_gpus(machine: Machine) -> Optional[List[Json]]:
+    """Return NVIDIA's display devices, [] when there are none, None when the kernel does not tell."""
+    if not machine.exists(PCI):
+        return None if machine.exists("/dev/nvidiactl") or machine.exists("/dev/dxg") else []
+    buses = [bus for bus in machine.names(PCI) if _is_gpu(machine, bus)]
+    if not buses and machine.exists("/dev/dxg"):
+        return None
+    return [_gpu(machine, index, bus) for index, bus in enumerate(buses)]
+
+
+def _is_gpu(machine: Machine, bus: str) -> bool:
+    folder = "%s/%s/" % (PCI, bus)
+    if (machine.text(folder + "vendor") or "").strip() != NVIDIA:
+        return False
+    return (machine.text(folder + "class") or "").startswith(DISPLAY)
+
+
+def _gpu(machine: Machine, index: int, bus: str) -> Json:
+    device = (machine.text("%s/%s/device" % (PCI, bus)) or "").strip()
+    told = parse_information(machine.text("%s/%s/information" % (PROC, bus)) or "")
+    return without_empty(
+        {
+            "index": index,
+            "source": PCI,
+            "name": told.get("Model"),
+            "uuid": told.get("GPU UUID"),
+            "pci_id": "10de:" + device[2:] if device.startswith("0x") else None,
+            "pci_bus": bus,
+            "unknown": {"memory_total_bytes": "the kernel does not tell a GPU's memory"},
+        }
+    )
+
+
+def parse_information(text: str) -> Dict[str, str]:
+    """Read `/proc/driver/nvidia/gpus/*/information`; without the fields that the driver left as `?`."""
+    pairs = re.findall(r"^([^:\n]+):[ \t]*(.+?)[ \t]*$", text, re.MULTILINE)
+    return {key.strip(): value for key, value in pairs if "?" not in value and value != "Unknown"}

@@ -1,0 +1,157 @@
+"""One GPU as NVML describes it, field by field, in the words of nvidia-smi."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Tuple
+
+from .machine import Json, Machine, without_empty
+from .nvml import Memory, Nvml, NvmlError, Pci
+
+SOURCE = "NVML"
+SWITCH = {0: "Disabled", 1: "Enabled"}
+COMPUTE_MODES = {0: "Default", 1: "Exclusive_Thread", 2: "Prohibited", 3: "Exclusive_Process"}
+THROTTLE_REASONS = (
+    (0x1, "gpu_idle"),
+    (0x2, "applications_clocks_setting"),
+    (0x4, "sw_power_cap"),
+    (0x8, "hw_slowdown"),
+    (0x10, "sync_boost"),
+    (0x20, "sw_thermal_slowdown"),
+    (0x40, "hw_thermal_slowdown"),
+    (0x80, "hw_power_brake_slowdown"),
+    (0x100, "display_clock_setting"),
+)
+UNCORRECTED, VOLATILE = 1, 0
+MAX_NVLINKS = 18
+NO_MEMORY_TOLD = 0xFFFFFFFFFFFFFFFF
+
+
+def read_gpu(nvml: Nvml, machine: Machine, index: int) -> Json:
+    """Return what NVML tells of one GPU; a field it refuses is under `unknown` with its words."""
+    gpu: Json = {"index": index, "source": SOURCE}
+    refused: Dict[str, str] = {}
+    try:
+        device = nvml.handle("nvmlDeviceGetHandleByIndex_v2", index)
+    except NvmlError as error:
+        return dict(gpu, unknown={"name": str(error)})
+    for name, read in FIELDS:
+        try:
+            gpu.update(read(nvml, device))
+        except NvmlError as error:
+            refused[name] = str(error)
+    _add_processes(nvml, machine, device, gpu, refused)
+    return without_empty(dict(gpu, unknown=refused))
+
+
+def _capability(nvml: Nvml, device: Any) -> Json:
+    pair = nvml.numbers(2, "nvmlDeviceGetCudaComputeCapability", device)
+    return {"compute_capability": "%d.%d" % pair}
+
+
+def _memory(nvml: Nvml, device: Any) -> Json:
+    memory = nvml.fill(Memory, "nvmlDeviceGetMemoryInfo", device)
+    return {"memory_total_bytes": int(memory.total), "memory_free_bytes": int(memory.free)}
+
+
+def _pci(nvml: Nvml, device: Any) -> Json:
+    pci = nvml.fill(Pci, "nvmlDeviceGetPciInfo_v3", device)
+    ids = "%04x:%04x" % (pci.pci_device & 0xFFFF, pci.pci_device >> 16)
+    return {"pci_id": ids, "pci_bus": pci.bus_id.decode("ascii", "replace")}
+
+
+def _mig(nvml: Nvml, device: Any) -> Json:
+    current = nvml.numbers(2, "nvmlDeviceGetMigMode", device)[0]
+    mode = SWITCH.get(current, str(current))
+    return {"mig": mode, "mig_devices": read_mig_devices(nvml, device) if current else []}
+
+
+def read_mig_devices(nvml: Nvml, device: Any) -> List[str]:
+    """Return a GPU's MIG devices as `MIG 1g.5gb (UUID: MIG-…)`."""
+    found = []
+    for index in range(nvml.number("nvmlDeviceGetMaxMigDeviceCount", device)):
+        try:
+            part = nvml.handle("nvmlDeviceGetMigDeviceHandleByIndex", device, index)
+            name, uuid = nvml.text("nvmlDeviceGetName", part), nvml.text("nvmlDeviceGetUUID", part)
+        except NvmlError:
+            continue
+        found.append("%s (UUID: %s)" % (name[name.find("MIG") :] if "MIG" in name else name, uuid))
+    return found
+
+
+def _ecc_errors(nvml: Nvml, device: Any) -> Json:
+    count = nvml.long_number("nvmlDeviceGetTotalEccErrors", device, UNCORRECTED, VOLATILE)
+    return {"ecc_uncorrected": count}
+
+
+def _remapped(nvml: Nvml, device: Any) -> Json:
+    _, _, pending, failed = nvml.numbers(4, "nvmlDeviceGetRemappedRows", device)
+    return {"remapped_rows_pending": bool(pending), "remapped_rows_failed": bool(failed)}
+
+
+def _compute_mode(nvml: Nvml, device: Any) -> Json:
+    mode = nvml.number("nvmlDeviceGetComputeMode", device)
+    return {"compute_mode": COMPUTE_MODES.get(mode, str(mode))}
+
+
+def _throttle(nvml: Nvml, device: Any) -> Json:
+    mask = nvml.long_number("nvmlDeviceGetCurrentClocksThrottleReasons", device)
+    return {"throttle_reasons": [name for bit, name in THROTTLE_REASONS if mask & bit]}
+
+
+def _nvlinks(nvml: Nvml, device: Any) -> Json:
+    states = [nvml.number("nvmlDeviceGetNvLinkState", device, 0)]
+    for link in range(1, MAX_NVLINKS):
+        try:
+            states.append(nvml.number("nvmlDeviceGetNvLinkState", device, link))
+        except NvmlError:
+            break
+    return {"nvlinks_up": sum(1 for state in states if state), "nvlinks_total": len(states)}
+
+
+def _text(field: str, function: str) -> Tuple[str, Callable[[Nvml, Any], Json]]:
+    return field, lambda nvml, device: {field: nvml.text(function, device)}
+
+
+def _number(field: str, function: str) -> Tuple[str, Callable[[Nvml, Any], Json]]:
+    return field, lambda nvml, device: {field: nvml.number(function, device)}
+
+
+FIELDS: Tuple[Tuple[str, Callable[[Nvml, Any], Json]], ...] = (
+    _text("name", "nvmlDeviceGetName"),
+    _text("uuid", "nvmlDeviceGetUUID"),
+    ("compute_capability", _capability),
+    ("memory_total_bytes", _memory),
+    ("pci_bus", _pci),
+    _text("serial", "nvmlDeviceGetSerial"),
+    ("mig", _mig),
+    ("ecc", lambda nvml, device: {"ecc": SWITCH.get(nvml.numbers(2, "nvmlDeviceGetEccMode", device)[0])}),
+    ("ecc_uncorrected", _ecc_errors),
+    ("remapped_rows_pending", _remapped),
+    (
+        "persistence",
+        lambda nvml, device: {"persistence": bool(nvml.number("nvmlDeviceGetPersistenceMode", device))},
+    ),
+    ("compute_mode", _compute_mode),
+    _number("pcie_generation", "nvmlDeviceGetCurrPcieLinkGeneration"),
+    _number("pcie_generation_max", "nvmlDeviceGetMaxPcieLinkGeneration"),
+    _number("pcie_width", "nvmlDeviceGetCurrPcieLinkWidth"),
+    _number("pcie_width_max", "nvmlDeviceGetMaxPcieLinkWidth"),
+    ("nvlinks_total", _nvlinks),
+    ("throttle_reasons", _throttle),
+)
+
+
+def _add_processes(nvml: Nvml, machine: Machine, device: Any, gpu: Json, refused: Dict[str, str]) -> None:
+    try:
+        processes = nvml.processes(device)
+    except NvmlError as error:
+        refused["processes"] = str(error)
+        return
+    gpu["processes"] = [_process(machine, one.pid, one.used_bytes) for one in processes]
+
+
+def _process(machine: Machine, pid: int, used_bytes: int) -> Json:
+    """Return a process by number, used bytes and the short name the kernel keeps (no arguments)."""
+    name = (machine.text("/proc/%d/comm" % pid) or "").strip()
+    used = None if used_bytes == NO_MEMORY_TOLD else int(used_bytes)
+    return without_empty({"pid": int(pid), "used_bytes": used, "name": name})

@@ -1,0 +1,106 @@
+"""All probes, run side by side, each guarded and under its own time limit, and merged into one answer."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any, Callable, List, NamedTuple, Optional, Tuple
+
+from . import driver, environment, gpus, host, libraries, toolkits, variables, xids
+from .interpreter import check_interpreter
+from .machine import Json, Machine, unknown
+
+SCHEMA = "envdoctor.facts/1"
+
+
+class Probe(NamedTuple):
+    """One source of facts: how it is read, how long it may take, and which facts it owes."""
+
+    name: str
+    read: Callable[[Machine], Json]
+    limit_s: float
+    facts: Tuple[str, ...]
+
+
+PROBES: Tuple[Probe, ...] = (
+    Probe("driver", driver.read, 3.0, driver.FACTS),
+    Probe("gpus", gpus.read, 20.0, gpus.FACTS),
+    Probe("xids", xids.read, 2.0, xids.FACTS),
+    Probe("host", host.read, 3.0, host.FACTS),
+    Probe("toolkits", toolkits.read, 6.0, toolkits.FACTS),
+    Probe("libraries", libraries.read, 5.0, libraries.FACTS),
+    Probe("environment", environment.read, 15.0, environment.FACTS),
+    Probe("variables", variables.read, 1.0, variables.FACTS),
+)
+
+
+def read_machine(
+    python: Optional[str] = None, machine: Optional[Machine] = None, probes: Tuple[Probe, ...] = PROBES
+) -> Json:
+    """Return this machine's facts in the terms of `envdoctor.facts/1`.
+
+    `python` is the interpreter or environment to examine, by default the active environment, else our own;
+    raises NoInterpreter when it does not exist. Nothing else is raised: what cannot be read is unknown, with
+    the reason.
+    """
+    machine = machine or Machine(python)
+    if machine.python:
+        check_interpreter(machine, machine.python)
+    running = [_Running(probe, machine) for probe in probes]
+    answer: Json = {"schema": SCHEMA, "origin": "probe"}
+    for one in running:
+        _merge(answer, one.answer())
+    return answer
+
+
+class _Running:
+    """A probe in its own thread; a thread that hangs is left behind."""
+
+    def __init__(self, probe: Probe, machine: Machine) -> None:
+        self._probe, self._machine = probe, machine
+        self._result: List[Json] = []
+        self._started = time.monotonic()
+        self._thread = threading.Thread(target=self._run, name="probe-" + probe.name, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._result.append(self._probe.read(self._machine))
+        except Exception as error:
+            self._result.append(failed(self._probe, "it broke: %s: %s" % (type(error).__name__, error)))
+
+    def answer(self) -> Json:
+        """Wait until the probe's limit and return its facts, or that they are unknown."""
+        self._thread.join(max(0.0, self._started + self._probe.limit_s - time.monotonic()))
+        if self._result:
+            return self._result[0]
+        return failed(self._probe, "no answer within %g s" % self._probe.limit_s)
+
+
+def failed(probe: Probe, reason: str) -> Json:
+    """Return a probe's facts, all unknown for that reason, with a note that says so."""
+    reason = "the %s probe gave nothing: %s" % (probe.name, reason)
+    answer: Json = {"notes": [reason]}
+    for path in probe.facts:
+        section, _, name = path.partition(".")
+        if name:
+            answer.setdefault(section, {})[name] = unknown(reason)
+        else:
+            answer[section] = unknown(reason)
+    return answer
+
+
+def _merge(answer: Json, part: Json) -> None:
+    """Add a probe's facts: what an earlier probe observed stands, what it did not know is completed."""
+    for key, value in part.items():
+        known = answer.get(key)
+        if known is None or (_is_unknown(known) and not _is_unknown(value)):
+            answer[key] = value
+        elif isinstance(known, list):
+            answer[key] = known + value
+        elif isinstance(known, dict) and isinstance(value, dict) and "value" not in known:
+            _merge(known, value)
+
+
+def _is_unknown(value: Any) -> bool:
+    return isinstance(value, dict) and set(value) == {"unknown"}

@@ -1,0 +1,37 @@
+"""The probes packed into one file that runs wherever Python 3.8 or later does."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+
+from .machine import list_names
+
+PACKAGE = "envdoctor_probes"
+EPOCH = (1980, 1, 1, 0, 0, 0)
+MAIN = """import os
+import sys
+
+if sys.version_info < (3, 8):
+    sys.exit("probe: Python 3.8 or later is needed, this is %d.%d" % sys.version_info[:2])
+from envdoctor_probes.__main__ import main
+
+os._exit(main())
+"""
+
+
+def build_zipapp(path: str) -> None:
+    """Write the probes as one runnable file, the same bytes each time; raises OSError."""
+    folder = os.path.dirname(os.path.abspath(__file__))
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        _add(archive, "__main__.py", MAIN)
+        for name in list_names(folder):
+            if name.endswith(".py"):
+                with open(os.path.join(folder, name), encoding="utf-8") as stream:
+                    _add(archive, "%s/%s" % (PACKAGE, name), stream.read())
+
+
+def _add(archive: zipfile.ZipFile, name: str, text: str) -> None:
+    entry = zipfile.ZipInfo(name, EPOCH)
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    archive.writestr(entry, text)

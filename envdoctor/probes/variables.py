@@ -1,0 +1,51 @@
+"""Environment variables that change how the stack behaves: an allow-list, and never one that looks secret."""
+
+from __future__ import annotations
+
+import re
+from typing import Dict, Mapping, Tuple
+
+from .machine import Json, Machine
+
+FACTS: Tuple[str, ...] = ()
+PREFIXES = tuple(
+    (
+        "ACCELERATE_ BNB_ CUBLAS_ CUDA_ CUDNN_ DEEPSPEED_ DS_ FLASH_ATTENTION_ FSDP_ GLOO_ GPU_ HF_ HUGGINGFACE_ "
+        "KMP_ MAX_JOBS MKL_ NCCL_ NVIDIA_ NVTE_ OMP_ PYTORCH_ SLURM_JOB_GPUS TORCH TRANSFORMERS_ TRITON_ UCX_ "
+        "VLLM_ XFORMERS_ XLA_"
+    ).split()
+)
+NAMES = frozenset(
+    (
+        "CC CONDA_DEFAULT_ENV CONDA_PREFIX CXX LD_LIBRARY_PATH LD_PRELOAD LOCAL_RANK MASTER_ADDR MASTER_PORT "
+        "PYTHONHOME PYTHONNOUSERSITE PYTHONPATH RANK TMPDIR TOKENIZERS_PARALLELISM VIRTUAL_ENV WORLD_SIZE "
+        "XDG_CACHE_HOME XDG_DATA_HOME"
+    ).split()
+)
+NOISE = frozenset(("NVIDIA_REQUIRE_CUDA", "NVIDIA_PRODUCT_NAME"))
+SECRET_NAME = re.compile(r"TOKEN|SECRET|PASS|PWD|KEY|CREDENTIAL|AUTH|COOKIE|PRIVATE|SIGNATURE", re.IGNORECASE)
+PUBLIC_NAMES = frozenset(("TOKENIZERS_PARALLELISM", "CUDA_CACHE_PATH"))
+SECRET_VALUE = re.compile(r"\b(?:hf_|ghp_|sk-|nvapi-|xox[bp]-)[A-Za-z0-9_-]{16,}|://[^/\s@]+@")
+MAX_VALUE = 4096
+
+
+def read(machine: Machine) -> Json:
+    """Return the variables that matter; of one whose value looks secret a note remains."""
+    kept, dropped = select_variables(machine.environ)
+    answer: Json = {"variables": kept} if kept else {}
+    if dropped:
+        answer["notes"] = ["not kept, for their values look secret: " + ", ".join(dropped)]
+    return answer
+
+
+def select_variables(environ: Mapping[str, str]) -> Tuple[Dict[str, str], Tuple[str, ...]]:
+    """Return the allowed variables, and the names of those whose values look secret."""
+    allowed = {name: environ[name] for name in sorted(environ) if _is_allowed(name)}
+    dropped = tuple(name for name, value in allowed.items() if SECRET_VALUE.search(value))
+    return {name: value[:MAX_VALUE] for name, value in allowed.items() if name not in dropped}, dropped
+
+
+def _is_allowed(name: str) -> bool:
+    if name in NOISE or (SECRET_NAME.search(name) and name not in PUBLIC_NAMES):
+        return False
+    return name in NAMES or name.startswith(PREFIXES)
