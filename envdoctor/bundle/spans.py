@@ -1,0 +1,33 @@
+"""A place in a text that must not leave the machine, and what kind of thing stands there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+
+class Span(NamedTuple):
+    """`text[start:end]` is a value of `kind`; `value` is what it stands for when that differs."""
+
+    start: int
+    end: int
+    kind: str
+    value: str | None = None
+
+
+def merge(spans: Iterable[Span]) -> list[Span]:
+    """Return the spans in order, overlapping ones as one span of the longest one's kind."""
+    merged: list[Span] = []
+    for span in sorted(spans, key=lambda s: (s.start, -s.end)):
+        if merged and span.start < merged[-1].end:
+            merged[-1] = _union(merged[-1], span)
+        else:
+            merged.append(span)
+    return merged
+
+
+def _union(first: Span, second: Span) -> Span:
+    if second.end <= first.end:
+        return first
+    longer = max(first, second, key=lambda s: s.end - s.start)
+    return Span(first.start, second.end, longer.kind)
