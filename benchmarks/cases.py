@@ -22,7 +22,7 @@ from envdoctor.diagnosis import diagnose_facts
 from envdoctor.facts import Distribution, DriverVersion, Facts, Observed
 from envdoctor.findings import Finding, Remedy
 from envdoctor.matrix import Matrix, load_matrix
-from envdoctor.pastes import parse_paste
+from envdoctor.pastes import key_names, parse_paste, symptom_patterns
 from envdoctor.rules.ranges import range_satisfies
 
 NAMED_SHARE = 0.5
@@ -126,7 +126,8 @@ def _inside(specifier: str) -> str:
 def judge(case: dict[str, Any], matrix: Matrix) -> Score:
     """Diagnose one case and hold the answer against what was confirmed."""
     expected = case["expected"]
-    facts = parse_paste(pasted(case), case["id"], matrix)
+    patterns, keys = symptom_patterns(matrix.rows("symptom")), key_names(matrix.rows("key"))
+    facts = parse_paste(pasted(case), "", patterns, keys)
     findings = diagnose_facts(facts, matrix).findings
     named, missing = is_named(findings, expected["finding_keywords"])
     pins: dict[str, str] = expected.get("pins") or {}

@@ -71,9 +71,9 @@ def run(args: argparse.Namespace) -> int:
 def read_facts(sources: Sequence[str], python: str | None, matrix: Matrix) -> Facts:
     """Return the facts of the given files, or of this machine when there are none."""
     if sources:
-        from envdoctor.pastes import read_files
+        from envdoctor.pastes import key_names, read_files, symptom_patterns
 
-        return read_files(sources, matrix)
+        return read_files(sources, symptom_patterns(matrix.rows("symptom")), key_names(matrix.rows("key")))
     from envdoctor.facts import from_json
     from envdoctor.probes import read_machine
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import re
 from collections.abc import Iterable, Mapping
 
@@ -22,13 +23,17 @@ def check_row(view: View, row: ConditionRow) -> Finding | None:
     verdict = conjunction(answers.values())
     if verdict is False or any_holds(judge_all(view, row.unless).values()):
         return None
-    seen = [symptom for symptom in view.facts.symptoms if symptom.id in row.symptoms]
+    seen = [symptom for symptom in view.facts.symptoms if _is_among(symptom.id, row.symptoms)]
     if row.raises == "symptom" and not seen:
         return None
     if verdict is None and not seen:
         missing = sorted(key for key, answer in answers.items() if answer.holds is None)
         raise Skip(f"not told: {', '.join(missing)}")
     return _finding(view, row, answers, verdict, seen)
+
+
+def _is_among(identity: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatch.fnmatchcase(identity, pattern) for pattern in patterns)
 
 
 def _finding(
