@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from envdoctor.rules import extensions, interfaces, requirements
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.runner import run_checks
 
-RULES: tuple[Rule, ...] = ()
+RULES: tuple[Rule, ...] = (
+    *extensions.RULES,
+    *interfaces.RULES,
+    *requirements.RULES,
+)
 
 __all__ = ["RULES", "Rule", "Skip", "run_checks"]

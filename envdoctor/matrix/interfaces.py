@@ -1,0 +1,192 @@
+"""Which modules, names and keyword arguments each release of a library has: read from its files' syntax.
+
+Nothing is imported or run. What all scanned releases share is left out; the rest is written as ranges of
+releases, so that "cannot import name X from Y" can be answered with the versions that have it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+SCHEMA = "envdoctor.interfaces/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """What one release offers: module names, `module:name` pairs and `Callable.name:keyword` triples."""
+
+    modules: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
+    keywords: frozenset[str] = frozenset()
+
+
+@dataclass(slots=True)
+class _Collected:
+    modules: set[str] = field(default_factory=set)
+    names: set[str] = field(default_factory=set)
+    keywords: set[str] = field(default_factory=set)
+
+
+def scan_interface(files: Mapping[str, str | None]) -> Interface:
+    """Return the interface of a release from its Python files by path (None: known only by name)."""
+    found = _Collected()
+    for path, source in files.items():
+        module = module_of(path)
+        if module is None:
+            continue
+        found.modules.add(module)
+        if source is not None:
+            _scan_module(module, source, path.endswith("/__init__.py"), found)
+    return Interface(frozenset(found.modules), frozenset(found.names), frozenset(found.keywords))
+
+
+def module_of(path: str) -> str | None:
+    """Return `a.b` for `a/b.py` or `a/b/__init__.py`; None for other files."""
+    if not path.endswith(".py"):
+        return None
+    parts = path.removesuffix(".py").split("/")
+    if parts[-1] == "__init__":
+        parts.pop()
+    return ".".join(parts) if parts and all(part.isidentifier() for part in parts) else None
+
+
+def _scan_module(module: str, source: str, package: bool, found: _Collected) -> None:
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return
+    found.names.update(f"{module}:{name}" for name in _defined(tree.body, package))
+    for name in _lazily_exported(tree) if package else ():
+        found.names.add(f"{module}:{name}")
+    for callable_name, keyword in _keywords(tree.body):
+        found.keywords.add(f"{callable_name}:{keyword}")
+
+
+def _defined(body: Iterable[ast.stmt], package: bool) -> Iterator[str]:
+    """Names that a module binds at its top level, inside if and try too; imports count in packages."""
+    for node in body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from (t.id for t in targets if isinstance(t, ast.Name))
+        elif isinstance(node, ast.ImportFrom):
+            yield from (alias.asname or alias.name for alias in node.names if package and alias.name != "*")
+        elif isinstance(node, (ast.If, ast.Try)):
+            yield from _defined(_branches(node), package)
+
+
+def _branches(node: ast.If | ast.Try) -> Iterator[ast.stmt]:
+    yield from node.body
+    yield from node.orelse
+    if isinstance(node, ast.Try):
+        for handler in node.handlers:
+            yield from handler.body
+
+
+def _lazily_exported(tree: ast.Module) -> Iterator[str]:
+    """Names in an `_import_structure` of lists of strings, however it is filled."""
+    for node in ast.walk(tree):
+        target = _assigned(node)
+        if target is not None and "_import_structure" in ast.dump(target):
+            value = getattr(node, "value", None)
+            if isinstance(value, (ast.Dict, ast.List)):
+                yield from _strings(value)
+        elif (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in ("append", "extend")
+            and "_import_structure" in ast.dump(node.func.value)
+        ):
+            for argument in node.args:
+                yield from _strings(argument)
+
+
+def _assigned(node: ast.AST) -> ast.AST | None:
+    if isinstance(node, ast.Assign):
+        return node.targets[0]
+    return node.target if isinstance(node, (ast.AnnAssign, ast.AugAssign)) else None
+
+
+def _strings(value: ast.AST) -> Iterator[str]:
+    lists = value.values if isinstance(value, ast.Dict) else [value]
+    for item in lists:
+        for node in ast.walk(item):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
+                yield node.value
+
+
+def _keywords(body: Iterable[ast.stmt]) -> Iterator[tuple[str, str]]:
+    """Keyword arguments of public functions, of methods, and of dataclasses by their fields."""
+    for node in body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield from ((node.name, keyword) for keyword in _parameters(node))
+        elif isinstance(node, ast.ClassDef):
+            yield from _class_keywords(node)
+        elif isinstance(node, (ast.If, ast.Try)):
+            yield from _keywords(_branches(node))
+
+
+def _class_keywords(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for member in node.body:
+        if isinstance(member, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield from ((f"{node.name}.{member.name}", keyword) for keyword in _parameters(member))
+        elif isinstance(member, ast.AnnAssign) and isinstance(member.target, ast.Name):
+            yield f"{node.name}.__init__", member.target.id
+
+
+def _parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
+    arguments = node.args
+    for argument in (*arguments.args, *arguments.kwonlyargs):
+        if argument.arg not in ("self", "cls"):
+            yield argument.arg
+    if arguments.kwarg:
+        yield "**"
+
+
+def encode(releases: Mapping[str, Interface], sources: Mapping[str, str]) -> dict[str, Any]:
+    """Return the interfaces of a library's releases (oldest first) as ranges; constant entries left out."""
+    versions = list(releases)
+    return {
+        "versions": versions,
+        "sources": sources.get(versions[-1], "") if versions else "",
+        "modules": _ranges([releases[v].modules for v in versions]),
+        "names": _grouped(_ranges([releases[v].names for v in versions])),
+        "keywords": _grouped(_ranges([releases[v].keywords for v in versions])),
+    }
+
+
+def _ranges(history: list[frozenset[str]]) -> dict[str, list[list[int]]]:
+    """Return for each entry the index ranges [first, last] of releases that have it."""
+    ranges: dict[str, list[list[int]]] = {}
+    for index, entries in enumerate(history):
+        for entry in entries:
+            spans = ranges.setdefault(entry, [])
+            if spans and spans[-1][1] == index - 1:
+                spans[-1][1] = index
+            else:
+                spans.append([index, index])
+    whole = [[0, len(history) - 1]]
+    return {entry: spans for entry, spans in sorted(ranges.items()) if spans != whole}
+
+
+def _grouped(ranges: Mapping[str, list[list[int]]]) -> dict[str, dict[str, list[list[int]]]]:
+    grouped: dict[str, dict[str, list[list[int]]]] = {}
+    for entry, spans in ranges.items():
+        owner, _, name = entry.rpartition(":")
+        grouped.setdefault(owner, {})[name] = spans
+    return grouped
+
+
+def specifier_of(versions: list[str], spans: list[list[int]]) -> str:
+    """Return the PEP 440 specifier of the longest, newest span: `>=a,<b` with open ends where it has none."""
+    first, last = spans[-1]
+    parts = []
+    if first > 0:
+        parts.append(f">={versions[first]}")
+    if last < len(versions) - 1:
+        parts.append(f"<{versions[last + 1]}")
+    return ",".join(parts)

@@ -1,0 +1,139 @@
+"""Imports, modules, attributes and arguments that a release lacks: which releases have them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from envdoctor.facts import Symptom
+from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.matrix.interfaces import specifier_of
+from envdoctor.rules.base import Rule, Skip
+from envdoctor.rules.ranges import range_satisfies, version_satisfies
+from envdoctor.rules.view import View
+
+_DISTRIBUTIONS = {"swift": "ms-swift", "huggingface_hub": "huggingface-hub"}
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Something that an error line says a library lacks, and the releases that have it (PEP 440)."""
+
+    library: str
+    what: str
+    specifier: str
+    symptom: Symptom
+
+
+def check_missing_interface(view: View) -> Iterable[Finding]:
+    """Find which releases have the name, module or argument that an error line misses."""
+    found = [missing for symptom in view.facts.symptoms for missing in find_missing(view, symptom)]
+    if not found:
+        raise Skip("no import or argument error was pasted")
+    seen: set[tuple[str, str]] = set()
+    for missing in found:
+        if (missing.library, missing.what) not in seen and not _contradicted(view, missing):
+            seen.add((missing.library, missing.what))
+            yield _finding(view, missing)
+
+
+def find_missing(view: View, symptom: Symptom) -> Iterator[Missing]:
+    """Yield what the recorded interfaces say of one error line."""
+    captured = symptom.captured
+    if symptom.id in ("SYM-IMPORT-NAME", "SYM-FROM-IMPORT") and "module" in captured:
+        yield from _missing_name(view, captured["module"], captured.get("name"), symptom)
+    elif symptom.id == "SYM-NO-MODULE" and "module" in captured:
+        yield from _missing_module(view, captured["module"], symptom)
+    elif symptom.id == "SYM-UNEXPECTED-KWARG":
+        yield from _missing_keyword(view, captured, symptom)
+
+
+def _library(view: View, module: str) -> Mapping[str, Any]:
+    top = module.partition(".")[0]
+    return view.matrix.generated(f"interfaces/{_DISTRIBUTIONS.get(top, top.replace('_', '-'))}")
+
+
+def _missing_name(view: View, module: str, name: str | None, symptom: Symptom) -> Iterator[Missing]:
+    data = _library(view, module)
+    spans = data.get("names", {}).get(module, {}).get(name) if name else None
+    if spans:
+        yield Missing(data["library"], f"{name} in {module}", specifier_of(data["versions"], spans), symptom)
+    else:
+        yield from _missing_module(view, module, symptom)
+
+
+def _missing_module(view: View, module: str, symptom: Symptom) -> Iterator[Missing]:
+    data = _library(view, module)
+    spans = data.get("modules", {}).get(module)
+    if spans and "." in module:
+        yield Missing(data["library"], f"the module {module}", specifier_of(data["versions"], spans), symptom)
+
+
+def _missing_keyword(view: View, captured: Mapping[str, str], symptom: Symptom) -> Iterator[Missing]:
+    keyword, function = captured.get("kwarg", ""), captured.get("function", "")
+    owner = f"{captured['class']}.{function}" if captured.get("class") else function
+    if owner == "__init__":
+        return
+    for library in _recorded(view):
+        data = view.matrix.generated(f"interfaces/{library}")
+        spans = data.get("keywords", {}).get(owner, {}).get(keyword)
+        if spans:
+            what = f"{keyword} of {owner}()"
+            yield Missing(library, what, specifier_of(data["versions"], spans), symptom)
+
+
+def _recorded(view: View) -> list[str]:
+    folder = view.matrix.folder / "releases" / "interfaces"
+    return sorted(path.stem for path in folder.glob("*.json"))
+
+
+def _contradicted(view: View, missing: Missing) -> bool:
+    """True when the installed release has what is missed, so that the cause lies elsewhere."""
+    version = view.version(missing.library)
+    if version is not None:
+        return version_satisfies(version, missing.specifier)
+    distribution = view.facts.distribution(missing.library)
+    if distribution is None or not distribution.specifier:
+        return False
+    return range_satisfies(distribution.specifier, missing.specifier) is True
+
+
+def _finding(view: View, missing: Missing) -> Finding:
+    library, specifier = missing.library, missing.specifier
+    installed = view.version_text(library)
+    have = f"{library} {installed} is installed" if installed else f"the installed {library} is another"
+    distribution = view.facts.distribution(library)
+    shown = (Evidence(library, installed, distribution.source),) if installed and distribution else ()
+    return Finding(
+        id="INTERFACE-MISSING",
+        severity=Severity.ERROR,
+        summary=f"{missing.what}: only {library} {specifier} has it; {have}",
+        cause=f"{_history(view, missing)} Whatever asks for it was written for those releases.",
+        evidence=(*shown, Evidence(missing.symptom.id, missing.symptom.text, missing.symptom.source)),
+        remedies=(
+            Remedy(f"Use a {library} that has it.", pins={library: specifier}),
+            Remedy(
+                "Or change or update the code that asks for it (the frame above the error names the file)."
+            ),
+        ),
+        certainty=Certainty.CERTAIN if view.version(library) else Certainty.LIKELY,
+        sources=(f"wheel:{library}",),
+        explains=(missing.symptom.id,),
+        prior=0.85,
+    )
+
+
+def _history(view: View, missing: Missing) -> str:
+    bounds = sorted(missing.specifier.split(","), reverse=True)
+    told = [f"came with {b[2:]}" if b.startswith(">=") else f"is gone from {b[1:]} on" for b in bounds if b]
+    return f"In {missing.library}'s releases {missing.what} {' and '.join(told)}."
+
+
+RULES = (
+    Rule(
+        "INTERFACE-MISSING",
+        "a missing import, module or argument exists in the installed release",
+        check_missing_interface,
+    ),
+)

@@ -1,0 +1,138 @@
+"""What the stack's installed distributions require of one another, by their own metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from envdoctor.facts import Distribution
+from envdoctor.findings import Evidence, Finding, Remedy, Severity
+from envdoctor.rules.base import Rule, Skip
+from envdoctor.rules.ranges import parse_version, version_satisfies
+from envdoctor.rules.view import View
+
+STACK = frozenset(
+    """
+    torch torchvision torchaudio triton transformers tokenizers safetensors huggingface-hub accelerate peft trl
+    datasets bitsandbytes deepspeed flash-attn flash-attn-4 xformers vllm sglang torchao liger-kernel unsloth
+    unsloth-zoo axolotl llamafactory ms-swift lightning pytorch-lightning sentence-transformers optimum kernels
+    """.split()
+)
+_EXACT_ABI = frozenset({"torchvision", "torchaudio", "vllm", "xformers", "sglang"})
+"""Compiled against one torch: another one breaks them."""
+_CHECKED_AT_IMPORT = frozenset({"tokenizers", "huggingface-hub", "safetensors", "numpy", "regex", "pyyaml"})
+"""transformers looks at these versions when it is imported, and refuses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unmet:
+    """A requirement that the environment does not meet; `other` None: not installed at all."""
+
+    by: Distribution
+    requirement: Requirement
+    other: Distribution | None
+
+
+def check_requirements(view: View) -> Iterable[Finding]:
+    """Find what distributions of the stack require and do not get."""
+    distributions = view.facts.environment.distributions
+    judged = [d for name, d in distributions.items() if name in STACK and d.requires]
+    if not judged:
+        raise Skip("no distribution's own requirements are known")
+    for distribution in judged:
+        for unmet in find_unmet(view, distribution):
+            yield _finding(unmet)
+
+
+def find_unmet(view: View, distribution: Distribution) -> Iterator[Unmet]:
+    """Yield the requirements of one distribution that are missing or at another version."""
+    environment = _marker_environment(view)
+    for line in distribution.requires:
+        requirement = _parse(line)
+        if requirement is None or (requirement.marker and not requirement.marker.evaluate(environment)):
+            continue
+        other = view.facts.distribution(canonicalize_name(requirement.name))
+        if other is None:
+            if view.facts.environment.complete:
+                yield Unmet(distribution, requirement, None)
+        elif not _meets(other, requirement):
+            yield Unmet(distribution, requirement, other)
+
+
+def _parse(line: str) -> Requirement | None:
+    try:
+        return Requirement(line)
+    except InvalidRequirement:
+        return None
+
+
+def _meets(other: Distribution, requirement: Requirement) -> bool:
+    version = parse_version(other.version) if other.version else None
+    return version is None or version_satisfies(version, str(requirement.specifier))
+
+
+def _marker_environment(view: View) -> dict[str, str]:
+    python = view.facts.environment.python.get() or "3.11"
+    system = view.facts.host.os.get() or "linux"
+    return {
+        "extra": "",
+        "python_version": ".".join(python.split(".")[:2]),
+        "python_full_version": python,
+        "implementation_name": "cpython",
+        "platform_python_implementation": "CPython",
+        "os_name": "nt" if system == "windows" else "posix",
+        "sys_platform": {"windows": "win32", "macos": "darwin"}.get(system, "linux"),
+        "platform_system": {"windows": "Windows", "macos": "Darwin"}.get(system, "Linux"),
+        "platform_machine": view.facts.host.arch.get() or "x86_64",
+        "platform_release": "",
+        "platform_version": "",
+        "implementation_version": python,
+    }
+
+
+def _finding(unmet: Unmet) -> Finding:
+    name = canonicalize_name(unmet.requirement.name)
+    wanted = f"{name}{unmet.requirement.specifier}"
+    owner = f"{unmet.by.name} {unmet.by.version or ''}".strip()
+    shown = [Evidence(unmet.by.name, f"{owner} requires {wanted}", unmet.by.source)]
+    if unmet.other is None:
+        state, fact = "is not installed", Evidence(name, "not installed", "the whole list of distributions")
+    else:
+        state = f"is at {unmet.other.version}"
+        fact = Evidence(name, unmet.other.version or "", unmet.other.source)
+    pins = {name: str(unmet.requirement.specifier) or ">=0"}
+    return Finding(
+        id="REQUIREMENT-UNMET",
+        severity=Severity.ERROR if _is_fatal(unmet, name) else Severity.WARNING,
+        summary=f"{owner} requires {wanted}, which {state}",
+        cause=f"The metadata of {owner} states the requirement; "
+        + (
+            "without it importing or using the package fails."
+            if unmet.other is None
+            else "it was built for that."
+        ),
+        evidence=(*shown, fact),
+        remedies=(Remedy(f"Install what {unmet.by.name} requires.", (f'pip install "{wanted}"',), pins),),
+        sources=(f"wheel:{unmet.by.name}-{unmet.by.version}",),
+    )
+
+
+def _is_fatal(unmet: Unmet, name: str) -> bool:
+    """Missing requirements fail at import, but for CUDA's wheels, which a system's own may replace."""
+    if unmet.other is None:
+        return not name.startswith(("nvidia-", "cuda-", "triton"))
+    if unmet.by.name in _EXACT_ABI:
+        return name == "torch"
+    return unmet.by.name == "transformers" and name in _CHECKED_AT_IMPORT
+
+
+RULES = (
+    Rule(
+        "REQUIREMENT-UNMET",
+        "each distribution of the stack finds what its metadata requires",
+        check_requirements,
+    ),
+)
