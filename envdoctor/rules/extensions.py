@@ -42,7 +42,7 @@ def _observed_pair(view: View) -> _Pair:
     for symptom in view.facts.symptoms:
         if symptom.id in _SYMPTOMS:
             captured = symptom.captured
-            evidence = (Evidence(symptom.id, symptom.text, symptom.source),)
+            line = (Evidence(symptom.id, symptom.text, symptom.source),)
             return _Pair(
                 CudaVersion.parse(captured["installed"]),
                 CudaVersion.parse(captured["torch"]),
@@ -92,8 +92,8 @@ def _finding(view: View, pair: _Pair, tolerated: str | None) -> Finding:
             f"{who} (deepspeed, flash-attn and other extensions) refuses to compile"
         ),
         cause=(
-            "Extensions compiled at run time must use the CUDA that torch was built with: the same major always, "
-            "and the same minor unless DeepSpeed lists the pair. The driver's CUDA does not matter here."
+            "Extensions compiled at run time must use the CUDA that torch was built with: the same major "
+            "always, and the same minor unless DeepSpeed lists the pair. The driver's CUDA does not matter here."
             + (" DeepSpeed lists this pair, so a current release builds with it." if tolerated else "")
         ),
         evidence=pair.evidence,

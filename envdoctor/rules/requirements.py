@@ -15,11 +15,30 @@ from envdoctor.rules.ranges import parse_version, version_satisfies
 from envdoctor.rules.view import View
 
 STACK = frozenset(
-    """
-    torch torchvision torchaudio triton transformers tokenizers safetensors huggingface-hub accelerate peft trl
-    datasets bitsandbytes deepspeed flash-attn flash-attn-4 xformers vllm sglang torchao liger-kernel unsloth
-    unsloth-zoo axolotl llamafactory ms-swift lightning pytorch-lightning sentence-transformers optimum kernels
-    """.split()
+    (
+        *(
+            "torch",
+            "torchvision",
+            "torchaudio",
+            "triton",
+            "torchao",
+            "xformers",
+            "flash-attn",
+            "flash-attn-4",
+        ),
+        *(
+            "transformers",
+            "tokenizers",
+            "safetensors",
+            "huggingface-hub",
+            "accelerate",
+            "peft",
+            "trl",
+            "datasets",
+        ),
+        *("bitsandbytes", "deepspeed", "liger-kernel", "kernels", "optimum", "sentence-transformers"),
+        *("vllm", "sglang", "unsloth", "unsloth-zoo", "axolotl", "llamafactory", "ms-swift", "lightning"),
+    )
 )
 _EXACT_ABI = frozenset({"torchvision", "torchaudio", "vllm", "xformers", "sglang"})
 """Compiled against one torch: another one breaks them."""
@@ -94,7 +113,7 @@ def _marker_environment(view: View) -> dict[str, str]:
 
 
 def _finding(unmet: Unmet) -> Finding:
-    name = canonicalize_name(unmet.requirement.name)
+    name = str(canonicalize_name(unmet.requirement.name))
     wanted = f"{name}{unmet.requirement.specifier}"
     owner = f"{unmet.by.name} {unmet.by.version or ''}".strip()
     shown = [Evidence(unmet.by.name, f"{owner} requires {wanted}", unmet.by.source)]
@@ -103,7 +122,7 @@ def _finding(unmet: Unmet) -> Finding:
     else:
         state = f"is at {unmet.other.version}"
         fact = Evidence(name, unmet.other.version or "", unmet.other.source)
-    pins = {name: str(unmet.requirement.specifier) or ">=0"}
+    pins: dict[str, str] = {name: str(unmet.requirement.specifier) or ">=0"}
     return Finding(
         id="REQUIREMENT-UNMET",
         severity=Severity.ERROR if _is_fatal(unmet, name) else Severity.WARNING,
