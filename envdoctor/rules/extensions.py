@@ -46,7 +46,7 @@ def _observed_pair(view: View) -> _Pair:
             return _Pair(
                 CudaVersion.parse(captured["installed"]),
                 CudaVersion.parse(captured["torch"]),
-                evidence,
+                line,
                 symptom,
             )
     toolkits = view.facts.toolkits
@@ -93,7 +93,7 @@ def _finding(view: View, pair: _Pair, tolerated: str | None) -> Finding:
         ),
         cause=(
             "Extensions compiled at run time must use the CUDA that torch was built with: the same major "
-            "always, and the same minor unless DeepSpeed lists the pair. The driver's CUDA does not matter here."
+            "always, and the same minor unless DeepSpeed lists the pair. The driver's CUDA is no part of it."
             + (" DeepSpeed lists this pair, so a current release builds with it." if tolerated else "")
         ),
         evidence=pair.evidence,
