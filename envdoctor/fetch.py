@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 import httpx
@@ -23,6 +23,7 @@ from envdoctor import __version__
 from envdoctor.errors import Unavailable
 
 MEBIBYTE = 1 << 20
+_Answer = TypeVar("_Answer")
 RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
@@ -149,7 +150,7 @@ class Fetcher:
                 self._clients[trusted] = _new_client(self.settings, verify=not trusted)
             return self._clients[trusted]
 
-    def _retrying(self, url: str, read: Callable[[], Any]) -> Any:
+    def _retrying(self, url: str, read: Callable[[], _Answer]) -> _Answer:
         tries = self.settings.tries
         for attempt in range(1, tries + 1):
             try:

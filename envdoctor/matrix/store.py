@@ -10,7 +10,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from envdoctor.errors import Unavailable
+from envdoctor.files import replace_file
 
 SCHEMA = "envdoctor.package/1"
 Record = dict[str, Any]
@@ -48,21 +48,7 @@ class PackageStore:
 
     def write(self, name: str, record: Record) -> None:
         """Replace a package's record atomically; raises Unavailable and leaves the former one in force."""
-        path = self._path(name)
-        text = json.dumps(record, ensure_ascii=False, separators=(",", ":"), sort_keys=False)
-        try:
-            handle, temporary = tempfile.mkstemp(dir=self.folder, prefix=f".{name}.")
-            try:
-                with os.fdopen(handle, "w", encoding="utf-8") as stream:
-                    stream.write(text)
-                    stream.flush()
-                    os.fsync(stream.fileno())
-                os.replace(temporary, path)
-            except BaseException:
-                os.unlink(temporary)
-                raise
-        except OSError as error:
-            raise Unavailable(f"{path}: cannot be written: {error.strerror or error}") from None
+        replace_file(self._path(name), json.dumps(record, ensure_ascii=False, separators=(",", ":")))
 
     @contextmanager
     def locked(self) -> Iterator[None]:

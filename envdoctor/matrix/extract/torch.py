@@ -19,7 +19,7 @@ from envdoctor.matrix.index_pages import IndexFile
 from envdoctor.matrix.remote_archive import BadArchive, RemoteZip
 
 _LIBRARY = "torch/lib/libtorch_python.so"
-_ARCH_LIST = re.compile(rb"\0((?:(?:sm|compute)_\d+[af]?)(?: (?:sm|compute)_\d+[af]?)*)\0")
+_ARCH_LIST = re.compile(rb"((?:sm|compute)_\d+[af]?(?: (?:sm|compute)_\d+[af]?)+)\0")
 _LONGEST_LITERAL = 512
 _ASSIGNED = re.compile(r"^(__version__|cuda)\s*(?::[^=]*)?=\s*(?:'([^']*)'|None)\s*$", re.MULTILINE)
 _ABI = re.compile(r"_GLIBCXX_USE_CXX11_ABI=([01])")
@@ -65,15 +65,16 @@ def parse_abi(config: str) -> bool:
     return match is None or match.group(1) == "1"
 
 
-def _arch_list(archive: RemoteZip) -> list[str] | None:
-    if _LIBRARY not in archive.members:
-        return None
+def _arch_list(archive: RemoteZip) -> list[str]:
     with closing(archive.stream(_LIBRARY)) as stream:
         return find_arch_list(stream)
 
 
-def find_arch_list(chunks: Iterable[bytes]) -> list[str] | None:
-    """Return the architectures in the first such literal of a library's bytes, or None."""
+def find_arch_list(chunks: Iterable[bytes]) -> list[str]:
+    """Return the architectures in the first such literal of a library's bytes; raises BadArchive for none.
+
+    The literal ends in NUL, but compilers may lay another string right before it.
+    """
     kept = b""
     for chunk in chunks:
         window = kept + chunk
@@ -81,4 +82,4 @@ def find_arch_list(chunks: Iterable[bytes]) -> list[str] | None:
         if match:
             return match.group(1).decode().split(" ")
         kept = window[-_LONGEST_LITERAL:]
-    return None
+    raise BadArchive(f"{_LIBRARY} holds no list of architectures")

@@ -1,0 +1,177 @@
+"""The generated part of the matrix: `matrices/releases/*.json`, made from a package store.
+
+Each file: `schema`, `family`, `generated` (the newest date in the store that it was made from), `command`,
+and `releases` by version, whose `source` names the file that the facts were read from.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from envdoctor.errors import Unavailable
+from envdoctor.files import replace_file
+from envdoctor.matrix.closure import CORE
+from envdoctor.matrix.store import PackageStore, Record
+
+SCHEMA = "envdoctor.releases/1"
+COMMAND = "envdoctor matrix update --store DIR --releases matrices/releases"
+PINNED = tuple(name for name in CORE if name not in ("torch", "transformers", "bitsandbytes"))
+_LINUX = {
+    "os_name": "posix",
+    "sys_platform": "linux",
+    "platform_system": "Linux",
+    "platform_machine": "x86_64",
+    "extra": "",
+}
+_PYTHONS = tuple({"python_version": v, "python_full_version": f"{v}.0"} for v in ("3.10", "3.12"))
+_GLIBC = re.compile(r"manylinux_(\d+)_(\d+)_|manylinux(1|2010|2014)_")
+_CPYTHON_LINUX = re.compile(r"-cp3(\d+)-cp3\d+m?-[^-]*linux")
+_OLD_GLIBC = {"1": "2.5", "2010": "2.12", "2014": "2.17"}
+
+
+def write_release_tables(store: PackageStore, folder: Path) -> list[str]:
+    """Write every table whose package the store has; return the names written; raises Unavailable."""
+    if not folder.is_dir():
+        raise Unavailable(f"{folder}: no such folder")
+    written = []
+    for family, build in _FAMILIES.items():
+        record = store.read(family)
+        if record is not None:
+            _write(folder, family, str(record["fetched"]), build(record))
+            written.append(family)
+    pins = {name: table for name in PINNED if (table := pin_table(store.read(name)))}
+    if pins:
+        _write(folder, "pins", max(str((store.read(name) or {})["fetched"]) for name in pins), pins)
+        written.append("pins")
+    return written
+
+
+def _write(folder: Path, family: str, generated: str, releases: Mapping[str, Any]) -> None:
+    head = {"schema": SCHEMA, "family": family, "generated": generated, "command": COMMAND}
+    lines = [f"{json.dumps(v)}: {json.dumps(facts, separators=(',', ':'))}" for v, facts in releases.items()]
+    text = json.dumps(head)[:-1] + ', "releases": {\n' + ",\n".join(lines) + "\n}}\n"
+    replace_file(folder / f"{family}.json", text)
+
+
+def _deep_releases(record: Record) -> Iterator[tuple[str, Record, dict[str, Any]]]:
+    for version in sorted(record["releases"], key=Version):
+        release = record["releases"][version]
+        deep = release.get("deep")
+        if deep and "reason" not in deep:
+            yield version, release, deep
+
+
+def _day(release: Record) -> str | None:
+    return min((f["uploaded"][:10] for f in release["files"] if f["uploaded"]), default=None)
+
+
+def torch_table(record: Record) -> dict[str, Any]:
+    """Return by torch version what its default wheels were built for and pin."""
+    table = {}
+    for version, release, deep in _deep_releases(record):
+        platforms = {arch: facts for arch, facts in deep["platforms"].items() if "reason" not in facts}
+        if platforms:
+            main = platforms.get("x86_64") or next(iter(platforms.values()))
+            table[version] = {
+                "date": _day(release),
+                **main,
+                **_torch_pins(release["requires"] or ()),
+                "requires_python": next((f["requires_python"] for f in release["files"]), None),
+                "pythons": _pythons(release["files"]),
+                "glibc": _glibc(main["source"]),
+                "platforms": platforms,
+            }
+    return table
+
+
+def _torch_pins(lines: Iterable[str]) -> dict[str, str | None]:
+    found: dict[str, str | None] = {"cudnn": None, "nccl": None, "triton": None, "cuda_toolkit": None}
+    for requirement in map(Requirement, lines):
+        match = re.fullmatch(
+            r"nvidia-(cudnn|nccl)-cu\d+|(triton|pytorch-triton)|(cuda-toolkit)", requirement.name
+        )
+        if match and _on_linux(requirement):
+            key = match.group(1) or ("triton" if match.group(2) else "cuda_toolkit")
+            found[key] = str(requirement.specifier).removeprefix("==")
+    return found
+
+
+def _on_linux(requirement: Requirement) -> bool:
+    marker = requirement.marker
+    return marker is None or any(marker.evaluate({**_LINUX, **python}) for python in _PYTHONS)
+
+
+def _pythons(files: Iterable[Mapping[str, Any]]) -> list[str]:
+    minors = {int(m.group(1)) for f in files if (m := _CPYTHON_LINUX.search(f["filename"]))}
+    return [f"3.{minor}" for minor in sorted(minors)]
+
+
+def _glibc(filename: str) -> str | None:
+    match = _GLIBC.search(filename)
+    if match is None:
+        return None
+    return f"{match.group(1)}.{match.group(2)}" if match.group(1) else _OLD_GLIBC[match.group(3)]
+
+
+def bitsandbytes_table(record: Record) -> dict[str, Any]:
+    """Return by bitsandbytes version the libraries that its Linux wheels carry."""
+    table = {}
+    for version, release, deep in _deep_releases(record):
+        platforms = {arch: facts for arch, facts in deep["platforms"].items() if "reason" not in facts}
+        if platforms:
+            main = platforms.get("x86_64") or next(iter(platforms.values()))
+            table[version] = {"date": _day(release), **main, "platforms": platforms}
+    return table
+
+
+def transformers_table(record: Record) -> dict[str, Any]:
+    """Return by transformers version its run-time minimums, and what its extras declare of the stack."""
+    table = {}
+    for version, release, deep in _deep_releases(record):
+        declared = {
+            name: specifier
+            for name, specifier in deep["declared"].items()
+            if specifier and canonicalize_name(name) in CORE and deep["requires"].get(name) != specifier
+        }
+        table[version] = {"date": _day(release), **deep, "declared": declared}
+    return table
+
+
+def plain_table(record: Record) -> dict[str, Any]:
+    """Return a family's deep facts as they are."""
+    return {v: {"date": _day(release), **deep} for v, release, deep in _deep_releases(record)}
+
+
+def pin_table(record: Record | None) -> dict[str, Any]:
+    """Return by version what a package's metadata requires of the stack on x86_64 Linux, without extras."""
+    table: dict[str, Any] = {}
+    for version in sorted(record["releases"], key=Version) if record else ():
+        lines = record["releases"][version].get("requires") if record else None
+        pins = dict(_stack_requirements(lines or ()))
+        if pins:
+            table[version] = pins
+    return table
+
+
+def _stack_requirements(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for requirement in map(Requirement, lines):
+        name = str(canonicalize_name(requirement.name))
+        if name in CORE and _on_linux(requirement):
+            yield name, str(requirement.specifier)
+
+
+_FAMILIES: Mapping[str, Callable[[Record], dict[str, Any]]] = {
+    "torch": torch_table,
+    "bitsandbytes": bitsandbytes_table,
+    "transformers": transformers_table,
+    "xformers": plain_table,
+    "deepspeed": plain_table,
+}
