@@ -41,7 +41,7 @@ def check_missing_interface(view: View) -> Iterable[Finding]:
 def find_missing(view: View, symptom: Symptom) -> Iterator[Missing]:
     """Yield what the recorded interfaces say of one error line."""
     captured = symptom.captured
-    if symptom.id in ("SYM-IMPORT-NAME", "SYM-FROM-IMPORT") and "module" in captured:
+    if symptom.id.startswith("SYM-IMPORT-") and "module" in captured:
         yield from _missing_name(view, captured["module"], captured.get("name"), symptom)
     elif symptom.id == "SYM-NO-MODULE" and "module" in captured:
         yield from _missing_module(view, captured["module"], symptom)
