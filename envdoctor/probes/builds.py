@@ -45,16 +45,9 @@ def read_torch(site: str) -> Json:
             "hip": told.get("hip"),
             "git": told.get("git_version"),
             "variant": variant,
-            "cxx11_abi": read_cxx11_abi(site),
+            "cxx11_abi": parse_abi(read_strings(site + "/torch/lib/libc10.so")),
         }
     )
-
-
-def read_cxx11_abi(site: str) -> Optional[bool]:
-    """Return which C++ ABI torch's own build files ask of extensions, or None."""
-    text = read_text(site + "/torch/share/cmake/Torch/TorchConfig.cmake") or ""
-    match = re.search(r"_GLIBCXX_USE_CXX11_ABI=([01])", text)
-    return match.group(1) == "1" if match else None
 
 
 def read_versioned(module: str) -> Callable[[str], Json]:

@@ -1,4 +1,4 @@
-"""The examined interpreter and where it keeps its packages: from its files, or asked when they do not tell."""
+"""The examined interpreter and where it keeps its packages: told by its files, else asked."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from .machine import Machine, read_bytes
 CACHE = "/etc/ld.so.cache"
 MAGIC = b"glibc-ld.so.cache1.1"
 HEADER, ENTRY = 48, struct.Struct("<iIIIQ")
+ABIS_OF_64_BITS = (0x0300, 0x0A00)
 MAX_CACHE_BYTES = 16 << 20
 USUAL_FOLDERS = (
     "/lib/x86_64-linux-gnu",
@@ -69,7 +70,10 @@ def parse_cache(data: bytes) -> List[Tuple[str, str]]:
     end = min(len(data), at + count * ENTRY.size)
     return [
         (_string(data, start + name), _string(data, start + path))
-        for _, name, path, _, _ in ENTRY.iter_unpack(data[at : at + (end - at) // ENTRY.size * ENTRY.size])
+        for flags, name, path, _, _ in ENTRY.iter_unpack(
+            data[at : at + (end - at) // ENTRY.size * ENTRY.size]
+        )
+        if flags & 0xFF00 in ABIS_OF_64_BITS
     ]
 
 

@@ -76,7 +76,7 @@ def _row(line: str, fields: Tuple[str, ...]) -> Optional[Dict[str, str]]:
         return None
     return {
         name: cell
-        for name, cell in zip(fields, cells)  # noqa: B905
+        for name, cell in zip(fields, cells)  # noqa: B905 (strict= is newer than Python 3.8)
         if not re.match(r"\[?(N/A|Unknown|Not Supported)", cell)
     }
 

@@ -44,13 +44,21 @@ def candidates(machine: Machine) -> List[Tuple[str, str]]:
     found = [("CUDA_HOME", machine.environ.get(name, "")) for name in ("CUDA_HOME", "CUDA_PATH")]
     nvcc = machine.which("nvcc")
     if nvcc:
-        found.append(("nvcc on PATH", os.path.dirname(os.path.dirname(machine.real(nvcc)))))
+        found.append(("nvcc on PATH", toolkit_of(machine, nvcc)))
     prefix = machine.environ.get("CONDA_PREFIX", "")
     found.append(("CONDA_PREFIX", prefix))
     names = [name for name in machine.names("/usr/local") if re.fullmatch(r"cuda(-[\d.]+)?", name)]
     found += [("/usr/local", "/usr/local/" + name) for name in names]
     found += [("/opt", path) for path in ("/opt/cuda", "/usr/lib/cuda")]
     return [(source, path.rstrip("/")) for source, path in found if path.startswith("/")]
+
+
+def toolkit_of(machine: Machine, nvcc: str) -> str:
+    """Return the toolkit that an nvcc belongs to, looking through a wrapping shell script."""
+    real = machine.real(nvcc)
+    text = machine.text(real, 1024) or ""
+    wrapped = re.search(r"(/\S+)/bin/nvcc\b", text) if text.startswith("#!") else None
+    return wrapped.group(1) if wrapped else os.path.dirname(os.path.dirname(real))
 
 
 def read_version(machine: Machine, path: str) -> Optional[str]:
