@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from envdoctor.cli.output import colour_wanted, write
-
-if TYPE_CHECKING:
-    from envdoctor.facts import Facts
-    from envdoctor.matrix import Matrix
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,18 +37,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Diagnose and return the exit code."""
-    from envdoctor.diagnosis import diagnose_facts
+    from envdoctor.diagnosis import diagnose
     from envdoctor.findings import Severity
-    from envdoctor.matrix import load_matrix
     from envdoctor.report import render
 
-    matrix = load_matrix()
-    facts = declare_gpus(read_facts(args.sources, args.python, matrix), args.gpu, matrix)
-    if args.smoke:
-        facts = _with_verdicts(facts, args.python or facts.environment.executable.get() or sys.executable)
-    diagnosis = diagnose_facts(
-        facts,
-        matrix,
+    diagnosis = diagnose(
+        args.sources,
+        python=args.python,
+        gpus=args.gpu,
+        smoke=args.smoke,
         select=split_ids(args.select),
         ignore=split_ids(args.ignore),
         fail_on=Severity(args.fail_on),
@@ -68,38 +58,6 @@ def run(args: argparse.Namespace) -> int:
     return diagnosis.exit_code
 
 
-def read_facts(sources: Sequence[str], python: str | None, matrix: Matrix) -> Facts:
-    """Return the facts of the given files, or of this machine when there are none."""
-    if sources:
-        from envdoctor.pastes import key_names, read_files, symptom_patterns
-
-        return read_files(sources, symptom_patterns(matrix.rows("symptom")), key_names(matrix.rows("key")))
-    from envdoctor.facts import from_json
-    from envdoctor.probes import read_machine
-
-    return from_json(read_machine(python))
-
-
-def declare_gpus(facts: Facts, names: Sequence[str], matrix: Matrix) -> Facts:
-    """Return the facts with the declared cards in place of what was read; raises InputError."""
-    if not names:
-        return facts
-    from envdoctor.facts import Observed
-    from envdoctor.matrix.gpus import declared_gpu
-
-    gpus = tuple(declared_gpu(matrix, name, index) for index, name in enumerate(names))
-    return replace(facts, gpus=Observed(gpus, "--gpu"))
-
-
 def split_ids(values: Sequence[str]) -> tuple[str, ...]:
     """Return the ids of repeated, comma-separated options."""
     return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
-
-
-def _with_verdicts(facts: Facts, python: str) -> Facts:
-    from envdoctor.facts import Verdict
-    from envdoctor.smokes import run_smokes
-
-    report = run_smokes(python)
-    verdicts = tuple(Verdict(r.op, r.outcome, "smoke", r.reason) for r in report.results)
-    return replace(facts, verdicts=verdicts)
