@@ -11,6 +11,7 @@ from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.interfaces import specifier_of
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.ranges import range_satisfies, version_satisfies
+from envdoctor.rules.rows import install_commands
 from envdoctor.rules.view import View
 
 _DISTRIBUTIONS = {"swift": "ms-swift", "huggingface_hub": "huggingface-hub"}
@@ -104,6 +105,7 @@ def _finding(view: View, missing: Missing) -> Finding:
     installed = view.version_text(library)
     have = f"{library} {installed} is installed" if installed else f"the installed {library} is another"
     distribution = view.facts.distribution(library)
+    pins = {library: specifier}
     shown = (Evidence(library, installed, distribution.source),) if installed and distribution else ()
     return Finding(
         id="INTERFACE-MISSING",
@@ -112,7 +114,7 @@ def _finding(view: View, missing: Missing) -> Finding:
         cause=f"{_history(view, missing)} Whatever asks for it was written for those releases.",
         evidence=(*shown, Evidence(missing.symptom.id, missing.symptom.text, missing.symptom.source)),
         remedies=(
-            Remedy(f"Use a {library} that has it.", pins={library: specifier}),
+            Remedy(f"Use a {library} that has it.", install_commands(pins), pins),
             Remedy(
                 "Or change or update the code that asks for it (the frame above the error names the file)."
             ),

@@ -12,6 +12,7 @@ from envdoctor.facts import Distribution
 from envdoctor.findings import Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.ranges import parse_version, version_satisfies
+from envdoctor.rules.rows import install_commands
 from envdoctor.rules.view import View
 
 STACK = frozenset(
@@ -134,7 +135,7 @@ def _finding(unmet: Unmet) -> Finding:
             else "it was built for that."
         ),
         evidence=(*shown, fact),
-        remedies=(Remedy(f"Install what {unmet.by.name} requires.", (f'pip install "{wanted}"',), pins),),
+        remedies=(Remedy(f"Install what {unmet.by.name} requires.", install_commands(pins), pins),),
         sources=(f"wheel:{unmet.by.name}-{unmet.by.version}",),
     )
 

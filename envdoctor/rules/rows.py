@@ -15,6 +15,7 @@ from envdoctor.rules.view import View
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_.-]+)\}")
 _DECISIVE, _PROBABLE = 0.9, 0.6
+_NOT_INSTALLED = frozenset({"nvidia-driver", "python"})
 
 
 def check_row(view: View, row: ConditionRow) -> Finding | None:
@@ -78,7 +79,14 @@ def _remedies(view: View, remedies: Iterable[RowRemedy], fill: _Filler) -> Itera
         if conjunction(judge_all(view, remedy.when).values()) is False or _already_met(view, remedy.pins):
             continue
         pins = {name: fill(specifier) for name, specifier in remedy.pins.items()}
-        yield Remedy(fill(remedy.text), tuple(map(fill, remedy.commands)), pins)
+        commands = tuple(map(fill, remedy.commands)) or install_commands(pins)
+        yield Remedy(fill(remedy.text), commands, pins)
+
+
+def install_commands(pins: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what to type so that the pins hold; nothing for what no installer installs."""
+    wanted = [f'"{name}{specifier}"' for name, specifier in pins.items() if name not in _NOT_INSTALLED]
+    return (f"pip install {' '.join(wanted)}",) if wanted else ()
 
 
 def _already_met(view: View, pins: Mapping[str, str]) -> bool:
