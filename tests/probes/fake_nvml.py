@@ -1,4 +1,4 @@
-"""A stand-in for libnvidia-ml.so.1 that answers from a recording, so that the probes' own ctypes code runs."""
+"""A stand-in for libnvidia-ml.so.1 that answers from a recording, so that our own ctypes code runs."""
 
 from __future__ import annotations
 

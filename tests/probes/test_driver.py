@@ -30,7 +30,10 @@ def test_the_closed_module(machine, write):
 
 def test_sysfs_tells_the_version_where_proc_is_hidden(machine, write):
     write("/sys/module/nvidia/version", "610.43.02\n")
-    assert driver.read(machine())["driver"]["version"] == {"value": "610.43.02", "source": "/sys/module/nvidia/version"}
+    assert driver.read(machine())["driver"]["version"] == {
+        "value": "610.43.02",
+        "source": "/sys/module/nvidia/version",
+    }
 
 
 def test_the_user_version_is_in_the_name_of_the_libcuda_that_would_be_loaded(machine, write, tmp_path):
@@ -53,7 +56,10 @@ def test_a_machine_without_a_driver_says_why_it_knows_nothing(machine):
 @pytest.mark.parametrize(
     ("files", "expected"),
     [
-        ({"/run/nvidia-fabricmanager/nv-fabricmanager.pid": "77", "/proc/77/comm": "nv-fabricmanage\n"}, "running"),
+        (
+            {"/run/nvidia-fabricmanager/nv-fabricmanager.pid": "77", "/proc/77/comm": "nv-fabricmanage\n"},
+            "running",
+        ),
         ({"/usr/bin/nv-fabricmanager": ""}, "stopped"),
         ({}, "absent"),
     ],
@@ -96,7 +102,9 @@ def test_ldconfigs_cache_is_read_without_32_bit_copies():
         places.append(start + len(blob))
         blob += text + b"\0"
     header = b"glibc-ld.so.cache1.1" + struct.pack("<IIIIIII", 2, len(blob), 0, 0, 0, 0, 0)
-    entries = [struct.pack("<iIIIQ", flags, places[0], places[at], 0, 0) for flags, at in ((0x303, 1), (3, 2))]
+    entries = [
+        struct.pack("<iIIIQ", flags, places[0], places[at], 0, 0) for flags, at in ((0x303, 1), (3, 2))
+    ]
     assert parse_cache(header + b"".join(entries) + blob) == [("libcuda.so.1", "/lib/libcuda.so.1")]
 
 

@@ -5,7 +5,9 @@ from fake_nvml import H200, MISMATCH, FakeNvml
 
 from envdoctor.probes import gpus, nvidia_smi
 
-PROC_VERSION = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (build@host)\n"
+PROC_VERSION = (
+    "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (build@host)\n"
+)
 ROW_610 = (
     "0, NVIDIA B200, GPU-11111111-2222-3333-4444-555555555555, 183359, 182600, 00000000:1B:00.0, 610.43.02, "
     "10.0, 0x290110DE, 1650000000000, Disabled, Enabled, 0, Enabled, Default, 6, 6, 16, 16\n"
@@ -35,7 +37,12 @@ def test_an_h200_as_nvml_tells_it(machine):
 
 def test_two_gpus_with_nvlink_processes_and_throttling(machine, write):
     write("/proc/4242/comm", "python\n")
-    busy = {**H200, "NvLinkState": [1, 1, 0], "Processes": [(4242, 5 << 30)], "CurrentClocksThrottleReasons": 0x48}
+    busy = {
+        **H200,
+        "NvLinkState": [1, 1, 0],
+        "Processes": [(4242, 5 << 30)],
+        "CurrentClocksThrottleReasons": 0x48,
+    }
     first, second = gpus.read(machine(FakeNvml([H200, busy])))["gpus"]["value"]
     assert (first["index"], second["index"]) == (0, 1)
     assert (second["nvlinks_up"], second["nvlinks_total"]) == (2, 3)
@@ -66,7 +73,9 @@ def test_a_library_that_does_not_match_the_module_is_named_and_sysfs_lists_the_c
     folder = "/sys/bus/pci/devices/0000:00:06.0/"
     for name, text in (("vendor", "0x10de\n"), ("device", "0x2335\n"), ("class", "0x030200\n")):
         write(folder + name, text)
-    write("/proc/driver/nvidia/gpus/0000:00:06.0/information", "Model: \t\t NVIDIA H200\nGPU UUID: \t ???????\n")
+    write(
+        "/proc/driver/nvidia/gpus/0000:00:06.0/information", "Model: \t\t NVIDIA H200\nGPU UUID: \t ???????\n"
+    )
     answer = gpus.read(machine(FakeNvml([H200], errors={"nvmlInit_v2": MISMATCH})))
     assert answer["driver"]["nvml"]["value"] == "Driver/library version mismatch (NVML error 18)"
     [gpu] = answer["gpus"]["value"]
@@ -114,7 +123,10 @@ esac
     [
         ("#!/bin/sh\nsleep 60 & sleep 60\n", "gave no answer within 0.2 s"),
         ("#!/bin/sh\necho '%%% \\033[2J garbage, 1, 2'\n", "ended with 0 and said"),
-        ("#!/bin/sh\necho 'NVIDIA-SMI has failed because it could not communicate'; exit 9\n", "ended with 9"),
+        (
+            "#!/bin/sh\necho 'NVIDIA-SMI has failed because it could not communicate'; exit 9\n",
+            "ended with 9",
+        ),
         ("#!/bin/sh\nyes | head -c 3000000\n", "wrote more than 1048576 bytes"),
         ("not a program", "cannot be run"),
     ],

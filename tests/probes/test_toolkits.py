@@ -7,7 +7,7 @@ from envdoctor.probes import toolkits
 
 def a_toolkit(write, path, version):
     write(path + "/bin/nvcc", "\x7fELF", 0o755)
-    write(path + "/version.json", '{"cuda" : {"name" : "CUDA SDK", "version" : "%s"}}' % version)
+    write(path + "/version.json", f'{{"cuda" : {{"name" : "CUDA SDK", "version" : "{version}"}}}}')
 
 
 def test_several_toolkits_and_the_one_that_extensions_are_built_with(machine, write, tmp_path):
@@ -33,7 +33,11 @@ def test_older_toolkits_tell_their_version_otherwise(machine, write):
     write("/usr/local/cuda-10.2/version.txt", "CUDA Version 10.2.89\n")
     write("/usr/local/cuda-11.8/bin/nvcc", "", 0o755)
     write("/usr/local/cuda-11.8/include/cuda.h", "#define CUDA_VERSION 11080\n")
-    write("/usr/local/cuda-9.2/bin/nvcc", "#!/bin/sh\necho Cuda compilation tools, release 9.2, V9.2.148\n", 0o755)
+    write(
+        "/usr/local/cuda-9.2/bin/nvcc",
+        "#!/bin/sh\necho Cuda compilation tools, release 9.2, V9.2.148\n",
+        0o755,
+    )
     found = toolkits.read(machine())["toolkits"]["value"]
     assert [one["version"] for one in found] == ["10.2", "11.8", "9.2"]
 

@@ -5,7 +5,13 @@ from envdoctor.probes.variables import select_variables
 
 def test_what_matters_is_kept_and_the_rest_is_not():
     kept, dropped = select_variables(
-        {"CUDA_VISIBLE_DEVICES": "GPU-1,MIG-2", "NCCL_DEBUG": "INFO", "HF_HOME": "/data", "EDITOR": "vi", "PS1": "$"}
+        {
+            "CUDA_VISIBLE_DEVICES": "GPU-1,MIG-2",
+            "NCCL_DEBUG": "INFO",
+            "HF_HOME": "/data",
+            "EDITOR": "vi",
+            "PS1": "$",
+        }
     )
     assert kept == {"CUDA_VISIBLE_DEVICES": "GPU-1,MIG-2", "HF_HOME": "/data", "NCCL_DEBUG": "INFO"}
     assert dropped == ()
@@ -22,7 +28,11 @@ def test_names_that_look_secret_are_never_read():
 
 def test_values_that_look_secret_are_dropped_and_named():
     kept, dropped = select_variables(
-        {"HF_ENDPOINT": "https://user:pw@mirror.example", "VLLM_HOST": "hf_" + "a" * 34, "OMP_NUM_THREADS": "4"}
+        {
+            "HF_ENDPOINT": "https://user:pw@mirror.example",
+            "VLLM_HOST": "hf_" + "a" * 34,
+            "OMP_NUM_THREADS": "4",
+        }
     )
     assert kept == {"OMP_NUM_THREADS": "4"}
     assert dropped == ("HF_ENDPOINT", "VLLM_HOST")

@@ -1,0 +1,258 @@
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+from elf_files import make_elf
+from environments import install, make_venv
+
+from envdoctor.probes import NoInterpreter, environment
+from envdoctor.probes.builds import read_extension, read_torch
+from envdoctor.probes.distributions import parse_direct_url, parse_headers
+from envdoctor.probes.interpreter import check_interpreter
+from envdoctor.probes.machine import Machine
+
+
+def read(prefix, **environ):
+    return environment.read(Machine(python=str(prefix), environ=environ))["environment"]
+
+
+def test_a_virtual_environment_is_read_from_its_files_alone(tmp_path):
+    site = make_venv(tmp_path / "venv")
+    install(
+        site,
+        "Flask_SQLAlchemy",
+        "3.1",
+        ["flask>=2", "tox; extra == 'test'", "x (>=1) ; (python_version<'3') and extra=='y'"],
+    )
+    told = read(tmp_path / "venv")
+    assert told["python"] == {"value": "3.12.3", "source": "pyvenv.cfg"}
+    assert told["kind"]["value"] == "venv"
+    assert told["complete"] is True
+    assert told["distributions"]["flask-sqlalchemy"] == {
+        "name": "flask-sqlalchemy",
+        "version": "3.1",
+        "source": "Flask_SQLAlchemy-3.1.dist-info",
+        "location": str(site),
+        "installer": "pip",
+        "requires": ["flask>=2"],
+    }
+
+
+def test_the_active_environment_is_examined_unless_another_is_named(tmp_path):
+    make_venv(tmp_path / "active")
+    make_venv(tmp_path / "named", "3.10.1")
+    environ = {"VIRTUAL_ENV": str(tmp_path / "active")}
+    assert environment.read(Machine(environ=environ))["environment"]["python"]["value"] == "3.12.3"
+    assert read(tmp_path / "named", **environ)["python"]["value"] == "3.10.1"
+
+
+def test_without_an_active_environment_our_own_is_examined():
+    told = environment.read(Machine(environ={}))["environment"]
+    assert told["executable"]["value"] == sys.executable
+
+
+def test_broken_installs_are_named(tmp_path):
+    site = make_venv(tmp_path / "venv")
+    install(site, "torch", "2.1.0")
+    (site / "~orch-2.0.0.dist-info").mkdir()
+    (site / "peft-0.9.0.dist-info").mkdir()
+    install(site, "vllm", "0.9.0", files=["vllm/__init__.py", "vllm/_C.abi3.so"])
+    (site / "vllm/_C.abi3.so").unlink()
+    (install(site, "idna", "3.1") / "RECORD").unlink()
+    told = read(tmp_path / "venv")
+    problems = "\n".join(told["problems"])
+    assert "torch: its module torch is missing" in problems
+    assert "interrupted install or uninstall: ~orch-2.0.0.dist-info" in problems
+    assert "peft: peft-0.9.0.dist-info holds no METADATA" in problems
+    assert "vllm: files it recorded are missing: vllm/_C.abi3.so" in problems
+    assert "idna: idna-3.1.dist-info holds no RECORD" in problems
+    assert told["distributions"]["peft"]["version"] == "0.9.0"
+
+
+def test_two_dist_infos_of_one_name_are_a_problem_and_the_later_one_counts(tmp_path):
+    site = make_venv(tmp_path / "venv")
+    os.utime(install(site, "numpy", "2.3.0", files=["numpy/__init__.py"]), (1000, 1000))
+    install(site, "numpy", "1.26.4")
+    told = read(tmp_path / "venv")
+    assert told["distributions"]["numpy"]["version"] == "1.26.4"
+    assert (
+        "installed twice in one folder: numpy-1.26.4.dist-info and numpy-2.3.0.dist-info"
+        in told["problems"][0]
+    )
+
+
+def test_the_users_own_packages_hide_those_of_conda(tmp_path):
+    site = make_conda(tmp_path / "env", {"transformers": "4.40.0"})
+    install(site, "transformers", "4.40.0", files=["transformers/__init__.py"], installer="conda")
+    user = tmp_path / "home/.local/lib/python3.11/site-packages"
+    user.mkdir(parents=True)
+    install(user, "transformers", "5.1.0", files=["transformers/__init__.py"])
+    told = read(tmp_path / "env", HOME=str(tmp_path / "home"))
+    assert told["distributions"]["transformers"]["version"] == "5.1.0"
+    assert f"transformers is there twice: 5.1.0 in {user} hides 4.40.0 in {site}" in told["problems"]
+    isolated = read(tmp_path / "env", HOME=str(tmp_path / "home"), PYTHONNOUSERSITE="1")
+    assert isolated["distributions"]["transformers"]["version"] == "4.40.0"
+
+
+def make_conda(folder, packages):
+    site = folder / "lib/python3.11/site-packages"
+    site.mkdir(parents=True)
+    (folder / "lib/python3.11/os.py").touch()
+    (folder / "bin").mkdir()
+    (folder / "bin/python3.11").write_text("")
+    (folder / "bin/python3.11").chmod(0o755)
+    (folder / "bin/python").symlink_to("python3.11")
+    (folder / "conda-meta").mkdir()
+    for name, version in {"python": "3.11.9", **packages}.items():
+        (folder / f"conda-meta/{name}-{version}-h1_0.json").write_text("{}")
+    return site
+
+
+def test_conda_and_pip_in_one_environment(tmp_path):
+    site = make_conda(
+        tmp_path / "env", {"pytorch": "2.1.0", "pytorch-cuda": "12.1", "numpy": "1.26.4", "zlib": "1.3"}
+    )
+    install(site, "torch", "2.3.0", files=["torch/__init__.py"])
+    install(site, "numpy", "1.26.4", files=["numpy/__init__.py"], installer="conda")
+    told = read(tmp_path / "env")
+    assert told["kind"]["value"] == "conda"
+    assert told["python"] == {"value": "3.11.9", "source": "conda-meta/python-3.11.9-h1_0.json"}
+    assert told["distributions"]["pytorch-cuda"]["origin"] == "conda"
+    assert told["distributions"]["numpy"]["origin"] == "conda"
+    assert "zlib" not in told["distributions"]
+    assert told["problems"] == ["torch: conda installed 2.1.0, then pip put 2.3.0 over it"]
+
+
+def test_editable_installs_old_and_new(tmp_path):
+    site = make_venv(tmp_path / "venv")
+    info = install(site, "mine", "0.1")
+    (info / "direct_url.json").write_text('{"dir_info": {"editable": true}, "url": "file:///src/mine"}')
+    (tmp_path / "src/older.egg-info").mkdir(parents=True)
+    (tmp_path / "src/older.egg-info/PKG-INFO").write_text("Name: older\nVersion: 0.2\n")
+    (site / "older.egg-link").write_text(f"{tmp_path}/src\n.")
+    told = read(tmp_path / "venv")["distributions"]
+    assert (told["mine"]["editable"], told["mine"]["origin"]) == (True, "file")
+    assert (told["older"]["editable"], told["older"]["version"]) == (True, "0.2")
+
+
+def test_folders_that_pth_files_name_are_read_too(tmp_path):
+    site = make_venv(tmp_path / "venv")
+    (tmp_path / "more").mkdir()
+    install(tmp_path / "more", "extra-package", "1.0")
+    (site / "more.pth").write_text(f"import nothing\n# remark\n{tmp_path}/more\n")
+    assert "extra-package" in read(tmp_path / "venv")["distributions"]
+
+
+def test_an_environment_whose_interpreter_is_gone(tmp_path):
+    make_venv(tmp_path / "venv", home="/nowhere/bin")
+    assert "is gone: /nowhere/bin" in read(tmp_path / "venv")["problems"][0]
+
+
+def test_an_interpreter_that_its_files_do_not_explain_is_asked(tmp_path):
+    shim = tmp_path / "shims/python"
+    shim.parent.mkdir()
+    shim.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    shim.chmod(0o755)
+    told = read(shim)
+    assert told["python"] == {
+        "value": ".".join(map(str, sys.version_info[:3])),
+        "source": "the interpreter itself",
+    }
+
+
+def test_one_that_does_not_answer_is_unknown(tmp_path):
+    silent = tmp_path / "bin/python"
+    silent.parent.mkdir()
+    silent.write_text("#!/bin/sh\nexit 3\n")
+    silent.chmod(0o755)
+    assert read(silent)["python"] == {"unknown": "the interpreter did not answer"}
+
+
+@pytest.mark.parametrize("name", ["/nowhere/python", "no-such-python-here", "folder"])
+def test_what_is_no_interpreter_is_refused(tmp_path, monkeypatch, name):
+    (tmp_path / "folder").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(NoInterpreter):
+        check_interpreter(Machine(environ={"PATH": "/usr/bin"}), name)
+
+
+def test_build_facts(tmp_path):
+    site = make_venv(tmp_path / "venv")
+    install(site, "torch", "2.11.0", files=["torch/__init__.py", "torch/lib/libc10.so"])
+    (site / "torch/version.py").write_text(
+        "__version__ = '2.11.0+cu130'\ncuda: Optional[str] = '13.0'\nhip: Optional[str] = None\n"
+    )
+    (site / "torch/lib/libc10.so").write_bytes(
+        make_elf(symbols=b"_ZN3c105ErrorC1ENSt7__cxx1112basic_string\0")
+    )
+    binaries = [f"bitsandbytes/libbitsandbytes_{name}.so" for name in ("cpu", "cuda126", "cuda130")]
+    install(site, "bitsandbytes", "0.50.2", files=["bitsandbytes/__init__.py", *binaries])
+    install(site, "xformers", "0.0.30", files=["xformers/__init__.py"])
+    (site / "xformers/cpp_lib.json").write_text(
+        '{"version": {"cuda": 1206, "torch": "2.7.0+cu126", "python": "3.9.22"},'
+        ' "env": {"TORCH_CUDA_ARCH_LIST": "8.0+PTX 9.0a"}}'
+    )
+    install(site, "deepspeed", "0.16.0", files=["deepspeed/__init__.py"])
+    (site / "deepspeed/git_version_info_installed.py").write_text(
+        "version='0.16.0'\ninstalled_ops={'async_io': False, 'fused_adam': True}\n"
+        "torch_info={'version': '2.5', 'bf16_support': True, 'cuda_version': '12.4'}\n"
+    )
+    assert read(tmp_path / "venv")["builds"] == {
+        "torch": {"version": "2.11.0+cu130", "cuda": "13.0", "cxx11_abi": True},
+        "bitsandbytes": {"binaries": ["cpu", "cuda126", "cuda130"]},
+        "xformers": {
+            "torch": "2.7.0+cu126",
+            "cuda": "12.6",
+            "python": "3.9.22",
+            "arch_list": ["8.0+PTX", "9.0a"],
+        },
+        "deepspeed": {"torch": "2.5", "cuda": "12.4", "built_ops": ["fused_adam"]},
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("__version__ = '2.13.0+cpu'\ncuda: Optional[str] = None\nhip: Optional[str] = None\n", "cpu"),
+        ("__version__ = '2.9.0+rocm6.4'\ncuda = None\nhip = '6.4'\n", "rocm"),
+        ("__version__ = '2.0.1+cu117'\ncuda = '11.7'\n", None),
+    ],
+)
+def test_torchs_variant(tmp_path, text, expected):
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch/version.py").write_text(text)
+    assert read_torch(str(tmp_path)).get("variant") == expected
+
+
+def test_what_an_extension_was_built_for(tmp_path):
+    name = "flash_attn_2_cuda.cpython-311-x86_64-linux-gnu.so"
+    symbols = b"_ZN3c105ErrorC2ENS_14SourceLocationESs\0_ZNK3c104funcERKSs\0"
+    (tmp_path / name).write_bytes(make_elf(["libc10.so", "libcudart.so.12"], symbols=symbols))
+    assert read_extension(str(tmp_path), name) == {
+        "extension": name,
+        "python": "3.11",
+        "cuda_major": 12,
+        "cxx11_abi": False,
+    }
+
+
+def test_windows_line_ends_and_odd_headers():
+    data = (
+        b"Metadata-Version: 2.1\r\nName: unsloth-zoo\r\nVersion: 2026.1\r\nRequires-Dist: torch (>=2.4)\r\n"
+    )
+    assert parse_headers(data) == ("unsloth-zoo", "2026.1", ["torch (>=2.4)"])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (None, (False, None)),
+        ('{"url": "https://x/y.git", "vcs_info": {"vcs": "git"}}', (False, "vcs")),
+        ('{"url": "file:///w/x.whl", "archive_info": {}}', (False, "file")),
+        ('{"url": "https://x/y.whl", "archive_info": {}}', (False, "url")),
+    ],
+)
+def test_where_an_install_came_from(text, expected):
+    assert parse_direct_url(text) == expected
