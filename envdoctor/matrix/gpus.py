@@ -12,6 +12,8 @@ from envdoctor.facts import ComputeCapability, Gpu
 from envdoctor.matrix.load import Matrix
 
 GIB = 1 << 30
+_STATED_MEMORY = re.compile(r"(?<![a-z0-9.])(\d{1,3})\s?g(?:i?b)?(?![\w.])")
+_NOMINAL_SHARE = 0.08
 _NOISE = re.compile(r"\b(nvidia|geforce|tesla|quadro|graphics|gpu)\b|\(r\)|\(tm\)|[^a-z0-9.+ ]")
 
 
@@ -61,14 +63,25 @@ def _contains(words: str, known: str) -> bool:
 
 
 def _known(row: Mapping[str, Any], name: str | None) -> KnownGpu:
-    stated = re.search(r"(\d{1,3})\s*g(?:i?b)?\b", (name or "").lower())
-    memory = int(stated[1]) if stated else row.get("memory_gib")
+    memory = _memory_gib(row, name or "")
     return KnownGpu(
         row["id"],
         row["name"],
         ComputeCapability.parse(row["compute_capability"]),
         int(memory * GIB) if memory else None,
     )
+
+
+def _memory_gib(row: Mapping[str, Any], name: str) -> float | None:
+    """The size the name states, unless the row knows what the card really reports for that nominal size."""
+    known: float | None = row.get("memory_gib")
+    stated = _STATED_MEMORY.search(name.lower())
+    if stated is None:
+        return known
+    size = int(stated[1])
+    if known and (abs(size - known) <= _NOMINAL_SHARE * size or f"{size}G" in row["name"]):
+        return known
+    return size
 
 
 def declared_gpu(matrix: Matrix, name: str, index: int = 0) -> Gpu:

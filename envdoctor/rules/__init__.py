@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from envdoctor.rules import extensions, interfaces, requirements
+from envdoctor.rules import arch, driver, extensions, interfaces, requirements
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.runner import run_checks
 
 RULES: tuple[Rule, ...] = (
+    *driver.RULES,
+    *arch.RULES,
     *extensions.RULES,
     *interfaces.RULES,
     *requirements.RULES,

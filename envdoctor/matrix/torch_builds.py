@@ -1,0 +1,52 @@
+"""Choosing among torch's releases and variants by the CUDA that a driver runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from packaging.version import Version
+
+from envdoctor.facts import CudaVersion
+from envdoctor.matrix.driver_tables import ceiling_allows
+from envdoctor.matrix.load import Matrix
+
+
+def torch_releases(matrix: Matrix) -> Iterator[tuple[Version, Mapping[str, Any]]]:
+    """Yield the recorded releases of torch, oldest first."""
+    releases = matrix.generated("torch").get("releases", {})
+    for version in sorted(releases, key=Version):
+        yield Version(version), releases[version]
+
+
+def default_wheels_below(matrix: Matrix, ceiling: CudaVersion) -> str | None:
+    """Return the first torch (`2.11`) whose default wheels need more than that ceiling of the driver.
+
+    None when every recorded release fits, or none does.
+    """
+    some_fit = False
+    for version, release in torch_releases(matrix):
+        if release.get("cuda") and ceiling_allows(ceiling, CudaVersion.parse(release["cuda"])):
+            some_fit = True
+        elif some_fit:
+            return f"{version.major}.{version.minor}"
+    return None
+
+
+def newest_variant(matrix: Matrix, ceiling: CudaVersion, arch: str = "x86_64") -> Mapping[str, Any] | None:
+    """Return the row of the newest CUDA variant that a driver with that ceiling runs; None without rows."""
+    rows = [
+        row
+        for row in matrix.rows("torch_variant")
+        if row.get("arch") == arch
+        and str(row["variant"]).startswith("cu")
+        and ceiling_allows(ceiling, CudaVersion.parse(row["variant"]))
+    ]
+    return max(rows, key=_reach, default=None)
+
+
+def _reach(row: Mapping[str, Any]) -> tuple[Version, CudaVersion]:
+    from packaging.specifiers import SpecifierSet
+
+    versions = [clause.version.removesuffix(".*") for clause in SpecifierSet(row["torch"])]
+    return max(map(Version, versions), default=Version("0")), CudaVersion.parse(row["variant"])

@@ -1,0 +1,235 @@
+"""torch's code against the GPUs: architectures it was compiled for, and builds without CUDA at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from envdoctor.facts import CudaVersion, Gpu, Observed, Symptom
+from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.matrix.capabilities import capability_row, runs_on
+from envdoctor.rules.base import Rule, Skip
+from envdoctor.rules.conditions import judge
+from envdoctor.rules.ranges import version_satisfies
+from envdoctor.rules.seen import card, explained, quoted, symptoms, torch_build
+from envdoctor.rules.view import View
+
+NO_KERNEL = ("SYM-NO-KERNEL-IMAGE", "SYM-CAPABILITY-UNSUPPORTED", "SYM-CAPABILITY-LIST", "SYM-CAPABILITY-OLD")
+CPU_TORCH = ("SYM-CPU-TORCH",)
+GENERATIONS: Mapping[int, str] = {
+    3: "Kepler",
+    5: "Maxwell",
+    6: "Pascal",
+    7: "Volta and Turing",
+    8: "Ampere and Ada",
+    9: "Hopper",
+    10: "Blackwell (data centre)",
+    11: "Thor",
+    12: "Blackwell (RTX)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    """A GPU that torch has no code for, why that is known, and torch's row for its capability."""
+
+    gpu: Gpu
+    why: str
+    row: Mapping[str, Any] | None
+    evidence: tuple[Evidence, ...] = ()
+
+
+def check_torch_architectures(view: View) -> Iterable[Finding]:
+    """GPUs that the installed torch carries no machine code (and no PTX) for."""
+    gpus = [gpu for gpu in view.gpus.require() if gpu.compute_capability]
+    verdicts = [(gpu, _fault(view, gpu)) for gpu in gpus]
+    if not gpus or all(verdict is None for _, verdict in verdicts):
+        raise Skip("the GPUs' compute capability, or what torch was built for, is not told")
+    faults = [verdict for _, verdict in verdicts if isinstance(verdict, _Fault)]
+    if faults:
+        yield _finding(view, faults, some_run=len(faults) < len(gpus))
+
+
+def _fault(view: View, gpu: Gpu) -> _Fault | bool | None:
+    """The fault of one GPU; False when torch runs on it, None when nothing decides."""
+    capability = gpu.compute_capability
+    assert capability is not None
+    row = capability_row(view.matrix, capability)
+    archs = _architectures(view)
+    if archs:
+        if runs_on(archs, capability):
+            return False
+        shown = Evidence("torch's architectures", " ".join(archs), _where(view))
+        return _Fault(gpu, f"this torch holds code for {' '.join(archs)} only", row, (shown,))
+    return _fault_of_version(view, gpu, row) if row else None
+
+
+def _architectures(view: View) -> tuple[str, ...]:
+    """torch's architectures; a list told without the torch it belongs to counts where an error shows it."""
+    archs = view.torch_build.get("arch_list")
+    exact = view.version("torch") is not None or view.facts.distribution("torch") is None
+    known = isinstance(archs, (list, tuple)) and (exact or bool(symptoms(view, *NO_KERNEL)))
+    return tuple(map(str, archs)) if known and isinstance(archs, (list, tuple)) else ()
+
+
+def _where(view: View) -> str:
+    told = view.facts.environment.builds.get("torch", {})
+    return "torch's files" if "arch_list" in told else "what that torch's wheel holds"
+
+
+def _fault_of_version(view: View, gpu: Gpu, row: Mapping[str, Any]) -> _Fault | None:
+    """What version and CUDA alone prove: no official build had the code, or no such toolkit can make it."""
+    cuda = view.torch_cuda.get()
+    if judge(view, "torch", row["builds"]).holds is False:
+        return _Fault(gpu, f"no official build of torch {view.version_text('torch')} holds code for it", row)
+    if cuda is None:
+        return None
+    least, below = row.get("cuda_least"), row.get("cuda_below")
+    if least and cuda < CudaVersion.parse(least):
+        return _Fault(gpu, f"CUDA {cuda} cannot compile for it (CUDA {least} is the first that can)", row)
+    if below and cuda >= CudaVersion.parse(below):
+        return _Fault(gpu, f"CUDA {below} and newer no longer compile for it", row)
+    return None
+
+
+def _finding(view: View, faults: list[_Fault], some_run: bool) -> Finding:
+    seen = symptoms(view, *NO_KERNEL)
+    worst = faults[0]
+    sm = worst.gpu.compute_capability.sm if worst.gpu.compute_capability else ""
+    return Finding(
+        id="TORCH-ARCH",
+        severity=Severity.WARNING if some_run and not seen else Severity.ERROR,
+        summary=f"torch has no code for {worst.gpu.name or 'this GPU'} ({sm}): no kernel image is available.",
+        cause=_cause(worst, sm),
+        evidence=(*(card(f.gpu) for f in faults[:4]), *torch_build(view), *worst.evidence, *quoted(seen)),
+        remedies=tuple(_remedies(view, worst)),
+        rows=(worst.row["id"],) if worst.row else (),
+        sources=(worst.row["source"],) if worst.row else (),
+        explains=explained(seen),
+        prior=0.9,
+    )
+
+
+def _cause(fault: _Fault, sm: str) -> str:
+    capability = fault.gpu.compute_capability
+    family = GENERATIONS.get(capability.major, "") if capability else ""
+    return (
+        f"Compute capability {capability} ({sm}, {family}): {fault.why}. Code runs on the same major "
+        "capability with an equal or lower minor one; nothing else in the wheel can stand in."
+    )
+
+
+def _remedies(view: View, fault: _Fault) -> Iterator[Remedy]:
+    row = fault.row
+    if row is None:
+        yield Remedy("Build torch from source for this GPU.")
+        return
+    default, advice = row["default"], row.get("advice", row["default"])
+    if not (version := view.version("torch")) or not version_satisfies(version, advice):
+        pins = {"torch": advice}
+        yield Remedy(
+            f"Install torch {advice}: its default wheels run on this GPU.",
+            (f'pip install "torch{advice}"',),
+            pins,
+        )
+    elif not version_satisfies(version, default) or row.get("variant") is None:
+        yield Remedy("Install the official CUDA wheel of this torch in place of the present build.")
+    if variant := row.get("variant"):
+        wanted = row["variant_torch"]
+        yield Remedy(
+            f"Or the {variant} variant of torch {wanted}, which holds code for it.",
+            (f'uv pip install "torch{wanted}" --torch-backend={variant}',),
+            {"torch": wanted.partition(",")[0]} if wanted.startswith(">=") and not _runs_below(row) else {},
+        )
+
+
+def _runs_below(row: Mapping[str, Any]) -> bool:
+    """True for old GPUs, where a floor on torch alone would be no remedy."""
+    return "cuda_below" in row
+
+
+def check_cpu_build(view: View) -> Iterable[Finding]:
+    """A torch without CUDA on a machine with an NVIDIA GPU, or where code asked for CUDA."""
+    seen = symptoms(view, *CPU_TORCH)
+    cpu = view.torch_build.get("variant") == "cpu"
+    gpus = view.gpus.get()
+    if not seen and (not cpu or gpus is None):
+        if view.facts.distribution("torch") is None or gpus is None:
+            raise Skip("torch's build, or whether there is a GPU, is not told")
+        return
+    if seen and view.torch_cuda.get() is not None and not _assumed(view):
+        return
+    if cpu and gpus == () and not seen:
+        return
+    yield _cpu_finding(view, seen, cpu)
+
+
+def _assumed(view: View) -> bool:
+    """True when torch's CUDA was only inferred from its version, which an error line outweighs."""
+    return "assumed" in view.torch_build
+
+
+def _cpu_finding(view: View, seen: tuple[Symptom, ...], cpu: bool) -> Finding:
+    version = view.version_text("torch")
+    arm = view.facts.host.arch.get() == "aarch64"
+    gpus = view.gpus.get() or ()
+    why = (
+        "The default wheels for aarch64 are CPU builds before torch 2.11."
+        if arm
+        else "A wheel marked +cpu, a conda package without CUDA, the default Windows wheel, or what was taken "
+        "when no CUDA wheel fitted this Python: none holds GPU code, and no driver or toolkit changes that."
+    )
+    return Finding(
+        id="TORCH-CPU-BUILD",
+        severity=Severity.ERROR if seen or cpu else Severity.WARNING,
+        summary=f"This torch{f' ({version})' if version else ''} is a CPU build: it cannot use a GPU.",
+        cause=why,
+        evidence=(*torch_build(view), *(card(gpu) for gpu in gpus[:2]), *quoted(seen)),
+        remedies=tuple(_cuda_builds(view, arm)),
+        certainty=Certainty.CERTAIN if cpu or seen else Certainty.LIKELY,
+        rows=("TORCH-AARCH64-CPU",) if arm else (),
+        sources=("https://pytorch.org/get-started/locally/",),
+        explains=explained(seen),
+        prior=0.9,
+    )
+
+
+def _cuda_builds(view: View, arm: bool) -> Iterator[Remedy]:
+    if arm:
+        yield Remedy("Install torch 2.11 or newer.", ('pip install -U "torch>=2.11"',), {"torch": ">=2.11"})
+        return
+    version = view.version("torch")
+    wanted = f"torch=={version.public}" if version and not version.is_prerelease else "torch"
+    yield Remedy(
+        "Reinstall torch as a CUDA build that fits the driver (and torchvision, torchaudio with it).",
+        ("pip uninstall -y torch", f'uv pip install "{wanted}" --torch-backend=auto'),
+    )
+
+
+def check_windows_default(view: View) -> Iterable[Finding]:
+    """On Windows the default index's torch is a CPU build; CUDA builds carry their variant in the version."""
+    if not isinstance(view.facts.host.os, Observed):
+        raise Skip("the operating system is not told")
+    version = view.version("torch")
+    if view.facts.host.os.value != "windows" or version is None or version.local or not view.gpus.get():
+        return
+    if "cuda" in view.facts.environment.builds.get("torch", {}):
+        return
+    yield Finding(
+        id="TORCH-WINDOWS-CPU",
+        severity=Severity.WARNING,
+        summary=f"torch {version} on Windows is probably the default index's CPU build.",
+        cause="CUDA wheels for Windows exist only on PyTorch's own index, and their version ends in +cuXXX.",
+        evidence=torch_build(view),
+        remedies=tuple(_cuda_builds(view, arm=False)),
+        certainty=Certainty.LIKELY,
+        sources=("https://pytorch.org/get-started/locally/",),
+    )
+
+
+RULES = (
+    Rule("TORCH-ARCH", "torch holds code for every GPU", check_torch_architectures),
+    Rule("TORCH-CPU-BUILD", "torch is a CUDA build where there is a GPU", check_cpu_build),
+    Rule("TORCH-WINDOWS-CPU", "torch on Windows is not the default CPU build", check_windows_default),
+)

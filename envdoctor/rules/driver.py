@@ -1,0 +1,241 @@
+"""The driver against what runs on it: torch's CUDA, the GPUs, its own user libraries, its end of life."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from envdoctor.facts import CudaVersion, DriverVersion, Gpu, Observed, Symptom
+from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.matrix import Matrix
+from envdoctor.matrix.driver_tables import (
+    FIRST_MINOR_COMPATIBLE,
+    architecture_row,
+    branch_ceiling,
+    branch_row,
+    ceiling_allows,
+    least_driver,
+    least_driver_row,
+)
+from envdoctor.matrix.torch_builds import default_wheels_below, newest_variant
+from envdoctor.rules.base import Rule, Skip
+from envdoctor.rules.seen import captured, card, explained, quoted, symptoms, torch_build
+from envdoctor.rules.view import View
+
+TOO_OLD = ("SYM-DRIVER-TOO-OLD", "SYM-DRIVER-INSUFFICIENT")
+
+
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    """What is known of the driver's side: its version, its highest CUDA, and where they were read."""
+
+    version: DriverVersion | None
+    cuda: CudaVersion | None
+    evidence: tuple[Evidence, ...]
+
+
+def check_driver_for_torch(view: View) -> Iterable[Finding]:
+    """A driver too old for the CUDA that torch was built with."""
+    seen = symptoms(view, *TOO_OLD)
+    limit = _limit(view, seen)
+    needed, told = _needed(view, limit, seen)
+    if needed is None or (limit.version is None and limit.cuda is None):
+        raise Skip("the driver, or the CUDA that torch was built with, is not told")
+    row = least_driver_row(view.matrix, needed)
+    if row is None or _allowed(view, limit, needed, row):
+        return
+    yield Finding(
+        id="DRIVER-TOO-OLD",
+        severity=Severity.ERROR,
+        summary=f"The NVIDIA driver is too old: torch needs CUDA {needed}, here is {_shown(limit)}.",
+        cause=_cause(view, limit, needed, row, told),
+        evidence=(*limit.evidence, *torch_build(view), *quoted(seen)),
+        remedies=tuple(_remedies(view, limit, needed, row)),
+        certainty=Certainty.CERTAIN if told or seen else Certainty.LIKELY,
+        rows=(row["id"],),
+        sources=(row["source"],),
+        explains=explained(seen),
+        prior=0.95,
+    )
+
+
+def _limit(view: View, seen: tuple[Symptom, ...]) -> _Limit:
+    driver, cuda = view.facts.driver.version, view.facts.driver.cuda
+    evidence: list[Evidence] = []
+    if isinstance(driver, Observed):
+        evidence.append(Evidence("driver", str(driver.value), driver.source))
+    if isinstance(cuda, Observed):
+        evidence.append(Evidence("driver's highest CUDA", str(cuda.value), cuda.source))
+    version, ceiling = driver.get(), cuda.get()
+    if ceiling is None and version is not None:
+        ceiling = branch_ceiling(view.matrix, version)
+    if ceiling is None and (found := captured(seen, "found", "version", "cuda")):
+        ceiling = CudaVersion.parse(found)
+    return _Limit(version, ceiling, tuple(evidence))
+
+
+def _needed(view: View, limit: _Limit, seen: tuple[Symptom, ...]) -> tuple[CudaVersion | None, bool]:
+    """torch's CUDA and whether it is told; else, where torch itself complained, the next CUDA major."""
+    known = view.torch_cuda.get()
+    if known is not None:
+        return known, True
+    if not seen or limit.cuda is None:
+        return None, False
+    found = captured(seen, "found", "version", "cuda")
+    ceiling = CudaVersion.parse(found) if found else limit.cuda
+    for toolkit in view.facts.toolkits.get() or ():
+        if toolkit.version.major > ceiling.major:
+            return toolkit.version, False
+    return CudaVersion(ceiling.major + 1, 0), False
+
+
+def _allowed(view: View, limit: _Limit, needed: CudaVersion, row: Mapping[str, Any]) -> bool:
+    least = least_driver(row, view.facts.host.os.get())
+    user = view.facts.driver.user_version.get()
+    if limit.version is not None:
+        # A compatibility package lends a newer user library; whether the hardware takes it is another check.
+        return limit.version >= least or (user is not None and user >= least)
+    return limit.cuda is None or ceiling_allows(limit.cuda, needed)
+
+
+def _shown(limit: _Limit) -> str:
+    version = f"driver {limit.version}" if limit.version else ""
+    cuda = f"CUDA {limit.cuda}" if limit.cuda else ""
+    return f"{cuda} ({version})" if cuda and version else cuda or f"less ({version})"
+
+
+def _cause(view: View, limit: _Limit, needed: CudaVersion, row: Mapping[str, Any], told: bool) -> str:
+    least = least_driver(row, view.facts.host.os.get())
+    built = (
+        f"This torch was built for CUDA {needed}"
+        if told
+        else f"torch refused this driver, so it was built for a newer CUDA major version ({needed.major}.x)"
+    )
+    rule = (
+        f"every CUDA {needed.major}.x runs on driver {least} or newer, and on none older"
+        if needed.major >= FIRST_MINOR_COMPATIBLE
+        else f"CUDA {needed} runs on driver {least} or newer"
+    )
+    return f"{built}; {rule}. What is here allows {_shown(limit)}."
+
+
+def _remedies(view: View, limit: _Limit, needed: CudaVersion, row: Mapping[str, Any]) -> Iterator[Remedy]:
+    os = view.facts.host.os.get()
+    least = least_driver(row, os)
+    last = min(filter(None, (_last_branch(view.matrix, gpu) for gpu in view.gpus.get() or ())), default=0)
+    if not last or last >= least.branch:
+        yield _driver_remedy(view, least, needed)
+    if limit.cuda is not None:
+        yield from older_torch(view.matrix, limit.cuda)
+
+
+def _last_branch(matrix: Matrix, gpu: Gpu) -> int:
+    row = architecture_row(matrix, gpu.compute_capability) if gpu.compute_capability else None
+    return int(row.get("last_branch", 0)) if row else 0
+
+
+def _driver_remedy(view: View, least: DriverVersion, needed: CudaVersion) -> Remedy:
+    where = "on the host (a container uses the host's driver)" if _contained(view) else "on this machine"
+    advised = max(least.branch, 535)
+    text = (
+        f"Install NVIDIA driver {least} or newer {where}: it runs CUDA {needed.major}.x; "
+        f"branch {advised} or the long-term branch 580 will do."
+    )
+    return Remedy(
+        text, (f"sudo apt-get install nvidia-driver-{max(advised, 580)}",), {"nvidia-driver": f">={least}"}
+    )
+
+
+def _contained(view: View) -> bool:
+    return view.facts.host.container.get() not in (None, "none")
+
+
+def older_torch(matrix: Matrix, ceiling: CudaVersion) -> Iterator[Remedy]:
+    """Yield torch builds whose CUDA a driver with that ceiling runs: another variant, or an older default."""
+    if variant := newest_variant(matrix, ceiling):
+        yield Remedy(
+            f"Install the {variant['variant']} build of torch{variant['torch']}, and its companions alike.",
+            (f'uv pip install "torch{variant["torch"]}" --torch-backend={variant["variant"]}',),
+        )
+    if below := default_wheels_below(matrix, ceiling):
+        yield Remedy(
+            f"Take an older torch: the default wheels below {below} are built for a CUDA this driver runs.",
+            (f'pip install "torch<{below}"',),
+            {"torch": f"<{below}"},
+        )
+
+
+def check_driver_for_gpu(view: View) -> Iterable[Finding]:
+    """A driver branch that does not know a GPU yet, or no longer."""
+    driver = view.driver()
+    if not isinstance(driver, Observed):
+        raise Skip("the driver's version is not told")
+    for gpu in view.gpus.require():
+        row = architecture_row(view.matrix, gpu.compute_capability) if gpu.compute_capability else None
+        if row and not _seen_by_driver(view, gpu) and (fault := _branch_fault(driver.value, row)):
+            yield _branch_finding(driver, gpu, row, *fault)
+            return
+
+
+def _seen_by_driver(view: View, gpu: Gpu) -> bool:
+    return "NVML" in gpu.source or "nvidia-smi" in gpu.source or view.facts.driver.nvml.get() == "ok"
+
+
+def _branch_fault(driver: DriverVersion, row: Mapping[str, Any]) -> tuple[str, str] | None:
+    if driver.branch < row["first_branch"]:
+        return "does not know it yet", f">={row['first_branch']}"
+    last = row.get("last_branch")
+    return ("no longer drives it", f"<{last + 1}") if last and driver.branch > last else None
+
+
+def _branch_finding(
+    driver: Observed[DriverVersion], gpu: Gpu, row: Mapping[str, Any], fault: str, pin: str
+) -> Finding:
+    return Finding(
+        id="DRIVER-GPU",
+        severity=Severity.WARNING,
+        summary=f"{gpu.name or 'This GPU'}: driver branch {driver.value.branch} {fault}.",
+        cause=f"Compute capability {gpu.compute_capability} is driven by branches {_span(row)}.",
+        evidence=(Evidence("driver", str(driver.value), driver.source), card(gpu)),
+        remedies=(Remedy(f"Install a driver of branches {_span(row)}.", (), {"nvidia-driver": pin}),),
+        certainty=Certainty.LIKELY,
+        rows=(row["id"],),
+        sources=(row["source"],),
+    )
+
+
+def _span(row: Mapping[str, Any]) -> str:
+    last = row.get("last_branch")
+    return f"{row['first_branch']} to {last}" if last else f"{row['first_branch']} and newer"
+
+
+def check_driver_life(view: View) -> Iterable[Finding]:
+    """A driver branch past its end of life gets no fixes; worth knowing, never an error."""
+    driver = view.driver()
+    if not isinstance(driver, Observed):
+        raise Skip("the driver's version is not told")
+    row = branch_row(view.matrix, driver.value)
+    if (
+        row is None
+        or row["branch"] != driver.value.branch
+        or row.get("end_of_life", "9") >= view.matrix.date[:7]
+    ):
+        return
+    yield Finding(
+        id="DRIVER-END-OF-LIFE",
+        severity=Severity.NOTE,
+        summary=f"Driver branch {row['branch']} has been without fixes since {row['end_of_life']}.",
+        cause=f"Branch {row['branch']} ({row['designation']}) ended; it still runs CUDA up to {row['cuda']}.",
+        evidence=(Evidence("driver", str(driver.value), driver.source),),
+        remedies=(Remedy("Plan a move to the long-term branch 580.", (), {"nvidia-driver": ">=580"}),),
+        rows=(row["id"],),
+        sources=(row["source"],),
+    )
+
+
+RULES = (
+    Rule("DRIVER-TOO-OLD", "The driver runs the CUDA that torch was built with", check_driver_for_torch),
+    Rule("DRIVER-GPU", "The driver's branch knows the GPUs", check_driver_for_gpu),
+    Rule("DRIVER-END-OF-LIFE", "The driver's branch still gets fixes", check_driver_life),
+)
