@@ -81,7 +81,7 @@ class Redactor:
             return self.redact_field(key, value)
         if isinstance(value, Mapping):
             inner = {"value": key, "source": ""}
-            return {self.redact(str(k)): self.redact_json(v, inner.get(k, k)) for k, v in value.items()}
+            return {self.redact(str(k)): self.redact_json(v, inner.get(str(k), str(k)) or "") for k, v in value.items()}
         if isinstance(value, (list, tuple)):
             return [self.redact_json(item, key) for item in value]
         return value
