@@ -136,8 +136,8 @@ def _html_entries(url: str, text: str) -> list[dict[str, Any]]:
         raise Unavailable(f"{plain_url(url)}: not a project page: neither HTML nor JSON")
     parser = _Anchors()
     parser.feed(text)
-    if not parser.complete and "</html>" not in text.lower() and not parser.entries:
-        raise Unavailable(f"{plain_url(url)}: not a project page: it has no links")
+    if not parser.complete and (parser.opened or not parser.entries):
+        raise Unavailable(f"{plain_url(url)}: not a whole project page: it ends too early")
     return parser.entries
 
 
@@ -147,9 +147,11 @@ class _Anchors(HTMLParser):
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self.entries: list[dict[str, Any]] = []
+        self.opened = False
         self.complete = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.opened = self.opened or tag == "html"
         if tag == "a":
             self.entries.append(_anchor_entry(dict(attrs)))
 

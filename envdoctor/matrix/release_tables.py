@@ -37,21 +37,24 @@ _CPYTHON_LINUX = re.compile(r"-cp3(\d+)-cp3\d+m?-[^-]*linux")
 _OLD_GLIBC = {"1": "2.5", "2010": "2.12", "2014": "2.17"}
 
 
-def write_release_tables(store: PackageStore, folder: Path) -> list[str]:
-    """Write every table whose package the store has; return the names written; raises Unavailable."""
+def write_release_tables(
+    store: PackageStore, folder: Path, former: Callable[[str], Mapping[str, Any]] = lambda name: {}
+) -> list[str]:
+    """Write every table whose package the store has; return the names written.
+
+    `former` gives the tables in force: their releases stay where the store has no facts of its own.
+    Raises Unavailable when the folder is missing or cannot be written.
+    """
     if not folder.is_dir():
         raise Unavailable(f"{folder}: no such folder")
-    written = []
-    for family, build in _FAMILIES.items():
-        record = store.read(family)
-        if record is not None:
-            _write(folder, family, str(record["fetched"]), build(record))
-            written.append(family)
-    pins = {name: table for name in PINNED if (table := pin_table(store.read(name)))}
-    if pins:
-        _write(folder, "pins", max(str((store.read(name) or {})["fetched"]) for name in pins), pins)
-        written.append("pins")
-    return written
+    tables = {f: (record, build(record)) for f, build in _FAMILIES.items() if (record := store.read(f))}
+    for family, (record, releases) in tables.items():
+        _write(folder, family, str(record["fetched"]), {**former(family).get("releases", {}), **releases})
+    records = {name: record for name in PINNED if (record := store.read(name))}
+    if records:
+        dates = max(str(record["fetched"]) for record in records.values())
+        _write(folder, "pins", dates, {name: pin_table(record) for name, record in records.items()})
+    return [*tables, *(["pins"] if records else [])]
 
 
 def _write(folder: Path, family: str, generated: str, releases: Mapping[str, Any]) -> None:
@@ -150,15 +153,13 @@ def plain_table(record: Record) -> dict[str, Any]:
     return {v: {"date": _day(release), **deep} for v, release, deep in _deep_releases(record)}
 
 
-def pin_table(record: Record | None) -> dict[str, Any]:
+def pin_table(record: Record) -> dict[str, dict[str, str]]:
     """Return by version what a package's metadata requires of the stack on x86_64 Linux, without extras."""
-    table: dict[str, Any] = {}
-    for version in sorted(record["releases"], key=Version) if record else ():
-        lines = record["releases"][version].get("requires") if record else None
-        pins = dict(_stack_requirements(lines or ()))
-        if pins:
-            table[version] = pins
-    return table
+    releases = record["releases"]
+    pins = {
+        v: dict(_stack_requirements(releases[v].get("requires") or ())) for v in sorted(releases, key=Version)
+    }
+    return {version: pinned for version, pinned in pins.items() if pinned}
 
 
 def _stack_requirements(lines: Iterable[str]) -> Iterator[tuple[str, str]]:

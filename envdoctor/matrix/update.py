@@ -5,24 +5,22 @@ A package whose page or files cannot be had or trusted keeps its former record a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any
 
 from packaging.version import Version
 
 from envdoctor.errors import Unavailable
 from envdoctor.fetch import Fetcher, NotFound
 from envdoctor.matrix.closure import CORE, FLOOR, FLOOR_REASON, FOLLOW_SINCE, followed
-from envdoctor.matrix.extract import Extractor, extractor_of
+from envdoctor.matrix.extract import extractor_of
 from envdoctor.matrix.index_pages import IndexFile, ProjectPage, checked_name, read_project_page
 from envdoctor.matrix.metadata import Requirements, Routes, read_requirements
 from envdoctor.matrix.store import SCHEMA, PackageStore, Record
 
 PRERELEASE_REASON = "a pre-release that a final release has followed: its metadata is not read"
-KNOWN_REASON = "in the shipped snapshot"
 _STORED = ("filename", "requires_python", "yanked", "uploaded", "size", "sha256")
 
 
@@ -55,13 +53,16 @@ class UpdateReport:
 
 @dataclass(slots=True)
 class Updater:
-    """One update of one store; `known` names releases not to be read because the snapshot has them."""
+    """One update of one store.
+
+    `known_deep` gives the releases whose deep facts are recorded already; `progress` is told of each package.
+    """
 
     fetcher: Fetcher
     index: str
     store: PackageStore
     today: str = field(default_factory=lambda: date.today().isoformat())
-    known: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    known_deep: Callable[[str], Collection[str]] = lambda name: ()
     deep: bool = True
     progress: Callable[[PackageOutcome, int, int], None] = lambda outcome, done, total: None
     routes: Routes = field(init=False)
@@ -96,47 +97,32 @@ class Updater:
 
     def _store(self, page: ProjectPage, former: Record | None, pool: Executor) -> PackageOutcome:
         old = former["releases"] if former else {}
-        if old and not page.files:
-            raise Unavailable(f"the index lists no file of {page.name} any more")
         grouped = page.releases()
-        skipped = self._skipped(page.name, grouped)
+        if 2 * len(old.keys() & grouped.keys()) < len(old):
+            raise Unavailable(f"the index lists {len(grouped)} releases where {len(old)} were known")
+        skipped = _skipped(page.name, grouped)
         wanted = [v for v in grouped if v not in skipped and not _settled(old.get(v))]
-        found = dict(zip(wanted, pool.map(lambda v: self._read(page.name, grouped[v]), wanted), strict=True))
+        read = pool.map(lambda v: read_requirements(self.fetcher, self.routes, page.name, grouped[v]), wanted)
+        found = dict(zip(wanted, read, strict=True))
         releases = {
             v: _release(files, old.get(v), found.get(v), skipped.get(v)) for v, files in grouped.items()
         }
         record = _record(page, self.today, releases)
         if not former or {**former, "fetched": self.today} != record:
             self.store.write(page.name, record)
-        return PackageOutcome(page.name, read=len(wanted) + self._deepen(record, grouped, pool))
+        self._deepen(record, grouped, pool)
+        return PackageOutcome(page.name, read=len(wanted))
 
-    def _read(self, name: str, files: tuple[IndexFile, ...]) -> Requirements:
-        return read_requirements(self.fetcher, self.routes, name, files)
-
-    def _skipped(self, name: str, grouped: Mapping[str, tuple[IndexFile, ...]]) -> dict[str, str]:
-        """Return the releases whose metadata need not be read, with the reason."""
-        finals = [v for v in map(Version, grouped) if not v.is_prerelease]
-        final = max(finals, default=Version("0.dev0"))
-        reasons: dict[str, str] = {}
-        for version, files in grouped.items():
-            uploaded = min((f.uploaded for f in files if f.uploaded), default=FLOOR)
-            if version in self.known.get(name, ()):
-                reasons[version] = KNOWN_REASON
-            elif Version(version).is_prerelease and Version(version) < final:
-                reasons[version] = PRERELEASE_REASON
-            elif name not in CORE and uploaded < FLOOR:
-                reasons[version] = FLOOR_REASON
-        return reasons
-
-    def _deepen(self, record: Record, grouped: Mapping[str, tuple[IndexFile, ...]], pool: Executor) -> int:
+    def _deepen(self, record: Record, grouped: Mapping[str, tuple[IndexFile, ...]], pool: Executor) -> None:
         """Read the deep facts that releases lack, and keep those that came even when others fail."""
         extractor = extractor_of(record["name"]) if self.deep else None
         if extractor is None:
-            return 0
+            return
+        known = self.known_deep(record["name"])
         jobs = {
-            version: pool.submit(_extracted, extractor, self.fetcher, grouped[version])
+            version: pool.submit(extractor.read, self.fetcher, grouped[version])
             for version, release in record["releases"].items()
-            if release.get("requires") is not None and "deep" not in release and extractor.covers(version)
+            if _lacks_deep(release) and version not in known and extractor.covers(version)
         }
         failures: list[Unavailable] = []
         for version, job in jobs.items():
@@ -144,15 +130,29 @@ class Updater:
                 record["releases"][version]["deep"] = job.result()
             except Unavailable as error:
                 failures.append(error)
-        if len(failures) < len(jobs):
+        if jobs:
+            record["etag"] = None if failures else record["etag"]
             self.store.write(record["name"], record)
         if failures:
             raise failures[0]
-        return 0
 
 
-def _extracted(extractor: Extractor, fetcher: Fetcher, files: tuple[IndexFile, ...]) -> dict[str, Any]:
-    return extractor.read(fetcher, files)
+def _skipped(name: str, grouped: Mapping[str, tuple[IndexFile, ...]]) -> dict[str, str]:
+    """Return the releases whose metadata need not be read, with the reason."""
+    finals = [v for v in map(Version, grouped) if not v.is_prerelease]
+    final = max(finals, default=Version("0.dev0"))
+    reasons: dict[str, str] = {}
+    for version, files in grouped.items():
+        uploaded = min((f.uploaded for f in files if f.uploaded), default=FLOOR)
+        if Version(version).is_prerelease and Version(version) < final:
+            reasons[version] = PRERELEASE_REASON
+        elif name not in CORE and uploaded < FLOOR:
+            reasons[version] = FLOOR_REASON
+    return reasons
+
+
+def _lacks_deep(release: Record) -> bool:
+    return release.get("requires") is not None and "deep" not in release
 
 
 def _release(

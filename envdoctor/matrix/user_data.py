@@ -1,4 +1,4 @@
-"""Where this user's own, newer facts live: `packages/` (the raw store) and `releases/` (what is made of it)."""
+"""Where this user's newer facts live: `packages/` (the raw store) and `releases/` (what is made of it)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ def user_folder() -> Path:
 
     On Linux it is worked out here, because platformdirs takes longer to import than a diagnosis may wait.
     """
-    if sys.platform.startswith("linux"):
+    system: str = sys.platform
+    if system == "linux":
         base = os.environ.get("XDG_DATA_HOME", "")
         return (Path(base) if base.startswith("/") else Path.home() / ".local" / "share") / "envdoctor"
     from platformdirs import user_data_path
@@ -26,5 +27,5 @@ def user_store_folder() -> Path:
 
 
 def user_releases_folder() -> Path:
-    """Return where `matrix update` puts the snapshot and the generated tables that replace the shipped ones."""
+    """Return where `matrix update` puts the snapshot and tables that replace the shipped ones."""
     return user_folder() / "releases"

@@ -1,0 +1,185 @@
+"""`envdoctor matrix`: what is known, from when, and how to bring it up to date."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from envdoctor.cli.output import note, write
+from envdoctor.errors import InputError, Unavailable
+
+if TYPE_CHECKING:
+    from envdoctor.matrix.update import PackageOutcome, UpdateReport
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the four actions and the options of `update` and `verify`."""
+    parser.add_argument("action", choices=("status", "show", "update", "verify"))
+    parser.add_argument("ids", nargs="*", metavar="ID", help="with show: these rows (default: list all)")
+    parser.add_argument("--index-url", metavar="URL", help="package index (default: the one pip or uv uses)")
+    parser.add_argument(
+        "--package",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="only it and what it requires",
+    )
+    parser.add_argument("--store", metavar="DIR", help="this build store, not the user's data")
+    parser.add_argument("--releases", metavar="DIR", help="with --store: write snapshot and tables there")
+    parser.add_argument("--all", action="store_true", help="with verify: re-read every recorded release")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run one action; 1 when `verify` finds something that no longer holds."""
+    if args.ids and args.action != "show":
+        raise InputError(f"matrix {args.action} takes no ID ({args.ids[0]})")
+    if args.releases and not args.store:
+        raise InputError("--releases needs --store")
+    actions: dict[str, Callable[[argparse.Namespace], int]] = {
+        "status": _status,
+        "show": _show,
+        "update": _update,
+        "verify": _verify,
+    }
+    return actions[args.action](args)
+
+
+def _status(args: argparse.Namespace) -> int:
+    from envdoctor.matrix import load_matrix
+    from envdoctor.matrix.status import matrix_status, status_text
+
+    status = matrix_status(load_matrix())
+    write(args, _dump(status) if args.format == "json" else status_text(status))
+    return 0
+
+
+def _show(args: argparse.Namespace) -> int:
+    from envdoctor.matrix import load_matrix
+    from envdoctor.matrix.status import row_list, row_text
+
+    rows = load_matrix().by_id
+    for identity in args.ids:
+        if identity not in rows:
+            close = difflib.get_close_matches(identity.upper(), rows, n=3)
+            hint = f"; did you mean {' or '.join(close)}?" if close else ""
+            raise InputError(f"no row {identity!r} in the matrix{hint}")
+    if args.format == "json":
+        chosen = args.ids or sorted(rows)
+        write(args, _dump({"schema": "envdoctor.matrix-rows/1", "rows": [_as_json(rows[i]) for i in chosen]}))
+    elif args.ids:
+        write(args, "\n\n".join(row_text(*rows[identity]) for identity in args.ids))
+    else:
+        write(args, row_list(rows))
+    return 0
+
+
+def _as_json(row: tuple[str, Any]) -> dict[str, Any]:
+    kind, table = row
+    return {"kind": kind, **table}
+
+
+def _update(args: argparse.Namespace) -> int:
+    from envdoctor.matrix.index_settings import read_index_settings
+
+    settings = read_index_settings(args.index_url)
+    progress = _Progress(args)
+    report, written = (_update_store if args.store else _update_user)(args, settings, progress)
+    progress.end()
+    for path in written:
+        note(args, f"wrote {path}")
+    if report.problems:
+        raise Unavailable(_problem_line(report))
+    write(args, _update_text(args, report))
+    return 0
+
+
+def _update_user(args: argparse.Namespace, settings: Any, progress: _Progress) -> tuple[UpdateReport, Any]:
+    from envdoctor.matrix import load_matrix
+    from envdoctor.matrix.refresh import refresh_user_data
+    from envdoctor.matrix.user_data import user_folder
+
+    done = refresh_user_data(load_matrix(), user_folder(), settings, args.package, progress.package)
+    return done.report, done.written
+
+
+def _update_store(args: argparse.Namespace, settings: Any, progress: _Progress) -> tuple[UpdateReport, Any]:
+    from envdoctor.matrix.refresh import publish, refresh_store
+    from envdoctor.matrix.store import PackageStore
+
+    folder = Path(args.store)
+    report = refresh_store(folder, settings, args.package, progress.package)
+    if not args.releases or report.problems:
+        return report, ()
+    return report, publish(PackageStore(folder), Path(args.releases))
+
+
+def _problem_line(report: UpdateReport) -> str:
+    count = len(report.problems)
+    first = report.problems[0]
+    more = f" (and {count - 1} more)" if count > 1 else ""
+    return f"{count} of {len(report.outcomes)} packages keep their former facts: {first}{more}"
+
+
+def _update_text(args: argparse.Namespace, report: UpdateReport) -> str:
+    packages, releases = len(report.outcomes), report.read
+    if args.format == "json":
+        changed = {o.name: o.read for o in report.outcomes if o.read}
+        return _dump(
+            {
+                "schema": "envdoctor.matrix-update/1",
+                "packages": packages,
+                "releases": releases,
+                "read": changed,
+            }
+        )
+    return f"{packages} packages are up to date; {releases} new releases were read"
+
+
+def _verify(args: argparse.Namespace) -> int:
+    from envdoctor.matrix.index_settings import read_index_settings
+    from envdoctor.matrix.verify import verify_matrix
+
+    progress = _Progress(args)
+    settings = read_index_settings(args.index_url)
+    mismatches = verify_matrix(settings, args.store, args.package, progress.step, every_release=args.all)
+    progress.end()
+    if args.format == "json":
+        found = [{"kind": m.kind, "what": m.what, "text": m.text} for m in mismatches]
+        write(args, _dump({"schema": "envdoctor.matrix-verify/1", "holds": not found, "mismatches": found}))
+    else:
+        lines = [f"{m.kind} {m.what}: {m.text}" for m in mismatches]
+        write(args, "\n".join(lines) or "everything that can be re-derived holds")
+    return 1 if mismatches else 0
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False)
+
+
+class _Progress:
+    """One line on a terminal's standard error that is drawn over; nothing anywhere else."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._drawn = not args.quiet and sys.stderr.isatty()
+
+    def package(self, outcome: PackageOutcome, done: int, total: int) -> None:
+        """Draw how far an update is."""
+        self.step(outcome.name, done, total)
+
+    def step(self, what: str, done: int, total: int) -> None:
+        """Draw one step; `total` 0 is an unknown number."""
+        if self._drawn:
+            counted = f"{'#' * (20 * done // total):<20} {done}/{total} " if total else ""
+            sys.stderr.write(f"\r\x1b[K{counted}{what[:50]}")
+            sys.stderr.flush()
+
+    def end(self) -> None:
+        """Wipe the line."""
+        if self._drawn:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()

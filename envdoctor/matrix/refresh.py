@@ -1,0 +1,94 @@
+"""The two ways to bring package facts up to date: a user's own data, and a maintainers' build store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from envdoctor.errors import Unavailable
+from envdoctor.fetch import Fetcher, FetchSettings
+from envdoctor.files import replace_file
+from envdoctor.matrix.closure import CORE
+from envdoctor.matrix.index_settings import IndexSettings
+from envdoctor.matrix.load import Matrix
+from envdoctor.matrix.release_tables import write_release_tables
+from envdoctor.matrix.seed import seed_store
+from envdoctor.matrix.snapshot import FILE_NAME, Snapshot, load_snapshot
+from envdoctor.matrix.snapshot_compile import compile_store
+from envdoctor.matrix.store import PackageStore
+from envdoctor.matrix.update import PackageOutcome, Updater, UpdateReport
+
+Progress = Callable[[PackageOutcome, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Refreshment:
+    """What an update did: the report, and the files made from the store."""
+
+    report: UpdateReport
+    written: tuple[Path, ...]
+
+
+def fetcher_for(settings: IndexSettings) -> Fetcher:
+    """Return a fetcher that trusts what pip and uv were told to trust."""
+    return Fetcher(
+        FetchSettings(
+            certificates=settings.certificates,
+            proxy=settings.proxy,
+            trusted_hosts=settings.trusted_hosts,
+        )
+    )
+
+
+def refresh_store(
+    folder: Path, settings: IndexSettings, roots: Iterable[str], progress: Progress
+) -> UpdateReport:
+    """Update a build store from nothing but the index; raises Unavailable when it is held or unwritable."""
+    with fetcher_for(settings) as fetcher:
+        return Updater(fetcher, settings.url, PackageStore(folder), progress=progress).run(roots or CORE)
+
+
+def refresh_user_data(
+    matrix: Matrix, folder: Path, settings: IndexSettings, roots: Iterable[str], progress: Progress
+) -> Refreshment:
+    """Update the user's facts, starting from those in force, and make snapshot and tables of them.
+
+    Packages that fail keep their former facts. Raises Unavailable when nothing could be written.
+    """
+    store = PackageStore(folder / "packages")
+    snapshot = _snapshot_in_force(matrix)
+    if snapshot is not None:
+        seed_store(store, snapshot)
+    with fetcher_for(settings) as fetcher:
+        known_deep = _known_deep(matrix)
+        report = Updater(fetcher, settings.url, store, known_deep=known_deep, progress=progress).run(
+            roots or CORE
+        )
+    releases = folder / "releases"
+    stale = bool(report.read) or not (releases / FILE_NAME).is_file()
+    whole = snapshot is not None or not report.problems
+    return Refreshment(report, tuple(publish(store, releases, matrix)) if stale and whole else ())
+
+
+def publish(store: PackageStore, folder: Path, matrix: Matrix | None = None) -> list[Path]:
+    """Write the snapshot and the tables of a store into `folder`; raises Unavailable."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Unavailable(f"{folder}: cannot be written: {error.strerror}") from None
+    data, _ = compile_store(store.folder)
+    replace_file(folder / FILE_NAME, data)
+    tables = write_release_tables(store, folder, matrix.generated if matrix else lambda name: {})
+    return [folder / FILE_NAME, *(folder / f"{name}.json" for name in tables)]
+
+
+def _snapshot_in_force(matrix: Matrix) -> Snapshot | None:
+    try:
+        return load_snapshot(matrix.folder)
+    except Unavailable:
+        return None
+
+
+def _known_deep(matrix: Matrix) -> Callable[[str], Collection[str]]:
+    return lambda name: matrix.generated(name).get("releases", {}).keys()

@@ -1,0 +1,106 @@
+"""A package's record as a snapshot tells it, so that a first update reads only what is newer."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from envdoctor.matrix.store import SCHEMA, PackageStore, Record
+
+if TYPE_CHECKING:
+    from envdoctor.matrix.snapshot import File, Package, Snapshot
+
+_FIRST_DAY = datetime.date(1970, 1, 1)
+
+
+def seed_store(store: PackageStore, snapshot: Snapshot) -> None:
+    """Give every package of the snapshot a record, and older records the releases that they lack.
+
+    Raises Unavailable when the store cannot be written or another update holds it.
+    """
+    with store.locked():
+        for name in snapshot.names():
+            former = store.read(name)
+            if former is None or str(former["fetched"]) < snapshot.date:
+                package = snapshot.package(name)
+                if package is not None and package.crawled:
+                    store.write(name, _merged(package_record(snapshot, package), former))
+
+
+def _merged(seed: Record, former: Record | None) -> Record:
+    if former is None:
+        return seed
+    return {**former, "etag": None, "releases": {**seed["releases"], **former["releases"]}}
+
+
+def package_record(snapshot: Snapshot, package: Package) -> Record:
+    """Return the record of one package; its file names carry the tags, and hashes and sizes are unknown."""
+    files = _files(snapshot, package)
+    lines = {row: list(_lines(snapshot, package, row)) for row in set(package.raw["r"]) if row >= 0}
+    releases = {}
+    for place, version in enumerate(package.versions):
+        row = package.raw["r"][place]
+        known = {"requires": lines[row], "requires_source": "snapshot"} if row >= 0 else {"requires": None}
+        releases[version] = {"files": files[place], **known}
+    return {
+        "schema": SCHEMA,
+        "name": package.name,
+        "fetched": snapshot.date,
+        "etag": None,
+        "releases": releases,
+    }
+
+
+def _files(snapshot: Snapshot, package: Package) -> dict[int, list[Record]]:
+    found: dict[int, list[Record]] = {}
+    for mask, files in package.file_groups():
+        for place in range(len(package.versions)):
+            if mask >> place & 1:
+                found[place] = [_file(snapshot, package, place, file) for file in files]
+    return found
+
+
+def _file(snapshot: Snapshot, package: Package, place: int, file: File) -> Record:
+    stem = f"{package.name.replace('-', '_')}-{package.versions[place]}"
+    day = _FIRST_DAY + datetime.timedelta(days=package.days[place] + file.late)
+    return {
+        "filename": f"{stem}-{snapshot.tags[file.tag]}.whl" if file.tag >= 0 else f"{stem}.tar.gz",
+        "requires_python": snapshot.pythons[file.python][0] if file.python >= 0 else None,
+        "yanked": bool(package.yanked >> place & 1),
+        "uploaded": f"{day.isoformat()}T00:00:00Z",
+        "size": None,
+        "sha256": None,
+    }
+
+
+def _lines(snapshot: Snapshot, package: Package, row: int) -> Iterator[str]:
+    for extra in ("", *sorted(package.extras(row))):
+        for needed in package.requirements(row, extra):
+            target = snapshot.package(needed.name)
+            specifier = target.spec_text(needed.spec) if target else ""
+            extras = f"[{','.join(needed.extras)}]" if needed.extras else ""
+            marker = _condition(snapshot.markers[needed.marker] if needed.marker >= 0 else None, extra)
+            yield f"{needed.name}{extras}{specifier}{marker}"
+
+
+def _condition(tree: Any, extra: str) -> str:
+    parts = [] if tree is None else [marker_text(tree)]
+    if extra:
+        parts = [f"({part})" for part in parts] + [f'extra == "{extra}"']
+    return f"; {' and '.join(parts)}" if parts else ""
+
+
+def marker_text(tree: Any) -> str:
+    """Return a marker tree as the marker that it was made from."""
+    if tree[0] in ("and", "or"):
+        parts = [
+            f"({marker_text(part)})" if part[0] in ("and", "or") else marker_text(part) for part in tree[1:]
+        ]
+        return f" {tree[0]} ".join(parts)
+    left, operator, right = tree
+    return f"{_side(left)} {operator} {_side(right)}"
+
+
+def _side(side: str) -> str:
+    return side[1:] if side.startswith("$") else f'"{side}"'
