@@ -8,8 +8,8 @@ from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from .machine import Json, list_names, read_bytes, read_text, without_empty
 
-HEADER = re.compile(rb"^(Name|Version|Requires-Dist):[ \t]*(.*?)[ \t]*\r?$", re.MULTILINE)
-HEADERS_END = re.compile(rb"\r?\n\r?\n")
+HEADERS = (b"Requires-Dist:", b"Name:", b"Version:")
+BLANK_LINES = (b"\n\n", b"\n\r\n")
 EXTRA = re.compile(r"\bextra\s*(==|in\b)|==\s*extra\b")
 CHUNK, MAX_HEADERS = 16384, 1 << 19
 KEY_MODULES = {
@@ -37,7 +37,8 @@ class Site(NamedTuple):
 
 def normalize(name: str) -> str:
     """Return a distribution's name as indexes compare it."""
-    return re.sub(r"[-_.]+", "-", name).lower()
+    name = name.replace("_", "-").replace(".", "-").lower()
+    return re.sub("-+", "-", name) if "--" in name else name
 
 
 def read_site(site: str) -> Site:
@@ -131,12 +132,15 @@ def parse_headers(data: bytes) -> Tuple[Optional[str], Optional[str], List[str]]
     name: Optional[str] = None
     version: Optional[str] = None
     requires: List[str] = []
-    for key, value in HEADER.findall(data):
-        text = value.decode("utf-8", "replace")
-        if key == b"Requires-Dist":
-            if not EXTRA.search(text):
+    for line in data.split(b"\n"):
+        if not line.startswith(HEADERS):
+            continue
+        key, _, text = line.decode("utf-8", "replace").partition(":")
+        text = text.strip()
+        if key == "Requires-Dist":
+            if "extra" not in text or not EXTRA.search(text):
                 requires.append(text)
-        elif key == b"Name":
+        elif key == "Name":
             name = name or text
         else:
             version = version or text
@@ -154,9 +158,9 @@ def _read_until_blank(path: str) -> Optional[bytes]:
         while len(data) < MAX_HEADERS:
             chunk = os.read(handle, CHUNK)
             data += chunk
-            end = HEADERS_END.search(data)
-            if end:
-                return data[: end.start()]
+            ends = [at for at in map(data.find, BLANK_LINES) if at >= 0]
+            if ends:
+                return data[: min(ends)]
             if len(chunk) < CHUNK:
                 break
         return data

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import json
 import os
 import re
@@ -152,20 +151,16 @@ def _our_version() -> str:
 
 
 def _packages_folders(prefix: str, short: Optional[str]) -> Tuple[str, ...]:
-    python = "python" + (short or "3.*")
-    patterns = (
-        "local/lib/%s/dist-packages" % python,
-        "lib/%s/site-packages" % python,
-        "lib64/%s/site-packages" % python,
-        "lib/python3/dist-packages",
-        "Lib/site-packages",
-    )
-    return tuple(path for pattern in patterns for path in _existing(prefix, pattern))
-
-
-def _existing(prefix: str, pattern: str) -> List[str]:
-    path = prefix + "/" + pattern
-    return sorted(glob.glob(path)) if "*" in pattern else [path] * os.path.isdir(path)
+    short = short or _only_library(prefix)
+    places = ["lib/python3/dist-packages", "Lib/site-packages"]
+    if short:
+        versioned = (
+            "local/lib/python%s/dist-packages",
+            "lib/python%s/site-packages",
+            "lib64/python%s/site-packages",
+        )
+        places = [place % short for place in versioned] + places
+    return tuple(path for path in (prefix + "/" + place for place in places) if os.path.isdir(path))
 
 
 def _user_sites(machine: Machine, interpreter: Interpreter) -> Tuple[str, ...]:

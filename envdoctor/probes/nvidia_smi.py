@@ -6,7 +6,6 @@ import os
 import re
 from typing import Callable, Dict, List, Optional, Tuple
 
-from .commands import CommandFailed, run_command
 from .machine import Json, Machine, without_empty
 
 SOURCE = "nvidia-smi --query-gpu"
@@ -39,6 +38,8 @@ def read_gpus(machine: Machine) -> Tuple[List[Json], Optional[str]]:
     program = find_nvidia_smi(machine)
     if program is None:
         raise SmiFailed("nvidia-smi was not found")
+    from .commands import CommandFailed
+
     try:
         status, output = _query(machine, program, FIELDS)
         if status and "is not a valid field" in output:
@@ -57,6 +58,8 @@ def find_nvidia_smi(machine: Machine) -> Optional[str]:
 
 def _query(machine: Machine, program: str, fields: Tuple[str, ...]) -> Tuple[int, str]:
     command = [machine.at(program), "--query-gpu=" + ",".join(fields), "--format=csv,noheader,nounits"]
+    from .commands import run_command
+
     return run_command(command, LIMIT_S, machine.environ)
 
 
