@@ -23,6 +23,7 @@ from envdoctor.errors import Unavailable
 MAX_OUTPUT_BYTES = 4 << 20
 _CHUNK = 1 << 16
 _GRACE_S = 0.2  # how long output may still come from a child that ended while a descendant holds its pipe
+_REAP_S = 20.0  # a process held by its driver may outlive SIGKILL for a while
 _running: set[Child] = set()
 _running_lock = threading.Lock()
 
@@ -105,13 +106,14 @@ class Child:
         if self._popen.returncode is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
-            self._popen.wait()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._popen.wait(_REAP_S)
         for stream in (self.stdin, self.stdout, self.stderr):
             with contextlib.suppress(OSError):
                 stream.close()
         with _running_lock:
             _running.discard(self)
-        return self._popen.returncode
+        return -signal.SIGKILL if self._popen.returncode is None else self._popen.returncode
 
     def __enter__(self) -> Child:
         return self

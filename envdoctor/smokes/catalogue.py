@@ -1,0 +1,84 @@
+"""Which ops there are in an interpreter, and which of them a selection means."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from envdoctor.errors import InputError, Unavailable
+from envdoctor.processes import run_child
+
+WORKER = Path(__file__).with_name("worker.py")
+
+
+@dataclass(frozen=True, slots=True)
+class OpEntry:
+    """What the parent knows of an op; `missing` names a module it needs that is not installed."""
+
+    name: str
+    summary: str
+    tolerance: float
+    needs: tuple[str, ...]
+    quick: bool
+    lane: str
+    gpus: str
+    last: bool
+    patience: float
+    missing: str
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """The ops of an interpreter in their order, whether it has torch, and entry points that failed."""
+
+    ops: tuple[OpEntry, ...]
+    has_torch: bool
+    troubles: tuple[str, ...] = ()
+
+
+def find_python(python: str) -> str:
+    """Return the interpreter's path; raises InputError when there is none."""
+    found = shutil.which(python)
+    if found is None:
+        raise InputError(f"{python}: no such interpreter")
+    return found
+
+
+def read_catalogue(python: str, timeout_s: float) -> Catalogue:
+    """Ask the interpreter for its ops, third parties' included; raises Unavailable without an answer."""
+    done = run_child([python, "-B", str(WORKER), "list"], timeout_s=timeout_s)
+    if done.timed_out:
+        raise Unavailable(f"{python}: did not list its ops in {timeout_s:g} s")
+    try:
+        return parse_catalogue(json.loads(done.stdout))
+    except (ValueError, KeyError, TypeError):
+        lines = done.stderr.strip().splitlines() or [done.signal or f"status {done.returncode}"]
+        raise Unavailable(f"{python}: could not list its ops: {lines[-1]}") from None
+
+
+def parse_catalogue(data: dict[str, Any]) -> Catalogue:
+    """Turn a worker's answer to `list` into a value; raises KeyError or TypeError when it is none."""
+    ops = tuple(OpEntry(**{**entry, "needs": tuple(entry["needs"])}) for entry in data["ops"])
+    return Catalogue(ops, data["torch"], tuple(data["troubles"]))
+
+
+def select_ops(ops: Sequence[OpEntry], patterns: Sequence[str] | None) -> tuple[OpEntry, ...]:
+    """Return the ops meant by names, prefixes (`matmul`), globs (`bnb.*`) or `all`; by default the quick.
+
+    Raises InputError for a pattern that means none.
+    """
+    if not patterns:
+        return tuple(op for op in ops if op.quick)
+    for pattern in patterns:
+        if not any(_means(pattern, op.name) for op in ops):
+            raise InputError(f"--select {pattern}: no such op; --list names them")
+    return tuple(op for op in ops if any(_means(pattern, op.name) for pattern in patterns))
+
+
+def _means(pattern: str, name: str) -> bool:
+    return pattern == "all" or name.startswith(f"{pattern}.") or fnmatch.fnmatchcase(name, pattern)

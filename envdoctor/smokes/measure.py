@@ -1,0 +1,176 @@
+"""One op, run and judged, in the examined interpreter: error against the reference, first and repeat time.
+
+Runs under any Python from 3.8 with any torch; nothing here is imported by the parent.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .ops.context import Context
+    from .ops.registry import Op
+
+REPEATS = 3
+MUTATE = "ENVDOCTOR_SMOKE_MUTATE"  # "OP:N" or "*:N" spoils the N-th output, to prove that it is caught
+
+
+def missing_need(needs: Iterable[str]) -> str:
+    """Return the first of the modules that is not installed, or an empty text."""
+    for name in needs:
+        try:
+            found = importlib.util.find_spec(name)
+        except (ImportError, ValueError):
+            found = None
+        if found is None:
+            return name
+    return ""
+
+
+def inapplicable(op: Op, ctx: Context) -> str:
+    """Return why the op does not apply to this device, or an empty text."""
+    if not ctx.on_gpu:
+        return "" if op.cpu else "needs a CUDA GPU"
+    if ctx.sm < op.min_sm:
+        return f"needs compute capability {op.min_sm / 10:.1f}; this card has {ctx.sm / 10:.1f}"
+    return ""
+
+
+def run_op(op: Op, ctx: Context, skip: type[Exception], say: Callable[[str], None]) -> dict[str, Any]:
+    """Run the op in its phases, each told through `say`, and return the verdict in JSON terms."""
+    reason = inapplicable(op, ctx)
+    missing = "" if reason else missing_need(op.needs)
+    if reason or missing:
+        return _verdict("skipped", reason or f"{missing} is not installed")
+    for name in op.needs:
+        say(f"importing {name}")
+        try:
+            importlib.import_module(name)
+        except Exception as error:
+            return _verdict("failed", f"{name} does not import: {describe(error)}", unimportable=name)
+    phase = ["preparing"]
+
+    def tell(name: str) -> None:
+        phase[0] = name
+        say(name)
+
+    try:
+        return _measure(op, ctx, tell)
+    except skip as error:
+        return _verdict("skipped", str(error))
+    except Exception as error:
+        return _verdict("failed", f"{phase[0]}: {describe(error)} (seed {ctx.seed})")
+
+
+def _measure(op: Op, ctx: Context, say: Callable[[str], None]) -> dict[str, Any]:
+    """Prepare, compute the reference, call once and again, and compare each result."""
+    say("preparing")
+    trial = op.function(ctx)
+    say("computing the reference")
+    expected = [ctx.exact(tensor) for tensor in _flat(trial.reference())]
+    _poison_free_memory(ctx, expected)
+    say("first call")
+    first_ms, outputs = _timed(trial.call, ctx)
+    worst, fault = _compare(_mutated(op, ctx, outputs, expected), expected, op.tolerance, ctx)
+    repeats: list[float] = []
+    while not fault and len(repeats) < REPEATS:
+        say("repeated call")
+        _poison(outputs, ctx)
+        elapsed, outputs = _timed(trial.call, ctx)
+        repeats.append(elapsed)
+        error, fault = _compare(_mutated(op, ctx, outputs, expected), expected, op.tolerance, ctx)
+        worst = max(worst, error)
+    figures = {
+        "max_rel_error": worst if worst == worst and worst != float("inf") else None,
+        "first_ms": first_ms,
+    }
+    if fault:
+        return _verdict("failed", f"{fault} (seed {ctx.seed})", **figures)
+    return _verdict("passed", None, repeat_ms=sorted(repeats)[len(repeats) // 2], **figures)
+
+
+def _verdict(outcome: str, reason: Any, **more: Any) -> dict[str, Any]:
+    return dict(outcome=outcome, reason=reason, **more)
+
+
+def _flat(outputs: Any) -> list[Any]:
+    return list(outputs) if isinstance(outputs, (tuple, list)) else [outputs]
+
+
+def _timed(call: Callable[[], Any], ctx: Context) -> tuple[float, list[Any]]:
+    """Return the milliseconds of a call until the device is done, and its outputs."""
+    synchronise(ctx)
+    start = time.perf_counter()
+    outputs = _flat(call())
+    synchronise(ctx)
+    return (time.perf_counter() - start) * 1000, outputs
+
+
+def synchronise(ctx: Context) -> None:
+    """Wait for the device; an error that a kernel left behind is raised here."""
+    if ctx.on_gpu:
+        for index in ctx.gpus:
+            ctx.torch.cuda.synchronize(index)
+
+
+def _compare(outputs: list[Any], expected: list[Any], tolerance: float, ctx: Context) -> tuple[float, str]:
+    """Return the largest relative error and what is wrong, an empty text when nothing is."""
+    if len(outputs) != len(expected):
+        return float("nan"), f"{len(outputs)} outputs where {len(expected)} belong"
+    worst = 0.0
+    for index, (output, reference) in enumerate(zip(outputs, expected)):  # noqa: B905 (Python 3.8)
+        got = ctx.exact(output)
+        if tuple(got.shape) != tuple(reference.shape):
+            return float("nan"), f"output {index} has shape {list(got.shape)}, not {list(reference.shape)}"
+        strange = int((~ctx.torch.isfinite(got)).sum())
+        if strange:
+            return float("nan"), f"output {index}: {strange} of {got.numel()} values are NaN or infinite"
+        error = float((got - reference).norm()) / (float(reference.norm()) or 1.0)
+        if not error <= tolerance:
+            return error, f"output {index} is off by {error:.3g}, tolerance {tolerance:.3g}"
+        worst = max(worst, error)
+    return worst, ""
+
+
+def _poison_free_memory(ctx: Context, expected: list[Any]) -> None:
+    """Leave ones in every bit (NaN in each float format) in the memory that outputs will likely get."""
+    torch = ctx.torch
+    held = [
+        torch.full((max(1, tensor.numel()) * width,), 255, dtype=torch.uint8, device=ctx.device)
+        for tensor in expected
+        for width in (1, 2, 4, 8)
+    ]
+    synchronise(ctx)
+    del held
+
+
+def _poison(outputs: list[Any], ctx: Context) -> None:
+    """Overwrite the outputs of the last call, so that a kernel that writes nothing cannot pass by them."""
+    for output in outputs:
+        if output.is_floating_point():
+            output.detach().fill_(float("nan"))
+        else:
+            output.detach().fill_(77)
+    synchronise(ctx)
+
+
+def _mutated(op: Op, ctx: Context, outputs: list[Any], expected: list[Any]) -> list[Any]:
+    """Return the outputs, one value spoiled by little more than the tolerance where a test asks for it."""
+    name, _, index = os.environ.get(MUTATE, "").partition(":")
+    if name not in (op.name, "*") or int(index or 0) >= len(outputs):
+        return outputs
+    position = int(index or 0)
+    spoiled = ctx.exact(outputs[position]).clone(memory_format=ctx.torch.contiguous_format)
+    spoiled.view(-1)[0] += 2.5 * op.tolerance * float(expected[position].norm()) or 1.0
+    return [*outputs[:position], spoiled, *outputs[position + 1 :]]
+
+
+def describe(error: BaseException) -> str:
+    """Return the error's type and the first lines of its text, on one line."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:400]}" if text else type(error).__name__

@@ -1,0 +1,155 @@
+"""bitsandbytes: 4-bit storage, quantised products, 8-bit and paged optimizers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .context import Context
+from .registry import Trial, op
+
+NEEDS = ("bitsandbytes",)
+BLOCK = 64
+# The 16 levels of NF4 (quantiles of the normal distribution) and of FP4 (sign, exponent, mantissa).
+NF4 = (
+    -1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635,
+    -0.18477343022823334, -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725,
+    0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941,
+    0.7229568362236023, 1.0,
+)  # fmt: skip
+_FP4_POSITIVE = (0.0, 0.0052083333, 0.16666667, 0.25, 0.33333333, 0.5, 0.66666667, 1.0)
+FP4 = tuple(-level for level in _FP4_POSITIVE[:0:-1]) + _FP4_POSITIVE
+LEVELS = {"nf4": NF4, "fp4": FP4}
+RATE, EPSILON = 0.01, 1e-8
+
+
+def _stored(ctx: Context, weight: Any, kind: str) -> Any:
+    """Return what 4-bit storage keeps of `weight`, in float64: the nearest level, block by block."""
+    blocks = ctx.exact(weight).reshape(-1, BLOCK)
+    largest = blocks.abs().amax(1, keepdim=True)
+    levels = ctx.torch.tensor(LEVELS[kind], dtype=ctx.torch.float64)
+    nearest = ((blocks / largest).unsqueeze(-1) - levels).abs().argmin(-1)
+    return (levels[nearest] * largest).reshape(weight.shape)
+
+
+def _quantise(weight: Any, kind: str) -> Any:
+    """Return the packed weight and its state."""
+    from bitsandbytes import functional
+
+    return functional.quantize_4bit(weight, blocksize=BLOCK, quant_type=kind)
+
+
+def _round_trip(ctx: Context, kind: str) -> Trial:
+    """Return a Trial of quantising and dequantising."""
+    from bitsandbytes import functional
+
+    weight = ctx.randn(128, 256)
+    return Trial(
+        lambda: functional.dequantize_4bit(*_quantise(weight, kind)), lambda: _stored(ctx, weight, kind)
+    )
+
+
+def _product(ctx: Context, kind: str) -> Trial:
+    """Return a Trial of the product of many tokens and of one token with a 4-bit weight."""
+    import bitsandbytes
+
+    weight, tokens, token = ctx.randn(192, 256), ctx.randn(32, 256), ctx.randn(1, 256)
+    packed, state = _quantise(weight, kind)
+
+    def call() -> Any:
+        return tuple(bitsandbytes.matmul_4bit(x, packed.t(), quant_state=state) for x in (tokens, token))
+
+    def reference() -> Any:
+        stored = _stored(ctx, weight, kind)
+        return tuple(ctx.exact(x) @ stored.t() for x in (tokens, token))
+
+    return Trial(call, reference)
+
+
+@op("bnb.nf4", tolerance=1e-2, needs=NEEDS)
+def bnb_nf4(ctx: Context) -> Trial:
+    """NF4 quantise and dequantise."""
+    return _round_trip(ctx, "nf4")
+
+
+@op("bnb.fp4", tolerance=1e-2, needs=NEEDS)
+def bnb_fp4(ctx: Context) -> Trial:
+    """FP4 quantise and dequantise."""
+    return _round_trip(ctx, "fp4")
+
+
+@op("bnb.nf4_matmul", tolerance=2e-2, needs=NEEDS)
+def bnb_nf4_matmul(ctx: Context) -> Trial:
+    """Product with an NF4 weight, of many tokens and of one."""
+    return _product(ctx, "nf4")
+
+
+@op("bnb.fp4_matmul", tolerance=2e-2, needs=NEEDS)
+def bnb_fp4_matmul(ctx: Context) -> Trial:
+    """Product with an FP4 weight, of many tokens and of one."""
+    return _product(ctx, "fp4")
+
+
+@op("bnb.linear4bit", tolerance=2e-2, needs=NEEDS)
+def bnb_linear4bit(ctx: Context) -> Trial:
+    """Linear4bit (NF4), forward and backward to its input."""
+    import bitsandbytes
+
+    torch = ctx.torch
+    weight = ctx.randn(192, 256)
+    layer = bitsandbytes.nn.Linear4bit(
+        256, 192, bias=False, compute_dtype=torch.bfloat16, quant_type="nf4", compress_statistics=False
+    )
+    layer.weight = bitsandbytes.nn.Params4bit(
+        weight.cpu(), requires_grad=False, quant_type="nf4", blocksize=BLOCK, compress_statistics=False
+    )
+    layer = layer.to(ctx.device)
+    return ctx.differentiable(
+        layer, ctx.randn(32, 256), reference=lambda x: x @ _stored(ctx, weight, "nf4").t()
+    )
+
+
+@op("bnb.llm_int8", tolerance=3e-2, needs=NEEDS)
+def bnb_llm_int8(ctx: Context) -> Trial:
+    """LLM.int8 product, against the product that was not quantised."""
+    import bitsandbytes
+
+    fp16 = ctx.torch.float16
+    weight, tokens = ctx.randn(192, 256, dtype=fp16), ctx.randn(32, 256, dtype=fp16)
+    layer = bitsandbytes.nn.Linear8bitLt(256, 192, bias=False, has_fp16_weights=False, threshold=6.0)
+    layer.weight = bitsandbytes.nn.Int8Params(weight.cpu(), requires_grad=False, has_fp16_weights=False)
+    layer = layer.to(ctx.device).eval()
+    return Trial(lambda: layer(tokens).detach(), lambda: ctx.exact(tokens) @ ctx.exact(weight).t())
+
+
+def _first_adam_step(ctx: Context, optimizer_name: str) -> Trial:
+    """Return a Trial of the first step of an Adam of bitsandbytes, large enough to be held in 8 bits."""
+    import bitsandbytes
+
+    torch = ctx.torch
+    weight, gradient = (ctx.randn(128, 128, dtype=torch.float32) for _ in range(2))
+
+    def call() -> Any:
+        parameter = torch.nn.Parameter(weight.clone())
+        parameter.grad = gradient.clone()
+        getattr(bitsandbytes.optim, optimizer_name)(
+            [parameter], lr=RATE, eps=EPSILON, weight_decay=0.0
+        ).step()
+        return parameter.detach() - weight
+
+    def reference() -> Any:
+        exact = ctx.exact(gradient)
+        return -RATE * exact / (exact.abs() + EPSILON)
+
+    return Trial(call, reference)
+
+
+@op("bnb.adamw8bit", tolerance=2e-2, needs=NEEDS, cpu=False)
+def bnb_adamw8bit(ctx: Context) -> Trial:
+    """First step of 8-bit AdamW."""
+    return _first_adam_step(ctx, "AdamW8bit")
+
+
+@op("bnb.paged_adamw", tolerance=2e-2, needs=NEEDS, cpu=False)
+def bnb_paged_adamw(ctx: Context) -> Trial:
+    """First step of paged AdamW (states in managed memory)."""
+    return _first_adam_step(ctx, "PagedAdamW32bit")

@@ -1,0 +1,91 @@
+"""Several cards: copies between each two, and NCCL."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from typing import Any
+
+from . import nccl_rank
+from .context import Context
+from .registry import Skip, Trial, op
+
+COUNT = 1 << 16
+
+
+@op("p2p.copy", tolerance=0.0, cpu=False, gpus="pair", quick=False, lane="collective")
+def p2p_copy(ctx: Context) -> Trial:
+    """Bytes from one card to another and back, both ways."""
+    torch = ctx.torch
+    first, second = (torch.device("cuda", index) for index in ctx.gpus)
+    data = torch.randint(0, 256, (2, COUNT), generator=ctx.generator, dtype=torch.uint8)
+
+    def call() -> Any:
+        there = data[0].to(first).to(second).to(first).cpu()
+        back = data[1].to(second).to(first).to(second).cpu()
+        return there, back
+
+    return Trial(call, lambda: (data[0].double(), data[1].double()))
+
+
+@op("nccl.pair", tolerance=1e-6, cpu=False, gpus="pair", quick=False, lane="collective", patience=2.0)
+def nccl_pair(ctx: Context) -> Trial:
+    """NCCL all-reduce between two cards, from one process."""
+    torch = ctx.torch
+    import torch.cuda.nccl as nccl
+
+    fp32 = torch.float32
+    cards = [torch.device("cuda", index) for index in ctx.gpus]
+    parts = [torch.randn(COUNT, generator=ctx.generator, dtype=fp32).to(card) for card in cards]
+
+    def call() -> Any:
+        outputs = [part.clone() for part in parts]
+        for card in cards:
+            torch.cuda.synchronize(card)
+        nccl.all_reduce(outputs)
+        for card in cards:
+            torch.cuda.synchronize(card)
+        return tuple(output.cpu() for output in outputs)
+
+    total = sum(ctx.exact(part) for part in parts)
+    return Trial(call, lambda: (total, total))
+
+
+@op("nccl.all_reduce", tolerance=1e-6, cpu=False, gpus="all", quick=False, lane="collective", patience=3.0)
+def nccl_all_reduce(ctx: Context) -> Trial:
+    """NCCL all-reduce over all cards, one process a card (one card: one rank)."""
+    torch = ctx.torch
+    import torch.distributed as dist
+
+    if not (dist.is_available() and dist.is_nccl_available()):
+        raise Skip("this torch has no NCCL")
+    world = len(ctx.gpus)
+    parts = [torch.randn(COUNT, generator=ctx.generator) for _ in range(world)]
+
+    def call() -> Any:
+        with tempfile.TemporaryDirectory(dir=ctx.scratch) as folder:
+            torch.save(parts, os.path.join(folder, "parts"))
+            return _reduced_by_ranks(folder, world)
+
+    total = sum(ctx.exact(part) for part in parts)
+    return Trial(call, lambda: tuple(total for _ in range(world)))
+
+
+def _reduced_by_ranks(folder: str, world: int) -> Any:
+    """Run all ranks, rank 0 here and the others as our children, and return each rank's sum."""
+    import torch
+
+    command = [sys.executable, nccl_rank.__file__, folder, str(world)]
+    others = [subprocess.Popen([*command, str(rank)]) for rank in range(1, world)]
+    try:
+        nccl_rank.reduce_as_rank(folder, world, 0)
+        for rank, child in enumerate(others, start=1):
+            if child.wait():
+                raise RuntimeError(f"rank {rank} ended with status {child.returncode}")
+    finally:
+        for child in others:
+            child.kill()
+            child.wait()
+    return tuple(torch.load(os.path.join(folder, f"sum{rank}")) for rank in range(world))

@@ -1,0 +1,31 @@
+"""CUDA graphs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .context import Context
+from .registry import Trial, op
+
+
+@op("cuda.graph", tolerance=1e-2, cpu=False)
+def cuda_graph(ctx: Context) -> Trial:
+    """A product captured in a CUDA graph and replayed on inputs that came later."""
+    torch = ctx.torch
+    weight, data = ctx.randn(128, 96), ctx.randn(64, 128)
+    static = torch.zeros_like(data)
+
+    def call() -> Any:
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            (static @ weight).relu()
+        torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            output = (static @ weight).relu()
+        static.copy_(data)
+        graph.replay()
+        return output.clone()
+
+    return Trial(call, lambda: (ctx.exact(data) @ ctx.exact(weight)).relu())
