@@ -14,6 +14,10 @@ MANY = 5000
 """Distributions, settings and symptoms kept of one paste."""
 
 
+GROUPS = 32
+"""Lists of GPUs that are compared with one another."""
+
+
 def assemble(sightings: Iterable[Sighting]) -> Facts:
     """Return the facts that sightings tell, given best informed first."""
     by_place: dict[str, list[Sighting]] = {}
@@ -35,7 +39,7 @@ def assemble(sightings: Iterable[Sighting]) -> Facts:
             builds=_builds(by_place.get("build", ()), distributions),
         ),
         variables=_first_by_name(by_place.get("variable", ())),
-        settings=_unique(by_place.get("setting", ()))[:MANY],
+        settings=_settings(by_place),
         symptoms=_unique(by_place.get("symptom", ()))[:MANY],
         notes=tuple(dict.fromkeys(notes)),
     )
@@ -106,12 +110,15 @@ def _builds(seen: Iterable[Sighting], distributions: Mapping[str, Distribution])
 
 def _gpus(seen: Sequence[Sighting]) -> Any:
     """Return the best list: the first, unless a later one counts more GPUs; filled in from the others."""
-    groups = [tuple(s.value) for s in seen if s.value]
+    groups = [tuple(s.value) for s in seen[:GROUPS] if s.value]
     if not groups:
         return Facts().gpus
-    best = max(groups, key=lambda group: (len(group), -groups.index(group)))
+    best = next((group for group in groups if group[0].name), groups[0])
+    for group in groups:
+        if len(group) > len(best) and all(g.name and _same_gpu(g, best[0]) for g in group):
+            best = group
     others = [group for group in groups if group is not best]
-    gpus = tuple(_filled(gpu, others) for gpu in best)
+    gpus = tuple(_filled(gpu, others) for gpu in best[:1024])
     return Observed(tuple(replace(gpu, index=i) for i, gpu in enumerate(gpus)), gpus[0].source)
 
 
@@ -167,6 +174,17 @@ def _unique(seen: Iterable[Sighting]) -> tuple[Any, ...]:
         )
         found.setdefault(key, value)
     return tuple(found.values())
+
+
+def _settings(by_place: Mapping[str, Sequence[Sighting]]) -> tuple[Any, ...]:
+    """Return the settings, and of those that running text hints at the ones that nothing else tells."""
+    told = _unique(by_place.get("setting", ()))[:MANY]
+    keys = {setting.key for setting in told}
+    hints: dict[str, Any] = {}
+    for sighting in by_place.get("hint", ()):
+        if sighting.value.key not in keys:
+            hints.setdefault(sighting.value.key, sighting.value)
+    return (*told, *hints.values())
 
 
 def _first_by_name(seen: Iterable[Sighting]) -> dict[str, str]:

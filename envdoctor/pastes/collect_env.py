@@ -1,4 +1,4 @@
-"""What only `collect_env` of torch and of vLLM print: the GPU list, `[pip3]`, `[conda]`, variables, cuDNN's files."""
+"""What only `collect_env` of torch and of vLLM print: GPUs, `[pip3]`, `[conda]`, variables, cuDNN's files."""
 
 from __future__ import annotations
 

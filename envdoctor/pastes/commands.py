@@ -1,4 +1,4 @@
-"""Shell commands and calls: `--bf16 True`, `vllm serve M --gpu-memory-utilization 0.95`, `TrainingArguments(bf16=True)`."""
+"""Shell commands and calls: `--bf16 True`, `vllm serve M --enforce-eager`, `Args(bf16=True)`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from envdoctor.facts import Setting
+from envdoctor.pastes.gpus import parse_memory
 from envdoctor.pastes.platforms import parse_container
 from envdoctor.pastes.settings import KeyTable, setting_sightings
 from envdoctor.pastes.sightings import Paste, Sighting
@@ -23,6 +24,7 @@ _PROGRAMS = (
     (re.compile(r"\baxolotl train\b|axolotl\.cli\.train"), "axolotl", None),
     (re.compile(r"\bweclone-cli\b"), "weclone", None),
 )
+_PROGRAM_WORDS = ("vllm", "llamafactory", "src/train", "swift ", "axolotl", "weclone")
 _FROM = re.compile(r"^\s{0,8}FROM\s+(?:--platform=\S{1,40}\s+)?(\S{2,200})(?:\s+(?i:as)\s+\S+)?\s*$")
 _RUN_IMAGE = re.compile(
     r"\bdocker run\b.{0,1500}?\s((?:[\w.-]{1,60}/){0,3}[\w.-]{1,60}:[\w.+-]{1,80})(?:\s|$)"
@@ -33,13 +35,16 @@ _SHM = re.compile(r"--shm-size[= ](\d{1,5}\s?[gmGM][bB]?)\b")
 def parse_commands(paste: Paste, table: KeyTable) -> Iterator[Sighting]:
     """Yield the settings that flags and keyword arguments tell, and the container image of a Dockerfile."""
     framework: str | None = None
-    for index, line in paste.unclaimed():
+    for index, line in paste.loose():
         if "FROM " in line and (match := _FROM.match(line)):
             paste.claimed.add(index)
             yield from parse_container(match[1], paste.at("Dockerfile", index))
         if "--" in line and "[--" not in line:
             framework = _framework(line) or framework
-            yield from _flags(line, table, paste.at("command line", index), framework)
+            found = list(_flags(line, table, paste.at("command line", index), framework))
+            if found:
+                paste.claimed.add(index)
+                yield from found
         elif _framework(line):
             framework = _framework(line)
             yield from _program(line, paste.at("command line", index))
@@ -50,6 +55,8 @@ def parse_commands(paste: Paste, table: KeyTable) -> Iterator[Sighting]:
 
 
 def _framework(line: str) -> str | None:
+    if not any(word in line for word in _PROGRAM_WORDS):
+        return None
     return next((name for pattern, name, _ in _PROGRAMS if pattern.search(line)), None)
 
 
@@ -59,7 +66,7 @@ def _program(line: str, source: str) -> Iterator[Sighting]:
         if match and told:
             yield Sighting("setting", Setting(told[0], told[1], source, name, name), source)
             if pattern.groups and match[1]:
-                yield Sighting("setting", Setting("model", match[1].lower(), source, "model", name), source)
+                yield Sighting("setting", Setting("model", match[1], source, "model", name), source)
 
 
 def _flags(line: str, table: KeyTable, source: str, framework: str | None) -> Iterator[Sighting]:
@@ -69,8 +76,6 @@ def _flags(line: str, table: KeyTable, source: str, framework: str | None) -> It
     if match := _RUN_IMAGE.search(line):
         yield from parse_container(match[1], source)
     if match := _SHM.search(line):
-        from envdoctor.pastes.gpus import parse_memory
-
         yield Sighting("host.shm_bytes", parse_memory(match[1]), source)
 
 

@@ -20,7 +20,8 @@ _TOKEN = re.compile(
     r"([{}])|[\"']?([A-Za-z][\w.-]{0,80})[\"']?\s{0,8}[:=]\s{0,8}(?:([{\[])|(\"[^\"]{0,500}\"|'[^']{0,500}'|[^\s,{}\[\]\"'#][^,{}\[\]\"'#]{0,300}))?"
 )
 _START = re.compile(
-    r"^(\s{0,60})(?:- )?[{\"']{0,2}\s{0,4}[\"']?[A-Za-z][\w.-]{0,80}[\"']?\s{0,8}[:=](?!=|:)(?:\s|[\"'{\[\w]|$)|^(\s{0,60})[{}\]]"
+    r"^(\s{0,60})(?:- )?[{\"']{0,2}\s{0,4}[\"']?[A-Za-z][\w.-]{0,80}[\"']?\s{0,8}[:=](?!=|:)(?"
+    r":\s|[\"'{\[\w]|$)|^(\s{0,60})[{}\]]"
 )
 _SECTION = re.compile(r"^\[([A-Za-z][\w.-]{0,80})\]\s*$")
 _COMMENT = re.compile(r"(?:^|\s)(?://|#).{0,2000}$")
@@ -53,9 +54,7 @@ class _Open:
 def parse_configs(paste: Paste, table: KeyTable) -> Iterator[Sighting]:
     """Yield the settings under known keys of configuration fragments."""
     state = _Open()
-    for index, line in enumerate(paste.lines):
-        if index in paste.claimed or (len(line) < 2 and line not in ("{", "}")):
-            continue
+    for index, line in paste.loose():
         if match := _SECTION.match(line):
             state = _Open(section=match[1])
         elif _START.match(line):
@@ -63,7 +62,7 @@ def parse_configs(paste: Paste, table: KeyTable) -> Iterator[Sighting]:
             if found:
                 paste.claimed.add(index)
                 yield from found
-        elif line.strip() and not line.startswith((" ", "\t", "#", "//", "]")):
+        elif not line.startswith((" ", "\t", "#", "//", "]")):
             state = _Open()
 
 

@@ -24,11 +24,12 @@ KEPT = 1 << 20
 LIMIT = 2 << 30
 CHUNK = 1 << 20
 
-_TELLING = (
-    b"rror", b"ERROR", b"arning", b"undefined symbol", b"ot found", b"cannot", b"annot", b"ailed", b"out of memory",
-    b"not supported", b"unsupported", b"incompatible", b"no kernel", b"not implemented", b"not compatible", b"NVIDIA-SMI",
-    b"orch version", b"return code", b"not compiled", b"too old", b"mismatch", b"Xid",
-)  # fmt: skip
+_TELLING = tuple(
+    b"rror;ERROR;arning;undefined symbol;ot found;annot;ailed;out of memory;not supported;unsupported;incompatible;"
+    b"no kernel;not implemented;not compatible;NVIDIA-SMI;orch version;return code;not compiled;too old;mismatch;Xid".split(
+        b";"
+    )
+)
 
 
 def read_files(
@@ -96,7 +97,7 @@ def _looks_binary(text: str) -> bool:
 
 
 def read_window(stream: BinaryIO) -> tuple[bytes, int]:
-    """Return the bytes of `stream`, of a huge one head, telling lines and tail, and how many were left out."""
+    """Return the bytes of `stream`, of a huge one only a part, and how many were left out."""
     head = _read_up_to(stream, WHOLE + 1)
     if len(head) <= WHOLE or head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return head, 0

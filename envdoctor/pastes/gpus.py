@@ -1,4 +1,4 @@
-"""GPUs as people write them: `2x A100 40GB`, `Tesla K80 (3.7)`, `3x 24GB (23.64 GiB)`, `GPU 0: NVIDIA H200`."""
+"""GPUs as people write them: `2x A100 40GB`, `Tesla K80 (3.7)`, `3x 24GB (23.64 GiB)`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ _FAMILY = (
     r"|TITAN\s?(?:RTX|Xp?|V)|(?:GB|GH)\d{3}|A[2-6]\d00|[HBALVTPKM]\d{1,3}[a-z]?(?:-\w+){0,4}|DGX\s?Spark|Orin|Thor)"
 )
 _NAMED = re.compile(
-    rf"(?i)(?<![\w-])((?:NVIDIA[ _-]{{1,2}})?(?:(?:GeForce|Tesla|Quadro|Jetson|AGX|TITAN)\s){{0,2}}{_FAMILY})(?![\w.])"
+    rf"(?i)(?<![\w-])((?:NVIDIA[ _-]{{1,2}})?(?:(?:GeForce|Tesla|Quadro|Jetson|AGX|TITAN)\s)"
+    rf"{{0,2}}{_FAMILY})(?![\w.])"
 )
 _STRICT = re.compile(
     r"(?<![\w./-])(?:(\d{1,3})\s?[xX*]\s?)?"
@@ -37,7 +38,7 @@ _STRICT = re.compile(
 
 
 def parse_gpus(text: str, source: str) -> tuple[Gpu, ...]:
-    """Return the GPUs that the value of a `GPU:` line names, counted and listed; empty when it names none."""
+    """Return the GPUs that the value of a `GPU:` line names, one each; empty when it names none."""
     gpus: list[Gpu] = []
     for part in _parts(text):
         if gpu := _parse_one(part[1], source):
@@ -55,7 +56,7 @@ def find_gpus(line: str, source: str) -> tuple[Gpu, ...]:
 
 
 def parse_memory(text: str) -> int | None:
-    """Return the bytes that `24GB`, `23.64 GiB` or `24576 MiB` stands for; of several, the one in binary units."""
+    """Return the bytes that `24GB`, `23.64 GiB` or `24576 MiB` stands for (of several, the binary one)."""
     found = _MEMORY.findall(text)
     if not found:
         return None

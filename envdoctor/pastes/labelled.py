@@ -1,4 +1,4 @@
-"""Lines of the form `label: value`: loose ones, and the env reports of transformers, accelerate, trl and others."""
+"""Lines of the form `label: value`: loose ones, and the env reports of many tools."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ _LINE = re.compile(
     r"([A-Za-z操显驱系模深内][^:=|\n]{0,60}?)\s*(?:==?|:|\||\s-\s|\.{3,}|\t|\s{2,})[\s:|=]{0,40}(\S.{0,2000})$"
 )
 _SPACED = re.compile(r"^[\s\-*•+|`]{0,12}([A-Za-z][\w-]{1,40}(?:\sversion)?)\s+[`v]{0,2}([\d<>=~!].{0,120})$")
+_SEVERAL = re.compile(r"[,;]\s*(?=[^\d\s<>=~!])|\s+(?:and|with|on)\s+|\s+(?=[A-Za-z][\w-]{1,30}\s?[:=]\s)")
+_FOREIGN = re.compile(r"\(you have |\bcompiled (?:with|for|against)\b|\bbuilt (?:with|for|against)\b")
 _ABSENT = re.compile(
     r"(?i)^(?:n/?a|none|not (?:installed|found|available|specified)|no|unknown|could not collect|<.*>|\?)\W*$"
 )
@@ -29,21 +31,44 @@ Handler = Callable[[str, str], Iterator[Sighting]]
 
 def parse_labelled(paste: Paste, table: KeyTable) -> Iterator[Sighting]:
     """Yield what `label: value` lines tell of the machine, its distributions and a run's settings."""
-    near_driver = -9
-    for index, line in paste.unclaimed():
-        match = _LINE.match(line)
-        if match is None and (match := _SPACED.match(line)) is None:
-            continue
-        label, value = fold_label(match[1]), match[2].strip().strip("|").strip()
+    near_driver, previous = -9, ""
+    for index, line in paste.loose():
         source = paste.at("", index)
-        if label == "cuda version" and index - near_driver <= 2:
-            label = "driver cuda"
-        found = list(_told(label, value, source)) or list(setting_sightings(table, match[1], value, source))
-        if label.startswith(("driver", "nvidia driver")):
-            near_driver = index
-        if found:
-            paste.claimed.add(index)
+        several = _SEVERAL.search(line) is not None
+        if _FOREIGN.search(line):
+            continue
+        for part in _parts(line) if several else (line,):
+            label, value, key = _split(part)
+            label = _in_context(label, line, index - near_driver, previous)
+            found = list(_told(label, value, source)) or list(setting_sightings(table, key, value, source))
+            if label.startswith(("driver", "nvidia driver")):
+                near_driver = index
+            if found and not several:
+                paste.claimed.add(index)
             yield from found
+        previous = fold_label(line.partition(":")[0])
+
+
+def _in_context(label: str, line: str, since_driver: int, previous: str) -> str:
+    """Return whose CUDA a bare `CUDA` means: the driver's under its version, torch's indented below torch."""
+    if label == "cuda version" and since_driver <= 2:
+        return "driver cuda"
+    if label == "cuda" and line.startswith((" ", "\t")) and previous in ("pytorch", "torch"):
+        return "torch cuda"
+    return label
+
+
+def _parts(line: str) -> list[str]:
+    """Return the line, and the statements that commas and the like separate in it."""
+    return [line, *_SEVERAL.split(line[:2000])[:40]]
+
+
+def _split(line: str) -> tuple[str, str, str]:
+    """Return folded label, value and the label as it stands; empty texts when the line is no statement."""
+    match = _LINE.match(line) or _SPACED.match(line)
+    if match is None:
+        return "", "", ""
+    return fold_label(match[1]), match[2].strip().strip("|").strip(), match[1]
 
 
 def fold_label(label: str) -> str:
@@ -55,7 +80,7 @@ def fold_label(label: str) -> str:
 
 
 def _told(label: str, value: str, source: str) -> Iterator[Sighting]:
-    if _ABSENT.match(value):
+    if not label or _ABSENT.match(value):
         return
     handler = HANDLERS.get(label)
     if handler is None:
@@ -176,40 +201,96 @@ def _cxx11(value: str, source: str) -> Iterator[Sighting]:
         yield Sighting("build", ("torch", {"cxx11_abi": match[1].lower() in ("true", "1")}), source)
 
 
-_TABLE: tuple[tuple[Handler, tuple[str, ...]], ...] = (
-    (_python, ("python", "python version", "python ver", "py", "python 版本")),
-    (_driver, ("driver", "drivers", "nvidia driver", "nvidia drivers", "gpu driver", "cuda driver", "driver version",
-               "nvidia driver version", "nvidia-driver", "nvidia-driver version", "driver versions", "kmd version",
-               "nvrm version", "nvidia kernel driver", "显卡驱动", "驱动", "驱动版本", "kernel driver")),
-    (_driver_cuda, ("driver cuda", "driver cuda version", "cuda umd version", "cuda driver version",
-                    "max cuda", "cuda (driver)", "cuda (nvidia-smi)", "nvidia-smi cuda")),
-    (_torch_cuda, ("torch cuda", "pytorch cuda", "torch cuda version", "torch.version.cuda", "cuda used to build pytorch",
-                   "cuda (pytorch)", "cuda (torch)", "pytorch.cuda version", "torch.cuda", "pytorch cuda version",
-                   "pytorch compiled with cuda")),
-    (_toolkit, ("nvcc", "nvcc version", "cuda toolkit", "cuda toolkit version", "cuda runtime version", "cuda compiler",
-                "cuda (nvcc)", "nvcc cuda", "system cuda", "cuda toolkit (nvcc)", "local cuda", "cudatoolkit", "cuda-toolkit")),
-    (_image_cuda, ("container cuda", "image cuda", "docker cuda", "cuda (container)", "cuda image")),
-    (_some_cuda, ("cuda", "cuda version", "cuda ver", "cuda 版本", "cuda版本")),
-    (_gpus, ("gpu", "gpus", "gpu type", "gpu model", "gpu models", "gpu name", "gpu models and configuration", "graphics card",
-             "video card", "cuda device", "cuda devices", "cuda device(s)", "device", "device name", "accelerator",
-             "pytorch accelerator", "gpu info", "hardware", "card", "显卡", "显卡型号", "gpu型号", "gpu 型号", "gpu.name",
-             "gpu(s)", "nvidia gpu", "gpu device", "product name", "gpu 0", "gpu 1")),
-    (_capability, ("compute capability", "gpu.compute capability", "cuda capability", "device capability",
-                   "torch.cuda.get device capability()", "cc", "gpu cc", "sm")),
-    (parse_platform, ("os", "platform", "operating system", "system", "system platform", "python platform", "os version",
-                      "系统", "操作系统", "os platform", "distro", "linux", "linux distribution")),
-    (_glibc, ("glibc", "glibc version", "libc", "libc version")),
-    (parse_container, ("container", "docker", "docker image", "image", "container image", "镜像")),
-    (_memory("host.memory_total_bytes"), ("system ram", "ram", "cpu ram", "host memory", "system memory", "内存")),
-    (_memory("host.shm_bytes"), ("shm", "/dev/shm", "shared memory (/dev/shm) size", "shm size", "shm-size")),
-    (_cudnn, ("cudnn", "cudnn version", "cudnn runtime", "torch.backends.cudnn.version()", "cudnn runtime version")),
-    (_arch_list, ("torch.cuda.get arch list()", "arch list", "torch.cuda.get arch list", "cuda arch list")),
-    (_cxx11, ("torch.c. glibcxx use cxx11 abi", "cxx11 abi", "cxx11abi", "glibcxx use cxx11 abi")),
-    (_cpus, ("cpu(s)", "cpu count", "cpus")),
-)  # fmt: skip
+_TABLE: tuple[tuple[Handler, str], ...] = (
+    (
+        _python,
+        """python, python version, python ver, py, python 版本""",
+    ),
+    (
+        _driver,
+        """driver, drivers, nvidia driver, nvidia drivers, gpu driver, cuda driver, driver version, nvidia
+        driver version, nvidia-driver, nvidia-driver version, driver versions, kmd version, nvrm
+        version, nvidia kernel driver, 显卡驱动, 驱动, 驱动版本, kernel driver""",
+    ),
+    (
+        _driver_cuda,
+        """driver cuda, driver cuda version, cuda umd version, cuda driver version, max cuda, cuda
+        (driver), cuda (nvidia-smi), nvidia-smi cuda""",
+    ),
+    (
+        _torch_cuda,
+        """torch cuda, pytorch cuda, torch cuda version, torch.version.cuda, cuda used to build pytorch,
+        cuda (pytorch), cuda (torch), pytorch.cuda version, torch.cuda, pytorch cuda version, pytorch
+        compiled with cuda""",
+    ),
+    (
+        _toolkit,
+        """nvcc, nvcc version, cuda toolkit, cuda toolkit version, cuda runtime version, cuda compiler,
+        cuda (nvcc), nvcc cuda, system cuda, cuda toolkit (nvcc), local cuda, cudatoolkit, cuda-toolkit""",
+    ),
+    (
+        _image_cuda,
+        """container cuda, image cuda, docker cuda, cuda (container), cuda image""",
+    ),
+    (
+        _some_cuda,
+        """cuda, cuda version, cuda ver, cuda 版本, cuda版本""",
+    ),
+    (
+        _gpus,
+        """gpu, gpus, gpu type, gpu model, gpu models, gpu name, gpu models and configuration, graphics
+        card, video card, cuda device, cuda devices, cuda device(s), device, device name, accelerator,
+        pytorch accelerator, gpu info, hardware, card,
+        显卡, 显卡型号, gpu型号, gpu 型号, gpu.name, gpu(s), nvidia
+        gpu, gpu device, product name, gpu 0, gpu 1""",
+    ),
+    (
+        _capability,
+        """compute capability, gpu.compute capability, cuda capability, device capability, torch.cuda.get
+        device capability(), cc, gpu cc, sm""",
+    ),
+    (
+        parse_platform,
+        """os, platform, operating system, system, system platform, python platform, os version,
+        系统, 操作系统,
+        os platform, distro, linux, linux distribution""",
+    ),
+    (
+        _glibc,
+        """glibc, glibc version, libc, libc version""",
+    ),
+    (
+        parse_container,
+        """container, docker, docker image, image, container image, 镜像""",
+    ),
+    (
+        _memory("host.memory_total_bytes"),
+        """system ram, ram, cpu ram, host memory, system memory, 内存""",
+    ),
+    (
+        _memory("host.shm_bytes"),
+        """shm, /dev/shm, shared memory (/dev/shm) size, shm size, shm-size""",
+    ),
+    (
+        _cudnn,
+        """cudnn, cudnn version, cudnn runtime, torch.backends.cudnn.version(), cudnn runtime version""",
+    ),
+    (
+        _arch_list,
+        """torch.cuda.get arch list(), arch list, torch.cuda.get arch list, cuda arch list""",
+    ),
+    (
+        _cxx11,
+        """torch.c. glibcxx use cxx11 abi, cxx11 abi, cxx11abi, glibcxx use cxx11 abi""",
+    ),
+    (
+        _cpus,
+        """cpu(s), cpu count, cpus""",
+    ),
+)
 
 HANDLERS: Mapping[str, Handler] = {
-    **{label: handler for handler, labels in _TABLE for label in labels},
+    **{" ".join(label.split()): handler for handler, labels in _TABLE for label in labels.split(",")},
     "torch. version": lambda value, source: iter(distribution_sightings("torch", value, source)),
     "pytorch.version": lambda value, source: iter(distribution_sightings("torch", value, source)),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from packaging.utils import canonicalize_name
 
@@ -11,15 +12,15 @@ from envdoctor.facts import Distribution
 from envdoctor.pastes.sightings import Paste, Sighting, distribution_sightings, told_sightings
 from envdoctor.pastes.versions import VERSION, parse_told
 
-FREEZE_WHOLE = 12
-"""Lines from which a sorted run of `name==version` counts as a whole `pip freeze`."""
+WHOLE = 10
+"""Rows from which a listing that is not shortened counts as all that is installed."""
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 _HEADER = re.compile(r"^\W{0,4}Package\s+\|?\s*Version\b")
 _RULE = re.compile(r"^[-\s|:+=]{6,}$")
 _ROW = re.compile(rf"^\|?\s{{0,4}}`?({_NAME})`?\s*\|?\s+({VERSION})(?:\s+\|?\s*(\S.{{0,300}}?))?\s*\|?$")
 _CONDA_HEADER = re.compile(r"^#\s*(?:packages in environment at\b|Name\s+Version\s+Build)")
-_CONDA_ROW = re.compile(rf"^({_NAME})\s+(\d[\w.+!]*)\s+(\S+)(?:\s+(\S+))?\s*$")
+_CONDA_ROW = re.compile(rf"^(_?{_NAME})\s+(\d[\w.+!]*)\s+(\S+)(?:\s+(\S+))?\s*$")
 _PINNED = re.compile(
     rf"^\W{{0,6}}?({_NAME})(?:\[[\w,.-]{{0,60}}\])?\s?===?\s?(\d[\w.+!*-]{{0,99}})`?[,;]?(?:\s*[;#].{{0,300}})?$"
 )
@@ -58,7 +59,7 @@ def _parse_table(paste: Paste, header: int) -> Iterator[Sighting]:
             whole = False
         elif line.strip() or rows:
             break
-    if rows >= 3:
+    if rows >= WHOLE:
         yield Sighting("complete", whole and not _cut(paste, index), paste.at(kind, header))
 
 
@@ -90,7 +91,7 @@ def _parse_conda(paste: Paste, header: int) -> Iterator[Sighting]:
             whole = False
         elif line.strip() or rows:
             break
-    if rows >= 3:
+    if rows >= WHOLE:
         yield Sighting("complete", whole, paste.at("conda list", header))
 
 
@@ -141,7 +142,7 @@ def _parse_freeze(paste: Paste) -> Iterator[Sighting]:
                 "distribution",
                 Distribution(canonicalize_name(match[1]), paste.at(kind, index), editable=True),
             )
-    if kind == "pip freeze" and len(run) >= FREEZE_WHOLE and _mostly_sorted(run):
+    if kind == "pip freeze" and len(run) >= WHOLE and _mostly_sorted(run):
         yield Sighting("complete", True, kind)
 
 
@@ -163,7 +164,7 @@ def _located(match: re.Match[str], source: str) -> list[Sighting]:
 def _mostly_sorted(names: list[str]) -> bool:
     if names[0] == names[-1]:
         return False
-    falls = sum(a > b for a, b in zip(names, names[1:], strict=False))
+    falls = sum(a > b for a, b in pairwise(names))
     return falls * 20 <= len(names)
 
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 
 _KNOWN = """
-accelerate apex auto-gptq autoawq autogptq awq axolotl bitsandbytes causal-conv1d cuda-python cupy datasets deepspeed
-diffusers einops evaluate exllamav2 fairscale fastapi flash-attn flash-linear-attention flashinfer-python flax fschat
-gptqmodel gradio hqq huggingface-hub hf-xet jax jaxlib kernels lightning liger-kernel llama-cpp-python
-llama-index llamafactory llmcompressor lmdeploy mamba-ssm megatron-core modelscope mpi4py ms-swift mxnet ninja
-numba numpy nvidia-cublas-cu11 nvidia-cublas-cu12 nvidia-cuda-runtime-cu11 nvidia-cuda-runtime-cu12 nvidia-cudnn-cu11
-nvidia-cudnn-cu12 nvidia-ml-py nvidia-nccl-cu11 nvidia-nccl-cu12 nvidia-nvjitlink-cu12 onnx onnxruntime onnxruntime-gpu
-openai opencv-python optimum outlines pandas peft pillow pip protobuf pydantic pynvml pytorch-lightning pytorch-triton
-ray safetensors scikit-learn scipy sentence-transformers sentencepiece setuptools sglang sgl-kernel spaces tensorboard
-tensorflow tensorrt tiktoken timm tokenizers torch torchao torchaudio torchdata torchtext torchtune torchvision
-transformer-engine transformers triton triton-windows trl unsloth unsloth-zoo vllm vllm-flash-attn wandb wheel xformers
-xgrammar xtuner
+accelerate apex auto-gptq autoawq autogptq awq axolotl bitsandbytes causal-conv1d cuda-python cupy
+datasets deepspeed diffusers einops evaluate exllamav2 fairscale fastapi flash-attn
+flash-linear-attention flashinfer-python flax fschat gptqmodel gradio hqq huggingface-hub hf-xet jax
+jaxlib kernels lightning liger-kernel llama-cpp-python llama-index llamafactory llmcompressor lmdeploy
+mamba-ssm megatron-core modelscope mpi4py ms-swift mxnet ninja numba numpy nvidia-cublas-cu11
+nvidia-cublas-cu12 nvidia-cuda-runtime-cu11 nvidia-cuda-runtime-cu12 nvidia-cudnn-cu11 nvidia-cudnn-cu12
+nvidia-ml-py nvidia-nccl-cu11 nvidia-nccl-cu12 nvidia-nvjitlink-cu12 onnx onnxruntime onnxruntime-gpu
+openai opencv-python optimum outlines pandas peft pillow pip protobuf pydantic pynvml pytorch-lightning
+pytorch-triton ray safetensors scikit-learn scipy sentence-transformers sentencepiece setuptools sglang
+sgl-kernel spaces tensorboard tensorflow tensorrt tiktoken timm tokenizers torch torchao torchaudio
+torchdata torchtext torchtune torchvision transformer-engine transformers triton triton-windows trl
+unsloth unsloth-zoo vllm vllm-flash-attn wandb wheel xformers xgrammar xtuner
 """
 
 _ALIASES = {
@@ -64,7 +65,7 @@ def known_distribution(label: str) -> str | None:
 
 
 def mention_pattern() -> re.Pattern[str]:
-    """Return a pattern for a name followed by its version in running text (groups name, operator, version)."""
+    """Return a pattern for a name followed by its version in running text (groups name, between, version)."""
 
     names = sorted({re.escape(label).replace(r"\-", "[-_ ]").replace(r"\ ", "[-_ ]") for label in _LABELS})
     choice = "|".join(sorted(names, key=len, reverse=True))

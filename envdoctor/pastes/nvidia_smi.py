@@ -23,6 +23,7 @@ _FAILED = re.compile(r"NVIDIA-SMI has failed because|Failed to initialize NVML: 
 _CSV_HEADER = re.compile(
     r"^\s*(?:index|name|uuid|gpu_name|driver_version|compute_cap|memory\.total)\b.*,", re.IGNORECASE
 )
+_CUT_NUMBER = re.compile(r"(?:GTX|RTX|GeForce)\D{0,4}\d{0,3}$")
 _KIND = "nvidia-smi"
 
 
@@ -85,9 +86,12 @@ def _parse_table(paste: Paste) -> Iterator[Sighting]:
 
 
 def _name(text: str) -> str | None:
-    """Return the name as printed; of a shortened one (`Tesla V100-SXM2...`) what is there."""
-    name = " ".join(text.split()).removesuffix("...").rstrip()
-    return None if name in ("NVIDIA", "GeForce", "NVIDIA GeForce", "NVIDIA Graphics Device") else name
+    """Return the name as printed; of a shortened one its stem, if that tells the model."""
+    name = " ".join(text.split())
+    stem = name.removesuffix("...").rstrip()
+    if stem in ("NVIDIA", "GeForce", "NVIDIA GeForce", "NVIDIA Graphics Device"):
+        return None
+    return None if stem != name and _CUT_NUMBER.search(stem) else stem
 
 
 def _parse_listing(paste: Paste) -> Iterator[Sighting]:

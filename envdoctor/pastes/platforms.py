@@ -13,7 +13,8 @@ _KERNEL = re.compile(
     r"(?i)\blinux-(\d{1,2}\.\d{1,3}[\w.+-]{0,60}?)(?=-(?:x86_64|aarch64)|-with|\s|$)|\b(?:kernel|linux)\s+(\d\.\d{1,3}\.\d[\w.-]{0,40})"
 )
 _DISTRO = re.compile(
-    r"(?i)\b(ubuntu|debian|centos|rocky|fedora|red hat(?: enterprise linux)?|rhel|arch linux|almalinux|amazon linux|opensuse|kylin|openeuler|manjaro)"
+    r"(?i)\b(ubuntu|debian|centos|rocky|fedora|red hat(?: enterprise linux)?|rhel|arch linux|a"
+    r"lmalinux|amazon linux|opensuse|kylin|openeuler|manjaro)"
     r"(?:\s?(?:gnu/linux|linux|stream|release|server|core|wsl))?[\s:-]{0,2}v?(\d{1,2}(?:\.\d{1,2}){0,2})?"
 )
 _IMAGE = re.compile(r"\b((?:[\w.-]{1,60}/){0,4}[\w.-]{1,60}:[\w][\w.+-]{1,80})")
@@ -22,7 +23,7 @@ _TORCH_IMAGE = re.compile(r"\bpytorch/pytorch:(\d+\.\d+\.\d+)-cuda(\d+\.\d+)")
 
 
 def parse_platform(text: str, source: str) -> Iterator[Sighting]:
-    """Yield what an `OS:` or `Platform:` line tells: system, distribution, kernel, glibc, architecture, WSL."""
+    """Yield what an `OS:` or `Platform:` line tells: system, distribution, kernel, glibc, machine, WSL."""
     folded = text.lower()
     wsl = "wsl" in folded or "microsoft-standard" in folded
     if wsl:
@@ -66,5 +67,7 @@ def _image_contents(image: str, source: str) -> Iterator[Sighting]:
         yield Sighting("build", ("torch", {"cuda": match[2]}), source)
     elif match := _CUDA_IMAGE.search(image):
         yield Sighting("toolkit", Toolkit(CudaVersion.parse(match[1]), "container image", source), source)
+    if match := re.search(r"\bvllm-openai:v(\d+\.\d+\.\d+)", image):
+        yield from distribution_sightings("vllm", match[1], source, exact=True)
     if match := re.search(r"ubuntu(\d\d)\.?(\d\d)", image):
         yield Sighting("host.distro", f"ubuntu {match[1]}.{match[2]}", source)

@@ -8,23 +8,24 @@ from functools import cache
 
 from packaging.utils import canonicalize_name
 
-from envdoctor.facts import CudaVersion, DriverVersion, Toolkit
+from envdoctor.facts import CudaVersion, DriverVersion, Setting, Toolkit
 from envdoctor.pastes.gpus import find_gpus
 from envdoctor.pastes.names import known_distribution, mention_pattern
 from envdoctor.pastes.sightings import Paste, Sighting, distribution_sightings
 
-LINES = 4000
-"""Lines of running text that are read; a longer text is a log, and its environment stands at its head."""
-
 _NOT_A_FACT = re.compile(
-    r"(?i)\brequire|\bneed|no matching distribution|could not find a version|\bcompil|\bbuilt (?:for|with|against)|"
-    r"\bupgrad|\bdowngrad|pip3? install|conda install|uv (?:pip|add)|\bsupports?\b|\bexpected?\b|\bshould\b|\bmust\b|\btry\b|"
-    r"\bwas (?:added|removed|introduced)|\bsince\b|\bdeprecat|\bwill be\b|\bhttps?://|^\s*File \"|\bworks? (?:on|with|in)\b|"
+    r"(?i)\brequire|\bneed|no matching distribution|could not find a version|\bcompil|\bbuilt "
+    r"(?:for|with|against)|"
+    r"\bupgrad|\bdowngrad|pip3? install|conda install|uv (?:pip|add)|\bsupports?\b|\bexpected?"
+    r"\b|\bshould\b|\bmust\b|\btry\b|"
+    r"\bwas (?:added|removed|introduced)|\bsince\b|\bdeprecat|\bwill be\b|\bhttps?://|^\s*File"
+    r" \"|\bworks? (?:on|with|in)\b|"
     r"\bfixed in\b|\binstead\b|\bminimum|\bat least\b|\bof at least\b|\bin (?:the )?NumPy 1|NumPy 1\.x"
 )
+_DIGIT = re.compile(r"\d|[lL]o[rR][aA]|LORA|全参")
 _HAVE = re.compile(r"(?i)\bbut you have ([a-z0-9][\w.-]{0,60}) (\d[\w.+]{0,40}?)\.? which is incompatible")
 _INCLUDES = re.compile(
-    r"(?i)\b(?:torch|transformers|cuda|python|driver|rtx|gtx|tesla|[abhv]\d{2,3}|vllm|peft|trl|deepspeed|numpy|bitsandbytes|flash|triton|xformers|accelerate|nvidia|glibc|l40|l20)"
+    r"(?i)\b(?:torch|transformers|cuda|python|driver|rtx|gtx|tesla|[abhv]\d{2,3}|vllm|peft|trl|deepspeed|numpy|zero|lora|qlora|bitsandbytes|flash|triton|xformers|accelerate|nvidia|glibc|l40|l20)"
 )
 _PYTHON = re.compile(
     r"(?i)(?<![\w./-])python\s?(?:version)?[ :=v]{0,3}(3\.\d{1,2}(?:\.\d{1,2})?)(?![\w.]*/)(?!\w)"
@@ -33,9 +34,14 @@ _DRIVER = re.compile(
     r"(?i)\b(?:nvidia[ -])?driver(?: version)?\s?[:=v]{0,2}\s?(\d{3}(?:\.\d{1,5}){0,3})(?![\w])"
 )
 _CUDA = re.compile(
-    r"(?i)(?<![\w./-])cuda(?:[ -]?toolkit)?(?: version)?\s?[:=v]{0,2}\s?(\d{1,2}\.\d{1,2})(?:\.\d{1,4})?(?![\w])"
+    r"(?i)(?<![\w./-])cuda(?:[ -]?toolkit)?(?: version)?\s?[:=v]{0,2}\s?(\d{1,2}\.\d{1,2})(?:"
+    r"\.\d{1,4})?(?![\w])"
 )
 _WILD_NVIDIA = re.compile(r"\bnvidia-(?:\*|[a-z]{2,20})-cu1[1-9]\b")
+_ZERO = re.compile(r"(?i)(?<![\w/])zero[ -]?(?:stage[ -]?)?([123])(?![\d.\w])")
+_METHOD = re.compile(
+    r"(?i)(?<![\w/-])(?:(q?lora)(?![\w.])|(full[ -](?:parameter )?fine-?tun\w+|全参数?微调))"
+)
 _GLIBC = re.compile(r"(?i)\bglibc[ -]?(2\.\d\d)\b")
 
 
@@ -46,17 +52,12 @@ def _mentions() -> re.Pattern[str]:
 
 def parse_prose(paste: Paste) -> Iterator[Sighting]:
     """Yield the versions, GPUs, driver and Python that unclaimed lines mention as facts."""
-    read = 0
-    for index, line in paste.unclaimed():
-        if not _INCLUDES.search(line):
+    for index, line in paste.loose():
+        if _DIGIT.search(line) is None:
             continue
         if "but you have" in line:
             yield from _incompatible(line, paste.at("pip", index))
-            continue
-        read += 1
-        if read > LINES:
-            return
-        if not _NOT_A_FACT.search(line):
+        elif _INCLUDES.search(line) and not _NOT_A_FACT.search(line):
             yield from _facts_of(line[:600], paste.at("", index))
 
 
@@ -66,10 +67,12 @@ def _incompatible(line: str, source: str) -> Iterator[Sighting]:
 
 
 def _facts_of(line: str, source: str) -> Iterator[Sighting]:
-    for match in _mentions().finditer(line):
-        name = known_distribution(match["name"].lower().replace("_", "-")) or canonicalize_name(match["name"])
-        exact = "==" in match["between"]
-        yield from distribution_sightings(name, match["version"].rstrip("."), source, exact)
+    for mention in _mentions().finditer(line):
+        name = known_distribution(mention["name"].lower().replace("_", "-")) or canonicalize_name(
+            mention["name"]
+        )
+        exact = "==" in mention["between"]
+        yield from distribution_sightings(name, mention["version"].rstrip("."), source, exact)
     if match := _PYTHON.search(line):
         yield Sighting("environment.python", match[1], source)
     if match := _DRIVER.search(line):
@@ -83,3 +86,8 @@ def _facts_of(line: str, source: str) -> Iterator[Sighting]:
         yield from distribution_sightings(name, "installed", source)
     if gpus := find_gpus(line, source):
         yield Sighting("gpus", gpus)
+    if match := _ZERO.search(line):
+        yield Sighting("hint", Setting("zero_stage", match[1], source), source)
+    if match := _METHOD.search(line):
+        method = "full" if match[2] else match[1].lower()
+        yield Sighting("hint", Setting("method", method, source), source)

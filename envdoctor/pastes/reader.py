@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from envdoctor.facts import Facts
 from envdoctor.pastes.assemble import assemble
 from envdoctor.pastes.collect_env import parse_collect_env
 from envdoctor.pastes.commands import parse_commands
 from envdoctor.pastes.configs import parse_configs
+from envdoctor.pastes.console import parse_console
 from envdoctor.pastes.labelled import parse_labelled
 from envdoctor.pastes.listings import parse_listings
 from envdoctor.pastes.nvcc import parse_nvcc
@@ -40,7 +42,10 @@ def parse_paste(
     if (own := parse_own(text)) is not None:
         return own
     paste = Paste(plain_lines(text), name, file_name)
-    return assemble(_sightings(paste, symptoms, key_table(keys)))
+    facts = assemble(_sightings(paste, symptoms, key_table(keys)))
+    if facts == Facts(origin="paste"):
+        return replace(facts, notes=(f"{name or file_name or 'the paste'}: nothing in it was recognised",))
+    return facts
 
 
 def _sightings(paste: Paste, symptoms: Sequence[SymptomPattern], table: KeyTable) -> Iterator[Sighting]:
@@ -49,11 +54,12 @@ def _sightings(paste: Paste, symptoms: Sequence[SymptomPattern], table: KeyTable
     yield from parse_nvidia_smi(paste)
     yield from parse_nvcc(paste)
     yield from parse_collect_env(paste)
+    yield from parse_console(paste)
     yield from parse_requirements(paste)
     yield from parse_listings(paste)
     yield from parse_configs(paste, table)
     yield from parse_commands(paste, table)
-    recognised = scan(paste.lines, symptoms)
+    recognised = scan(paste.lines, symptoms, paste.templates)
     for sight in recognised:
         yield Sighting("symptom", sight.symptom(paste.at("", sight.line)))
     for sight in recognised:
@@ -63,3 +69,5 @@ def _sightings(paste: Paste, symptoms: Sequence[SymptomPattern], table: KeyTable
         yield from tell_sightings(sight, paste.at("", sight.line))
     yield from parse_prose(paste)
     yield from parse_traces(paste)
+    if paste.passed_over:
+        yield Sighting("note", f"{paste.passed_over} lines in the middle were not read for loose statements")

@@ -14,13 +14,19 @@ _TRUE = frozenset({"true", "yes", "on", "1", "enabled", "enable", "y", "是", "�
 _FALSE = frozenset(
     {"false", "no", "off", "0", "disabled", "disable", "n", "none", "null", "否", "关闭", "未启用"}
 )
-_DTYPES = (("bf16", ("bf16", "bfloat16")), ("fp16", ("fp16", "float16", "half")), ("fp8", ("fp8", "float8")), ("fp32", ("fp32", "float32", "float")))  # fmt: skip
+_DTYPES = (
+    ("bf16", ("bf16", "bfloat16")),
+    ("fp16", ("fp16", "float16", "half")),
+    ("fp8", ("fp8", "float8")),
+    ("fp32", ("fp32", "float32", "float")),
+)
 _ATTENTIONS = {
     "fa2": "flash_attention_2", "flash_attention_2": "flash_attention_2", "flash_attn": "flash_attention_2",
     "flash-attn": "flash_attention_2", "flash": "flash_attention_2", "flash_attention": "flash_attention_2",
     "fa3": "flash_attention_3", "flash_attention_3": "flash_attention_3", "sdpa": "sdpa", "eager": "eager",
     "disabled": "eager", "xformers": "xformers", "true": "flash_attention_2",
 }  # fmt: skip
+_UNTOLD = frozenset({"auto", "", "???", "["})
 _METHODS = (("qlora", "qlora"), ("lora", "lora"), ("freeze", "freeze"), ("full", "full"), ("全参", "full"))
 _TASKS = ("grpo", "dpo", "kto", "orpo", "ppo", "sft", "serve", "rm", "pt")
 
@@ -101,8 +107,10 @@ def common_value(row: KeyName, text: str) -> str | None:
     if row.values:
         common = row.values.get(folded, row.values.get("*"))
         return common if common != "=" else folded
-    if folded in ("auto", "", "???") or text.startswith(("$", "<", "{{", "args.", "config.")):
-        return None
+    if folded in _UNTOLD or text.startswith(("$", "<", "{", "args.", "config.", "self.")):
+        return text if row.canonical == "device_map" and folded == "auto" else None
+    if row.canonical == "model":
+        return _model(text)
     spell = _SPELLINGS.get(row.canonical)
     return spell(folded) if spell else text[:300]
 
@@ -186,7 +194,8 @@ def _task(text: str) -> str | None:
 
 
 def _model(text: str) -> str | None:
-    return text[:300] if re.search(r"[a-z]", text) and text not in _FALSE | _TRUE else None
+    told = re.search(r"[A-Za-z]", text) and "(" not in text and text.lower() not in _FALSE | _TRUE
+    return text[:300] if told else None
 
 
 _SPELLINGS: Mapping[str, Callable[[str], str | None]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,12 +10,19 @@ from typing import Any
 from packaging.utils import canonicalize_name
 
 from envdoctor.facts import Distribution
+from envdoctor.pastes.text import line_templates
 from envdoctor.pastes.versions import Told, parse_told
+
+REPEATED = 64
+"""A line whose words recur more often than this is a log's, and tells nothing of the machine by itself."""
+
+HEAD, TAIL = 3000, 1500
+"""Lines of a long paste within which loose statements and settings are looked for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """A value seen. `place` is a field of Facts (`driver.version`) or a collection (`distribution`, `gpus`)."""
+    """A value seen. `place` is a field of Facts (`driver.version`) or a collection (`gpus`)."""
 
     place: str
     value: Any
@@ -29,16 +37,40 @@ class Paste:
     name: str = ""
     file_name: str = ""
     claimed: set[int] = field(default_factory=set)
+    templates: list[bytes] = field(init=False)
+    """Each line without its digits."""
+    passed_over: int = 0
+    """Lines that `loose` left out the last time."""
+    _repeated: set[bytes] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.templates = line_templates(self.lines)
+        counts = Counter(self.templates) if len(self.lines) > REPEATED else {}
+        self._repeated = {
+            template for template, count in counts.items() if count > REPEATED and len(template) > 3
+        }
 
     def at(self, kind: str, index: int) -> str:
         """Return the source to cite for the line of that index (0-based)."""
         place = f"{kind}, line {index + 1}" if kind else f"line {index + 1}"
         return f"{self.name}: {place}" if self.name else place
 
+    def loose(self) -> Iterable[tuple[int, str]]:
+        """Yield the unclaimed lines that a person may have written: of a long paste its head and its tail."""
+        if len(self.lines) <= HEAD + TAIL:
+            return self.unclaimed()
+        lines = list(self.unclaimed())
+        self.passed_over = max(0, len(lines) - HEAD - TAIL)
+        return lines[:HEAD] + lines[-TAIL:] if self.passed_over else lines
+
     def unclaimed(self) -> Iterable[tuple[int, str]]:
-        """Yield index and text of each line that is not empty and that no reader has understood so far."""
-        claimed = self.claimed
-        return ((i, line) for i, line in enumerate(self.lines) if line and i not in claimed)
+        """Yield index and text of the lines that no reader has understood, but empty and repeated ones."""
+        claimed, repeated, templates = self.claimed, self._repeated, self.templates
+        return (
+            (i, line)
+            for i, line in enumerate(self.lines)
+            if line and i not in claimed and templates[i] not in repeated
+        )
 
 
 def distribution_sightings(name: str, text: str, source: str, exact: bool = False) -> list[Sighting]:

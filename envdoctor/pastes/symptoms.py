@@ -7,16 +7,16 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import accumulate
 from typing import Any
 
 from envdoctor.facts import Symptom
+from envdoctor.pastes.text import line_templates
 
 MATCHES_PER_SYMPTOM = 8
 TRIES_PER_SYMPTOM = 2000
 WINDOW = 4096
 """Characters around a needle that a pattern may look at."""
-
-_WORD = re.compile(r"[a-z_]{3,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +68,20 @@ class Sight:
         return Symptom(self.pattern.id, self.text, source, self.captured)
 
 
-def scan(lines: Sequence[str], patterns: Iterable[SymptomPattern]) -> list[Sight]:
-    """Return the signatures met in `lines`, in the order of the lines, the same captures once."""
+def scan(
+    lines: Sequence[str], patterns: Iterable[SymptomPattern], templates: Iterable[bytes] | None = None
+) -> list[Sight]:
+    """Return the signatures met in `lines`, in the order of the lines, the same captures once.
+
+    `templates` are the lines' templates where the caller has them already.
+    """
     text = "\n".join(lines)
     folded = _fold(text)
-    vocabulary = "\n".join(set(_WORD.findall(folded)))
+    vocabulary = b"\n".join(set(line_templates(lines) if templates is None else templates))
     starts = _line_starts(lines)
     found: list[Sight] = []
     for pattern in patterns:
-        if _longest_word(pattern.needle) in vocabulary and pattern.needle in folded:
+        if _needle_template(pattern.needle) in vocabulary and pattern.needle in folded:
             found.extend(_sights(pattern, text, folded, starts))
     return sorted(found, key=lambda sight: sight.line)
 
@@ -89,16 +94,12 @@ def _fold(text: str) -> str:
 
 
 @cache
-def _longest_word(needle: str) -> str:
-    return max(_WORD.findall(needle), key=len, default="")
+def _needle_template(needle: str) -> bytes:
+    return line_templates([needle])[0]
 
 
 def _line_starts(lines: Sequence[str]) -> list[int]:
-    starts, position = [], 0
-    for line in lines:
-        starts.append(position)
-        position += len(line) + 1
-    return starts
+    return [0, *accumulate(len(line) + 1 for line in lines[:-1])]
 
 
 def _sights(pattern: SymptomPattern, text: str, folded: str, starts: Sequence[int]) -> Iterator[Sight]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 LINE_LIMIT = 4096
 """Characters of a line that are read; what follows is cut (log lines of binary junk)."""
@@ -18,14 +19,13 @@ _TAGS = re.compile(
     r"\b[^<>\n]{0,200}>"
 )
 _ENTITIES = {"&gt;": ">", "&lt;": "<", "&quot;": '"', "&#39;": "'", "&nbsp;": " ", "&amp;": "&"}
-_PUNCTUATION = str.maketrans(
-    {
-        "：": ":", "，": ",", "（": "(", "）": ")", "＝": "=", "；": ";", "｜": "|", "／": "/", "＋": "+", "、": ",",
-        "【": "[", "】": "]", "。": ". ", "“": '"', "”": '"', "‘": "'", "’": "'", "–": "-", "—": "-", "×": "x", "│": "|",
-        "┃": "|", "\u3000": " ", "\u00a0": " ", "\u202f": " ", "\u200b": "", "\u200c": "", "\u200d": "", "\u2060": "",
-        "\ufeff": "", "\u2028": "\n", "\u2029": "\n", "\u0085": "\n",
-    }
-)  # fmt: skip
+_PUNCTUATION = {
+    "：": ":", "，": ",", "（": "(", "）": ")", "＝": "=", "；": ";", "｜": "|",
+    "／": "/", "＋": "+", "、": ",",
+    "【": "[", "】": "]", "。": ". ", "“": '"', "”": '"', "‘": "'", "’": "'", "–": "-", "—": "-", "×": "x",
+    "│": "|", "┃": "|", "\u3000": " ", "\u00a0": " ", "\u202f": " ", "\u200b": "", "\u200c": "",
+    "\u200d": "", "\u2060": "", "\ufeff": "", "\u2028": "\n", "\u2029": "\n", "\u0085": "\n",
+}  # fmt: skip
 
 
 def plain_lines(text: str) -> list[str]:
@@ -47,7 +47,17 @@ def plain_lines(text: str) -> list[str]:
 def _unify(text: str) -> str:
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return text if text.isascii() else text.translate(_PUNCTUATION)
+    if text.isascii():
+        return text
+    for character, plain in _PUNCTUATION.items():
+        if character in text:
+            text = text.replace(character, plain)
+    return text
+
+
+def line_templates(lines: Sequence[str]) -> list[bytes]:
+    """Return each line in lower case without its digits: what lines of a log have in common."""
+    return "\n".join(lines).lower().encode("utf-8", "replace").translate(None, b"0123456789").split(b"\n")
 
 
 def _entities(text: str) -> str:

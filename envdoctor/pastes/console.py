@@ -1,0 +1,90 @@
+"""Answers at a Python prompt (`torch.__version__` and the line below), and libraries' own log lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from envdoctor.facts import ComputeCapability, CudaVersion, Gpu
+from envdoctor.pastes.names import known_distribution
+from envdoctor.pastes.sightings import Paste, Sighting, distribution_sightings
+
+_ASKED = re.compile(
+    r"^(?:In \[\d{1,4}\]: )?(?:print\()?(?P<name>[a-z_]{2,30})\.(?P<what>__version__|version\.cuda|"
+    r"cuda\.(?:get_device_name|get_device_capability|get_arch_list|is_available)\([\w ,.:\"']{0,30}\))\)?\s*$"
+)
+_OUT = re.compile(r"^Out\[\d{1,4}\]: ")
+_ENGINE = re.compile(r"(?:LLM engine \(v|vLLM API server version |vLLM engine \(v)(\d[\w.+]{1,40})")
+_BNB = re.compile(
+    r"settings found: CUDA_VERSION=(\d{2,4}), Highest Compute Capability: \(?(\d{1,2})(?:\.|, )(\d)"
+)
+
+
+def parse_console(paste: Paste) -> Iterator[Sighting]:
+    """Yield what expressions typed at a prompt were answered, and versions in start-up lines."""
+    lines = paste.lines
+    for index, line in enumerate(lines):
+        if "LLM" in line and (match := _ENGINE.search(line)):
+            yield from distribution_sightings("vllm", match[1].rstrip("."), paste.at("vLLM log", index), True)
+        elif "CUDA_VERSION=" in line and (match := _BNB.search(line)):
+            yield from _bitsandbytes(match, paste.at("bitsandbytes", index))
+        elif "." in line and len(line) < 120 and (match := _ASKED.match(line)):
+            answer = _answer(lines[index + 1 : index + 3])
+            paste.claimed.update((index, index + 1))
+            yield from _told(match["name"], match["what"], answer, paste.at("Python prompt", index + 1))
+
+
+def _answer(lines: Sequence[str]) -> str:
+    first = next((line for line in lines if line.strip()), "")
+    return _OUT.sub("", first).strip().strip("'\"")
+
+
+def _told(name: str, what: str, answer: str, source: str) -> Iterator[Sighting]:
+    if what == "__version__":
+        if known := known_distribution(name):
+            yield from distribution_sightings(known, answer, source, exact=True)
+    elif name == "torch":
+        for key, tell in _ANSWERS.items():
+            if key in what:
+                yield from tell(answer, source)
+
+
+def _cuda(answer: str, source: str) -> Iterator[Sighting]:
+    if re.fullmatch(r"\d{1,2}\.\d{1,2}", answer):
+        yield Sighting("build", ("torch", {"cuda": answer}), source)
+    elif answer == "None":
+        yield Sighting("build", ("torch", {"cuda": None, "variant": "cpu"}), source)
+
+
+def _name(answer: str, source: str) -> Iterator[Sighting]:
+    if 2 < len(answer) < 80 and "Error" not in answer:
+        yield Sighting("gpus", (Gpu(0, source, name=answer),))
+
+
+def _capability(answer: str, source: str) -> Iterator[Sighting]:
+    if match := re.fullmatch(r"\((\d{1,2}), (\d)\)", answer):
+        capability = ComputeCapability(int(match[1]), int(match[2]))
+        yield Sighting("gpus", (Gpu(0, source, compute_capability=capability),))
+
+
+def _arch_list(answer: str, source: str) -> Iterator[Sighting]:
+    if archs := re.findall(r"(?:sm|compute)_\d{2,3}[af]?", answer):
+        yield Sighting("build", ("torch", {"arch_list": archs}), source)
+
+
+_ANSWERS: Mapping[str, Callable[[str, str], Iterator[Sighting]]] = {
+    "version.cuda": _cuda,
+    "get_device_name": _name,
+    "get_device_capability": _capability,
+    "get_arch_list": _arch_list,
+}
+
+
+def _bitsandbytes(match: re.Match[str], source: str) -> Iterator[Sighting]:
+    try:
+        cuda = CudaVersion.parse(f"cu{match[1]}")
+    except ValueError:
+        return
+    yield Sighting("build", ("torch", {"cuda": str(cuda)}), source)
+    capability = ComputeCapability(int(match[2]), int(match[3]))
+    yield Sighting("gpus", (Gpu(0, source, compute_capability=capability),))
