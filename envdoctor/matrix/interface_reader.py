@@ -37,6 +37,13 @@ class Library:
     name: str
     since: str
     members: tuple[str, ...] = ()
+    minors: bool = False
+    """Read only the first and the last release of each minor: interfaces do not change between them."""
+
+    @property
+    def root(self) -> str:
+        """The name that is imported."""
+        return {"ms-swift": "swift"}.get(self.name, self.name.replace("-", "_"))
 
 
 LIBRARIES = (
@@ -47,7 +54,7 @@ LIBRARIES = (
     Library("datasets", "2.0"),
     Library("tokenizers", "0.10", ("tokenizers/*.py",)),
     Library("sentence-transformers", "2.0"),
-    Library("deepspeed", "0.5"),
+    Library("deepspeed", "0.5", minors=True),
     Library(
         "diffusers",
         "0.10",
@@ -70,6 +77,7 @@ LIBRARIES = (
             "transformers/models/bert/modeling_bert.py",
             "transformers/models/auto/*.py",
         ),
+        minors=True,
     ),
     Library(
         "bitsandbytes",
@@ -113,7 +121,6 @@ LIBRARIES = (
     Library("ms-swift", "2.0", ("swift/__init__.py", "swift/llm/__init__.py", "swift/arguments/*.py")),
     Library("torchao", "0.1"),
     Library("liger-kernel", "0.1"),
-    Library("flash-attn-4", "4.0.0b1"),
 )
 
 
@@ -138,6 +145,14 @@ def _counts(version: str, library: Library) -> bool:
     return not early and parsed >= Version(library.since)
 
 
+def _ends_of_minors(versions: Sequence[str]) -> list[str]:
+    """Keep the first and the last version of each minor; `versions` are in order."""
+    minors: dict[tuple[int, ...], list[str]] = {}
+    for version in versions:
+        minors.setdefault(Version(version).release[:2], []).append(version)
+    return [version for found in minors.values() for version in dict.fromkeys((found[0], found[-1]))]
+
+
 def _best_file(files: Sequence[IndexFile]) -> IndexFile | None:
     """Prefer a pure wheel, then a Linux one, then any wheel, then the source."""
     usable = [file for file in files if not file.yanked] or list(files)
@@ -154,7 +169,7 @@ def _rank(file: IndexFile) -> int:
 
 def _read_release(fetcher: Fetcher, file: IndexFile, library: Library) -> Interface | None:
     try:
-        return scan_interface(_read_files(fetcher, file, library))
+        return scan_interface(_read_files(fetcher, file, library), library.root)
     except (Unavailable, zipfile.BadZipFile):
         return None
 
@@ -188,15 +203,15 @@ def _decoded(body: bytes) -> str:
 
 def main(names: Sequence[str]) -> None:
     """Scan the named libraries (all when none is named) and write their generated files."""
-    from envdoctor.matrix.installer_settings import read_index_settings
+    from envdoctor.matrix.index_settings import read_index_settings
 
     settings = read_index_settings()
     folder = find_folder() / "releases" / "interfaces"
     folder.mkdir(parents=True, exist_ok=True)
-    with Fetcher(FetchSettings(certificates=settings.certificates)) as fetcher:
+    with Fetcher(FetchSettings(certificates=settings.certificates, proxy=settings.proxy)) as fetcher:
         for library in LIBRARIES:
             if not names or library.name in names:
-                _write(fetcher, settings.index_url, library, folder)
+                _write(fetcher, settings.url, library, folder)
 
 
 def _write(fetcher: Fetcher, index: str, library: Library, folder: Path) -> None:

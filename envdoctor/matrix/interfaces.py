@@ -30,12 +30,15 @@ class _Collected:
     keywords: set[str] = field(default_factory=set)
 
 
-def scan_interface(files: Mapping[str, str | None]) -> Interface:
-    """Return the interface of a release from its Python files by path (None: known only by name)."""
+def scan_interface(files: Mapping[str, str | None], root: str) -> Interface:
+    """Return the interface of the package `root` from a release's files by path (None: known only by name).
+
+    Tests and commands are nobody's interface and are left out.
+    """
     found = _Collected()
     for path, source in files.items():
         module = module_of(path)
-        if module is None:
+        if module is None or module.partition(".")[0] != root or _is_internal(module):
             continue
         found.modules.add(module)
         if source is not None:
@@ -51,6 +54,10 @@ def module_of(path: str) -> str | None:
     if parts[-1] == "__init__":
         parts.pop()
     return ".".join(parts) if parts and all(part.isidentifier() for part in parts) else None
+
+
+def _is_internal(module: str) -> bool:
+    return any(part in ("tests", "test", "testing", "commands") for part in module.split("."))
 
 
 def _scan_module(module: str, source: str, package: bool, found: _Collected) -> None:
@@ -148,14 +155,31 @@ def _parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
 
 
 def encode(releases: Mapping[str, Interface], sources: Mapping[str, str]) -> dict[str, Any]:
-    """Return the interfaces of a library's releases (oldest first) as ranges; constant entries left out."""
+    """Return the interfaces of a library's releases (oldest first) as ranges; constant entries left out.
+
+    A keyword is left out when it is as old as the callable and gone only with it.
+    """
     versions = list(releases)
+    whole = [[0, len(versions) - 1]]
+    modules = _ranges([releases[v].modules for v in versions])
+    names = _ranges([releases[v].names for v in versions])
+    keywords = _grouped(_ranges([releases[v].keywords for v in versions]))
     return {
         "versions": versions,
         "sources": sources.get(versions[-1], "") if versions else "",
-        "modules": _ranges([releases[v].modules for v in versions]),
-        "names": _grouped(_ranges([releases[v].names for v in versions])),
-        "keywords": _grouped(_ranges([releases[v].keywords for v in versions])),
+        "modules": {module: spans for module, spans in modules.items() if spans != whole},
+        "names": _grouped({name: spans for name, spans in names.items() if spans != whole}),
+        "keywords": {owner: kept for owner, spans in keywords.items() if (kept := _changing(spans))},
+    }
+
+
+def _changing(spans: Mapping[str, list[list[int]]]) -> dict[str, list[list[int]]]:
+    """Keep the keywords whose ranges differ from the callable's own."""
+    own = {index for ranges in spans.values() for first, last in ranges for index in range(first, last + 1)}
+    return {
+        keyword: ranges
+        for keyword, ranges in spans.items()
+        if {i for first, last in ranges for i in range(first, last + 1)} != own
     }
 
 
@@ -169,8 +193,7 @@ def _ranges(history: list[frozenset[str]]) -> dict[str, list[list[int]]]:
                 spans[-1][1] = index
             else:
                 spans.append([index, index])
-    whole = [[0, len(history) - 1]]
-    return {entry: spans for entry, spans in sorted(ranges.items()) if spans != whole}
+    return dict(sorted(ranges.items()))
 
 
 def _grouped(ranges: Mapping[str, list[list[int]]]) -> dict[str, dict[str, list[list[int]]]]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from envdoctor.rules import arch, driver, extensions, interfaces, requirements
+from envdoctor.rules import arch, bitsandbytes, driver, extensions, interfaces, minimums, requirements
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.runner import run_checks
 
 RULES: tuple[Rule, ...] = (
     *driver.RULES,
     *arch.RULES,
+    *bitsandbytes.RULES,
     *extensions.RULES,
     *interfaces.RULES,
+    *minimums.RULES,
     *requirements.RULES,
 )
 
