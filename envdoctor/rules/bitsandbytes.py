@@ -114,8 +114,8 @@ def _finding(view: View, wanted: _Wanted, carried: frozenset[str] | None, having
             f"(libbitsandbytes_cuda{digits}.so, cuda{digits}), which this torch asks for"
         ).replace("  ", " "),
         cause=(
-            "bitsandbytes loads the library built for exactly torch's CUDA version, and each release carries a "
-            f"fixed set of them.{held}"
+            "bitsandbytes loads the library built for exactly torch's CUDA version, and each release carries "
+            f"a fixed set of them.{held}"
         ),
         evidence=(*shown, wanted.evidence, *(Evidence(s.id, s.text, s.source) for s in wanted.seen[:2])),
         remedies=tuple(_remedies(wanted.cuda, carried, having)),

@@ -86,7 +86,7 @@ def _judge_distribution(view: View, name: str, text: str) -> Answer:
 def _judge_setting(view: View, key: str, text: str) -> Answer:
     setting = next((s for s in reversed(view.facts.settings) if fnmatch.fnmatchcase(s.key, key)), None)
     if setting is None:
-        return UNKNOWN
+        return Answer(False) if text == "*" else UNKNOWN
     shown = Evidence(setting.native_key or key, setting.value, setting.source)
     return Answer(_text_matches(setting.value, text), (shown,))
 
