@@ -74,6 +74,8 @@ class Finding:
     """The symptoms that were seen and that this cause accounts for (not part of the JSON)."""
     prior: float = 0.5
     """How often this is the cause when nothing else decides (not part of the JSON)."""
+    fallback: bool = False
+    """True for a general answer, dropped where another finding accounts for the symptom (not in the JSON)."""
     follows: tuple[str, ...] = ()
     """Patterns of findings that this one is a consequence of, when they stand too (not part of the JSON)."""
 

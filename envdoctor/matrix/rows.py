@@ -13,7 +13,7 @@ SEVERITIES = ("error", "warning", "note")
 
 _CONDITION_KEYS = frozenset(
     (*PROVENANCE, "when", "symptoms", "raises", "severity", "summary", "cause", "remedies", "consequence_of")
-) | {"prior", "solve", "unless", "title"}
+) | {"prior", "fallback", "solve", "unless", "title"}
 
 
 class RowError(ValueError):
@@ -49,6 +49,7 @@ class ConditionRow:
     remedies: tuple[RowRemedy, ...]
     consequence_of: tuple[str, ...]
     prior: float
+    fallback: bool
     solve: bool
     source: str
     checked_on: str
@@ -98,6 +99,7 @@ def parse_condition_row(row: Mapping[str, Any], where: str) -> ConditionRow:
         remedies=tuple(_parse_remedy(r, f"{where}: {identity}") for r in row.get("remedies", ())),
         consequence_of=tuple(row.get("consequence_of", ())),
         prior=float(row.get("prior", 0.5)),
+        fallback=bool(row.get("fallback", False)),
         solve=bool(row.get("solve", True)),
         source=row["source"],
         checked_on=row["checked_on"],

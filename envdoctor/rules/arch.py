@@ -8,7 +8,7 @@ from typing import Any
 
 from envdoctor.facts import CudaVersion, Gpu, Observed, Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
-from envdoctor.matrix.capabilities import capability_row, runs_on
+from envdoctor.matrix.capabilities import capability_row, generation, runs_on
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.conditions import judge
 from envdoctor.rules.ranges import version_satisfies
@@ -17,17 +17,6 @@ from envdoctor.rules.view import View
 
 NO_KERNEL = ("SYM-NO-KERNEL-IMAGE", "SYM-CAPABILITY-UNSUPPORTED", "SYM-CAPABILITY-LIST", "SYM-CAPABILITY-OLD")
 CPU_TORCH = ("SYM-CPU-TORCH",)
-GENERATIONS: Mapping[int, str] = {
-    3: "Kepler",
-    5: "Maxwell",
-    6: "Pascal",
-    7: "Volta and Turing",
-    8: "Ampere and Ada",
-    9: "Hopper",
-    10: "Blackwell (data centre)",
-    11: "Thor",
-    12: "Blackwell (RTX)",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +102,7 @@ def _finding(view: View, faults: list[_Fault], some_run: bool) -> Finding:
 
 def _cause(fault: _Fault, sm: str) -> str:
     capability = fault.gpu.compute_capability
-    family = GENERATIONS.get(capability.major, "") if capability else ""
+    family = generation(capability) if capability else ""
     return (
         f"Compute capability {capability} ({sm}, {family}): {fault.why}. Code runs on the same major "
         "capability with an equal or lower minor one; nothing else in the wheel can stand in."
@@ -177,7 +166,7 @@ def _cpu_finding(view: View, seen: tuple[Symptom, ...], cpu: bool) -> Finding:
     why = (
         "The default wheels for aarch64 are CPU builds before torch 2.11."
         if arm
-        else "A wheel marked +cpu, a conda package without CUDA, the default Windows wheel, or what was taken "
+        else "A wheel marked +cpu, a conda package without CUDA, the default Windows wheel, or what came "
         "when no CUDA wheel fitted this Python: none holds GPU code, and no driver or toolkit changes that."
     )
     return Finding(

@@ -123,6 +123,7 @@ def _finding(view: View, missing: Missing) -> Finding:
         sources=(f"wheel:{library}",),
         explains=(missing.symptom.id,),
         prior=0.85,
+        fallback=True,
     )
 
 

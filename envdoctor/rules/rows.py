@@ -53,6 +53,7 @@ def _finding(
         sources=(row.source,),
         explains=tuple(dict.fromkeys(symptom.id for symptom in seen)),
         prior=row.prior,
+        fallback=row.fallback,
         follows=row.consequence_of,
     )
 

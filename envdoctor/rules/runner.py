@@ -93,18 +93,19 @@ def _run(identity: str, check: Callable[[], Iterable[Finding]]) -> tuple[CheckRe
 
 def _weigh(findings: Sequence[Finding]) -> list[Finding]:
     """Where the facts choose a cause of a symptom, drop the guesses at it; else keep the likeliest few."""
-    dropped: set[str] = set()
-    for symptom in {s for finding in findings for s in finding.explains}:
+    answered = {s for f in findings if not _is_guess(f) for s in f.explains}
+    kept = [f for f in findings if not (_is_guess(f) and f.explains and set(f.explains) <= answered)]
+    surplus: set[str] = set()
+    for symptom in {s for finding in kept for s in finding.explains}:
         rivals = sorted(
-            (f for f in findings if symptom in f.explains), key=lambda f: (_DOUBT[f.certainty], -f.prior)
+            (f for f in kept if symptom in f.explains), key=lambda f: (_DOUBT[f.certainty], -f.prior)
         )
-        best = rivals[0].certainty
-        if best is not Certainty.UNCERTAIN:
-            dropped |= {
-                f.id for f in rivals if f.certainty is Certainty.UNCERTAIN and set(f.explains) == {symptom}
-            }
-        dropped |= {f.id for f in rivals[_RIVALS_SHOWN:] if f.certainty is Certainty.UNCERTAIN}
-    return [finding for finding in findings if finding.id not in dropped]
+        surplus |= {f.id for f in rivals[_RIVALS_SHOWN:] if f.certainty is Certainty.UNCERTAIN}
+    return [finding for finding in kept if finding.id not in surplus]
+
+
+def _is_guess(finding: Finding) -> bool:
+    return finding.certainty is Certainty.UNCERTAIN or finding.fallback
 
 
 def _link(findings: Sequence[Finding]) -> list[Finding]:
