@@ -12,7 +12,18 @@ PROVENANCE = ("id", "source", "checked_on", "basis")
 SEVERITIES = ("error", "warning", "note")
 
 _CONDITION_KEYS = frozenset(
-    (*PROVENANCE, "when", "symptoms", "raises", "severity", "summary", "cause", "remedies", "consequence_of")
+    (
+        *PROVENANCE,
+        "when",
+        "symptoms",
+        "captured",
+        "raises",
+        "severity",
+        "summary",
+        "cause",
+        "remedies",
+        "consequence_of",
+    )
 ) | {"prior", "fallback", "solve", "unless", "title"}
 
 
@@ -35,13 +46,14 @@ class ConditionRow:
     """A row that decides: where all of `when` holds and nothing of `unless`, something is wrong.
 
     With `raises = "symptom"` it speaks only when one of `symptoms` was seen; then unknown conditions lower
-    its certainty and contradicted ones silence it.
+    its certainty and contradicted ones silence it. A symptom counts only if it captured what `captured` says.
     """
 
     id: str
     when: Mapping[str, str]
     unless: Mapping[str, str]
     symptoms: tuple[str, ...]
+    captured: Mapping[str, str]
     raises: str
     severity: str
     summary: str
@@ -92,6 +104,7 @@ def parse_condition_row(row: Mapping[str, Any], where: str) -> ConditionRow:
         when=when,
         unless=dict(row.get("unless", {})),
         symptoms=symptoms,
+        captured=dict(row.get("captured", {})),
         raises=raises,
         severity=row["severity"],
         summary=row["summary"],

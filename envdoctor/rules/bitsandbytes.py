@@ -133,11 +133,11 @@ def _remedies(cuda: CudaVersion, carried: frozenset[str] | None, having: str | N
     near = _nearest(cuda, carried)
     if near is not None:
         yield Remedy(
-            f"Or, as a stopgap, load its CUDA {near} library: minor versions of one major get along.",
+            f"As a stopgap, load its CUDA {near} library: minor versions of one major get along.",
             (f"export BNB_CUDA_VERSION={near.tag.removeprefix('cu')}",),
         )
         yield Remedy(
-            f"Or use a torch built for CUDA {near}.",
+            f"Use a torch built for CUDA {near}.",
             (f"pip install torch --index-url https://download.pytorch.org/whl/{near.tag}",),
         )
 

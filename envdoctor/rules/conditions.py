@@ -88,14 +88,14 @@ def _judge_setting(view: View, key: str, text: str) -> Answer:
     if setting is None:
         return Answer(False) if text == "*" else UNKNOWN
     shown = Evidence(setting.native_key or key, setting.value, setting.source)
-    return Answer(_text_matches(setting.value, text), (shown,))
+    return Answer(text_matches(setting.value, text), (shown,))
 
 
 def _judge_variable(view: View, name: str, text: str) -> Answer:
     value = view.facts.variables.get(name)
     if value is None:
         return Answer(text == "absent") if view.facts.origin == "probe" else UNKNOWN
-    return Answer(_text_matches(value, text), (Evidence(name, value, "environment"),))
+    return Answer(text_matches(value, text), (Evidence(name, value, "environment"),))
 
 
 def _judge_build(view: View, path: str, text: str) -> Answer:
@@ -105,14 +105,14 @@ def _judge_build(view: View, path: str, text: str) -> Answer:
         return UNKNOWN
     value = build[field]
     shown = str(value).lower() if isinstance(value, bool) else str(value)
-    return Answer(_text_matches(shown, text), (Evidence(path, shown, f"{name}'s files"),))
+    return Answer(text_matches(shown, text), (Evidence(path, shown, f"{name}'s files"),))
 
 
 def _judge_captured(view: View, group: str, text: str) -> Answer:
     """True when some recognised error line captured a matching text under that name."""
     for symptom in view.facts.symptoms:
         value = symptom.captured.get(group)
-        if value is not None and _text_matches(value, text):
+        if value is not None and text_matches(value, text):
             return Answer(True, (Evidence(symptom.id, value, symptom.source),))
     return Answer(False)
 
@@ -121,19 +121,19 @@ def _judge_verdict(view: View, op: str, text: str) -> Answer:
     for verdict in view.facts.verdicts:
         if fnmatch.fnmatchcase(verdict.op, op):
             return Answer(
-                _text_matches(verdict.outcome, text), (Evidence(verdict.op, verdict.outcome, verdict.source),)
+                text_matches(verdict.outcome, text), (Evidence(verdict.op, verdict.outcome, verdict.source),)
             )
     return UNKNOWN
 
 
-def _text_matches(value: str, text: str) -> bool | None:
+def text_matches(value: str, text: str) -> bool | None:
     """`a|b` alternatives (globs), `!x` negation, or a comparison such as `>=4096`."""
     value = value.strip()
     if text[:1] in "<>=" or (text.startswith("!=") and text[2:3].isdigit()):
         number = parse_version(value)
         return version_satisfies(number, text) if number else None
     if text.startswith("!"):
-        return not _text_matches(value, text[1:])
+        return not text_matches(value, text[1:])
     return any(fnmatch.fnmatchcase(value.lower(), option.strip().lower()) for option in text.split("|"))
 
 
@@ -161,7 +161,7 @@ def _text_atom(name: str, read: Callable[[View], Fact[str]]) -> Callable[[View, 
         fact = read(view)
         if not isinstance(fact, Observed):
             return UNKNOWN
-        return Answer(_text_matches(fact.value, text), (Evidence(name, fact.value, fact.source),))
+        return Answer(text_matches(fact.value, text), (Evidence(name, fact.value, fact.source),))
 
     return judged
 
@@ -208,7 +208,7 @@ def _judge_gpu_count(view: View, text: str) -> Answer:
 def _judge_gpu_name(view: View, text: str) -> Answer:
     gpus = [gpu for gpu in view.gpus.get() or () if gpu.name]
     for gpu in gpus:
-        if _text_matches(gpu.name or "", text):
+        if text_matches(gpu.name or "", text):
             return Answer(True, (Evidence("gpu", gpu.name or "", gpu.source),))
     return Answer(False) if gpus else UNKNOWN
 

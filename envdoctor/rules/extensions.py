@@ -115,11 +115,11 @@ def _remedies(pair: _Pair) -> Iterable[Remedy]:
         (f"export CUDA_HOME=/usr/local/cuda-{pair.torch}", "export PATH=$CUDA_HOME/bin:$PATH"),
     )
     yield Remedy(
-        f"Or install a torch built for CUDA {pair.toolkit}, where PyTorch offers one.",
+        f"Install a torch built for CUDA {pair.toolkit}, where PyTorch offers one.",
         (f"pip install torch --index-url https://download.pytorch.org/whl/{pair.toolkit.tag}",),
     )
     if pair.toolkit.major == pair.torch.major:
-        yield Remedy("Or, the majors being equal, tell DeepSpeed to go on.", ("export DS_SKIP_CUDA_CHECK=1",))
+        yield Remedy("The majors being equal, tell DeepSpeed to go on.", ("export DS_SKIP_CUDA_CHECK=1",))
 
 
 RULES = (

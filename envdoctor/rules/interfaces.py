@@ -115,9 +115,7 @@ def _finding(view: View, missing: Missing) -> Finding:
         evidence=(*shown, Evidence(missing.symptom.id, missing.symptom.text, missing.symptom.source)),
         remedies=(
             Remedy(f"Use a {library} that has it.", install_commands(pins), pins),
-            Remedy(
-                "Or change or update the code that asks for it (the frame above the error names the file)."
-            ),
+            Remedy("Change or update the code that asks for it (the frame above the error names the file)."),
         ),
         certainty=Certainty.CERTAIN if view.version(library) else Certainty.LIKELY,
         sources=(f"wheel:{library}",),

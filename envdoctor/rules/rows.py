@@ -10,10 +10,11 @@ from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import ConditionRow, RowRemedy
 from envdoctor.rules.base import Skip
-from envdoctor.rules.conditions import Answer, any_holds, conjunction, judge, judge_all
+from envdoctor.rules.conditions import Answer, any_holds, conjunction, judge, judge_all, text_matches
 from envdoctor.rules.view import View
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_.-]+)\}")
+_TIDY = re.compile(r" ?\(\(not told\)[^()]*\)")
 _DECISIVE, _PROBABLE = 0.9, 0.6
 _NOT_INSTALLED = frozenset({"nvidia-driver", "python"})
 
@@ -24,7 +25,7 @@ def check_row(view: View, row: ConditionRow) -> Finding | None:
     verdict = conjunction(answers.values())
     if verdict is False or any_holds(judge_all(view, row.unless).values()):
         return None
-    seen = [symptom for symptom in view.facts.symptoms if _is_among(symptom.id, row.symptoms)]
+    seen = [symptom for symptom in view.facts.symptoms if _explains(row, symptom)]
     if row.raises == "symptom" and not seen:
         return None
     if verdict is None and not seen:
@@ -33,8 +34,11 @@ def check_row(view: View, row: ConditionRow) -> Finding | None:
     return _finding(view, row, answers, verdict, seen)
 
 
-def _is_among(identity: str, patterns: tuple[str, ...]) -> bool:
-    return any(fnmatch.fnmatchcase(identity, pattern) for pattern in patterns)
+def _explains(row: ConditionRow, symptom: Symptom) -> bool:
+    named = any(fnmatch.fnmatchcase(symptom.id, pattern) for pattern in row.symptoms)
+    return named and all(
+        text_matches(symptom.captured.get(group, ""), text) for group, text in row.captured.items()
+    )
 
 
 def _finding(
@@ -106,7 +110,7 @@ class _Filler:
         self._captured = {key: value for symptom in reversed(seen) for key, value in symptom.captured.items()}
 
     def __call__(self, template: str) -> str:
-        return _PLACEHOLDER.sub(self._value, template)
+        return _TIDY.sub("", _PLACEHOLDER.sub(self._value, template))
 
     def _value(self, match: re.Match[str]) -> str:
         key = match[1]

@@ -40,3 +40,10 @@ def test_the_compiled_rows_are_those_of_the_toml_files() -> None:
     folder = find_folder()
     shipped = json.loads((folder / "releases" / "rows.json").read_text(encoding="utf-8"))
     assert shipped == json.loads(compile_rows(folder)), "run: python -m envdoctor.matrix.compile"
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+def test_a_row_for_a_general_error_says_which_it_explains(row: ConditionRow) -> None:
+    general = {"SYM-IMPORT-NAME", "SYM-NO-MODULE", "SYM-UNEXPECTED-KWARG", "SYM-NO-ATTRIBUTE", "SYM-IMPORT-*"}
+    if general & set(row.symptoms):
+        assert row.captured or any(key.startswith("sym.") for key in row.when)
