@@ -1,10 +1,10 @@
-"""The GPUs: through NVML, else `nvidia-smi --query-gpu`, else the kernel; and what NVML tells besides."""
+"""The GPUs through NVML, else `nvidia-smi --query-gpu`; and what NVML tells of the driver."""
 
 from __future__ import annotations
 
-from typing import Any, List, Optional, Tuple
+from typing import Any, Optional
 
-from . import kernel_gpus, nvidia_smi
+from . import nvidia_smi
 from .machine import Json, Machine, fact, observed, unknown
 
 FACTS = ("gpus", "driver.nvml", "driver.cuda")
@@ -86,27 +86,10 @@ def _fabric(nvml: Any) -> Optional[str]:
 
 
 def _without_nvml(machine: Machine, reason: str, nvml: Json) -> Json:
-    gpus, version, tried = _listed(machine)
-    reasons = "; ".join([reason, *tried])
-    answer: Json = {
-        "driver": {
-            "version": fact(version, nvidia_smi.SOURCE, reasons),
-            "cuda": unknown(reasons),
-            "nvml": nvml,
-        }
-    }
-    source = gpus[0]["source"] if gpus else kernel_gpus.PCI
-    answer["gpus"] = fact(gpus, source, reasons)
-    return answer
-
-
-def _listed(machine: Machine) -> Tuple[Optional[List[Json]], Optional[str], List[str]]:
+    driver = {"cuda": unknown(reason), "nvml": nvml}
     try:
         gpus, version = nvidia_smi.read_gpus(machine)
-        return gpus, version, []
     except nvidia_smi.SmiFailed as error:
-        tried = [str(error)]
-    listed = kernel_gpus.read_gpus(machine)
-    if listed is None:
-        tried.append("the kernel lists no GPU's PCI ids here")
-    return listed, None, tried
+        return {"driver": driver, "gpus": unknown("%s; %s" % (reason, error))}
+    driver["version"] = fact(version, nvidia_smi.SOURCE, "nvidia-smi does not tell")
+    return {"driver": driver, "gpus": observed(gpus, nvidia_smi.SOURCE)}

@@ -1,11 +1,11 @@
-"""The machine around the GPUs: system, container, memory and room on disk."""
+"""The machine around the GPUs: system, container and memory."""
 
 from __future__ import annotations
 
 import os
 import re
 import sys
-from typing import Callable, Dict, Mapping, Optional, Tuple
+from typing import Callable, Optional, Tuple
 
 from .cgroup import read_limit
 from .machine import Json, Machine, fact, observed, unknown
@@ -23,8 +23,7 @@ def read(machine: Machine) -> Json:
             host[name] = reader(machine)
         except Exception as error:
             host[name] = unknown("%s: %s" % (type(error).__name__, error))
-    places = read_disk(machine)
-    return {"host": dict(host, disk_free_bytes=places) if places else host}
+    return {"host": host}
 
 
 def _os(machine: Machine) -> Json:
@@ -117,37 +116,6 @@ def _total_bytes(path: str) -> Optional[int]:
     except OSError:
         return None
     return told.f_frsize * told.f_blocks
-
-
-def read_disk(machine: Machine) -> Dict[str, int]:
-    """Return the free bytes at the places that models, kernels and packages are written to."""
-    free = {name: _free_bytes(machine.at(path)) for name, path in cache_places(machine.environ).items()}
-    return {name: size for name, size in free.items() if size is not None}
-
-
-def cache_places(environ: Mapping[str, str]) -> Dict[str, str]:
-    """Return where Hugging Face and torch keep their caches, and where temporary files and packages go."""
-    home = environ.get("HOME") or "/"
-    cache = environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")
-    hub = environ.get("HF_HUB_CACHE") or environ.get("HUGGINGFACE_HUB_CACHE")
-    hub = hub or os.path.join(environ.get("HF_HOME") or os.path.join(cache, "huggingface"), "hub")
-    return {
-        "hf_cache": hub,
-        "torch_cache": environ.get("TORCH_HOME") or os.path.join(cache, "torch"),
-        "tmp": environ.get("TMPDIR") or "/tmp",
-        "prefix": environ.get("VIRTUAL_ENV") or environ.get("CONDA_PREFIX") or sys.prefix,
-    }
-
-
-def _free_bytes(path: str) -> Optional[int]:
-    """Return the free bytes of the file system that a path lies on, or would lie on."""
-    while not os.path.exists(path) and os.path.dirname(path) != path:
-        path = os.path.dirname(path)
-    try:
-        told = os.statvfs(path)
-    except OSError:
-        return None
-    return told.f_frsize * told.f_bavail
 
 
 READERS: Tuple[Tuple[str, Callable[[Machine], Json]], ...] = (

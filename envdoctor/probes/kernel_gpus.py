@@ -5,21 +5,39 @@ from __future__ import annotations
 import re
 from typing import Dict, List, Optional
 
-from .machine import Json, Machine, without_empty
+from .machine import Json, Machine, fact, without_empty
 
 PCI = "/sys/bus/pci/devices"
 PROC = "/proc/driver/nvidia/gpus"
+TREE = "/proc/device-tree/"
+HIDDEN = ("/dev/nvidiactl", "/dev/dxg")
+FACTS = ("gpus",)
 NVIDIA, DISPLAY = "0x10de", ("0x0300", "0x0302")
+
+
+def read(machine: Machine) -> Json:
+    """Return the GPUs that the kernel lists; merged in where NVML and nvidia-smi told none."""
+    gpus = read_gpus(machine)
+    return {"gpus": fact(gpus, gpus[0]["source"] if gpus else PCI, "the kernel does not list the GPUs here")}
 
 
 def read_gpus(machine: Machine) -> Optional[List[Json]]:
     """Return NVIDIA's display devices, [] when there are none, None when the kernel does not tell."""
-    if not machine.exists(PCI):
-        return None if machine.exists("/dev/nvidiactl") or machine.exists("/dev/dxg") else []
+    jetson = _jetson(machine)
+    if jetson:
+        return [jetson]
     buses = [bus for bus in machine.names(PCI) if _is_gpu(machine, bus)]
-    if not buses and machine.exists("/dev/dxg"):
+    if not buses and any(machine.exists(path) for path in HIDDEN):
         return None
     return [_gpu(machine, index, bus) for index, bus in enumerate(buses)]
+
+
+def _jetson(machine: Machine) -> Optional[Json]:
+    """Return the GPU built into a Jetson, which no bus lists, under the name of its board."""
+    if "nvidia,tegra" not in (machine.text(TREE + "compatible") or ""):
+        return None
+    name = (machine.text(TREE + "model") or "NVIDIA Jetson").strip("\0\n ")
+    return {"index": 0, "source": TREE + "model", "name": name}
 
 
 def _is_gpu(machine: Machine, bus: str) -> bool:

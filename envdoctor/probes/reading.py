@@ -6,7 +6,7 @@ import threading
 import time
 from typing import Any, Callable, List, NamedTuple, Optional, Tuple
 
-from . import driver, environment, gpus, host, libraries, toolkits, variables, xids
+from . import disk, driver, environment, gpus, host, kernel_gpus, libraries, toolkits, variables, xids
 from .interpreter import check_interpreter
 from .machine import Json, Machine, unknown
 
@@ -25,8 +25,10 @@ class Probe(NamedTuple):
 PROBES: Tuple[Probe, ...] = (
     Probe("driver", driver.read, 3.0, driver.FACTS),
     Probe("gpus", gpus.read, 20.0, gpus.FACTS),
+    Probe("kernel_gpus", kernel_gpus.read, 2.0, kernel_gpus.FACTS),
     Probe("xids", xids.read, 2.0, xids.FACTS),
     Probe("host", host.read, 3.0, host.FACTS),
+    Probe("disk", disk.read, 3.0, disk.FACTS),
     Probe("toolkits", toolkits.read, 6.0, toolkits.FACTS),
     Probe("libraries", libraries.read, 5.0, libraries.FACTS),
     Probe("environment", environment.read, 15.0, environment.FACTS),

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 from fake_nvml import H200, MISMATCH, FakeNvml
 
-from envdoctor.probes import gpus, nvidia_smi
+from envdoctor.probes import PROBES, gpus, nvidia_smi, read_machine
+
+GPU_PROBES = tuple(probe for probe in PROBES if "gpus" in probe.facts)
 
 PROC_VERSION = (
     "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (build@host)\n"
@@ -18,6 +22,10 @@ case "$*" in
   *) echo '| NVIDIA-SMI 610.43.02    KMD Version: 610.43.02    CUDA UMD Version: 13.4 |' ;;
 esac
 """
+
+
+def read(machine):
+    return read_machine(machine=machine, probes=GPU_PROBES)
 
 
 def test_an_h200_as_nvml_tells_it(machine):
@@ -76,7 +84,7 @@ def test_a_library_that_does_not_match_the_module_is_named_and_sysfs_lists_the_c
     write(
         "/proc/driver/nvidia/gpus/0000:00:06.0/information", "Model: \t\t NVIDIA H200\nGPU UUID: \t ???????\n"
     )
-    answer = gpus.read(machine(FakeNvml([H200], errors={"nvmlInit_v2": MISMATCH})))
+    answer = read(machine(FakeNvml([H200], errors={"nvmlInit_v2": MISMATCH})))
     assert answer["driver"]["nvml"]["value"] == "Driver/library version mismatch (NVML error 18)"
     [gpu] = answer["gpus"]["value"]
     assert gpu["name"] == "NVIDIA H200"
@@ -85,7 +93,7 @@ def test_a_library_that_does_not_match_the_module_is_named_and_sysfs_lists_the_c
 
 def test_no_card_and_no_driver_is_no_gpu_rather_than_unknown(machine, write):
     write("/sys/bus/pci/devices/0000:00:01.0/vendor", "0x8086\n")
-    answer = gpus.read(machine())
+    answer = read(machine())
     assert answer["gpus"] == {"value": [], "source": "/sys/bus/pci/devices"}
     assert "libnvidia-ml.so.1 was not found" in answer["driver"]["nvml"]["unknown"]
 
@@ -93,7 +101,25 @@ def test_no_card_and_no_driver_is_no_gpu_rather_than_unknown(machine, write):
 def test_wsl_without_its_libraries_is_unknown(machine, write):
     write("/sys/bus/pci/devices/0000:00:01.0/vendor", "0x1414\n")
     write("/dev/dxg")
-    assert "nvidia-smi was not found" in gpus.read(machine())["gpus"]["unknown"]
+    assert "nvidia-smi was not found" in read(machine())["gpus"]["unknown"]
+
+
+def test_a_jetsons_gpu_is_on_no_bus(machine, write):
+    write("/proc/device-tree/compatible", "nvidia,p3737-0000+p3701-0005\0nvidia,tegra234\0")
+    write("/proc/device-tree/model", "NVIDIA Jetson AGX Orin Developer Kit\0")
+    assert [gpu["name"] for gpu in read(machine())["gpus"]["value"]] == [
+        "NVIDIA Jetson AGX Orin Developer Kit"
+    ]
+
+
+def test_where_nvml_hangs_the_kernel_still_lists_the_card(machine, write):
+    for name, text in (("vendor", "0x10de\n"), ("device", "0x2335\n"), ("class", "0x030200\n")):
+        write("/sys/bus/pci/devices/0000:00:06.0/" + name, text)
+    hanging = machine(lambda name: time.sleep(30))
+    probes = tuple(probe._replace(limit_s=0.2) for probe in GPU_PROBES)
+    answer = read_machine(machine=hanging, probes=probes)
+    assert [gpu["pci_id"] for gpu in answer["gpus"]["value"]] == ["10de:2335"]
+    assert answer["driver"]["nvml"]["unknown"].endswith("no answer within 0.2 s")
 
 
 def test_driver_610_is_read_by_query_though_its_banner_changed(machine, write, tmp_path):
@@ -135,7 +161,7 @@ def test_an_nvidia_smi_that_hangs_or_babbles_gives_a_reason(machine, write, monk
     monkeypatch.setattr(nvidia_smi, "LIMIT_S", 0.2 if "sleep" in script else 5.0)
     write("/usr/bin/nvidia-smi", script, 0o755)
     write("/dev/nvidiactl")
-    assert reason in gpus.read(machine(PATH="/usr/bin:/bin"))["gpus"]["unknown"]
+    assert reason in read(machine(PATH="/usr/bin:/bin"))["gpus"]["unknown"]
 
 
 def test_a_value_that_a_card_does_not_have_is_left_out():

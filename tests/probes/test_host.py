@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from envdoctor.probes import host
+from envdoctor.probes import disk, host
 from envdoctor.probes.cgroup import read_limit
 
 
@@ -18,7 +18,13 @@ def test_a_plain_machine(machine, write):
     assert told["memory_total_bytes"]["value"] == 131072 << 10
     assert told["memory_available_bytes"]["value"] == 65536 << 10
     assert told["shm_bytes"]["value"] > 0
-    assert set(told["disk_free_bytes"]) == {"hf_cache", "torch_cache", "tmp", "prefix"}
+
+
+def test_free_room_is_told_of_the_places_that_variables_name(machine, tmp_path):
+    free = disk.read(machine(HF_HOME="/models/hf", TORCH_HOME="/models/torch"))["host"]["disk_free_bytes"]
+    assert set(free) == {"hf_cache", "torch_cache", "tmp", "prefix"}
+    assert free["hf_cache"] > 0
+    assert disk.cache_places({"HF_HOME": "/models/hf"})["hf_cache"] == "/models/hf/hub"
 
 
 def test_what_is_closed_to_us_is_unknown_with_a_reason(machine):
