@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from envdoctor.rules import arch, bitsandbytes, driver, extensions, interfaces, minimums, requirements
+from envdoctor.rules import (
+    arch,
+    bitsandbytes,
+    driver,
+    extensions,
+    interfaces,
+    minimums,
+    modules,
+    requirements,
+)
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.runner import run_checks
 
@@ -13,6 +22,7 @@ RULES: tuple[Rule, ...] = (
     *extensions.RULES,
     *interfaces.RULES,
     *minimums.RULES,
+    *modules.RULES,
     *requirements.RULES,
 )
 

@@ -1,0 +1,73 @@
+"""Modules that an error line misses altogether: which distribution brings them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from packaging.utils import canonicalize_name
+
+from envdoctor.facts import Symptom
+from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.rules.base import Rule, Skip
+from envdoctor.rules.rows import install_commands
+from envdoctor.rules.view import View
+
+
+def check_missing_modules(view: View) -> Iterable[Finding]:
+    """Find top-level modules that are not installed in the interpreter that failed."""
+    seen = [s for s in view.facts.symptoms if s.id == "SYM-NO-MODULE" and _is_top_level(s)]
+    if not seen:
+        raise Skip("no missing module was pasted")
+    for module, symptom in {s.captured["module"]: s for s in seen}.items():
+        yield _finding(view, module, symptom)
+
+
+def _is_top_level(symptom: Symptom) -> bool:
+    module = symptom.captured.get("module", "")
+    return bool(module) and "." not in module and module not in sys.stdlib_module_names - {"distutils"}
+
+
+def find_distribution(view: View, module: str) -> tuple[str, Mapping[str, Any] | None]:
+    """Return the distribution that brings a module, and the row that says so when the names differ."""
+    for row in view.matrix.rows("import_name"):
+        if row["module"] == module:
+            return str(row["distribution"]), row
+    return str(canonicalize_name(module)), None
+
+
+def _finding(view: View, module: str, symptom: Symptom) -> Finding:
+    name, row = find_distribution(view, module)
+    installed = view.version_text(name)
+    command = row.get("install") if row else None
+    pins = {} if command else {name: ">=0"}
+    elsewhere = (
+        f"{name} {installed} is listed, so the failing process runs another interpreter or a broken install."
+        if installed
+        else "It is not among the distributions told."
+    )
+    return Finding(
+        id="MODULE-MISSING",
+        severity=Severity.ERROR,
+        summary=f"the module {module} is missing from the interpreter that ran: it comes with {name}",
+        cause=f"Python found no {module} on its path. {elsewhere}",
+        evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
+        remedies=(
+            Remedy(
+                f"Install {name} with that very interpreter.",
+                (str(command),) if command else (install_commands({name: ""})[0].replace('"', ""),),
+                pins,
+            ),
+            Remedy("See which interpreter runs.", ("python -c 'import sys; print(sys.executable)'",)),
+        ),
+        certainty=Certainty.UNCERTAIN if installed else Certainty.LIKELY,
+        rows=(str(row["id"]),) if row else (),
+        sources=(str(row["source"]),) if row else (f"wheel:{name}",),
+        explains=(symptom.id,),
+        prior=0.6,
+        fallback=True,
+    )
+
+
+RULES = (Rule("MODULE-MISSING", "every module that the program imports is installed", check_missing_modules),)
