@@ -90,7 +90,7 @@ def _same_distribution(old: Distribution, new: Distribution, notes: list[str]) -
         return old if old.version or (old.specifier and not new.version) else new
     public_old, public_new = old.version.partition("+")[0], new.version.partition("+")[0]
     if public_old == public_new:
-        return old if "+" in old.version else replace(old, version=new.version)
+        return new if "+" in new.version and "+" not in old.version else old
     if f"{old.name}: two versions" not in " ".join(notes[-20:]):
         notes.append(
             f"{old.name}: two versions, {old.version} ({old.source}) and {new.version} ({new.source})"
@@ -170,7 +170,7 @@ def _unique(seen: Iterable[Sighting]) -> tuple[Any, ...]:
         value = sighting.value
         key = tuple(
             str(getattr(value, f, ""))
-            for f in ("id", "key", "name", "path", "value", "captured", "framework")
+            for f in ("id", "key", "name", "path", "version", "value", "captured", "framework")
         )
         found.setdefault(key, value)
     return tuple(found.values())

@@ -24,12 +24,12 @@ KEPT = 1 << 20
 LIMIT = 2 << 30
 CHUNK = 1 << 20
 
-_TELLING = tuple(
-    b"rror;ERROR;arning;undefined symbol;ot found;annot;ailed;out of memory;not supported;unsupported;incompatible;"
-    b"no kernel;not implemented;not compatible;NVIDIA-SMI;orch version;return code;not compiled;too old;mismatch;Xid".split(
-        b";"
-    )
+_TELLING = (
+    *(b"rror", b"ERROR", b"arning", b"undefined symbol", b"ot found", b"annot", b"ailed", b"out of memory"),
+    *(b"not supported", b"unsupported", b"incompatible", b"no kernel", b"not implemented", b"not compatible"),
+    *(b"NVIDIA-SMI", b"orch version", b"return code", b"not compiled", b"too old", b"mismatch", b"Xid"),
 )
+"""What a line in the middle of a huge log must contain to be kept."""
 
 
 def read_files(

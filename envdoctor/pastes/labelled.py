@@ -17,8 +17,9 @@ _LINE = re.compile(
     r"([A-Za-z操显驱系模深内][^:=|\n]{0,60}?)\s*(?:==?|:|\||\s-\s|\.{3,}|\t|\s{2,})[\s:|=]{0,40}(\S.{0,2000})$"
 )
 _SPACED = re.compile(r"^[\s\-*•+|`]{0,12}([A-Za-z][\w-]{1,40}(?:\sversion)?)\s+[`v]{0,2}([\d<>=~!].{0,120})$")
-_SEVERAL = re.compile(r"[,;]\s*(?=[^\d\s<>=~!])|\s+(?:and|with|on)\s+|\s+(?=[A-Za-z][\w-]{1,30}\s?[:=]\s)")
-_FOREIGN = re.compile(r"\(you have |\bcompiled (?:with|for|against)\b|\bbuilt (?:with|for|against)\b")
+_SEVERAL = re.compile(r"[,;]\s*(?=[^\d\s<>=~!])|\s+(?:and|with|on)\s+|\s+(?!(?i:ver|type|model|name|list))(?=[A-Za-z][\w-]{1,30}\s?[:=]\s)")
+_PLURAL = re.compile(r"[,;]|\s(?:and|with|on)\s|[:=][^:=]+[:=]")
+_FOREIGN = re.compile(r"\(you have |\bcompiled (?:w\.|with\b|for\b|against\b)|\bbuilt (?:with|for|against)\b")
 _ABSENT = re.compile(
     r"(?i)^(?:n/?a|none|not (?:installed|found|available|specified)|no|unknown|could not collect|<.*>|\?)\W*$"
 )
@@ -34,7 +35,7 @@ def parse_labelled(paste: Paste, table: KeyTable) -> Iterator[Sighting]:
     near_driver, previous = -9, ""
     for index, line in paste.loose():
         source = paste.at("", index)
-        several = _SEVERAL.search(line) is not None
+        several = _SEVERAL.search(line.strip()) is not None and _PLURAL.search(line) is not None
         if _FOREIGN.search(line):
             continue
         for part in _parts(line) if several else (line,):
@@ -60,7 +61,7 @@ def _in_context(label: str, line: str, since_driver: int, previous: str) -> str:
 
 def _parts(line: str) -> list[str]:
     """Return the line, and the statements that commas and the like separate in it."""
-    return [line, *_SEVERAL.split(line[:2000])[:40]]
+    return [line, *_SEVERAL.split(line.strip()[:2000])[:40]]
 
 
 def _split(line: str) -> tuple[str, str, str]:

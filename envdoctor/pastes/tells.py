@@ -26,17 +26,23 @@ def tell_sightings(sight: Sight, source: str) -> Iterator[Sighting]:
             gpu[place] = text
             continue
         try:
-            yield from _tell(place, text, source)
+            yield from _tell(_named(place, sight.captured), text, source)
         except ValueError:
             continue
     if gpu:
         yield from _gpu(gpu, source)
 
 
+def _named(place: str, captured: Mapping[str, str]) -> str:
+    """Return a place with a captured name in it: `distribution:{name}`."""
+    kind, _, name = place.partition(":")
+    return f"{kind}:{captured.get(name[1:-1], '')}" if name.startswith("{") else place
+
+
 def _tell(place: str, text: str, source: str) -> Iterator[Sighting]:
     kind, _, name = place.partition(":")
-    if kind == "distribution":
-        yield from distribution_sightings(name or "torch", text, source, exact=True)
+    if kind == "distribution" and name:
+        yield from distribution_sightings(name, text, source, exact=True)
     elif kind == "setting":
         yield Sighting("setting", Setting(name, text, source), source)
     elif kind == "present":

@@ -1,0 +1,147 @@
+"""What people type by hand, in either language, is read as it is meant."""
+
+from __future__ import annotations
+
+import pytest
+
+GIB = 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("line", "version", "specifier"),
+    [
+        ("torch: 2.1.0", "2.1.0", ""),
+        ("- PyTorch version: 2.1.2 (GPU)", "2.1.2", ""),
+        ("torch - 2.3.0+cu118", "2.3.0+cu118", ""),
+        ("torch==2.1.0+cu121", "2.1.0+cu121", ""),
+        ("torch == 2.0.1, bitsandbytes == 0.41.1", "2.0.1", ""),
+        ("I run torch 2.1.0 with CUDA 12.1.", "2.1.0", ""),
+        ("* **PyTorch**: `2.1.0`", "2.1.0", ""),
+        ("> torch：2.1.0，python：3.10", "2.1.0", ""),
+        ("torch: 2.2.0a0+81ea7a4", "2.2.0a0+81ea7a4", ""),
+        ("torch: 2.4", None, "==2.4.*"),
+        ("torch: 0.14.x", None, "==0.14.*"),
+        ("torch: <2.1", None, "<2.1"),
+        ("torch: old (<2.1)", None, "<2.1"),
+        ("torch: >2.1.0 (exact unknown)", None, ">2.1.0"),
+        ("torch: newer than 2.1.0 (exact unknown)", None, ">2.1.0"),
+        ("torch: 2.1+", None, ">=2.1"),
+        ("torch: latest", None, ""),
+    ],
+)
+def test_versions_as_told(read, line, version, specifier):
+    torch = read(line).distribution("torch")
+    assert (torch.version, torch.specifier) == (version, specifier)
+
+
+@pytest.mark.parametrize(
+    ("text", "build"),
+    [
+        ("torch: +cu129", {"cuda": "12.9", "variant": "cu129"}),
+        ("torch: 2.3.1+cu121", {"cuda": "12.1", "variant": "cu121"}),
+        ("torch: 2.2.0+cpu", {"cuda": None, "variant": "cpu"}),
+        ("torch: 2.0.1 (CPU)", {"cuda": None, "variant": "cpu"}),
+    ],
+)
+def test_builds_of_torch(read, text, build):
+    assert read(text).environment.builds["torch"] == build
+
+
+def test_a_build_tag_alone_tells_no_version(read):
+    assert read("torch: +cu129").distribution("torch") is None
+
+
+@pytest.mark.parametrize(
+    ("line", "names", "memory", "capability"),
+    [
+        ("GPU: Tesla T4", ["Tesla T4"], None, None),
+        ("gpu: 2x A100 40GB", ["A100", "A100"], 40 * GIB, None),
+        ("gpu: RTX 3090 24G × 4", ["RTX 3090"] * 4, 24 * GIB, None),
+        ("显卡型号：RTX 4090", ["RTX 4090"], None, None),
+        ("gpu: Tesla K80 (3.7)", ["Tesla K80"], None, "3.7"),
+        ("gpu: Quadro RTX 5000 (Turing, sm_75)", ["Quadro RTX 5000"], None, "7.5"),
+        ("gpu: 3x 24GB (23.64 GiB)", [None] * 3, int(23.64 * GIB), None),
+        ("GPU: A6000 48GB", ["A6000"], 48 * GIB, None),
+        ("CUDA device(s): NVIDIA H20, NVIDIA H20", ["NVIDIA H20"] * 2, None, None),
+        ("It happens on 2x A100 40GB only", ["A100"] * 2, 40 * GIB, None),
+        ("Device: cuda:0 Tesla T4", ["Tesla T4"], None, None),
+    ],
+)
+def test_gpus(read, line, names, memory, capability):
+    gpus = read(line).gpus.value
+    assert [gpu.name for gpu in gpus] == names
+    assert gpus[0].memory_total_bytes == memory
+    assert (str(gpus[0].compute_capability) if capability else None) == capability
+
+
+def test_four_cudas_are_four_facts(read):
+    facts = read(
+        "driver: 535.104.05\ndriver_cuda: 12.2\nnvcc: 11.8\ntorch.version.cuda: 12.1\ncontainer_cuda: 12.4\nCUDA: 12.3\n"
+    )
+    assert str(facts.driver.cuda.value) == "12.2"
+    assert facts.environment.builds["torch"]["cuda"] == "12.1"
+    told = {(str(t.version), t.path): t.active for t in facts.toolkits.value}
+    assert told == {("11.8", "nvcc"): True, ("12.4", "container image"): False, ("12.3", ""): False}
+    assert "which CUDA is not told" in facts.toolkits.value[-1].source
+
+
+def test_a_bare_cuda_version_beside_the_driver_is_the_drivers(read):
+    facts = read("Driver Version: 460.80\nCUDA Version: 11.2\n")
+    assert str(facts.driver.cuda.value) == "11.2"
+    assert facts.toolkits.get() is None
+
+
+@pytest.mark.parametrize(
+    ("line", "os", "distro", "glibc", "wsl"),
+    [
+        ("OS: Ubuntu 20.04 (glibc 2.31)", "linux", "Ubuntu 20.04", "2.31", None),
+        ("Platform: Linux-5.4.0-169-generic-x86_64-with-glibc2.31", "linux", None, "2.31", None),
+        ("os: WSL2", "linux", None, None, True),
+        ("OS: Windows 11", "windows", None, None, None),
+        ("操作系统：Ubuntu 22.04", "linux", "Ubuntu 22.04", None, None),
+        ("OS: Red Hat Enterprise Linux 8.4", "linux", "Red Hat Enterprise Linux 8.4", None, None),
+    ],
+)
+def test_systems(read, line, os, distro, glibc, wsl):
+    host = read(line).host
+    assert (host.os.get(), host.distro.get(), host.glibc.get(), host.wsl.get()) == (os, distro, glibc, wsl)
+
+
+def test_one_line_holds_everything(read):
+    facts = read("OS: Linux Python: 3.10 torch: 2.1.2 transformers: 4.38.2 GPU: RTX 4090 driver: 535.54")
+    assert facts.environment.python.value == "3.10"
+    assert facts.distribution("transformers").version == "4.38.2"
+    assert facts.gpus.value[0].name == "RTX 4090"
+    assert str(facts.driver.version.value) == "535.54"
+
+
+def test_contradictions_are_noted_and_the_first_wins(read):
+    facts = read("transformers: 4.40.1\n\ntransformers 4.40.2\n")
+    assert facts.distribution("transformers").version == "4.40.1"
+    assert any("4.40.2" in note for note in facts.notes)
+
+
+def test_a_python_known_only_as_a_range_is_said(read):
+    facts = read("python: newer than 3.10")
+    assert facts.environment.python.get() is None
+    assert "newer than 3.10" in facts.notes[0]
+
+
+def test_wild_names_of_nvidia_packages(read):
+    facts = read("packages: nvidia-*-cu11 and nvidia-*-cu12 both installed")
+    assert set(facts.environment.distributions) == {"nvidia-*-cu11", "nvidia-*-cu12"}
+
+
+def test_cudnn_in_use(read):
+    facts = read("cudnn_runtime: 8.6.0\n\ntorch.backends.cudnn.version(): 90100\n")
+    assert [library.version for library in facts.libraries] == ["8.6.0", "9.1.0"]
+
+
+def test_nothing_recognised_is_said(read):
+    assert read("hello there").notes == ("the paste: nothing in it was recognised",)
+
+
+@pytest.mark.parametrize("dressed", ["\x1b[32mtorch: 2.1.0\x1b[0m", "<td>torch</td><td>2.1.0</td>", "torch: 2.1.0\r\nx\r\n",
+                                     "\ufefftorch: 2.1.0", "<summary>torch: 2.1.0</summary>", "[32mtorch: 2.1.0[0m"])  # fmt: skip
+def test_dressed_lines(read, dressed):
+    assert read(dressed).distribution("torch").version == "2.1.0"

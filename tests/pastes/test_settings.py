@@ -1,0 +1,138 @@
+"""Training and serving settings come out under their common keys, whatever the framework calls them."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def told(facts):
+    return {setting.key: setting.value for setting in facts.settings}
+
+
+def test_llamafactory_yaml(read, sample):
+    facts = read(sample("llamafactory.md"))
+    assert told(facts) == {
+        "model": "Qwen/Qwen2.5-7B-Instruct",
+        "quant": "nf4",
+        "task": "sft",
+        "method": "lora",
+        "lora_rank": "8",
+        "lora_targets": "all",
+        "zero_stage": "3",
+        "offload_optimizer": "true",
+        "offload_params": "true",
+        "seq": "4096",
+        "batch": "1",
+        "grad_accum": "8",
+        "bf16": "true",
+        "attn": "flash_attention_2",
+        "grad_ckpt": "false",
+    }
+    assert facts.setting("seq").source == "line 16"
+    assert facts.setting("seq").native_key == "cutoff_len"
+
+
+def test_deepspeed_json(read, sample):
+    settings = told(read(sample("ds_config.json")))
+    assert settings == {
+        "fp16": "true",
+        "zero_stage": "3",
+        "offload_optimizer": "true",
+        "offload_params": "false",
+        "batch": "4",
+    }
+
+
+def test_deepspeed_json_on_one_line_or_without_indentation(read, sample):
+    flat = "\n".join(line.strip() for line in sample("ds_config.json").splitlines())
+    for text in (flat, flat.replace("\n", " ")):
+        assert told(read(text))["zero_stage"] == "3"
+        assert told(read(text))["offload_optimizer"] == "true"
+
+
+def test_accelerate_yaml(read, sample):
+    settings = told(read(sample("accelerate.yaml")))
+    assert (settings["zero_stage"], settings["gpus"], settings["dtype"]) == ("2", "8", "bf16")
+    assert (settings["offload_optimizer"], settings["offload_params"]) == ("true", "false")
+
+
+def test_axolotl_yaml(read, sample):
+    settings = told(read(sample("axolotl.yaml")))
+    assert (settings["method"], settings["quant"], settings["seq"], settings["batch"]) == ("qlora", "nf4", "4096", "2")
+    assert (settings["zero_stage"], settings["optim"]) == ("2", "paged_adamw_32bit")
+
+
+def test_weclone_jsonc(read, sample):
+    settings = told(read(sample("settings.jsonc")))
+    assert (settings["vllm_utilization"], settings["seq"], settings["lora_rank"]) == ("0.95", "1024", "4")
+    assert settings["model"] == "./models/Qwen2.5-7B-Instruct"
+
+
+def test_swift_command(read, sample):
+    facts = read(sample("swift_grpo.sh"))
+    settings = told(facts)
+    assert (settings["task"], settings["method"], settings["zero_stage"]) == ("grpo", "lora", "2")
+    assert (settings["vllm_utilization"], settings["gpus"], settings["dtype"]) == ("0.8", "4", "bf16")
+    assert facts.setting("task").framework == "ms-swift"
+    assert facts.variables["CUDA_VISIBLE_DEVICES"] == "0,1,2,3"
+
+
+def test_vllm_serve(read):
+    settings = told(read("vllm serve Qwen/Qwen3-8B --gpu-memory-utilization 0.95 --enforce-eager --dtype half"))
+    assert settings == {
+        "task": "serve",
+        "model": "Qwen/Qwen3-8B",
+        "vllm_utilization": "0.95",
+        "enforce_eager": "true",
+        "dtype": "fp16",
+    }
+
+
+def test_vllm_start_up_line(read):
+    facts = read(
+        "INFO llm_engine.py:98] Initializing an LLM engine (v0.4.1) with config: model='x', dtype=torch.float16, "
+        "max_seq_len=16384, tensor_parallel_size=2, enforce_eager=False"
+    )
+    assert facts.distribution("vllm").version == "0.4.1"
+    assert told(facts) == {"dtype": "fp16", "max_model_len": "16384", "tp": "2", "enforce_eager": "false"}
+
+
+def test_python_calls(read):
+    settings = told(
+        read(
+            'model = AutoModel.from_pretrained(path, torch_dtype=torch.bfloat16, load_in_4bit=True, device_map="auto")\n'
+            "args = TrainingArguments(per_device_train_batch_size=4, bf16=True, gradient_checkpointing=True)\n"
+        )
+    )
+    assert settings == {
+        "dtype": "bf16",
+        "quant": "nf4",
+        "device_map": "auto",
+        "bf16": "true",
+        "batch": "4",
+        "grad_ckpt": "true",
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("deepspeed.zero_stage: 2 + CPU offload", {"zero_stage": "2", "offload_optimizer": "true"}),
+        ("offload: optimizer and parameters to CPU", {"offload_optimizer": "true", "offload_params": "true"}),
+        ("method: QLoRA", {"method": "qlora", "quant": "nf4"}),
+        ("lora: enabled", {"method": "lora"}),
+        ("precision: bf16", {"dtype": "bf16"}),
+        ("tensor_parallel: 2", {"tp": "2"}),
+        ("batch_size：2", {"batch": "2"}),
+        ("使用 ZeRO-3 训练", {"zero_stage": "3"}),
+        ("bf16: auto", {}),
+        ("load_in_4bit: false", {}),
+        ("bf16: $BF16", {}),
+    ],
+)
+def test_loose_settings(read, line, expected):
+    assert told(read(line)) == expected
+
+
+def test_running_text_does_not_overrule_a_setting(read):
+    assert told(read("I read that zero 3 helps\n\nzero_stage: 2\n"))["zero_stage"] == "2"
