@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import time
@@ -13,7 +14,7 @@ from envdoctor.smokes.catalogue import WORKER
 from envdoctor.smokes.planning import Request
 
 _TAIL_BYTES = 4000
-_TAIL_LINES = 12
+_TAIL_LINES = 20
 _MAX_LINE_BYTES = 1 << 20
 _DYING_S = 2.0  # from the end of its pipe to its own end, a core dump included
 
@@ -36,6 +37,7 @@ class Worker:
         self._unread = b""
         self._tail = b""
         self._closed = False
+        self._rubbish = False
         self._ended: set[IO[bytes]] = set()
 
     @property
@@ -61,9 +63,9 @@ class Worker:
         while data := read_available(self._child.stdout):
             self._unread += data
         *lines, self._unread = self._unread.split(b"\n")
-        messages = [parse_message(line) for line in lines]
-        over = over or data is None or len(self._unread) > _MAX_LINE_BYTES or None in messages
-        return [message for message in messages if message is not None], over
+        messages = list(itertools.takewhile(bool, map(parse_message, lines)))
+        self._rubbish = len(messages) < len(lines) or len(self._unread) > _MAX_LINE_BYTES
+        return [message for message in messages if message], over or data is None or self._rubbish
 
     def _read_tail(self) -> None:
         data: bytes | None = b""
@@ -80,6 +82,9 @@ class Worker:
 
     def end(self) -> tuple[str, str | None]:
         """Wait for a worker that fell silent and return how it ended in words, and its signal's name."""
+        if self._rubbish:
+            self.close()
+            return "wrote rubbish into its pipe", None
         until = time.monotonic() + _DYING_S
         while not self._child.ended() and time.monotonic() < until:
             time.sleep(0.005)

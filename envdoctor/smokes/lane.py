@@ -104,7 +104,7 @@ class Lane:
     def _bury(self, worker: Worker) -> None:
         """Judge a worker that can say no more."""
         how, signal = worker.end()
-        reason = f"{how} while {worker.phase}"
+        reason = f"{how}, at: {worker.phase}"
         if worker.request is None or not worker.ready:
             self._deaths_at_start += 1
             if self._deaths_at_start < _START_TRIES:
@@ -115,8 +115,9 @@ class Lane:
 
     def _give_up(self, worker: Worker) -> None:
         """Judge a worker that ran late."""
-        limit = self._session.timeout_s * (worker.request.op.patience if worker.request else 2)
-        reason = f"not done after {limit:g} s, while {worker.phase}"
+        session, busy = self._session, worker.request
+        limit = session.timeout_s * busy.op.patience if busy else session.start_timeout_s
+        reason = f"not done after {limit:g} s, at: {worker.phase}"
         if worker.request is None:
             return self._settle_all("timeout", reason)
         worker.close()

@@ -26,12 +26,14 @@ def run_smokes(
     device: str | None = None,
     timeout_s: float = DEFAULT_TIMEOUT_S,
     *,
+    start_timeout_s: float | None = None,
     build: bool = False,
     progress: Progress | None = None,
 ) -> SmokeReport:
     """Run the selected ops (default: the quick ones) in children of `python` and return their verdicts.
 
-    `device` is `cpu`, a card's number, or None for all visible cards; `timeout_s` is an op's limit.
+    `device` is `cpu`, a card's number, or None for all visible cards; `timeout_s` is an op's limit,
+    `start_timeout_s` that of importing torch and starting CUDA (default: twice as long, at least 60).
     Raises InputError for a call that cannot be meant, Unavailable when the interpreter does not answer.
     """
     python = find_python(python)
@@ -49,6 +51,7 @@ def run_smokes(
                 environment(folder, os.environ),
                 device=device,
                 timeout_s=timeout_s,
+                start_timeout_s=start_timeout_s or max(2 * timeout_s, DEFAULT_TIMEOUT_S),
                 build=build,
                 gpu_expected=expected,
             )

@@ -20,10 +20,12 @@ class Session:
         *,
         device: str | None,
         timeout_s: float,
+        start_timeout_s: float,
         build: bool,
         gpu_expected: bool,
     ) -> None:
         self.timeout_s = timeout_s
+        self.start_timeout_s = start_timeout_s
         self.cards: tuple[int, ...] = ()
         self.device_name: str | None = "cpu" if device == "cpu" else None
         self.unusable: tuple[Outcome, str, str | None] | None = None
@@ -35,7 +37,7 @@ class Session:
 
     def start_worker(self) -> Worker:
         """Start a worker; raises Unavailable when the interpreter cannot be run."""
-        return Worker(self._python, self._env, self._device, self._build, 2 * self.timeout_s)
+        return Worker(self._python, self._env, self._device, self._build, self.start_timeout_s)
 
     def learn_devices(self, names: Sequence[str], trouble: str | None) -> tuple[Outcome, str] | None:
         """Take note of the cards that torch sees; return a verdict for all when it sees none.

@@ -1,0 +1,95 @@
+"""What smokes cost without isolation, and whether they can be fooled; runs in the examined interpreter.
+
+`smoke_plain.py times OPS|- PACKAGES|- [cpu]` measures imports, CUDA start and first calls in this one plain
+process; `smoke_plain.py mutations OPS [cpu]` spoils every output of every op in turn.
+"""
+
+import fnmatch
+import importlib
+import importlib.util
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+WORKER = Path(__file__).resolve().parent.parent / "envdoctor" / "smokes" / "worker.py"
+
+
+def load_worker():
+    spec = importlib.util.spec_from_file_location("smoke_worker", WORKER)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def chosen(ops, patterns):
+    names = patterns.split(",")
+    return [op for op in ops.values() if any(fnmatch.fnmatchcase(op.name, name) for name in names)]
+
+
+def context(worker, torch, device):
+    gpus = () if device == "cpu" else (0,)
+    return worker.load_part("ops.context").Context(
+        torch, device, gpus, False, os.environ.get("TMPDIR", "/tmp")
+    )
+
+
+def timed(action):
+    start = time.perf_counter()
+    result = action()
+    return (time.perf_counter() - start), result
+
+
+def times(patterns, packages, device):
+    worker = load_worker()
+    ops, measure = worker.load_part("ops").load(), worker.load_part("measure")
+    parts = {}
+    parts["import torch"], torch = timed(lambda: importlib.import_module("torch"))
+    if device != "cpu":
+        parts["CUDA start"], _ = timed(lambda: torch.zeros(1, device=device))
+    for package in () if packages == "-" else packages.split(","):
+        parts[f"import {package}"], _ = timed(lambda name=package: importlib.import_module(name))
+    for op in () if patterns == "-" else chosen(ops, patterns):
+        ctx = context(worker, torch, device)
+        trial = op.function(ctx)
+        parts[op.name], _ = timed(lambda trial=trial, ctx=ctx: (trial.call(), measure.synchronise(ctx)))
+    return {"parts_s": parts, "sum_s": sum(parts.values())}
+
+
+def mutations(patterns, device):
+    worker = load_worker()
+    ops, measure = worker.load_part("ops").load(), worker.load_part("measure")
+    skip = worker.load_part("ops.registry").Skip
+    torch = importlib.import_module("torch")
+    caught, missed, skipped, reserved = [], [], [], {}
+    for op in chosen(ops, patterns):
+        index = 0
+        while True:
+            os.environ[measure.MUTATE] = f"{op.name}:{index}"
+            verdict = measure.run_op(op, context(worker, torch, device), skip, lambda phase: None)
+            if device != "cpu" and not op.last:
+                reserved[op.name] = torch.cuda.max_memory_reserved()
+            if verdict["outcome"] == "skipped":
+                skipped.append(op.name)
+                break
+            if verdict["outcome"] == "passed":
+                # Past the last output nothing is spoiled any more; before it, a pass is a miss.
+                if index == 0:
+                    missed.append(op.name)
+                break
+            (caught if f"output {index} is off" in verdict["reason"] else missed).append(f"{op.name}:{index}")
+            index += 1
+    return {"caught": len(caught), "ops": len({c.split(":")[0] for c in caught}), "missed": missed,
+            "skipped": skipped, "max_reserved_bytes": max(reserved.values(), default=0)}  # fmt: skip
+
+
+def main():
+    mode, *rest = sys.argv[1:]
+    device = "cpu" if rest[-1] == "cpu" else "cuda:0"
+    result = times(rest[0], rest[1], device) if mode == "times" else mutations(rest[0], device)
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
