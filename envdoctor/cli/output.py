@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import tempfile
 from pathlib import Path
 
-from envdoctor.errors import Unavailable
+from envdoctor.files import replace_file
 
 
 def write(args: argparse.Namespace, text: str) -> None:
@@ -21,31 +20,7 @@ def write(args: argparse.Namespace, text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
         return
-    write_file(Path(args.output), text)
-
-
-def write_file(path: Path, text: str) -> None:
-    """Replace `path` by `text` atomically; raises Unavailable with the reason."""
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
-                stream.write(text)
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.chmod(temporary, 0o666 & ~_umask())
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
-    except OSError as error:
-        raise Unavailable(f"{path}: cannot be written: {error.strerror or error}") from None
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
+    replace_file(Path(args.output), text)
 
 
 def note(args: argparse.Namespace, text: str) -> None:
