@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-import tomllib
 
 from envdoctor.cli import main
 
