@@ -65,6 +65,22 @@ class Redactor:
             if span.kind in _SECRET_KINDS_THAT_REPEAT and looks_random(text[span.start : span.end]):
                 self._know(text[span.start : span.end])
 
+    def learn_json(self, value: Any, key: str = "") -> None:
+        """Remember what JSON terms give away, by their texts and by their fields' names."""
+        if isinstance(value, str):
+            kind = _field_kind(key, value)
+            if kind in ("user", "host"):
+                self._learn_word(kind, value)
+            elif kind == "secret":
+                self._know(value)
+            self.learn(value)
+        elif isinstance(value, Mapping):
+            for name, inner in value.items():
+                self.learn_json(inner, _inner_key(str(name), key))
+        elif isinstance(value, (list, tuple)):
+            for item in value:
+                self.learn_json(item, key)
+
     def redact(self, text: str) -> str:
         """Return `text` without terminal escapes, and with a placeholder for everything that must not "
         "leave."""
@@ -80,8 +96,9 @@ class Redactor:
         if isinstance(value, str):
             return self.redact_field(key, value)
         if isinstance(value, Mapping):
-            inner = {"value": key, "source": ""}
-            return {self.redact(str(k)): self.redact_json(v, inner.get(str(k), str(k)) or "") for k, v in value.items()}
+            return {
+                self.redact(str(k)): self.redact_json(v, _inner_key(str(k), key)) for k, v in value.items()
+            }
         if isinstance(value, (list, tuple)):
             return [self.redact_json(item, key) for item in value]
         return value
@@ -230,6 +247,11 @@ def _run_start(text: str, start: int) -> int:
 def _inside_word(text: str, start: int, end: int) -> bool:
     before, after = text[start - 1 : start], text[end : end + 1]
     return (before.isalnum() and not text[max(0, start - 2) : start].startswith("\\")) or after.isalnum()
+
+
+def _inner_key(name: str, key: str) -> str:
+    # An observed fact is `{"value": …, "source": …}` under the field's own name.
+    return key if name == "value" else "" if name == "source" else name
 
 
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.+!_-]{0,60}")

@@ -1,0 +1,168 @@
+"""The telling part of a log of any size: tracebacks, the lines before them, errors, head and tail."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from envdoctor.errors import InputError
+
+HEAD_LINES = 30
+TAIL_LINES = 60
+BEFORE_LINES = 15
+TRACEBACK_LINES = 250
+AFTER_LINES = 5
+ERROR_KINDS = 60
+LINE_LIMIT = 4096
+_BLOCK = 1 << 18
+_LONGEST_CARRY = 1 << 17
+_TRACEBACK = b"Traceback (most recent call last)"
+_TELLING = (
+    b"Error", b"ERROR", b"error:", b"error ", b"FATAL", b"CRITICAL", b"fatal", b"Exception", b"Killed", b"Aborted",
+    b"core dumped", b"Segmentation fault", b"out of memory", b"Xid", b"NCCL WARN", b"undefined symbol", b"panic",
+    b"cannot open shared object", b"Traceback",
+)  # fmt: skip
+_PREFIX = rb"(?:\[[^\]\n]{1,40}\][: ]{0,2}|[0-9A-Za-z_.-]{1,40}: |\([A-Za-z0-9_=, .-]{1,60}\)[ ]?){0,3}"
+_IN_TRACEBACK = re.compile(
+    _PREFIX + rb"(?:\s+\S|\s*$|During handling|The above exception|Traceback|[|+]| {2})"
+)
+_DIGITS = re.compile(rb"0x[0-9a-fA-F]+|[0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class LogExcerpt:
+    """The kept lines with their numbers, and how long the log was."""
+
+    lines: tuple[tuple[int, str], ...]
+    line_count: int
+    byte_count: int
+
+    def text(self) -> str:
+        """Return the kept lines; a gap says how many lines are left out."""
+        parts: list[str] = []
+        last = 0
+        for number, line in self.lines:
+            if number > last + 1:
+                parts.append(f"[… {number - last - 1:,} lines left out …]")
+            parts.append(line)
+            last = number
+        if self.line_count > last:
+            parts.append(f"[… {self.line_count - last:,} lines left out …]")
+        return "\n".join(parts) + "\n" if parts else ""
+
+
+@dataclass(slots=True)
+class _Keeper:
+    """What is kept while the lines go by; bounded whatever goes by."""
+
+    kept: dict[int, bytes] = field(default_factory=dict)
+    before: deque[tuple[int, bytes]] = field(default_factory=lambda: deque(maxlen=TAIL_LINES))
+    seen: set[bytes] = field(default_factory=set)
+    open_lines: int = 0
+    latest: dict[int, bytes] = field(default_factory=dict)
+
+    def take(self, number: int, line: bytes) -> None:
+        if number <= HEAD_LINES:
+            self.kept[number] = line
+        if _TRACEBACK in line:
+            self._open(number)
+        elif not self.open_lines and any(word in line for word in _TELLING):
+            self._take_telling(number, line)
+        if self.open_lines:
+            self._keep_open(number, line)
+        self.before.append((number, line))
+
+    def skip(self, number: int, block: bytes) -> int:
+        """Pass over a block without telling lines; return the number of its last line."""
+        count = block.count(b"\n")
+        last = block.removesuffix(b"\n").rsplit(b"\n", TAIL_LINES)[-TAIL_LINES:]
+        first = number + count - len(last) + 1
+        self.before.extend((first + i, _visible_part(line)) for i, line in enumerate(last))
+        return number + count
+
+    def _open(self, number: int) -> None:
+        # The first tracebacks are kept for good, of the later ones the last.
+        context = list(self.before)[-BEFORE_LINES:]
+        self.open_lines = TRACEBACK_LINES
+        if len(self.kept) < HEAD_LINES + 3 * TRACEBACK_LINES:
+            self.kept.update(context)
+        else:
+            if not self.latest or number > max(self.latest) + 1:
+                self.latest = {}
+            self.latest.update(context)
+
+    def _keep_open(self, number: int, line: bytes) -> None:
+        target = self.kept if not self.latest else self.latest
+        target[number] = line
+        self.open_lines -= 1
+        if len(self.latest) > 2 * TRACEBACK_LINES:
+            self.open_lines = 0
+        if _TRACEBACK not in line and not _IN_TRACEBACK.match(line):
+            self.open_lines = min(self.open_lines, AFTER_LINES)
+
+    def _take_telling(self, number: int, line: bytes) -> None:
+        kind = _DIGITS.sub(b"0", line[:200])
+        if kind in self.seen or len(self.seen) >= ERROR_KINDS:
+            return
+        self.seen.add(kind)
+        self.kept.update(list(self.before)[-3:])
+        self.kept[number] = line
+
+    def lines(self) -> dict[int, bytes]:
+        return {**self.kept, **self.latest, **dict(list(self.before)[-TAIL_LINES:])}
+
+
+def read_excerpt(path: Path) -> LogExcerpt:
+    """Read the log at `path`, never whole; raises InputError naming it when it cannot be read."""
+    try:
+        with path.open("rb") as stream:
+            return excerpt(stream)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or 'cannot be read'}") from None
+
+
+def excerpt(stream: BinaryIO) -> LogExcerpt:
+    """Return the telling part of a log in bounded memory; lines are cut at 4,096 bytes."""
+    keeper = _Keeper()
+    number = byte_count = 0
+    for size, block in _line_blocks(stream):
+        byte_count += size
+        if number >= HEAD_LINES and not keeper.open_lines and not any(word in block for word in _TELLING):
+            number = keeper.skip(number, block)
+            continue
+        for line in block.removesuffix(b"\n").split(b"\n"):
+            number += 1
+            keeper.take(number, _visible_part(line))
+    lines = tuple((n, line.decode("utf-8", "replace")) for n, line in sorted(keeper.lines().items()))
+    return LogExcerpt(lines, number, byte_count)
+
+
+def _line_blocks(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Yield blocks of whole lines and the bytes read for each; of an endless line both ends are kept."""
+    carry, read = b"", 0
+    while data := stream.read(_BLOCK):
+        whole, newline, rest = (carry + data).rpartition(b"\n")
+        if newline:
+            yield read + len(data), whole + newline
+            read = 0
+        else:
+            read += len(data)
+        carry = rest
+        if len(carry) > _LONGEST_CARRY:
+            carry = carry[: 2 * LINE_LIMIT] + carry[-2 * LINE_LIMIT :]
+    if carry:
+        yield read, carry + b"\n"
+
+
+def _visible_part(line: bytes) -> bytes:
+    # A progress bar rewrites its line with carriage returns: what stands there at last is what was seen.
+    line = line.rstrip(b"\r\n")
+    if b"\r" in line:
+        line = line.rpartition(b"\r")[2]
+    if len(line) > LINE_LIMIT:
+        return line[:LINE_LIMIT] + b" [... cut]"
+    return line
