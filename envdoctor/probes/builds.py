@@ -18,7 +18,10 @@ def read_builds(distributions: Dict[str, Json]) -> Dict[str, Json]:
     found = {}
     for name, reader in READERS.items():
         site = distributions.get(name, {}).get("location")
-        told = reader(site) if site else None
+        try:
+            told = reader(site) if site else None
+        except (ValueError, RecursionError, OSError) as error:
+            told = {"unknown": "%s: %s" % (type(error).__name__, error)}
         if told:
             found[name] = told
     return found

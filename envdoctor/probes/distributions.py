@@ -150,7 +150,7 @@ def parse_headers(data: bytes) -> Tuple[Optional[str], Optional[str], List[str]]
 def _read_until_blank(path: str) -> Optional[bytes]:
     """Return a file's headers, reading no more of its description than the last block holds."""
     try:
-        handle = os.open(path, os.O_RDONLY)
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     except OSError:
         return None
     try:

@@ -6,7 +6,7 @@ import re
 from typing import Optional, Tuple
 
 from .library_paths import find_libraries, loader_choice
-from .machine import Json, Machine, fact, observed, unknown
+from .machine import Json, Machine, fact, observed, parse_driver_version, unknown
 
 FACTS = ("driver.version", "driver.user_version", "driver.module", "driver.fabric_manager")
 PROC_VERSION = "/proc/driver/nvidia/version"
@@ -35,8 +35,7 @@ def read_module_version(machine: Machine) -> Tuple[Optional[str], str]:
     version = parse_module_version(machine.text(PROC_VERSION) or "")
     if version:
         return version, PROC_VERSION
-    match = re.match(r"\d+(\.\d+)+", machine.text(SYS_VERSION) or "")
-    return (match.group() if match else None), SYS_VERSION
+    return parse_driver_version(machine.text(SYS_VERSION) or ""), SYS_VERSION
 
 
 def parse_module_version(text: str) -> Optional[str]:
@@ -61,10 +60,8 @@ def read_user_version(machine: Machine) -> Json:
         return unknown(
             "libcuda.so.1 was not found: no NVIDIA driver's libraries are installed where this runs"
         )
-    match = re.search(r"libcuda\.so\.(\d{3}[\d.]*)$", machine.real(chosen.path))
-    return fact(
-        match.group(1) if match else None, chosen.path, chosen.path + " carries no version in its name"
-    )
+    version = parse_driver_version(machine.real(chosen.path).rpartition("libcuda.so.")[2])
+    return fact(version, chosen.path, chosen.path + " carries no version in its name")
 
 
 def read_fabric_manager(machine: Machine) -> Json:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Optional
 
 from . import nvidia_smi
-from .machine import Json, Machine, fact, observed, unknown
+from .machine import Json, Machine, fact, observed, parse_driver_version, unknown
 
 FACTS = ("gpus", "driver.nvml", "driver.cuda")
 SOURCE = "NVML"
@@ -35,8 +36,8 @@ def _with_nvml(machine: Machine, nvml: Any) -> Json:
 
     gpus = [read_gpu(nvml, machine, index) for index in range(nvml.number("nvmlDeviceGetCount_v2"))]
     driver = {
-        "version": _text(nvml, "nvmlSystemGetDriverVersion"),
-        "user_version": _library_version(nvml),
+        "version": _version(nvml, "nvmlSystemGetDriverVersion", ""),
+        "user_version": _version(nvml, "nvmlSystemGetNVMLVersion", r"\d+\."),
         "cuda": _cuda(nvml),
         "nvml": observed("ok", SOURCE),
     }
@@ -46,21 +47,16 @@ def _with_nvml(machine: Machine, nvml: Any) -> Json:
     return {"driver": driver, "gpus": observed(gpus, SOURCE)}
 
 
-def _text(nvml: Any, name: str) -> Json:
+def _version(nvml: Any, name: str, before: str) -> Json:
+    """Return a driver version; in NVML's own, `13.580.159.04`, the CUDA major stands before it."""
     from .nvml import NvmlError
 
     try:
-        return observed(nvml.text(name), SOURCE)
+        text = nvml.text(name)
     except NvmlError as error:
         return unknown(str(error))
-
-
-def _library_version(nvml: Any) -> Json:
-    """The user libraries' version stands behind the CUDA major in NVML's own: 13.580.159.04."""
-    answer = _text(nvml, "nvmlSystemGetNVMLVersion")
-    if "value" in answer:
-        answer["value"] = answer["value"].partition(".")[2]
-    return answer
+    version = parse_driver_version(re.sub("^" + before, "", text))
+    return fact(version, SOURCE, "NVML answered %r" % text[:40])
 
 
 def _cuda(nvml: Any) -> Json:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
+import re
 from typing import Any, Callable, Dict, List, Mapping, Optional
 
 Json = Dict[str, Any]
@@ -95,9 +95,9 @@ def _read_all(handle: int, limit: int) -> bytes:
 
 
 def list_names(path: str) -> List[str]:
-    """Return a folder's entries in order; none when it cannot be read."""
+    """Return a folder's printable entries in order; none when it cannot be read."""
     try:
-        return sorted(os.listdir(path))
+        return sorted(name for name in os.listdir(path) if name.isprintable())
     except (OSError, ValueError):
         return []
 
@@ -124,6 +124,7 @@ def without_empty(values: Json) -> Json:
     }
 
 
-def on_linux() -> bool:
-    """True where /proc and /sys can be expected."""
-    return sys.platform.startswith("linux")
+def parse_driver_version(text: str) -> Optional[str]:
+    """Return the version that a text opens with, `580.95.05`, or None."""
+    match = re.match(r"\d{2,4}(?:\.\d{1,5}){1,3}(?![\d.])", text.strip())
+    return match.group() if match else None

@@ -6,7 +6,7 @@ import os
 import re
 from typing import Callable, Dict, List, Optional, Tuple
 
-from .machine import Json, Machine, without_empty
+from .machine import Json, Machine, parse_driver_version, without_empty
 
 SOURCE = "nvidia-smi --query-gpu"
 PLACES = ("/usr/bin/nvidia-smi", "/usr/local/nvidia/bin/nvidia-smi", "/usr/lib/wsl/lib/nvidia-smi")
@@ -70,12 +70,12 @@ def parse_gpus(output: str, fields: Tuple[str, ...], status: int = 0) -> Tuple[L
     if not known:
         line = (output.strip().splitlines() or ["nothing"])[0][:120]
         raise SmiFailed("nvidia-smi ended with %d and said: %s" % (status, line))
-    return [gpu_of(row) for row in known], known[0].get("driver_version")
+    return [gpu_of(row) for row in known], parse_driver_version(known[0].get("driver_version", ""))
 
 
 def _row(line: str, fields: Tuple[str, ...]) -> Optional[Dict[str, str]]:
     cells = [cell.strip() for cell in line.split(",")]
-    if len(cells) != len(fields) or not cells[0].isdigit():
+    if len(cells) != len(fields) or not re.fullmatch(r"[0-9]{1,3}", cells[0]):
         return None
     return {
         name: cell

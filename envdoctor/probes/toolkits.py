@@ -64,15 +64,15 @@ def toolkit_of(machine: Machine, nvcc: str) -> str:
 def read_version(machine: Machine, path: str) -> Optional[str]:
     """Return a toolkit's version, `12.4`: from its files, else from nvcc itself."""
     for name, pattern in (
-        ("version.json", r'"cuda"\s*:\s*\{[^}]*"version"\s*:\s*"(\d+\.\d+)'),
-        ("version.txt", r"CUDA Version (\d+\.\d+)"),
+        ("version.json", r'"cuda"\s*:\s*\{[^}]*"version"\s*:\s*"(\d\d?\.\d\d?)\b'),
+        ("version.txt", r"CUDA Version (\d\d?\.\d\d?)\b"),
     ):
         match = re.search(pattern, machine.text(path + "/" + name) or "")
         if match:
             return match.group(1)
     for folder in ("include", "targets/x86_64-linux/include", "targets/sbsa-linux/include"):
         header = re.search(
-            r"#define\s+CUDA_VERSION\s+(\d{4,5})", machine.text(path + "/" + folder + "/cuda.h") or ""
+            r"#define\s+CUDA_VERSION\s+(\d{4,5})\b", machine.text(path + "/" + folder + "/cuda.h") or ""
         )
         if header:
             number = int(header.group(1))
@@ -88,5 +88,5 @@ def ask_nvcc(machine: Machine, nvcc: str) -> Optional[str]:
         _, output = run_command([machine.at(nvcc), "--version"], LIMIT_S, machine.environ)
     except CommandFailed:
         return None
-    match = re.search(r"release (\d+\.\d+)", output)
+    match = re.search(r"release (\d\d?\.\d\d?)\b", output)
     return match.group(1) if match else None

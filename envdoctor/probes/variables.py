@@ -38,7 +38,12 @@ def select_variables(environ: Mapping[str, str]) -> Tuple[Dict[str, str], Tuple[
     """Return the allowed variables, and the names of those whose values look secret."""
     allowed = {name: environ[name] for name in sorted(environ) if _is_allowed(name)}
     dropped = tuple(name for name, value in allowed.items() if SECRET_VALUE.search(value))
-    return {name: value[:MAX_VALUE] for name, value in allowed.items() if name not in dropped}, dropped
+    return {name: _clean(value) for name, value in allowed.items() if name not in dropped}, dropped
+
+
+def _clean(value: str) -> str:
+    """Return a value cut to length, without the bytes that are no UTF-8."""
+    return value[:MAX_VALUE].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _is_allowed(name: str) -> bool:

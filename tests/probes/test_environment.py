@@ -212,6 +212,20 @@ def test_build_facts(tmp_path):
     }
 
 
+def test_hostile_files_cost_their_own_facts_only(tmp_path):
+    site = make_venv(tmp_path / "venv")
+    install(site, "xformers", "0.0.30", files=["xformers/__init__.py"])
+    (site / "xformers/cpp_lib.json").write_text("[" * 200_000)
+    (site / "pipe-1.0.dist-info").mkdir()
+    os.mkfifo(site / "pipe-1.0.dist-info/METADATA")
+    (site / "\x1b[2Jevil-1.0.dist-info").mkdir()
+    os.mkdir(os.fsencode(site) + b"/bad-\xff.dist-info")
+    install(site, "fine", "1.0")
+    told = read(tmp_path / "venv")
+    assert set(told["distributions"]) == {"xformers", "pipe", "fine"}
+    assert "RecursionError" in told["builds"]["xformers"]["unknown"]
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

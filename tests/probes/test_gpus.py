@@ -4,7 +4,10 @@ import time
 
 import pytest
 from fake_nvml import H200, MISMATCH, FakeNvml
+from hypothesis import given
+from hypothesis import strategies as st
 
+from envdoctor.facts import from_json
 from envdoctor.probes import PROBES, gpus, nvidia_smi, read_machine
 
 GPU_PROBES = tuple(probe for probe in PROBES if "gpus" in probe.facts)
@@ -162,6 +165,17 @@ def test_an_nvidia_smi_that_hangs_or_babbles_gives_a_reason(machine, write, monk
     write("/usr/bin/nvidia-smi", script, 0o755)
     write("/dev/nvidiactl")
     assert reason in read(machine(PATH="/usr/bin:/bin"))["gpus"]["unknown"]
+
+
+@given(st.lists(st.text(alphabet=st.characters(codec="utf-8"), max_size=12), min_size=17, max_size=17))
+def test_whatever_nvidia_smi_prints_stays_facts_of_ours(cells):
+    try:
+        listed, driver = nvidia_smi.parse_gpus(", ".join(["0", *cells]), nvidia_smi.FIELDS)
+    except nvidia_smi.SmiFailed:
+        return
+    version = {"value": driver, "source": ""} if driver else {"unknown": ""}
+    schema = {"schema": "envdoctor.facts/1", "driver": {"version": version}}
+    assert from_json({**schema, "gpus": {"value": listed, "source": ""}}).gpus.require()[0].index == 0
 
 
 def test_a_value_that_a_card_does_not_have_is_left_out():
