@@ -22,6 +22,7 @@ from envdoctor.diagnosis import diagnose_facts
 from envdoctor.facts import Distribution, DriverVersion, Facts, Observed
 from envdoctor.findings import Finding, Remedy
 from envdoctor.matrix import Matrix, load_matrix
+from envdoctor.matrix.snapshot import Snapshot, load_snapshot
 from envdoctor.pastes import key_names, parse_paste, symptom_patterns
 from envdoctor.rules.ranges import range_satisfies
 
@@ -82,10 +83,10 @@ def is_named(findings: tuple[Finding, ...], keywords: list[str]) -> tuple[bool, 
     return len(keywords) - len(best) >= NAMED_SHARE * len(keywords), best
 
 
-def offers(findings: tuple[Finding, ...], pins: dict[str, str]) -> bool:
+def offers(findings: tuple[Finding, ...], pins: dict[str, str], snapshot: Snapshot) -> bool:
     """True when some remedy pins one of the expected packages inside what was confirmed to work."""
     return any(
-        pin_agrees(remedy.pins[name], expected)
+        pin_agrees(name, remedy.pins[name], expected, snapshot)
         for finding in findings
         for remedy in finding.remedies
         for name, expected in pins.items()
@@ -93,14 +94,13 @@ def offers(findings: tuple[Finding, ...], pins: dict[str, str]) -> bool:
     )
 
 
-def pin_agrees(offered: str, expected: str) -> bool:
-    """True when versions that the remedy allows are versions that the confirmed fix allows."""
-    joint = ",".join(part for part in (offered, expected) if part)
-    return range_satisfies(joint, expected) is True and _nonempty(joint)
-
-
-def _nonempty(specifier: str) -> bool:
-    return range_satisfies(specifier, ">=0") is True
+def pin_agrees(name: str, offered: str, expected: str, snapshot: Snapshot) -> bool:
+    """True when what an installer would choose under the offered pin meets the confirmed fix."""
+    if range_satisfies(offered, expected) is True:
+        return True
+    package = snapshot.package(name)
+    inside = [v for v in package.versions if SpecifierSet(offered).contains(v)] if package else []
+    return bool(inside) and SpecifierSet(expected).contains(inside[-1])
 
 
 def mended(facts: Facts, pins: dict[str, str]) -> Facts:
@@ -131,7 +131,7 @@ def judge(case: dict[str, Any], matrix: Matrix) -> Score:
     findings = diagnose_facts(facts, matrix).findings
     named, missing = is_named(findings, expected["finding_keywords"])
     pins: dict[str, str] = expected.get("pins") or {}
-    fixed = offers(findings, pins) if pins else None
+    fixed = offers(findings, pins, load_snapshot(matrix.folder)) if pins else None
     gone: bool | None = None
     if pins and findings:
         first = findings[0].id

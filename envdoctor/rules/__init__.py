@@ -11,6 +11,7 @@ from envdoctor.rules import (
     minimums,
     modules,
     requirements,
+    wheels,
 )
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.runner import run_checks
@@ -24,6 +25,7 @@ RULES: tuple[Rule, ...] = (
     *minimums.RULES,
     *modules.RULES,
     *requirements.RULES,
+    *wheels.RULES,
 )
 
 __all__ = ["RULES", "Rule", "Skip", "run_checks"]

@@ -1,0 +1,172 @@
+"""Requests that an installer could not meet: no such version, or no wheel for this Python."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from packaging.utils import canonicalize_name
+
+from envdoctor.errors import Unavailable
+from envdoctor.facts import Observed, Symptom
+from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.matrix.snapshot import SDIST, Package, Snapshot, load_snapshot
+from envdoctor.rules.base import Rule, Skip
+from envdoctor.rules.ranges import parse_version, range_satisfies, version_satisfies
+from envdoctor.rules.view import View
+
+_PLATFORMS = {"linux": "linux", "windows": "win", "macos": "macosx"}
+_CPYTHON = re.compile(r"cp3(\d{1,2})$")
+
+
+@dataclass(frozen=True, slots=True)
+class Availability:
+    """For which Python minors (3.x) a request has wheels, and whether it has a source."""
+
+    minors: frozenset[int]
+    any_python: bool
+    source: bool
+    versions: int
+
+
+def check_wheels(view: View) -> Iterable[Finding]:
+    """Find why an installer said that nothing matches."""
+    seen = [s for s in view.facts.symptoms if s.id == "SYM-NO-MATCHING" and s.captured.get("name")]
+    if not seen:
+        raise Skip("no failed installation was pasted")
+    try:
+        snapshot = load_snapshot(view.matrix.folder)
+    except Unavailable as error:
+        raise Skip(str(error)) from None
+    for symptom in seen:
+        package = snapshot.package(canonicalize_name(symptom.captured["name"]))
+        if package is not None and package.crawled:
+            yield from _judge(view, snapshot, package, symptom)
+
+
+def _judge(view: View, snapshot: Snapshot, package: Package, symptom: Symptom) -> Iterable[Finding]:
+    asked = symptom.captured.get("specifier", "")
+    specifier, _, local = asked.partition("+")
+    have = availability(snapshot, package, specifier, view.facts.host.os.get())
+    if not have.versions:
+        yield _no_such_version(package, asked, symptom)
+    elif have.minors and not have.any_python and _python_may_lack(view, have):
+        yield _no_wheel(view, package, asked, local, have, symptom)
+
+
+def availability(snapshot: Snapshot, package: Package, specifier: str, system: str | None) -> Availability:
+    """Return which Pythons the versions inside `specifier` have wheels for.
+
+    Where the operating system is not told, a minor counts only when Linux and Windows both have it (or the
+    package has no wheels for one of them at all).
+    """
+    chosen = _mask(package, specifier)
+    systems = [_PLATFORMS[system]] if system in _PLATFORMS else ["linux", "win"]
+    minors: dict[str, set[int]] = {name: set() for name in systems}
+    any_python = source = False
+    for mask, files in package.file_groups():
+        if not mask & chosen:
+            continue
+        for file in files:
+            if file.tag == SDIST:
+                source = True
+                continue
+            python, abi, platform = snapshot.tags[file.tag].split("-")
+            any_python |= python.startswith("py") or abi == "abi3"
+            _note(minors, python, platform)
+    found = [m for m in minors.values() if m]
+    joint = frozenset(set.intersection(*found)) if found else frozenset[int]()
+    return Availability(joint, any_python, source, chosen.bit_count())
+
+
+def _note(minors: Mapping[str, set[int]], python: str, platform: str) -> None:
+    match = _CPYTHON.match(python)
+    for system, known in minors.items():
+        if match and system in platform and "aarch64" not in platform:
+            known.add(int(match[1]))
+
+
+def _mask(package: Package, specifier: str) -> int:
+    mask = 0
+    for place, text in enumerate(package.versions):
+        version = parse_version(text)
+        if version is not None and version_satisfies(version, specifier):
+            mask |= 1 << place
+    return mask
+
+
+def _python_may_lack(view: View, have: Availability) -> bool:
+    python = view.facts.environment.python
+    if not isinstance(python, Observed):
+        return True
+    allowed = python_specifier(have.minors)
+    version = parse_version(python.value)
+    if version is not None:
+        return not version_satisfies(version, allowed)
+    try:
+        return range_satisfies(python.value, allowed) is not True
+    except ValueError:
+        return True
+
+
+def python_specifier(minors: Iterable[int]) -> str:
+    """Return the range of Python 3 minors, `>=3.8,<3.12`."""
+    ordered = sorted(minors)
+    return f">=3.{ordered[0]},<3.{ordered[-1] + 1}"
+
+
+def _no_wheel(
+    view: View, package: Package, asked: str, local: str, have: Availability, symptom: Symptom
+) -> Finding:
+    pythons = python_specifier(have.minors)
+    low, high = min(have.minors), max(have.minors)
+    told = view.facts.environment.python
+    shown = (Evidence("Python", told.value, told.source),) if isinstance(told, Observed) else ()
+    variant = f" The variant +{local} lies on PyTorch's own index." if local else ""
+    return Finding(
+        id="PYTHON-NO-WHEEL",
+        severity=Severity.ERROR,
+        summary=(
+            f"{package.name} {asked.lstrip('=')} has wheels for Python 3.{low} to 3.{high} only: "
+            "this Python version has no wheel of it"
+        ),
+        cause=f"An installer takes only wheels built for the running Python's minor version.{variant}",
+        evidence=(*shown, Evidence(symptom.id, symptom.text, symptom.source)),
+        remedies=(
+            Remedy(
+                f"Make an environment with Python 3.{high} (3.{low} to 3.{high} have wheels).",
+                (f"uv venv --python 3.{high}",),
+                {"python": pythons},
+            ),
+            Remedy(
+                f"Take a {package.name} that has wheels for your Python, and what belongs to it.",
+                (f"envdoctor pin {package.name}",),
+            ),
+        ),
+        certainty=Certainty.CERTAIN if isinstance(told, Observed) else Certainty.LIKELY,
+        sources=(f"wheel:{package.name}",),
+        explains=(symptom.id,),
+        prior=0.8,
+    )
+
+
+def _no_such_version(package: Package, asked: str, symptom: Symptom) -> Finding:
+    newest = package.versions[-1]
+    return Finding(
+        id="NO-SUCH-VERSION",
+        severity=Severity.ERROR,
+        summary=f"{package.name} {asked} was never released on the default index; the newest is {newest}",
+        cause="The package's whole list of releases has nothing in that range.",
+        evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
+        remedies=(
+            Remedy("Let the solver choose a version that exists.", (f"envdoctor pin {package.name}",)),
+        ),
+        certainty=Certainty.LIKELY,
+        sources=(f"wheel:{package.name}",),
+        explains=(symptom.id,),
+        prior=0.7,
+    )
+
+
+RULES = (Rule("PYTHON-NO-WHEEL", "what was asked for has a wheel for this Python", check_wheels),)
