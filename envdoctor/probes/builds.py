@@ -80,18 +80,34 @@ def read_flash_attn(site: str) -> Json:
 def read_extension(site: str, name: str) -> Json:
     """Return an extension's file, and what it was built for as far as the file tells."""
     path = site + "/" + name
-    dynamic = read_dynamic(path)
-    needed = " ".join(dynamic.needed) if dynamic else ""
-    runtime = re.search(r"libcudart\.so\.(\d+)", needed)
     python = re.search(r"\.cpython-(\d)(\d+)", name)
     return without_empty(
         {
             "extension": name,
             "python": "%s.%s" % python.groups() if python else None,
-            "cuda_major": int(runtime.group(1)) if runtime else None,
+            "cuda_major": read_cuda_major(path),
             "cxx11_abi": parse_abi(read_strings(path)),
         }
     )
+
+
+def read_extensions(module: str) -> Callable[[str], Json]:
+    """Return a reader of the names of a module's extensions and the CUDA major they were built for."""
+
+    def reader(site: str) -> Json:
+        folder = "%s/%s/" % (site, module)
+        names = [name for name in list_names(folder) if name.endswith(".so")]
+        majors = [major for major in (read_cuda_major(folder + name) for name in names) if major]
+        return without_empty({"extensions": names, "cuda_major": majors[0] if majors else None})
+
+    return reader
+
+
+def read_cuda_major(path: str) -> Optional[int]:
+    """Return the CUDA major whose runtime a library needs, or None when it names none."""
+    dynamic = read_dynamic(path)
+    match = re.search(r"libcudart\.so\.(\d+)", " ".join(dynamic.needed) if dynamic else "")
+    return int(match.group(1)) if match else None
 
 
 def parse_abi(symbols: bytes) -> Optional[bool]:
@@ -132,13 +148,6 @@ def _cuda(value: Any) -> Optional[str]:
     return "%d.%d" % (value // 100, value % 100) if isinstance(value, int) else _text(value)
 
 
-def read_vllm(site: str) -> Json:
-    """Return the names of vLLM's extensions."""
-    names = [name for name in list_names(site + "/vllm") if name.endswith(".so")]
-    told = parse_assignments(read_text(site + "/vllm/_version.py") or "")
-    return without_empty({"extensions": names, "version": told.get("__version__") or told.get("version")})
-
-
 def read_deepspeed(site: str) -> Json:
     """Return the torch and CUDA that deepspeed was installed with, and its prebuilt ops."""
     text = read_text(site + "/deepspeed/git_version_info_installed.py") or ""
@@ -148,21 +157,14 @@ def read_deepspeed(site: str) -> Json:
     return without_empty({"torch": told.get("version"), "cuda": told.get("cuda_version"), "built_ops": built})
 
 
-def read_torchao(site: str) -> Json:
-    """Return the names of torchao's extensions."""
-    return without_empty(
-        {"extensions": [name for name in list_names(site + "/torchao") if name.endswith(".so")]}
-    )
-
-
 READERS: Dict[str, Callable[[str], Json]] = {
     "torch": read_torch,
     "torchvision": read_versioned("torchvision"),
     "torchaudio": read_versioned("torchaudio"),
-    "torchao": read_torchao,
+    "torchao": read_extensions("torchao"),
     "bitsandbytes": read_bitsandbytes,
     "flash-attn": read_flash_attn,
     "xformers": read_xformers,
-    "vllm": read_vllm,
+    "vllm": read_extensions("vllm"),
     "deepspeed": read_deepspeed,
 }

@@ -12,8 +12,8 @@ from .machine import Json, Machine, list_names, read_text
 
 ASK_LIMIT_S = 5.0
 ASK = (
-    "import json,site,sys;print(json.dumps([sys.version.split()[0],sys.prefix,sys.base_prefix,"
-    "[p for p in sys.path if p.endswith('-packages')]+[site.getusersitepackages()]]))"
+    "import json,sys;print(json.dumps([sys.version.split()[0],sys.prefix,sys.base_prefix,"
+    "[p for p in sys.path if p.endswith('-packages')]]))"
 )
 PYTHONS = ("bin/python", "bin/python3", "Scripts/python.exe", "python.exe")
 
@@ -76,7 +76,8 @@ def examine(machine: Machine, executable: str) -> Optional[Interpreter]:
     found = found or _asked(machine, executable)
     if found is None:
         return None
-    return found._replace(sites=_sites(machine, found.sites + _user_sites(machine, found)))
+    user = () if found.kind == "venv" else _user_sites(machine, found)
+    return found._replace(sites=_sites(machine, user + found.sites))
 
 
 def parse_pyvenv(text: str) -> Dict[str, str]:
@@ -157,6 +158,7 @@ def _packages_folders(prefix: str, short: Optional[str]) -> Tuple[str, ...]:
         versioned = (
             "local/lib/python%s/dist-packages",
             "lib/python%s/site-packages",
+            "lib/python%st/site-packages",
             "lib64/python%s/site-packages",
         )
         places = [place % short for place in versioned] + places
@@ -196,10 +198,8 @@ def _asked(machine: Machine, executable: str) -> Optional[Interpreter]:
 
 def _sites(machine: Machine, sites: Tuple[str, ...]) -> Tuple[str, ...]:
     """Order the folders as the import path has them, add what their .pth files name; each once."""
-    user = [path for path in sites if "/.local/" in path]
-    ordered = python_path(machine) + user + [path for path in sites if path not in user]
     everything: List[str] = []
-    for path in ordered:
+    for path in (*python_path(machine), *sites):
         everything.append(path)
         everything += _pth_folders(path)
     unique: Json = {}

@@ -252,6 +252,21 @@ def test_what_an_extension_was_built_for(tmp_path):
     }
 
 
+def test_the_cuda_that_vllms_extensions_need(tmp_path):
+    site = make_venv(tmp_path / "venv")
+    install(site, "vllm", "0.33.0", files=["vllm/__init__.py", "vllm/_C_stable_libtorch.abi3.so"])
+    (site / "vllm/_C_stable_libtorch.abi3.so").write_bytes(make_elf(["libcudart.so.13"]))
+    told = read(tmp_path / "venv")["builds"]["vllm"]
+    assert told == {"extensions": ["_C_stable_libtorch.abi3.so"], "cuda_major": 13}
+
+
+def test_a_free_threaded_environment(tmp_path):
+    site = make_venv(tmp_path / "venv", "3.13.1")
+    site.parent.rename(site.parent.with_name("python3.13t"))
+    install(tmp_path / "venv/lib/python3.13t/site-packages", "numpy", "2.3.0", files=["numpy/__init__.py"])
+    assert "numpy" in read(tmp_path / "venv")["distributions"]
+
+
 def test_windows_line_ends_and_odd_headers():
     data = (
         b"Metadata-Version: 2.1\r\nName: unsloth-zoo\r\nVersion: 2026.1\r\nRequires-Dist: torch (>=2.4)\r\n"
