@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
+from envdoctor.errors import Unavailable
 from envdoctor.facts import Distribution
 from envdoctor.findings import Evidence, Finding, Remedy, Severity
+from envdoctor.matrix.snapshot import load_snapshot
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.ranges import parse_version, version_satisfies
 from envdoctor.rules.rows import install_commands
@@ -59,9 +61,9 @@ class Unmet:
 def check_requirements(view: View) -> Iterable[Finding]:
     """Find what distributions of the stack require and do not get."""
     distributions = view.facts.environment.distributions
-    judged = [d for name, d in distributions.items() if name in STACK and d.requires]
+    judged = [d for name, d in distributions.items() if name in STACK and d.version]
     if not judged:
-        raise Skip("no distribution's own requirements are known")
+        raise Skip("no version of the stack is told")
     for distribution in judged:
         for unmet in find_unmet(view, distribution):
             yield _finding(unmet)
@@ -70,7 +72,7 @@ def check_requirements(view: View) -> Iterable[Finding]:
 def find_unmet(view: View, distribution: Distribution) -> Iterator[Unmet]:
     """Yield the requirements of one distribution that are missing or at another version."""
     environment = _marker_environment(view)
-    for line in distribution.requires:
+    for line in distribution.requires or _recorded_requirements(view, distribution):
         requirement = _parse(line)
         if requirement is None or (requirement.marker and not requirement.marker.evaluate(environment)):
             continue
@@ -80,6 +82,23 @@ def find_unmet(view: View, distribution: Distribution) -> Iterator[Unmet]:
                 yield Unmet(distribution, requirement, None)
         elif not _meets(other, requirement):
             yield Unmet(distribution, requirement, other)
+
+
+def _recorded_requirements(view: View, distribution: Distribution) -> list[str]:
+    """Return the unconditional requirements that the release is recorded with, for what was only listed."""
+    version = parse_version(distribution.version or "")
+    try:
+        snapshot = load_snapshot(view.matrix.folder)
+    except Unavailable:
+        return []
+    package = snapshot.package(distribution.name)
+    if package is None or version is None or version.public not in package.position:
+        return []
+    row = package.raw["r"][package.position[version.public]]
+    if row < 0:
+        return []
+    found = [(r, snapshot.package(r.name)) for r in package.requirements(row) if r.marker < 0]
+    return [f"{r.name}{required.spec_text(r.spec)}" for r, required in found if required]
 
 
 def _parse(line: str) -> Requirement | None:
