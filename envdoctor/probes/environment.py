@@ -27,8 +27,8 @@ def read(machine: Machine) -> Json:
 def _described(interpreter: Interpreter, distributions: Dict[str, Json], problems: List[str]) -> Json:
     facts = {
         "python": fact(interpreter.version, interpreter.version_source, "its files do not tell"),
-        "executable": observed(interpreter.executable, interpreter.version_source),
-        "prefix": observed(interpreter.prefix, interpreter.version_source),
+        "executable": observed(interpreter.executable, "its path"),
+        "prefix": observed(interpreter.prefix, "its path"),
         "kind": observed(interpreter.kind, interpreter.prefix),
     }
     found = {
