@@ -17,7 +17,10 @@ _LINE = re.compile(
     r"([A-Za-z操显驱系模深内][^:=|\n]{0,60}?)\s*(?:==?|:|\||\s-\s|\.{3,}|\t|\s{2,})[\s:|=]{0,40}(\S.{0,2000})$"
 )
 _SPACED = re.compile(r"^[\s\-*•+|`]{0,12}([A-Za-z][\w-]{1,40}(?:\sversion)?)\s+[`v]{0,2}([\d<>=~!].{0,120})$")
-_SEVERAL = re.compile(r"[,;]\s*(?=[^\d\s<>=~!])|\s+(?:and|with|on)\s+|\s+(?!(?i:ver|type|model|name|list))(?=[A-Za-z][\w-]{1,30}\s?[:=]\s)")
+_RUNS = re.compile(r"[ \t]{3,}")
+_SEVERAL = re.compile(
+    r"[,;]\s*(?=[^\d\s<>=~!])|\s+(?:and|with|on)\s+|\s+(?!(?i:ver|type|model|name|list))(?=[A-Za-z][\w-]{1,30}\s?[:=]\s)"
+)
 _PLURAL = re.compile(r"[,;]|\s(?:and|with|on)\s|[:=][^:=]+[:=]")
 _FOREIGN = re.compile(r"\(you have |\bcompiled (?:w\.|with\b|for\b|against\b)|\bbuilt (?:with|for|against)\b")
 _ABSENT = re.compile(
@@ -66,6 +69,7 @@ def _parts(line: str) -> list[str]:
 
 def _split(line: str) -> tuple[str, str, str]:
     """Return folded label, value and the label as it stands; empty texts when the line is no statement."""
+    line = _RUNS.sub("  ", line[:1500])
     match = _LINE.match(line) or _SPACED.match(line)
     if match is None:
         return "", "", ""

@@ -11,6 +11,9 @@ LINE_LIMIT = 4096
 _ESCAPES = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[@-Z\\-_])|\x9b[0-?]*[ -/]*[@-~]"
 )
+_BLANK = " " * 64
+"""The longest run of blanks that is kept, so that no pattern meets thousands."""
+_BLANKS = re.compile(r"[ \t]{64,}")
 _LOST_ESCAPES = re.compile(r"\[\d{1,3}(?:;\d{1,3}){0,4}m")
 _QUOTES = re.compile(r"(?m)^[ \t]{0,3}(?:>[ \t]?)+")
 _CELLS = re.compile(r"(?i)</?t[dh]\b[^<>\n]{0,200}>")
@@ -41,6 +44,8 @@ def plain_lines(text: str) -> list[str]:
         text = _TAGS.sub("", _CELLS.sub("|", text))
     if "&" in text:
         text = _entities(text)
+    if _BLANK in text:
+        text = _BLANKS.sub(_BLANK, text)
     return [line if len(line) <= LINE_LIMIT else line[:LINE_LIMIT] for line in text.split("\n")]
 
 

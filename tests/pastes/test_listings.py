@@ -40,7 +40,9 @@ def test_markdown_table(read):
 
 
 def test_columns_without_a_header(read):
-    facts = read("pytorch-triton           3.0.0+dedb7bdf33\ntorch                    2.5.0.dev20240720+cu124\n")
+    facts = read(
+        "pytorch-triton           3.0.0+dedb7bdf33\ntorch                    2.5.0.dev20240720+cu124\n"
+    )
     assert facts.distribution("torch").version == "2.5.0.dev20240720+cu124"
     assert facts.environment.builds["torch"]["cuda"] == "12.4"
 
@@ -75,18 +77,24 @@ def test_requirements_ask_for_versions_and_ranges(read):
 
 
 def test_pylock(read):
-    facts = read('lock-version = "1.0"\n[[packages]]\nname = "torch"\nversion = "2.7.1+cu126"\n', "pylock.toml")
+    facts = read(
+        'lock-version = "1.0"\n[[packages]]\nname = "torch"\nversion = "2.7.1+cu126"\n', "pylock.toml"
+    )
     assert facts.distribution("torch").version == "2.7.1+cu126"
 
 
 def test_pip_says_what_is_installed_and_what_is_required(read):
-    facts = read("vllm 0.10.0 requires transformers>=4.53.2, but you have transformers 4.40.0 which is incompatible.")
+    facts = read(
+        "vllm 0.10.0 requires transformers>=4.53.2, but you have transformers 4.40.0 which is incompatible."
+    )
     assert facts.symptoms[0].id == "SYM-PIP-INCOMPATIBLE"
     assert facts.symptoms[0].captured["installed"] == "4.40.0"
     assert facts.distribution("transformers").version == "4.40.0"
     assert facts.distribution("vllm").version == "0.10.0"
 
 
-@pytest.mark.parametrize("line", ["pip install torch==2.0.0", "No matching distribution found for torch==1.13.1+cu117"])
+@pytest.mark.parametrize(
+    "line", ["pip install torch==2.0.0", "No matching distribution found for torch==1.13.1+cu117"]
+)
 def test_what_is_wished_for_is_not_installed(read, line):
     assert read(line).distribution("torch") is None

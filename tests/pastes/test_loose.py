@@ -76,7 +76,8 @@ def test_gpus(read, line, names, memory, capability):
 
 def test_four_cudas_are_four_facts(read):
     facts = read(
-        "driver: 535.104.05\ndriver_cuda: 12.2\nnvcc: 11.8\ntorch.version.cuda: 12.1\ncontainer_cuda: 12.4\nCUDA: 12.3\n"
+        "driver: 535.104.05\ndriver_cuda: 12.2\nnvcc: 11.8\ntorch.version.cuda: "
+        "12.1\ncontainer_cuda: 12.4\nCUDA: 12.3\n"
     )
     assert str(facts.driver.cuda.value) == "12.2"
     assert facts.environment.builds["torch"]["cuda"] == "12.1"
@@ -141,7 +142,16 @@ def test_nothing_recognised_is_said(read):
     assert read("hello there").notes == ("the paste: nothing in it was recognised",)
 
 
-@pytest.mark.parametrize("dressed", ["\x1b[32mtorch: 2.1.0\x1b[0m", "<td>torch</td><td>2.1.0</td>", "torch: 2.1.0\r\nx\r\n",
-                                     "\ufefftorch: 2.1.0", "<summary>torch: 2.1.0</summary>", "[32mtorch: 2.1.0[0m"])  # fmt: skip
+@pytest.mark.parametrize(
+    "dressed",
+    [
+        "\x1b[32mtorch: 2.1.0\x1b[0m",
+        "[32mtorch: 2.1.0[0m",
+        "<td>torch</td><td>2.1.0</td>",
+        "<summary>torch: 2.1.0</summary>",
+        "torch: 2.1.0\r\nx\r\n",
+        "\ufefftorch: 2.1.0",
+    ],
+)
 def test_dressed_lines(read, dressed):
     assert read(dressed).distribution("torch").version == "2.1.0"

@@ -58,7 +58,12 @@ def test_accelerate_yaml(read, sample):
 
 def test_axolotl_yaml(read, sample):
     settings = told(read(sample("axolotl.yaml")))
-    assert (settings["method"], settings["quant"], settings["seq"], settings["batch"]) == ("qlora", "nf4", "4096", "2")
+    assert (settings["method"], settings["quant"], settings["seq"], settings["batch"]) == (
+        "qlora",
+        "nf4",
+        "4096",
+        "2",
+    )
     assert (settings["zero_stage"], settings["optim"]) == ("2", "paged_adamw_32bit")
 
 
@@ -78,7 +83,9 @@ def test_swift_command(read, sample):
 
 
 def test_vllm_serve(read):
-    settings = told(read("vllm serve Qwen/Qwen3-8B --gpu-memory-utilization 0.95 --enforce-eager --dtype half"))
+    settings = told(
+        read("vllm serve Qwen/Qwen3-8B --gpu-memory-utilization 0.95 --enforce-eager --dtype half")
+    )
     assert settings == {
         "task": "serve",
         "model": "Qwen/Qwen3-8B",
@@ -90,7 +97,8 @@ def test_vllm_serve(read):
 
 def test_vllm_start_up_line(read):
     facts = read(
-        "INFO llm_engine.py:98] Initializing an LLM engine (v0.4.1) with config: model='x', dtype=torch.float16, "
+        "INFO llm_engine.py:98] Initializing an LLM engine (v0.4.1) with config: "
+        "model='x', dtype=torch.float16, "
         "max_seq_len=16384, tensor_parallel_size=2, enforce_eager=False"
     )
     assert facts.distribution("vllm").version == "0.4.1"
@@ -100,8 +108,10 @@ def test_vllm_start_up_line(read):
 def test_python_calls(read):
     settings = told(
         read(
-            'model = AutoModel.from_pretrained(path, torch_dtype=torch.bfloat16, load_in_4bit=True, device_map="auto")\n'
-            "args = TrainingArguments(per_device_train_batch_size=4, bf16=True, gradient_checkpointing=True)\n"
+            "model = AutoModel.from_pretrained(path, torch_dtype=torch.bfloat16, "
+            'load_in_4bit=True, device_map="auto")\n'
+            "args = TrainingArguments(per_device_train_batch_size=4, bf16=True, "
+            "gradient_checkpointing=True)\n"
         )
     )
     assert settings == {

@@ -1,0 +1,129 @@
+"""Error lines are recognised by rows of the matrix, in the subset that RE2 reads too."""
+
+from __future__ import annotations
+
+import re as python_re
+
+import pytest
+
+from envdoctor.matrix.load import load_matrix
+from envdoctor.pastes import SymptomPattern, symptom_patterns
+from envdoctor.pastes.symptoms import MATCHES_PER_SYMPTOM, scan
+from envdoctor.pastes.tells import TELLABLE
+
+ROWS = load_matrix().rows("symptom")
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["id"])
+def test_every_row_is_usable(row):
+    re2 = pytest.importorskip("re2")
+    re2.compile("(?i)" + row["pattern"])
+    pattern = python_re.compile(row["pattern"])
+    assert row["needle"] == row["needle"].lower()
+    assert len(row["needle"].encode()) >= 3
+    assert not row["pattern"].startswith("^"), "patterns are searched within a line"
+    for place, group in row.get("tells", {}).items():
+        assert group in pattern.groupindex
+        assert place in TELLABLE or place.partition(":")[0] in ("distribution", "setting", "present")
+
+
+@pytest.mark.parametrize(
+    ("line", "id", "captured"),
+    [
+        (
+            "RuntimeError: \"triu_tril_cuda_template\" not implemented for 'BFloat16'",
+            "SYM-TRIU-BF16",
+            {},
+        ),
+        (
+            "ImportError: /x/flash_attn_2_cuda.cpython-310-x86_64-linux-gnu.so: undefined "
+            "symbol: _ZN3c104cuda9SetDeviceEi",
+            "SYM-UNDEFINED-SYMBOL",
+            {
+                "lib": "flash_attn_2_cuda.cpython-310-x86_64-linux-gnu.so",
+                "symbol": "_ZN3c104cuda9SetDeviceEi",
+            },
+        ),
+        ("undefined symbol: ncclCommRegister", "SYM-UNDEFINED-SYMBOL", {"symbol": "ncclCommRegister"}),
+        (
+            "Exception: Installed CUDA version 11.0 does not match the version torch was "
+            "compiled with 10.1, unable",
+            "SYM-CUDA-MISMATCH",
+            {"installed": "11.0", "torch": "10.1"},
+        ),
+        (
+            "/lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.32' not found (required by "
+            "flash_attn_2_cuda.so)",
+            "SYM-GLIBC",
+            {"needed": "2.32", "lib": "flash_attn_2_cuda.so"},
+        ),
+        (
+            "TypeError: SFTTrainer.__init__() got an unexpected keyword argument 'max_seq_length'",
+            "SYM-UNEXPECTED-KWARG",
+            {"class": "SFTTrainer", "function": "__init__", "kwarg": "max_seq_length"},
+        ),
+        ("ModuleNotFoundError: No module named 'triton.ops'", "SYM-NO-MODULE", {"module": "triton.ops"}),
+        (
+            "ImportError: cannot import name\n'EncoderDecoderCache' from\n'transformers' (/x)",
+            "SYM-IMPORT-NAME",
+            {"name": "EncoderDecoderCache", "module": "transformers"},
+        ),
+    ],
+)
+def test_lines_and_what_they_capture(read, line, id, captured):
+    symptom = next(s for s in read(line).symptoms if s.id == id)
+    assert symptom.captured == captured
+    assert symptom.source == "line 1"
+
+
+def test_captures_tell_facts(read):
+    facts = read(
+        "NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible with the "
+        "current PyTorch installation.\n"
+        "The current PyTorch install supports CUDA capabilities sm_50 sm_80 sm_90.\n"
+        "The NVIDIA driver on your system is too old (found version 12080).\n"
+    )
+    gpu = facts.gpus.value[0]
+    assert (gpu.name, str(gpu.compute_capability)) == ("NVIDIA GeForce RTX 5090", "12.0")
+    assert facts.environment.builds["torch"]["arch_list"] == ["sm_50", "sm_80", "sm_90"]
+    assert str(facts.driver.cuda.value) == "12.8"
+
+
+def test_out_of_memory_tells_the_cards_memory(read):
+    facts = read(
+        "CUDA out of memory. Tried to allocate 2.00 MiB (GPU 0; 23.64 GiB total capacity; 23.08 GiB already"
+    )
+    assert facts.gpus.value[0].memory_total_bytes == int(23.64 * 2**30)
+
+
+def test_what_an_extension_was_built_for_is_not_what_is_installed(read):
+    facts = read(
+        "xFormers can't load C++/CUDA extensions. xFormers was built for:\n"
+        "    PyTorch 2.2.0+cu121 with CUDA 1201 (you have 2.2.0+cpu)\n"
+        "    Python  3.11.7 (you have 3.11.0)\n"
+    )
+    assert facts.distribution("torch").version == "2.2.0+cpu"
+    assert facts.environment.python.value == "3.11.0"
+    assert facts.environment.builds["torch"]["variant"] == "cpu"
+
+
+def test_a_traceback_shows_its_python(read):
+    facts = read('  File "/opt/conda/lib/python3.10/site-packages/torch/_ops.py", line 1, in f')
+    assert facts.environment.python.value == "3.10"
+
+
+def test_the_same_line_counts_once_and_never_too_often():
+    pattern = SymptomPattern("SYM-X", "boom", r"boom (?P<n>\d+)")
+    assert len(scan(["boom 1"] * 500, [pattern])) == 1
+    assert len(scan([f"boom {n}" for n in range(500)], [pattern])) == MATCHES_PER_SYMPTOM
+
+
+def test_a_row_without_needle_is_refused():
+    with pytest.raises(KeyError):
+        symptom_patterns([{"id": "SYM-X", "pattern": "x"}])
+
+
+def test_case_folding_never_shifts_the_line():
+    pattern = SymptomPattern("SYM-X", "boom", "BOOM")
+    sight = scan(["İİİİİİ", "straße", "BOOM"], [pattern])[0]
+    assert (sight.line, sight.text) == (2, "BOOM")
