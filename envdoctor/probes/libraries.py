@@ -19,10 +19,10 @@ DISTRIBUTIONS = {
     "cudart": "nvidia-cuda-runtime",
     "nvrtc": "nvidia-cuda-nvrtc",
     "cupti": "nvidia-cuda-cupti",
-    "cublaslt": "nvidia-cublas",
+    "cublasLt": "nvidia-cublas",
     "nvshmem_host": "nvidia-nvshmem",
 }
-MAJOR_IS_CUDA = frozenset(("cudart", "nvrtc", "nvjitlink", "cublas", "cublaslt", "cupti"))
+MAJOR_IS_CUDA = frozenset(("cudart", "nvrtc", "nvJitLink", "cublas", "cublasLt", "cupti"))
 TORCH_LIBRARIES = ("libtorch_global_deps.so", "libtorch_cuda.so", "libtorch_cuda_linalg.so")
 TOOLKIT_FOLDERS = ("/usr/local/cuda/lib64", "/usr/local/cuda/compat", "/usr/local/cuda/lib64/compat")
 ORDER = ("LD_LIBRARY_PATH", "wheel", "conda", "ldconfig")
@@ -98,13 +98,30 @@ def read_bound(interpreter: Optional[Interpreter]) -> Set[str]:
 
 
 def choose(copies: List[Copy], bound: Set[str]) -> List[Copy]:
-    """Return the copy of each library that would be loaded; what only a toolkit has is out of reach."""
+    """Return the copies that torch would load; what only a toolkit has is out of the loader's reach."""
     chosen: Dict[str, Copy] = {}
+    held = _held(copies)
     for copy in copies:
+        if copy.origin not in ORDER or copy.soname not in held.get(_name(copy), (copy.soname,)):
+            continue
         rival = chosen.get(copy.soname)
-        if copy.origin in ORDER and (rival is None or _rank(copy, bound) < _rank(rival, bound)):
+        if rival is None or _rank(copy, bound) < _rank(rival, bound):
             chosen[copy.soname] = copy
     return list(chosen.values())
+
+
+def _held(copies: List[Copy]) -> Dict[str, Set[str]]:
+    """Return the generations of each library that the environment itself holds: torch asks for no other."""
+    held: Dict[str, Set[str]] = {}
+    for copy in copies:
+        if copy.origin in ("wheel", "conda"):
+            held.setdefault(_name(copy), set()).add(copy.soname)
+    return held
+
+
+def _name(copy: Copy) -> str:
+    match = LIBRARY.match(copy.soname)
+    return match.group(1) if match else copy.soname
 
 
 def _rank(copy: Copy, bound: Set[str]) -> int:
@@ -114,7 +131,7 @@ def _rank(copy: Copy, bound: Set[str]) -> int:
 def _library(machine: Machine, copy: Copy, wheels: Wheels, wins: bool) -> Json:
     match = LIBRARY.match(copy.soname)
     assert match is not None
-    name, major = match.group(1).lower(), int(match.group(2))
+    name, major = match.group(1), int(match.group(2))
     real = machine.real(copy.path)
     distribution = _distribution(name, copy.path, wheels.versions) if copy.origin == "wheel" else None
     version = wheels.versions[distribution] if distribution else parse_version(real)
@@ -132,7 +149,7 @@ def _library(machine: Machine, copy: Copy, wheels: Wheels, wins: bool) -> Json:
 
 def _distribution(name: str, path: str, versions: Dict[str, str]) -> Optional[str]:
     """Return the wheel that a library came with; None when two could be meant."""
-    base = DISTRIBUTIONS.get(name, "nvidia-" + name)
+    base = DISTRIBUTIONS.get(name, "nvidia-" + name.lower())
     matching = [one for one in versions if one == base or re.fullmatch(re.escape(base) + r"-cu\d+", one)]
     major = re.search(r"/nvidia/cu(\d+)/", path)
     if major and len(matching) > 1:

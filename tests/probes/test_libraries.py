@@ -35,16 +35,16 @@ def test_wheels_carry_their_versions_and_win_where_nothing_else_is(tmp_path, tor
     found = read(tmp_path)
     assert {(one["name"], one["version"], one["cuda_major"]) for one in found} == {
         ("cudnn", "9.1.0.70", 12),
-        ("nvjitlink", "12.4.127", 12),
+        ("nvJitLink", "12.4.127", 12),
     }
-    assert winners(found) == {"cudnn": "wheel", "nvjitlink": "wheel"}
+    assert winners(found) == {"cudnn": "wheel", "nvJitLink": "wheel"}
 
 
 def test_ld_library_path_hides_what_torch_does_not_reach_by_its_own_rpath(tmp_path, torch_site, write):
     write("/opt/old/libnvJitLink.so.12")
     write("/opt/old/libcudnn.so.9")
     found = read(tmp_path, LD_LIBRARY_PATH="/opt/old")
-    assert winners(found) == {"cudnn": "wheel", "nvjitlink": "LD_LIBRARY_PATH"}
+    assert winners(found) == {"cudnn": "wheel", "nvJitLink": "LD_LIBRARY_PATH"}
 
 
 def test_without_an_rpath_ld_library_path_wins(tmp_path, torch_site, write):
@@ -52,6 +52,15 @@ def test_without_an_rpath_ld_library_path_wins(tmp_path, torch_site, write):
     (torch_site / "torch/lib/libtorch_global_deps.so").write_bytes(elf)
     write("/opt/old/libcudnn.so.9")
     assert winners(read(tmp_path, LD_LIBRARY_PATH="/opt/old"))["cudnn"] == "LD_LIBRARY_PATH"
+
+
+def test_another_generation_on_the_system_is_not_what_torch_loads(tmp_path, torch_site, write):
+    write("/usr/lib/x86_64-linux-gnu/libcudnn.so.8")
+    found = read(tmp_path)
+    assert [(one["origin"], one.get("wins")) for one in found if one["name"] == "cudnn"] == [
+        ("ldconfig", None),
+        ("wheel", True),
+    ]
 
 
 def test_a_toolkits_copy_is_listed_but_out_of_the_loaders_reach(tmp_path, torch_site, write):
