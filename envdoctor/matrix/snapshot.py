@@ -1,0 +1,236 @@
+"""The shipped facts of every package: versions, files and requirements, loaded one package at a time.
+
+`envdoctor.matrix.snapshot_compile` writes the file; nothing here needs `packaging`, because versions are
+sorted, specifiers are ranges over them and markers are small trees already.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from envdoctor.errors import Unavailable
+
+MAGIC = b"envdoctor-snapshot/1\n"
+FILE_NAME = "snapshot.bin"
+SDIST = -1
+"""The tag of a source distribution in a `File`."""
+LIMITS = "?"
+"""The pseudo-extra under which stands what a release demands of others only if they are installed."""
+
+
+class File(NamedTuple):
+    """One kind of file of a version: its wheel tag, its Requires-Python and days after the first upload."""
+
+    tag: int
+    python: int
+    late: int
+
+
+class Requirement(NamedTuple):
+    """A requirement: on whom, which of its specifiers, under which marker (-1: always), with which extras."""
+
+    name: str
+    spec: int
+    marker: int
+    extras: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Package:
+    """Every version of one package, oldest first; sets of versions are bit masks over that order."""
+
+    name: str
+    raw: dict[str, Any] = field(repr=False)
+    names: Sequence[str] = field(repr=False)
+
+    @cached_property
+    def versions(self) -> list[str]:
+        """The versions in PEP 440 order."""
+        return self.raw["v"]  # type: ignore[no-any-return]
+
+    @cached_property
+    def position(self) -> dict[str, int]:
+        """Where each version stands."""
+        return {version: place for place, version in enumerate(self.versions)}
+
+    @cached_property
+    def days(self) -> list[int]:
+        """Days from 1970-01-01 to each version's first upload."""
+        return self.raw["d"]  # type: ignore[no-any-return]
+
+    @cached_property
+    def all(self) -> int:
+        """The mask of all versions."""
+        return (1 << len(self.versions)) - 1
+
+    @cached_property
+    def yanked(self) -> int:
+        """The versions all of whose files were withdrawn."""
+        return sum(1 << place for place in self.raw["y"])
+
+    @cached_property
+    def prereleases(self) -> int:
+        """Alphas, betas, candidates and development releases."""
+        return sum(1 << place for place in self.raw["p"])
+
+    def file_groups(self) -> Iterator[tuple[int, list[File]]]:
+        """Yield the versions that share a set of file kinds, and that set."""
+        masks = [0] * len(self.raw["F"])
+        for place, group in enumerate(self.raw["s"]):
+            masks[group] |= 1 << place
+        for mask, files in zip(masks, self.raw["F"], strict=True):
+            yield mask, [File(*entry) for entry in files]
+
+    def row_masks(self, within: int) -> dict[int, int]:
+        """Return which of the versions `within` share each row of requirements (-1: unknown requirements)."""
+        masks: dict[int, int] = {}
+        rows = self.raw["r"]
+        while within:
+            bit = within & -within
+            row = rows[bit.bit_length() - 1]
+            masks[row] = masks.get(row, 0) | bit
+            within ^= bit
+        return masks
+
+    def requirements(self, row: int, extra: str = "") -> list[Requirement]:
+        """Return what a row requires, without extras or what one extra adds."""
+        base, extras = self.raw["R"][row]
+        if extra:
+            return self._list(extras[extra]) if extra in extras else []
+        return self._list(base)
+
+    def extras(self, row: int) -> frozenset[str]:
+        """Return the extras that a row's markers name."""
+        return frozenset(self.raw["R"][row][1]) - {LIMITS}
+
+    def _list(self, number: int) -> list[Requirement]:
+        known = self._lists.get(number)
+        if known is None:
+            known = self._lists[number] = [self._requirement(q) for q in self.raw["E"][number]]
+        return known
+
+    @cached_property
+    def _lists(self) -> dict[int, list[Requirement]]:
+        return {}
+
+    @cached_property
+    def _requirements(self) -> dict[int, Requirement]:
+        return {}
+
+    def _requirement(self, number: int) -> Requirement:
+        known = self._requirements.get(number)
+        if known is None:
+            name, spec, marker, extras = self.raw["Q"][number]
+            known = Requirement(self.names[name], spec, marker, tuple(extras))
+            self._requirements[number] = known
+        return known
+
+    def spec_text(self, spec: int) -> str:
+        """Return the specifier as it was written (sorted clauses)."""
+        return self.raw["S"][spec][0]  # type: ignore[no-any-return]
+
+    def spec_mask(self, spec: int) -> int:
+        """Return the versions that satisfy one of this package's specifiers."""
+        known = self._masks.get(spec)
+        if known is None:
+            edges = self.raw["S"][spec][1]
+            known = sum((1 << end) - (1 << start) for start, end in zip(edges[::2], edges[1::2], strict=True))
+            self._masks[spec] = known
+        return known
+
+    @cached_property
+    def _masks(self) -> dict[int, int]:
+        return {}
+
+    @property
+    def crawled(self) -> bool:
+        """False when other packages name this one but nothing is known of its versions."""
+        return bool(self.raw["v"])
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The package facts of one day; `package` reads one package from the file's bytes when first asked."""
+
+    header: dict[str, Any] = field(repr=False)
+    body: bytes = field(repr=False)
+    _loaded: dict[str, Package | None] = field(default_factory=dict, repr=False)
+
+    @property
+    def date(self) -> str:
+        """The day the index was read, as YYYY-MM-DD."""
+        return self.header["date"]  # type: ignore[no-any-return]
+
+    @property
+    def tags(self) -> list[str]:
+        """The wheel tags that files refer to by number."""
+        return self.header["tags"]  # type: ignore[no-any-return]
+
+    @property
+    def pythons(self) -> list[Any]:
+        """The Requires-Python texts and their clauses."""
+        return self.header["pythons"]  # type: ignore[no-any-return]
+
+    @property
+    def markers(self) -> list[Any]:
+        """The marker trees."""
+        return self.header["markers"]  # type: ignore[no-any-return]
+
+    def names(self) -> Iterator[str]:
+        """Yield every package that the facts cover."""
+        return iter(self.header["packages"])
+
+    def package(self, name: str) -> Package | None:
+        """Return a package by normalized name, or None when nothing speaks of it."""
+        if name not in self._loaded:
+            self._loaded[name] = self._read(name)
+        return self._loaded[name]
+
+    def _read(self, name: str) -> Package | None:
+        place = self.header["packages"].get(name)
+        if place is None:
+            return None
+        start, length = place
+        raw = json.loads(zlib.decompress(self.body[start : start + length]))
+        return Package(name, raw, self.header["names"])
+
+
+def parse_snapshot(data: bytes, where: str) -> Snapshot:
+    """Read a snapshot's bytes; raises Unavailable when they are not one."""
+    try:
+        if not data.startswith(MAGIC):
+            raise ValueError("not a snapshot of this version")
+        start = len(MAGIC) + 4
+        size = int.from_bytes(data[len(MAGIC) : start], "big")
+        header = json.loads(zlib.decompress(data[start : start + size]))
+        return Snapshot(header, data[start + size :])
+    except (ValueError, zlib.error) as error:
+        raise Unavailable(f"{where}: the package facts cannot be read: {error}") from None
+
+
+@cache
+def load_snapshot(folder: Path) -> Snapshot:
+    """Return the newest package facts: the user's updated ones, else those of the matrix `folder`.
+
+    Raises Unavailable when there are none.
+    """
+    chosen = next((path for path in snapshot_paths(folder) if path.is_file()), None)
+    if chosen is None:
+        raise Unavailable("the package facts are missing from this installation; run `envdoctor matrix update`")
+    try:
+        return parse_snapshot(chosen.read_bytes(), str(chosen))
+    except OSError as error:
+        raise Unavailable(f"{chosen}: the package facts cannot be read: {error.strerror}") from None
+
+
+def snapshot_paths(folder: Path) -> list[Path]:
+    """Return where package facts may lie, best first ($ENVDOCTOR_SNAPSHOT, then the matrix folder)."""
+    override = os.environ.get("ENVDOCTOR_SNAPSHOT")
+    return [Path(override)] if override else [folder / "releases" / FILE_NAME]

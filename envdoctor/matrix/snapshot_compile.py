@@ -1,0 +1,251 @@
+"""Compiling the raw store of package facts (one JSON a package) into the one file that ships."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import sys
+import zlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, Specifier, SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from envdoctor.matrix.marker_trees import Tree, marker_tree, named_extras, python_clauses
+from envdoctor.matrix.snapshot import FILE_NAME, LIMITS, MAGIC, SDIST
+
+EPOCH = datetime.date(1970, 1, 1)
+SOURCES = (".tar.gz", ".zip", ".tar.bz2", ".tgz", ".tar.xz")
+
+
+class _Table:
+    """Numbers values by first appearance."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self._numbers: dict[str, int] = {}
+
+    def number(self, value: Any, key: str | None = None) -> int:
+        """Return the number of `value`; equal keys (or JSON) share one."""
+        key = json.dumps(value) if key is None else key
+        if key not in self._numbers:
+            self._numbers[key] = len(self.values)
+            self.values.append(value)
+        return self._numbers[key]
+
+
+class Compiler:
+    """Compiles packages that know one another; `add` all of them, then ask for `bytes`."""
+
+    def __init__(self) -> None:
+        self.names, self.tags, self.pythons, self.markers = _Table(), _Table(), _Table(), _Table()
+        self.specs: dict[str, _Table] = {}
+        self.packages: dict[str, dict[str, Any]] = {}
+        self.problems: list[str] = []
+        self._read: dict[str, list[tuple[str, tuple[list[Any], str]]] | None] = {}
+
+    def add(self, raw: Mapping[str, Any]) -> None:
+        """Compile one package of the store; what cannot be read is noted in `problems`."""
+        name = canonicalize_name(raw["name"])
+        versions = sorted(self._versions(name, raw["releases"]), key=lambda pair: pair[0])
+        requirements, lists, rows, groups = _Table(), _Table(), _Table(), _Table()
+        day = [_first_day(release) for _, release in versions]
+        self.packages[name] = {
+            "v": [str(release["version"]) for _, release in versions],
+            "d": day,
+            "s": [
+                groups.number(self._files(release, first))
+                for (_, release), first in zip(versions, day, strict=True)
+            ],
+            "F": groups.values,
+            "y": [i for i, (_, release) in enumerate(versions) if all(f["yanked"] for f in release["files"])],
+            "p": [i for i, (version, _) in enumerate(versions) if version.is_prerelease],
+            "r": [self._row(name, release, requirements, lists, rows) for _, release in versions],
+            "R": rows.values,
+            "E": lists.values,
+            "Q": requirements.values,
+        }
+
+    def _versions(self, name: str, releases: Mapping[str, Any]) -> Iterable[tuple[Version, dict[str, Any]]]:
+        for text, release in releases.items():
+            try:
+                yield Version(text), {**release, "version": text}
+            except InvalidVersion:
+                self.problems.append(f"{name} {text}: not a PEP 440 version")
+
+    def _files(self, release: Mapping[str, Any], first: int) -> list[list[int]]:
+        usable = [f for f in release["files"] if not f["yanked"]] or release["files"]
+        entries = set()
+        for file in usable:
+            tag = self._tag(file["filename"])
+            if tag is None:
+                continue
+            late = max(0, _day(file["uploaded"]) - first) if file.get("uploaded") else 0
+            entries.add((tag, self._python(file.get("requires_python")), late))
+        return [list(entry) for entry in sorted(entries)]
+
+    def _tag(self, filename: str) -> int | None:
+        if filename.endswith(".whl"):
+            return self.tags.number("-".join(filename[:-4].split("-")[-3:]).lower())
+        return SDIST if filename.endswith(SOURCES) else None
+
+    def _python(self, text: str | None) -> int:
+        if not text:
+            return -1
+        clauses = python_clauses(text)
+        return -1 if clauses is None else self.pythons.number([text, clauses], text)
+
+    def _row(
+        self, name: str, release: Mapping[str, Any], requirements: _Table, lists: _Table, rows: _Table
+    ) -> int:
+        if release.get("requires") is None:
+            return -1
+        wanted: dict[str, dict[int, None]] = {"": {}}
+        for text in release["requires"]:
+            if text not in self._read:
+                self._read[text] = self._shares(text)
+            shares = self._read[text]
+            if shares is None:
+                self.problems.append(f"{name} {release['version']}: requirement {text[:80]!r} cannot be read")
+                return -1
+            for extra, value in shares:
+                wanted.setdefault(extra, {})[requirements.number(value[0], value[1])] = None
+        base = wanted.pop("")
+        for text in own_minimums(release):
+            value = self._requirement(Requirement(text), True)
+            number = requirements.number(value[0], value[1])
+            wanted.setdefault(LIMITS, {})[number] = None
+        extras = {
+            extra: lists.number([number for number in numbers if number not in base])
+            for extra, numbers in sorted(wanted.items())
+        }
+        return rows.number([lists.number(list(base)), extras])
+
+    def _shares(self, text: str) -> list[tuple[str, tuple[list[Any], str]]] | None:
+        """Return for which extras ("" for always) a Requires-Dist asks for what."""
+        requirement = parse_requirement(text)
+        if requirement is None:
+            return None
+        if requirement.marker is None:
+            return [("", self._requirement(requirement, True))]
+        marker = str(requirement.marker)
+        trees = {extra: marker_tree(marker, extra) for extra in ("", *sorted(named_extras(marker)))}
+        return [(e, self._requirement(requirement, tree)) for e, tree in trees.items() if tree is not False]
+
+    def _requirement(self, requirement: Requirement, tree: Tree) -> tuple[list[Any], str]:
+        name = canonicalize_name(requirement.name)
+        spec = ",".join(sorted(str(requirement.specifier).split(","))) if requirement.specifier else ""
+        value = [
+            self.names.number(name, name),
+            self.specs.setdefault(name, _Table()).number(spec, spec),
+            -1 if tree is True else self.markers.number(tree),
+            sorted(canonicalize_name(extra) for extra in requirement.extras),
+        ]
+        return value, json.dumps(value)
+
+    def bytes(self, date: str) -> bytes:
+        """Return the snapshot file's bytes; the same packages and date give the same bytes."""
+        for name in set(self.specs) - set(self.packages):
+            empty: list[Any] = []
+            self.packages[name] = dict.fromkeys(("v", "d", "s", "F", "y", "p", "r", "R", "E", "Q"), empty)
+        places: dict[str, tuple[int, int]] = {}
+        body = bytearray()
+        for name in sorted(self.packages):
+            package = self.packages[name]
+            package["S"] = spec_ranges(self.specs.get(name, _Table()).values, package["v"])
+            blob = zlib.compress(_dump(package), 9)
+            places[name] = (len(body), len(blob))
+            body += blob
+        header = zlib.compress(
+            _dump(
+                {
+                    "date": date,
+                    "names": self.names.values,
+                    "tags": self.tags.values,
+                    "pythons": self.pythons.values,
+                    "markers": self.markers.values,
+                    "packages": places,
+                }
+            ),
+            9,
+        )
+        return MAGIC + len(header).to_bytes(4, "big") + header + bytes(body)
+
+
+def spec_ranges(specs: list[str], versions: list[str]) -> list[list[Any]]:
+    """Return each specifier with the edges of the runs of versions that it admits."""
+    parsed = [Version(version) for version in versions]
+    masks: dict[str, frozenset[int]] = {}
+    return [[spec, _edges(spec, parsed, masks)] for spec in specs]
+
+
+def _edges(spec: str, versions: list[Version], known: dict[str, frozenset[int]]) -> list[int]:
+    admitted = set(range(len(versions)))
+    for clause in filter(None, spec.split(",")):
+        if clause not in known:
+            known[clause] = _admitted(Specifier(clause), versions)
+        admitted &= known[clause]
+    return [place for place in range(len(versions) + 1) if (place in admitted) != (place - 1 in admitted)]
+
+
+def _admitted(clause: Specifier, versions: list[Version]) -> frozenset[int]:
+    return frozenset(i for i, version in enumerate(versions) if clause.contains(version, prereleases=True))
+
+
+def parse_requirement(text: str) -> Requirement | None:
+    """Read a Requires-Dist value, forgiving `>=1.0.*`; None when it is no requirement."""
+    for attempt in (text, text.replace(".*", "") if ">" in text or "<" in text else text):
+        try:
+            requirement = Requirement(attempt.strip())
+            SpecifierSet(str(requirement.specifier))
+        except (InvalidRequirement, InvalidSpecifier):
+            continue
+        return requirement
+    return None
+
+
+def own_minimums(release: Mapping[str, Any]) -> list[str]:
+    """Return what a release's own run-time checks demand of others when those are installed."""
+    required = (release.get("deep") or {}).get("requires") or {}
+    return [f"{name}{spec}" for name, spec in sorted(required.items()) if name != "python" and spec]
+
+
+def _first_day(release: Mapping[str, Any]) -> int:
+    return min((_day(f["uploaded"]) for f in release["files"] if f.get("uploaded")), default=0)
+
+
+def _day(stamp: str) -> int:
+    return (datetime.date.fromisoformat(stamp[:10]) - EPOCH).days
+
+
+def _dump(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False).encode()
+
+
+def compile_store(store: Path) -> tuple[bytes, list[str]]:
+    """Return the snapshot of a folder of package JSONs, and what in it could not be read."""
+    compiler = Compiler()
+    fetched = []
+    for path in sorted(store.glob("*.json")):
+        raw = json.loads(path.read_bytes())
+        if raw.get("schema") != "envdoctor.package/1":
+            continue
+        fetched.append(str(raw["fetched"])[:10])
+        compiler.add(raw)
+    return compiler.bytes(max(fetched, default="1970-01-01")), compiler.problems
+
+
+def main() -> None:
+    """`python -m envdoctor.matrix.snapshot_compile STORE FOLDER`: write FOLDER/snapshot.bin."""
+    store, folder = Path(sys.argv[1]), Path(sys.argv[2])
+    data, problems = compile_store(store)
+    (folder / FILE_NAME).write_bytes(data)
+    sys.stderr.write("".join(f"{problem}\n" for problem in problems))
+
+
+if __name__ == "__main__":
+    main()

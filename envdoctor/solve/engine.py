@@ -1,0 +1,137 @@
+"""The one place that knows clingo: a problem becomes facts, an optimal or any model becomes picks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import resources
+from typing import Any
+
+import clingo
+
+from envdoctor.errors import Unavailable
+from envdoctor.solve.policy import LEVELS, Policy
+from envdoctor.solve.problem import Problem, bits_of
+
+
+class _Writer:
+    """Numbers packages, extras, parts and sets, and writes facts about them."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.names = {name: number for number, name in enumerate(sorted(problem.masks))}
+        self.lines: list[str] = []
+        self._extras: dict[str, int] = {}
+        self._sets: dict[tuple[int, int], int] = {}
+
+    def extra(self, name: str) -> int:
+        return self._extras.setdefault(name, len(self._extras))
+
+    def members(self, name: str, mask: int) -> int:
+        """Return the number of a set of candidates, writing it when it is new."""
+        number = self.names[name]
+        mask &= self.problem.masks[name]
+        known = self._sets.get((number, mask))
+        if known is None:
+            known = self._sets[number, mask] = len(self._sets) + 1
+            self.lines.extend(f"member({known},{bit})." for bit in bits_of(mask))
+        return known
+
+
+def write_facts(problem: Problem, policy: Policy | None, guards: Sequence[int], edges: dict[tuple[str, str], int]) -> str:
+    """Return a problem's facts; `edges` gives the guard of each package→package demand (absent: always on)."""
+    writer = _Writer(problem)
+    lines = writer.lines
+    lines.extend(f"guard({guard})." for guard in guards if guard)
+    for root in problem.roots:
+        number = writer.names[root.name]
+        lines.append(f"root({number},{writer.members(root.name, root.mask)},{root.guard}).")
+        lines.extend(f"root_extra({number},{writer.extra(e)},{root.guard})." for e in root.extras)
+    _write_choices(writer, policy)
+    _write_parts(writer, edges)
+    for name, mask, guard in problem.bans:
+        if name in writer.names and mask & problem.masks[name]:
+            lines.append(f"ban({writer.names[name]},{writer.members(name, mask)},{guard}).")
+    _write_rows(writer)
+    return "\n".join(lines)
+
+
+def _write_choices(writer: _Writer, policy: Policy | None) -> None:
+    for name, number in writer.names.items():
+        node = writer.problem.node(name)
+        for bit in bits_of(writer.problem.masks[name]):
+            writer.lines.append(f"choice({number},{bit}).")
+            if policy is not None:
+                for level, weight in zip(LEVELS, policy.cost(node, bit), strict=True):
+                    if weight:
+                        writer.lines.append(f"cost({number},{bit},{level},{weight}).")
+
+
+def _write_parts(writer: _Writer, edges: dict[tuple[str, str], int]) -> None:
+    lines, names = writer.lines, writer.names
+    for part_number, part in enumerate(writer.problem.every_part()):
+        owner = names[part.name]
+        for bit in bits_of(part.mask):
+            if part.extra:
+                lines.append(f"extra({part_number},{owner},{writer.extra(part.extra)},{bit}).")
+            else:
+                lines.append(f"part({part_number},{owner},{bit}).")
+        for demand in part.demands:
+            if demand.name not in names:
+                continue
+            guard = edges.get((part.name, demand.name), 0)
+            kind = "limit" if demand.limit else "dep"
+            chosen = writer.members(demand.name, demand.mask)
+            lines.append(f"{kind}({part_number},{names[demand.name]},{chosen},{guard}).")
+            if not demand.limit:
+                lines.extend(f"wants({part_number},{names[demand.name]},{writer.extra(e)})." for e in demand.extras)
+
+
+def _write_rows(writer: _Writer) -> None:
+    for number, nogood in enumerate(writer.problem.nogoods):
+        if any(literal.inside and literal.name not in writer.names for literal in nogood.literals):
+            continue
+        writer.lines.append(f"row({number},{nogood.guard}).")
+        for literal in nogood.literals:
+            if literal.name in writer.names:
+                kind = "inside" if literal.inside else "outside"
+                chosen = writer.members(literal.name, literal.mask)
+                writer.lines.append(f"{kind}({number},{writer.names[literal.name]},{chosen}).")
+
+
+class Engine:
+    """clingo with a problem's facts grounded, ready to be asked."""
+
+    def __init__(self, problem: Problem, policy: Policy | None, guards: Sequence[int] = (), edges: dict[tuple[str, str], int] | None = None) -> None:
+        self.names = sorted(problem.masks)
+        optimise = ["--opt-strategy=usc"] if policy is not None else ["--opt-mode=ignore"]
+        self.control = clingo.Control([*optimise, "--warn=none"])
+        self.control.add("base", [], resources.files(__package__).joinpath("solve.lp").read_text())
+        self.control.add("base", [], write_facts(problem, policy, guards, edges or {}))
+        self.control.ground([("base", [])])
+        self._guards = {guard: clingo.Function("active", [clingo.Number(guard)]) for guard in guards if guard}
+
+    def best(self) -> dict[str, int] | None:
+        """Return the picked candidate of each package of a best answer, or None when there is none."""
+        picks: dict[str, int] | None = None
+        with self.control.solve(yield_=True) as handle:
+            for model in handle:
+                picks = self._picks(model)
+            if handle.get().interrupted:
+                raise Unavailable("the solver was interrupted")
+        return picks
+
+    def _picks(self, model: Any) -> dict[str, int]:
+        return {
+            self.names[symbol.arguments[0].number]: symbol.arguments[1].number
+            for symbol in model.symbols(shown=True)
+        }
+
+    def core(self, guards: Sequence[int]) -> list[int] | None:
+        """Return some of `guards` that cannot all be on together, or None when they can."""
+        literals = {self.control.symbolic_atoms[self._guards[g]].literal: g for g in guards}  # type: ignore[union-attr]
+        assumptions = [(self._guards[guard], True) for guard in guards]
+        assumptions += [(atom, False) for guard, atom in self._guards.items() if guard not in set(guards)]
+        with self.control.solve(assumptions=assumptions, yield_=True) as handle:
+            if handle.get().satisfiable:
+                return None
+            return sorted({literals[literal] for literal in handle.core() if literal in literals})

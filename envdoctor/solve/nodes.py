@@ -1,0 +1,256 @@
+"""The candidates of one package for a target, and what rules each of the others out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from envdoctor.matrix import Matrix
+from envdoctor.matrix.snapshot import SDIST, Package, Snapshot
+from envdoctor.solve.markers import clauses_hold, decide
+from envdoctor.solve.target import Card, Target
+from envdoctor.solve.variants import Build, builds_of, driver_allows
+from envdoctor.solve.wheels import installs
+
+TORCH = "torch"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the person allows: a cut-off day (days since 1970), source builds, and per-package exceptions."""
+
+    cutoff: int | None = None
+    allow_source: bool = False
+    prereleases: frozenset[str] = frozenset()
+    exact: frozenset[tuple[str, str]] = frozenset()
+    """Pairs of name and version pinned exactly, so that a yanked release is meant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ban:
+    """Candidates that something outside the request rules out: which, and by what (`what` names the rule)."""
+
+    what: str
+    mask: int
+    subject: str = ""
+
+
+class Context:
+    """A snapshot read for one target: which files install, which markers hold, one `Node` a package."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        matrix: Matrix,
+        target: Target,
+        options: Options | None = None,
+        installed: dict[str, str] | None = None,
+    ) -> None:
+        self.snapshot, self.matrix, self.target = snapshot, matrix, target
+        self.options = options or Options()
+        self.installed = installed or {}
+        self.environment = target.marker_environment()
+        self._nodes: dict[str, Node | None] = {}
+        self._tags: dict[int, bool] = {}
+        self._pythons: dict[int, bool] = {-1: True}
+        self._markers: dict[int, bool] = {-1: True}
+
+    def node(self, name: str) -> Node | None:
+        """Return the candidates of a package, or None when the facts do not cover it."""
+        if name not in self._nodes:
+            package = self.snapshot.package(name)
+            known = package is not None and package.crawled
+            self._nodes[name] = Node(package, self) if package is not None and known else None
+        return self._nodes[name]
+
+    def tag_installs(self, tag: int) -> bool:
+        """True when the snapshot's wheel tag of that number installs on the target."""
+        known = self._tags.get(tag)
+        if known is None:
+            known = self._tags[tag] = installs(self.snapshot.tags[tag], self.target)
+        return known
+
+    def python_allows(self, number: int) -> bool:
+        """True when the snapshot's Requires-Python of that number admits the target's Python."""
+        known = self._pythons.get(number)
+        if known is None:
+            clauses = self.snapshot.pythons[number][1]
+            known = self._pythons[number] = clauses_hold(clauses, self.target.python)
+        return known
+
+    def marker_holds(self, number: int) -> bool:
+        """True when the snapshot's marker of that number holds on the target."""
+        known = self._markers.get(number)
+        if known is None:
+            known = self._markers[number] = decide(self.snapshot.markers[number], self.environment)
+        return known
+
+
+@dataclass
+class Node:
+    """A package's candidates as bits: (version, build), worst first, so that a higher bit is preferred."""
+
+    package: Package
+    context: Context = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """The package's normalized name."""
+        return self.package.name
+
+    @cached_property
+    def builds(self) -> list[Build] | None:
+        """One build a candidate for torch; None for a package whose candidates are its versions."""
+        if self.name != TORCH:
+            return None
+        found = builds_of(self.context.matrix, self.package.versions, self.context.target)
+        return [build for version in self.package.versions for build in found[version]]
+
+    @cached_property
+    def places(self) -> Sequence[int]:
+        """The version's place of each candidate."""
+        if self.builds is None:
+            return range(len(self.package.versions))
+        return [self.package.position[build.version] for build in self.builds]
+
+    @cached_property
+    def all(self) -> int:
+        """The mask of all candidates."""
+        return (1 << len(self.places)) - 1
+
+    def expand(self, versions: int) -> int:
+        """Return the candidates of a mask of versions."""
+        if self.builds is None:
+            return versions
+        return sum(1 << bit for bit, place in enumerate(self.places) if versions >> place & 1)
+
+    def version(self, bit: int) -> str:
+        """Return the version of a candidate."""
+        return self.package.versions[self.places[bit]]
+
+    def variant(self, bit: int) -> str | None:
+        """Return the variant of a candidate; None for the default index."""
+        return self.builds[bit].variant if self.builds else None
+
+    @cached_property
+    def days(self) -> list[int]:
+        """Per version: the day from which it or a newer one was out, so that age never falls with version."""
+        days = list(self.package.days)
+        for place in range(len(days) - 2, -1, -1):
+            days[place] = min(days[place], days[place + 1])
+        return days
+
+    @cached_property
+    def bans(self) -> list[Ban]:
+        """What the target, the index and the options rule out, each with its reason."""
+        found = [Ban(what, self.expand(mask)) for what, mask in self._version_bans() if mask]
+        return [*found, *self._hardware_bans()]
+
+    @cached_property
+    def allowed(self) -> int:
+        """The candidates that nothing rules out."""
+        mask = self.all
+        for ban in self.bans:
+            mask &= ~ban.mask
+        return mask
+
+    @cached_property
+    def installed(self) -> int:
+        """The candidates that are what is installed (no more than one bit; 0 when not installed)."""
+        told = self.context.installed.get(self.name)
+        if told is None:
+            return 0
+        version, _, local = told.partition("+")
+        place = self.package.position.get(told, self.package.position.get(version))
+        if place is None:
+            return 0
+        mask = self.expand(1 << place)
+        if self.builds:
+            exact = [1 << i for i, b in enumerate(self.builds) if mask >> i & 1 and b.variant == (local or None)]
+            return exact[0] if exact else self._default_of(mask)
+        return mask
+
+    def _default_of(self, mask: int) -> int:
+        return 1 << (mask.bit_length() - 1)
+
+    def _version_bans(self) -> Iterator[tuple[str, int]]:
+        kept = 0
+        for bit in range(len(self.places)):
+            if self.installed >> bit & 1:
+                kept |= 1 << self.places[bit]
+        package, options = self.package, self.context.options
+        files = self._file_bans()
+        pinned = sum(1 << package.position[v] for n, v in options.exact if n == self.name and v in package.position)
+        yield "yanked", package.yanked & ~pinned & ~kept
+        newer = self._newer()
+        yield "newer", newer & ~kept
+        finals = package.all & ~package.prereleases & ~newer
+        if finals and self.name not in options.prereleases:
+            yield "prerelease", package.prereleases & ~kept
+        for what, mask in files:
+            yield what, mask & ~kept
+        unread = sum(1 << place for place, row in enumerate(package.raw["r"]) if row < 0)
+        yield "unread", unread & ~kept
+
+    def _newer(self) -> int:
+        cutoff = self.context.options.cutoff
+        if cutoff is None:
+            return 0
+        return sum(1 << place for place, day in enumerate(self.package.days) if day > cutoff)
+
+    def _file_bans(self) -> list[tuple[str, int]]:
+        masks = {"python": 0, "platform": 0, "source": 0}
+        cutoff = self.context.options.cutoff
+        for versions, files in self.package.file_groups():
+            late = cutoff is not None and any(file.late for file in files)
+            for mask in _bits(versions) if late else (versions,):
+                day = self.package.days[mask.bit_length() - 1] if late else 0
+                usable = [f for f in files if not late or cutoff is None or day + f.late <= cutoff]
+                verdict = self._judge_files(usable)
+                if verdict:
+                    masks[verdict] |= mask
+        return list(masks.items())
+
+    def _judge_files(self, files: list[tuple[int, int, int]]) -> str:
+        context = self.context
+        source = False
+        python = True
+        for tag, number, _ in files:
+            if not context.python_allows(number):
+                continue
+            python = False
+            if tag == SDIST:
+                source = True
+            elif context.tag_installs(tag):
+                return ""
+        if python:
+            return "python" if files else "platform"
+        if source and context.options.allow_source:
+            return ""
+        return "source" if source else "platform"
+
+    def _hardware_bans(self) -> Iterator[Ban]:
+        if self.builds is None:
+            return
+        context = self.context
+        for card in context.target.cards:
+            yield Ban("card", self._builds_without(card), str(card))
+        lacking = sum(
+            1 << bit
+            for bit, build in enumerate(self.builds)
+            if context.target.cards and build.cuda and not driver_allows(context.matrix, build.cuda, context.target)
+        )
+        if lacking:
+            yield Ban("driver", lacking, str(context.target.driver))
+
+    def _builds_without(self, card: Card) -> int:
+        assert self.builds is not None
+        return sum(1 << bit for bit, build in enumerate(self.builds) if not build.runs_on(card.capability))
+
+
+def _bits(mask: int) -> Iterator[int]:
+    while mask:
+        bit = mask & -mask
+        yield bit
+        mask ^= bit

@@ -1,0 +1,75 @@
+"""What makes one answer better than another: the levels, their order and their weights. Nothing else decides it.
+
+Levels, first to last:
+
+1. CHANGED   installed packages whose version changes (least-change only);
+2. ADDED     packages that were not installed (least-change only);
+3. STALE     for each package asked for: days between its version and the newest one possible on the target
+             under its own request, at most STALE_CAP, so that one hopeless package cannot outweigh all others;
+4. VARIANT   builds from PyTorch's own index, so that the default index is preferred when it serves as well;
+5. NEWEST    days behind and releases behind, uncapped, of what was asked for;
+6. FRESH     the same of everything else.
+
+Days count from the release's own date, or an older one's if that came later (a patch of an old line).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from envdoctor.solve.nodes import Node
+from envdoctor.solve.problem import bits_of
+
+CHANGED, ADDED, STALE, VARIANT, NEWEST, FRESH = LEVELS = (6, 5, 4, 3, 2, 1)
+"""The levels' numbers as the engine takes them: the highest is decided first."""
+
+STALE_CAP = 730
+"""Days after which an asked-for release counts as simply stale."""
+
+WINDOWS = (0, 45, 180, STALE_CAP)
+"""Days of staleness searched first; a wider search follows unless the answer found proves it needless."""
+
+Cost = tuple[int, int, int, int, int, int]
+
+
+@dataclass(frozen=True)
+class Policy:
+    """The goal: whether change counts, and which packages were asked for, with the best bit of each."""
+
+    least_change: bool
+    asked: dict[str, int]
+    """By name: the candidates that the request and the target admit."""
+
+    def cost(self, node: Node, bit: int) -> Cost:
+        """Return a candidate's cost on every level, first level first."""
+        change = int(self.least_change and bool(node.installed) and not node.installed >> bit & 1)
+        added = int(self.least_change and not node.installed)
+        asked = node.name in self.asked
+        days, releases = behind(node, bit, self.asked.get(node.name, node.allowed))
+        stale = min(days, STALE_CAP) if asked else 0
+        newest = days + releases
+        variant = int(node.variant(bit) is not None)
+        return (change, added, stale, variant, newest if asked else 0, 0 if asked else newest)
+
+    def within(self, node: Node, days: int) -> int:
+        """Return the candidates of an asked-for package that are at most so many days stale."""
+        possible = self.asked[node.name]
+        return sum(1 << bit for bit in bits_of(possible) if behind(node, bit, possible)[0] <= days)
+
+
+def behind(node: Node, bit: int, possible: int) -> tuple[int, int]:
+    """Return how many days and releases a candidate is behind the newest of `possible`."""
+    if not possible:
+        return 0, 0
+    best = node.places[possible.bit_length() - 1]
+    place = node.places[bit]
+    newer = possible >> (bit + 1)
+    releases = len({node.places[bit + 1 + b] for b in bits_of(newer)} - {place}) if node.builds else newer.bit_count()
+    return max(0, node.days[best] - node.days[place]), releases
+
+
+def total(costs: Collection[Cost]) -> Cost:
+    """Return the sum of costs, level by level."""
+    sums = tuple(map(sum, zip(*costs, strict=True)))
+    return sums if costs else (0,) * 6  # type: ignore[return-value]

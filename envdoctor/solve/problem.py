@@ -1,0 +1,176 @@
+"""The closure of a request: every package that may be needed, and what each candidate asks of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from envdoctor.matrix.snapshot import LIMITS
+from envdoctor.matrix.snapshot import Requirement as Wanted
+from envdoctor.solve.nodes import TORCH, Context, Node
+from envdoctor.solve.variants import OWN_RUNTIME
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A demand from outside: these candidates of a package, with extras. `guard` names it in explanations."""
+
+    name: str
+    mask: int
+    extras: tuple[str, ...] = ()
+    guard: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What a part asks of another package. `limit`: only if that package is there anyway."""
+
+    name: str
+    mask: int
+    extras: tuple[str, ...]
+    limit: bool
+    spec: int
+
+
+@dataclass(slots=True)
+class Part:
+    """Candidates of one package that share their requirements, without or with one extra."""
+
+    name: str
+    extra: str
+    mask: int
+    demands: tuple[Demand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """One condition of a nogood: the package's choice lies in `mask` (or, `inside` False, does not)."""
+
+    name: str
+    mask: int
+    inside: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Nogood:
+    """Conditions that must not all hold, and the matrix row (or fact) that says so."""
+
+    literals: tuple[Literal, ...]
+    row: str
+    guard: int = 0
+
+
+@dataclass
+class Problem:
+    """What the engine solves. `masks` are the candidates left of each package."""
+
+    context: Context
+    roots: list[Root]
+    masks: dict[str, int] = field(default_factory=dict)
+    parts: dict[tuple[str, str], list[Part]] = field(default_factory=dict)
+    nogoods: list[Nogood] = field(default_factory=list)
+    bans: list[tuple[str, int, int]] = field(default_factory=list)
+    uncovered: set[str] = field(default_factory=set)
+
+    def node(self, name: str) -> Node:
+        """Return a package of the closure."""
+        node = self.context.node(name)
+        assert node is not None
+        return node
+
+    def every_part(self) -> Iterator[Part]:
+        """Yield all parts in a fixed order."""
+        for key in sorted(self.parts):
+            yield from self.parts[key]
+
+
+def close(
+    context: Context, roots: Iterable[Root], limits: Mapping[str, int], everything: bool = False
+) -> Problem:
+    """Return the closure of `roots`.
+
+    `limits` narrows packages beforehand; `everything` keeps candidates that are ruled out (for explanations).
+    """
+    problem = Problem(context, list(roots))
+    queue: list[tuple[str, str]] = []
+    seen: set[tuple[str, str]] = set()
+
+    def reach(name: str, extras: Iterable[str]) -> None:
+        for extra in ("", *extras):
+            if (name, extra) not in seen:
+                seen.add((name, extra))
+                queue.append((name, extra))
+
+    for root in problem.roots:
+        reach(root.name, root.extras)
+    while queue:
+        name, extra = queue.pop()
+        node = problem.node(name)
+        if name not in problem.masks:
+            allowed = node.all if everything else node.allowed
+            problem.masks[name] = allowed & limits.get(name, node.all)
+        parts = list(_parts(problem, node, extra))
+        problem.parts[name, extra] = parts
+        for part in parts:
+            for demand in part.demands:
+                if not demand.limit:
+                    reach(demand.name, demand.extras)
+    return problem
+
+
+def _parts(problem: Problem, node: Node, extra: str) -> Iterator[Part]:
+    by_variant = _variant_masks(node)
+    versions = _versions_of(node, problem.masks[node.name])
+    for row, mask in node.package.row_masks(versions).items():
+        if row < 0:
+            continue
+        wanted = node.package.requirements(row, extra)
+        limits = [] if extra else node.package.requirements(row, LIMITS)
+        if not wanted and not limits:
+            continue
+        expanded = node.expand(mask) & problem.masks[node.name]
+        for own_runtime, share in by_variant:
+            if expanded & share:
+                demands = tuple(_demands(problem, wanted, limits, own_runtime))
+                yield Part(node.name, extra, expanded & share, demands)
+
+
+def _versions_of(node: Node, candidates: int) -> int:
+    if node.builds is None:
+        return candidates
+    return sum(1 << place for place in {node.places[bit] for bit in bits_of(candidates)})
+
+
+def _variant_masks(node: Node) -> list[tuple[bool, int]]:
+    """Split torch's candidates: variants bring their own CUDA libraries, not those of the default build."""
+    if node.name != TORCH or node.builds is None:
+        return [(False, node.all)]
+    variants = sum(1 << bit for bit, build in enumerate(node.builds) if build.variant)
+    return [(False, node.all & ~variants), (True, variants)]
+
+
+def _demands(
+    problem: Problem, wanted: list[Wanted], limits: list[Wanted], own_runtime: bool
+) -> Iterator[Demand]:
+    context = problem.context
+    for limit, requirements in ((False, wanted), (True, limits)):
+        for requirement in requirements:
+            if not context.marker_holds(requirement.marker):
+                continue
+            if own_runtime and requirement.name.startswith(OWN_RUNTIME):
+                continue
+            node = context.node(requirement.name)
+            if node is None:
+                if not limit:
+                    problem.uncovered.add(requirement.name)
+                continue
+            mask = node.expand(node.package.spec_mask(requirement.spec))
+            yield Demand(node.name, mask, requirement.extras, limit, requirement.spec)
+
+
+def bits_of(mask: int) -> Iterator[int]:
+    """Yield the places of the bits of a mask, lowest first."""
+    while mask:
+        bit = mask & -mask
+        yield bit.bit_length() - 1
+        mask ^= bit

@@ -1,0 +1,249 @@
+"""Leaving out candidates that cannot be in a best answer, before the engine sees them.
+
+Two exact steps, repeated: a candidate whose demands nothing meets is impossible; one that a preferred candidate
+can replace in any answer (accepted wherever it is accepted, asking no more than it asks) is needless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from envdoctor.solve.nodes import Node
+from envdoctor.solve.policy import Policy
+from envdoctor.solve.problem import Part, Problem, bits_of
+
+Key = tuple[str, str, tuple[str, ...], bool]
+Asks = dict[Key, int]
+
+
+def prune(problem: Problem, policy: Policy | None) -> None:
+    """Shrink a problem's candidates in place. Without a policy (explanations) nothing is impossible beforehand."""
+    while True:
+        before = dict(problem.masks)
+        if policy is not None:
+            _propagate(problem)
+        accepted = _accepted(problem)
+        for name in sorted(problem.masks):
+            _drop_dominated(problem, problem.node(name), accepted.get(name, set()), policy)
+        _narrow_parts(problem)
+        if problem.masks == before:
+            return
+
+
+def _propagate(problem: Problem) -> None:
+    """Remove impossible candidates, and what a package that must be there cannot be."""
+    changed = True
+    while changed:
+        changed = _drop_impossible(problem)
+        changed = _narrow_needed(problem) or changed
+        _narrow_parts(problem)
+
+
+def _drop_impossible(problem: Problem) -> bool:
+    changed = False
+    masks = problem.masks
+    for (name, extra), parts in problem.parts.items():
+        if extra:
+            continue
+        for part in parts:
+            if part.mask & masks[name] and any(
+                not demand.mask & masks.get(demand.name, 0) for demand in part.demands if not demand.limit
+            ):
+                masks[name] &= ~part.mask
+                changed = True
+    return changed
+
+
+def _narrow_needed(problem: Problem) -> bool:
+    """Follow what every candidate of a needed package demands; those packages are needed as well."""
+    masks = problem.masks
+    changed = False
+    for root in problem.roots:
+        changed |= _meet(masks, root.name, root.mask)
+    queue = list(dict.fromkeys((root.name, extra) for root in problem.roots for extra in ("", *root.extras)))
+    seen = set(queue)
+    while queue:
+        name, extra = queue.pop()
+        for target, extras, mask in _common(problem, name, extra):
+            changed |= _meet(masks, target, mask)
+            for reached in ("", *extras):
+                if (target, reached) not in seen:
+                    seen.add((target, reached))
+                    queue.append((target, reached))
+    return changed
+
+
+def _meet(masks: dict[str, int], name: str, mask: int) -> bool:
+    narrowed = masks[name] & mask
+    if narrowed == masks[name]:
+        return False
+    masks[name] = narrowed
+    return True
+
+
+def _common(problem: Problem, name: str, extra: str) -> Iterator[tuple[str, tuple[str, ...], int]]:
+    """Yield what all candidates left of a package demand, with the union of what they accept."""
+    live = [p for p in problem.parts.get((name, extra), ()) if p.mask & problem.masks[name]]
+    covered = 0
+    for part in live:
+        covered |= part.mask
+    if not live or problem.masks[name] & ~covered:
+        return
+    tables = [_by_name(part) for part in live]
+    for target, (mask, extras) in tables[0].items():
+        if all(target in table for table in tables):
+            union, shared = mask, set(extras)
+            for table in tables[1:]:
+                union |= table[target][0]
+                shared &= set(table[target][1])
+            yield target, tuple(sorted(shared)), union
+
+
+def _by_name(part: Part) -> dict[str, tuple[int, tuple[str, ...]]]:
+    table: dict[str, tuple[int, tuple[str, ...]]] = {}
+    for demand in part.demands:
+        if not demand.limit:
+            mask, extras = table.get(demand.name, (-1, ()))
+            table[demand.name] = (mask & demand.mask, (*extras, *demand.extras))
+    return table
+
+
+def _narrow_parts(problem: Problem) -> None:
+    reached = _reached(problem)
+    problem.masks = {name: mask for name, mask in problem.masks.items() if name in reached}
+    for key in list(problem.parts):
+        if key not in problem.parts or key[0] not in reached or key[1] not in reached[key[0]]:
+            del problem.parts[key]
+            continue
+        kept = []
+        for part in problem.parts[key]:
+            part.mask &= problem.masks[key[0]]
+            if part.mask:
+                kept.append(part)
+        problem.parts[key] = kept
+
+
+def _reached(problem: Problem) -> dict[str, set[str]]:
+    reached: dict[str, set[str]] = {}
+    queue = [(root.name, extra) for root in problem.roots for extra in ("", *root.extras)]
+    while queue:
+        name, extra = queue.pop()
+        if extra in reached.setdefault(name, set()):
+            continue
+        reached[name].add(extra)
+        for part in problem.parts.get((name, extra), ()):
+            if part.mask & problem.masks.get(name, 0):
+                for demand in part.demands:
+                    if not demand.limit:
+                        queue.extend((demand.name, e) for e in ("", *demand.extras))
+    return reached
+
+
+def _accepted(problem: Problem) -> dict[str, set[int]]:
+    """Return, for each package, the sets of candidates that something distinguishes from the others."""
+    found: dict[str, set[int]] = {name: set() for name in problem.masks}
+    for part in problem.every_part():
+        for demand in part.demands:
+            if demand.name in found:
+                found[demand.name].add(demand.mask)
+    for root in problem.roots:
+        found[root.name].add(root.mask)
+    for name, mask, _ in problem.bans:
+        if name in found:
+            found[name].add(~mask)
+    for nogood in problem.nogoods:
+        for literal in nogood.literals:
+            if literal.name in found:
+                found[literal.name].add(~literal.mask if literal.inside else literal.mask)
+    return found
+
+
+def _drop_dominated(problem: Problem, node: Node, accepted: set[int], policy: Policy | None) -> None:
+    mask = problem.masks[node.name]
+    if mask & (mask - 1) == 0:
+        return
+    sets = sorted({one & mask for one in accepted} - {0, mask})
+    special = node.installed & mask if policy and policy.least_change else 0
+    kept: list[tuple[int, int, Asks]] = []
+    groups = _groups(problem, node.name, mask)
+    survivors = special
+    for bit, signature, asks in _representatives(node, groups, sets, policy):
+        if special >> bit & 1:
+            continue
+        if not any(
+            signature & ~other == 0 and _no_more(theirs, asks) and _no_dearer(node, best, bit, policy)
+            for best, other, theirs in kept
+        ):
+            kept.append((bit, signature, asks))
+            survivors |= 1 << bit
+    problem.masks[node.name] = survivors
+
+
+def _groups(problem: Problem, name: str, mask: int) -> list[tuple[int, Asks]]:
+    """Split a package's candidates by what they ask for."""
+    groups: list[tuple[int, Asks]] = [(mask, {})]
+    for (_, extra), parts in _parts_of(problem, name):
+        split = []
+        for held, asks in groups:
+            rest = held
+            for part in parts:
+                if held & part.mask:
+                    split.append((held & part.mask, {**asks, **_asks(problem, part, extra)}))
+                    rest &= ~part.mask
+            if rest:
+                split.append((rest, asks))
+        groups = split
+    return groups
+
+
+def _parts_of(problem: Problem, name: str) -> list[tuple[tuple[str, str], list[Part]]]:
+    return [(key, parts) for key, parts in problem.parts.items() if key[0] == name]
+
+
+def _asks(problem: Problem, part: Part, extra: str) -> Asks:
+    asks: Asks = {}
+    for demand in part.demands:
+        if demand.name in problem.masks:
+            key = (extra, demand.name, demand.extras, demand.limit)
+            asks[key] = asks.get(key, -1) & demand.mask & problem.masks[demand.name]
+    return asks
+
+
+def _representatives(
+    node: Node, groups: list[tuple[int, Asks]], sets: list[int], policy: Policy | None
+) -> list[tuple[int, int, Asks]]:
+    """Return the preferred candidate of each group and acceptance pattern, most preferred first."""
+    found = []
+    for held, asks in groups:
+        blocks = [(held, 0)]
+        for number, one in enumerate(sets):
+            split = []
+            for block, signature in blocks:
+                if inside := block & one:
+                    split.append((inside, signature | 1 << number))
+                if outside := block & ~one:
+                    split.append((outside, signature))
+            blocks = split
+        for block, signature in blocks:
+            bits = bits_of(block) if node.builds else [block.bit_length() - 1]
+            found.extend((bit, signature, asks) for bit in bits)
+    return sorted(found, key=lambda entry: -entry[0])
+
+
+def _no_more(theirs: Asks, asks: Asks) -> bool:
+    """True when `theirs` asks nothing that `asks` does not ask at least as strictly."""
+    if theirs is asks:
+        return True
+    for key, mask in theirs.items():
+        ours = asks.get(key)
+        if ours is None and key[3]:
+            ours = asks.get((*key[:3], False))
+        if ours is None or ours & ~mask:
+            return False
+    return True
+
+
+def _no_dearer(node: Node, best: int, bit: int, policy: Policy | None) -> bool:
+    if policy is None or node.builds is None:
+        return True
+    return all(a <= b for a, b in zip(policy.cost(node, best), policy.cost(node, bit), strict=True))

@@ -1,0 +1,60 @@
+"""Which wheel tags install on a target."""
+
+from __future__ import annotations
+
+import re
+
+from envdoctor.solve.target import Platform, Target
+
+_LEGACY = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
+_VERSIONED = re.compile(r"(manylinux|musllinux|macosx)_(\d+)_(\d+)_(.+)")
+_MAC_ARCHS = {
+    "arm64": ("arm64", "universal2"),
+    "x86_64": ("x86_64", "universal2", "intel", "fat64", "fat32", "universal"),
+}
+
+
+def installs(tag: str, target: Target) -> bool:
+    """Return whether a wheel with the compressed tag `cp311-cp311-manylinux…` installs on the target."""
+    pythons, abis, platforms = tag.split("-")
+    if not any(platform_fits(one, target.platform) for one in platforms.split(".")):
+        return False
+    minor = target.python[1]
+    return any(_python_fits(p, a, minor) for p in pythons.split(".") for a in abis.split("."))
+
+
+def _python_fits(python: str, abi: str, minor: int) -> bool:
+    generic = re.fullmatch(r"py3(\d*)", python)
+    if generic:
+        return abi == "none" and int(generic[1] or 0) <= minor
+    exact = re.fullmatch(r"cp3(\d+)", python)
+    if exact is None:
+        return False
+    built = int(exact[1])
+    if abi == "abi3":
+        return built <= minor
+    return built == minor and abi in ("none", f"cp3{minor}", f"cp3{minor}m")
+
+
+def platform_fits(tag: str, platform: Platform) -> bool:
+    """Return whether one platform tag fits an operating system, architecture and C library."""
+    if tag == "any":
+        return True
+    if platform.os == "windows":
+        return tag == {"AMD64": "win_amd64", "ARM64": "win_arm64"}[platform.arch]
+    if platform.os == "linux" and tag == f"linux_{platform.arch}":
+        return True
+    legacy = tag.partition("_")
+    if platform.libc == "glibc" and legacy[0] in _LEGACY:
+        return legacy[2] == platform.arch and _LEGACY[legacy[0]] <= platform.libc_version
+    match = _VERSIONED.fullmatch(tag)
+    return match is not None and _versioned_fits(match, platform)
+
+
+def _versioned_fits(match: re.Match[str], platform: Platform) -> bool:
+    family = {"glibc": "manylinux", "musl": "musllinux", "macos": "macosx"}.get(platform.libc)
+    if match[1] != family or (int(match[2]), int(match[3])) > platform.libc_version:
+        return False
+    if family == "macosx":
+        return match[4] in _MAC_ARCHS[platform.arch]
+    return match[4] == platform.arch
