@@ -23,7 +23,7 @@ from envdoctor.matrix.store import PackageStore, Record
 
 SCHEMA = "envdoctor.releases/1"
 COMMAND = "envdoctor matrix update --store DIR --releases matrices/releases"
-PINNED = tuple(name for name in CORE if name not in ("torch", "transformers", "bitsandbytes"))
+PINNED = ("sglang", "torchaudio", "torchvision", "vllm", "xformers")
 _LINUX = {
     "os_name": "posix",
     "sys_platform": "linux",
