@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from envdoctor import __version__
+from envdoctor.errors import InputError
 from envdoctor.facts import Facts, Observed, Verdict, from_json
 from envdoctor.findings import Diagnosis, Severity, exit_code
 from envdoctor.matrix import Matrix, load_matrix
@@ -62,9 +63,12 @@ def read_facts(sources: Sequence[str], python: str | None, matrix: Matrix) -> Fa
         from envdoctor.pastes import key_names, read_files, symptom_patterns
 
         return read_files(sources, symptom_patterns(matrix.rows("symptom")), key_names(matrix.rows("key")))
-    from envdoctor.probes import read_machine
+    from envdoctor.probes import NoInterpreter, read_machine
 
-    return from_json(read_machine(python))
+    try:
+        return from_json(read_machine(python))
+    except NoInterpreter as error:
+        raise InputError(f"--python {python}: {error}") from None
 
 
 def declare_gpus(facts: Facts, names: Sequence[str], matrix: Matrix) -> Facts:
