@@ -42,3 +42,12 @@ def capability_row(matrix: Matrix, capability: ComputeCapability) -> Mapping[str
 def _covers(row: Mapping[str, Any], capability: ComputeCapability) -> bool:
     built = ComputeCapability.parse(row["capability"])
     return built.major == capability.major and built <= capability
+
+
+def generation(capability: ComputeCapability) -> str:
+    """Return the architecture's name: `Turing` for 7.5."""
+    exact = {(7, 5): "Turing", (8, 9): "Ada"}
+    by_major = {3: "Kepler", 5: "Maxwell", 6: "Pascal", 7: "Volta", 8: "Ampere", 9: "Hopper"}
+    if name := exact.get((capability.major, capability.minor)):
+        return name
+    return by_major.get(capability.major, "Blackwell")

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from envdoctor.rules import (
+    abi,
     arch,
+    attention,
     bitsandbytes,
     driver,
+    dtype,
     extensions,
+    host,
     interfaces,
+    libraries,
     minimums,
     modules,
+    pairs,
     requirements,
     wheels,
 )
@@ -19,6 +25,12 @@ from envdoctor.rules.runner import run_checks
 RULES: tuple[Rule, ...] = (
     *driver.RULES,
     *arch.RULES,
+    *pairs.RULES,
+    *libraries.RULES,
+    *host.RULES,
+    *dtype.RULES,
+    *attention.RULES,
+    *abi.RULES,
     *bitsandbytes.RULES,
     *extensions.RULES,
     *interfaces.RULES,

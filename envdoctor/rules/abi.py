@@ -1,0 +1,193 @@
+"""Undefined symbols: compiled extensions that were built against another torch than the installed one."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from packaging.version import Version
+
+from envdoctor.facts import Observed, Symptom
+from envdoctor.findings import Certainty, Finding, Remedy, Severity
+from envdoctor.matrix.flash_wheels import releases_for, torch_range, wheel_row
+from envdoctor.rules.base import Rule
+from envdoctor.rules.conditions import judge
+from envdoctor.rules.pairs import pair_remedies
+from envdoctor.rules.ranges import parse_version
+from envdoctor.rules.seen import explained, installed, quoted, symptoms, torch_build
+from envdoctor.rules.view import View
+
+UNDEFINED = ("SYM-ABI-FLASH-ATTN", "SYM-ABI-VLLM", "SYM-UNDEFINED-SYMBOL", "SYM-UNDEFINED-SYMBOL-ALONE")
+_OWNED = {"SYM-ABI-FLASH-ATTN": "flash-attn", "SYM-ABI-VLLM": "vllm"}
+_TORCH_NAMESPACES = ("N2at", "N3c10", "N5torch", "at4_ops")
+
+
+def check_extensions(view: View) -> Iterable[Finding]:
+    """Every extension whose undefined symbol shows that it was built for another torch."""
+    by_row: dict[str, list[Symptom]] = {}
+    for symptom in symptoms(view, *UNDEFINED):
+        if _is_torch_symbol(symptom):
+            by_row.setdefault(_owner(view, symptom), []).append(symptom)
+    for identity, seen in by_row.items():
+        yield _finding(view, identity, tuple(seen))
+
+
+def _is_torch_symbol(symptom: Symptom) -> bool:
+    symbol = symptom.captured.get("symbol", "")
+    return any(name in symbol for name in _TORCH_NAMESPACES) or symptom.id in _OWNED
+
+
+def _owner(view: View, symptom: Symptom) -> str:
+    if package := _OWNED.get(symptom.id):
+        return f"ABI-{package.upper()}"
+    path = f"{symptom.captured.get('lib', '')} {symptom.text}"
+    for row in view.matrix.rows("extension"):
+        if any(fnmatch.fnmatchcase(path, glob) for glob in row["libraries"]):
+            return str(row["id"])
+    return "ABI-EXTENSION"
+
+
+def _finding(view: View, identity: str, seen: tuple[Symptom, ...]) -> Finding:
+    row = view.matrix.by_id.get(identity, ("", {}))[1]
+    package = row.get("package", "an extension")
+    symbol = seen[0].captured.get("symbol", "")
+    built = _symbol_rows(view, symbol)
+    torch = view.version_text("torch") or "the installed one"
+    return Finding(
+        id=identity,
+        severity=Severity.ERROR,
+        summary=f"{package} was built for another torch than {torch}: undefined symbol at import (ABI).",
+        cause=" ".join(_causes(view, package, built)),
+        evidence=(*installed(view, package), *torch_build(view), *quoted(seen)),
+        remedies=tuple(_remedies(view, package, row, built)),
+        certainty=Certainty.CERTAIN if view.version_text("torch") or built else Certainty.LIKELY,
+        rows=(identity, *(r["id"] for r in built)) if row else tuple(r["id"] for r in built),
+        sources=tuple(dict.fromkeys(r["source"] for r in (row, *built) if r)),
+        explains=(*explained(seen), *_also(view, seen)),
+        prior=0.9,
+    )
+
+
+def _also(view: View, seen: tuple[Symptom, ...]) -> tuple[str, ...]:
+    """Other signatures that matched the very same error line."""
+    texts = {symptom.text for symptom in seen}
+    return tuple({s.id for s in symptoms(view, *UNDEFINED) if s.text in texts} - {s.id for s in seen})
+
+
+def _symbol_rows(view: View, symbol: str) -> list[Mapping[str, Any]]:
+    return [
+        row
+        for row in view.matrix.rows("torch_symbol")
+        if any(fnmatch.fnmatchcase(symbol, glob) for glob in row["symbols"])
+    ]
+
+
+def _causes(view: View, package: str, built: list[Mapping[str, Any]]) -> Iterator[str]:
+    yield (
+        f"A compiled wheel of {package} fits one minor version of torch (and its CUDA major "
+        f"version, C++ ABI and "
+        "Python); the symbol it asks torch for is not in the installed one."
+    )
+    for row in built:
+        if "cxx11_abi" not in row:
+            yield f"That symbol exists in torch {row['torch']}, so that is what the binary was built against."
+        elif row["cxx11_abi"]:
+            yield "It was built with the new C++ ABI (cxx11abiTRUE), the default wheels' from 2.7 on."
+        else:
+            yield "It was built with the old C++ ABI (cxx11abiFALSE), the default wheels' up to 2.6."
+    if _is_prerelease(view):
+        yield (
+            "The installed torch is a pre-release, as NGC images carry it: it fits no public wheel, "
+            "neither of "
+            "the release before nor of the one after."
+        )
+    if _is_split_release(view):
+        yield "torch 2.6.0 is split: its cu126 build has the new ABI, cu118 and cu124 (the default) the old."
+
+
+def _is_prerelease(view: View) -> bool:
+    version = view.version("torch")
+    return version is not None and version.is_prerelease
+
+
+def _is_split_release(view: View) -> bool:
+    cuda = view.torch_cuda
+    return (
+        bool(judge(view, "torch", "==2.6.*").holds)
+        and isinstance(cuda, Observed)
+        and str(cuda.value) == "12.6"
+    )
+
+
+def _remedies(
+    view: View, package: str, row: Mapping[str, Any], built: list[Mapping[str, Any]]
+) -> Iterator[Remedy]:
+    rebuild = row.get("rebuild")
+    rebuilding = Remedy(
+        f"Rebuild or reinstall {package} against the torch that is installed, past pip's cache.",
+        (rebuild,) if rebuild else (),
+    )
+    if _is_prerelease(view):
+        yield rebuilding
+        yield Remedy("Or use an image, or an environment, whose torch is a release that wheels exist for.")
+        return
+    if package == "flash-attn":
+        yield from _flash_attn_remedies(view)
+    else:
+        yield from pair_remedies(view, package)
+    yield rebuilding
+    if spec := _built_range(view, package, built):
+        yield Remedy(
+            f"Or install the torch it was built for: {spec}.",
+            (f'pip install "torch{spec}"',),
+            {"torch": spec},
+        )
+
+
+def _flash_attn_remedies(view: View) -> Iterator[Remedy]:
+    torch, version = torch_minor(view), view.version("flash-attn")
+    glibc = parse_version(view.facts.host.glibc.get() or "")
+    python = parse_version(view.python.get() or "")
+    if torch is not None and (spec := releases_for(view.matrix, torch, glibc, python)):
+        yield Remedy(
+            f"Install a flash-attn that has a wheel for torch {torch}: {spec}.",
+            (f'pip install --no-build-isolation --no-cache-dir "flash-attn{spec}"',),
+            {"flash-attn": spec},
+        )
+    row = wheel_row(view.matrix, version) if version else None
+    if row is not None and (torch is None or str(torch) not in row["torch"]):
+        spec = torch_range(row)
+        yield Remedy(
+            f"Or keep flash-attn {version} with torch {spec}.",
+            (f'pip install "torch{spec}"',),
+            {"torch": spec},
+        )
+
+
+def torch_minor(view: View) -> Version | None:
+    """torch's minor version, also where only `2.6` is told."""
+    text = (view.version_text("torch") or "").removeprefix("==").removesuffix(".*")
+    version = parse_version(text)
+    return Version(f"{version.major}.{version.minor}") if version else None
+
+
+def _built_range(view: View, package: str, built: list[Mapping[str, Any]]) -> str | None:
+    """The torch that the symbol and the package's own pairs agree on; None when the symbol tells nothing."""
+    told = [row["torch"] for row in built if "cxx11_abi" not in row]
+    if not told:
+        return None
+    spec = ",".join(dict.fromkeys(",".join(told).split(",")))
+    newest = _newest_pair(view, package, spec)
+    return f"=={newest.major}.{newest.minor}.*" if newest else spec
+
+
+def _newest_pair(view: View, package: str, spec: str) -> Version | None:
+    from packaging.specifiers import SpecifierSet
+
+    exact = (r["torch"].removeprefix("==") for r in view.matrix.rows("torch_pair") if r["package"] == package)
+    versions = [version for text in exact if (version := parse_version(text))]
+    return max((v for v in versions if SpecifierSet(spec).contains(v)), default=None)
+
+
+RULES = (Rule("EXTENSION-ABI", "Compiled extensions were built for the installed torch", check_extensions),)

@@ -1,0 +1,110 @@
+"""Packages that fit one torch: the installed pair against the pair their wheels were built as."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+
+from packaging.version import Version
+
+from envdoctor.facts import Symptom
+from envdoctor.findings import Certainty, Finding, Remedy, Severity
+from envdoctor.matrix.torch_pairs import TorchPair, pairs_of
+from envdoctor.rules.base import Rule, Skip
+from envdoctor.rules.conditions import judge
+from envdoctor.rules.seen import captured, explained, installed, quoted, symptoms, torch_build
+from envdoctor.rules.view import View
+
+SIGNATURES = {"xformers": ("SYM-XFORMERS-BUILD",), "torchvision": ("SYM-TORCHVISION-NMS",)}
+PAIRED = ("vllm", "xformers", "torchvision", "torchaudio", "torchao")
+
+
+def check_pair(package: str, view: View) -> Iterable[Finding]:
+    """A package installed beside another torch than the one its wheel was built for."""
+    seen = symptoms(view, *SIGNATURES.get(package, ()))
+    if view.facts.distribution(package) is None and not seen:
+        raise Skip(f"{package} is not told of")
+    torch = view.version("torch")
+    if torch is not None and torch.is_prerelease and not seen:
+        raise Skip("torch is a pre-release, which no pair is recorded for")
+    if captured(seen, "have") and "+cpu" in (captured(seen, "have") or ""):
+        return  # a CPU build of torch is the cause, and has its own check
+    pair = installed_pair(view, package)
+    fits = judge(view, "torch", pair.torch).holds if pair else None
+    if fits is True:
+        return
+    if fits is None and not seen:
+        raise Skip(f"the torch that this {package} was built for, or the installed one, is not told")
+    yield _finding(view, package, pair, seen)
+
+
+def installed_pair(view: View, package: str) -> TorchPair | None:
+    """Return the recorded pair of the installed version of a package."""
+    pairs = pairs_of(view.matrix, package)
+    return next((pair for pair in pairs if judge(view, package, pair.versions).holds), None)
+
+
+def _finding(view: View, package: str, pair: TorchPair | None, seen: tuple[Symptom, ...]) -> Finding:
+    built = captured(seen, "built") or (pair.torch if pair else "another torch")
+    return Finding(
+        id=f"{package.upper()}-TORCH",
+        severity=_severity(view, pair, seen),
+        summary=f"{package} {view.version_text(package) or ''} is built for torch {_bare(built)}, "
+        f"not {view.version_text('torch') or 'the installed one'}.",
+        cause=f"{package}'s compiled operators are linked against one torch; beside another one "
+        f"they do not load "
+        "(undefined symbols, missing operators, or features switched off).",
+        evidence=(*installed(view, package), *torch_build(view), *quoted(seen)),
+        remedies=tuple(pair_remedies(view, package)),
+        certainty=Certainty.CERTAIN if pair or seen else Certainty.LIKELY,
+        rows=(pair.id,) if pair else (),
+        sources=(pair.source,) if pair else (),
+        explains=explained(seen),
+        prior=0.9,
+    )
+
+
+def _bare(text: str) -> str:
+    return text.removeprefix("==")
+
+
+def _severity(view: View, pair: TorchPair | None, seen: tuple[Symptom, ...]) -> Severity:
+    """An error where minor versions differ; a warning where only the patch does, or features are lost."""
+    if seen:
+        return Severity.ERROR
+    if pair is None or pair.soft or judge(view, "torch", _same_minor(pair.torch)).holds:
+        return Severity.WARNING
+    return Severity.ERROR
+
+
+def _same_minor(spec: str) -> str:
+    if not spec.startswith("=="):
+        return spec
+    version = Version(spec.removeprefix("==").removesuffix(".*"))
+    return f"=={version.major}.{version.minor}.*"
+
+
+def pair_remedies(view: View, package: str) -> Iterator[Remedy]:
+    """Yield both ways to a fitting pair: another version of the package, or the torch it was built for."""
+    fitting = [p for p in pairs_of(view.matrix, package) if judge(view, "torch", p.torch).holds]
+    if fitting and judge(view, package, fitting[-1].versions).holds is not True:
+        pair = fitting[-1]
+        yield Remedy(
+            f"Install the {package} that was built for this torch: {_bare(pair.versions)}.",
+            (f'pip install "{package}{pair.versions}"',),
+            {package: pair.versions},
+        )
+    pair_now = installed_pair(view, package)
+    if pair_now is not None and judge(view, "torch", pair_now.torch).holds is not True:
+        spec = pair_now.torch
+        yield Remedy(
+            f"Or install the torch that this {package} was built for: {_bare(spec)}.",
+            (f'pip install "torch{spec}"',),
+            {"torch": spec},
+        )
+
+
+RULES = tuple(
+    Rule(f"{package.upper()}-TORCH", f"{package} fits the installed torch", partial(check_pair, package))
+    for package in PAIRED
+)
