@@ -25,7 +25,7 @@ _NOT_A_FACT = re.compile(
 _DIGIT = re.compile(r"\d|[lL]o[rR][aA]|LORA|全参")
 _HAVE = re.compile(r"(?i)\bbut you have ([a-z0-9][\w.-]{0,60}) (\d[\w.+]{0,40}?)\.? which is incompatible")
 _INCLUDES = re.compile(
-    r"(?i)\b(?:torch|transformers|cuda|python|driver|rtx|gtx|tesla|[abhv]\d{2,3}|vllm|peft|trl|deepspeed|numpy|zero|lora|qlora|bitsandbytes|flash|triton|xformers|accelerate|nvidia|glibc|l40|l20)"
+    r"\b(?:torch|transformers|cuda|python|driver|rtx|gtx|tesla|[abhv]\d{2,3}|vllm|peft|trl|deepspeed|numpy|zero|lora|qlora|bitsandbytes|flash|triton|xformers|accelerate|nvidia|glibc|l40|l20)"
 )
 _PYTHON = re.compile(
     r"(?i)(?<![\w./-])python\s?(?:version)?[ :=v]{0,3}(3\.\d{1,2}(?:\.\d{1,2})?)(?![\w.]*/)(?!\w)"
@@ -57,7 +57,7 @@ def parse_prose(paste: Paste) -> Iterator[Sighting]:
             continue
         if "but you have" in line:
             yield from _incompatible(line, paste.at("pip", index))
-        elif _INCLUDES.search(line) and not _NOT_A_FACT.search(line):
+        elif _INCLUDES.search(line.lower()) and not _NOT_A_FACT.search(line):
             yield from _facts_of(line[:600], paste.at("", index))
 
 

@@ -14,7 +14,7 @@ from envdoctor.facts import Symptom
 from envdoctor.pastes.text import line_templates
 
 MATCHES_PER_SYMPTOM = 8
-TRIES_PER_SYMPTOM = 2000
+TRIES_PER_SYMPTOM = 500
 WINDOW = 4096
 """Characters around a needle that a pattern may look at."""
 
