@@ -15,7 +15,7 @@ def structures() -> dict[str, type[ctypes.Structure]]:
     found = {}
     for module in (nvml, nvml_gpu):
         for name, value in vars(module).items():
-            if isinstance(value, type) and issubclass(value, ctypes.Structure) and value is not ctypes.Structure:
+            if isinstance(value, type) and issubclass(value, ctypes.Structure):
                 found[name] = value
     return found
 
