@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from envdoctor.errors import Unavailable
+from envdoctor.matrix.user_data import user_releases_folder
 
 MAGIC = b"envdoctor-snapshot/1\n"
 FILE_NAME = "snapshot.bin"
@@ -231,6 +232,7 @@ def load_snapshot(folder: Path) -> Snapshot:
 
 
 def snapshot_paths(folder: Path) -> list[Path]:
-    """Return where package facts may lie, best first ($ENVDOCTOR_SNAPSHOT, then the matrix folder)."""
-    override = os.environ.get("ENVDOCTOR_SNAPSHOT")
-    return [Path(override)] if override else [folder / "releases" / FILE_NAME]
+    """Return where package facts may lie, best first: $ENVDOCTOR_SNAPSHOT, the user's, the matrix folder's."""
+    if override := os.environ.get("ENVDOCTOR_SNAPSHOT"):
+        return [Path(override)]
+    return [user_releases_folder() / FILE_NAME, folder / "releases" / FILE_NAME]

@@ -138,3 +138,9 @@ def this_platform() -> Platform:
 def this_python() -> tuple[int, ...]:
     """Return this interpreter's version."""
     return tuple(sys.version_info[:3])
+
+
+def python_of(text: str) -> tuple[int, ...]:
+    """Return the release numbers of an interpreter's version, such as `3.11.7` or `3.13.0rc1`."""
+    found = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", text)
+    return tuple(int(part) for part in found.groups() if part) if found else this_python()

@@ -1,0 +1,94 @@
+"""`envdoctor pin`: versions that work together on a target, or why there are none."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+from pathlib import Path
+
+from envdoctor import __version__
+from envdoctor.cli.output import note, write
+from envdoctor.errors import InputError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `pin`."""
+    parser.add_argument("requests", nargs="*", metavar="REQ", help="such as torch or 'transformers>=5'")
+    add_target_arguments(parser)
+    parser.add_argument(
+        "--goal",
+        choices=("newest", "least-change"),
+        default="newest",
+        help="the newest that fits, or the fewest changes to what is installed",
+    )
+    parser.add_argument("--index-url", metavar="URL", help="where hashes for pylock are fetched")
+    parser.add_argument("--offline", action="store_true", help="use no network")
+
+
+def add_target_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what `pin` and `why-not` share: the target and what may be chosen from."""
+    parser.add_argument("-r", dest="files", action="append", default=[], metavar="FILE", help="requirements file")
+    parser.add_argument(
+        "--target", metavar="FILE", help="facts, a diagnosis or a bundle of the machine to pin for"
+    )
+    parser.add_argument(
+        "--gpu", action="append", default=[], metavar="NAME|SM", help="a card the pins must run on (repeatable)"
+    )
+    parser.add_argument("--driver", metavar="V", help="NVIDIA driver version")
+    parser.add_argument("--python-version", metavar="X.Y", help="Python version")
+    parser.add_argument("--platform", metavar="TAG", help="platform, such as x86_64-manylinux_2_35")
+    parser.add_argument("--exclude-newer", metavar="DATE", help="as if it were that day")
+    parser.add_argument("--allow-source", action="store_true", help="allow releases without a fitting wheel")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Solve and write; 0 solved, 1 conflict or split."""
+    from envdoctor.cli.solving import goal_of
+    from envdoctor.solve.pinning import pin
+
+    answer = pin(goal_of(args, args.goal == "least-change"))
+    write(args, _rendered(args, answer))
+    if answer.status != "solved" and args.format != "json":
+        note(args, "no single environment satisfies the request")
+    return 0 if answer.status == "solved" else 1
+
+
+def _rendered(args: argparse.Namespace, answer) -> str:  # type: ignore[no-untyped-def]
+    from envdoctor.matrix import load_matrix
+    from envdoctor.matrix.snapshot import load_snapshot
+    from envdoctor.solve import documents
+
+    if args.format == "json":
+        return json.dumps(answer.as_json(), indent=1, ensure_ascii=False)
+    matrix = load_matrix()
+    header = documents.Header(__version__, matrix.version, load_snapshot(matrix.folder).date, command_line(args))
+    if answer.status == "split":
+        return documents.split_text(answer, header)
+    if answer.status == "conflict":
+        return documents.conflict_text(answer)
+    if args.format == "requirements":
+        return documents.requirements_text(answer, header)
+    if args.format == "pylock":
+        from envdoctor.solve.pylock import pylock_text
+
+        return pylock_text(answer, header, args.index_url, args.offline)
+    return documents.constraints_text(answer, header)
+
+
+def command_line(args: argparse.Namespace) -> str:
+    """Return the command that gives this answer, without what only says where and how to write it."""
+    words = ["envdoctor", "pin", *args.requests]
+    for file in args.files:
+        words += ["-r", file]
+    for gpu in args.gpu:
+        words += ["--gpu", gpu]
+    for option in ("target", "driver", "python_version", "platform", "exclude_newer"):
+        if value := getattr(args, option):
+            words += [f"--{option.replace('_', '-')}", value]
+    if args.goal != "newest":
+        words += ["--goal", args.goal]
+    return shlex.join([*words, *(["--allow-source"] if args.allow_source else [])])
+
+
+__all__ = ["InputError", "Path"]

@@ -1,0 +1,105 @@
+"""The answer as a value: pins with reasons, two sets, or a conflict with its causes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from envdoctor.solve.reasons import Explained, Pin
+from envdoctor.solve.solver import Goal, Picks
+from envdoctor.solve.target import Target
+
+SCHEMA = "envdoctor.pins/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One of the things that together allow no answer; `kind` is request, target, metadata or row."""
+
+    kind: str
+    text: str
+    source: str
+
+    def as_json(self) -> dict[str, str]:
+        """Return the cause as the pins' JSON shows it."""
+        return {"kind": self.kind, "text": self.text, "source": self.source}
+
+
+@dataclass(frozen=True, slots=True)
+class Relaxation:
+    """A cause to give up, and the versions of what was asked for that it would give."""
+
+    drop: str
+    gives: Mapping[str, str]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the relaxation as the pins' JSON shows it."""
+        return {"drop": self.drop, "gives": dict(self.gives)}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An installed package whose version changes."""
+
+    name: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class PinSet:
+    """What `pin` answers. `status` is solved, split (then `sets` holds two answers) or conflict."""
+
+    status: str
+    target: Target
+    asked: tuple[str, ...]
+    pins: tuple[Pin, ...] = ()
+    changes: tuple[Change, ...] = ()
+    causes: tuple[Cause, ...] = ()
+    relaxations: tuple[Relaxation, ...] = ()
+    sets: tuple[PinSet, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def indexes(self) -> tuple[str, ...]:
+        """The variants' indexes that the pins need beside the default one."""
+        return tuple(sorted({pin.index for pin in self.pins if pin.index}))
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the JSON of the contract."""
+        return {
+            "schema": SCHEMA,
+            "status": self.status,
+            "sets": [one.as_json() for one in self.sets],
+            "target": self.target.as_json(),
+            "pins": [
+                {"name": p.name, "version": p.version, "index": p.index, "because": list(p.because)}
+                for p in self.pins
+            ],
+            "changes": [{"name": c.name, "from": c.old, "to": c.new} for c in self.changes],
+            "conflict": {
+                "causes": [cause.as_json() for cause in self.causes],
+                "relaxations": [relaxation.as_json() for relaxation in self.relaxations],
+            },
+            "notes": list(self.notes),
+        }
+
+
+def solved(goal: Goal, picks: Picks, notes: tuple[str, ...] = ()) -> PinSet:
+    """Return the answer for picks."""
+    pins = Explained(goal, picks).pins()
+    installed = goal.context.installed
+    changes = [
+        Change(pin.name, installed[pin.name], pin.label)
+        for pin in pins
+        if pin.name in installed and not goal_keeps(goal, pin, picks)
+    ]
+    asked = tuple(dict.fromkeys(str(request) for request in goal.requests))
+    return PinSet("solved", goal.context.target, asked, pins, tuple(changes), notes=notes)
+
+
+def goal_keeps(goal: Goal, pin: Pin, picks: Picks) -> bool:
+    """True when a pin is what is installed."""
+    node = goal.context.node(pin.name)
+    return node is not None and bool(node.installed >> picks.bits[pin.name] & 1)

@@ -1,0 +1,86 @@
+"""Pins as files: constraints with reasons, requirements, and the lines that pip and uv need for an index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from envdoctor.solve.answer import PinSet
+from envdoctor.solve.requests import parse_request
+from envdoctor.solve.variants import INDEX_URL
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a file opens with: the tool, the matrix, the package facts' date and the command."""
+
+    tool: str
+    matrix: str
+    date: str
+    command: str
+
+    def lines(self, answer: PinSet) -> Iterator[str]:
+        """Yield the comment lines."""
+        target = answer.target
+        cards = ", ".join(str(card) for card in target.cards) or "no GPU declared"
+        driver = f", driver {target.driver}" if target.driver else ""
+        python = ".".join(str(part) for part in target.python)
+        yield f"# envdoctor {self.tool}, matrix {self.matrix}, package facts of {self.date}"
+        yield f"# for Python {python} on {target.platform.name}; {cards}{driver}"
+        yield f"# command: {self.command}"
+        for note in answer.notes:
+            yield f"# note: {note}"
+
+
+def constraints_text(answer: PinSet, header: Header) -> str:
+    """Return a constraints file: one pin a line, its reasons below as comments."""
+    lines = [*header.lines(answer), *_index_lines(answer)]
+    for pin in answer.pins:
+        lines.append(f"{pin.name}=={pin.label}")
+        lines.extend(f"    # {reason}" for reason in pin.because)
+    return "\n".join(lines) + "\n"
+
+
+def requirements_text(answer: PinSet, header: Header) -> str:
+    """Return a requirements file that installs exactly the pins, with the extras asked for."""
+    extras = {
+        request.name: request.extras
+        for text in answer.asked
+        if (request := parse_request(text, "request")) is not None and request.extras
+    }
+    lines = [*header.lines(answer), *_index_lines(answer)]
+    for pin in answer.pins:
+        chosen = f"[{','.join(extras[pin.name])}]" if pin.name in extras else ""
+        lines.append(f"{pin.name}{chosen}=={pin.label}")
+    return "\n".join(lines) + "\n"
+
+
+def _index_lines(answer: PinSet) -> Iterator[str]:
+    for index in answer.indexes:
+        yield f"# {index}: builds from PyTorch's own index; with uv: uv pip install --torch-backend {index} …"
+        yield f"--extra-index-url {INDEX_URL}{index}"
+
+
+def conflict_text(answer: PinSet) -> str:
+    """Return a conflict as a person reads it: the causes, and what giving each up would give."""
+    lines = ["No environment satisfies all of these together:"]
+    for cause in answer.causes:
+        lines.append(f"  - {cause.text}")
+        lines.append(f"      {cause.kind}: {cause.source}")
+    if answer.relaxations:
+        lines.append("Without one of them:")
+    for relaxation in answer.relaxations:
+        given = ", ".join(f"{name} {version}" for name, version in relaxation.gives.items())
+        lines.append(f"  - drop {relaxation.drop}: {given}")
+    lines.extend(f"note: {note}" for note in answer.notes)
+    return "\n".join(lines) + "\n"
+
+
+def split_text(answer: PinSet, header: Header) -> str:
+    """Return two environments, each as a constraints file under its own heading, after the proof."""
+    proof = "".join(f"# {line}\n" for line in conflict_text(answer).splitlines())
+    parts = [
+        f"# ---- environment {number} of {len(answer.sets)}: {', '.join(one.asked)}\n{constraints_text(one, header)}"
+        for number, one in enumerate(answer.sets, 1)
+    ]
+    return proof + "\n".join(parts)

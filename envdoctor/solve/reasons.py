@@ -1,0 +1,164 @@
+"""Why each package is pinned where it is: who requires it, and what holds it back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from envdoctor.matrix.snapshot import LIMITS
+from envdoctor.matrix.snapshot import Requirement as Wanted
+from envdoctor.solve.nodes import TORCH, Node
+from envdoctor.solve.problem import Literal, Nogood
+from envdoctor.solve.rows import nogoods, row_of
+from envdoctor.solve.solver import Goal, Picks
+from envdoctor.solve.variants import OWN_RUNTIME, followers
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """One pinned package: `index` None is the default index, else the variant whose index has it."""
+
+    name: str
+    version: str
+    index: str | None
+    because: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """The version with its variant as a local label."""
+        return f"{self.version}+{self.index}" if self.index else self.version
+
+
+@dataclass(frozen=True, slots=True)
+class _Edge:
+    """A requirement in force: who states it, of whom, and the requirement."""
+
+    owner: str
+    wanted: Wanted
+    limit: bool
+
+
+class Explained:
+    """An answer with the requirements that are in force in it."""
+
+    def __init__(self, goal: Goal, picks: Picks) -> None:
+        self.goal, self.picks = goal, picks
+        self.nodes: Mapping[str, Node] = {
+            name: node for name in sorted(picks.bits) if (node := goal.context.node(name)) is not None
+        }
+        self.edges = sorted(self._edges(), key=lambda edge: (edge.owner, edge.wanted.name))
+        self.rows = nogoods(goal.context, picks.bits.keys())
+        self._same = followers(goal.context.matrix, "same")
+
+    def pins(self) -> tuple[Pin, ...]:
+        """Return every package with its reasons, by name."""
+        return tuple(self._pin(name) for name in self.nodes)
+
+    def shown(self, name: str) -> str:
+        """Return `vllm 0.32.0`."""
+        return f"{name} {self.nodes[name].version(self.picks.bits[name])}"
+
+    def _pin(self, name: str) -> Pin:
+        node, bit = self.nodes[name], self.picks.bits[name]
+        index = node.variant(bit)
+        if name in self._same and TORCH in self.nodes:
+            index = self.nodes[TORCH].variant(self.picks.bits[TORCH])
+        reasons = [*self._asked(name), *self._required(name), *self._held_back(node, bit)]
+        return Pin(name, node.version(bit), index, tuple(reasons))
+
+    def _asked(self, name: str) -> Iterator[str]:
+        for request in self.goal.requests:
+            if request.name == name:
+                yield f"asked for as {request}" if str(request) != name else "asked for"
+        installed = self.goal.context.installed.get(name)
+        if self.goal.least_change and installed:
+            same = self.nodes[name].installed >> self.picks.bits[name] & 1
+            yield "installed" if same else f"installed is {installed}"
+
+    def _required(self, name: str) -> Iterator[str]:
+        for edge in self.edges:
+            if edge.wanted.name == name:
+                spec = self.nodes[name].package.spec_text(edge.wanted.spec)
+                verb = "works only with" if edge.limit else "requires"
+                yield f"{self.shown(edge.owner)} {verb} {spec or 'it'}"
+
+    def _edges(self) -> Iterator[_Edge]:
+        extras: dict[str, set[str]] = {}
+        for request in self.goal.requests:
+            extras.setdefault(request.name, set()).update(request.extras)
+        todo = [(name, extra) for name in self.nodes for extra in ("", *sorted(extras.get(name, ())))]
+        seen = set(todo)
+        while todo:
+            name, extra = todo.pop()
+            for wanted, limit in self._requirements(name, self.picks.bits[name], extra):
+                if wanted.name not in self.nodes:
+                    continue
+                yield _Edge(name, wanted, limit)
+                for one in () if limit else wanted.extras:
+                    if (wanted.name, one) not in seen:
+                        seen.add((wanted.name, one))
+                        todo.append((wanted.name, one))
+
+    def _requirements(self, name: str, bit: int, extra: str) -> Iterator[tuple[Wanted, bool]]:
+        node = self.nodes[name]
+        row = node.package.raw["r"][node.places[bit]]
+        if row < 0:
+            return
+        own_runtime = node.variant(bit) is not None
+        for limit, key in ((False, extra), (True, LIMITS)):
+            for wanted in node.package.requirements(row, key) if not limit or not extra else ():
+                runtime = own_runtime and wanted.name.startswith(OWN_RUNTIME)
+                if self.goal.context.marker_holds(wanted.marker) and not runtime:
+                    yield wanted, limit
+
+    def _held_back(self, node: Node, bit: int) -> Iterator[str]:
+        """Say why a package that was asked for is not at the newest its request and the target admit."""
+        possible = self.picks.policy.asked.get(node.name, 0)
+        newest = possible.bit_length() - 1
+        if newest <= bit or node.places[newest] == node.places[bit]:
+            return
+        label = node.builds[newest].label if node.builds else node.version(newest)
+        blockers = list(dict.fromkeys(self._blockers(node, newest)))
+        why = "; ".join(blockers[:4]) or "it cannot be combined with the other newest releases asked for"
+        yield f"not {label}: {why}"
+
+    def _blockers(self, node: Node, newest: int) -> Iterator[str]:
+        bits = self.picks.bits
+        for edge in self.edges:
+            mask = node.package.spec_mask(edge.wanted.spec) if edge.wanted.name == node.name else -1
+            if not node.expand(mask) >> newest & 1 and mask != -1:
+                verb = "works only with" if edge.limit else "requires"
+                spec = node.package.spec_text(edge.wanted.spec)
+                yield f"{self.shown(edge.owner)} {verb} {node.name}{spec}"
+        for wanted, limit in self._requirements(node.name, newest, ""):
+            other = self.nodes.get(wanted.name)
+            if other is None:
+                if not limit and (gap := self._gap(wanted)):
+                    yield gap
+                continue
+            if not other.expand(other.package.spec_mask(wanted.spec)) >> bits[wanted.name] & 1:
+                spec = other.package.spec_text(wanted.spec)
+                held = "" if limit else self._gap(wanted)
+                yield held or f"it {'works only with' if limit else 'requires'} {wanted.name}{spec}"
+        for row in self.rows:
+            if self._would_break(row, node.name, newest):
+                yield f"{row.row}: {row_of(self.goal.context, row.row).get('summary', 'the two do not work together')}".split("{")[0]
+
+    def _gap(self, wanted: Wanted) -> str:
+        """Say so when nothing that installs on the target meets a requirement."""
+        node = self.goal.context.node(wanted.name)
+        if node is None or node.expand(node.package.spec_mask(wanted.spec)) & node.allowed:
+            return ""
+        spec = node.package.spec_text(wanted.spec)
+        return f"it requires {wanted.name}{spec}, and no such release installs on the target"
+
+    def _would_break(self, row: Nogood, name: str, bit: int) -> bool:
+        bits = {**self.picks.bits, name: bit}
+        return any(literal.name == name for literal in row.literals) and all(
+            _holds(literal, bits) for literal in row.literals
+        )
+
+
+def _holds(literal: Literal, bits: Mapping[str, int]) -> bool:
+    picked = literal.name in bits and bool(literal.mask >> bits[literal.name] & 1)
+    return picked is literal.inside

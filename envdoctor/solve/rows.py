@@ -1,0 +1,147 @@
+"""The matrix for the solver: rows that speak of distributions and the target become sets that exclude each other."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from envdoctor.matrix import ConditionRow
+from envdoctor.solve.nodes import TORCH, Context, Node
+from envdoctor.solve.problem import Literal, Nogood
+from envdoctor.solve.variants import Build, followers
+from envdoctor.solve.versions import InvalidSpecifier, satisfies, spec_mask
+
+BITSANDBYTES = "bitsandbytes"
+BINARIES = "BNB-BINARY-MISSING"
+FOLLOWER = "TORCH-FOLLOWER-"
+
+
+def nogoods(context: Context, names: Collection[str]) -> list[Nogood]:
+    """Return what the matrix forbids among the packages `names` on the context's target."""
+    found = [n for row in context.matrix.conditions if (n := _of_condition(context, row, names)) is not None]
+    found += _of_pairs(context, names)
+    found += _of_followers(context, names)
+    found += _of_binaries(context, names)
+    return found
+
+
+def _of_condition(context: Context, row: ConditionRow, names: Collection[str]) -> Nogood | None:
+    if not row.solve or row.severity != "error" or row.raises != "always":
+        return None
+    literals: list[Literal] = []
+    for inside, conditions in ((True, row.when), (False, row.unless)):
+        for key, text in conditions.items():
+            literal = _literal(context, key, text, inside, names)
+            if literal is None:
+                return None
+            if isinstance(literal, Literal):
+                literals.append(literal)
+    return Nogood(tuple(literals), row.id) if any(one.inside for one in literals) else None
+
+
+def _literal(
+    context: Context, key: str, text: str, inside: bool, names: Collection[str]
+) -> Literal | bool | None:
+    """Return a condition as a literal; True when it holds on any answer; None when it cannot be met or told."""
+    if key == "torch.cuda":
+        node = context.node(TORCH) if TORCH in names else None
+        return Literal(TORCH, _cuda_mask(node, text), inside) if node else None
+    answer = _target_answer(context, key, text)
+    if answer is not None or "." in key:
+        return True if answer is inside else None
+    node = context.node(key) if key in names else None
+    if node is None:
+        return True if (text == "absent") is inside else None
+    if text == "absent":
+        return Literal(key, node.all, not inside)
+    mask = version_mask(node, text)
+    return None if mask is None else Literal(key, mask, inside)
+
+
+def version_mask(node: Node, text: str) -> int | None:
+    """Return the candidates that a row's specifier (`*` for any) means; None when it cannot be read."""
+    try:
+        return node.all if text == "*" else node.expand(spec_mask(text, node.package.versions))
+    except InvalidSpecifier:
+        return None
+
+
+def _target_answer(context: Context, key: str, text: str) -> bool | None:
+    """Decide a condition on the target; None when the target does not tell."""
+    target = context.target
+    if key == "gpu.cc":
+        if not target.cards:
+            return None
+        return any(satisfies(str(card.capability), text) for card in target.cards)
+    if key == "os":
+        return target.platform.os in text.split("|")
+    if key == "arch":
+        return target.platform.arch in text.split("|")
+    versions = {
+        "python": ".".join(map(str, target.python)),
+        "glibc": ".".join(map(str, target.platform.libc_version)) if target.platform.libc == "glibc" else None,
+        "driver": str(target.driver) if target.driver else None,
+    }
+    told = versions.get(key)
+    return satisfies(told, text) if told else None
+
+
+def _cuda_mask(node: Node, text: str) -> int:
+    return _builds_where(node, lambda build: bool(build.cuda) and (text == "*" or satisfies(str(build.cuda), text)))
+
+
+def _builds_where(node: Node, test: Any) -> int:
+    return sum(1 << bit for bit, build in enumerate(node.builds or ()) if test(build))
+
+
+def _of_pairs(context: Context, names: Collection[str]) -> Iterator[Nogood]:
+    torch = context.node(TORCH) if TORCH in names else None
+    if torch is None:
+        return
+    for row in context.matrix.rows("torch_pair"):
+        node = context.node(row["package"]) if row["package"] in names else None
+        if node is None or row.get("soft"):
+            continue
+        versions, fitting = version_mask(node, row["versions"]), version_mask(torch, row["torch"])
+        if versions and fitting is not None:
+            yield Nogood((Literal(node.name, versions), Literal(TORCH, torch.all & ~fitting)), row["id"])
+
+
+def _of_followers(context: Context, names: Collection[str]) -> Iterator[Nogood]:
+    """Packages that exist only for the default index's torch exclude its variants."""
+    torch = context.node(TORCH) if TORCH in names else None
+    if torch is None or torch.builds is None:
+        return
+    variants = _builds_where(torch, lambda build: build.variant is not None)
+    for name in sorted(followers(context.matrix, "default") & set(names)):
+        node = context.node(name)
+        if node is not None and variants:
+            yield Nogood((Literal(name, node.all), Literal(TORCH, variants)), FOLLOWER + name.upper())
+
+
+def _of_binaries(context: Context, names: Collection[str]) -> Iterator[Nogood]:
+    """Releases of bitsandbytes without a library for the CUDA of torch's build, on a machine with a card."""
+    torch, node = (context.node(n) if n in names else None for n in (TORCH, BITSANDBYTES))
+    if torch is None or node is None or not context.target.cards:
+        return
+    releases = context.matrix.generated(BITSANDBYTES).get("releases", {})
+    arch = context.target.platform.arch
+    carried = {
+        place: frozenset(releases[version].get("platforms", {}).get(arch, {}).get("cuda", ()))
+        for place, version in enumerate(node.package.versions)
+        if version in releases
+    }
+    for tag in sorted({_digits(build) for build in torch.builds or () if build.cuda}):
+        lacking = sum(1 << place for place, tags in carried.items() if tag not in tags)
+        builds = _builds_where(torch, lambda build, tag=tag: bool(build.cuda) and _digits(build) == tag)
+        if lacking:
+            yield Nogood((Literal(BITSANDBYTES, lacking), Literal(TORCH, builds)), f"{BINARIES}-CU{tag}")
+
+
+def _digits(build: Build) -> str:
+    return build.cuda.tag.removeprefix("cu") if build.cuda else ""
+
+
+def row_of(context: Context, identity: str) -> Mapping[str, Any]:
+    """Return the table of a matrix row by id; empty for facts read from wheels."""
+    return context.matrix.by_id.get(identity, ("", {}))[1]

@@ -1,0 +1,144 @@
+"""From a request to picks: search near the newest first, widen until the answer is proven best."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from envdoctor.errors import InputError, Unavailable
+from envdoctor.solve.nodes import Context
+from envdoctor.solve.policy import STALE_CAP, WINDOWS, Cost, Policy, total
+from envdoctor.solve.problem import Problem, Root, close
+from envdoctor.solve.prune import prune
+from envdoctor.solve.requests import Request
+from envdoctor.solve.rows import nogoods
+from envdoctor.solve.versions import spec_mask
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A request on a context; `keep` are installed packages that must stay in some version."""
+
+    context: Context
+    requests: tuple[Request, ...]
+    least_change: bool = False
+
+    @property
+    def kept(self) -> list[str]:
+        """The installed packages that the facts cover and whose version they know."""
+        if not self.least_change:
+            return []
+        nodes = ((name, self.context.node(name)) for name in sorted(self.context.installed))
+        return [name for name, node in nodes if node is not None and node.installed]
+
+
+@dataclass(frozen=True)
+class Picks:
+    """A best answer: the candidate's bit of each package, and what it costs."""
+
+    bits: dict[str, int]
+    cost: Cost
+    policy: Policy
+
+
+def request_mask(context: Context, request: Request) -> int:
+    """Return the candidates that a request's specifier admits; raises Unavailable for an unknown package."""
+    node = context.node(request.name)
+    if node is None:
+        raise Unavailable(
+            f"{request.name}: not among the package facts of {context.snapshot.date}; "
+            f"`envdoctor matrix update {request.name}` fetches them"
+        )
+    if request.exact and "+" in request.exact:
+        return _variant_mask(context, request)
+    return node.expand(spec_mask(request.spec, node.package.versions))
+
+
+def _variant_mask(context: Context, request: Request) -> int:
+    node = context.node(request.name)
+    version, _, local = (request.exact or "").partition("+")
+    if node is None or node.builds is None:
+        raise InputError(f"{request.source}: {request}: builds with a local label are known of torch alone")
+    return sum(1 << i for i, b in enumerate(node.builds) if (b.version, b.variant or "") == (version, local))
+
+
+def policy_of(goal: Goal) -> Policy:
+    """Return the policy of a goal: what was asked for, and the candidates each request admits."""
+    asked: dict[str, int] = {}
+    for request in goal.requests:
+        node = goal.context.node(request.name)
+        mask = request_mask(goal.context, request)
+        if node is not None:
+            asked[request.name] = asked.get(request.name, node.allowed) & mask
+    for name in goal.kept:
+        node = goal.context.node(name)
+        if node is not None:
+            asked.setdefault(name, node.allowed)
+    return Policy(goal.least_change, asked)
+
+
+def solve(goal: Goal) -> Picks | None:
+    """Return a best answer, or None when there is none."""
+    policy = policy_of(goal)
+    window: int | None = None if goal.least_change else WINDOWS[0]
+    while True:
+        found = _search(goal, policy, window)
+        if found is not None and (window is None or found.cost[2] <= window):
+            return found
+        if window is None:
+            return None
+        window = _wider(window, found)
+
+
+def _wider(window: int, found: Picks | None) -> int | None:
+    if found is not None and found.cost[2] < STALE_CAP:
+        return found.cost[2]
+    return next((wider for wider in WINDOWS if wider > window), None) if found is None else None
+
+
+def _search(goal: Goal, policy: Policy, window: int | None) -> Picks | None:
+    """Solve with asked-for packages at most `window` days stale; None: without that limit."""
+    problem = problem_of(goal, policy, window)
+    prune(problem, policy)
+    if not all(problem.masks.get(root.name) for root in problem.roots):
+        return None
+    if not all(problem.masks.values()):
+        problem.masks = {name: mask for name, mask in problem.masks.items() if mask}
+    from envdoctor.solve.engine import Engine
+
+    bits = Engine(problem, policy).best()
+    if bits is None:
+        return None
+    nodes = {name: problem.node(name) for name in bits}
+    return Picks(bits, total([policy.cost(nodes[name], bit) for name, bit in bits.items()]), policy)
+
+
+def problem_of(goal: Goal, policy: Policy, window: int | None = None) -> Problem:
+    """Return the closure of a goal with the matrix's rows, ready to be pruned."""
+    context = goal.context
+    extras: dict[str, set[str]] = {}
+    for request in goal.requests:
+        extras.setdefault(request.name, set()).update(request.extras)
+    roots = []
+    limits = {}
+    for name, mask in policy.asked.items():
+        node = context.node(name)
+        if node is None:
+            continue
+        admitted = mask if window is None else policy.within(node, window)
+        limits[name] = admitted | (node.installed & mask)
+        roots.append(Root(name, mask, tuple(sorted(extras.get(name, ())))))
+    problem = close(context, roots, limits)
+    problem.nogoods = nogoods(context, problem.masks.keys())
+    return problem
+
+
+def fits_alone(context: Context, requests: Sequence[Request]) -> bool:
+    """True when some candidate of each requested package is admitted by its requests and the target."""
+    goal = Goal(context, tuple(requests))
+    return all(policy_of(goal).asked.values())
+
+
+def distinct(requests: Iterable[Request]) -> list[str]:
+    """Return the names asked for, each once, in order."""
+    return list(dict.fromkeys(request.name for request in requests))
