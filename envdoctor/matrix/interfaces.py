@@ -7,20 +7,40 @@ releases, so that "cannot import name X from Y" can be answered with the version
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 SCHEMA = "envdoctor.interfaces/1"
+ASKED_OF = frozenset(
+    (
+        "transformers",
+        "peft",
+        "trl",
+        "accelerate",
+        "huggingface_hub",
+        "datasets",
+        "torch",
+        "triton",
+        "deepspeed",
+    )
+) | {"bitsandbytes", "tokenizers", "vllm"}
+"""The libraries whose names others import."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """What one release offers: module names, `module:name` pairs and `Callable.name:keyword` triples."""
+    """What one release offers and asks for.
+
+    Module names, `module:name` pairs, `Callable.name:keyword` triples; and, as `module:name` pairs, what its
+    modules import from the stack's other libraries without guarding the import.
+    """
 
     modules: frozenset[str] = frozenset()
     names: frozenset[str] = frozenset()
     keywords: frozenset[str] = frozenset()
+    imports: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -28,6 +48,12 @@ class _Collected:
     modules: set[str] = field(default_factory=set)
     names: set[str] = field(default_factory=set)
     keywords: set[str] = field(default_factory=set)
+    imports: set[str] = field(default_factory=set)
+
+    def frozen(self) -> Interface:
+        """Return what was collected."""
+        parts = (self.modules, self.names, self.keywords, self.imports)
+        return Interface(*map(frozenset, parts))
 
 
 def scan_interface(files: Mapping[str, str | None], root: str) -> Interface:
@@ -43,7 +69,7 @@ def scan_interface(files: Mapping[str, str | None], root: str) -> Interface:
         found.modules.add(module)
         if source is not None:
             _scan_module(module, source, path.endswith("/__init__.py"), found)
-    return Interface(frozenset(found.modules), frozenset(found.names), frozenset(found.keywords))
+    return found.frozen()
 
 
 def module_of(path: str) -> str | None:
@@ -68,6 +94,7 @@ def _scan_module(module: str, source: str, package: bool, found: _Collected) -> 
     found.names.update(f"{module}:{name}" for name in _defined(tree.body, package))
     for name in _lazily_exported(tree) if package else ():
         found.names.add(f"{module}:{name}")
+    found.imports.update(_unguarded_imports(tree.body, module.partition(".")[0]))
     for callable_name, keyword in _keywords(tree.body):
         found.keywords.add(f"{callable_name}:{keyword}")
 
@@ -92,6 +119,26 @@ def _branches(node: ast.If | ast.Try) -> Iterator[ast.stmt]:
     if isinstance(node, ast.Try):
         for handler in node.handlers:
             yield from handler.body
+
+
+def _unguarded_imports(body: Iterable[ast.stmt], own: str) -> Iterator[str]:
+    """`module:name` of each import from another library of the stack that runs whenever the module does."""
+    for node in body:
+        if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            root = node.module.partition(".")[0]
+            if root in ASKED_OF and root != own:
+                found = (f"{node.module}:{alias.name}" for alias in node.names if alias.name != "*")
+                yield from (entry for entry in found if root != "torch" or _is_private(entry))
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                root = alias.name.partition(".")[0]
+                if "." in alias.name and root in ASKED_OF - {"torch"} and root != own:
+                    yield f"{alias.name}:"
+
+
+def _is_private(entry: str) -> bool:
+    """torch keeps its public names for years; what vanishes is private."""
+    return any(part.startswith("_") for part in re.split(r"[.:]", entry))
 
 
 def _lazily_exported(tree: ast.Module) -> Iterator[str]:
@@ -164,11 +211,13 @@ def encode(releases: Mapping[str, Interface], sources: Mapping[str, str]) -> dic
     modules = _ranges([releases[v].modules for v in versions])
     names = _ranges([releases[v].names for v in versions])
     keywords = _grouped(_ranges([releases[v].keywords for v in versions]))
+    imports = _ranges([releases[v].imports for v in versions])
     return {
         "versions": versions,
         "sources": sources.get(versions[-1], "") if versions else "",
         "modules": {module: spans for module, spans in modules.items() if spans != whole},
         "names": _grouped({name: spans for name, spans in names.items() if spans != whole}),
+        "imports": _grouped(imports),
         "keywords": {owner: kept for owner, spans in keywords.items() if (kept := _changing(spans))},
     }
 

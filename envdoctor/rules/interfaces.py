@@ -25,6 +25,8 @@ class Missing:
     what: str
     specifier: str
     symptom: Symptom
+    module: str = ""
+    name: str = ""
 
 
 def check_missing_interface(view: View) -> Iterable[Finding]:
@@ -59,7 +61,8 @@ def _missing_name(view: View, module: str, name: str | None, symptom: Symptom) -
     data = _library(view, module)
     spans = data.get("names", {}).get(module, {}).get(name) if name else None
     if spans:
-        yield Missing(data["library"], f"{name} in {module}", specifier_of(data["versions"], spans), symptom)
+        specifier = specifier_of(data["versions"], spans)
+        yield Missing(data["library"], f"{name} in {module}", specifier, symptom, module, name or "")
     else:
         yield from _missing_module(view, module, symptom)
 
@@ -68,7 +71,8 @@ def _missing_module(view: View, module: str, symptom: Symptom) -> Iterator[Missi
     data = _library(view, module)
     spans = data.get("modules", {}).get(module)
     if spans and "." in module:
-        yield Missing(data["library"], f"the module {module}", specifier_of(data["versions"], spans), symptom)
+        specifier = specifier_of(data["versions"], spans)
+        yield Missing(data["library"], f"the module {module}", specifier, symptom, module)
 
 
 def _missing_keyword(view: View, captured: Mapping[str, str], symptom: Symptom) -> Iterator[Missing]:
@@ -115,6 +119,7 @@ def _finding(view: View, missing: Missing) -> Finding:
         evidence=(*shown, Evidence(missing.symptom.id, missing.symptom.text, missing.symptom.source)),
         remedies=(
             Remedy(f"Use a {library} that has it.", install_commands(pins), pins),
+            *_other_side(view, missing),
             Remedy("Change or update the code that asks for it (the frame above the error names the file)."),
         ),
         certainty=Certainty.CERTAIN if view.version(library) else Certainty.LIKELY,
@@ -123,6 +128,36 @@ def _finding(view: View, missing: Missing) -> Finding:
         prior=0.85,
         fallback=True,
     )
+
+
+def _other_side(view: View, missing: Missing) -> Iterator[Remedy]:
+    """Offer the releases of the importing libraries that do without what is missed."""
+    if not missing.module:
+        return
+    for library in _recorded(view):
+        data = view.matrix.generated(f"interfaces/{library}")
+        asking = data.get("imports", {}).get(missing.module, {})
+        spans = asking.get(missing.name) if missing.name else [s for many in asking.values() for s in many]
+        if not spans or library == missing.library or not _may_be_asking(view, library, missing):
+            continue
+        without = releases_without(data["versions"], spans)
+        if without:
+            pins = {library: without}
+            yield Remedy(f"Use a {library} that does not ask for it.", install_commands(pins), pins)
+
+
+def _may_be_asking(view: View, library: str, missing: Missing) -> bool:
+    """A library asks when it is listed, or when nothing is listed at all."""
+    listed = view.facts.environment.distributions
+    return library in listed or not (set(listed) - {missing.library, "torch"})
+
+
+def releases_without(versions: list[str], spans: list[list[int]]) -> str | None:
+    """Return the releases before the first that asks, or else those after the last; None when all ask."""
+    first, last = min(s[0] for s in spans), max(s[1] for s in spans)
+    if last < len(versions) - 1:
+        return f">={versions[last + 1]}"
+    return f"<{versions[first]}" if first > 0 else None
 
 
 def _history(view: View, missing: Missing) -> str:
