@@ -50,7 +50,7 @@ def words_line(chance: random.Random, number: int) -> str:
 
 def error_line(chance: random.Random, number: int) -> str:
     """Return a line in which a signature's needle stands."""
-    return f"{chance.choice(SYMPTOMS).needle} {number} {chance.choice(WORDS)}"
+    return f"{chance.choice(SYMPTOMS).needles[0]} {number} {chance.choice(WORDS)}"
 
 
 def text_of(line: Callable[[random.Random, int], str], size: int) -> str:

@@ -28,7 +28,7 @@ def assemble(sightings: Iterable[Sighting]) -> Facts:
     return Facts(
         origin="paste",
         driver=Driver(**_fields("driver", by_place, notes)),
-        gpus=_gpus(by_place.get("gpus", ())),
+        gpus=_counted(_gpus(by_place.get("gpus", ())), by_place.get("gpu_count", ())),
         host=Host(**_fields("host", by_place, notes)),
         toolkits=_toolkits(by_place.get("toolkit", ())),
         libraries=_unique(by_place.get("library", ())),
@@ -120,6 +120,14 @@ def _gpus(seen: Sequence[Sighting]) -> Any:
     others = [group for group in groups if group is not best]
     gpus = tuple(_filled(gpu, others) for gpu in best[:1024])
     return Observed(tuple(replace(gpu, index=i) for i, gpu in enumerate(gpus)), gpus[0].source)
+
+
+def _counted(gpus: Any, seen: Sequence[Sighting]) -> Any:
+    """Return the one GPU as often as a count says that there are such."""
+    if not seen or not isinstance(gpus, Observed) or len(gpus.value) != 1:
+        return gpus
+    gpu = gpus.value[0]
+    return Observed(tuple(replace(gpu, index=i) for i in range(min(seen[0].value, 1024) or 1)), gpus.source)
 
 
 def _filled(gpu: Gpu, others: Sequence[tuple[Gpu, ...]]) -> Gpu:

@@ -15,7 +15,7 @@ _PACKAGE = re.compile(
 )
 _CUDNN = re.compile(r"libcudnn(?:_\w{1,40})?\.so\.(\d{1,2}\.\d{1,2}\.\d{1,3})\b")
 _VARIABLE = re.compile(
-    r"^\s{0,8}(?:export\s+|ENV\s+|set\s+|-e\s+)?([A-Z][A-Z0-9_]{2,60})\s?=\s?[\"']?([^\s\"';&]{1,400})"
+    r"^\s{0,8}(?:-\s+)?(?:export\s+|ENV\s+|set\s+|-e\s+)?([A-Z][A-Z0-9_]{2,60})\s?=\s?[\"']?([^\s\"';&]{1,400})"
 )
 _KEPT = re.compile(
     r"^(?:CUDA|NCCL|PYTORCH|TORCH|LD_LIBRARY_PATH|LD_PRELOAD|VLLM|HF_HOME|HF_HUB_OFFLINE|TRANSFORMERS_OFFLINE|NVIDIA|BNB|"

@@ -25,6 +25,11 @@ _PROGRAMS = (
     (re.compile(r"\bweclone-cli\b"), "weclone", None),
 )
 _PROGRAM_WORDS = ("vllm", "llamafactory", "src/train", "swift ", "axolotl", "weclone")
+_ADVICE = re.compile(
+    r"(?i)\bfor example\b|\be\.g\.|\byou can\b|\bplease\b|\btry\b|\binstead\b|\bwithout\b|\brequires?\b"
+)
+"""Words beside which a flag is advice, not what was run."""
+_QUOTED_WORDS = re.compile(r"[\"',\[\]]+")
 _FROM = re.compile(r"^\s{0,8}FROM\s+(?:--platform=\S{1,40}\s+)?(\S{2,200})(?:\s+(?i:as)\s+\S+)?\s*$")
 _RUN_IMAGE = re.compile(
     r"\bdocker run\b.{0,1500}?\s((?:[\w.-]{1,60}/){0,3}[\w.-]{1,60}:[\w.+-]{1,80})(?:\s|$)"
@@ -71,6 +76,10 @@ def _program(line: str, source: str) -> Iterator[Sighting]:
 
 def _flags(line: str, table: KeyTable, source: str, framework: str | None) -> Iterator[Sighting]:
     yield from _program(line, source)
+    if _ADVICE.search(line):
+        return
+    if '"--' in line or "'--" in line:
+        line = _QUOTED_WORDS.sub(" ", line)
     for key, value in _FLAG.findall(line)[:200]:
         yield from setting_sightings(table, key.replace("-", "_"), value or "true", source, framework)
     if match := _RUN_IMAGE.search(line):

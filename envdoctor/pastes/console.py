@@ -15,6 +15,8 @@ _ASKED = re.compile(
 )
 _OUT = re.compile(r"^Out\[\d{1,4}\]: ")
 _ENGINE = re.compile(r"(?:LLM engine \(v|vLLM API server version |vLLM engine \(v)(\d[\w.+]{1,40})")
+_DEEPSPEED = re.compile(r"DeepSpeed info: version=(\d[\w.+]{1,40}?),")
+_HIGHEST = re.compile(r"Highest compute capability among GPUs detected: (\d{1,2})\.(\d)")
 _BNB = re.compile(
     r"settings found: CUDA_VERSION=(\d{2,4}), Highest Compute Capability: \(?(\d{1,2})(?:\.|, )(\d)"
 )
@@ -26,6 +28,10 @@ def parse_console(paste: Paste) -> Iterator[Sighting]:
     for index, line in enumerate(lines):
         if "LLM" in line and (match := _ENGINE.search(line)):
             yield from distribution_sightings("vllm", match[1].rstrip("."), paste.at("vLLM log", index), True)
+        elif "DeepSpeed info" in line and (match := _DEEPSPEED.search(line)):
+            yield from distribution_sightings("deepspeed", match[1], paste.at("DeepSpeed log", index), True)
+        elif "compute capability among" in line and (match := _HIGHEST.search(line)):
+            yield from _capability(f"({match[1]}, {match[2]})", paste.at("bitsandbytes", index))
         elif "CUDA_VERSION=" in line and (match := _BNB.search(line)):
             yield from _bitsandbytes(match, paste.at("bitsandbytes", index))
         elif "." in line and len(line) < 120 and (match := _ASKED.match(line)):

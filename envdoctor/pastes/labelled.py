@@ -156,6 +156,16 @@ def _gpus(value: str, source: str) -> Iterator[Sighting]:
         yield Sighting("driver.version", DriverVersion.parse(match[1]), source)
 
 
+def _gpu_count(value: str, source: str) -> Iterator[Sighting]:
+    if match := re.match(r"(\d{1,3})(?![\w.])", value):
+        yield Sighting("gpu_count", int(match[1]), source)
+
+
+def _gpu_memory(value: str, source: str) -> Iterator[Sighting]:
+    if memory := parse_memory(value):
+        yield Sighting("gpus", (Gpu(0, source, memory_total_bytes=memory),))
+
+
 def _capability(value: str, source: str) -> Iterator[Sighting]:
     if capability := parse_capability(f"capability {value}"):
         yield Sighting("gpus", (Gpu(0, source, compute_capability=capability),))
@@ -249,6 +259,8 @@ _TABLE: tuple[tuple[Handler, str], ...] = (
         显卡, 显卡型号, gpu型号, gpu 型号, gpu.name, gpu(s), nvidia
         gpu, gpu device, product name, gpu 0, gpu 1""",
     ),
+    (_gpu_count, "gpu number, gpu count, number of gpus, number of gpu, num gpus, gpu数量, 卡数, gpu num"),
+    (_gpu_memory, "gpu memory, vram, gpu vram, gpu ram, 显存, gpu显存"),
     (
         _capability,
         """compute capability, gpu.compute capability, cuda capability, device capability, torch.cuda.get

@@ -89,6 +89,8 @@ def _name(text: str) -> str | None:
     """Return the name as printed; of a shortened one its stem, if that tells the model."""
     name = " ".join(text.split())
     stem = name.removesuffix("...").rstrip()
+    if stem != name:
+        stem = re.sub(r"\s[A-Za-z]{1,2}$", "", stem)
     if stem in ("NVIDIA", "GeForce", "NVIDIA GeForce", "NVIDIA Graphics Device"):
         return None
     return None if stem != name and _CUT_NUMBER.search(stem) else stem

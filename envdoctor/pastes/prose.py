@@ -25,7 +25,7 @@ _NOT_A_FACT = re.compile(
 _DIGIT = re.compile(r"\d|[lL]o[rR][aA]|LORA|全参")
 _HAVE = re.compile(r"(?i)\bbut you have ([a-z0-9][\w.-]{0,60}) (\d[\w.+]{0,40}?)\.? which is incompatible")
 _INCLUDES = re.compile(
-    r"\b(?:torch|transformers|cuda|python|driver|rtx|gtx|tesla|[abhv]\d{2,3}|vllm|peft|trl|deepspeed|numpy|zero|lora|qlora|bitsandbytes|flash|triton|xformers|accelerate|nvidia|glibc|l40|l20)"
+    r"\b(?:torch|transformers|cuda|python|driver|rtx|gtx|tesla|[abhv]\d{2,3}|vllm|peft|trl|deepspeed|numpy|zero|lora|qlora|llama|qwen|mistral|gemma|glm|baichuan|batch|length|bitsandbytes|flash|triton|xformers|accelerate|nvidia|glibc|l40|l20)"
 )
 _PYTHON = re.compile(
     r"(?i)(?<![\w./-])python\s?(?:version)?[ :=v]{0,3}(3\.\d{1,2}(?:\.\d{1,2})?)(?![\w.]*/)(?!\w)"
@@ -38,10 +38,20 @@ _CUDA = re.compile(
     r"\.\d{1,4})?(?![\w])"
 )
 _WILD_NVIDIA = re.compile(r"\bnvidia-(?:\*|[a-z]{2,20})-cu1[1-9]\b")
-_ZERO = re.compile(r"(?i)(?<![\w/])zero[ -]?(?:stage[ -]?)?([123])(?![\d.\w])")
-_METHOD = re.compile(
-    r"(?i)(?<![\w/-])(?:(q?lora)(?![\w.])|(full[ -](?:parameter )?fine-?tun\w+|全参数?微调))"
-)
+_HINTS = {
+    "model": re.compile(
+        r"(?i)(?<![\w/])((?:[\w-]{2,40}/)?(?:llama|qwen|mistral|mixtral|gemma|glm|chatglm|baichuan|yi|deepseek|phi|falcon|"
+        r"internlm|vicuna|bloom|opt|starcoder|codellama)[\w.]{0,12}(?:-[\w.]{1,12}){0,3}?-?\d{1,3}(?:\.\d)?b(?:-[\w.]{1,16}){0,3})"
+    ),
+    "method": re.compile(r"(?i)(?<![\w/-])(q?lora|full[ -](?:parameter )?fine-?tun\w+|全参数?微调)(?![\w.])"),
+    "zero_stage": re.compile(r"(?i)(?<![\w/])zero[ -]?(?:stage[ -]?)?([123])(?![\d.\w])"),
+    "batch": re.compile(r"(?i)\bbatch[ _-]?size(?:\s(?:of|is)|\s?[=:])?\s?(\d{1,4})\b"),
+    "lora_rank": re.compile(r"(?i)\brank(?:\s(?:of|is)|\s?[=:])?\s(\d{1,3})\b(?!\]|:)"),
+    "seq": re.compile(
+        r"(?i)\b(?:max(?:imum)?|seq(?:uence)?|context|cutoff)[ _-]len(?:gth)?(?:\s(?:of|is)|\s?[=:"
+        r"])?\s?(\d{3,6})\b"
+    ),
+}
 _GLIBC = re.compile(r"(?i)\bglibc[ -]?(2\.\d\d)\b")
 
 
@@ -78,16 +88,27 @@ def _facts_of(line: str, source: str) -> Iterator[Sighting]:
     if match := _DRIVER.search(line):
         yield Sighting("driver.version", DriverVersion.parse(match[1]), source)
     if match := _CUDA.search(line):
-        version = CudaVersion.parse(match[1])
-        yield Sighting("toolkit", Toolkit(version, "", f"{source} (which CUDA is not told)"), source)
+        yield _cuda(CudaVersion.parse(match[1]), line, source)
     if match := _GLIBC.search(line):
         yield Sighting("host.glibc", match[1], source)
     for name in _WILD_NVIDIA.findall(line)[:32]:
         yield from distribution_sightings(name, "installed", source)
     if gpus := find_gpus(line, source):
         yield Sighting("gpus", gpus)
-    if match := _ZERO.search(line):
-        yield Sighting("hint", Setting("zero_stage", match[1], source), source)
-    if match := _METHOD.search(line):
-        method = "full" if match[2] else match[1].lower()
-        yield Sighting("hint", Setting("method", method, source), source)
+    yield from _hints(line, source)
+
+
+def _cuda(version: CudaVersion, line: str, source: str) -> Sighting:
+    if "nvidia-smi" in line.lower():
+        return Sighting("driver.cuda", version, source)
+    return Sighting("toolkit", Toolkit(version, "", f"{source} (which CUDA is not told)"), source)
+
+
+def _hints(line: str, source: str) -> Iterator[Sighting]:
+    """Yield what the line says of a run in passing: model, method, sizes."""
+    for key, pattern in _HINTS.items():
+        if match := pattern.search(line):
+            value = match[1].lower() if key != "model" else match[1]
+            yield Sighting(
+                "hint", Setting(key, "full" if value.startswith(("full", "全参")) else value, source), source
+            )

@@ -50,20 +50,20 @@ def parse_paste(
 
 def _sightings(paste: Paste, symptoms: Sequence[SymptomPattern], table: KeyTable) -> Iterator[Sighting]:
     """Yield the sightings of all readers, the best informed kinds of paste first."""
+    recognised = scan(paste.lines, symptoms, paste.templates)
     yield from parse_nvidia_smi_q(paste)
     yield from parse_nvidia_smi(paste)
     yield from parse_nvcc(paste)
     yield from parse_collect_env(paste)
     yield from parse_console(paste)
+    for sight in recognised:
+        paste.blank(sight.spans)
     yield from parse_requirements(paste)
     yield from parse_listings(paste)
     yield from parse_configs(paste, table)
     yield from parse_commands(paste, table)
-    recognised = scan(paste.lines, symptoms, paste.templates)
     for sight in recognised:
         yield Sighting("symptom", sight.symptom(paste.at("", sight.line)))
-    for sight in recognised:
-        paste.claimed.update(range(sight.line, sight.last_line + 1))
     yield from parse_labelled(paste, table)
     for sight in recognised:
         yield from tell_sightings(sight, paste.at("", sight.line))

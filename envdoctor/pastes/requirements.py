@@ -14,9 +14,9 @@ from envdoctor.pastes.sightings import Paste, Sighting, told_sightings
 from envdoctor.pastes.versions import parse_told
 
 _RANGE = re.compile(
-    r"^\W{0,4}?([A-Za-z0-9][A-Za-z0-9._-]{0,80})(?:\[[\w,. -]{0,80}\])?\s?((?:<=|>=|~=|!=|<|>)"
-    r"\s?\d[\w.*+]{0,40}(?:\s?,\s?(?:<=|>=|~=|!=|<|>|==)\s?\d[\w.*+]{0,40}){0,8})\s*(?:[;#].{0"
-    r",300})?$"
+    r"^\W{0,12}?([A-Za-z0-9][A-Za-z0-9._-]{0,80})(?:\[[\w,. -]{0,80}\])?\s?((?:<=|>=|~=|!=|<|>)"
+    r"\s?\d[\w.*+]{0,40}(?:\s?,\s?(?:<=|>=|~=|!=|<|>|==)\s?\d[\w.*+]{0,40}){0,8})[\"', ]{0,4}"
+    r"(?:[;#].{0,300})?$"
 )
 _BARE = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]{0,80})(?:\[[\w,. -]{0,80}\])?\s*(?:#.{0,200})?$")
 _LOCK_NAME = re.compile(r"^name\s?=\s?\"([\w.-]{1,100})\"")

@@ -55,6 +55,12 @@ class Paste:
         place = f"{kind}, line {index + 1}" if kind else f"line {index + 1}"
         return f"{self.name}: {place}" if self.name else place
 
+    def blank(self, spans: Iterable[tuple[int, int, int]]) -> None:
+        """Take out what an error signature matched, so that its versions are not read as facts."""
+        for line, begin, end in spans:
+            text = self.lines[line]
+            self.lines[line] = text[:begin] + " " * (min(end, len(text)) - begin) + text[end:]
+
     def loose(self) -> Iterable[tuple[int, str]]:
         """Yield the unclaimed lines that a person may have written: of a long paste its head and its tail."""
         if len(self.lines) <= HEAD + TAIL:

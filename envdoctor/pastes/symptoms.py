@@ -21,10 +21,10 @@ WINDOW = 4096
 
 @dataclass(frozen=True, slots=True)
 class SymptomPattern:
-    """A row of the symptoms' table: where `needle` stands, `pattern` is tried and its groups captured."""
+    """A row of the symptoms' table: where one of `needles` stands, `pattern` is tried and its groups captured."""
 
     id: str
-    needle: str
+    needles: tuple[str, ...]
     pattern: str
     title: str = ""
     tells: Mapping[str, str] = field(default_factory=dict)
@@ -37,7 +37,7 @@ def symptom_patterns(rows: Iterable[Mapping[str, Any]]) -> tuple[SymptomPattern,
     return tuple(
         SymptomPattern(
             row["id"],
-            row["needle"],
+            (row["needle"],) if isinstance(row["needle"], str) else tuple(row["needle"]),
             row["pattern"],
             row.get("title", ""),
             dict(row.get("tells", {})),
@@ -55,10 +55,10 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """A signature met: the symptom, the index of its lines (0-based) and its pattern."""
+    """A signature met: its first line (0-based), the columns it matched by line, and its captures."""
 
     line: int
-    last_line: int
+    spans: tuple[tuple[int, int, int], ...]
     text: str
     captured: Mapping[str, str]
     pattern: SymptomPattern
@@ -81,8 +81,9 @@ def scan(
     starts = _line_starts(lines)
     found: list[Sight] = []
     for pattern in patterns:
-        if _needle_template(pattern.needle) in vocabulary and pattern.needle in folded:
-            found.extend(_sights(pattern, text, folded, starts))
+        needles = [n for n in pattern.needles if _needle_template(n) in vocabulary and n in folded]
+        if needles:
+            found.extend(_sights(pattern, needles, text, folded, starts))
     return sorted(found, key=lambda sight: sight.line)
 
 
@@ -102,25 +103,46 @@ def _line_starts(lines: Sequence[str]) -> list[int]:
     return [0, *accumulate(len(line) + 1 for line in lines[:-1])]
 
 
-def _sights(pattern: SymptomPattern, text: str, folded: str, starts: Sequence[int]) -> Iterator[Sight]:
+def _sights(
+    pattern: SymptomPattern, needles: Iterable[str], text: str, folded: str, starts: Sequence[int]
+) -> Iterator[Sight]:
     compiled = compile_pattern(pattern.pattern)
     seen: set[tuple[tuple[str, str], ...]] = set()
-    position = 0
-    for _ in range(TRIES_PER_SYMPTOM):
-        position = folded.find(pattern.needle, position)
-        if position < 0 or len(seen) >= MATCHES_PER_SYMPTOM:
-            return
-        line = bisect_right(starts, position) - 1
-        begin, end = _window(text, starts, line, position, pattern.wrapped)
+    for line, begin, end in _windows(needles, text, folded, starts, pattern.wrapped):
         match = compiled.search(text, begin, end)
-        if match:
-            captured = {k: v.strip() for k, v in match.groupdict().items() if v is not None}
-            key = tuple(sorted(captured.items()))
-            if key not in seen:
-                seen.add(key)
-                last = bisect_right(starts, max(match.end() - 1, position)) - 1
-                yield Sight(line, last, _quoted(text, match, starts[line]), captured, pattern)
-        position = max(end, position + len(pattern.needle))
+        if match is None:
+            continue
+        captured = {k: v.strip() for k, v in match.groupdict().items() if v is not None}
+        key = tuple(sorted(captured.items()))
+        if key not in seen:
+            seen.add(key)
+            spans = tuple(_spans(starts, match.start(), match.end()))
+            yield Sight(line, spans, _quoted(text, match, starts[line]), captured, pattern)
+        if len(seen) >= MATCHES_PER_SYMPTOM:
+            return
+
+
+def _windows(
+    needles: Iterable[str], text: str, folded: str, starts: Sequence[int], wrapped: bool
+) -> Iterator[tuple[int, int, int]]:
+    """Yield the line and the bounds in which to try a pattern, for each place where a needle stands."""
+    for needle in needles:
+        position = folded.find(needle)
+        for _ in range(TRIES_PER_SYMPTOM):
+            if position < 0:
+                break
+            line = bisect_right(starts, position) - 1
+            begin, end = _window(text, starts, line, position, wrapped)
+            yield line, begin, end
+            position = folded.find(needle, max(end, position + len(needle)))
+
+
+def _spans(starts: Sequence[int], begin: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """Yield line, first and last column of what lies between two positions."""
+    line = bisect_right(starts, begin) - 1
+    while line < len(starts) and starts[line] < end:
+        yield line, max(0, begin - starts[line]), end - starts[line]
+        line += 1
 
 
 def _window(text: str, starts: Sequence[int], line: int, position: int, wrapped: bool) -> tuple[int, int]:

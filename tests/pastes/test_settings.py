@@ -146,3 +146,30 @@ def test_loose_settings(read, line, expected):
 
 def test_running_text_does_not_overrule_a_setting(read):
     assert told(read("I read that zero 3 helps\n\nzero_stage: 2\n"))["zero_stage"] == "2"
+
+
+def test_running_text_hints_at_a_run(read):
+    facts = read(
+        "I have 4 × NVIDIA A100 80GB PCIe, fine-tuning Llama-2-13b with LoRA rank 16, ZeRO-3, batch size 1, "
+        "max length 4096. Got OOM. nvidia-smi shows CUDA 12.2 and Driver Version 535.129.03."
+    )
+    assert told(facts) == {
+        "model": "Llama-2-13b",
+        "method": "lora",
+        "zero_stage": "3",
+        "batch": "1",
+        "lora_rank": "16",
+        "seq": "4096",
+    }
+    assert [gpu.name for gpu in facts.gpus.value] == ["NVIDIA A100"] * 4
+    assert str(facts.driver.cuda.value) == "12.2"
+
+
+def test_advice_in_an_error_is_no_setting(read):
+    facts = read("You can use float16 instead by setting the`dtype` flag in CLI, for example: --dtype=half.")
+    assert told(facts) == {}
+
+
+def test_flags_as_a_list_of_words(read):
+    settings = told(read('cmd = [\n  "--finetuning_type", "lora",\n  "--cutoff_len", "2048",\n]\n'))
+    assert settings == {"method": "lora", "seq": "2048"}

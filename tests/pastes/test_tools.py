@@ -164,3 +164,17 @@ def test_docker_run(read):
     assert facts.distribution("vllm").version == "0.8.5"
     assert facts.host.shm_bytes.value == GIB
     assert facts.setting("max_num_seqs").value == "64"
+
+
+def test_a_count_beside_one_gpu(read):
+    facts = read("- GPU type: NVIDIA A100-SXM4-80GB\n- GPU number: 8\n- GPU memory: 79.25GB\n")
+    assert [gpu.name for gpu in facts.gpus.value] == ["NVIDIA A100-SXM4-80GB"] * 8
+
+
+def test_an_accepted_cuda_mismatch_is_no_symptom(read):
+    facts = read(
+        "Installed CUDA version 12.2 does not match the version torch was compiled with 12.1 but since "
+        "the APIs are compatible, accepting this combination\nDeepSpeed info: version=0.14.0, git-hash=unknown\n"
+    )
+    assert not facts.symptoms
+    assert facts.distribution("deepspeed").version == "0.14.0"
