@@ -34,7 +34,7 @@ def training_line(chance: random.Random, number: int) -> str:
     """Return a line of a training log."""
     return chance.choice(
         [
-            f"{{'loss': {chance.random():.4f}, 'grad_norm': {chance.random():.5f}, 'epoch': {number / 1000}}}",
+            f"{{'loss': {chance.random():.4f}, 'grad_norm': {chance.random():.5f}, 'epoch': {number}}}",
             f" {number % 100}%|████      | {number}/10000 [{number % 60:02d}:20<01:20,  1.2s/it]",
             f'  File "/lib/python3.10/site-packages/torch/nn/module.py", line {number}, in _call',
             f"INFO 05-01 12:00:{number % 60:02d} metrics.py:334] Avg throughput: {number}.5 tokens/s",

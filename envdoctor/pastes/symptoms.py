@@ -21,7 +21,7 @@ WINDOW = 4096
 
 @dataclass(frozen=True, slots=True)
 class SymptomPattern:
-    """A row of the symptoms' table: where one of `needles` stands, `pattern` is tried and its groups captured."""
+    """A row of the symptoms' table: where a needle stands, `pattern` is tried."""
 
     id: str
     needles: tuple[str, ...]

@@ -174,7 +174,8 @@ def test_a_count_beside_one_gpu(read):
 def test_an_accepted_cuda_mismatch_is_no_symptom(read):
     facts = read(
         "Installed CUDA version 12.2 does not match the version torch was compiled with 12.1 but since "
-        "the APIs are compatible, accepting this combination\nDeepSpeed info: version=0.14.0, git-hash=unknown\n"
+        "the APIs are compatible, accepting this combination\nDeepSpeed info: "
+        "version=0.14.0, git-hash=unknown\n"
     )
     assert not facts.symptoms
     assert facts.distribution("deepspeed").version == "0.14.0"
