@@ -78,7 +78,10 @@ def mutations(patterns, device):
                 if index == 0:
                     missed.append(op.name)
                 break
-            (caught if f"output {index} is off" in verdict["reason"] else missed).append(f"{op.name}:{index}")
+            if f"output {index} is off" not in verdict["reason"]:
+                missed.append(f"{op.name}:{index}: {verdict['reason']}")
+                break
+            caught.append(f"{op.name}:{index}")
             index += 1
     return {"caught": len(caught), "ops": len({c.split(":")[0] for c in caught}), "missed": missed,
             "skipped": skipped, "max_reserved_bytes": max(reserved.values(), default=0)}  # fmt: skip

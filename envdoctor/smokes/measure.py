@@ -36,6 +36,8 @@ def inapplicable(op: Op, ctx: Context) -> str:
     """Return why the op does not apply to this device, or an empty text."""
     if not ctx.on_gpu:
         return "" if op.cpu else "needs a CUDA GPU"
+    if op.gpus == "pair" and len(ctx.gpus) < 2:
+        return "needs two GPUs"
     if ctx.sm < op.min_sm:
         return f"needs compute capability {op.min_sm / 10:.1f}; this card has {ctx.sm / 10:.1f}"
     return ""

@@ -22,7 +22,7 @@ class Request:
     @property
     def name(self) -> str:
         """The op's name, with the cards where they are a pair: `p2p.copy[0-1]`."""
-        if self.op.gpus == "pair" and self.gpus:
+        if self.op.gpus == "pair" and len(self.gpus) == 2:
             return f"{self.op.name}[{'-'.join(map(str, self.gpus))}]"
         return self.op.name
 
@@ -52,7 +52,7 @@ def _card_groups(wanted: str, cards: tuple[int, ...]) -> list[tuple[int, ...]]:
     if not cards or wanted == "all":
         return [cards]
     if wanted == "pair":
-        return list(itertools.combinations(cards, 2))
+        return list(itertools.combinations(cards, 2)) or [cards]
     return [(card,) for card in cards]
 
 

@@ -10,8 +10,8 @@ import triton.language as tl
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _add(left: Any, right: Any, out: Any, count: Any, BLOCK: tl.constexpr) -> None:
-    """Add two vectors, a block a program."""
+def _add(left, right, out, count, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Add two vectors, a block a program (Triton reads this source: it bears no other annotations)."""
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = offsets < count
     total = tl.load(left + offsets, mask=mask) + tl.load(right + offsets, mask=mask)
