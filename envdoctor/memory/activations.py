@@ -1,0 +1,72 @@
+"""What the layers keep between forward and backward, and how high each direction reaches above that."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from envdoctor.memory.blocks import decoder_layer
+from envdoctor.memory.settings import Settings
+from envdoctor.memory.shape import ModelShape
+from envdoctor.memory.tape import Tape, rounded
+
+
+class LayerCost(NamedTuple):
+    """A layer's bytes: kept until its backward pass, kept until the forward pass ends, and the heights
+    that its forward and its backward pass reach above what is live when they begin; `grads` remain."""
+
+    kept: int
+    cached: int
+    forward: int
+    backward: int
+    grads: int
+
+
+@lru_cache(maxsize=4096)
+def layer_cost(
+    shape: ModelShape, s: Settings, checkpoint: bool, moe: bool, windowed: bool, accumulating: bool
+) -> LayerCost:
+    """Return the cost of one layer of that kind."""
+    stream = rounded(s.tokens * shape.hidden * s.stream)
+    tape = Tape(keep=not checkpoint, accumulating=accumulating)
+    x = tape.new(s.tokens * shape.hidden, s.stream, needs=True)
+    if checkpoint:
+        x.refs += 1
+    out = decoder_layer(tape, s, shape, x, moe, windowed)
+    forward = tape.peak - stream
+    after = tape.live
+    cached = tape.cached if checkpoint else 0
+    kept = after - stream - cached
+    if checkpoint:
+        tape = Tape(accumulating=accumulating)
+        x = tape.new(s.tokens * shape.hidden, s.stream, needs=True)
+        x.refs += 1
+        before = tape.live
+        tape.live += stream  # the gradient that arrives
+        out = decoder_layer(tape, s, shape, x, moe, windowed)
+    else:
+        before = tape.live - stream
+        tape.peak = 0
+        tape.live += stream
+    tape.drop(out)
+    tape.backward(out)
+    return LayerCost(kept, cached, forward, tape.peak - before, tape.grads)
+
+
+class LayerKind(NamedTuple):
+    """How many layers of a kind there are, and whether they hold experts or a window."""
+
+    count: int
+    moe: bool
+    windowed: bool
+
+
+@lru_cache(maxsize=256)
+def layer_kinds(shape: ModelShape, pp: int = 1) -> tuple[LayerKind, ...]:
+    """The kinds of layers of the largest pipeline stage."""
+    total = -(-shape.layers // pp)
+    moe = round(total * shape.moe_layers / shape.layers)
+    windowed = round(total * shape.windowed_layers / shape.layers)
+    if moe:
+        return tuple(LayerKind(n, m, windowed > 0) for n, m in ((total - moe, False), (moe, True)) if n)
+    return tuple(LayerKind(n, False, w) for n, w in ((total - windowed, False), (windowed, True)) if n)

@@ -1,0 +1,226 @@
+"""Attention blocks on the tape: projections, rotary embedding, and the kernel by its kind."""
+
+from __future__ import annotations
+
+from envdoctor.memory.layout import Linear, attention_linears
+from envdoctor.memory.linears import linear
+from envdoctor.memory.norms import norm
+from envdoctor.memory.settings import Settings
+from envdoctor.memory.shape import LatentAttention, ModelShape
+from envdoctor.memory.tape import Tape, Tensor
+
+FLASH_HEAD_DIM = 256  # the widest head that torch's flash kernel takes
+
+
+def attention(tape: Tape, s: Settings, shape: ModelShape, x: Tensor, windowed: bool) -> Tensor:
+    """Run an attention block on `x`, which the caller keeps; returns the output projection's result."""
+    matrices = {m.role: m for m in attention_linears(shape)}
+    if shape.latent:
+        query, key, value = _latent_projections(tape, s, shape, shape.latent, x, matrices)
+    else:
+        query, key, value = _projections(tape, s, shape, x, matrices)
+    query, key, value = _lowered(tape, s, query), _lowered(tape, s, key), _lowered(tape, s, value)
+    wide = s.seq > shape.window > 0 and windowed
+    if s.attn == "eager" or shape.alibi:
+        context = _eager(tape, s, shape, query, key, value)
+    elif wide or _has_math_only(s, shape, query):
+        context = _masked(tape, s, shape, query, key, value, wide)
+    else:
+        context = _flash(tape, s, shape, query, key, value)
+    tape.drop(query, key, value)
+    out = linear(tape, s, context, matrices["o"])
+    tape.drop(context)
+    return out
+
+
+def _projections(
+    tape: Tape, s: Settings, shape: ModelShape, x: Tensor, matrices: dict[str, Linear]
+) -> tuple[Tensor, Tensor, Tensor]:
+    queries = s.tokens * shape.heads * shape.head_dim // s.tp
+    keys = s.tokens * max(1, shape.kv_heads // s.tp) * shape.head_dim
+    if shape.fused_qkv:
+        whole = linear(tape, s, x, matrices["qkv"])
+        query, key = (tape.op(n, whole.width, (whole,)) for n in (queries, keys))  # reshaped, rotated copies
+        scratch = 3 * (query.size + key.size) if shape.rope and not shape.alibi else 0
+        tape.touch(scratch)
+        if shape.model_type in ("falcon", "bloom"):
+            value = tape.op(keys, whole.width, (whole,))
+            tape.drop(whole)
+            return query, key, value
+        return query, key, whole
+    query = _scaled(tape, shape, linear(tape, s, x, matrices["q"]))
+    key = linear(tape, s, x, matrices["k"])
+    value = linear(tape, s, x, matrices["v"])
+    if shape.qk_norm:
+        query = _head_norm(tape, s, shape, query)
+        key = _head_norm(tape, s, shape, key)
+    if shape.rope and not shape.alibi:
+        query, key = _rotate(tape, s, shape, query), _rotate(tape, s, shape, key)
+    return query, key, value
+
+
+def _scaled(tape: Tape, shape: ModelShape, query: Tensor) -> Tensor:
+    """OPT multiplies the query by a constant, which makes another tensor."""
+    if shape.model_type != "opt":
+        return query
+    scaled = tape.op(query.numel, query.width, (query,))
+    tape.drop(query)
+    return scaled
+
+
+def _head_norm(tape: Tape, s: Settings, shape: ModelShape, x: Tensor) -> Tensor:
+    width = shape.head_dim if shape.qk_norm == "head" else shape.hidden
+    out = norm(tape, s, x, shape.norm, width)
+    tape.drop(x)
+    return out
+
+
+def _rotate(tape: Tape, s: Settings, shape: ModelShape, x: Tensor) -> Tensor:
+    """`x * cos + rotate_half(x) * sin`: three tensors on the way, none of them saved."""
+    if s.liger:
+        return x  # Liger's kernel rotates in place
+    width = max(x.width, s.stream)
+    part = int(x.numel * shape.rotary_share)
+    tape.touch(part * (3 * width + x.width // 2))
+    out = tape.op(x.numel, width, (x,), (), temporary=2 * part * width)
+    if shape.rotary_share < 1:
+        tape.touch(part * width)
+    tape.drop(x)
+    return out
+
+
+def _lowered(tape: Tape, s: Settings, x: Tensor) -> Tensor:
+    """Autocast casts what enters an attention kernel or a product."""
+    if not s.autocast or x.width == s.compute:
+        return x
+    out = tape.op(x.numel, s.compute, (x,))
+    tape.drop(x)
+    return out
+
+
+def _latent_projections(
+    tape: Tape,
+    s: Settings,
+    shape: ModelShape,
+    latent: LatentAttention,
+    x: Tensor,
+    matrices: dict[str, Linear],
+) -> tuple[Tensor, Tensor, Tensor]:
+    tokens, heads = s.tokens, shape.heads // s.tp
+    width = latent.plain_width + latent.rope_width
+    if latent.query_rank:
+        low = linear(tape, s, x, matrices["q_a"])
+        normed = norm(tape, s, low, shape.norm, latent.query_rank)
+        whole = linear(tape, s, normed, matrices["q_b"])
+        tape.drop(low, normed)
+    else:
+        whole = linear(tape, s, x, matrices["q"])
+    packed = linear(tape, s, x, matrices["kv_a"])
+    low = tape.op(tokens * latent.rank, packed.width, (packed,))
+    normed = norm(tape, s, low, shape.norm, latent.rank)
+    opened = linear(tape, s, normed, matrices["kv_b"])
+    tape.drop(low, normed)
+    tape.touch(4 * tokens * heads * latent.rope_width * packed.width)
+    query = tape.op(tokens * heads * width, whole.width, (whole,))
+    key = tape.op(tokens * heads * width, opened.width, (opened, packed))
+    tape.drop(whole, packed)
+    return query, key, opened  # the value is a view of the opened tensor
+
+
+def _flash(tape: Tape, s: Settings, shape: ModelShape, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    heads = shape.heads // s.tp
+    width = shape.latent.value_width if shape.latent else shape.head_dim
+    sums = tape.new(s.tokens * heads, 4)
+    context = s.tokens * heads * width
+    repeated = 2 * q.size if k.numel < q.numel and not shape.fused_qkv else 0
+    scratch = 4 * q.numel + 4 * s.tokens * heads + repeated
+    out = tape.op(context, q.width, (q, k, v), (q, k, v, sums), temporary=scratch)
+    # the kernel saves its own result as well
+    _save_more(tape, out)
+    tape.drop(sums)
+    return out
+
+
+def _save_more(tape: Tape, out: Tensor) -> None:
+    if tape.keep and out.needs:
+        node = tape.nodes[-1]
+        node.saved = (*node.saved, out)
+        out.refs += 1
+
+
+def _has_math_only(s: Settings, shape: ModelShape, q: Tensor) -> bool:
+    """Flash takes no fp32 and no heads wider than it knows."""
+    return q.width == 4 or shape.head_dim > FLASH_HEAD_DIM
+
+
+def _masked(
+    tape: Tape, s: Settings, shape: ModelShape, q: Tensor, k: Tensor, v: Tensor, mask: bool
+) -> Tensor:
+    """With a mask torch takes the memory-efficient kernel: keys repeated, the mask made additive."""
+    if not mask and q.width == 4 and k.numel < q.numel:
+        return _math(tape, s, shape, q, k, v)
+    key = _repeated(tape, q, k)
+    value = _repeated(tape, q, v)
+    bias = tape.new(s.batch * s.seq * s.seq, s.compute) if mask else tape.new(0, 1)
+    sums = tape.new(s.tokens * shape.heads // s.tp, 4)
+    out = tape.op(q.numel, q.width, (q, key, value), (q, key, value, bias, sums), temporary=2 * q.size)
+    _save_more(tape, out)
+    tape.drop(key, value, bias, sums)
+    return out
+
+
+def _repeated(tape: Tape, q: Tensor, k: Tensor) -> Tensor:
+    if k.numel >= q.numel:
+        k.refs += 1
+        return k
+    return tape.op(q.numel, k.width, (k,), temporary=0)
+
+
+def _scores(s: Settings, shape: ModelShape) -> int:
+    return s.batch * (shape.heads // s.tp) * s.seq * s.seq
+
+
+def _eager(tape: Tape, s: Settings, shape: ModelShape, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Scores in full: product, scale, mask, fp32 softmax, cast, product."""
+    key, value = _repeated(tape, q, k), _repeated(tape, q, v)
+    n = _scores(s, shape)
+    raw = tape.op(n, q.width, (q, key), (q, key))
+    scaled = raw
+    if shape.model_type not in ("bloom", "opt"):
+        scaled = tape.op(n, q.width, (raw,))
+        tape.drop(raw)
+    masked = tape.op(n, q.width, (scaled,), through=True)
+    tape.drop(scaled)
+    soft = tape.op(n, 4, (masked,), (), temporary=4 * n)
+    _save_more(tape, soft)
+    tape.drop(masked)
+    weights = soft
+    if q.width != 4:
+        weights = tape.op(n, q.width, (soft,))
+        tape.drop(soft)
+    if shape.attention_dropout > 0:
+        mask = tape.new(n, 1)
+        dropped = tape.op(n, q.width, (weights,), (mask,))
+        tape.drop(weights, mask)
+        weights = dropped
+    context = tape.op(q.numel, q.width, (weights, value), (weights, value))
+    tape.drop(key, value)
+    out = tape.op(q.numel, q.width, (context,))
+    tape.drop(context, weights)
+    return out
+
+
+def _math(tape: Tape, s: Settings, shape: ModelShape, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """torch's own composition in fp32: scaled copies, a causal mask added, softmax, product."""
+    key, value = _repeated(tape, q, k), _repeated(tape, q, v)
+    n = _scores(s, shape)
+    scaled_q, scaled_k = tape.op(q.numel, q.width, (q,)), tape.op(key.numel, key.width, (key,))
+    raw = tape.op(n, 4, (scaled_q, scaled_k), (scaled_q, scaled_k))
+    masked = tape.op(n, 4, (raw,), through=True)
+    tape.drop(raw)
+    soft = tape.op(n, 4, (masked,), (), temporary=4 * n)
+    _save_more(tape, soft)
+    tape.drop(masked)
+    out = tape.op(q.numel, q.width, (soft, value), (soft, value))
+    tape.drop(soft, key, value, scaled_q, scaled_k)
+    return out

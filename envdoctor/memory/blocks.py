@@ -1,0 +1,191 @@
+"""Feed-forward blocks and whole decoder layers on the tape."""
+
+from __future__ import annotations
+
+from envdoctor.memory.attention import attention
+from envdoctor.memory.layout import Linear, mlp_linears
+from envdoctor.memory.linears import linear
+from envdoctor.memory.norms import norm
+from envdoctor.memory.settings import Settings
+from envdoctor.memory.shape import Experts, ModelShape
+from envdoctor.memory.tape import Tape, Tensor
+
+
+def decoder_layer(tape: Tape, s: Settings, shape: ModelShape, x: Tensor, moe: bool, windowed: bool) -> Tensor:
+    """Run a layer on `x`, whose hold passes to the layer; returns the new residual stream."""
+    if shape.parallel:
+        return _parallel_layer(tape, s, shape, x, windowed)
+    middle = _residual(tape, s, shape, x, lambda h: attention(tape, s, shape, h, windowed))
+    tape.drop(x)
+    out = _residual(tape, s, shape, middle, lambda h: _feed_forward(tape, s, shape, h, moe))
+    tape.drop(middle)
+    return out
+
+
+def _residual(tape: Tape, s: Settings, shape: ModelShape, x: Tensor, block: object) -> Tensor:
+    """`x + post_norm(block(pre_norm(x)))`."""
+    assert callable(block)
+    if shape.pre_norm:
+        normed = norm(tape, s, x, shape.norm, shape.hidden)
+    else:
+        normed = x
+        x.refs += 1
+    result = block(normed)
+    if shape.model_type in ("bloom", "opt", "falcon", "phi3"):
+        pass  # the name of the normed input lives on in those layers' own code no longer than here
+    tape.drop(normed)
+    if shape.post_norms:
+        post = norm(tape, s, result, shape.norm, shape.hidden)
+        tape.drop(result)
+        result = post
+    result = dropout(tape, shape.hidden_dropout, result)
+    out = add(tape, x, result)
+    tape.drop(result)
+    return out
+
+
+def add(tape: Tape, a: Tensor, b: Tensor) -> Tensor:
+    """Add two tensors, in the wider dtype."""
+    return tape.op(a.numel, max(a.width, b.width), (a, b), through=a.width == b.width)
+
+
+def dropout(tape: Tape, probability: float, x: Tensor) -> Tensor:
+    """Drop elements: a new tensor and a mask of a byte an element; takes over the hold on `x`."""
+    if probability <= 0:
+        return x
+    mask = tape.new(x.numel, 1)
+    out = tape.op(x.numel, x.width, (x,), (mask,))
+    tape.drop(mask, x)
+    return out
+
+
+def _parallel_layer(tape: Tape, s: Settings, shape: ModelShape, x: Tensor, windowed: bool) -> Tensor:
+    """Attention and feed-forward side by side, on one norm's result or on two."""
+    first = norm(tape, s, x, shape.norm, shape.hidden)
+    if shape.norms > 1 and shape.model_type == "falcon":
+        second = norm(tape, s, x, shape.norm, shape.hidden)
+    else:
+        second = first
+        second.refs += 1
+    attended = dropout(tape, shape.hidden_dropout, attention(tape, s, shape, first, windowed))
+    tape.drop(first)
+    if shape.norms > 1 and shape.model_type != "falcon":
+        tape.drop(second)
+        second = norm(tape, s, x, shape.norm, shape.hidden)
+    fed = dropout(tape, shape.hidden_dropout, _dense(tape, s, shape, second, mlp_linears(shape, shape.ffn)))
+    tape.drop(second)
+    both = add(tape, fed, attended)
+    tape.drop(fed, attended)
+    out = add(tape, both, x)
+    tape.drop(both, x)
+    return out
+
+
+def _feed_forward(tape: Tape, s: Settings, shape: ModelShape, x: Tensor, moe: bool) -> Tensor:
+    if moe and shape.experts:
+        return _experts(tape, s, shape, x, shape.experts)
+    return _dense(tape, s, shape, x, mlp_linears(shape, shape.ffn))
+
+
+def _dense(tape: Tape, s: Settings, shape: ModelShape, x: Tensor, matrices: tuple[Linear, ...]) -> Tensor:
+    if len(matrices) == 3:
+        gate = linear(tape, s, x, matrices[0])
+        if s.liger:
+            product = _liger_gate(tape, gate, linear(tape, s, x, matrices[1]))
+        else:
+            active = activate(tape, s, shape, gate)
+            product = _multiplied(tape, active, linear(tape, s, x, matrices[1]))
+    elif shape.fused_gate_up:
+        product = _fused_gate(tape, s, shape, linear(tape, s, x, matrices[0]))
+    else:
+        product = activate(tape, s, shape, linear(tape, s, x, matrices[0]))
+    out = linear(tape, s, product, matrices[-1])
+    tape.drop(product)
+    return out
+
+
+def _multiplied(tape: Tape, a: Tensor, b: Tensor) -> Tensor:
+    out = tape.op(a.numel, max(a.width, b.width), (a, b), (a, b))
+    tape.drop(a, b)
+    return out
+
+
+def _liger_gate(tape: Tape, gate: Tensor, up: Tensor) -> Tensor:
+    """Liger's kernel saves its two inputs and writes their gradients over them."""
+    out = tape.op(gate.numel, gate.width, (gate, up), (gate, up), through=True)
+    tape.drop(gate, up)
+    return out
+
+
+def _fused_gate(tape: Tape, s: Settings, shape: ModelShape, whole: Tensor) -> Tensor:
+    """Two views of one tensor: the gradients of both halves are joined into one again."""
+    half = whole.numel // 2
+    active = tape.op(half, whole.width, (), (whole,))
+    active.needs = whole.needs
+    out = tape.op(half, whole.width, (whole, active), (whole, active), temporary=2 * whole.size)
+    tape.drop(whole, active)
+    return out
+
+
+def activate(tape: Tape, s: Settings, shape: ModelShape, x: Tensor) -> Tensor:
+    """Apply the activation: its input is saved; takes over the hold on `x`."""
+    if shape.activation == "relu":  # saves its result instead
+        out = tape.op(x.numel, x.width, (x,))
+        if tape.keep and out.needs:
+            node = tape.nodes[-1]
+            node.saved = (out,)
+            out.refs += 1
+    elif shape.activation == "gelu_tanh_composed":
+        out = _composed_gelu(tape, x)
+    else:
+        out = tape.op(x.numel, x.width, (x,), (x,))
+    tape.drop(x)
+    return out
+
+
+def _composed_gelu(tape: Tape, x: Tensor) -> Tensor:
+    """`0.5 * x * (1 + tanh(c * (x + a * x**3)))` written out in Python: pow is fp32 under autocast."""
+    cube = tape.op(x.numel, 4, (x,), (x,))
+    inner = tape.op(x.numel, 4, (x, cube))
+    tape.drop(cube)
+    curve = tape.op(x.numel, 4, (inner,), (), temporary=x.numel * 4)
+    tape.drop(inner)
+    if tape.keep and curve.needs:
+        node = tape.nodes[-1]
+        node.saved = (curve,)
+        curve.refs += 1
+    half = tape.op(x.numel, x.width, (x,))
+    out = tape.op(x.numel, 4, (half, curve), (half, curve))
+    tape.drop(half, curve)
+    return out
+
+
+def _experts(tape: Tape, s: Settings, shape: ModelShape, x: Tensor, experts: Experts) -> Tensor:
+    """Routed experts by grouped products: rows gathered, two products, rows weighted and summed."""
+    rows = s.tokens * experts.active
+    stack = experts.count * shape.hidden * experts.width * s.weight
+    logits = tape.op(s.tokens * experts.count, 4, (x,), (x,), temporary=0, parameter=0)
+    tape.touch(2 * logits.size)
+    gathered = tape.op(rows * shape.hidden, s.compute, (x,))
+    grads = stack if s.trains else 0
+    both = tape.op(
+        rows * 2 * experts.width, s.compute, (gathered,), (gathered,) if s.trains else (), 0, 2 * grads
+    )
+    tape.drop(gathered)
+    product = _fused_gate(tape, s, shape, both)
+    result = tape.op(rows * shape.hidden, s.compute, (product,), (product,) if s.trains else (), 0, grads)
+    tape.drop(product)
+    weighted = tape.op(
+        rows * shape.hidden, 4 if s.autocast else s.compute, (result, logits), (result, logits)
+    )
+    tape.drop(result)
+    ordered = tape.op(weighted.numel, weighted.width, (weighted,))
+    tape.drop(weighted)
+    out = tape.op(x.numel, x.width, (ordered,))
+    tape.drop(ordered, logits)
+    if not experts.shared_width:
+        return out
+    shared = _dense(tape, s, shape, x, mlp_linears(shape, experts.shared_width, "shared_"))
+    total = add(tape, out, shared)
+    tape.drop(out, shared)
+    return total

@@ -1,0 +1,104 @@
+"""What a model type's code builds, where its config.json does not say: the traits of each family.
+
+Source of every trait: the modelling file of that type in transformers 5.17.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_NEOX: Mapping[str, Any] = {
+    "norm": "layer", "gated": False, "qkv_bias": True, "o_bias": True, "mlp_bias": True, "fused_qkv": True,
+    "parallel": True,
+}  # fmt: skip
+_GLM: Mapping[str, Any] = {"fused_gate_up": True, "interleaved_rope": True}
+_GEMMA: Mapping[str, Any] = {
+    "norm": "rms-offset",
+    "activation": "gelu_tanh",
+    "tied": True,
+    "scaled_embedding": True,
+}
+
+TRAITS: Mapping[str, Mapping[str, Any]] = {
+    "llama": {},
+    "mistral": {},
+    "ministral": {},
+    "mixtral": {},
+    "qwen2": {"qkv_bias": True},
+    "qwen2_moe": {"qkv_bias": True},
+    "qwen3": {"qk_norm": "head"},
+    "qwen3_moe": {"qk_norm": "head"},
+    "gemma": _GEMMA,
+    "gemma2": {**_GEMMA, "post_norms": True},
+    "gemma3_text": {**_GEMMA, "post_norms": True, "qk_norm": "head"},
+    "glm": {**_GLM, "qkv_bias": True},
+    "glm4": {**_GLM, "qkv_bias": True, "post_norms": True},
+    "phi3": {"fused_qkv": True, "fused_gate_up": True},
+    "phi": {**_NEOX, "fused_qkv": False, "activation": "gelu_tanh", "head_bias": True, "final_dropout": True},
+    "gpt_neox": _NEOX,
+    "falcon": {"norm": "layer", "gated": False, "fused_qkv": True, "tied": True, "parallel": True},
+    "bloom": {
+        "norm": "layer", "gated": False, "qkv_bias": True, "o_bias": True, "mlp_bias": True, "fused_qkv": True,
+        "tied": True, "alibi": True, "embedding_norm": True, "activation": "bloom_gelu",
+    },
+    "opt": {
+        "norm": "layer", "gated": False, "qkv_bias": True, "o_bias": True, "mlp_bias": True,
+        "learned_positions": True, "activation": "relu", "tied": True, "rope": False, "position_offset": 2,
+    },
+    "gpt2": {
+        "norm": "layer", "gated": False, "qkv_bias": True, "o_bias": True, "mlp_bias": True, "fused_qkv": True,
+        "learned_positions": True, "activation": "gelu_tanh_composed", "tied": True, "rope": False,
+    },
+    "starcoder2": {
+        "norm": "layer", "gated": False, "qkv_bias": True, "o_bias": True, "mlp_bias": True,
+        "activation": "gelu_tanh",
+    },
+    "stablelm": {"norm": "layer", "qkv_bias": False},
+    "olmo": {"norm": "layer-plain"},
+    "olmo2": {"qk_norm": "full", "pre_norm": False, "post_norms": True},
+    "olmo3": {"qk_norm": "full", "pre_norm": False, "post_norms": True},
+    "cohere": {"norm": "layer-weight", "parallel": True, "tied": True},
+    "cohere2": {"norm": "layer-weight", "parallel": True, "tied": True},
+    "granite": {},
+    "smollm3": {},
+    "seed_oss": {"qkv_bias": True},
+    "internlm2": {"fused_qkv": True},
+    "internlm3": {},
+    "deepseek_v2": {},
+    "deepseek_v3": {},
+    "exaone4": {"qk_norm": "head", "pre_norm": False, "post_norms": True},
+    "hunyuan_v1_dense": {"qk_norm": "head"},
+    "ernie4_5": {},
+    "helium": {},
+    "baichuan": {"fused_qkv": True},
+    "qwen": {"fused_qkv": True, "qkv_bias": True},
+    "chatglm": {**_GLM, "fused_qkv": True, "qkv_bias": True},
+}  # fmt: skip
+
+ALIASES: Mapping[str, tuple[str, ...]] = {
+    "hidden_size": ("hidden_size", "n_embd", "d_model", "n_embed"),
+    "num_hidden_layers": ("num_hidden_layers", "n_layer", "num_layers", "n_layers"),
+    "num_attention_heads": ("num_attention_heads", "n_head", "n_heads"),
+    "num_key_value_heads": ("num_key_value_heads", "num_kv_heads", "multi_query_group_num"),
+    "intermediate_size": ("intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size", "d_ff"),
+    "vocab_size": ("vocab_size", "padded_vocab_size"),
+    "max_position_embeddings": (
+        "max_position_embeddings",
+        "n_positions",
+        "seq_length",
+        "max_sequence_length",
+    ),
+}
+
+EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
+ACTIVE = ("num_experts_per_tok", "num_experts_per_token", "moe_k", "moe_topk")
+ACTIVATIONS: Mapping[str, str] = {
+    "silu": "silu", "swish": "silu", "gelu": "gelu", "gelu_new": "gelu_tanh_composed", "gelu_fast": "gelu_tanh_composed",
+    "gelu_pytorch_tanh": "gelu_tanh", "relu": "relu", "relu2": "relu2", "quick_gelu": "quick_gelu",
+}  # fmt: skip
+
+
+def first(config: Mapping[str, Any], names: tuple[str, ...]) -> Any:
+    """Return the first of `names` that the config gives (not None), or None."""
+    return next((config[name] for name in names if config.get(name) is not None), None)

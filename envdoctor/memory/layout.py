@@ -1,0 +1,183 @@
+"""Which matrices and vectors a model is built of: the inventory that weights, gradients and shards share."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from envdoctor.memory.shape import Experts, LatentAttention, ModelShape
+
+NAMES_ATTENTION = frozenset({"q", "k", "v", "o", "qkv"})
+
+
+class Linear(NamedTuple):
+    """A matrix product: its role, its width in and out, whether it adds a bias, and how many there are."""
+
+    role: str
+    inputs: int
+    outputs: int
+    bias: bool = False
+    count: int = 1
+
+    @property
+    def weight(self) -> int:
+        """Elements of one weight."""
+        return self.inputs * self.outputs
+
+
+class Layer(NamedTuple):
+    """A decoder layer's linears, its stacked expert tensors (elements each), and its vectors (elements each)."""
+
+    linears: tuple[Linear, ...]
+    stacks: tuple[int, ...]
+    vectors: tuple[int, ...]
+
+    def tensors(self) -> tuple[int, ...]:
+        """Elements of every parameter tensor of the layer."""
+        found: list[int] = []
+        for linear in self.linears:
+            found += [linear.weight] * linear.count
+            if linear.bias:
+                found += [linear.outputs] * linear.count
+        return (*found, *self.stacks, *self.vectors)
+
+
+@lru_cache(maxsize=256)
+def attention_linears(shape: ModelShape) -> tuple[Linear, ...]:
+    """The matrices of an attention block, in the order they are used."""
+    if shape.latent:
+        return _latent_linears(shape, shape.latent)
+    queries, keys = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
+    out = Linear("o", queries, shape.hidden, shape.o_bias)
+    if shape.fused_qkv:
+        return (Linear("qkv", shape.hidden, queries + 2 * keys, shape.qkv_bias), out)
+    return (
+        Linear("q", shape.hidden, queries, shape.qkv_bias),
+        Linear("k", shape.hidden, keys, shape.qkv_bias),
+        Linear("v", shape.hidden, keys, shape.qkv_bias),
+        out,
+    )
+
+
+def _latent_linears(shape: ModelShape, latent: LatentAttention) -> tuple[Linear, ...]:
+    width = latent.plain_width + latent.rope_width
+    queries = (
+        (
+            Linear("q_a", shape.hidden, latent.query_rank),
+            Linear("q_b", latent.query_rank, shape.heads * width),
+        )
+        if latent.query_rank
+        else (Linear("q", shape.hidden, shape.heads * width),)
+    )
+    return (
+        *queries,
+        Linear("kv_a", shape.hidden, latent.rank + latent.rope_width),
+        Linear("kv_b", latent.rank, shape.heads * (latent.plain_width + latent.value_width)),
+        Linear("o", shape.heads * latent.value_width, shape.hidden),
+    )
+
+
+def mlp_linears(shape: ModelShape, width: int, prefix: str = "") -> tuple[Linear, ...]:
+    """The matrices of a feed-forward block of that width."""
+    if shape.fused_gate_up:
+        first: tuple[Linear, ...] = (Linear(prefix + "gate_up", shape.hidden, 2 * width, shape.mlp_bias),)
+    elif shape.gated:
+        first = (
+            Linear(prefix + "gate", shape.hidden, width, shape.mlp_bias),
+            Linear(prefix + "up", shape.hidden, width, shape.mlp_bias),
+        )
+    else:
+        first = (Linear(prefix + "up", shape.hidden, width, shape.mlp_bias),)
+    return (*first, Linear(prefix + "down", width, shape.hidden, shape.mlp_bias))
+
+
+def _expert_stacks(shape: ModelShape, experts: Experts) -> tuple[int, ...]:
+    return (
+        2 * experts.count * shape.hidden * experts.width,
+        experts.count * shape.hidden * experts.width,
+        experts.count * shape.hidden,
+    )
+
+
+def norm_elements(shape: ModelShape) -> int:
+    """Elements of one norm's parameters."""
+    return {"layer": 2, "layer-plain": 0}.get(shape.norm, 1) * shape.hidden
+
+
+@lru_cache(maxsize=256)
+def dense_layer(shape: ModelShape) -> Layer:
+    """A layer with a plain feed-forward block."""
+    return Layer((*attention_linears(shape), *mlp_linears(shape, shape.ffn)), (), _vectors(shape))
+
+
+@lru_cache(maxsize=256)
+def moe_layer(shape: ModelShape) -> Layer:
+    """A layer of experts: transformers keeps them as two stacked tensors and a router."""
+    experts = shape.experts
+    assert experts is not None
+    linears = attention_linears(shape)
+    if experts.shared_width:
+        linears += mlp_linears(shape, experts.shared_width, "shared_")
+    return Layer(linears, _expert_stacks(shape, experts), _vectors(shape))
+
+
+def _vectors(shape: ModelShape) -> tuple[int, ...]:
+    widths = [shape.hidden] * (shape.norms if shape.pre_norm else 0)
+    widths += [shape.hidden] * (2 if shape.post_norms else 0)
+    if shape.qk_norm == "head":
+        widths += [shape.head_dim] * 2
+    elif shape.qk_norm == "full":
+        widths += [shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim]
+    if shape.latent:
+        widths += [r for r in (shape.latent.query_rank, shape.latent.rank) if r]
+    if shape.norm == "layer-plain":
+        return ()
+    return tuple(w for w in widths for _ in range(2 if shape.norm == "layer" else 1))
+
+
+@lru_cache(maxsize=256)
+def outer_tensors(shape: ModelShape) -> tuple[int, ...]:
+    """Elements of the parameters outside the layers: embedding first, then positions, norms, head."""
+    found = [shape.vocab * shape.hidden]
+    if shape.learned_positions:
+        found.append(shape.learned_positions * shape.hidden)
+    if shape.embedding_norm:
+        found += [shape.hidden] * 2
+    if shape.norm != "layer-plain":
+        found += [shape.hidden] * (2 if shape.norm == "layer" else 1)
+    if not shape.tied:
+        found.append(shape.vocab * shape.hidden)
+    if shape.head_bias:
+        found.append(shape.vocab)
+    return tuple(found)
+
+
+def layers(shape: ModelShape) -> tuple[tuple[Layer, int], ...]:
+    """Each kind of layer and how many there are."""
+    moe = shape.moe_layers
+    kinds = [(dense_layer(shape), shape.layers - moe)] if shape.layers > moe else []
+    return (*kinds, (moe_layer(shape), moe)) if moe else tuple(kinds)
+
+
+@lru_cache(maxsize=256)
+def tensors(shape: ModelShape) -> tuple[tuple[int, int], ...]:
+    """Elements of each parameter tensor and how often it occurs in the whole model."""
+    found = [(n, 1) for n in outer_tensors(shape)]
+    for layer, count in layers(shape):
+        found += [(n, count) for n in layer.tensors()]
+    return tuple(found)
+
+
+@lru_cache(maxsize=256)
+def parameters(shape: ModelShape) -> int:
+    """How many parameters the model has (tied ones once)."""
+    return sum(n * count for n, count in tensors(shape))
+
+
+@lru_cache(maxsize=256)
+def active_parameters(shape: ModelShape) -> int:
+    """How many parameters one token passes through."""
+    if shape.experts is None:
+        return parameters(shape)
+    idle = shape.experts.count - shape.experts.active
+    return parameters(shape) - shape.moe_layers * idle * 3 * shape.hidden * shape.experts.width

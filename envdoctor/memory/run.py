@@ -1,0 +1,202 @@
+"""What is asked and what is answered: a training run, a serving run, and the prediction of their peak."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from envdoctor.errors import InputError
+from envdoctor.memory.shape import ModelShape
+
+DTYPES: Mapping[str, int] = {"bf16": 2, "fp16": 2, "fp32": 4}
+METHODS = ("full", "lora", "qlora")
+PARALLEL = ("none", "ddp", "zero1", "zero2", "zero3", "fsdp")
+ATTENTION = ("eager", "sdpa", "flash_attention_2")
+
+
+@dataclass(frozen=True, slots=True)
+class DeepSpeed:
+    """DeepSpeed's sizes, in elements, as its zero_optimization section names them (its own defaults)."""
+
+    reduce_bucket: int = 500_000_000
+    allgather_bucket: int = 500_000_000
+    prefetch_bucket: int = 50_000_000
+    persistence_threshold: int = 100_000
+    max_live: int = 1_000_000_000
+    sub_group: int = 1_000_000_000
+    overlap_comm: bool = False
+    contiguous_gradients: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRun:
+    """One stated run of transformers' Trainer (or of a trainer built on it) on `gpus` equal cards."""
+
+    shape: ModelShape
+    method: str = "full"
+    batch: int = 1
+    seq: int = 2048
+    grad_accum: int = 1
+    dtype: str = "bf16"
+    amp: str = "bf16"
+    optim: str = "adamw_torch_fused"
+    grad_ckpt: bool = True
+    reentrant: bool = False
+    attn: str = "sdpa"
+    liger: bool = False
+    lora_rank: int = 8
+    lora_targets: str = "all"
+    lora_dropout: float = 0.0
+    adapter_fp32: bool = True
+    quant: str = "nf4"
+    double_quant: bool = True
+    upcast_kbit: bool = True
+    gpus: int = 1
+    parallel: str = "none"
+    offload_optimizer: bool = False
+    offload_params: bool = False
+    deepspeed: DeepSpeed = field(default_factory=DeepSpeed)
+    tp: int = 1
+    pp: int = 1
+    task: str = "train"
+    vllm_utilization: float | None = None
+    max_model_len: int | None = None
+    max_num_seqs: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raise InputError for a contradiction or a size that cannot be."""
+        for name in ("batch", "seq", "grad_accum", "lora_rank", "gpus", "tp", "pp"):
+            if getattr(self, name) < 1:
+                raise InputError(f"--{name.replace('_', '-')}: {getattr(self, name)} is no count")
+        for name, known in (("method", METHODS), ("dtype", tuple(DTYPES)), ("attn", ATTENTION)):
+            if getattr(self, name) not in known:
+                raise InputError(f"--{name}: {getattr(self, name)!r} is none of {', '.join(known)}")
+        if self.parallel not in PARALLEL:
+            raise InputError(f"--parallel: {self.parallel!r} is none of {', '.join(PARALLEL)}")
+        if self.amp not in ("bf16", "fp16", "none"):
+            raise InputError(f"--amp: {self.amp!r} is none of bf16, fp16, none")
+        if self.quant not in ("nf4", "int8"):
+            raise InputError(f"--quant: {self.quant!r} is none of nf4, int8")
+        _check_agreement(self)
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of a weight as loaded."""
+        return DTYPES[self.dtype]
+
+    @property
+    def compute_bytes(self) -> int:
+        """Bytes of an activation that a matrix product writes."""
+        return 2 if self.autocast else self.weight_bytes
+
+    @property
+    def autocast(self) -> bool:
+        """True when torch's autocast wraps the forward pass (DeepSpeed computes in its own dtype)."""
+        return self.amp != "none" and not self.parallel.startswith("zero")
+
+    @property
+    def replicas(self) -> int:
+        """Cards that hold the same slice of the model and share its data: what ZeRO, FSDP and DDP span."""
+        return max(1, self.gpus // (self.tp * self.pp))
+
+
+def _check_agreement(run: TrainingRun) -> None:
+    if not 0 <= run.lora_dropout < 1:
+        raise InputError(f"--lora-dropout: {run.lora_dropout} is no probability below 1")
+    if run.gpus % (run.tp * run.pp):
+        raise InputError(f"--gpus {run.gpus} is no multiple of --tp {run.tp} times --pp {run.pp}")
+    if run.parallel not in ("none", "zero1", "zero2", "zero3") and run.gpus == 1:
+        raise InputError(f"--parallel {run.parallel} needs --gpus of 2 or more")
+    if (run.offload_optimizer or run.offload_params) and not run.parallel.startswith(("zero", "fsdp")):
+        raise InputError(
+            "--offload-optimizer and --offload-params need --parallel zero1, zero2, zero3 or fsdp"
+        )
+    if run.offload_params and run.parallel in ("zero1", "zero2"):
+        raise InputError(f"--offload-params needs --parallel zero3 or fsdp, not {run.parallel}")
+    if run.seq > run.shape.learned_positions > 0:
+        raise InputError(f"--seq {run.seq}: the model knows {run.shape.learned_positions} positions")
+    if run.amp == "fp16" and run.dtype == "fp16" and run.method == "full":
+        raise InputError("--amp fp16 with --dtype fp16: torch's GradScaler cannot unscale fp16 gradients")
+    if run.shape.hidden % run.tp or run.shape.heads % run.tp:
+        raise InputError(f"--tp {run.tp} does not divide {run.shape.heads} heads")
+    if run.pp > run.shape.layers:
+        raise InputError(f"--pp {run.pp}: the model has {run.shape.layers} layers")
+
+
+@dataclass(frozen=True, slots=True)
+class ServingRun:
+    """A vLLM engine: weights of `dtype` (or quantised to `quant` bits) on `tp` × `pp` cards of `gpu_bytes`."""
+
+    shape: ModelShape
+    gpu_bytes: int
+    utilization: float
+    dtype: str = "bf16"
+    max_model_len: int | None = None
+    max_num_seqs: int | None = None
+    max_batched_tokens: int | None = None
+    tp: int = 1
+    pp: int = 1
+    cuda_graphs: bool = True
+    beside_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        """Raise InputError for a utilisation or a size that cannot be."""
+        if not 0 < self.utilization <= 1:
+            raise InputError(f"--vllm-utilization: {self.utilization} is not in (0, 1]")
+        if self.gpu_bytes <= 0:
+            raise InputError("--gpu: a card without memory")
+        for name in ("max_model_len", "max_num_seqs", "max_batched_tokens"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InputError(f"--{name.replace('_', '-')}: {value} is no count")
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A named part of the peak, in bytes."""
+
+    name: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """The peak of a run on rank 0, in bytes, and the phase it falls in.
+
+    `peak_allocated_bytes` is the expected `torch.cuda.max_memory_allocated`, `peak_reserved_bytes` an upper
+    bound of `max_memory_reserved`, `device_bytes` adds the CUDA context: what must fit on the card.
+    """
+
+    peak_allocated_bytes: int
+    peak_reserved_bytes: int
+    device_bytes: int
+    load_peak_bytes: int
+    phase: str
+    components: tuple[Component, ...]
+    phases: Mapping[str, int]
+    method: str = "analytic"
+    assumptions: tuple[str, ...] = ()
+    uncertain: str = ""
+
+    def fits(self, gpu_bytes: int | None) -> bool | None:
+        """True when it fits a card of that size; None when the card is not known."""
+        return None if gpu_bytes is None else self.device_bytes <= gpu_bytes
+
+    def to_json(self, gpu_bytes: int | None = None) -> dict[str, Any]:
+        """The contract's `envdoctor.memory/1` object."""
+        return {
+            "schema": "envdoctor.memory/1",
+            "peak_allocated_bytes": self.peak_allocated_bytes,
+            "peak_reserved_bytes": self.peak_reserved_bytes,
+            "device_bytes": self.device_bytes,
+            "load_peak_bytes": self.load_peak_bytes,
+            "phase": self.phase,
+            "phases": dict(self.phases),
+            "components": [{"name": c.name, "bytes": c.bytes} for c in self.components],
+            "method": self.method,
+            "fits": self.fits(gpu_bytes),
+            "gpu_bytes": gpu_bytes,
+            "assumptions": list(self.assumptions),
+            "uncertain": self.uncertain or None,
+        }

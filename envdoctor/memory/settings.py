@@ -1,0 +1,71 @@
+"""The settings of a run that a layer's code sees: widths of numbers, what is trained, how a linear computes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from envdoctor.memory.layout import NAMES_ATTENTION
+from envdoctor.memory.run import TrainingRun
+
+
+class Settings(NamedTuple):
+    """What decides a layer's tape (bytes an element for `weight`, `stream`, `compute`)."""
+
+    batch: int
+    seq: int
+    weight: int  # of a matrix as loaded
+    vector: int  # of a norm or embedding
+    stream: int  # of the residual stream
+    compute: int  # of a matrix product's result
+    autocast: bool
+    trains: bool
+    rank: int  # of the adapters; 0 without
+    targets: str
+    dropout: float
+    adapter: int  # bytes an adapter's weight
+    quant: str  # "", "nf4" or "int8"
+    attn: str
+    liger: bool
+    tp: int
+    fused_norm: bool = False
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of a micro batch."""
+        return self.batch * self.seq
+
+    def targeted(self, role: str) -> bool:
+        """True when an adapter sits on that linear."""
+        if not self.rank:
+            return False
+        if self.targets == "all":
+            return True
+        if self.targets == "attn":
+            return role in NAMES_ATTENTION
+        if self.targets == "qv":
+            return role in ("q", "v", "qkv")
+        return role in {name.removesuffix("_proj").strip() for name in self.targets.split(",")}
+
+
+def settings_of(run: TrainingRun) -> Settings:
+    """Return the settings of a run."""
+    upcast = run.method == "qlora" and run.upcast_kbit
+    vector = 4 if upcast else run.weight_bytes
+    return Settings(
+        batch=run.batch,
+        seq=run.seq,
+        weight=run.weight_bytes,
+        vector=vector,
+        stream=vector,
+        compute=run.compute_bytes,
+        autocast=run.autocast,
+        trains=run.method == "full",
+        rank=0 if run.method == "full" else run.lora_rank,
+        targets=run.lora_targets,
+        dropout=run.lora_dropout,
+        adapter=4 if run.adapter_fp32 else run.weight_bytes,
+        quant=run.quant if run.method == "qlora" else "",
+        attn=run.attn,
+        liger=run.liger,
+        tp=run.tp,
+    )

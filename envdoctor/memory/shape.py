@@ -1,0 +1,297 @@
+"""The shape of a model: what its config.json says, completed by what its family's code builds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from envdoctor.errors import InputError, Unavailable
+from envdoctor.memory.families import ACTIVATIONS, ACTIVE, ALIASES, EXPERTS, TRAITS, first
+
+MAX_CONFIG_BYTES = 4 << 20
+_LARGEST = 1 << 24  # no published size (vocabulary, width) comes near; a larger one is a mistake
+
+
+@dataclass(frozen=True, slots=True)
+class Experts:
+    """The mixture of experts of some layers: how many there are, how many a token uses, their widths."""
+
+    count: int
+    active: int
+    width: int
+    shared_width: int
+    first_dense: int
+    every: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class LatentAttention:
+    """DeepSeek's compressed attention: ranks and head widths; `query_rank` 0 means an uncompressed query."""
+
+    query_rank: int
+    rank: int
+    rope_width: int
+    plain_width: int
+    value_width: int
+
+
+@dataclass(frozen=True, slots=True)
+class ModelShape:
+    """All that decides a decoder's memory. `uncertain` says why a prediction is a guess, or is empty."""
+
+    name: str
+    model_type: str
+    hidden: int
+    layers: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    ffn: int
+    vocab: int
+    positions: int = 32768
+    tied: bool = False
+    norm: str = "rms"
+    gated: bool = True
+    activation: str = "silu"
+    qkv_bias: bool = False
+    o_bias: bool = False
+    mlp_bias: bool = False
+    head_bias: bool = False
+    fused_qkv: bool = False
+    fused_gate_up: bool = False
+    parallel: bool = False
+    norms: int = 2
+    qk_norm: str = ""
+    pre_norm: bool = True
+    post_norms: bool = False
+    embedding_norm: bool = False
+    scaled_embedding: bool = False
+    learned_positions: int = 0
+    rope: bool = True
+    rotary_share: float = 1.0
+    interleaved_rope: bool = False
+    alibi: bool = False
+    window: int = 0
+    windowed_layers: int = 0
+    hidden_dropout: float = 0.0
+    attention_dropout: float = 0.0
+    softcap: bool = False
+    experts: Experts | None = None
+    latent: LatentAttention | None = None
+    uncertain: str = ""
+
+    @property
+    def moe_layers(self) -> int:
+        """How many layers hold experts."""
+        if self.experts is None:
+            return 0
+        return len(range(self.experts.first_dense, self.layers, self.experts.every))
+
+
+def read_shape(source: str | Path) -> ModelShape:
+    """Read a config.json, or the one in a folder; raises InputError naming the file and the key."""
+    path = Path(source)
+    path = path / "config.json" if path.is_dir() else path
+    try:
+        if path.stat().st_size > MAX_CONFIG_BYTES:
+            raise InputError(f"{path}: too large for a config.json")
+        config = json.loads(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise InputError(f"{path}: not a JSON file") from None
+    if not isinstance(config, dict):
+        raise InputError(f"{path}: expected a JSON object")
+    return parse_shape(config, str(path))
+
+
+def parse_shape(config: Mapping[str, Any], where: str) -> ModelShape:
+    """Return the shape that a config describes; raises InputError `where: key: what is wrong`."""
+    nested = config.get("text_config")
+    if isinstance(nested, Mapping) and "hidden_size" not in config:
+        config = nested
+    model_type = config.get("model_type")
+    if not isinstance(model_type, str):
+        raise InputError(f"{where}: model_type: missing")
+    traits = TRAITS.get(model_type)
+    known = {} if traits is None else dict(traits)
+    hidden, heads = _size(config, "hidden_size", where), _size(config, "num_attention_heads", where)
+    kv_heads = _kv_heads(config, model_type, heads, where)
+    head_dim = config.get("head_dim") or hidden // heads
+    if head_dim * heads != hidden and config.get("head_dim") is None:
+        raise InputError(f"{where}: hidden_size: {hidden} is no multiple of {heads} attention heads")
+    if heads % kv_heads:
+        raise InputError(f"{where}: num_key_value_heads: {kv_heads} does not divide {heads} heads")
+    shape = ModelShape(
+        name=str(config.get("_name_or_path") or model_type),
+        model_type=model_type,
+        hidden=hidden,
+        layers=_size(config, "num_hidden_layers", where),
+        heads=heads,
+        kv_heads=kv_heads,
+        head_dim=_positive(head_dim, "head_dim", where),
+        ffn=_ffn(config, model_type, hidden, where),
+        vocab=_size(config, "vocab_size", where),
+        positions=int(first(config, ALIASES["max_position_embeddings"]) or 2048),
+        tied=bool(config.get("tie_word_embeddings", known.pop("tied", False))),
+        **_switches(config, known, hidden),
+        experts=_experts(config, where),
+        latent=_latent(config),
+        uncertain="" if traits is not None else f"model type {model_type!r} is unknown: taken for a Llama",
+    )
+    return replace(shape, **_family_sizes(config, shape))
+
+
+def _positive(value: Any, key: str, where: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= _LARGEST:
+        raise InputError(f"{where}: {key}: {value!r} is no size")
+    return value
+
+
+def _size(config: Mapping[str, Any], key: str, where: str) -> int:
+    value = first(config, ALIASES[key])
+    if value is None:
+        raise InputError(f"{where}: {key}: missing")
+    return _positive(value, key, where)
+
+
+def _kv_heads(config: Mapping[str, Any], model_type: str, heads: int, where: str) -> int:
+    if model_type == "falcon" and not config.get("new_decoder_architecture"):
+        return 1 if config.get("multi_query", True) else heads
+    value = first(config, ALIASES["num_key_value_heads"])
+    return heads if value is None else _positive(value, "num_key_value_heads", where)
+
+
+def _ffn(config: Mapping[str, Any], model_type: str, hidden: int, where: str) -> int:
+    value = first(config, ALIASES["intermediate_size"])
+    if value is None and model_type in ("falcon", "bloom", "gpt2"):
+        return 4 * hidden
+    return _positive(value, "intermediate_size", where)
+
+
+def _switches(config: Mapping[str, Any], known: dict[str, Any], hidden: int) -> dict[str, Any]:
+    """The family's switches, where the config's own keys do not overrule them."""
+    known.pop("position_offset", None)
+    known.pop("final_dropout", None)
+    learned = known.pop("learned_positions", False)
+    for key, ours in (
+        ("attention_bias", ("qkv_bias", "o_bias")),
+        ("add_qkv_bias", ("qkv_bias",)),
+        ("use_qkv_bias", ("qkv_bias",)),
+        ("mlp_bias", ("mlp_bias",)),
+        ("bias", ("qkv_bias", "o_bias", "mlp_bias")),
+    ):
+        if isinstance(config.get(key), bool):
+            known.update(dict.fromkeys(ours, config[key]))
+    if known.get("activation") in (None, "gelu_tanh", "gelu", "relu"):
+        given = first(config, ("hidden_activation", "hidden_act", "activation_function", "activation"))
+        plain = known.get("activation", "silu" if known.get("gated", True) else "gelu")
+        known["activation"] = ACTIVATIONS.get(str(given), plain)
+    if learned:
+        known["learned_positions"] = int(first(config, ALIASES["max_position_embeddings"]) or 1024)
+    dropout = first(config, ("hidden_dropout", "resid_pdrop", "dropout"))
+    known["hidden_dropout"] = float(dropout or 0.0)
+    known["attention_dropout"] = float(config.get("attention_dropout") or config.get("attn_pdrop") or 0.0)
+    return known
+
+
+def _family_sizes(config: Mapping[str, Any], shape: ModelShape) -> dict[str, Any]:
+    """Sizes that depend on the family and on more than one key."""
+    changes: dict[str, Any] = {}
+    kind = shape.model_type
+    rope = config.get("rope_parameters") or {}
+    share = first(config, ("partial_rotary_factor", "rotary_pct")) or (
+        rope.get("partial_rotary_factor") if isinstance(rope, Mapping) else None
+    )
+    default_share = {"glm": 0.5, "glm4": 0.5, "gpt_neox": 0.25, "phi": 0.5, "stablelm": 0.25, "chatglm": 0.5}
+    changes["rotary_share"] = float(share or default_share.get(kind, 1.0))
+    if kind == "opt":
+        changes["learned_positions"] = shape.positions + 2
+        changes["hidden_dropout"] = float(config.get("dropout", 0.1))
+    if kind in ("phi", "falcon") and shape.parallel:
+        changes["norms"] = 2 if config.get("new_decoder_architecture") else 1
+    if kind == "gpt_neox":
+        changes["parallel"] = bool(config.get("use_parallel_residual", True))
+    if kind == "falcon":
+        changes["alibi"] = bool(config.get("alibi", False))
+        changes["parallel"] = bool(config.get("parallel_attn", True))
+    if kind in ("cohere", "cohere2"):
+        changes["norms"] = 1
+    changes.update(_windows(config, shape))
+    changes["softcap"] = bool(config.get("final_logit_softcapping")) or (
+        kind == "gemma2" and "final_logit_softcapping" not in config
+    )
+    return changes
+
+
+def _windows(config: Mapping[str, Any], shape: ModelShape) -> dict[str, Any]:
+    """The sliding window and how many layers use it."""
+    window = config.get("sliding_window")
+    if not isinstance(window, int) or isinstance(window, bool) or window <= 0:
+        return {}
+    if isinstance(kinds := config.get("layer_types"), list):
+        count = sum(kind == "sliding_attention" for kind in kinds)
+    elif shape.model_type.startswith("gemma3"):
+        count = shape.layers - shape.layers // int(config.get("sliding_window_pattern") or 6)
+    elif shape.model_type == "gemma2":
+        count = (shape.layers + 1) // 2
+    elif shape.model_type.startswith("qwen") and not config.get("use_sliding_window"):
+        count = 0
+    else:
+        count = shape.layers
+    return {"window": window, "windowed_layers": count}
+
+
+def _experts(config: Mapping[str, Any], where: str) -> Experts | None:
+    count = first(config, EXPERTS)
+    if not isinstance(count, int) or count < 2:
+        return None
+    active = _positive(first(config, ACTIVE) or 2, "num_experts_per_tok", where)
+    if active > count:
+        raise InputError(f"{where}: num_experts_per_tok: {active} of {count} experts")
+    width = first(config, ("moe_intermediate_size", *ALIASES["intermediate_size"]))
+    width = _positive(width, "moe_intermediate_size", where)
+    shared = config.get("shared_expert_intermediate_size") or width * int(config.get("n_shared_experts") or 0)
+    return Experts(
+        count,
+        active,
+        width,
+        int(shared),
+        int(config.get("first_k_dense_replace") or 0),
+        int(config.get("decoder_sparse_step") or config.get("moe_layer_freq") or 1),
+    )
+
+
+def _latent(config: Mapping[str, Any]) -> LatentAttention | None:
+    if not config.get("kv_lora_rank"):
+        return None
+    return LatentAttention(
+        int(config.get("q_lora_rank") or 0),
+        int(config["kv_lora_rank"]),
+        int(config.get("qk_rope_head_dim") or 64),
+        int(config.get("qk_nope_head_dim") or 128),
+        int(config.get("v_head_dim") or 128),
+    )
+
+
+def find_shape(model: str) -> ModelShape:
+    """Return the shape of a folder, a config.json, a catalogue's name or a Hub id.
+
+    Raises InputError for a name that is none of these, Unavailable when the Hub cannot be reached.
+    """
+    from envdoctor.memory.catalogue import catalogue_shape, hub_config
+
+    path = Path(model)
+    if path.exists():
+        return read_shape(path)
+    if shape := catalogue_shape(model):
+        return shape
+    if model.count("/") != 1 or model.endswith(".json") or model.startswith((".", "/")):
+        raise InputError(f"--model {model}: no such folder, file or name in the catalogue")
+    config = hub_config(model)
+    if config is None:
+        raise Unavailable(f"--model {model}: not in the local cache, and the Hub could not be reached")
+    return replace(parse_shape(config, f"{model}/config.json"), name=model)

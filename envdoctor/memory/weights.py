@@ -1,0 +1,57 @@
+"""Bytes of the weights as they lie on the card: plain, quantised with their block constants, upcast."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from envdoctor.memory.layout import Layer, layers, outer_tensors
+from envdoctor.memory.settings import Settings
+from envdoctor.memory.shape import ModelShape
+from envdoctor.memory.tape import rounded
+
+BLOCK = 64  # weights that share one constant in bitsandbytes' NF4
+NESTED = 256  # constants that share one in double quantisation
+
+
+@lru_cache(maxsize=1024)
+def weight_bytes(shape: ModelShape, s: Settings, double_quant: bool) -> int:
+    """Bytes of all weights of one replica, split over tensor-parallel ranks."""
+    total = sum(rounded(n * s.vector // s.tp) for n in outer_tensors(shape))
+    for layer, count in layers(shape):
+        total += count * layer_bytes(layer, s, double_quant)
+    return total
+
+
+@lru_cache(maxsize=1024)
+def layer_bytes(layer: Layer, s: Settings, double_quant: bool) -> int:
+    """Bytes of one layer's weights."""
+    total = sum(rounded(n * s.vector) for n in layer.vectors)
+    total += sum(rounded(n * s.weight // s.tp) for n in layer.stacks)
+    for linear in layer.linears:
+        weight = linear.weight // s.tp
+        total += (
+            quantised_bytes(weight, linear.outputs, s.quant, double_quant)
+            if s.quant
+            else rounded(weight * s.weight)
+        )
+        total += rounded(linear.outputs * s.vector) if linear.bias else 0
+    return total
+
+
+def quantised_bytes(weight: int, outputs: int, quant: str, double_quant: bool) -> int:
+    """Bytes of a quantised matrix and its constants."""
+    if quant == "int8":
+        return rounded(weight) + rounded(4 * outputs)
+    blocks = -(-weight // BLOCK)
+    packed = rounded(weight // 2) + rounded(64)
+    if not double_quant:
+        return packed + rounded(4 * blocks)
+    return packed + rounded(blocks) + rounded(4 * -(-blocks // NESTED)) + 2 * rounded(4) + rounded(1024)
+
+
+def load_peak(shape: ModelShape, s: Settings, total: int) -> int:
+    """Bytes at the height of loading: quantising holds one plain matrix beside what is there."""
+    if not s.quant:
+        return total
+    largest = max(linear.weight for layer, _ in layers(shape) for linear in layer.linears)
+    return total + rounded(largest * s.weight) * 2
