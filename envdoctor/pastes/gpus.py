@@ -37,6 +37,13 @@ _STRICT = re.compile(
 )
 
 
+_NUMERALS = {"单": 1, "一": 1, "双": 2, "两": 2, "四": 4, "八": 8}
+_CARDS = re.compile(
+    r"([单一双两四八]|(?<![\d.])\d{1,2})\s?[卡张块]\s?的?\s?"
+    r"((?:RTX\s?)?[2345]0[6-9]0(?:\s?[Tt]i)?|A100|A800|A10|A40|A6000|H100|H800|H20|V100|T4|L40S?|L20)(?!\w)"
+)
+
+
 def parse_gpus(text: str, source: str) -> tuple[Gpu, ...]:
     """Return the GPUs that the value of a `GPU:` line names, one each; empty when it names none."""
     gpus: list[Gpu] = []
@@ -46,13 +53,23 @@ def parse_gpus(text: str, source: str) -> tuple[Gpu, ...]:
     return tuple(gpus[:1024])
 
 
+def _numbered_cards(line: str, source: str) -> list[Gpu]:
+    """Return the GPUs of Chinese counts: `双卡 4090`, `8张A800`."""
+    gpus: list[Gpu] = []
+    for count, name in _CARDS.findall(line)[:4]:
+        tidy = f"RTX {name}" if name[0].isdigit() else _tidy(name)
+        number = _NUMERALS.get(count) or min(int(count), 64)
+        gpus.extend(Gpu(k, source, name=tidy) for k in range(number))
+    return gpus
+
+
 def find_gpus(line: str, source: str) -> tuple[Gpu, ...]:
     """Return the GPUs that running text mentions in an unmistakable form."""
     gpus: list[Gpu] = []
     for count, name, memory in _STRICT.findall(line)[:4]:
         gpu = Gpu(0, source, name=_tidy(name), memory_total_bytes=int(memory) * GIB if memory else None)
         gpus.extend(replace(gpu, index=len(gpus) + k) for k in range(min(int(count or 1), 64)))
-    return tuple(gpus)
+    return tuple(gpus or _numbered_cards(line, source))
 
 
 def parse_memory(text: str) -> int | None:

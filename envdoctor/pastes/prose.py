@@ -25,7 +25,9 @@ _NOT_A_FACT = re.compile(
 _DIGIT = re.compile(r"\d|[lL]o[rR][aA]|LORA|全参")
 _HAVE = re.compile(r"(?i)\bbut you have ([a-z0-9][\w.-]{0,60}) (\d[\w.+]{0,40}?)\.? which is incompatible")
 _INCLUDES = re.compile(
-    r"\b(?:torch|transformers|cuda|python|driver|rtx|gtx|tesla|[abhv]\d{2,3}|vllm|peft|trl|deepspeed|numpy|zero|lora|qlora|llama|qwen|mistral|gemma|glm|baichuan|batch|length|bitsandbytes|flash|triton|xformers|accelerate|nvidia|glibc|l40|l20)"
+    r"\b(?:torch|transformers|cuda|python|driver|rtx|gtx|tesla|[abhv]\d{2,3}|l40|l20|vllm|peft|trl|deepspeed|numpy|zero"
+    r"|q?lora|llama|qwen|mistral|gemma|glm|baichuan|batch|length|bitsandbytes|flash|triton|xformers|accelerate|nvidia"
+    r"|glibc)|[单双张块卡]"
 )
 _PYTHON = re.compile(
     r"(?i)(?<![\w./-])python\s?(?:version)?[ :=v]{0,3}(3\.\d{1,2}(?:\.\d{1,2})?)(?![\w.]*/)(?!\w)"

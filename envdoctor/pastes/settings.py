@@ -194,7 +194,8 @@ def _task(text: str) -> str | None:
 
 
 def _model(text: str) -> str | None:
-    told = re.search(r"[A-Za-z]", text) and "(" not in text and text.lower() not in _FALSE | _TRUE
+    """Return a path or a name of a model; a family alone (`llama`, a chat template's name) is none."""
+    told = re.search(r"[A-Za-z]", text) and re.search(r"[\d/-]", text) and "(" not in text
     return text[:300] if told else None
 
 

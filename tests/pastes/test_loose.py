@@ -155,3 +155,9 @@ def test_nothing_recognised_is_said(read):
 )
 def test_dressed_lines(read, dressed):
     assert read(dressed).distribution("torch").version == "2.1.0"
+
+
+def test_chinese_counts_of_cards(read):
+    facts = read("Qwen2.5-VL-7B 双卡 4090 训练报错")
+    assert [gpu.name for gpu in facts.gpus.value] == ["RTX 4090"] * 2
+    assert facts.setting("model").value == "Qwen2.5-VL-7B"
