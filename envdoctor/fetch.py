@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -71,7 +72,10 @@ class Range:
 
 def plain_url(url: str) -> str:
     """Return `url` without user name, password, query and fragment: safe to show and to log."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "a malformed URL"
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
@@ -144,7 +148,7 @@ class Fetcher:
             raise Unavailable(f"{plain_url(url)}: {broken.reason}") from None
 
     def _client(self, url: str) -> httpx.Client:
-        trusted = (urlsplit(url).hostname or "") in self.settings.trusted_hosts
+        trusted = httpx.URL(url).host in self.settings.trusted_hosts
         with self._lock:
             if trusted not in self._clients:
                 self._clients[trusted] = _new_client(self.settings, verify=not trusted)
@@ -250,17 +254,26 @@ def _content_range(url: str, value: str) -> tuple[int, int]:
         raise Unavailable(f"{plain_url(url)}: an unusable Content-Range: {value[:60]!r}") from None
 
 
-def _new_client(settings: FetchSettings, *, verify: bool) -> httpx.Client:
-    checked: ssl.SSLContext | bool = verify
+@cache
+def _trusted_certificates(file: str | None) -> ssl.SSLContext:
+    """Return the context that checks servers; made once, because reading all certificates takes a while."""
+    if file is None:
+        return httpx.create_ssl_context()
     try:
-        if verify and settings.certificates:
-            checked = ssl.create_default_context(cafile=settings.certificates)
+        return ssl.create_default_context(cafile=file)
     except OSError as error:
-        raise Unavailable(
-            f"{settings.certificates}: the certificates cannot be read: {error.strerror}"
-        ) from None
+        raise Unavailable(f"{file}: the certificates cannot be read: {error.strerror or error}") from None
+
+
+def _new_client(settings: FetchSettings, *, verify: bool) -> httpx.Client:
+    checked = _trusted_certificates(settings.certificates) if verify else False
     limits = httpx.Limits(
         max_connections=settings.connections, max_keepalive_connections=settings.connections
+    )
+    proxied = (
+        {"all://": httpx.HTTPTransport(verify=checked, proxy=httpx.Proxy(settings.proxy), limits=limits)}
+        if settings.proxy
+        else None
     )
     return httpx.Client(
         verify=checked,
@@ -269,9 +282,7 @@ def _new_client(settings: FetchSettings, *, verify: bool) -> httpx.Client:
         follow_redirects=True,
         max_redirects=5,
         headers={"User-Agent": f"envdoctor/{__version__}"},
-        mounts={"all://": httpx.HTTPTransport(verify=checked, proxy=settings.proxy, limits=limits)}
-        if settings.proxy
-        else None,
+        mounts=proxied,
     )
 
 

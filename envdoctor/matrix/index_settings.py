@@ -12,13 +12,16 @@ import importlib.util
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from envdoctor.errors import InputError, Unavailable
 
+_MACHINE_FILES = (Path("/etc/pip.conf"),)
+_PIP_SOURCE = "pip/_internal/models/index.py"
 _BUILT_IN = re.compile(r'^PyPI\s*=\s*PackageIndex\(\s*"(https://[^"]+)"', re.MULTILINE)
 
 
@@ -66,7 +69,7 @@ def pip_config_files(environ: Mapping[str, str], prefix: Path) -> list[Path]:
     ]
     return [
         *machine,
-        Path("/etc/pip.conf"),
+        *_MACHINE_FILES,
         home / ".pip" / "pip.conf",
         config / "pip" / "pip.conf",
         prefix / "pip.conf",
@@ -183,13 +186,34 @@ def _checked_url(url: str, source: str) -> str:
 
 
 def _built_in_index() -> str:
-    """Return the index that the installed pip uses by default, read from its source without importing it."""
-    spec = importlib.util.find_spec("pip")
-    for folder in (spec.submodule_search_locations or ()) if spec else ():
-        try:
-            text = (Path(folder) / "_internal" / "models" / "index.py").read_text(encoding="utf-8")
-        except OSError:
-            continue
+    """Return the index that pip uses by default, read from its source without importing it."""
+    for text in _pip_sources():
         if match := _BUILT_IN.search(text):
             return f"{match.group(1).rstrip('/')}/simple"
     raise Unavailable("no package index is known: pip is not installed here; give --index-url")
+
+
+def _pip_sources() -> Iterator[str]:
+    for path in _installed_pip():
+        try:
+            yield path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            continue
+    for wheel in _bundled_pip():
+        try:
+            with zipfile.ZipFile(wheel) as archive:
+                yield archive.read(_PIP_SOURCE).decode("utf-8")
+        except (OSError, KeyError, zipfile.BadZipFile, UnicodeDecodeError):
+            continue
+
+
+def _installed_pip() -> list[Path]:
+    spec = importlib.util.find_spec("pip")
+    folders = (spec.submodule_search_locations or ()) if spec else ()
+    return [Path(folder).parent / _PIP_SOURCE for folder in folders]
+
+
+def _bundled_pip() -> list[Path]:
+    spec = importlib.util.find_spec("ensurepip")
+    folders = (spec.submodule_search_locations or ()) if spec else ()
+    return [wheel for folder in folders for wheel in sorted(Path(folder).glob("_bundled/pip-*.whl"))]

@@ -63,7 +63,6 @@ class Updater:
     store: PackageStore
     today: str = field(default_factory=lambda: date.today().isoformat())
     known_deep: Callable[[str], Collection[str]] = lambda name: ()
-    deep: bool = True
     progress: Callable[[PackageOutcome, int, int], None] = lambda outcome, done, total: None
     routes: Routes = field(init=False)
 
@@ -115,7 +114,7 @@ class Updater:
 
     def _deepen(self, record: Record, grouped: Mapping[str, tuple[IndexFile, ...]], pool: Executor) -> None:
         """Read the deep facts that releases lack, and keep those that came even when others fail."""
-        extractor = extractor_of(record["name"]) if self.deep else None
+        extractor = extractor_of(record["name"])
         if extractor is None:
             return
         known = self.known_deep(record["name"])
