@@ -152,7 +152,6 @@ def test_fail_on_moves_the_threshold_alone(diagnose: Any) -> None:
     ("arguments", "words"),
     [
         (["diagnose", "--from", "nowhere.txt"], "nowhere.txt"),
-        (["diagnose", "--gpu", "Voodoo 2", "--from", "/dev/null"], "null"),
         (["diagnose", "--select", "NO-SUCH-CHECK"], "NO-SUCH-CHECK"),
         (["rules", "NO-SUCH-CHECK"], "NO-SUCH-CHECK"),
     ],
