@@ -37,12 +37,24 @@ def run_checks(
     chosen = choose([identity for identity, _ in checks], select, ignore)
     results: list[CheckResult] = []
     findings: list[Finding] = []
+    found_by: dict[str, set[str]] = {}
     for identity, check in checks:
         if identity in chosen:
             result, found = _run(identity, check)
             results.append(result)
             findings.extend(found)
-    return tuple(results), order(_link(_weigh(findings)))
+            found_by[identity] = {finding.id for finding in found}
+    kept = _weigh(findings)
+    standing = {finding.id for finding in kept}
+    settled = tuple(_settled(result, found_by[result.rule] & standing) for result in results)
+    return settled, order(_link(kept))
+
+
+def _settled(result: CheckResult, standing: set[str]) -> CheckResult:
+    """A check whose guess gave way to a closer cause has not failed."""
+    if result.outcome is Outcome.FAILED and not standing:
+        return replace(result, outcome=Outcome.PASSED, reason="a closer cause accounts for what was seen")
+    return result
 
 
 def choose(identities: Sequence[str], select: Sequence[str], ignore: Sequence[str]) -> set[str]:

@@ -1,0 +1,163 @@
+"""Does what the run needs fit the card? Weights alone, a whole training step, a serving engine's budget."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from envdoctor.facts import Gpu
+from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.rules.base import Rule, Skip
+from envdoctor.rules.view import GIB, View
+
+SOURCE = "https://huggingface.co/docs/transformers/main/en/model_memory_anatomy"
+_OOM = re.compile(r"SYM-(CUDA-OOM|OOM-|SAMPLER-WARMUP|NO-CACHE-BLOCKS)")
+_PARAMETERS = re.compile(r"(?<![\d.a-z])(\d{1,3}(?:\.\d{1,2})?)\s?b(?![a-z0-9])", re.IGNORECASE)
+_MIXTURE = re.compile(r"(\d)x(\d{1,2})b", re.IGNORECASE)
+_QUARTER, _HALF = 0.56, 1.05
+_RUN_KEYS = (
+    "zero_stage",
+    "method",
+    "batch",
+    "seq",
+    "quant",
+    "fsdp",
+    "deepspeed",
+    "tp",
+    "vllm_utilization",
+    "lora_rank",
+)
+_USABLE = 0.97
+"""The share of a card that is left beside the CUDA context."""
+
+
+@dataclass(frozen=True, slots=True)
+class WeightsOnCard:
+    """The weights that one card must hold, in bytes, beside its memory."""
+
+    model: str
+    parameters: float
+    bytes_each: float
+    shards: int
+    gpu: Gpu
+    card_bytes: int
+
+    @property
+    def needed(self) -> float:
+        """Bytes of weights on each card."""
+        return self.parameters * self.bytes_each / self.shards
+
+
+def check_weights(view: View) -> Iterable[Finding]:
+    """Find a model whose weights alone pass the card's memory."""
+    seen = [s for s in view.facts.symptoms if _OOM.match(s.id)]
+    if not seen and not any(view.facts.setting(key) for key in _RUN_KEYS):
+        raise Skip("no run is told")
+    weights = _weights(view)
+    if weights.needed <= weights.card_bytes * _USABLE:
+        return
+    quantised = view.facts.setting("quant") is not None
+    model = view.facts.setting("model")
+    evidence = [Evidence("model", weights.model, model.source if model else "")]
+    evidence.append(Evidence("gpu memory", f"{weights.card_bytes / GIB:.1f} GiB", weights.gpu.source))
+    yield Finding(
+        id="MEM-WEIGHTS",
+        severity=Severity.ERROR if seen or view.facts.setting("method") else Severity.WARNING,
+        summary=(
+            f"{weights.model} does not fit: its weights alone take {weights.needed / GIB:.0f} GiB on each card "
+            f"of {weights.card_bytes / GIB:.0f}; no batch size or length helps, only sharding or quantising"
+        ),
+        cause=(
+            f"{weights.parameters / 1e9:g} billion parameters at {weights.bytes_each:g} bytes"
+            + (
+                f" over {weights.shards} cards"
+                if weights.shards > 1
+                else ", not sharded: every card holds all of them"
+            )
+            + ". Data parallelism, ZeRO-1 and ZeRO-2 do not shard the weights."
+        ),
+        evidence=(*evidence, *(Evidence(s.id, s.text, s.source) for s in seen[:1])),
+        remedies=tuple(_weight_remedies(view, weights)),
+        certainty=Certainty.CERTAIN if quantised or view.facts.setting("method") else Certainty.LIKELY,
+        sources=(SOURCE,),
+        explains=tuple(dict.fromkeys(s.id for s in seen)),
+        prior=0.97,
+    )
+
+
+def _weights(view: View) -> WeightsOnCard:
+    setting = view.facts.setting("model")
+    if setting is None:
+        raise Skip("the model is not told")
+    parameters = parameters_of(setting.value)
+    if parameters is None:
+        raise Skip(f"{setting.value[:60]}: its size is not known")
+    gpus = [gpu for gpu in view.gpus.get() or () if gpu.memory_total_bytes]
+    if not gpus:
+        raise Skip("the card's memory is not known")
+    smallest = min(gpus, key=lambda gpu: gpu.memory_total_bytes or 0)
+    return WeightsOnCard(
+        setting.value,
+        parameters,
+        _bytes_each(view, setting.value),
+        _shards(view, len(gpus)),
+        smallest,
+        smallest.memory_total_bytes or 0,
+    )
+
+
+def parameters_of(model: str) -> float | None:
+    """Return the parameters that a model's name states (`Llama-2-13b`, `Mixtral-8x7B`), or None."""
+    if mixture := _MIXTURE.search(model):
+        return int(mixture[1]) * float(mixture[2]) * 0.83e9
+    found = _PARAMETERS.findall(model.replace("_", "-").replace("-", " "))
+    return float(found[0]) * 1e9 if found else None
+
+
+def _bytes_each(view: View, model: str) -> float:
+    quant = view.facts.setting("quant")
+    text = f"{quant.value if quant else ''} {model}".lower()
+    if re.search(r"nf4|fp4|int4|4bit|4-bit|awq|gptq|\b4\b", text):
+        return _QUARTER
+    if re.search(r"int8|fp8|8bit|8-bit|\b8\b", text):
+        return _HALF
+    dtype = view.facts.setting("dtype")
+    return 4 if dtype and dtype.value.lower() in ("fp32", "float32") else 2
+
+
+def _shards(view: View, cards: int) -> int:
+    shards = 1
+    for key in ("tp", "pp"):
+        split = view.facts.setting(key)
+        shards *= int(split.value) if split and split.value.isdigit() else 1
+    stage, fsdp = view.facts.setting("zero_stage"), view.facts.setting("fsdp")
+    device_map = view.facts.setting("device_map")
+    sharded = (stage and stage.value.startswith("3")) or (
+        fsdp and fsdp.value.lower() not in ("false", "0", "")
+    )
+    if sharded or (device_map and device_map.value == "auto"):
+        return max(shards, cards)
+    offloaded = view.facts.setting("offload_params")
+    return 1000 if offloaded else max(1, shards)
+
+
+def _weight_remedies(view: View, weights: WeightsOnCard) -> Iterable[Remedy]:
+    cards = len(view.gpus.get() or ())
+    sharded = weights.parameters * weights.bytes_each / max(1, cards)
+    quarter = weights.parameters * _QUARTER
+    if weights.bytes_each > _QUARTER and quarter < weights.card_bytes * 0.8:
+        yield Remedy(
+            f"Load the weights in 4 bit (QLoRA for training): {quarter / GIB:.0f} GiB.",
+            ("--quantization_bit 4   # LLaMA-Factory", "load_in_4bit: true, adapter: qlora   # axolotl"),
+        )
+    if cards > 1 and weights.shards == 1 and sharded < weights.card_bytes * 0.8:
+        yield Remedy(
+            f"Shard the weights over the {cards} cards with ZeRO-3 or FSDP (tensor parallelism for serving): "
+            f"{sharded / GIB:.0f} GiB each.",
+            ("--deepspeed ds_z3_config.json",),
+        )
+    yield Remedy("Use a smaller model, a larger card or more of them; `envdoctor profile` shows what fits.")
+
+
+RULES = (Rule("MEM-WEIGHTS", "the model's weights fit the card", check_weights, SOURCE),)

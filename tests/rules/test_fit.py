@@ -1,0 +1,55 @@
+"""A model whose weights pass the card is told so before anything is tried."""
+
+from __future__ import annotations
+
+import pytest
+
+from envdoctor.diagnosis import diagnose_facts
+from envdoctor.facts import Facts, Gpu, Observed, Setting
+from envdoctor.findings import Finding, Severity
+from envdoctor.rules.fit import parameters_of
+
+GIB = 1 << 30
+
+
+def judged(gib: int, cards: int = 1, **settings: str) -> dict[str, Finding]:
+    gpus = tuple(Gpu(i, "paste", "card", memory_total_bytes=gib * GIB) for i in range(cards))
+    told = tuple(Setting(key, value, "line 1") for key, value in settings.items())
+    known = Facts(gpus=Observed(gpus, "paste"), settings=told)
+    return {finding.id: finding for finding in diagnose_facts(known, select=("MEM-WEIGHTS",)).findings}
+
+
+@pytest.mark.parametrize(
+    ("name", "billions"),
+    [
+        ("Llama-2-13b-hf", 13),
+        ("Qwen2.5-0.5B", 0.5),
+        ("Mixtral-8x7B", 46.48),
+        ("LLaMA-65B", 65),
+        ("gpt2", None),
+    ],
+)
+def test_a_name_tells_the_size(name: str, billions: float | None) -> None:
+    found = parameters_of(name)
+    assert (None if found is None else round(found / 1e9, 2)) == billions
+
+
+def test_thirteen_billion_unsharded_pass_24_gib_whatever_the_batch() -> None:
+    finding = judged(24, 3, model="Llama-2-13b", method="lora", batch="1")["MEM-WEIGHTS"]
+    assert finding.severity is Severity.ERROR
+    assert "4 bit" in finding.remedies[0].text
+    assert "ZeRO-3" in finding.remedies[1].text
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"model": "Llama-2-13b", "method": "lora", "zero_stage": "3"},
+        {"model": "Llama-2-13b", "method": "qlora", "quant": "nf4"},
+        {"model": "Llama-2-7b", "method": "lora"},
+        {"model": "Llama-2-70b-AWQ", "tp": "2"},
+        {"model": "Llama-2-13b"},
+    ],
+)
+def test_what_fits_or_is_no_run_is_left_alone(settings: dict[str, str]) -> None:
+    assert judged(24, 3, **settings) == {}
