@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from envdoctor.errors import InputError
@@ -50,6 +51,7 @@ def _find_by_name(rows: tuple[Mapping[str, Any], ...], name: str) -> KnownGpu | 
     return _known(best[1], name) if best else None
 
 
+@lru_cache(maxsize=4096)
 def normalise_name(name: str) -> str:
     """Return a GPU's name in lower case without brand words, letters and digits kept apart by spaces."""
     text = _NOISE.sub(" ", name.lower().replace("-", " ").replace("_", " "))

@@ -66,6 +66,7 @@ def _finding(view: View, identity: str, seen: tuple[Symptom, ...]) -> Finding:
         sources=tuple(dict.fromkeys(r["source"] for r in (row, *built) if r)),
         explains=(*explained(seen), *_also(view, seen)),
         prior=0.9,
+        follows=(f"{package.upper()}-TORCH",),
     )
 
 
@@ -132,6 +133,11 @@ def _remedies(
         yield rebuilding
         yield Remedy("Or use an image, or an environment, whose torch is a release that wheels exist for.")
         return
+    if _is_split_release(view):
+        yield Remedy(
+            "Install torch 2.6.0 of the default index (cu124), which public wheels are made for.",
+            ("uv pip install --reinstall torch==2.6.0 --torch-backend=cu124",),
+        )
     if package == "flash-attn":
         yield from _flash_attn_remedies(view)
     else:

@@ -17,6 +17,7 @@ from envdoctor.rules.view import View
 
 NO_KERNEL = ("SYM-NO-KERNEL-IMAGE", "SYM-CAPABILITY-UNSUPPORTED", "SYM-CAPABILITY-LIST", "SYM-CAPABILITY-OLD")
 CPU_TORCH = ("SYM-CPU-TORCH",)
+_ARM_CHIPS = ("GH200", "GB200", "GB300", "GB10", "DGX Spark", "Orin", "Thor", "Xavier")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +160,15 @@ def _assumed(view: View) -> bool:
     return "assumed" in view.torch_build
 
 
+def _is_arm(view: View) -> bool:
+    """True on aarch64, told or known from a GPU that only comes with such a CPU."""
+    names = " ".join(gpu.name or "" for gpu in view.gpus.get() or ())
+    return view.facts.host.arch.get() == "aarch64" or any(chip in names for chip in _ARM_CHIPS)
+
+
 def _cpu_finding(view: View, seen: tuple[Symptom, ...], cpu: bool) -> Finding:
     version = view.version_text("torch")
-    arm = view.facts.host.arch.get() == "aarch64"
+    arm = _is_arm(view)
     gpus = view.gpus.get() or ()
     why = (
         "The default wheels for aarch64 are CPU builds before torch 2.11."

@@ -10,7 +10,7 @@ from packaging.version import Version
 
 from envdoctor.facts import CudaVersion, DriverVersion, Fact, Observed
 from envdoctor.findings import Evidence
-from envdoctor.rules.ranges import parse_version, range_satisfies, version_satisfies
+from envdoctor.rules.ranges import number_satisfies, parse_version, range_satisfies, version_satisfies
 from envdoctor.rules.view import GIB, View
 
 
@@ -88,7 +88,8 @@ def _judge_setting(view: View, key: str, text: str) -> Answer:
     if setting is None:
         return Answer(False) if text == "*" else UNKNOWN
     shown = Evidence(setting.native_key or key, setting.value, setting.source)
-    return Answer(text_matches(setting.value, text), (shown,))
+    holds = number_satisfies(setting.value, text)
+    return Answer(text_matches(setting.value, text) if holds is None else holds, (shown,))
 
 
 def _judge_variable(view: View, name: str, text: str) -> Answer:
@@ -170,8 +171,15 @@ def _stringed(fact: Fact[DriverVersion] | Fact[CudaVersion]) -> Fact[str]:
     return Observed(str(fact.value), fact.source) if isinstance(fact, Observed) else fact
 
 
-def _in_gib(fact: Fact[int]) -> Fact[str]:
-    return Observed(f"{fact.value / GIB:.2f}", fact.source) if isinstance(fact, Observed) else fact
+def _size_atom(name: str, read: Callable[[View], Fact[int]]) -> Callable[[View, str], Answer]:
+    def judged(view: View, text: str) -> Answer:
+        fact = read(view)
+        if not isinstance(fact, Observed):
+            return UNKNOWN
+        size = f"{fact.value / GIB:.2f}"
+        return Answer(text == "*" or number_satisfies(size, text), (Evidence(name, size, fact.source),))
+
+    return judged
 
 
 def _judge_capability(view: View, text: str) -> Answer:
@@ -194,7 +202,7 @@ def _judge_memory(view: View, text: str) -> Answer:
     smallest = min(known, key=lambda gpu: gpu.memory_total_bytes or 0)
     size = f"{(smallest.memory_total_bytes or 0) / GIB:.2f}"
     evidence = Evidence("gpu memory", f"{size} GiB ({smallest.name or 'GPU'})", smallest.source)
-    return Answer(version_satisfies(Version(size), text), (evidence,))
+    return Answer(text == "*" or number_satisfies(size, text), (evidence,))
 
 
 def _judge_gpu_count(view: View, text: str) -> Answer:
@@ -261,10 +269,8 @@ _ATOMS: Mapping[str, Callable[[View, str], Answer]] = {
     "container": _text_atom("container", lambda view: view.facts.host.container),
     "wsl": _judge_bool("WSL", lambda view: view.facts.host.wsl),
     "environment.kind": _text_atom("environment", lambda view: view.facts.environment.kind),
-    "shm_gib": _version_atom("/dev/shm in GiB", lambda view: _in_gib(view.facts.host.shm_bytes)),
-    "host_memory_gib": _version_atom(
-        "host memory in GiB", lambda view: _in_gib(view.facts.host.memory_total_bytes)
-    ),
+    "shm_gib": _size_atom("/dev/shm in GiB", lambda view: view.facts.host.shm_bytes),
+    "host_memory_gib": _size_atom("host memory in GiB", lambda view: view.facts.host.memory_total_bytes),
     "gpu.cc": _judge_capability,
     "gpu.memory_gib": _judge_memory,
     "gpu.count": _judge_gpu_count,

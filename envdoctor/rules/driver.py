@@ -23,6 +23,7 @@ from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.seen import captured, card, explained, quoted, symptoms, torch_build
 from envdoctor.rules.view import View
 
+LONG_TERM_BRANCH = 580
 TOO_OLD = ("SYM-DRIVER-TOO-OLD", "SYM-DRIVER-INSUFFICIENT")
 
 
@@ -140,10 +141,12 @@ def _driver_remedy(view: View, least: DriverVersion, needed: CudaVersion) -> Rem
     advised = max(least.branch, 535)
     text = (
         f"Install NVIDIA driver {least} or newer {where}: it runs CUDA {needed.major}.x; "
-        f"branch {advised} or the long-term branch 580 will do."
+        f"branch {advised} or the long-term branch {LONG_TERM_BRANCH} will do."
     )
     return Remedy(
-        text, (f"sudo apt-get install nvidia-driver-{max(advised, 580)}",), {"nvidia-driver": f">={least}"}
+        text,
+        (f"sudo apt-get install nvidia-driver-{max(advised, LONG_TERM_BRANCH)}",),
+        {"nvidia-driver": f">={least}"},
     )
 
 
@@ -189,6 +192,13 @@ def _branch_fault(driver: DriverVersion, row: Mapping[str, Any]) -> tuple[str, s
     return ("no longer drives it", f"<{last + 1}") if last and driver.branch > last else None
 
 
+def _successor(driver: DriverVersion) -> Remedy:
+    if driver.branch < LONG_TERM_BRANCH:
+        text = f"Plan a move to the long-term branch {LONG_TERM_BRANCH}."
+        return Remedy(text, (), {"nvidia-driver": f">={LONG_TERM_BRANCH}"})
+    return Remedy(f"Plan a move to the next branch, or to the long-term branch {LONG_TERM_BRANCH}.")
+
+
 def _branch_finding(
     driver: Observed[DriverVersion], gpu: Gpu, row: Mapping[str, Any], fault: str, pin: str
 ) -> Finding:
@@ -228,7 +238,7 @@ def check_driver_life(view: View) -> Iterable[Finding]:
         summary=f"Driver branch {row['branch']} has been without fixes since {row['end_of_life']}.",
         cause=f"Branch {row['branch']} ({row['designation']}) ended; it still runs CUDA up to {row['cuda']}.",
         evidence=(Evidence("driver", str(driver.value), driver.source),),
-        remedies=(Remedy("Plan a move to the long-term branch 580.", (), {"nvidia-driver": ">=580"}),),
+        remedies=(_successor(driver.value),),
         rows=(row["id"],),
         sources=(row["source"],),
     )

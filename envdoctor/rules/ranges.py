@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import operator
+import re
+from collections.abc import Callable, Mapping
 from functools import cache
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -35,6 +38,32 @@ def version_satisfies(version: Version, specifier: str) -> bool:
     if version.is_devrelease or version.is_prerelease:
         return parse_specifier(specifier).contains(Version(version.base_version))
     return False
+
+
+_COMPARISON = re.compile(r"\s*(>=|<=|==|!=|>|<)\s*(-?\d+(?:\.\d+)?)\s*")
+_COMPARED: Mapping[str, Callable[[float, float], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+
+
+def number_satisfies(value: str, condition: str) -> bool | None:
+    """Compare decimal numbers (0.85 is less than 0.9, which is false of versions).
+
+    None when the value is no number or the condition no comparison of numbers.
+    """
+    clauses = [_COMPARISON.fullmatch(clause) for clause in condition.split(",")]
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    if not all(clauses):
+        return None
+    return all(_COMPARED[clause[1]](number, float(clause[2])) for clause in clauses if clause)
 
 
 def range_satisfies(known: str, condition: str) -> bool | None:

@@ -1,0 +1,67 @@
+"""An undefined symbol tells which torch the binary was built against."""
+
+from __future__ import annotations
+
+import pytest
+from declared import facts_of, found, pins, seen
+
+LIB = "flash_attn_2_cuda.cpython-311-x86_64-linux-gnu.so"
+NEW_ABI = "_ZN3c105ErrorC2ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
+OLD_ABI = "_ZN3c105ErrorC2ENS_14SourceLocationESs"
+SET_DEVICE_INT = "_ZN3c104cuda9SetDeviceEi"
+
+
+def undefined(lib: str, symbol: str):
+    return seen(
+        "SYM-UNDEFINED-SYMBOL", f"ImportError: {lib}: undefined symbol: {symbol}", lib=lib, symbol=symbol
+    )
+
+
+@pytest.mark.parametrize(
+    ("torch", "flash", "symbol", "pin"),
+    [
+        ("2.7.1", "2.7.4.post1", OLD_ABI, {"flash-attn": ">=2.8.0.post1"}),
+        ("2.6.0", "2.6.3", NEW_ABI, {"flash-attn": ">=2.7.4"}),
+        ("2.3.0", "2.5.7", SET_DEVICE_INT, {"flash-attn": ">=2.5.8,<=2.7.4.post1"}),
+    ],
+)
+def test_flash_attn_is_exchanged_for_one_with_a_wheel(
+    torch: str, flash: str, symbol: str, pin: dict[str, str]
+) -> None:
+    facts = facts_of(packages={"torch": torch, "flash-attn": flash}, symptoms=(undefined(LIB, symbol),))
+    assert pins(found(facts)["ABI-FLASH-ATTN"])[0] == pin
+
+
+def test_or_torch_is_exchanged_for_one_that_the_release_has_wheels_for() -> None:
+    facts = facts_of(
+        packages={"torch": "2.9.1", "flash-attn": "2.8.3"}, symptoms=(undefined(LIB, SET_DEVICE_INT),)
+    )
+    assert {"torch": ">=2.4,<2.9"} in pins(found(facts)["ABI-FLASH-ATTN"])
+
+
+def test_a_pre_release_of_torch_fits_no_public_wheel() -> None:
+    facts = facts_of(packages={"torch": "2.2.0a0+81ea7a4"}, symptoms=(undefined(LIB, OLD_ABI),))
+    finding = found(facts)["ABI-FLASH-ATTN"]
+    assert "NGC" in finding.cause
+    assert pins(finding) == [{}, {}]
+
+
+def test_the_symbol_alone_names_the_torch_that_vllm_was_built_for() -> None:
+    symbol = "_ZN2at4_ops15to_dtype_layout4callERKNS_6TensorEN3c108optionalINS5_10ScalarTypeEEE"
+    line = undefined("vllm/_C.cpython-310-x86_64-linux-gnu.so", symbol)
+    assert {"torch": "==2.1.*"} in pins(found(facts_of(symptoms=(line,)))["ABI-VLLM"])
+
+
+def test_torch_2_6_is_told_to_be_split_over_two_binary_interfaces() -> None:
+    facts = facts_of(packages={"torch": "2.6.0+cu126"}, symptoms=(undefined(LIB, OLD_ABI),))
+    assert "split" in found(facts)["ABI-FLASH-ATTN"].cause
+
+
+def test_any_extension_is_recognised_by_its_library() -> None:
+    line = undefined("causal_conv1d_cuda.cpython-310-x86_64-linux-gnu.so", OLD_ABI)
+    assert "ABI-CAUSAL-CONV1D" in found(facts_of(packages={"torch": "2.7.1"}, symptoms=(line,)))
+
+
+def test_symbols_of_other_libraries_are_left_to_other_checks() -> None:
+    line = undefined("libcusparse.so.12", "__nvJitLinkComplete_12_4")
+    assert not any(i.startswith("ABI-") for i in found(facts_of(symptoms=(line,))))

@@ -1,0 +1,109 @@
+"""A driver is judged by the CUDA major that torch needs, never by a newer minor one."""
+
+from __future__ import annotations
+
+import pytest
+from declared import errors, facts_of, found, pins, seen
+
+TOO_OLD = "SYM-DRIVER-TOO-OLD"
+
+
+@pytest.mark.parametrize(
+    ("driver", "torch"),
+    [
+        ("535.274.02", "2.10.0"),
+        ("535.274.02", "2.14.1+cu126"),
+        ("550.163.01", "2.9.1"),
+        ("525.60.13", "2.8.0"),
+        ("570.211.01", "2.10.0"),
+        ("580.95.05", "2.15.0"),
+        ("610.43.02", "2.15.0"),
+        ("610.43.02", "2.0.1"),
+        ("450.80.02", "2.0.1"),
+        ("470.256.02", "2.7.1+cu118"),
+    ],
+)
+def test_a_driver_with_a_torch_that_works_on_it_is_no_error(driver: str, torch: str) -> None:
+    assert errors(facts_of("A100", driver=driver, packages={"torch": torch})) == []
+
+
+@pytest.mark.parametrize(
+    ("driver", "torch", "pin"),
+    [
+        ("575.57.08", "2.11.0", ">=580"),
+        ("535.104.05", "2.15.0", ">=580"),
+        ("470.82.01", "2.4.0", ">=525.60.13"),
+        ("440.33.01", "2.0.1", ">=450.80.02"),
+        ("430.50", "1.12.1", ">=440.33"),
+    ],
+)
+def test_a_driver_below_the_minimum_of_the_major_is_too_old(driver: str, torch: str, pin: str) -> None:
+    finding = found(facts_of("RTX 2080", driver=driver, packages={"torch": torch}))["DRIVER-TOO-OLD"]
+    assert pins(finding)[0] == {"nvidia-driver": pin}
+
+
+def test_an_older_torch_is_the_other_way_out() -> None:
+    finding = found(facts_of("A100", driver="535.104.05", packages={"torch": "2.15.0"}))["DRIVER-TOO-OLD"]
+    assert {"torch": "<2.11"} in pins(finding)
+
+
+def test_the_complaint_alone_tells_the_next_major() -> None:
+    line = seen(TOO_OLD, "driver on your system is too old (found version 12080)", version="12080")
+    finding = found(facts_of(driver="535", driver_cuda="12.8", symptoms=(line,)))["DRIVER-TOO-OLD"]
+    assert pins(finding)[0] == {"nvidia-driver": ">=580"}
+    assert "12.8" in finding.summary
+
+
+def test_a_complaint_that_the_facts_contradict_is_not_repeated() -> None:
+    line = seen(TOO_OLD, version="12020")
+    facts = facts_of(driver="580.95.05", packages={"torch": "2.11.0"}, symptoms=(line,))
+    assert "DRIVER-TOO-OLD" not in found(facts)
+
+
+def test_no_newer_driver_is_advised_to_a_card_that_it_dropped() -> None:
+    finding = found(facts_of("Tesla K80", driver="470.256.02", packages={"torch": "2.4.0"}))["DRIVER-TOO-OLD"]
+    assert all("nvidia-driver" not in pin for pin in pins(finding))
+
+
+def test_a_lent_user_library_counts_as_the_driver_for_torch() -> None:
+    from dataclasses import replace
+
+    from envdoctor.facts import DriverVersion, Observed
+
+    facts = facts_of("H100", driver="535.274.02", packages={"torch": "2.11.0"})
+    lent = replace(facts.driver, user_version=Observed(DriverVersion.parse("580.95.05"), "cuda-compat"))
+    assert "DRIVER-TOO-OLD" not in found(replace(facts, driver=lent))
+
+
+def test_windows_has_minimums_of_its_own() -> None:
+    facts = facts_of("RTX 3060", driver="527.41", os="windows", packages={"torch": "2.4.0+cu121"})
+    assert pins(found(facts)["DRIVER-TOO-OLD"])[0] == {"nvidia-driver": ">=528.33"}
+
+
+@pytest.mark.parametrize(
+    ("gpu", "driver"), [("V100", "590.48.01"), ("B200", "550.54.15"), ("K80", "535.54.03")]
+)
+def test_a_branch_that_does_not_know_the_card_is_worth_a_warning(gpu: str, driver: str) -> None:
+    assert "DRIVER-GPU" in found(facts_of(gpu, driver=driver))
+
+
+def test_a_branch_past_its_end_is_a_note_and_never_an_error() -> None:
+    finding = found(facts_of("A100", driver="570.211.01"))["DRIVER-END-OF-LIFE"]
+    assert finding.severity.value == "note"
+    assert "DRIVER-END-OF-LIFE" not in found(facts_of("A100", driver="580.95.05"))
+
+
+@pytest.mark.parametrize(
+    ("symptom", "finding"),
+    [
+        ("SYM-ERR-802", "DRIVER-ERROR-802"),
+        ("SYM-ERR-803", "DRIVER-ERROR-803"),
+        ("SYM-ERR-804", "DRIVER-ERROR-804"),
+        ("SYM-NVML-MISMATCH", "DRIVER-NVML-MISMATCH"),
+        ("SYM-NO-DRIVER", "DRIVER-ABSENT"),
+        ("SYM-UNSUPPORTED-PTX", "DRIVER-PTX-TOOLCHAIN"),
+        ("SYM-LIBCUDA-LINK", "DRIVER-WSL-LIBCUDA"),
+    ],
+)
+def test_what_the_driver_says_is_explained(symptom: str, finding: str) -> None:
+    assert finding in found(facts_of(symptoms=(seen(symptom),)))
