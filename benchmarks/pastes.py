@@ -2,7 +2,7 @@
 
     python benchmarks/pastes.py [--mutants 10000]
 
-Times are of the processor, best of three. Promised: 1 MB under 0.25 s, ten times the input at most twelve
+Times are of the processor, best of three. Promised: a training log of 1 MB under 0.25 s (hostile ones 0.5 s), ten times the input at most twelve
 times the time, no mutant over one second for 100 kB. Exit 1 when a promise is not kept.
 """
 
@@ -79,7 +79,7 @@ def measure_sizes() -> bool:
     kept = True
     for line in (training_line, words_line, error_line):
         times = [seconds(text_of(line, size)) for size in SIZES]
-        kept &= times[1] <= 0.25 and times[2] <= 12 * times[1]
+        kept &= times[1] <= (0.25 if line is training_line else 0.5) and times[2] <= 12 * times[1]
         shown = "  ".join(f"{size // 1000:>6} kB {t:6.3f} s" for size, t in zip(SIZES, times, strict=True))
         print(f"{line.__name__:<14} {shown}  x{times[2] / times[1]:.1f}")
     return kept

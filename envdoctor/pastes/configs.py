@@ -23,6 +23,8 @@ _START = re.compile(
     r"^(\s{0,60})(?:- )?[{\"']{0,2}\s{0,4}[\"']?[A-Za-z][\w.-]{0,80}[\"']?\s{0,8}[:=](?!=|:)(?"
     r":\s|[\"'{\[\w]|$)|^(\s{0,60})[{}\]]"
 )
+_SEVERAL = re.compile(r"^[^{\"'#]*[:=] [^{\"'#]*[ ;,][A-Za-z][\w.-]{1,40}\s?[:=] ")
+"""Several loose statements on a line, which is no configuration."""
 _SECTION = re.compile(r"^\[([A-Za-z][\w.-]{0,80})\]\s*$")
 _COMMENT = re.compile(r"(?:^|\s)(?://|#).{0,2000}$")
 
@@ -57,7 +59,7 @@ def parse_configs(paste: Paste, table: KeyTable) -> Iterator[Sighting]:
     for index, line in paste.loose():
         if match := _SECTION.match(line):
             state = _Open(section=match[1])
-        elif _START.match(line):
+        elif _START.match(line) and not _SEVERAL.search(line):
             found = list(_line(line, state, table, paste.at("", index)))
             if found:
                 paste.claimed.add(index)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 from envdoctor.facts import CudaVersion, DriverVersion, Gpu, NativeLibrary, Toolkit
 from envdoctor.pastes.gpus import parse_capability, parse_gpus, parse_memory
@@ -17,9 +18,10 @@ _LINE = re.compile(
     r"([A-Za-z操显驱系模深内][^:=|\n]{0,60}?)\s*(?:==?|:|\||\s-\s|\.{3,}|\t|\s{2,})[\s:|=]{0,40}(\S.{0,2000})$"
 )
 _SPACED = re.compile(r"^[\s\-*•+|`]{0,12}([A-Za-z][\w-]{1,40}(?:\sversion)?)\s+[`v]{0,2}([\d<>=~!].{0,120})$")
+_WORDED = re.compile(r"(?i)^[\s\-*•+|`]{0,12}(gpus?|os|container|model)\s+(\S.{1,60})$")
 _RUNS = re.compile(r"[ \t]{3,}")
 _SEVERAL = re.compile(
-    r"[,;]\s*(?=[^\d\s<>=~!])|\s+(?:and|with|on)\s+|\s+(?!(?i:ver|type|model|name|list))(?=[A-Za-z][\w-]{1,30}\s?[:=]\s)"
+    r"[,;]\s*(?=[^\d\s<>=~!])|\s+(?:and|with|on)\s+|\s+(?!(?i:ver|type|model|name|list))(?=[A-Za-z][\w.-]{1,40}\s?[:=]\s)"
 )
 _PLURAL = re.compile(r"[,;]|\s(?:and|with|on)\s|[:=][^:=]+[:=]")
 _FOREIGN = re.compile(r"\(you have |\bcompiled (?:w\.|with\b|for\b|against\b)|\bbuilt (?:with|for|against)\b")
@@ -38,16 +40,16 @@ def parse_labelled(paste: Paste, table: KeyTable) -> Iterator[Sighting]:
     near_driver, previous = -9, ""
     for index, line in paste.loose():
         source = paste.at("", index)
-        several = _SEVERAL.search(line.strip()) is not None and _PLURAL.search(line) is not None
         if _FOREIGN.search(line):
             continue
-        for part in _parts(line) if several else (line,):
-            label, value, key = _split(part)
+        statements = split_statements(line, table)
+        for statement in statements:
+            label, value, key = _split(statement)
             label = _in_context(label, line, index - near_driver, previous)
             found = list(_told(label, value, source)) or list(setting_sightings(table, key, value, source))
             if label.startswith(("driver", "nvidia driver")):
                 near_driver = index
-            if found and not several:
+            if found and statements == [line]:
                 paste.claimed.add(index)
             yield from found
         previous = fold_label(line.partition(":")[0])
@@ -62,15 +64,28 @@ def _in_context(label: str, line: str, since_driver: int, previous: str) -> str:
     return label
 
 
-def _parts(line: str) -> list[str]:
-    """Return the line, and the statements that commas and the like separate in it."""
-    return [line, *_SEVERAL.split(line.strip()[:2000])[:40]]
+def split_statements(line: str, table: KeyTable) -> list[str]:
+    """Return the statements in a line; a piece that begins no known one belongs to the one before it."""
+    if _SEVERAL.search(line.strip()) is None or _PLURAL.search(line) is None:
+        return [line]
+    found: list[str] = []
+    for piece in _SEVERAL.split(line.strip()[:2000])[:60]:
+        if found and not _begins(piece, table):
+            found[-1] += f", {piece}"
+        else:
+            found.append(piece)
+    return found
+
+
+def _begins(piece: str, table: KeyTable) -> bool:
+    label, _, key = _split(piece)
+    return bool(label) and (_handler(label) is not None or bool(table.find(key)))
 
 
 def _split(line: str) -> tuple[str, str, str]:
     """Return folded label, value and the label as it stands; empty texts when the line is no statement."""
     line = _RUNS.sub("  ", line[:1500])
-    match = _LINE.match(line) or _SPACED.match(line)
+    match = _LINE.match(line) or _SPACED.match(line) or _WORDED.match(line)
     if match is None:
         return "", "", ""
     return fold_label(match[1]), match[2].strip().strip("|").strip(), match[1]
@@ -85,18 +100,25 @@ def fold_label(label: str) -> str:
 
 
 def _told(label: str, value: str, source: str) -> Iterator[Sighting]:
-    if not label or _ABSENT.match(value):
-        return
-    handler = HANDLERS.get(label)
-    if handler is None:
-        label = re.sub(r"\s*\([^)]*\)", "", label)
-        short = re.sub(r"\s?\b(?:version|versions|ver|info)\b|版本", "", label).strip(" .'?")
-        handler = HANDLERS.get(label) or HANDLERS.get(short)
-        if handler is None:
-            if name := known_distribution(short):
-                yield from distribution_sightings(name, value, source)
-            return
-    yield from handler(value, source)
+    handler = _handler(label) if label and not _ABSENT.match(value) else None
+    if handler is not None:
+        yield from handler(value, source)
+
+
+def _handler(label: str) -> Handler | None:
+    """Return what reads the value under a folded label, or None for a label that nobody knows."""
+    if handler := HANDLERS.get(label):
+        return handler
+    label = re.sub(r"\s*\([^)]*\)", "", label)
+    short = re.sub(r"\s?\b(?:version|versions|ver|info)\b|版本", "", label).strip(" .'?")
+    if handler := HANDLERS.get(label) or HANDLERS.get(short):
+        return handler
+    name = known_distribution(short)
+    return partial(_distribution, name) if name else None
+
+
+def _distribution(name: str, value: str, source: str) -> Iterator[Sighting]:
+    yield from distribution_sightings(name, value, source)
 
 
 def _python(value: str, source: str) -> Iterator[Sighting]:

@@ -16,7 +16,7 @@ from envdoctor.pastes.versions import Told, parse_told
 REPEATED = 64
 """A line whose words recur more often than this is a log's, and tells nothing of the machine by itself."""
 
-HEAD, TAIL = 1000, 800
+HEAD, TAIL = 800, 500
 """Lines of a long paste within which loose statements and settings are looked for."""
 
 

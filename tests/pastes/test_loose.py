@@ -161,3 +161,13 @@ def test_chinese_counts_of_cards(read):
     facts = read("Qwen2.5-VL-7B 双卡 4090 训练报错")
     assert [gpu.name for gpu in facts.gpus.value] == ["RTX 4090"] * 2
     assert facts.setting("model").value == "Qwen2.5-VL-7B"
+
+
+def test_statements_on_one_line_do_not_bleed_into_one_another(read):
+    facts = read(
+        "torch: +cu129; trl: 0.18.x; transformers: 4.52.4; accelerate: <1.3.0; gpu: Tesla T4, Tesla T4"
+    )
+    told = {name: d.version or d.specifier for name, d in facts.environment.distributions.items()}
+    assert told == {"trl": "==0.18.*", "transformers": "4.52.4", "accelerate": "<1.3.0"}
+    assert facts.environment.builds == {"torch": {"cuda": "12.9", "variant": "cu129"}}
+    assert [gpu.name for gpu in facts.gpus.value] == ["Tesla T4"] * 2
