@@ -23,10 +23,16 @@ def attention(tape: Tape, s: Settings, shape: ModelShape, x: Tensor, windowed: b
     wide = s.seq > shape.window > 0 and windowed
     if s.attn == "eager" or shape.alibi:
         context = _eager(tape, s, shape, query, key, value)
+    elif shape.model_type == "falcon" and shape.kv_heads < shape.heads:
+        context = _math(tape, s, shape, query, key, value)  # its code broadcasts one key head, which no kernel takes
     elif wide or _has_math_only(s, shape, query):
         context = _masked(tape, s, shape, query, key, value, wide)
     else:
         context = _flash(tape, s, shape, query, key, value)
+    if shape.rope and (shape.rotary_share < 1 or shape.fused_qkv or shape.latent) and s.attn != "eager":
+        ordered = tape.op(context.numel, context.width, (context,))  # a joined query leaves heads before tokens
+        tape.drop(context)
+        context = ordered
     tape.drop(query, key, value)
     out = linear(tape, s, context, matrices["o"])
     tape.drop(context)
@@ -191,6 +197,10 @@ def _eager(tape: Tape, s: Settings, shape: ModelShape, q: Tensor, k: Tensor, v: 
         tape.drop(raw)
     masked = tape.op(n, q.width, (scaled,), through=True)
     tape.drop(scaled)
+    if masked.width != 4:  # softmax in fp32 of bf16 scores casts them first
+        full = tape.op(n, 4, (masked,))
+        tape.drop(masked)
+        masked = full
     soft = tape.op(n, 4, (masked,), (), temporary=4 * n)
     _save_more(tape, soft)
     tape.drop(masked)
@@ -212,15 +222,38 @@ def _eager(tape: Tape, s: Settings, shape: ModelShape, q: Tensor, k: Tensor, v: 
 
 def _math(tape: Tape, s: Settings, shape: ModelShape, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """torch's own composition in fp32: scaled copies, a causal mask added, softmax, product."""
-    key, value = _repeated(tape, q, k), _repeated(tape, q, v)
     n = _scores(s, shape)
-    scaled_q, scaled_k = tape.op(q.numel, q.width, (q,)), tape.op(key.numel, key.width, (key,))
-    raw = tape.op(n, 4, (scaled_q, scaled_k), (scaled_q, scaled_k))
+    wide = [_widened(tape, _scaled_copy(tape, t)) for t in (q, k)]
+    key = _repeated_name(tape, wide[0], wide[1])
+    value = _repeated_name(tape, wide[0], _widened(tape, _scaled_copy(tape, v)))
+    raw = tape.op(n, 4, (wide[0], key), (wide[0], key))
     masked = tape.op(n, 4, (raw,), through=True)
     tape.drop(raw)
     soft = tape.op(n, 4, (masked,), (), temporary=4 * n)
     _save_more(tape, soft)
     tape.drop(masked)
-    out = tape.op(q.numel, q.width, (soft, value), (soft, value))
-    tape.drop(soft, key, value, scaled_q, scaled_k)
+    out = tape.op(q.numel, 4, (soft, value), (soft, value))
+    tape.drop(soft, key, value, wide[0])
+    if q.width == 4:
+        return out
+    narrow = tape.op(q.numel, q.width, (out,))
+    tape.drop(out)
+    return narrow
+
+
+def _scaled_copy(tape: Tape, x: Tensor) -> Tensor:
+    return tape.op(x.numel, x.width, (x,))
+
+
+def _widened(tape: Tape, x: Tensor) -> Tensor:
+    if x.width == 4:
+        return x
+    out = tape.op(x.numel, 4, (x,))
+    tape.drop(x)
+    return out
+
+
+def _repeated_name(tape: Tape, q: Tensor, k: Tensor) -> Tensor:
+    out = _repeated(tape, q, k)
+    tape.drop(k)
     return out

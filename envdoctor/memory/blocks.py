@@ -31,8 +31,6 @@ def _residual(tape: Tape, s: Settings, shape: ModelShape, x: Tensor, block: obje
         normed = x
         x.refs += 1
     result = block(normed)
-    if shape.model_type in ("bloom", "opt", "falcon", "phi3"):
-        pass  # the name of the normed input lives on in those layers' own code no longer than here
     tape.drop(normed)
     if shape.post_norms:
         post = norm(tape, s, result, shape.norm, shape.hidden)
@@ -119,10 +117,9 @@ def _liger_gate(tape: Tape, gate: Tensor, up: Tensor) -> Tensor:
 
 def _fused_gate(tape: Tape, s: Settings, shape: ModelShape, whole: Tensor) -> Tensor:
     """Two views of one tensor: the gradients of both halves are joined into one again."""
-    half = whole.numel // 2
-    active = tape.op(half, whole.width, (), (whole,))
-    active.needs = whole.needs
-    out = tape.op(half, whole.width, (whole, active), (whole, active), temporary=2 * whole.size)
+    gate, up = tape.halves(whole)
+    active = tape.op(gate.numel, gate.width, (gate,), (whole,))
+    out = tape.op(up.numel, up.width, (up, active), (whole, active))
     tape.drop(whole, active)
     return out
 

@@ -31,7 +31,7 @@ def _plain(tape: Tape, s: Settings, x: Tensor, matrix: Linear, outer: bool) -> T
     given = _as_computed(tape, s, x)
     cast = s.autocast and weight != s.compute
     copy = tape.new(inputs * outputs, s.compute) if cast else None
-    saved: tuple[Tensor, ...] = (given,) if s.trains else ()
+    saved: tuple[Tensor, ...] = (given,) if s.trains or s.keeps_inputs else ()
     if copy is not None and x.needs:
         saved = (*saved, copy)
     elements = inputs * outputs + (outputs if matrix.bias else 0)

@@ -72,10 +72,10 @@ def _liger(shape: ModelShape, s: Settings, accumulating: bool) -> LossCost:
     parts = -(-vocab // hidden)
     chunk = 1 << max(0, (-(-tokens // parts) - 1).bit_length())
     chunk = min(chunk, tokens)
-    weight = vocab * hidden * s.weight if s.trains else 0
+    weight = rounded(vocab * hidden * s.weight) if s.trains else 0
     stream = rounded(tokens * hidden * s.stream)
-    normed = rounded(tokens * hidden * s.compute)
-    kept = normed + rounded(weight) + stream
-    logits = chunk * vocab * (s.compute + 4 + 4)
-    forward = kept + logits + weight
-    return LossCost(kept, forward, stream + normed, rounded(weight), logits)
+    kept = rounded(tokens * hidden * s.compute) + weight + stream  # input gradient, weight's, the norm's input
+    logits = rounded(chunk * vocab * s.compute)
+    if s.autocast and s.vector != s.compute:  # the head's cast copy, and the chunk's gradients in fp32
+        logits += rounded(vocab * hidden * s.compute)
+    return LossCost(kept, kept + stream + logits, 2 * stream, weight, logits)

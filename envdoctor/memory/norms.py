@@ -5,7 +5,8 @@ from __future__ import annotations
 from envdoctor.memory.settings import Settings
 from envdoctor.memory.tape import Tape, Tensor
 
-LIGER_RMS = frozenset({"rms", "rms-offset"})
+LIGER_RMS = frozenset({"rms", "rms-offset", "rms-wide"})
+WIDE = frozenset({"rms-offset", "rms-wide"})  # the weight is applied before the result is narrowed
 
 
 def norm(tape: Tape, s: Settings, x: Tensor, kind: str, width: int) -> Tensor:
@@ -14,10 +15,10 @@ def norm(tape: Tape, s: Settings, x: Tensor, kind: str, width: int) -> Tensor:
         return _liger(tape, s, x, width)
     if kind.startswith("layer"):
         return _layer_norm(tape, s, x, width)
-    return _rms(tape, s, x, width, offset=kind == "rms-offset")
+    return _rms(tape, s, x, width, wide=kind in WIDE)
 
 
-def _rms(tape: Tape, s: Settings, x: Tensor, width: int, offset: bool) -> Tensor:
+def _rms(tape: Tape, s: Settings, x: Tensor, width: int, wide: bool) -> Tensor:
     rows = x.numel // width
     full = tape.op(x.numel, 4, (x,)) if x.width != 4 else x
     if full is x:
@@ -28,7 +29,7 @@ def _rms(tape: Tape, s: Settings, x: Tensor, width: int, offset: bool) -> Tensor
     scaled = tape.op(x.numel, 4, (full, inverse), (full, inverse), temporary=x.numel * 4)
     tape.drop(full, inverse)
     trained = width * s.vector if s.trains else 0
-    if offset:
+    if wide:
         out = tape.op(x.numel, 4, (scaled,), (scaled,) if trained else (), 4 * x.numel, trained)
         tape.drop(scaled)
         if x.width == 4:
@@ -40,8 +41,8 @@ def _rms(tape: Tape, s: Settings, x: Tensor, width: int, offset: bool) -> Tensor
         narrow = tape.op(x.numel, x.width, (scaled,))
         tape.drop(scaled)
         scaled = narrow
-    wide = max(x.width, s.vector)
-    out = tape.op(x.numel, wide, (scaled,), (scaled,) if trained else (), wide * x.numel, trained)
+    result = max(x.width, s.vector)
+    out = tape.op(x.numel, result, (scaled,), (scaled,) if trained else (), result * x.numel, trained)
     tape.drop(scaled)
     return out
 

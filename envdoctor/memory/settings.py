@@ -1,4 +1,4 @@
-"""The settings of a run that a layer's code sees: widths of numbers, what is trained, how a linear computes."""
+"""The settings of a run that a layer's code sees: widths of numbers, what is trained, which kernels."""
 
 from __future__ import annotations
 
@@ -6,6 +6,12 @@ from typing import NamedTuple
 
 from envdoctor.memory.layout import NAMES_ATTENTION
 from envdoctor.memory.run import TrainingRun
+
+
+LIGER_TYPES = frozenset(
+    "llama mistral mixtral gemma gemma2 gemma3_text qwen2 qwen2_moe qwen3 qwen3_moe phi3 glm4 olmo2 olmo3 granite"
+    " smollm3 exaone4 hunyuan_v1_dense".split()
+)  # the decoders that liger_kernel 0.8 patches; others run their own code
 
 
 class Settings(NamedTuple):
@@ -28,6 +34,7 @@ class Settings(NamedTuple):
     liger: bool
     tp: int
     fused_norm: bool = False
+    keeps_inputs: bool = False  # DeepSpeed's linear of stage 3 saves its input, trained or not
 
     @property
     def tokens(self) -> int:
@@ -49,6 +56,8 @@ class Settings(NamedTuple):
 
 def settings_of(run: TrainingRun) -> Settings:
     """Return the settings of a run."""
+    liger = run.liger and run.shape.model_type in LIGER_TYPES
+    sharded = run.parallel.startswith(("zero", "fsdp"))  # both compute with adapters cast to the weights' dtype
     upcast = run.method == "qlora" and run.upcast_kbit
     vector = 4 if upcast else run.weight_bytes
     return Settings(
@@ -63,9 +72,11 @@ def settings_of(run: TrainingRun) -> Settings:
         rank=0 if run.method == "full" else run.lora_rank,
         targets=run.lora_targets,
         dropout=run.lora_dropout,
-        adapter=4 if run.adapter_fp32 else run.weight_bytes,
+        adapter=4 if run.adapter_fp32 and not sharded else run.weight_bytes,
+        keeps_inputs=run.parallel == "zero3",
         quant=run.quant if run.method == "qlora" else "",
         attn=run.attn,
-        liger=run.liger,
+        liger=liger,
         tp=run.tp,
+        fused_norm=liger,
     )

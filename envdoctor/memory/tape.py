@@ -36,12 +36,12 @@ class Gradient:
 class Tensor:
     """A tensor's storage: its elements, bytes an element, and who holds it."""
 
-    __slots__ = ("gradient", "needs", "numel", "refs", "size", "width")
+    __slots__ = ("gradient", "needs", "numel", "refs", "size", "spread", "width")
 
     def __init__(self, numel: int, width: int, needs: bool) -> None:
         self.numel = numel
         self.width = width
-        self.size = rounded(numel * width)
+        self.size = self.spread = rounded(numel * width)  # of the storage, and of its gradient
         self.refs = 1
         self.needs = needs
         self.gradient: Gradient | None = None
@@ -50,7 +50,7 @@ class Tensor:
 class Node:
     """An operation of the backward pass."""
 
-    __slots__ = ("inputs", "out", "parameter", "saved", "temporary", "through")
+    __slots__ = ("inputs", "out", "parameter", "partner", "saved", "temporary", "through")
 
     def __init__(
         self,
@@ -67,6 +67,7 @@ class Node:
         self.temporary = temporary
         self.parameter = parameter
         self.through = through
+        self.partner: Tensor | None = None
 
 
 class Tape:
@@ -147,6 +148,15 @@ class Tape:
                 tensor.refs += 1
             self.nodes.append(Node(out, inputs, saved, temporary, parameter, through))
 
+    def halves(self, whole: Tensor) -> tuple[Tensor, Tensor]:
+        """Two views of one tensor; their gradients are joined into one tensor. They own no storage."""
+        first, second = (Tensor(whole.numel // 2, whole.width, whole.needs) for _ in range(2))
+        first.size = second.size = 0
+        self.record(first, (whole,), (whole,))
+        if self.keep and whole.needs:
+            self.nodes[-1].partner = second
+        return first, second
+
     def backward(self, out: Tensor) -> None:
         """Run the backward pass from `out`, whose gradient arrives from outside (not counted here)."""
         out.gradient = Gradient(0)
@@ -155,6 +165,9 @@ class Tape:
             node.out.gradient = None
             if gradient is not None:
                 self._apply(node, gradient)
+            if node.partner is not None and node.partner.gradient is not None:
+                self.release(node.partner.gradient)
+                node.partner.gradient = None
             self.drop(*node.saved)
         self.nodes.clear()
 
@@ -180,8 +193,8 @@ class Tape:
 
     def _receive(self, tensor: Tensor, shared: Gradient | None) -> None:
         if shared is None:
-            given = Gradient(tensor.size)
-            self.live += tensor.size
+            given = Gradient(tensor.spread)
+            self.live += tensor.spread
             if self.live > self.peak:
                 self.peak = self.live
         else:
@@ -192,8 +205,8 @@ class Tape:
             tensor.gradient = given
             return
         if held.refs > 1:
-            self.touch(tensor.size)
-            total = Gradient(tensor.size)
+            self.touch(tensor.spread)
+            total = Gradient(tensor.spread)
             self.live += total.size
             self.release(held)
             tensor.gradient = total

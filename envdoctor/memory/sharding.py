@@ -1,0 +1,181 @@
+"""What a card holds of weights, gradients and optimizer states under DDP, ZeRO and FSDP, and their buffers.
+
+As DeepSpeed 0.19 and torch's fully_shard allocate them: flat copies, partitions of every sub group in fp32
+during the step, buckets of fixed size, gathered parameters up to a limit.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from envdoctor.memory.adapters import adapter_tensors
+from envdoctor.memory.layout import layers, outer_tensors, tensors
+from envdoctor.memory.optimizer import find_optimizer, state_bytes, step_bytes
+from envdoctor.memory.run import DeepSpeed, TrainingRun
+from envdoctor.memory.settings import Settings, settings_of
+from envdoctor.memory.shape import ModelShape
+from envdoctor.memory.tape import rounded
+from envdoctor.memory.weights import load_peak, weight_bytes
+
+
+class Plan(NamedTuple):
+    """Bytes on rank 0: what lasts through every step, and what each phase adds to it.
+
+    `share` is the part of a weight gradient that stays once its layer is done; `gradients` is what stays of
+    all of them at the end of the backward pass.
+    """
+
+    weights: int
+    adapters: int
+    optimizer: int
+    buffers: int
+    gradients: int
+    share: float
+    gathered: int
+    bucket: int
+    step: int
+    load: int
+    setup: int
+
+
+class _Parts(NamedTuple):
+    """Sizes before sharding: bytes of weights and adapters, elements trained, states and gradients."""
+
+    weights: int
+    adapters: int
+    trained: tuple[tuple[int, int], ...]
+    elements: int
+    width: int
+    load: int
+
+
+@lru_cache(maxsize=4096)
+def _parts(shape: ModelShape, s: Settings, double: bool, adapter_width: int) -> _Parts:
+    weights = weight_bytes(shape, s, double)
+    trained = tensors(shape) if s.trains else adapter_tensors(shape, s)
+    width = s.weight if s.trains else adapter_width
+    adapters = 0 if s.trains else sum(count * rounded(width * n) for n, count in trained)
+    elements = sum(n * count for n, count in trained) // s.tp
+    return _Parts(weights, adapters, trained, elements, width, load_peak(shape, s, weights))
+
+
+def plan_of(run: TrainingRun) -> Plan:
+    """Return what the run's cards hold."""
+    s = settings_of(run)
+    key = (run.shape, s, run.double_quant, run.optim, run.pp, run.replicas)
+    if run.parallel.startswith("zero"):
+        stage = int(run.parallel[-1])
+        return _zero(*key, stage, run.deepspeed, run.offload_optimizer, run.offload_params)
+    if run.parallel == "fsdp":
+        return _fsdp(*key, run.adapter_fp32, run.offload_params)
+    return _replicated(*key, run.parallel == "ddp")
+
+
+@lru_cache(maxsize=4096)
+def _replicated(
+    shape: ModelShape, s: Settings, double: bool, optim: str, pp: int, replicas: int, ddp: bool
+) -> Plan:
+    parts = _parts(shape, s, double, s.adapter)
+    optimizer = find_optimizer(optim)
+    embedding = shape.vocab * shape.hidden if s.trains else 0
+    gradients = sum(count * rounded(parts.width * n // s.tp) for n, count in parts.trained) // pp
+    states = state_bytes(optimizer, parts.trained, parts.width, embedding) // (s.tp * pp)
+    return Plan(
+        weights=parts.weights // pp,
+        adapters=parts.adapters // pp,
+        optimizer=states,
+        buffers=gradients if ddp else 0,  # DDP's buckets are copies of all gradients
+        gradients=gradients,
+        share=1.0,
+        gathered=0,
+        bucket=0,
+        step=step_bytes(optimizer, parts.trained, parts.width) // (s.tp * pp),
+        load=parts.load // pp,
+        setup=0,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _zero(
+    shape: ModelShape,
+    s: Settings,
+    double: bool,
+    optim: str,
+    pp: int,
+    replicas: int,
+    stage: int,
+    sizes: DeepSpeed,
+    offload_optimizer: bool,
+    offload_params: bool,
+) -> Plan:
+    parts = _parts(shape, s, double, s.weight)
+    states = find_optimizer(optim).states
+    elements = -(-parts.elements // (replicas * pp))  # of this rank's partition
+    kept = 0 if offload_optimizer else 4 * (1 + states) * elements
+    if stage < 3:
+        buckets = 2 * sizes.reduce_bucket * (2 if sizes.overlap_comm else 1)
+        buckets = min(buckets, 4 * parts.elements) if not sizes.contiguous_gradients else buckets
+        gradients = 0 if offload_optimizer else 2 * elements
+        step = 0 if offload_optimizer else 2 * elements + 4 * elements
+        return Plan(
+            parts.weights // pp, parts.adapters // pp, kept, 0, gradients,
+            0.0 if offload_optimizer else 1 / replicas, 0, buckets, step, parts.load // pp, 0,
+        )  # fmt: skip
+    weights = 0 if offload_params else parts.weights // (replicas * pp)
+    whole = (parts.weights // s.weight) // pp
+    live = min(whole, max(sizes.max_live, _largest(shape) + sizes.prefetch_bucket))
+    group = min(sizes.sub_group, elements)
+    return Plan(
+        weights=weights,
+        adapters=parts.adapters // (replicas * pp),
+        optimizer=kept,
+        buffers=2 * sizes.reduce_bucket + (0 if offload_optimizer else 2 * elements),
+        gradients=0,
+        share=0.0,
+        gathered=live * s.weight,
+        bucket=0,
+        step=0 if offload_optimizer else 6 * group,
+        load=weights + _largest(shape) * s.weight,
+        setup=0,
+    )
+
+
+def _largest(shape: ModelShape) -> int:
+    """Elements of the largest single parameter."""
+    return max(n for n, _ in tensors(shape))
+
+
+@lru_cache(maxsize=4096)
+def _fsdp(
+    shape: ModelShape,
+    s: Settings,
+    double: bool,
+    optim: str,
+    pp: int,
+    replicas: int,
+    adapter_fp32: bool,
+    offload: bool,
+) -> Plan:
+    """fully_shard over each layer and the root: accelerate keeps trained shards in fp32."""
+    parts = _parts(shape, s, double, 4 if adapter_fp32 else s.weight)
+    states = find_optimizer(optim).states
+    elements = -(-parts.elements // (replicas * pp))
+    whole = parts.weights // pp
+    shard = -(-whole // replicas)
+    weights = 4 * elements if s.trains else shard
+    largest = max(sum(layer.tensors()) for layer, _ in layers(shape)) * s.weight // s.tp
+    root = sum(outer_tensors(shape)) * s.weight // s.tp
+    return Plan(
+        weights=0 if offload else weights,
+        adapters=0 if s.trains or offload else 4 * elements,
+        optimizer=0 if offload else 4 * states * elements,
+        buffers=0,
+        gradients=0 if offload else 4 * elements,
+        share=0.0 if offload else 4 / s.weight / replicas,
+        gathered=root,
+        bucket=2 * largest,
+        step=0,
+        load=whole + parts.adapters,
+        setup=whole + shard + parts.adapters + 4 * elements if not s.trains else whole + shard,
+    )
