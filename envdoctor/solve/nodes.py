@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from envdoctor.facts import ComputeCapability
 from envdoctor.matrix import Matrix
 from envdoctor.matrix.snapshot import SDIST, Package, Snapshot
 from envdoctor.solve.markers import clauses_hold, decide
 from envdoctor.solve.target import Card, Target
 from envdoctor.solve.variants import Build, builds_of, driver_allows
+from envdoctor.solve.versions import spec_mask
 from envdoctor.solve.wheels import installs
 
 TORCH = "torch"
@@ -34,6 +36,7 @@ class Ban:
     what: str
     mask: int
     subject: str = ""
+    row: str = ""
 
 
 class Context:
@@ -231,9 +234,15 @@ class Node:
         return "source" if source else "platform"
 
     def _hardware_bans(self) -> Iterator[Ban]:
+        context = self.context
+        for row in context.matrix.rows("package_capability"):
+            if row["package"] == self.name:
+                least = ComputeCapability.parse(row["capability"])
+                for card in (card for card in context.target.cards if card.capability < least):
+                    mask = spec_mask(row["versions"].replace("*", ""), self.package.versions)
+                    yield Ban("kernels", self.expand(mask), str(card), row["id"])
         if self.builds is None:
             return
-        context = self.context
         for card in context.target.cards:
             yield Ban("card", self._builds_without(card), str(card))
         lacking = sum(

@@ -85,37 +85,40 @@ class Problem:
 
 
 def close(
-    context: Context, roots: Iterable[Root], limits: Mapping[str, int], everything: bool = False
+    context: Context, roots: Iterable[Root], limits: Mapping[str, int], depth: int | None = None
 ) -> Problem:
     """Return the closure of `roots`.
 
-    `limits` narrows packages beforehand; `everything` keeps candidates that are ruled out (for explanations).
+    `limits` gives the candidates of some packages, in place of those the target allows; with `depth`, packages
+    further than that from a root are left out, and what is demanded of them with them (for explanations).
     """
     problem = Problem(context, list(roots))
-    queue: list[tuple[str, str]] = []
-    seen: set[tuple[str, str]] = set()
-
-    def reach(name: str, extras: Iterable[str]) -> None:
-        for extra in ("", *extras):
-            if (name, extra) not in seen:
-                seen.add((name, extra))
-                queue.append((name, extra))
-
-    for root in problem.roots:
-        reach(root.name, root.extras)
-    while queue:
-        name, extra = queue.pop()
-        node = problem.node(name)
-        if name not in problem.masks:
-            allowed = node.all if everything else node.allowed
-            problem.masks[name] = allowed & limits.get(name, node.all)
-        parts = list(_parts(problem, node, extra))
-        problem.parts[name, extra] = parts
-        for part in parts:
-            for demand in part.demands:
-                if not demand.limit:
-                    reach(demand.name, demand.extras)
+    level = [(root.name, extra) for root in problem.roots for extra in ("", *root.extras)]
+    seen = set(level)
+    while level:
+        following: list[tuple[str, str]] = []
+        for name, extra in level:
+            node = problem.node(name)
+            if name not in problem.masks:
+                problem.masks[name] = limits[name] if name in limits else node.allowed
+            problem.parts[name, extra] = list(_parts(problem, node, extra))
+            for reached in _reach(problem.parts[name, extra]):
+                if reached not in seen and (depth != 0 or reached[0] in problem.masks):
+                    seen.add(reached)
+                    following.append(reached)
+        level = following
+        depth = None if depth is None else max(0, depth - 1)
     return problem
+
+
+def _reach(parts: Iterable[Part]) -> Iterator[tuple[str, str]]:
+    """Yield the packages, and their extras, that parts demand."""
+    for part in parts:
+        for demand in part.demands:
+            if not demand.limit:
+                yield demand.name, ""
+                for extra in demand.extras:
+                    yield demand.name, extra
 
 
 def _parts(problem: Problem, node: Node, extra: str) -> Iterator[Part]:

@@ -134,7 +134,7 @@ def _reached(problem: Problem) -> dict[str, set[str]]:
         for part in problem.parts.get((name, extra), ()):
             if part.mask & problem.masks.get(name, 0):
                 for demand in part.demands:
-                    if not demand.limit:
+                    if not demand.limit and demand.name in problem.masks:
                         queue.extend((demand.name, e) for e in ("", *demand.extras))
     return reached
 

@@ -1,0 +1,25 @@
+"""`envdoctor why-not`: what forbids a version on a target, with sources."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from envdoctor.cli.output import write
+from envdoctor.cli.pin import add_target_arguments
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `why-not`."""
+    parser.add_argument("requests", nargs="+", metavar="REQ", help="such as flash-attn==2.8.3")
+    add_target_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Explain and write; 1 when something forbids it."""
+    from envdoctor.cli.solving import goal_of
+    from envdoctor.solve.pinning import why_not
+
+    answer = why_not(goal_of(args))
+    write(args, json.dumps(answer.as_json(), indent=1, ensure_ascii=False) if args.format == "json" else answer.text())
+    return 1 if answer.causes else 0

@@ -1,0 +1,193 @@
+"""A reason for a conflict in words, with where it comes from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from envdoctor.matrix.snapshot import LIMITS
+from envdoctor.solve.answer import Cause
+from envdoctor.solve.explain import Reason
+from envdoctor.solve.nodes import TORCH, Node
+from envdoctor.solve.problem import bits_of
+from envdoctor.solve.rows import BINARIES, FOLLOWER, row_of
+from envdoctor.solve.solver import Goal, request_mask
+from envdoctor.solve.variants import driver_floor
+
+SHOWN = 3
+"""How many different requirements of one package on another are told one by one."""
+
+
+def causes_of(goal: Goal, reasons: Sequence[Reason]) -> tuple[Cause, ...]:
+    """Return the causes that reasons stand for: requests first, then the target, metadata and rows."""
+    teller = _Teller(goal, reasons)
+    order = {"request": 0, "target": 1, "metadata": 2, "row": 3}
+    return tuple(sorted((teller.tell(reason) for reason in reasons), key=lambda cause: order[cause.kind]))
+
+
+class _Teller:
+    """Words for reasons; a package's candidates are narrowed to those the other reasons leave."""
+
+    def __init__(self, goal: Goal, reasons: Sequence[Reason]) -> None:
+        self.goal, self.context, self.reasons = goal, goal.context, reasons
+
+    def tell(self, reason: Reason) -> Cause:
+        """Return one reason as a cause."""
+        if reason.request is not None:
+            return Cause("request", f"{reason.request} is asked for", reason.request.source)
+        if reason.kind == "edge":
+            return self._edge(reason)
+        if reason.nogood is not None:
+            return self._row(reason)
+        return self._ban(reason)
+
+    def _candidates(self, name: str, but: Reason) -> int:
+        """Return the candidates of a package that the requests and the other bans among the reasons leave."""
+        node = self._node(name)
+        mask = node.all
+        for reason in self.reasons:
+            if reason is but or reason.name != name:
+                continue
+            if reason.request is not None:
+                mask &= request_mask(self.context, reason.request)
+            elif reason.ban is not None and mask & ~reason.ban.mask:
+                mask &= ~reason.ban.mask
+        return mask or node.all
+
+    def _node(self, name: str) -> Node:
+        node = self.context.node(name)
+        assert node is not None
+        return node
+
+    def _edge(self, reason: Reason) -> Cause:
+        owner, target = self._node(reason.name), self._node(reason.target)
+        mask = self._candidates(reason.name, reason)
+        specs: dict[tuple[str, bool], int] = {}
+        for row, versions in owner.package.row_masks(_versions(owner, mask)).items():
+            for extra in ("", LIMITS, *self._extras(reason.name)) if row >= 0 else ():
+                for wanted in owner.package.requirements(row, extra):
+                    if wanted.name == reason.target and self.context.marker_holds(wanted.marker):
+                        key = (target.package.spec_text(wanted.spec), extra == LIMITS)
+                        specs[key] = specs.get(key, 0) | versions
+        told = sorted(specs.items(), key=lambda item: -item[1].bit_length())
+        parts = [
+            f"{_span(owner.package.versions, versions)} {'works only with' if limit else 'requires'} "
+            f"{reason.target}{spec}"
+            for (spec, limit), versions in told[:SHOWN]
+        ]
+        more = f"; {len(told) - SHOWN} more" if len(told) > SHOWN else ""
+        newest = owner.package.versions[max((v.bit_length() for _, v in told), default=1) - 1]
+        own = all(limit for (_, limit), _ in told)
+        source = f"{reason.name} {newest}: its own version checks" if own else f"{reason.name} {newest}: Requires-Dist"
+        return Cause("metadata", f"{reason.name} {'; '.join(parts)}{more}", source)
+
+    def _extras(self, name: str) -> list[str]:
+        return sorted({e for r in self.goal.requests if r.name == name for e in r.extras})
+
+    def _row(self, reason: Reason) -> Cause:
+        nogood = reason.nogood
+        assert nogood is not None
+        row = row_of(self.context, nogood.row)
+        if nogood.row.startswith(BINARIES):
+            tag = nogood.row.rpartition("-CU")[2]
+            cuda = f"{tag[:-1]}.{tag[-1]}"
+            text = f"bitsandbytes {self._where(nogood, 0)} has no library for CUDA {cuda}, which this torch uses"
+            return Cause("row", text, f"{nogood.row}: bitsandbytes' wheels")
+        if nogood.row.startswith(FOLLOWER):
+            text = f"{nogood.literals[0].name} is built for the torch of the default index only"
+            return Cause("row", text, f"{nogood.row}: {row.get('source', '')}")
+        if "package" in row:
+            text = f"{row['package']} {row['versions']} is built for torch {row['torch']}"
+        else:
+            pair = " with ".join(f"{key} {text}".replace(" *", "") for key, text in row.get("when", {}).items())
+            text = f"{pair} does not work: {_first_sentence(str(row.get('cause', '')))}"
+        return Cause("row", text, f"{nogood.row}: {row.get('source', '')}")
+
+    def _where(self, nogood: object, place: int) -> str:
+        literal = nogood.literals[place]  # type: ignore[attr-defined]
+        node = self._node(literal.name)
+        return _span(node.package.versions, _versions(node, literal.mask & self._candidates(node.name, self.reasons[0])))
+
+    def _ban(self, reason: Reason) -> Cause:
+        node, ban = self._node(reason.name), reason.ban
+        assert ban is not None
+        mask = ban.mask & self._candidates(reason.name, reason)
+        span = f"{reason.name} {_span(node.package.versions, _versions(node, mask or ban.mask))}"
+        words: dict[str, Callable[[str, Node, int], Cause]] = {
+            "card": self._card,
+            "driver": self._driver,
+            "python": self._python,
+            "platform": self._platform,
+            "source": self._source,
+        }
+        if ban.what in words:
+            told = words[ban.what](span, node, mask or ban.mask)
+            return Cause(told.kind, told.text.replace("{subject}", ban.subject), told.source)
+        if ban.what == "kernels":
+            row = row_of(self.context, ban.row)
+            return Cause("target", f"{ban.subject} cannot run {span}: {row['because']}", f"{ban.row}: {row['source']}")
+        if ban.what == "newer":
+            return Cause("request", f"{span} came out after the day given", "--exclude-newer")
+        return Cause("metadata", f"what {span} requires is not known", f"{reason.name}: no readable metadata")
+
+    def _card(self, span: str, node: Node, mask: int) -> Cause:
+        build = (node.builds or [])[mask.bit_length() - 1]
+        archs = ", ".join(build.arch_list) or "no GPU code"
+        return Cause("target", f"{{subject}} cannot run {span}: the wheel of {build.label} holds {archs}", build.source)
+
+    def _driver(self, span: str, node: Node, mask: int) -> Cause:
+        build = (node.builds or [])[mask.bit_length() - 1]
+        row = driver_floor(self.context.matrix, build.cuda, self.context.target) if build.cuda else None
+        least = (row or {}).get("windows" if self.context.target.platform.os == "windows" else "linux", "")
+        text = f"driver {{subject}} is too old for {span}: CUDA {build.cuda} needs {least} or newer"
+        return Cause("target", text, str((row or {}).get("source", "")))
+
+    def _python(self, span: str, node: Node, mask: int) -> Cause:
+        newest = mask.bit_length() - 1
+        bounds = sorted({b for b in self._python_bounds(node, node.places[newest]) if b})
+        needs = f"Python {' or '.join(bounds)}" if bounds else "another Python"
+        text = f"{span} needs {needs}; the target has {self.context.target.python_minor}"
+        return Cause("target", text, f"{node.name} {node.version(newest)}: Requires-Python")
+
+    def _python_bounds(self, node: Node, place: int) -> list[str]:
+        for versions, files in node.package.file_groups():
+            if versions >> place & 1:
+                return [self.context.snapshot.pythons[f.python][0] for f in files if f.python >= 0]
+        return []
+
+    def _platform(self, span: str, node: Node, mask: int) -> Cause:
+        target = self.context.target
+        text = f"{span} has no wheel for CPython {target.python_minor} on {target.platform.name}, nor a source"
+        return Cause("target", text, f"{node.name} {node.version(mask.bit_length() - 1)}: its files")
+
+    def _source(self, span: str, node: Node, mask: int) -> Cause:
+        target = self.context.target
+        newest = node.places[mask.bit_length() - 1]
+        wheels = any(
+            versions >> newest & 1 and any(file.tag >= 0 for file in files)
+            for versions, files in node.package.file_groups()
+        )
+        where = f" for CPython {target.python_minor} on {target.platform.name}" if wheels else ""
+        text = f"only a source build exists of {span}{where}, and source builds are not allowed (--allow-source)"
+        return Cause("target" if wheels else "metadata", text, f"{node.name} {node.package.versions[newest]}: its files")
+
+
+def _versions(node: Node, mask: int) -> int:
+    if node.name != TORCH:
+        return mask
+    return sum(1 << place for place in {node.places[bit] for bit in bits_of(mask)})
+
+
+def _span(versions: Sequence[str], mask: int) -> str:
+    """Return `0.27.0 to 0.33.0`, `2.8.3`, or nothing for all versions."""
+    if not mask:
+        return ""
+    low, high = (mask & -mask).bit_length() - 1, mask.bit_length() - 1
+    if low == high:
+        return versions[low]
+    return f"{versions[low]} to {versions[high]}"
+
+
+def _first_sentence(text: str) -> str:
+    plain = re.sub(r"\s*\(\{[^}]*\}\)|\s*\{[^}]*\}", "", text)
+    return re.split(r"(?<=[a-z0-9)])\.\s+(?=[A-Z])", plain)[0].rstrip(".")

@@ -1,0 +1,154 @@
+"""Why there is no answer: a minimal set of causes, found by switching reasons off one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from envdoctor.solve.nodes import Ban
+from envdoctor.solve.problem import Nogood, Problem, Root, close
+from envdoctor.solve.prune import prune
+from envdoctor.solve.requests import Request
+from envdoctor.solve.rows import nogoods
+from envdoctor.solve.solver import Goal, request_mask
+
+DEPTHS = (0, 1, 2, 4, None)
+"""How far from what was asked for a clash is looked for, nearest first: near causes tell a person most."""
+
+_NEVER = frozenset({"yanked", "prerelease"})
+_ONLY_IF_ASKED = frozenset({"newer", "unread"})
+"""Bans that do not count as causes (for what nobody asked for): such candidates do not exist."""
+
+_LEAST_TELLING = ("source", "platform", "unread", "newer", "python", "pair", "edge", "row")
+"""Kinds of reasons, the ones a person would rather not hear of first (hardware and requests come last)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Something that can be switched off: a request, a ban, a package's demand on another, a matrix row."""
+
+    kind: str
+    request: Request | None = None
+    name: str = ""
+    ban: Ban | None = None
+    target: str = ""
+    nogood: Nogood | None = None
+
+
+class Inquiry:
+    """A goal with every reason numbered, ready to be asked which of them clash."""
+
+    def __init__(self, goal: Goal, depth: int | None) -> None:
+        self.goal = goal
+        self.reasons: dict[int, Reason] = {}
+        self.edges: dict[tuple[str, str], int] = {}
+        self.problem = self._problem(depth)
+        prune(self.problem, None)
+        from envdoctor.solve.engine import Engine
+
+        self.engine = Engine(self.problem, None, sorted(self.reasons), self.edges)
+
+    def minimal(self) -> list[Reason] | None:
+        """Return reasons that clash and of which none can be spared; None when nothing clashes."""
+        kept = self.engine.core(sorted(self.reasons))
+        if kept is None:
+            return None
+        kept = self._without_the_least_telling(sorted(self.reasons), kept)
+        for number in sorted(kept, key=self._rank):
+            rest = [one for one in kept if one != number]
+            core = self.engine.core(rest) if number in kept else None
+            if core is not None:
+                kept = core
+        return [self.reasons[number] for number in sorted(kept)]
+
+    def _without_the_least_telling(self, numbers: Sequence[int], core: list[int]) -> list[int]:
+        """Leave out whole kinds of reasons while the rest still clashes."""
+        left = list(numbers)
+        for kind in _LEAST_TELLING:
+            rest = [number for number in left if self.reasons[number].kind != kind]
+            smaller = self.engine.core(rest) if len(rest) < len(left) else None
+            if smaller is not None:
+                left, core = rest, smaller
+        return core
+
+    def _rank(self, number: int) -> tuple[int, int]:
+        kind = self.reasons[number].kind
+        place = _LEAST_TELLING.index(kind) if kind in _LEAST_TELLING else len(_LEAST_TELLING)
+        return (place, -number)
+
+    def _number(self, reason: Reason) -> int:
+        number = len(self.reasons) + 1
+        self.reasons[number] = reason
+        return number
+
+    def _problem(self, depth: int | None) -> Problem:
+        context = self.goal.context
+        roots = [
+            Root(r.name, request_mask(context, r), r.extras, self._number(Reason("request", request=r, name=r.name)))
+            for r in self.goal.requests
+        ]
+        asked = {request.name for request in self.goal.requests}
+        for name in self.goal.kept:
+            node = context.node(name)
+            if node is not None and name not in asked:
+                roots.append(Root(name, node.all, (), 0))
+        problem = close(context, roots, _Candidates(self.goal, asked), depth)
+        for name in sorted(problem.masks):
+            self._add_bans(problem, name, name in asked)
+        problem.nogoods = [
+            replace(nogood, guard=self._number(Reason(_kind_of(nogood), nogood=nogood)))
+            for nogood in nogoods(context, problem.masks.keys())
+        ]
+        for part in problem.every_part():
+            for demand in part.demands:
+                if demand.name in problem.masks and (part.name, demand.name) not in self.edges:
+                    edge = Reason("edge", name=part.name, target=demand.name)
+                    self.edges[part.name, demand.name] = self._number(edge)
+        return problem
+
+    def _add_bans(self, problem: Problem, name: str, asked: bool) -> None:
+        for ban in problem.node(name).bans:
+            if ban.mask & problem.masks[name] and _counts(ban, asked):
+                number = self._number(Reason(ban.what, name=name, ban=ban))
+                problem.bans.append((name, ban.mask, number))
+
+
+def _counts(ban: Ban, asked: bool) -> bool:
+    """True when a ban is a cause to tell of; else its candidates are left out altogether."""
+    return ban.what not in _NEVER and (asked or ban.what not in _ONLY_IF_ASKED)
+
+
+def _kind_of(nogood: Nogood) -> str:
+    return "pair" if nogood.row.startswith("PAIR-") and nogood.row[-1:].isdigit() else "row"
+
+
+class _Candidates(Mapping[str, int]):
+    """By name: the candidates worth telling of."""
+
+    def __init__(self, goal: Goal, asked: set[str]) -> None:
+        self.goal, self.asked = goal, asked
+
+    def __getitem__(self, name: str) -> int:
+        node = self.goal.context.node(name)
+        if node is None:
+            raise KeyError(name)
+        mask = node.all
+        for ban in node.bans:
+            if not _counts(ban, name in self.asked):
+                mask &= ~ban.mask
+        return mask
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.asked)
+
+    def __len__(self) -> int:
+        return len(self.asked)
+
+
+def clash(goal: Goal) -> list[Reason] | None:
+    """Return a minimal set of reasons against a goal, the nearest found; None when nothing forbids it."""
+    for depth in DEPTHS:
+        reasons = Inquiry(goal, depth).minimal()
+        if reasons is not None:
+            return reasons
+    return None

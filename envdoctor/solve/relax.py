@@ -1,0 +1,97 @@
+"""What giving up one cause would give, and two environments where one is impossible."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from envdoctor.solve.answer import PinSet, Relaxation, solved
+from envdoctor.solve.explain import Reason
+from envdoctor.solve.nodes import Context, Options
+from envdoctor.solve.policy import Cost
+from envdoctor.solve.solver import Goal, distinct, solve
+from envdoctor.solve.target import Target, parse_platform
+
+NEWER_PLATFORM = "manylinux_2_39"
+PYTHONS = ((3, 10), (3, 11), (3, 12), (3, 13), (3, 14))
+
+
+def relaxations(goal: Goal, reasons: Sequence[Reason]) -> tuple[Relaxation, ...]:
+    """Return, cheapest first, what to give up and the versions asked for that it gives."""
+    found: list[tuple[Cost, str, Relaxation]] = []
+    for drop, relaxed in dict(_proposals(goal, reasons)).items():
+        picks = solve(relaxed)
+        if picks is None:
+            continue
+        given = {
+            name: node.version(picks.bits[name])
+            for name in distinct(goal.requests)
+            if name in picks.bits and (node := relaxed.context.node(name)) is not None
+        }
+        found.append((picks.cost, drop, Relaxation(drop, given)))
+    return tuple(entry[2] for entry in sorted(found, key=lambda entry: entry[:2]))
+
+
+def _proposals(goal: Goal, reasons: Sequence[Reason]) -> Iterator[tuple[str, Goal]]:
+    for reason in reasons:
+        if reason.request is not None:
+            others = tuple(r for r in goal.requests if r is not reason.request)
+            if reason.request.spec:
+                loose = replace(reason.request, spec="")
+                yield f"{reason.request.spec} of {reason.request.name}", _with(goal, (*others, loose))
+            elif others:
+                yield reason.request.name, _with(goal, others)
+        elif reason.ban is not None:
+            yield from _target_proposals(goal, reason)
+
+
+def _target_proposals(goal: Goal, reason: Reason) -> Iterator[tuple[str, Goal]]:
+    target, options = goal.context.target, goal.context.options
+    what, subject = (reason.ban.what, reason.ban.subject) if reason.ban else ("", "")
+    if what == "source":
+        yield "the ban on source builds (--allow-source)", _on(goal, target, replace(options, allow_source=True))
+    if what in ("source", "platform") and target.platform.libc == "glibc":
+        newer = parse_platform(f"{target.platform.arch}-{NEWER_PLATFORM}")
+        if newer.libc_version > target.platform.libc_version:
+            yield f"{target.platform.name} for {newer.name}", _on(goal, replace(target, platform=newer), options)
+    if what in ("card", "kernels"):
+        cards = tuple(card for card in target.cards if str(card) != subject)
+        yield subject, _on(goal, replace(target, cards=cards), options)
+    if what == "driver":
+        yield f"driver {subject} for a newer one", _on(goal, replace(target, driver=None), options)
+    if what in ("python", "platform", "source"):
+        for python in sorted(PYTHONS, key=lambda p: (abs(p[1] - target.python[1]), -p[1])):
+            if python != target.python[:2]:
+                text = f"Python {target.python_minor} for {python[0]}.{python[1]}"
+                yield text, _on(goal, replace(target, python=python), options)
+
+
+def _with(goal: Goal, requests: tuple) -> Goal:  # type: ignore[type-arg]
+    return replace(goal, requests=requests)
+
+
+def _on(goal: Goal, target: Target, options: Options) -> Goal:
+    old = goal.context
+    return replace(goal, context=Context(old.snapshot, old.matrix, target, options, old.installed))
+
+
+def split(goal: Goal, reasons: Sequence[Reason]) -> tuple[PinSet, ...]:
+    """Return two environments when stacks that serve different ends clash; empty when that does not help.
+
+    What no stack needs for itself (torch, transformers…) is pinned in both.
+    """
+    roles = {row["name"]: row["role"] for row in goal.context.matrix.rows("stack_role")}
+    clashing = {reason.request.name for reason in reasons if reason.request is not None}
+    asked = distinct(goal.requests)
+    serving = [name for name in asked if roles.get(name) == "serving"]
+    training = [name for name in asked if roles.get(name) == "training"]
+    if not clashing & set(serving) or not clashing & set(training):
+        return ()
+    answers = []
+    for left_out in (training, serving):
+        half = replace(goal, requests=tuple(r for r in goal.requests if r.name not in left_out))
+        picks = solve(half)
+        if picks is None:
+            return ()
+        answers.append(solved(half, picks))
+    return tuple(answers)
