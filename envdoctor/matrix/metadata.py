@@ -52,7 +52,7 @@ def parse_headers(text: str) -> list[tuple[str, str]]:
     """Return the header fields of a METADATA or PKG-INFO text: folded lines joined, any line ending."""
     fields: list[tuple[str, str]] = []
     for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
-        if not line.strip():
+        if not line:
             break
         if line[0] in " \t":
             if fields:
