@@ -54,7 +54,7 @@ def _is_ipv4(text: str, match: re.Match[str]) -> bool:
         or match[0].startswith("255.")
     ):
         return False
-    left, right = text[max(0, start - 120) : start].rpartition("\n")[2], text[end : end + 7]
+    left, right = text[max(0, start - 80) : start].rpartition("\n")[2], text[end : end + 7]
     if re.match(r"[A-Za-z0-9_+-]|\.[0-9A-Za-z]", right):
         return False
     if _IP_CONTEXT.search(left) or re.match(r"<[0-9]>", right):

@@ -22,9 +22,9 @@ _BLOCK = 1 << 18
 _LONGEST_CARRY = 1 << 17
 _TRACEBACK = b"Traceback (most recent call last)"
 _TELLING = (
-    b"Error", b"ERROR", b"error:", b"error ", b"FATAL", b"CRITICAL", b"fatal", b"Exception", b"Killed", b"Aborted",
-    b"core dumped", b"Segmentation fault", b"out of memory", b"Xid", b"NCCL WARN", b"undefined symbol", b"panic",
-    b"cannot open shared object", b"Traceback",
+    b"Error", b"ERROR", b"error:", b"error ", b"FATAL", b"CRITICAL", b"fatal", b"Exception", b"Killed",
+    b"Aborted", b"core dumped", b"Segmentation fault", b"out of memory", b"Xid", b"NCCL WARN", b"panic",
+    b"undefined symbol", b"cannot open shared object", b"Traceback",
 )  # fmt: skip
 _PREFIX = rb"(?:\[[^\]\n]{1,40}\][: ]{0,2}|[0-9A-Za-z_.-]{1,40}: |\([A-Za-z0-9_=, .-]{1,60}\)[ ]?){0,3}"
 _IN_TRACEBACK = re.compile(

@@ -32,6 +32,7 @@ TITLE_LIMIT = 256
 LINK_LIMIT = 7_500
 """Bytes of a prefilled link; the server refuses 8,192."""
 _ROOMS = (24_000, 12_000, 6_000, 3_000, 1_200)
+_FIELD_ROOMS = (6_000, 3_000, 1_200)
 
 
 class Step(NamedTuple):
@@ -108,7 +109,7 @@ def _open_fence(text: str) -> str:
 def _sections(report: Report, tracker: Tracker | None) -> Iterator[Section]:
     if tracker:
         for field in tracker.fields:
-            yield _field_section(field, report)
+            yield _field_section(field, report, tracker.kind)
         yield Section("---\n\n## envdoctor\n")
     else:
         yield Section(f"# envdoctor: {counted_severities(report.diagnosis.findings)}\n")
@@ -129,11 +130,17 @@ def _headed(heading: str, text: str, *shorter: Step) -> Section:
     return Section(f"## {heading}\n\n{text}", steps)
 
 
-def _field_section(field: TemplateField, report: Report) -> Section:
-    def form(room: int) -> str:
-        return f"### {field.label}\n\n{fill_field(field, report, room)}"
+def _field_section(field: TemplateField, report: Report, kind: str) -> Section:
+    # A form turns its labels into headings of the third level; a Markdown template has them in bold.
+    heading = f"**{field.label}**" if kind == "markdown" else f"### {field.label}"
+    heading = f"## {field.label}" if field.type == "heading" else heading
 
-    return Section(form(_ROOMS[0]), tuple(Step(60 + i * 8, form(room)) for i, room in enumerate(_ROOMS[1:])))
+    def form(room: int) -> str:
+        return f"{heading}\n\n{fill_field(field, report, room)}"
+
+    return Section(
+        form(_FIELD_ROOMS[0]), tuple(Step(85 + i * 8, form(room)) for i, room in enumerate(_FIELD_ROOMS[1:]))
+    )
 
 
 def _findings(diagnosis: Diagnosis) -> Section:
@@ -162,9 +169,9 @@ def issue_link(report: Report, tracker: Tracker) -> str:
     """Return a link that opens a new issue with title and fields filled, within 7,500 bytes."""
     base = f"https://github.com/{tracker.repository}/issues/new?"
     found = report.diagnosis.findings
-    title = f"{tracker.title.split(' Please')[0]} {one_line(found[0].summary)}" if found else tracker.title
-    link = base + (f"template={quote(tracker.template)}&" if tracker.template else "")
-    link += "title=" + quote(" ".join(title.split())[: TITLE_LIMIT - 56])
+    title = f"{tracker.title.partition(' Please')[0]} {one_line(found[0].summary) if found else ''}"
+    filled = {"template": tracker.template, "title": " ".join(title.split())[: TITLE_LIMIT - 56]}
+    link = base + "&".join(f"{name}={quote(value)}" for name, value in filled.items() if value)
     for name, texts in _link_values(report, tracker):
         for text in texts:
             addition = f"&{quote(name)}={quote(text)}"

@@ -21,12 +21,13 @@ from envdoctor.bundle.identities import COMMON_ACCOUNTS, COMMON_HOSTS
 from envdoctor.bundle.secret_values import is_placeholder
 
 _SECRET_NAME = re.compile(
-    r"(?i)token(?!iz|s_|ids)|secret|passw|passphrase|api_?key|access_?key|private_?key|credential|_key$|"
+    r"(?i)token|secret|passw|passphrase|api_?key|access_?key|private_?key|credential|_key$|"
     r"_pat$|_pwd$|_pass$|"
     r"_auth$|cookie|signature|_dsn$|webhook|connection_string|license"
 )
-_LOCATION_NAME = re.compile(
-    r"(?i)(?:file|path|dir|sock|socket|home|prefix|host|port|url|parallelism|expiry|expires)$"
+_PUBLIC_NAME = re.compile(
+    r"(?i)tokeniz|tokens_|token_?ids|"
+    r"(?:file|path|dir|sock|socket|home|prefix|host|port|url|parallelism|expiry|expires)$"
 )
 _USERINFO = re.compile(r"://([^\s/@:]{0,200}):([^\s/@]{1,400})@")
 _FILE_LIMIT = 1 << 20
@@ -60,7 +61,7 @@ def read_known_values(variables: Mapping[str, str] | None = None, home: Path | N
 
 def is_secret_name(name: str) -> bool:
     """True for a variable whose value is likely a secret: `HF_TOKEN`, not `TOKENIZERS_PARALLELISM`."""
-    return bool(_SECRET_NAME.search(name)) and not _LOCATION_NAME.search(name)
+    return bool(_SECRET_NAME.search(name)) and not _PUBLIC_NAME.search(name)
 
 
 def is_worth_hiding(value: str) -> bool:
@@ -172,7 +173,7 @@ def _ini_secrets(text: str) -> Iterator[str]:
 
 
 _LOOSE = re.compile(
-    r"(?i)(?:token|secret|password|key|auth)[a-z_]{0,16}[\"']?\s{0,4}[:=]\s{0,4}[\"']?([^\s\"',}]{5,4096})"
+    r"(?i)(?:token|secret|password|key|auth)[a-z_]{0,16}[\"']?\s{0,4}[:=]\s{0,4}[\"']?([^\s\"',}]{5,})"
 )
 
 
@@ -186,7 +187,7 @@ def _netrc_secrets(path: Path) -> Iterator[str]:
     try:
         entries: Iterable[tuple[str, str, str]] = netrc.netrc(str(path)).hosts.values()
     except (OSError, netrc.NetrcParseError, ValueError):
-        yield from re.findall(r"password\s+(\S{5,4096})", _read(path))
+        yield from re.findall(r"password\s+(\S{5,})", _read(path))
         return
     for _, _, password in entries:
         yield password or ""

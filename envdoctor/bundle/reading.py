@@ -27,6 +27,7 @@ _END_OF_DIRECTORY = b"PK\x05\x06"
 _END_SIZE = 22
 _COMMENT_LIMIT = 65_535
 _DIRECTORY_ENTRY_SIZE = 46
+_NAME_LIMIT = 400
 _CHUNK = 1 << 20
 
 
@@ -74,8 +75,10 @@ def _read_files(path: Path) -> dict[str, bytes]:
         if not path.is_file() or size > FILE_LIMIT:
             raise InputError(f"{path}: no bundle: {'too large' if path.is_file() else 'not a file'}")
         with path.open("rb") as stream:
-            _check_directory(path, stream, size)
+            count = _check_directory(path, stream, size)
             with zipfile.ZipFile(stream) as archive:
+                if len(archive.infolist()) != count:
+                    raise InputError(f"{path}: no bundle: its directory does not add up")
                 _check_members(path, archive.infolist())
                 return _read_members(path, archive)
     except OSError as error:
@@ -92,7 +95,7 @@ def _read_files(path: Path) -> dict[str, bytes]:
         raise InputError(f"{path}: no bundle: not a sound ZIP archive") from None
 
 
-def _check_directory(path: Path, stream: BinaryIO, size: int) -> None:
+def _check_directory(path: Path, stream: BinaryIO, size: int) -> int:
     # The directory is counted before zipfile builds an object for each of what may be a million entries.
     stream.seek(max(0, size - _END_SIZE - _COMMENT_LIMIT))
     tail = stream.read()
@@ -100,13 +103,15 @@ def _check_directory(path: Path, stream: BinaryIO, size: int) -> None:
     if at < 0 or len(tail) - at < _END_SIZE:
         raise InputError(f"{path}: no bundle: not a ZIP archive")
     disk, _, here, total, length, offset, comment = struct.unpack("<4H2LH", tail[at + 4 : at + _END_SIZE])
-    if disk or here != total or total > MEMBER_LIMIT or length > MEMBER_LIMIT * 400:
+    if disk or here != total or total > MEMBER_LIMIT:
         raise InputError(f"{path}: no bundle: more than {MEMBER_LIMIT:,} entries")
-    if total * _DIRECTORY_ENTRY_SIZE > length or comment or len(tail) - at != _END_SIZE:
+    sizes = range(total * _DIRECTORY_ENTRY_SIZE, total * (_DIRECTORY_ENTRY_SIZE + _NAME_LIMIT) + 1)
+    if length not in sizes or comment or len(tail) - at != _END_SIZE:
         raise InputError(f"{path}: no bundle: its directory does not add up")
     if offset + length + _END_SIZE != size:
         raise InputError(f"{path}: no bundle: something stands before or after the archive")
     stream.seek(0)
+    return int(total)
 
 
 def _check_members(path: Path, members: list[zipfile.ZipInfo]) -> None:

@@ -172,16 +172,16 @@ class Redactor:
         joined = join(text)
         if not joined.joins:
             return
-        whole = {s.start for s in secret_contexts.find_formats(text, _FIXED)}
-        spans = [*secret_contexts.find_formats(joined.text, _FIXED_JOINED), *self._find_known(joined.text)]
-        for span in spans:
+        # Where a token of known length begins, no longer one is sought.
+        settled = {s.start for s in secret_contexts.find_formats(text, _FIXED)}
+        exact = (*secret_contexts.find_formats(joined.text, _FIXED_JOINED), *self._find_known(joined.text))
+        for span in exact:
             if joined.spans_join(span.start, span.end):
+                settled.add(joined.pieces(span.start, span.end)[0][0])
                 yield from _wrapped_spans(joined, span)
         for span in (*secret_contexts.find_formats(joined.text, _OPEN), *_find_in_context(joined.text)):
-            if (
-                joined.spans_join(span.start, span.end)
-                and joined.pieces(span.start, span.end)[0][0] not in whole
-            ):
+            begins = joined.pieces(span.start, span.end)[0][0]
+            if joined.spans_join(span.start, span.end) and begins not in settled:
                 yield from _wrapped_spans(joined, _trim(text, joined, span))
 
 

@@ -41,7 +41,8 @@ _LEFT = 48
 _NETRC = re.compile(r"\blogin[ \t]{1,4}[^\s]{1,40}[ \t]{1,4}$")
 _FLAG = re.compile(r"(?:^|[\s\"'(\[,=])--?[A-Za-z0-9_-]{0,40}$")
 _UPPER_NAME = re.compile(r"(?:^|[^A-Za-z0-9_])[A-Z0-9_]{0,40}$")
-_VALUE_LIMIT = 4096
+_VALUE_LIMIT = 2048
+_OPENING = re.compile(r"\\{0,2}[\"'`]")
 _BARE_END = re.compile(r"[\s\"'`,;&|)}\]>]|\\[nrt\"']|%26")
 _VARIABLE_END = re.compile(r"[\s\"'`]|\\[nrt\"']")
 
@@ -64,7 +65,7 @@ def find_keyed(text: str) -> Iterator[Span]:
         value = _keyed_value(text, match)
         if value:
             yield Span(*value, "secret")
-        match = KEY.search(text, match.end("key"))
+        match = KEY.search(text, value[1] if value else match.end("key"))
 
 
 def _keyed_value(text: str, match: re.Match[str]) -> tuple[int, int] | None:
@@ -101,7 +102,7 @@ def _telling_rest(key: str, rest: str) -> bool:
 
 def value_at(text: str, start: int, variable: bool = False) -> tuple[int, int, bool]:
     """Return where the value that begins at `start` lies, without its quotes, and whether it had any."""
-    opening = re.compile(r"(\\{0,2})([\"'`])").match(text, start)
+    opening = _OPENING.match(text, start)
     if opening:
         begin, closing = opening.end(), opening[0]
         limit = min(len(text), begin + _VALUE_LIMIT)
@@ -151,6 +152,7 @@ _NAME_VALUE = re.compile(
 _KAGGLE = re.compile(
     r"\"username\"\s{0,4}:\s{0,4}\"[^\"\n]{1,80}\"\s{0,4},\s{0,8}\"key\"\s{0,4}:\s{0,4}\"(?P<v>[0-9a-f]{32})\""
 )
+_SCHEMES = frozenset({"bearer", "basic", "token", "digest", "apikey", "negotiate"})
 _PLAIN = (_HEADER, _COOKIE, _SHORT_FLAG, _CURL_USER, _NAME_VALUE, _KAGGLE)
 _DRAWN = (_BEARER, _LOGIN)
 
@@ -159,7 +161,7 @@ def find_headers(text: str) -> Iterator[Span]:
     """Find HTTP credentials, log-in commands and name-value pairs."""
     for pattern in _PLAIN:
         for match in pattern.finditer(text):
-            if not match["v"].startswith(("<", "$", "*")):
+            if not match["v"].startswith(("<", "$", "*")) and match["v"].lower() not in _SCHEMES:
                 yield Span(*match.span("v"), "secret")
     for pattern in _DRAWN:
         for match in pattern.finditer(text):
@@ -197,7 +199,7 @@ _PEM = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _PEM_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _PEM_BODY = re.compile(
     r"(?:[ \t|>│\"'+]{0,24}(?:[A-Za-z0-9+/=]{16,100}|[A-Za-z0-9+/=]{1,15}=)[ \t|│\"'+,]{0,8}(?:\\n|\r?\n|$)|"
-    r"\s|\\n)*"
+    r"\s|\\n)*(?:[A-Za-z0-9+/=]{1,64}(?:\\n|\n|\"|$))?"
 )
 
 

@@ -25,29 +25,32 @@ _CODE = re.compile(
 _IDENTIFIER = re.compile(r"[A-Za-z_]{1,40}(?:\.[A-Za-z_]{1,40}){0,4}")
 _NUMBER = re.compile(r"[-+]?[0-9][0-9_,]{0,12}(?:\.[0-9]{0,12})?(?:[eE][-+]?[0-9]{1,3})?%?")
 _VERSION = re.compile(r"v?[0-9]{1,4}(?:\.[0-9]{1,6}){1,4}(?:[-+._a-zA-Z0-9]{0,24})?")
-_PATH = re.compile(r"(?:~|\.{1,2})?/[\w.@+-]{1,80}(?:/[\w.@+-]{0,80}){0,20}")
+_PATH = re.compile(r"(?:~|\.{1,2})?(?:/[\w.@+-]+)+/?")
+
+
+_DIGIT, _LETTER = re.compile(r"[0-9]"), re.compile(r"[A-Za-z]")
+_JUDGED = 128
+"""Characters of a value that are looked at to tell whether it was drawn."""
 
 
 def is_mixed(value: str) -> bool:
     """True when letters and digits occur together, as in an issued token and in few words."""
-    return any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
+    return bool(_DIGIT.search(value) and _LETTER.search(value))
+
+
+def changes_case(value: str) -> bool:
+    """True for letters whose case changes as often as in drawn ones: `kQzfRtYb`, not `CamelCaseWord`."""
+    return sum(a.islower() != b.islower() for a, b in pairwise(value)) >= len(value) // 3
 
 
 def looks_random(value: str) -> bool:
-    """True for a value of eight or more characters that reads like drawn letters, not like a word or a "
-    "number."""
-    if (
-        len(value) < 8
-        or not value.isascii()
-        or " " in value
-        or _VERSION.fullmatch(value)
-        or _NUMBER.fullmatch(value)
-    ):
+    """True for a value of eight or more characters that reads as drawn, not as a word or a number."""
+    value = value[:_JUDGED]
+    if len(value) < 8 or not value.isascii() or " " in value:
         return False
     if is_mixed(value):
-        return True
-    changes = sum(a.islower() != b.islower() for a, b in pairwise(value))
-    return value.isalpha() and len(value) >= 16 and changes >= len(value) // 3
+        return not (_VERSION.fullmatch(value) or _NUMBER.fullmatch(value))
+    return value.isalpha() and len(value) >= 16 and changes_case(value)
 
 
 def is_placeholder(value: str) -> bool:
@@ -88,5 +91,4 @@ def is_continuation(piece: str, following: str) -> bool:
         return False
     if is_mixed(longest):
         return True
-    changes = sum(a.islower() != b.islower() for a, b in pairwise(longest))
-    return len(longest) >= 8 and changes >= len(longest) // 3
+    return len(longest) >= 8 and changes_case(longest[:_JUDGED])

@@ -15,7 +15,7 @@ _VERSION_KEYS = frozenset({"version", "user_version", "specifier"})
 
 
 def make_redactor(facts: Facts) -> Redactor:
-    """Return a redactor that knows this machine's own values and takes no version of `facts` for an address."""
+    """Return a redactor that knows this machine's values and takes no version of `facts` for an address."""
     return Redactor(read_known_values(), keep=frozenset(_versions(to_json(facts))))
 
 

@@ -28,6 +28,6 @@ def merge(spans: Iterable[Span]) -> list[Span]:
 
 def _union(first: Span, second: Span) -> Span:
     if second.end <= first.end:
-        return first
+        return second if second[:2] == first[:2] and second.value else first
     longer = max(first, second, key=lambda s: s.end - s.start)
     return Span(first.start, second.end, longer.kind)

@@ -11,8 +11,7 @@ from envdoctor.facts import Observed
 from envdoctor.findings import Diagnosis
 from envdoctor.matrix import Matrix
 from envdoctor.report.layout import counted_severities, finding_depths
-from envdoctor.report.markdown import findings_section
-from envdoctor.report.markup import details, fenced, prose
+from envdoctor.report.markup import code, details, fenced, prose
 from envdoctor.report.summary import fact_rows, gpu_words, key_packages, version_words
 
 _STEPS = (
@@ -102,7 +101,7 @@ def only_the_user_can_fill(tracker: Tracker) -> tuple[str, ...]:
         "launcher",
         "model",
     )
-    return tuple(f.label for f in tracker.fields if f.fill in asked)
+    return tuple(f.label for f in tracker.fields if f.fill.partition("_")[0] in asked)
 
 
 def fill_field(field: TemplateField, report: Report, room: int) -> str:
@@ -133,7 +132,7 @@ def _environment_folded(report: Report, room: int) -> str:
 def _problem(report: Report, room: int) -> str:
     depths = finding_depths(report.diagnosis.findings)
     causes = [f for f in report.diagnosis.findings if depths[f.id] == 0][:5]
-    found = "".join(f"- **{f.severity.value}** {prose(f.summary)} {prose(f.cause)}\n" for f in causes)
+    found = "".join(f"- **{f.severity.value}**: {prose(f.summary)} {prose(f.cause)}\n" for f in causes)
     what = "*To be filled by you: what you did, in a sentence.*\n\n"
     said = f"envdoctor found {counted_severities(report.diagnosis.findings)}:\n\n{found}\n" if found else ""
     return what + said + _logs(report, room)
@@ -147,6 +146,10 @@ def _logs(report: Report, room: int) -> str:
 
 
 def _reproduction(report: Report, room: int) -> str:
+    return _STEPS
+
+
+def _reproduction_with_log(report: Report, room: int) -> str:
     return f"{_STEPS}\n{_logs(report, room)}"
 
 
@@ -219,7 +222,9 @@ def _remedies(report: Report, room: int) -> str:
 
 
 def _findings(report: Report, room: int) -> str:
-    return findings_section(report.diagnosis.findings[:3])
+    findings = report.diagnosis.findings[:5]
+    lines = "".join(f"- {code(f.id)} (*{f.certainty.value}*): {prose(f.summary)}\n" for f in findings)
+    return f"What envdoctor found:\n\n{lines}" if lines else "envdoctor found nothing wrong.\n"
 
 
 def _ds_report(report: Report, room: int) -> str:
@@ -228,6 +233,10 @@ def _ds_report(report: Report, room: int) -> str:
 
 def _said_by_user(report: Report, room: int) -> str:
     return "*Only you can say.*\n"
+
+
+def _heading(report: Report, room: int) -> str:
+    return ""
 
 
 def _nothing(report: Report, room: int) -> str:
@@ -239,6 +248,7 @@ _FILLS: Mapping[str, Callable[[Report, int], str]] = {
     "environment": _environment,
     "environment_folded": _environment_folded,
     "reproduction": _reproduction,
+    "reproduction_with_log": _reproduction_with_log,
     "reproduction_with_environment": _reproduction_with_environment,
     "expected": _expected,
     "os": _os,
@@ -255,11 +265,12 @@ _FILLS: Mapping[str, Callable[[Report, int], str]] = {
     "model": _said_by_user,
     "nobody": _said_by_user,
     "nothing": _nothing,
+    "heading": _heading,
 }
 
 
 def cut_middle(text: str, room: int) -> str:
-    """Return `text` within about `room` characters: its first third and its last two, and what is left out."""
+    """Return `text` within about `room` characters: its first third, what is left out, its last two."""
     if len(text) <= room:
         return text
     head, tail = text[: room // 3], text[len(text) - room * 2 // 3 :]

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import io
+import tracemalloc
+
+from envdoctor.bundle.excerpts import HEAD_LINES, LINE_LIMIT, TAIL_LINES, excerpt
+
+TRACEBACK = (
+    "[rank0]: Traceback (most recent call last):\n"
+    '[rank0]:   File "train.py", line 3, in main\n'
+    "[rank0]:     loss.backward()\n"
+    "[rank0]: RuntimeError: CUDA error: device-side assert triggered\n"
+    "[rank0]: Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n"
+)
+
+
+def steps(first: int, count: int) -> str:
+    return "".join(f"step {i} loss 0.5\n" for i in range(first, first + count))
+
+
+def text_of(log: str) -> str:
+    return excerpt(io.BytesIO(log.encode())).text()
+
+
+def test_a_short_log_is_kept_whole():
+    log = steps(0, 20) + TRACEBACK
+    assert text_of(log) == log
+
+
+def test_a_traceback_is_kept_with_the_lines_before_it():
+    shown = text_of(steps(0, 5000) + TRACEBACK + steps(5000, 5000))
+    assert TRACEBACK in shown
+    assert "step 4999 loss" in shown
+    assert "step 4990 loss" in shown
+    assert "step 4000 loss" not in shown
+    assert "lines left out …]" in shown
+
+
+def test_head_and_tail_are_kept():
+    shown = text_of(steps(0, 5000)).splitlines()
+    assert shown[0] == "step 0 loss 0.5"
+    assert shown[HEAD_LINES] == f"[… {5000 - HEAD_LINES - TAIL_LINES:,} lines left out …]"
+    assert shown[-1] == "step 4999 loss 0.5"
+
+
+def test_the_first_and_the_last_of_many_tracebacks_are_kept():
+    log = "".join(steps(i * 100, 100) + TRACEBACK.replace("assert", f"assert-{i}-") for i in range(400))
+    shown = text_of(log + steps(0, 500))
+    assert "assert-0-" in shown
+    assert "assert-399-" in shown
+    assert len(shown) < 300_000
+
+
+def test_a_chain_of_exceptions_is_one():
+    chain = (
+        TRACEBACK + "\nDuring handling of the above exception, another exception occurred:\n\n" + TRACEBACK
+    )
+    assert chain in text_of(steps(0, 900) + chain + steps(0, 900))
+
+
+def test_an_error_line_is_kept_once_a_kind():
+    log = steps(0, 500) + "".join(f"ERROR node {i} lost\n" for i in range(300)) + steps(0, 500)
+    shown = text_of(log)
+    assert "ERROR node 0 lost" in shown
+    assert shown.count("ERROR node") <= 4
+
+
+def test_progress_bars_and_endless_lines_are_cut():
+    log = "10%|#\r50%|#####\r100%|##########\n" + "x" * 1_000_000 + "\nend\n"
+    shown = text_of(log)
+    assert shown.startswith("100%|##########\n")
+    assert max(map(len, shown.splitlines())) <= LINE_LIMIT + 20
+    assert shown.endswith("end\n")
+
+
+def test_memory_is_bounded_whatever_comes():
+    class Endless(io.RawIOBase):
+        left = 6 << 20
+
+        def read(self, size: int = -1) -> bytes:
+            if self.left <= 0:
+                return b""
+            self.left -= size
+            return (TRACEBACK.encode() * (size // len(TRACEBACK) + 1))[:size]
+
+    tracemalloc.start()
+    found = excerpt(Endless())
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 8 << 20
+    assert len(found.lines) < 3000

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import json
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from hostile_archives import GOOD, hostile, sound
+
+from envdoctor.bundle import read_bundle, read_contents
+from envdoctor.errors import InputError
+
+ARCHIVES = hostile()
+
+
+def test_a_sound_bundle_is_read(tmp_path):
+    path = tmp_path / "b.zip"
+    path.write_bytes(sound())
+    contents = read_contents(path)
+    assert contents.facts["schema"] == "envdoctor.facts/1"
+    assert contents.logs == {"01-train.log": "Traceback\n"}
+    assert contents.report == "# report\n"
+    assert read_bundle(path).origin == "paste"
+
+
+def refused(path: Path, content: bytes) -> str | None:
+    path.write_bytes(content)
+    try:
+        read_bundle(path)
+    except InputError as error:
+        return str(error)
+    return None
+
+
+def test_three_hundred_hostile_archives_are_refused_in_one_line(tmp_path):
+    path = tmp_path / "b.zip"
+    messages = {name: refused(path, content) for name, content in ARCHIVES}
+    assert len([m for m in messages.values() if m]) >= 300
+    for name, message in messages.items():
+        if message:
+            assert message.startswith(str(path)), name
+            assert "\n" not in message, name
+
+
+def test_what_is_not_refused_reads_as_what_was_packed(tmp_path):
+    # Noise may hit bytes that nothing depends on, such as the time in a local header.
+    path = tmp_path / "b.zip"
+    for name, content in ARCHIVES:
+        if refused(path, content) is None:
+            assert name.split()[0] in ("noise", "directory"), name
+            contents = read_contents(path)
+            assert contents.report.encode() == GOOD["report.md"], name
+            assert contents.facts == json.loads(GOOD["facts.json"]), name
+
+
+def test_bombs_are_refused_without_being_unpacked(tmp_path):
+    bombs = [content for name, content in ARCHIVES if "bomb" in name or "claims" in name]
+    tracemalloc.start()
+    for content in bombs:
+        assert refused(tmp_path / "b.zip", content)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 16 << 20
+
+
+def test_no_file_and_a_folder_are_refused(tmp_path):
+    with pytest.raises(InputError, match="No such file"):
+        read_bundle(tmp_path / "none.zip")
+    with pytest.raises(InputError, match="not a file"):
+        read_bundle(tmp_path)

@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+import base64
+import re
+from types import ModuleType
+from urllib.parse import quote
+
+import pytest
+import re2
+from benign import benign
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from planted import identities, planted
+
+from envdoctor.bundle import Redactor, addresses, secret_contexts, secret_formats, secret_values, unwrapping
+from envdoctor.bundle import identities as identity_patterns
+from envdoctor.bundle.known_values import KnownValues
+from envdoctor.bundle.unwrapping import strip_escapes
+
+CORPUS = planted()
+IDENTITIES = identities()
+
+
+def redacted(text: str) -> str:
+    redactor = Redactor()
+    redactor.learn(text)
+    return redactor.redact(text)
+
+
+def survivors(secret: str, text: str) -> list[str]:
+    """Any eight characters in a row of the secret that can still be read."""
+    size = 8 if len(secret) > 12 else len(secret)
+    return [secret[i : i + size] for i in range(len(secret) - size + 1) if secret[i : i + size] in text]
+
+
+def test_the_corpus_is_large_and_varied():
+    assert len(CORPUS) >= 400
+    assert len({p.kind for p in CORPUS}) >= 40
+    assert {"env", "log", "json", "yaml", "url-query", "traceback", "wrapped", "wrapped-box", "ansi"} <= {
+        p.context for p in CORPUS
+    }
+
+
+def test_no_planted_secret_survives():
+    leaks = [p for p in CORPUS if survivors(p.secret, redacted(p.text))]
+    assert leaks == []
+
+
+def test_no_planted_secret_survives_in_one_text():
+    text = "\n".join(p.text for p in CORPUS)
+    shared = redacted(text)
+    assert [p for p in CORPUS if survivors(p.secret, shared)] == []
+
+
+def test_no_user_host_address_or_serial_survives():
+    leaks = [p for p in IDENTITIES if p.secret in redacted(p.text)]
+    assert leaks == []
+
+
+def test_benign_lines_stay():
+    changed = [line for line in benign() if redacted(line) != line]
+    assert len(benign()) == 2000
+    assert len(changed) <= 2, changed
+
+
+def test_benign_lines_stay_in_one_text():
+    text = "\n".join(benign())
+    pairs = zip(text.split("\n"), redacted(text).split("\n"), strict=True)
+    assert [a for a, b in pairs if a != b] == []
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "13.0.88",
+        "torch 2.13.0.1",
+        "2.13.0.1",
+        "nvidia-curand-cu12==10.3.5.147",
+        "NVIDIA GeForce RTX 5090",
+        "commit 0123456789abcdef0123456789abcdef01234567",
+        "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "127.0.0.1:29500",
+        "git@github.com:pytorch/pytorch.git",
+        "00000000:3B:00.0",
+        "password: <secret-1>",
+        "api_key=os.environ['OPENAI_API_KEY']",
+        "max_tokens=512 pad_token=<pad> eos_token_id=2",
+    ],
+)
+def test_versions_hashes_and_names_survive(kept):
+    assert redacted(kept) == kept
+
+
+def test_a_bare_hash_is_a_secret_only_beside_a_telling_key():
+    digest = "0123456789abcdef0123456789abcdef01234567"
+    assert redacted(f"HEAD is now at {digest}") == f"HEAD is now at {digest}"
+    assert redacted(f"WANDB_API_KEY={digest}") == "WANDB_API_KEY=<secret-1>"
+    known = Redactor(KnownValues(secrets=(digest,)))
+    assert known.redact(f"key was {digest}") == "key was <secret-1>"
+
+
+def test_the_same_value_has_the_same_placeholder():
+    redactor = Redactor()
+    first, second = "/home/alicia/x", "/home/roberto/y and alicia and roberto, and /home/alicia"
+    redactor.learn(first)
+    redactor.learn(second)
+    assert redactor.redact(first) == "/home/<user-1>/x"
+    assert redactor.redact(second) == "/home/<user-2>/y and <user-1> and <user-2>, and /home/<user-1>"
+    assert redactor.summary() == {"user": 5}
+
+
+def test_the_summary_tells_kinds_and_counts_and_no_value():
+    redactor = Redactor()
+    redactor.redact("hf_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3h" + " mail me@lab.example.org")
+    assert redactor.summary() == {"email": 1, "huggingface-token": 1}
+
+
+@pytest.mark.parametrize("secret", ["p@ss/word+1&x", "hunter2hunter2", 'qu"ote\\d=7', "zürich-Straße-9"])
+def test_known_values_are_found_however_they_are_encoded(secret):
+    redactor = Redactor(KnownValues(secrets=(secret,)))
+    raw = secret.encode()
+    forms = [
+        secret,
+        quote(secret, safe=""),
+        base64.b64encode(raw).decode(),
+        base64.urlsafe_b64encode(raw).decode(),
+        base64.b64encode(b"user:" + raw).decode(),
+        base64.b64encode(b"ab" + raw + b"tail").decode(),
+        raw.hex(),
+    ]
+    for form in forms:
+        shown = redactor.redact(f"seen {form} here")
+        assert not survivors(form, shown), form
+        assert "<secret-1>" in shown
+
+
+def test_a_known_value_is_found_across_a_line_break():
+    redactor = Redactor(KnownValues(secrets=("correcthorsebatterystaple",)))
+    assert redactor.redact("it is correcthorseb\n   atterystaple, really") == "it is <secret-1>\n   , really"
+
+
+def test_wrapping_takes_nothing_from_the_next_line():
+    token = "hf_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3h"
+    text = f"token {token}\nLoading model\n{token[:20]}\n{token[20:]}\nab12cd34 next"
+    assert (
+        redacted(text) == "token <huggingface-token-1>\nLoading model\n<huggingface-token-1>\n\nab12cd34 next"
+    )
+
+
+def test_variables_after_a_secret_variable_stay():
+    assert (
+        redacted("HF_TOKEN=abc123def456\nRANK=0\nCUDA_HOME=/usr")
+        == "HF_TOKEN=<secret-1>\nRANK=0\nCUDA_HOME=/usr"
+    )
+
+
+def test_colour_codes_are_taken_out():
+    assert redacted("\x1b[31mred\x1b[0m \\u001b[32mgreen") == "red green"
+
+
+def test_json_fields_with_telling_names_are_replaced_whole():
+    redactor = Redactor()
+    value = {
+        "hostname": {"value": "node7", "source": "socket"},
+        "version": "10.3.5.147",
+        "HF_TOKEN": "abc123xyz",
+        "n": 3,
+    }
+    assert redactor.redact_json(value) == {
+        "hostname": {"value": "<host-1>", "source": "socket"},
+        "version": "10.3.5.147",
+        "HF_TOKEN": "<secret-1>",
+        "n": 3,
+    }
+
+
+def test_private_indexes_go_and_public_ones_stay():
+    assert redacted("--index-url https://pypi.lab-corp.example/simple") == "--index-url <private-index-1>"
+    public = "--index-url https://download.pytorch.org/whl/cu126"
+    assert redacted(public) == public
+
+
+@given(st.text(max_size=400))
+@settings(max_examples=80, deadline=None)
+def test_any_text_can_be_redacted_and_twice_is_once(text):
+    once = redacted(text)
+    assert redacted(once) == once
+
+
+@given(st.lists(st.sampled_from([p.text for p in CORPUS[::7]] + benign()[:200]), max_size=6).map("\n".join))
+@settings(max_examples=25, deadline=None)
+def test_redacting_twice_changes_nothing_more(text):
+    once = redacted(text)
+    assert redacted(once) == once
+
+
+def patterns() -> list[tuple[str, re.Pattern[str]]]:
+    def of(module: ModuleType) -> list[tuple[str, re.Pattern[str]]]:
+        return [(n, p) for n, p in vars(module).items() if isinstance(p, re.Pattern)]
+
+    modules = (identity_patterns, addresses, secret_contexts, secret_values, unwrapping)
+    named = [pair for module in modules for pair in of(module)]
+    return named + [(f"{f.kind}:{f.pattern[:20]}", f.regex) for f in secret_formats.FORMATS]
+
+
+@pytest.mark.parametrize(("name", "pattern"), patterns(), ids=[name for name, _ in patterns()])
+def test_every_pattern_is_in_re2s_subset_and_finds_the_same(name, pattern):
+    flags = "(?m)" if pattern.flags & re.MULTILINE else ""
+    linear = re2.compile(flags + pattern.pattern)
+    for text in (*(strip_escapes(p.text) for p in CORPUS[::67]), *benign()[::211]):
+        if text.isascii():
+            assert [m.span() for m in pattern.finditer(text)] == [m.span() for m in linear.finditer(text)]
+
+
+def test_planted_values_are_found_by_the_right_kind():
+    shown = {p.kind: redacted(p.text) for p in CORPUS if p.context == "bare"}
+    assert "<huggingface-token-1>" in shown["huggingface"]
+    assert "<anthropic-key-1>" in shown["anthropic"]
+    assert "<jwt-1>" in shown["jwt"]

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from envdoctor.bundle import Redactor, build_bundle, read_bundle, read_contents, write_bundle
+from envdoctor.bundle.archive import pack
+from envdoctor.bundle.excerpts import LogExcerpt
+from envdoctor.bundle.sharing import redact_diagnosis
+from envdoctor.diagnosis import diagnose_facts
+from envdoctor.facts import Environment, Facts, Gpu, Host, Observed, Setting, from_json
+from envdoctor.matrix import load_matrix
+
+MATRIX = load_matrix()
+MACHINES = sorted((Path(__file__).parents[1] / "machines").glob("*.json"))
+LOG = LogExcerpt(((1, "HF_TOKEN=hf_aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3h at /home/katharina/x"),), 1, 60)
+
+
+def machine(path: Path) -> Facts:
+    return from_json(json.loads(path.read_text()))
+
+
+def as_written(findings):
+    return [replace(f, explains=(), follows=()) for f in findings]
+
+
+@pytest.mark.parametrize("path", MACHINES, ids=[m.stem for m in MACHINES])
+def test_a_bundle_gives_the_findings_of_its_machine(path, tmp_path):
+    diagnosis = diagnose_facts(machine(path), MATRIX)
+    write_bundle(tmp_path / "b.zip", build_bundle(diagnosis, {"train.log": LOG}))
+    again = diagnose_facts(read_bundle(tmp_path / "b.zip"), MATRIX)
+    redactor = Redactor()
+    assert again.findings == redact_diagnosis(diagnosis, redactor).findings
+    assert [(c.rule, c.outcome) for c in again.checks] == [(c.rule, c.outcome) for c in diagnosis.checks]
+    stored = read_contents(tmp_path / "b.zip").diagnosis
+    assert stored is not None
+    assert [f["id"] for f in stored["findings"]] == [f.id for f in diagnosis.findings]
+
+
+@pytest.mark.parametrize("path", MACHINES, ids=[m.stem for m in MACHINES])
+def test_two_runs_on_the_same_facts_give_the_same_bytes(path):
+    first = build_bundle(
+        diagnose_facts(machine(path), MATRIX), {"train.log": LOG}, {"results": [{"first_ms": 1.5}]}
+    )
+    second = build_bundle(
+        diagnose_facts(machine(path), MATRIX), {"train.log": LOG}, {"results": [{"first_ms": 2.5}]}
+    )
+    assert pack(first.files) == pack(second.files)
+
+
+def private_facts() -> Facts:
+    return Facts(
+        host=Host(hostname=Observed("kepler-lab-07", "socket")),
+        gpus=Observed(
+            (
+                Gpu(
+                    0,
+                    "NVML",
+                    name="NVIDIA H200",
+                    uuid="GPU-1a2b3c4d-0000-1111-2222-333344445555",
+                    serial="1652922001234",
+                    processes=(
+                        {
+                            "pid": 7,
+                            "user": "katharina",
+                            "command": "python /home/katharina/run.py --token abc123def456",
+                        },
+                    ),
+                ),
+            ),
+            "NVML",
+        ),
+        environment=Environment(executable=Observed("/home/katharina/venv/bin/python", "probe")),
+        variables={"NCCL_SOCKET_IFNAME": "eth0", "MASTER_ADDR": "10.1.2.3", "MY_API_KEY": "qwertyuiop12"},
+        settings=(Setting("hub_token", "hf_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3h", "train.yaml, line 3"),),
+        notes=("seen on kepler-lab-07 by katharina, key qwertyuiop12",),
+    )
+
+
+def test_no_file_of_a_bundle_tells_who_or_where():
+    bundle = build_bundle(diagnose_facts(private_facts(), MATRIX), {"/home/katharina/train.log": LOG})
+    for name, content in bundle.files.items():
+        text = name + content.decode()
+        for private in (
+            "katharina",
+            "kepler-lab",
+            "1a2b3c4d",
+            "1652922001234",
+            "10.1.2.3",
+            "qwertyuiop12",
+            "abc123def456",
+            "hf_aB3d",
+        ):
+            assert private not in text, (name, private)
+    assert "NVIDIA H200" in bundle.files["facts.json"].decode()
+    summary = json.loads(bundle.files["MANIFEST.json"])["redactions"]
+    assert {"user", "host", "gpu-uuid", "serial", "ip", "secret"} <= set(summary)
+
+
+def test_the_same_name_has_the_same_placeholder_in_every_file():
+    bundle = build_bundle(diagnose_facts(private_facts(), MATRIX), {"train.log": LOG})
+    assert "/home/<user-1>/x" in bundle.files["logs/01-train.log"].decode()
+    assert "/home/<user-1>/venv/bin/python" in bundle.files["facts.json"].decode()
+
+
+def test_the_manifest_lists_every_file_with_its_digest(tmp_path):
+    write_bundle(tmp_path / "b.zip", build_bundle(diagnose_facts(private_facts(), MATRIX), {"a b.log": LOG}))
+    contents = read_contents(tmp_path / "b.zip")
+    assert set(contents.manifest["files"]) == {"report.md", "facts.json", "diagnosis.json", "logs/01-a-b.log"}
+
+
+def test_a_diagnosis_shared_keeps_what_it_found():
+    diagnosis = diagnose_facts(private_facts(), MATRIX)
+    shared = redact_diagnosis(diagnosis)
+    assert [f.id for f in shared.findings] == [f.id for f in diagnosis.findings]
+    assert shared.exit_code == diagnosis.exit_code
