@@ -65,7 +65,7 @@ def check_weights(view: View) -> Iterable[Finding]:
         id="MEM-WEIGHTS",
         severity=Severity.ERROR if seen or view.facts.setting("method") else Severity.WARNING,
         summary=(
-            f"{weights.model} does not fit: its weights alone take {weights.needed / GIB:.0f} GiB on each card"
+            f"{weights.model} cannot fit: weights alone take {weights.needed / GIB:.0f} GiB on each card"
             f" of {weights.card_bytes / GIB:.0f}; no batch size or length helps, only sharding or quantising"
         ),
         cause=(

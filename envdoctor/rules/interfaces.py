@@ -80,7 +80,7 @@ def _missing_keyword(view: View, captured: Mapping[str, str], symptom: Symptom) 
     owner = f"{captured['class']}.{function}" if captured.get("class") else function
     if owner == "__init__":
         return
-    for library in _recorded(view):
+    for library in _recorded(view, keyword):
         data = view.matrix.generated(f"interfaces/{library}")
         spans = data.get("keywords", {}).get(owner, {}).get(keyword)
         if spans:
@@ -88,9 +88,11 @@ def _missing_keyword(view: View, captured: Mapping[str, str], symptom: Symptom) 
             yield Missing(library, what, specifier_of(data["versions"], spans), symptom)
 
 
-def _recorded(view: View) -> list[str]:
+def _recorded(view: View, word: str) -> list[str]:
+    """Return the libraries whose record holds `word`; looking for it is much cheaper than reading all."""
     folder = view.matrix.folder / "releases" / "interfaces"
-    return sorted(path.stem for path in folder.glob("*.json"))
+    quoted = f'"{word}"'.encode()
+    return [path.stem for path in sorted(folder.glob("*.json")) if quoted in path.read_bytes()]
 
 
 def _contradicted(view: View, missing: Missing) -> bool:
@@ -134,7 +136,7 @@ def _other_side(view: View, missing: Missing) -> Iterator[Remedy]:
     """Offer the releases of the importing libraries that do without what is missed."""
     if not missing.module:
         return
-    for library in _recorded(view):
+    for library in _recorded(view, missing.module):
         data = view.matrix.generated(f"interfaces/{library}")
         asking = data.get("imports", {}).get(missing.module, {})
         spans = asking.get(missing.name) if missing.name else [s for many in asking.values() for s in many]
