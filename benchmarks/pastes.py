@@ -3,7 +3,8 @@
     python benchmarks/pastes.py [--mutants 10000]
 
 Times are of the processor, best of three. Promised: a training log of 1 MB under 0.25 s (hostile ones 0.5 s),
-ten times the input at most twelve times the time, no mutant over one second for 100 kB. Exit 1 when a promise is not kept.
+ten times the input at most twelve times the time,
+no mutant over one second for 100 kB. Exit 1 when a promise is not kept.
 """
 
 from __future__ import annotations
