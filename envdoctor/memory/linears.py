@@ -117,4 +117,8 @@ def _adapted(tape: Tape, s: Settings, x: Tensor, base: Tensor, matrix: Linear, q
     tape.drop(high)
     out = tape.op(base.numel, max(base.width, compute), (base, scaled), through=base.width == compute)
     tape.drop(scaled, base, adapter)
-    return out
+    if out.width == base.width:
+        return out
+    narrow = tape.op(out.numel, base.width, (out,))
+    tape.drop(out)
+    return narrow

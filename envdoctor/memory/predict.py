@@ -73,17 +73,16 @@ def _heights(
     layer = max(c.backward for c in costs)
     held = plan.gradients if accumulating else 0
     base = fixed + plan.gathered + held
-    grown = 0 if accumulating else int(plan.share * (loss.grads + sum(k.count * c.grads for k, c in pairs)))
+    layers = 0 if accumulating else int(plan.share * sum(k.count * c.grads for k, c in pairs))
     own = 0 if accumulating else max(int(plan.share * c.grads) for c in costs)
-    head = 0 if accumulating else int(plan.share * loss.grads)
+    head = loss.grads if plan.whole_head else 0 if accumulating else int(plan.share * loss.grads)
     table = rounded(shape.vocab // s.tp * shape.hidden * s.vector) if s.trains else 0
     copies = 2 if shape.tied and not s.liger else 1
-    whole_table = table if shape.tied and plan.share < 1 and s.trains and not s.liger else 0
     backward = max(
         base + kept + loss.kept + loss.backward,
         base + kept + plan.bucket + head + layer,
-        base + plan.bucket + grown - own + layer,
-        base + plan.bucket + grown + copies * table + whole_table,
+        base + plan.bucket + layers - own + head + layer,
+        base + (plan.bucket // 2 if plan.gathered else plan.bucket) + layers + head + copies * table,
     )
     return Step(
         base + kept + cached + max(c.forward - c.kept - c.cached for c in costs),

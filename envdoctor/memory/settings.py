@@ -57,7 +57,8 @@ class Settings(NamedTuple):
 def settings_of(run: TrainingRun) -> Settings:
     """Return the settings of a run."""
     liger = run.liger and run.shape.model_type in LIGER_TYPES
-    sharded = run.parallel.startswith(("zero", "fsdp"))  # both compute with adapters cast to the weights' dtype
+    # DeepSpeed's first stages and FSDP compute with adapters cast to the weights' dtype, its third does not
+    lowered = run.parallel in ("zero1", "zero2", "fsdp")
     upcast = run.method == "qlora" and run.upcast_kbit
     vector = 4 if upcast else run.weight_bytes
     return Settings(
@@ -72,7 +73,7 @@ def settings_of(run: TrainingRun) -> Settings:
         rank=0 if run.method == "full" else run.lora_rank,
         targets=run.lora_targets,
         dropout=run.lora_dropout,
-        adapter=4 if run.adapter_fp32 and not sharded else run.weight_bytes,
+        adapter=4 if run.adapter_fp32 and not lowered else run.weight_bytes,
         keeps_inputs=run.parallel == "zero3",
         quant=run.quant if run.method == "qlora" else "",
         attn=run.attn,

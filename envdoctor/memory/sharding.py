@@ -37,6 +37,7 @@ class Plan(NamedTuple):
     step: int
     load: int
     setup: int
+    whole_head: bool = False
 
 
 class _Parts(NamedTuple):
@@ -109,7 +110,7 @@ def _zero(
     offload_optimizer: bool,
     offload_params: bool,
 ) -> Plan:
-    parts = _parts(shape, s, double, s.weight)
+    parts = _parts(shape, s, double, s.adapter)
     states = find_optimizer(optim).states
     elements = -(-parts.elements // (replicas * pp))  # of this rank's partition
     kept = 0 if offload_optimizer else 4 * (1 + states) * elements
@@ -120,7 +121,7 @@ def _zero(
         step = 0 if offload_optimizer else 2 * elements + 4 * elements
         return Plan(
             parts.weights // pp, parts.adapters // pp, kept, 0, gradients,
-            0.0 if offload_optimizer else 1 / replicas, 0, buckets, step, parts.load // pp, 0,
+            0.0 if offload_optimizer else 1 / replicas, 0, buckets, step, parts.load // pp, 0, shape.tied,
         )  # fmt: skip
     weights = 0 if offload_params else parts.weights // (replicas * pp)
     whole = (parts.weights // s.weight) // pp
@@ -138,6 +139,7 @@ def _zero(
         step=0 if offload_optimizer else 6 * group,
         load=weights + _largest(shape) * s.weight,
         setup=0,
+        whole_head=shape.tied,
     )
 
 
@@ -177,5 +179,15 @@ def _fsdp(
         bucket=2 * largest,
         step=0,
         load=whole + parts.adapters,
-        setup=whole + shard + parts.adapters + 4 * elements if not s.trains else whole + shard,
+        setup=_wrapped(parts, s, whole, shard, elements, replicas, pp),
+        whole_head=True,
     )
+
+
+def _wrapped(
+    parts: _Parts, s: Settings, whole: int, shard: int, elements: int, replicas: int, pp: int
+) -> int:
+    """Bytes while accelerate wraps: all weights (trained ones in fp32) beside the shards cut from them."""
+    if s.trains:
+        return 4 * parts.elements // pp + 4 * elements
+    return whole + shard + parts.adapters + parts.adapters // replicas
