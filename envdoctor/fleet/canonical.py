@@ -1,0 +1,97 @@
+"""A node's facts without what differs between equal nodes by nature: serial numbers, addresses, free bytes."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Json = dict[str, Any]
+_OWN_OF_A_GPU = frozenset(
+    ("uuid", "serial", "pci_bus", "memory_free_bytes", "processes", "pcie_generation", "mig_devices")
+)
+# Clocks that load, power limits and settings hold down are no fault; these reasons are.
+HARMFUL_THROTTLING = frozenset(
+    ("hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown")
+)
+_OWN_OF_A_HOST = frozenset(("hostname", "memory_available_bytes"))
+_OWN_OF_A_PROCESS = frozenset(("RANK", "LOCAL_RANK", "MASTER_PORT", "TMPDIR", "SLURM_JOB_GPUS"))
+_STEPS_OF_A_DOUBLING = 32  # sizes within about 2 percent count as one
+_MASKS = {
+    b"gpus": re.compile(rb'"(?:uuid|serial|pci_bus|memory_free_bytes)": ?(?:"[^"\\]*"|\d+)'),
+    b"host": re.compile(rb'"(?:hostname|memory_available_bytes)": ?\{[^{}]*\}'),
+}
+
+
+def mask(section: bytes, text: bytes) -> bytes:
+    """Return a section's JSON text without some of what `canonical` drops, much faster than parsing it."""
+    pattern = _MASKS.get(section)
+    return text if pattern is None else pattern.sub(b"", text)
+
+
+def canonical(section: str, value: Any) -> Any:
+    """Return a section of facts JSON with only what equal nodes have in common; None where nothing remains."""
+    reader = _SECTIONS.get(section)
+    return value if reader is None else reader(value)
+
+
+def _gpus(value: Any) -> Any:
+    if not isinstance(value, dict) or not isinstance(value.get("value"), list):
+        return value
+    return {**value, "value": [_gpu(gpu) for gpu in value["value"]]}
+
+
+def _gpu(gpu: Any) -> Any:
+    if not isinstance(gpu, dict):
+        return gpu
+    kept = {k: v for k, v in gpu.items() if k not in _OWN_OF_A_GPU}
+    if isinstance(reasons := kept.pop("throttle_reasons", None), list):
+        kept["throttle_reasons"] = [r for r in reasons if r in HARMFUL_THROTTLING]
+    if isinstance(gpu.get("mig_devices"), list):
+        kept["mig_devices"] = [re.sub(r" \(UUID:.*\)", "", str(one)) for one in gpu["mig_devices"]]
+    if isinstance(unknown := kept.pop("unknown", None), dict):
+        kept["unknown"] = {k: v for k, v in unknown.items() if k not in _OWN_OF_A_GPU}
+    return kept
+
+
+def _host(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    kept = {k: v for k, v in value.items() if k not in _OWN_OF_A_HOST}
+    for name in ("memory_total_bytes", "shm_bytes", "cgroup_limit_bytes"):
+        size = kept.get(name)
+        if isinstance(size, dict) and isinstance(size.get("value"), int):
+            kept[name] = {**size, "value": _rounded(size["value"], _STEPS_OF_A_DOUBLING)}
+    if isinstance(free := kept.get("disk_free_bytes"), dict):
+        kept["disk_free_bytes"] = {
+            k: _rounded(v, 1) if isinstance(v, int) else v for k, v in free.items()
+        }
+    return kept
+
+
+def _rounded(size: int, steps: int) -> int:
+    """Return the largest of `steps` geometric steps a doubling that is no more than `size`."""
+    return 0 if size <= 0 else math.floor(2 ** (math.floor(math.log2(size) * steps + 0.5) / steps))
+
+
+def _driver(value: Any) -> Any:
+    if not isinstance(value, dict) or not isinstance(value.get("xids"), list):
+        return value
+    numbers = sorted({x["number"] for x in value["xids"] if isinstance(x, dict) and "number" in x})
+    return {**value, "xids": [{"number": n, "pci_bus": "", "text": ""} for n in numbers]}
+
+
+def _variables(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    return {k: v for k, v in value.items() if k not in _OWN_OF_A_PROCESS}
+
+
+_SECTIONS: Mapping[str, Callable[[Any], Any]] = {
+    "gpus": _gpus,
+    "host": _host,
+    "driver": _driver,
+    "variables": _variables,
+    "notes": lambda _: None,
+}

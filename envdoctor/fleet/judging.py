@@ -1,0 +1,86 @@
+"""Judging a fleet: every distinct set of facts by the same rules as one machine, then what the mixture forbids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from envdoctor.diagnosis import diagnose_facts
+from envdoctor.facts import ComputeCapability
+from envdoctor.findings import Evidence, Finding, Outcome, Remedy, Severity
+from envdoctor.fleet.answer import NodeFinding
+from envdoctor.fleet.merge import Group
+from envdoctor.fleet.nodeset import fold, natural_key
+from envdoctor.matrix import Matrix
+
+_WEIGHT = {severity: position for position, severity in enumerate(Severity)}
+
+
+def judge_groups(
+    groups: Sequence[Group], matrix: Matrix, select: Sequence[str] = (), ignore: Sequence[str] = ()
+) -> tuple[tuple[NodeFinding, ...], dict[str, str]]:
+    """Return the findings with their nodes, worst first, and the checks that crashed with their reasons."""
+    found: dict[tuple[str, str, str], tuple[Finding, list[str]]] = {}
+    crashed: dict[str, str] = {}
+    for group in groups:
+        diagnosis = diagnose_facts(group.facts, matrix, select=select, ignore=ignore)
+        crashed.update(
+            {c.rule: c.reason or "it broke" for c in diagnosis.checks if c.outcome is Outcome.CRASHED}
+        )
+        for finding in diagnosis.findings:
+            key = (finding.id, finding.severity.value, finding.summary)
+            found.setdefault(key, (finding, []))[1].extend(group.nodes)
+    mixed = mixed_capability(groups, matrix)
+    if mixed is not None and not select and mixed.finding.id not in ignore:
+        found[mixed.finding.id, "", ""] = (mixed.finding, list(mixed.nodes))
+    findings = [NodeFinding(f, tuple(sorted(nodes, key=natural_key))) for f, nodes in found.values()]
+    findings.sort(key=lambda f: _WEIGHT[f.finding.severity])
+    return tuple(findings), crashed
+
+
+def mixed_capability(groups: Iterable[Group], matrix: Matrix) -> NodeFinding | None:
+    """Return what GPUs of different compute capability forbid a job over all nodes; None where all are alike."""
+    nodes = nodes_by_capability(groups)
+    rows = matrix.rows("fleet_mixture")
+    if len(nodes) < 2 or not rows:
+        return None
+    lowest, highest = min(nodes), max(nodes)
+    lost = [row for row in matrix.rows("hardware_feature") if _has(row, highest) and not _has(row, lowest)]
+    words = {
+        "capabilities": ", ".join(str(capability) for capability in sorted(nodes)),
+        "lowest": f"{lowest} ({lowest.sm})",
+        "forbidden": "no " + ", no ".join(row["feature"] for row in lost) if lost else "its kernels alone",
+        "split": "; ".join(f"{where} ({capability})" for capability, where in _folded(nodes)),
+    }
+    row = rows[0]
+    finding = Finding(
+        id=row["id"],
+        severity=Severity(row["severity"]),
+        summary=row["summary"].format_map(words),
+        cause=row["cause"].format_map(words),
+        evidence=tuple(Evidence("compute capability", str(c), where) for c, where in _folded(nodes)),
+        remedies=(Remedy(row["remedy"].format_map(words)),),
+        rows=(row["id"], *(one["id"] for one in lost)),
+        sources=(row["source"], *dict.fromkeys(one["source"] for one in lost)),
+    )
+    return NodeFinding(finding, tuple(node for where in nodes.values() for node in where))
+
+
+def nodes_by_capability(groups: Iterable[Group]) -> dict[ComputeCapability, list[str]]:
+    """Return the nodes by the lowest compute capability of their GPUs, where it is known."""
+    nodes: dict[ComputeCapability, list[str]] = {}
+    for group in groups:
+        capabilities = {g.compute_capability for g in group.facts.gpus.get() or () if g.compute_capability}
+        if capabilities:
+            nodes.setdefault(min(capabilities), []).extend(group.nodes)
+    return nodes
+
+
+def _folded(nodes: Mapping[ComputeCapability, list[str]]) -> list[tuple[ComputeCapability, str]]:
+    return [(capability, fold(nodes[capability])) for capability in sorted(nodes)]
+
+
+def _has(row: Mapping[str, Any], capability: ComputeCapability) -> bool:
+    below = row.get("below")
+    enough = capability >= ComputeCapability.parse(row["capability"])
+    return enough and not (below and capability >= ComputeCapability.parse(below))

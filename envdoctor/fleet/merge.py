@@ -1,0 +1,145 @@
+"""The merge: texts of facts from many nodes become groups of equal nodes, each distinct text decoded once.
+
+Most nodes of a cluster say the same. So a text is cut at its top-level members without being parsed, and a member
+that was seen before costs one look-up. Only the GPUs and the host differ a little from node to node.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from envdoctor.facts import Facts, FactsFormatError, from_json
+from envdoctor.fleet.canonical import canonical, mask
+from envdoctor.fleet.nodeset import natural_key
+
+_OPENING, _BETWEEN, _CLOSING = b'{\n "', b',\n "', b"\n}"
+_REMEMBERED = 4096
+
+
+class NotFacts(ValueError):
+    """A text is no facts of ours; the message says what it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Nodes whose facts are equal in all that equal nodes have in common."""
+
+    nodes: tuple[str, ...]
+    facts: Facts
+    json: Mapping[str, Any]
+    """The common facts in plain JSON terms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unreached:
+    """Nodes without an answer that could be used, and why."""
+
+    nodes: tuple[str, ...]
+    reason: str
+
+
+@dataclass(slots=True)
+class Merge:
+    """Takes nodes' texts one by one; what it keeps grows with the distinct facts, not with the nodes' texts."""
+
+    _groups: dict[tuple[int, ...], list[str]] = field(default_factory=dict)
+    _unreached: dict[str, list[str]] = field(default_factory=dict)
+    _sections: list[tuple[str, str]] = field(default_factory=list)
+    _ids: dict[tuple[str, str], int] = field(default_factory=dict)
+    _remembered: dict[bytes, int] = field(default_factory=dict)
+
+    def add(self, node: str, text: bytes) -> None:
+        """Take a node's facts; what is none makes the node unreached, with the reason."""
+        try:
+            key = tuple(sorted(self._split(text) or self._parse(text)))
+        except NotFacts as error:
+            self.add_unreached(node, str(error))
+        else:
+            self._groups.setdefault(key, []).append(node)
+
+    def add_unreached(self, node: str, reason: str) -> None:
+        """Take a node that gave no facts."""
+        self._unreached.setdefault(reason, []).append(node)
+
+    def result(self) -> tuple[tuple[Group, ...], tuple[Unreached, ...]]:
+        """Return the groups, largest first, and the unreached nodes by reason."""
+        groups = []
+        unreached = {reason: list(nodes) for reason, nodes in self._unreached.items()}
+        for key, nodes in self._groups.items():
+            data = {name: json.loads(text) for name, text in (self._sections[i] for i in key)}
+            try:
+                facts = from_json(data)
+            except (FactsFormatError, RecursionError) as error:
+                unreached.setdefault(f"its facts cannot be read: {error}", []).extend(nodes)
+            else:
+                groups.append(Group(_ordered(nodes), facts, data))
+        groups.sort(key=lambda g: (-len(g.nodes), natural_key(g.nodes[0])))
+        return tuple(groups), tuple(Unreached(_ordered(n), r) for r, n in unreached.items())
+
+    def _split(self, text: bytes) -> list[int] | None:
+        """Return the ids of the sections of a text laid out as the probe does, None for any other layout."""
+        text = text.strip()
+        if not (text.startswith(_OPENING) and text.endswith(_CLOSING)):
+            return None
+        found = []
+        for member in text[len(_OPENING) : -len(_CLOSING)].split(_BETWEEN):
+            masked = mask(member[: member.find(b'"')], member)
+            known = self._remembered.get(masked)
+            if known is None:
+                known = self._remember(masked, member)
+                if known is None:
+                    return None
+            if known >= 0:
+                found.append(known)
+        return found
+
+    def _remember(self, masked: bytes, member: bytes) -> int | None:
+        try:
+            parsed = json.loads(b'{"' + member + b"}")
+        except (ValueError, RecursionError):
+            return None
+        if len(parsed) != 1:
+            return None
+        if len(self._remembered) >= _REMEMBERED:
+            self._remembered.clear()
+        ((name, value),) = parsed.items()
+        self._remembered[masked] = identity = self._identify(name, value)
+        return identity
+
+    def _identify(self, name: str, value: Any) -> int:
+        """Return the number of a section's common part, -1 when nothing of it is common."""
+        common = canonical(name, value)
+        if common is None:
+            return -1
+        key = (name, json.dumps(common, sort_keys=True))
+        identity = self._ids.setdefault(key, len(self._sections))
+        if identity == len(self._sections):
+            self._sections.append(key)
+        return identity
+
+    def _parse(self, text: bytes) -> list[int]:
+        """Return the ids of the sections of any facts JSON, or of the facts in a diagnosis."""
+        if not text.strip():
+            raise NotFacts("it answered nothing")
+        try:
+            data = json.loads(text)
+        except RecursionError:
+            raise NotFacts("it answered JSON nested too deep") from None
+        except ValueError:
+            raise NotFacts(f"it answered no facts but {_opening_words(text)}") from None
+        if isinstance(data, dict) and isinstance(data.get("facts"), dict):
+            data = data["facts"]
+        if not isinstance(data, dict) or "schema" not in data:
+            raise NotFacts(f"it answered no facts but {_opening_words(text)}")
+        return [i for i in (self._identify(k, v) for k, v in data.items()) if i >= 0]
+
+
+def _ordered(nodes: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(nodes, key=natural_key))
+
+
+def _opening_words(text: bytes) -> str:
+    return repr(" ".join(text[:200].decode("utf-8", "replace").split())[:60])
