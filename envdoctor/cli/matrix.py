@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -40,6 +41,7 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"matrix {args.action} takes no ID ({args.ids[0]})")
     if args.releases and not args.store:
         raise InputError("--releases needs --store")
+    args.package = [_package_name(name) for name in args.package]
     actions: dict[str, Callable[[argparse.Namespace], int]] = {
         "status": _status,
         "show": _show,
@@ -47,6 +49,14 @@ def run(args: argparse.Namespace) -> int:
         "verify": _verify,
     }
     return actions[args.action](args)
+
+
+def _package_name(text: str) -> str:
+    from packaging.utils import canonicalize_name
+
+    if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?", text):
+        raise InputError(f"--package: {text!r} is not the name of a package")
+    return str(canonicalize_name(text))
 
 
 def _status(args: argparse.Namespace) -> int:

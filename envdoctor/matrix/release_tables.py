@@ -19,6 +19,7 @@ from packaging.version import Version
 from envdoctor.errors import Unavailable
 from envdoctor.files import replace_file
 from envdoctor.matrix.closure import CORE
+from envdoctor.matrix.seed import SOURCE
 from envdoctor.matrix.store import PackageStore, Record
 
 SCHEMA = "envdoctor.releases/1"
@@ -68,7 +69,7 @@ def _deep_releases(record: Record) -> Iterator[tuple[str, Record, dict[str, Any]
     for version in sorted(record["releases"], key=Version):
         release = record["releases"][version]
         deep = release.get("deep")
-        if deep and "reason" not in deep:
+        if deep and "reason" not in deep and deep.get("source") != SOURCE:
             yield version, release, deep
 
 

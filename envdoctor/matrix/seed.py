@@ -6,11 +6,13 @@ import datetime
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from envdoctor.matrix.snapshot import LIMITS
 from envdoctor.matrix.store import SCHEMA, PackageStore, Record
 
 if TYPE_CHECKING:
-    from envdoctor.matrix.snapshot import File, Package, Snapshot
+    from envdoctor.matrix.snapshot import File, Package, Requirement, Snapshot
 
+SOURCE = "snapshot"
 _FIRST_DAY = datetime.date(1970, 1, 1)
 
 
@@ -37,12 +39,11 @@ def _merged(seed: Record, former: Record | None) -> Record:
 def package_record(snapshot: Snapshot, package: Package) -> Record:
     """Return the record of one package; its file names carry the tags, and hashes and sizes are unknown."""
     files = _files(snapshot, package)
-    lines = {row: list(_lines(snapshot, package, row)) for row in set(package.raw["r"]) if row >= 0}
+    known = {row: _requirements(snapshot, package, row) for row in set(package.raw["r"]) if row >= 0}
     releases = {}
     for place, version in enumerate(package.versions):
         row = package.raw["r"][place]
-        known = {"requires": lines[row], "requires_source": "snapshot"} if row >= 0 else {"requires": None}
-        releases[version] = {"files": files[place], **known}
+        releases[version] = {"files": files[place], **(known[row] if row >= 0 else {"requires": None})}
     return {
         "schema": SCHEMA,
         "name": package.name,
@@ -74,14 +75,23 @@ def _file(snapshot: Snapshot, package: Package, place: int, file: File) -> Recor
     }
 
 
+def _requirements(snapshot: Snapshot, package: Package, row: int) -> Record:
+    found: Record = {"requires": list(_lines(snapshot, package, row)), "requires_source": SOURCE}
+    limits = {need.name: _specifier(snapshot, need) for need in package.requirements(row, LIMITS)}
+    return {**found, "deep": {"requires": limits, "source": SOURCE}} if limits else found
+
+
+def _specifier(snapshot: Snapshot, needed: Requirement) -> str:
+    target = snapshot.package(needed.name)
+    return target.spec_text(needed.spec) if target else ""
+
+
 def _lines(snapshot: Snapshot, package: Package, row: int) -> Iterator[str]:
     for extra in ("", *sorted(package.extras(row))):
         for needed in package.requirements(row, extra):
-            target = snapshot.package(needed.name)
-            specifier = target.spec_text(needed.spec) if target else ""
             extras = f"[{','.join(needed.extras)}]" if needed.extras else ""
             marker = _condition(snapshot.markers[needed.marker] if needed.marker >= 0 else None, extra)
-            yield f"{needed.name}{extras}{specifier}{marker}"
+            yield f"{needed.name}{extras}{_specifier(snapshot, needed)}{marker}"
 
 
 def _condition(tree: Any, extra: str) -> str:

@@ -121,7 +121,8 @@ def verify_matrix(
     matrix = load_matrix()
     known = {n: v for n, v in _known_versions(matrix, store).items() if not only or n in only}
     wheels = {i: w for i, w in wheels_of_rows(_tables_by_id(matrix)).items() if not only or w[0] in only}
-    families = [family for family in FAMILIES if not only or family in only]
+    recorded = [family for family in FAMILIES if matrix.generated(family).get("releases")]
+    families = [family for family in recorded if not only or family in only]
     with fetcher_for(settings) as fetcher:
         verifier = Verifier(fetcher, settings.url, progress)
         pages = verifier.pages([*known, *families, *(name for name, _ in wheels.values())])

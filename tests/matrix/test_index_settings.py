@@ -69,7 +69,8 @@ def test_a_named_configuration_file_wins_and_devnull_silences_all(home):
 def test_uvs_file_is_read_after_pips(home):
     write(
         home / ".config/uv/uv.toml",
-        '[[index]]\nname = "x"\nurl = "https://extra/simple"\n\n[[index]]\nurl = "https://uv/simple"\ndefault = true\n',
+        '[[index]]\nname = "x"\nurl = "https://extra/simple"\n\n'
+        '[[index]]\nurl = "https://uv/simple"\ndefault = true\n',
     )
     found = settings(home)
     assert (found.url, found.source) == ("https://uv/simple", "uv's configuration")
