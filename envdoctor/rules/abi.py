@@ -20,7 +20,7 @@ from envdoctor.rules.view import View
 
 UNDEFINED = ("SYM-ABI-FLASH-ATTN", "SYM-ABI-VLLM", "SYM-UNDEFINED-SYMBOL", "SYM-UNDEFINED-SYMBOL-ALONE")
 _OWNED = {"SYM-ABI-FLASH-ATTN": "flash-attn", "SYM-ABI-VLLM": "vllm"}
-_TORCH_NAMESPACES = ("N2at", "N3c10", "N5torch", "at4_ops")
+_TORCH_NAMESPACES = ("N2at", "K2at", "3c10", "5torch", "4c10d")
 
 
 def check_extensions(view: View) -> Iterable[Finding]:
@@ -143,7 +143,8 @@ def _remedies(
     else:
         yield from pair_remedies(view, package)
     yield rebuilding
-    if spec := _built_range(view, package, built):
+    spec = _built_range(view, package, built)
+    if spec and judge(view, "torch", spec).holds is not True:
         yield Remedy(
             f"Or install the torch it was built for: {spec}.",
             (f'pip install "torch{spec}"',),

@@ -97,3 +97,22 @@ def test_numpy_2_beside_an_old_torch() -> None:
 def test_a_missing_library_is_named_by_what_brings_it(lib: str, finding: str) -> None:
     line = seen("SYM-SHARED-OBJECT", f"{lib}: cannot open shared object file", lib=lib)
     assert finding in found(facts_of(symptoms=(line,)))
+
+
+@pytest.mark.parametrize(
+    ("symptom", "captured", "finding"),
+    [
+        ("SYM-NVCC-ARCH", {"arch": "120"}, "NVCC-ARCH-NEW-120"),
+        ("SYM-NVCC-ARCH", {"arch": "61"}, "NVCC-ARCH-OLD"),
+        ("SYM-GCC-NEW", {"gcc": "11"}, "GCC-TOO-NEW"),
+        ("SYM-PYTHON-H", {}, "PYTHON-HEADERS"),
+        ("SYM-UNDEFINED-SYMBOL", {"symbol": "cublasLtGetStatusString"}, "LIB-CUDA-SYMBOL"),
+        ("SYM-UNDEFINED-SYMBOL", {"symbol": "iJIT_NotifyEvent"}, "LIB-MKL-ITT"),
+        ("SYM-GLIBC", {"needed": "2.28", "lib": "torch/lib/libtorch_cpu.so"}, "GLIBC-TORCH-SEEN"),
+        ("SYM-NOT-IMPLEMENTED-FOR", {"op": "addmm_impl_cpu_", "dtype": "Half"}, "OP-HALF-ON-CPU"),
+    ],
+)
+def test_what_compilers_and_loaders_say_is_told_apart(
+    symptom: str, captured: dict[str, str], finding: str
+) -> None:
+    assert finding in found(facts_of(symptoms=(seen(symptom, **captured),)))
