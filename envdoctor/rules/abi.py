@@ -18,7 +18,7 @@ from envdoctor.rules.ranges import parse_version
 from envdoctor.rules.seen import explained, installed, quoted, symptoms, torch_build
 from envdoctor.rules.view import View
 
-UNDEFINED = ("SYM-ABI-FLASH-ATTN", "SYM-ABI-VLLM", "SYM-UNDEFINED-SYMBOL", "SYM-UNDEFINED-SYMBOL-ALONE")
+UNDEFINED = ("SYM-ABI-FLASH-ATTN", "SYM-ABI-VLLM", "SYM-UNDEFINED-SYMBOL")
 _OWNED = {"SYM-ABI-FLASH-ATTN": "flash-attn", "SYM-ABI-VLLM": "vllm"}
 _TORCH_NAMESPACES = ("N2at", "K2at", "3c10", "5torch", "4c10d")
 

@@ -160,9 +160,7 @@ def check_nvjitlink(view: View) -> Iterable[Finding]:
 
 def _same_line(view: View, seen: tuple[Symptom, ...]) -> tuple[str, ...]:
     texts = {symptom.text for symptom in seen}
-    return tuple(
-        s.id for s in symptoms(view, "SYM-UNDEFINED-SYMBOL", "SYM-UNDEFINED-SYMBOL-ALONE") if s.text in texts
-    )
+    return tuple(s.id for s in symptoms(view, "SYM-UNDEFINED-SYMBOL") if s.text in texts)
 
 
 def _wanted_by_symbol(seen: tuple[Symptom, ...]) -> CudaVersion | None:
