@@ -21,6 +21,8 @@ from envdoctor.matrix.metadata import Requirements, Routes, read_requirements
 from envdoctor.matrix.store import SCHEMA, PackageStore, Record
 
 PRERELEASE_REASON = "a pre-release that a final release has followed: its metadata is not read"
+HOPELESS = 6
+"""So many failures and no success, and the index is taken for down."""
 _STORED = ("filename", "requires_python", "yanked", "uploaded", "size", "sha256")
 
 
@@ -216,10 +218,17 @@ class _Walk:
             for job in finished:
                 outcome = job.result()
                 self.outcomes[outcome.name] = outcome
+                self._give_up_on_a_dead_index()
                 if self.follow:
                     self._follow(outcome.name)
                 self.updater.progress(outcome, len(self.outcomes), len(self.seen))
         return UpdateReport(tuple(self.outcomes[name] for name in sorted(self.outcomes)))
+
+    def _give_up_on_a_dead_index(self) -> None:
+        """Raise Unavailable when nothing but failures has come: the rest would only fail as slowly."""
+        problems = [outcome.problem for outcome in self.outcomes.values()]
+        if len(problems) >= HOPELESS and all(problems):
+            raise Unavailable(f"no package could be read, and nothing was changed: {problems[0]}")
 
     def _submit(self, name: str) -> None:
         if name not in self.seen:

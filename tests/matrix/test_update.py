@@ -197,6 +197,15 @@ def test_an_index_that_is_down_harms_nothing(index: FakeIndex, store):
     assert contents(store) == before
 
 
+def test_a_dead_index_is_not_asked_for_every_package(index: FakeIndex, store):
+    names = [f"demo-{n}" for n in range(40)]
+    index.faults = {f"/simple/{name}/": Fault(status=403) for name in names}
+    with pytest.raises(Unavailable, match=r"no package could be read.*demo-\d+.*answered 403"):
+        update(index, store, *names)
+    assert len(index.requests) < 40
+    assert store.names() == []
+
+
 def test_deep_facts_that_fail_are_asked_for_again(index: FakeIndex, store):
     members = {"bitsandbytes/libbitsandbytes_cuda126.so": b""}
     metadata = b"Name: bitsandbytes\nVersion: 0.46.1\n\n"
