@@ -143,8 +143,7 @@ def _remedies(
     else:
         yield from pair_remedies(view, package)
     yield rebuilding
-    spec = _built_range(view, package, built)
-    if spec and judge(view, "torch", spec).holds is not True:
+    if spec := _built_range(view, package, built):
         yield Remedy(
             f"Or install the torch it was built for: {spec}.",
             (f'pip install "torch{spec}"',),
@@ -180,11 +179,13 @@ def torch_minor(view: View) -> Version | None:
 
 
 def _built_range(view: View, package: str, built: list[Mapping[str, Any]]) -> str | None:
-    """The torch that the symbol and the package's own pairs agree on; None when the symbol tells nothing."""
+    """The torch that the symbol and the package's own pairs agree on; None when it tells nothing new."""
     told = [row["torch"] for row in built if "cxx11_abi" not in row]
     if not told:
         return None
     spec = ",".join(dict.fromkeys(",".join(told).split(",")))
+    if judge(view, "torch", spec).holds:
+        return None
     newest = _newest_pair(view, package, spec)
     return f"=={newest.major}.{newest.minor}.*" if newest else spec
 
