@@ -79,21 +79,44 @@ def every_op(args):
 def cost(args):
     """Wall time of a run against imports, CUDA start and first calls in one plain process, alternating."""
     needs = "bitsandbytes"
-    plain(args, "times", "-", needs)
+    plain(args, "times", RECORDED, needs)
     rounds = []
     for _ in range(args.rounds):
-        own = plain(args, "times", RECORDED, needs)
+        own, bare = plain(args, "times", RECORDED, needs), plain(args, "times", "-", needs)
         recorded, code, _ = smoke(args, "--select", RECORDED)
-        bare = plain(args, "times", "-", needs)
         quick, quick_code, _ = smoke(args)
-        core, core_code, _ = smoke(args, "--select", args.core)
         rounds.append({
             "plain": own, "recorded_s": recorded, "recorded_ratio": recorded / own["sum_s"], "exit": code,
             "bare": bare, "quick_s": quick, "quick_ratio": quick / bare["sum_s"], "quick_exit": quick_code,
-            "core_s": core, "core_ratio": core / bare["sum_s"], "core_exit": core_code,
         })  # fmt: skip
-    keys = ("recorded_ratio", "quick_ratio", "core_ratio")
-    return {"median": {k: statistics.median(r[k] for r in rounds) for k in keys}, "rounds": rounds}
+    ratios = {key: [r[key] for r in rounds] for key in ("recorded_ratio", "quick_ratio")}
+    return {"median": {key: statistics.median(found) for key, found in ratios.items()}, "rounds": rounds}
+
+
+def quick_cost(args):
+    """As `cost`, of the quick set alone."""
+    plain(args, "times", "-", "bitsandbytes")
+    rounds = []
+    for _ in range(args.rounds):
+        bare, (quick, code, _) = plain(args, "times", "-", "bitsandbytes"), smoke(args)
+        rounds.append({"bare": bare, "quick_s": quick, "ratio": quick / bare["sum_s"], "exit": code})
+    return {"median": statistics.median(r["ratio"] for r in rounds), "rounds": rounds}
+
+
+def timeline(args):
+    """When, in seconds from the start, the quick set's workers came to each of their phases."""
+    sys.path.insert(0, str(ROOT))
+    from envdoctor.smokes import run_smokes
+
+    start, moments = time.perf_counter(), []
+
+    def note(done, total, doing):
+        if not moments or moments[-1][1] != doing:
+            moments.append((round(time.perf_counter() - start, 3), doing))
+
+    report = run_smokes(args.python, None, args.device, progress=note)
+    moments.append((round(time.perf_counter() - start, 3), "end"))
+    return {"exit": report.exit_code, "moments": moments}
 
 
 def mutations(args):
@@ -203,7 +226,7 @@ def killed_once(folder, tallies):
 
 
 SECTIONS = {
-    "every-op": every_op, "cost": cost, "mutations": mutations, "faults": faults, "gpu-faults": gpu_faults,
+    "every-op": every_op, "cost": cost, "quick-cost": quick_cost, "timeline": timeline, "mutations": mutations, "faults": faults, "gpu-faults": gpu_faults,
     "kills": kills,
 }  # fmt: skip
 
@@ -214,7 +237,6 @@ def main():
     parser.add_argument("--device")
     parser.add_argument("--sections", default="every-op,cost")
     parser.add_argument("--ops", default="*")
-    parser.add_argument("--core", default="device,matmul,triu,tril,softmax,sdpa.flash,bnb")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--side-by-side", type=int, default=5)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from envdoctor.cli.output import colour_wanted, note, write
 
 if TYPE_CHECKING:
-    from envdoctor.smokes.parent import Progress
+    from envdoctor.smokes.settled import Progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

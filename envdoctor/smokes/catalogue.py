@@ -67,6 +67,13 @@ def parse_catalogue(data: dict[str, Any]) -> Catalogue:
     return Catalogue(ops, data["torch"], tuple(data["troubles"]))
 
 
+def builtin_entries() -> tuple[OpEntry, ...]:
+    """Return the ops that come with us, as far as they are known without the interpreter."""
+    from envdoctor.smokes.ops import load
+
+    return tuple(OpEntry(**op.describe(), missing="") for op in load().values())
+
+
 def select_ops(ops: Sequence[OpEntry], patterns: Sequence[str] | None) -> tuple[OpEntry, ...]:
     """Return the ops meant by names, prefixes (`matmul`), globs (`bnb.*`) or `all`; by default the quick.
 
@@ -75,10 +82,11 @@ def select_ops(ops: Sequence[OpEntry], patterns: Sequence[str] | None) -> tuple[
     if not patterns:
         return tuple(op for op in ops if op.quick)
     for pattern in patterns:
-        if not any(_means(pattern, op.name) for op in ops):
+        if not any(means(pattern, op.name) for op in ops):
             raise InputError(f"--select {pattern}: no such op; --list names them")
-    return tuple(op for op in ops if any(_means(pattern, op.name) for pattern in patterns))
+    return tuple(op for op in ops if any(means(pattern, op.name) for pattern in patterns))
 
 
-def _means(pattern: str, name: str) -> bool:
+def means(pattern: str, name: str) -> bool:
+    """True when a pattern of a selection means the op of that name."""
     return pattern == "all" or name.startswith(f"{pattern}.") or fnmatch.fnmatchcase(name, pattern)

@@ -42,7 +42,7 @@ class Lane:
             return
         if self._session.unusable and self._pending is None:
             return self._settle_all(*self._session.unusable)
-        worker = self.worker = self.worker or self._session.start_worker()
+        worker = self.worker = self.worker or self._session.take_worker()
         messages, over = worker.receive()
         for message in messages:
             self._hear(worker, message)

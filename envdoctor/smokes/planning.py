@@ -33,13 +33,15 @@ class Request:
 
 
 def lanes(ops: Iterable[OpEntry], workers: int) -> list[tuple[OpEntry, ...]]:
-    """Return the ops by lane, at most `workers` lanes: heavy imports apart, the rest as one."""
+    """Return the ops by lane, evened out over at most `workers`, those with imports of their own first."""
     by_lane: dict[str, list[OpEntry]] = {}
     for op in ops:
         by_lane.setdefault(op.lane, []).append(op)
-    ordered = sorted(by_lane.values(), key=lambda lane: -max(len(op.needs) for op in lane))
-    room = max(1, min(workers, MAX_WORKERS))
-    merged = [*ordered[: room - 1], list(itertools.chain(*ordered[room - 1 :]))]
+    count = max(1, min(workers, MAX_WORKERS, len(by_lane)))
+    merged: list[list[OpEntry]] = [[] for _ in range(count)]
+    for lane in sorted(by_lane.values(), key=len, reverse=True):
+        min(merged, key=len).extend(lane)
+    merged.sort(key=lambda lane: -max((len(op.needs) for op in lane), default=0))
     return [tuple(lane) for lane in merged if lane]
 
 

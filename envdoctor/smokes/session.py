@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 
 from envdoctor.errors import InputError
@@ -29,14 +29,27 @@ class Session:
         self.cards: tuple[int, ...] = ()
         self.device_name: str | None = "cpu" if device == "cpu" else None
         self.unusable: tuple[Outcome, str, str | None] | None = None
+        self._idle: deque[Worker] = deque()
         self._python = python
         self._env = env
         self._device = device
         self._build = build
         self._gpu_expected = gpu_expected
 
-    def start_worker(self) -> Worker:
-        """Start a worker; raises Unavailable when the interpreter cannot be run."""
+    def prestart(self, count: int) -> None:
+        """Start workers before it is known what they will do: importing torch takes them a while."""
+        self._idle.extend(self._start() for _ in range(count))
+
+    def take_worker(self) -> Worker:
+        """Return a worker that has served nothing yet; raises Unavailable when none can be started."""
+        return self._idle.popleft() if self._idle else self._start()
+
+    def close(self) -> None:
+        """End the workers that nobody took."""
+        while self._idle:
+            self._idle.pop().close()
+
+    def _start(self) -> Worker:
         return Worker(self._python, self._env, self._device, self._build, self.start_timeout_s)
 
     def learn_devices(self, names: Sequence[str], trouble: str | None) -> tuple[Outcome, str] | None:

@@ -33,12 +33,6 @@ def load_part(name: str) -> Any:
     return importlib.import_module(PACKAGE + "." + name)
 
 
-def load_ops() -> Any:
-    """Return the ops by name, built in and of third parties, and what went wrong while loading those."""
-    ops = load_part("ops").load()
-    return ops, load_third_party(load_part("ops.registry").op)
-
-
 def load_third_party(op: Callable[..., Any]) -> list[str]:
     """Call every entry point of the group with the `op` decorator; return what went wrong."""
     try:
@@ -85,7 +79,7 @@ def serve(order: dict[str, Any]) -> None:
         answers.write(json.dumps(dict(fields, event=event)) + "\n")
         answers.flush()
 
-    ops, _ = load_ops()
+    ops = load_part("ops").load()
     measure = load_part("measure")
     say("phase", phase="importing torch")
     if measure.missing_need(("torch",)):
@@ -94,13 +88,17 @@ def serve(order: dict[str, Any]) -> None:
         import torch
     except BaseException as error:
         return say("unready", outcome="failed", reason="torch does not import: " + measure.describe(error))
+    torch.set_num_threads(1)  # the references are tiny; threads of several workers would only queue
     if order["device"] == "cpu":
         say("ready", torch=torch.__version__, devices=[])
     else:
         say("phase", phase="starting CUDA")
         say("ready", torch=torch.__version__, **start_cuda(torch, measure.describe))
     for line in requests:
-        say("result", **run_request(json.loads(line), order, torch, ops[json.loads(line)["op"]], say))
+        request = json.loads(line)
+        if request["op"] not in ops:
+            load_third_party(load_part("ops.registry").op)
+        say("result", **run_request(request, order, torch, ops[request["op"]], say))
 
 
 def start_cuda(torch: Any, describe: Callable[[BaseException], str]) -> dict[str, Any]:
@@ -130,7 +128,8 @@ def run_request(
 def list_ops() -> None:
     """Say which ops there are."""
     _, answers = private_channels()
-    ops, troubles = load_ops()
+    ops = load_part("ops").load()
+    troubles = load_third_party(load_part("ops.registry").op)
     missing = load_part("measure").missing_need
     entries = [
         dict(op.describe(), missing=missing([name.split(".")[0] for name in op.needs])) for op in ops.values()

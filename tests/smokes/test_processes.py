@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
 import pytest
 
@@ -68,6 +69,14 @@ def test_all_children_can_be_ended_at_once():
 
 
 def _gone(pid):
+    """True once it has ended, which may be a moment after it was killed."""
+    deadline = time.monotonic() + 5
+    while not _ended(pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return _ended(pid)
+
+
+def _ended(pid):
     try:
         with open(f"/proc/{pid}/stat") as stat:
             return stat.read().rpartition(")")[2].split()[0] == "Z"

@@ -58,7 +58,7 @@ def sdpa_efficient(ctx: Context) -> Trial:
     return _attention(ctx, "efficient")
 
 
-@op("sdpa.cudnn", tolerance=2e-2, min_sm=80, cpu=False, lane="cudnn")
+@op("sdpa.cudnn", tolerance=2e-2, min_sm=80, cpu=False)
 def sdpa_cudnn(ctx: Context) -> Trial:
     """Attention by cuDNN."""
     return _attention(ctx, "cudnn")

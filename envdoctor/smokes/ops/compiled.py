@@ -18,7 +18,7 @@ def triton_add(ctx: Context) -> Trial:
     return Trial(lambda: triton_kernel.add(left, right), lambda: ctx.exact(left) + ctx.exact(right))
 
 
-@op("compile.inductor", tolerance=1e-4, lane="compile", patience=2.0)
+@op("compile.inductor", tolerance=1e-4, lane="compile", quick=False, patience=2.0)
 def compile_inductor(ctx: Context) -> Trial:
     """torch.compile of a fused norm and activation."""
     torch = ctx.torch

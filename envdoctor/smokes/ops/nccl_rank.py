@@ -23,4 +23,5 @@ def reduce_as_rank(folder: str, world: int, rank: int) -> None:
 
 
 if __name__ == "__main__":
+    del sys.path[0]  # this folder, whose modules would hide others' of the same name
     reduce_as_rank(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

@@ -45,9 +45,9 @@ def amp_bf16(ctx: Context) -> Trial:
     return Trial(call, lambda: _reference_step(ctx, inputs, weight))
 
 
-@op("amp.fp16_scaler", tolerance=1e-2, cpu=False, lane="compile")  # optimizers import the compiler
+@op("amp.fp16_scaler", tolerance=1e-2, cpu=False, lane="compile", quick=False)
 def amp_fp16_scaler(ctx: Context) -> Trial:
-    """A layer under fp16 autocast with GradScaler, forward, backward and one step."""
+    """A layer under fp16 autocast with GradScaler, forward, backward and one optimizer step."""
     torch = ctx.torch
     inputs, weight = _layer(ctx)
 
