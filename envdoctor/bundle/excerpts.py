@@ -15,6 +15,7 @@ HEAD_LINES = 30
 TAIL_LINES = 60
 BEFORE_LINES = 15
 TRACEBACK_LINES = 250
+KEPT_TRACEBACKS = 3
 AFTER_LINES = 5
 ERROR_KINDS = 60
 LINE_LIMIT = 4096
@@ -63,13 +64,21 @@ class _Keeper:
     before: deque[tuple[int, bytes]] = field(default_factory=lambda: deque(maxlen=TAIL_LINES))
     seen: set[bytes] = field(default_factory=set)
     open_lines: int = 0
-    latest: dict[int, bytes] = field(default_factory=dict)
+    last: tuple[int, bytes] | None = None
+    """The block with the last traceback, once enough of the first are kept, and its line's number."""
+
+    @property
+    def full(self) -> bool:
+        """True when the first tracebacks are kept and of the later ones only the last is wanted."""
+        return len(self.kept) >= HEAD_LINES + KEPT_TRACEBACKS * TRACEBACK_LINES
 
     def take(self, number: int, line: bytes) -> None:
+        """Look at one line."""
         if number <= HEAD_LINES:
             self.kept[number] = line
-        if _TRACEBACK in line:
-            self._open(number)
+        if _TRACEBACK in line and not self.full:
+            self.kept.update(list(self.before)[-BEFORE_LINES:])
+            self.open_lines = TRACEBACK_LINES
         elif not self.open_lines and any(word in line for word in _TELLING):
             self._take_telling(number, line)
         if self.open_lines:
@@ -77,30 +86,21 @@ class _Keeper:
         self.before.append((number, line))
 
     def skip(self, number: int, block: bytes) -> int:
-        """Pass over a block without telling lines; return the number of its last line."""
+        """Pass over a block without looking at its lines; return the number of its last line."""
         count = block.count(b"\n")
         last = block.removesuffix(b"\n").rsplit(b"\n", TAIL_LINES)[-TAIL_LINES:]
         first = number + count - len(last) + 1
         self.before.extend((first + i, _visible_part(line)) for i, line in enumerate(last))
         return number + count
 
-    def _open(self, number: int) -> None:
-        # The first tracebacks are kept for good, of the later ones the last.
-        context = list(self.before)[-BEFORE_LINES:]
-        self.open_lines = TRACEBACK_LINES
-        if len(self.kept) < HEAD_LINES + 3 * TRACEBACK_LINES:
-            self.kept.update(context)
-        else:
-            if not self.latest or number > max(self.latest) + 1:
-                self.latest = {}
-            self.latest.update(context)
+    def remember(self, number: int, block: bytes) -> None:
+        """Note that the last traceback so far lies in `block`, which follows line `number`."""
+        start = _lines_before(block, block.rfind(_TRACEBACK), BEFORE_LINES)
+        self.last = (number + block.count(b"\n", 0, start), block[start:])
 
     def _keep_open(self, number: int, line: bytes) -> None:
-        target = self.kept if not self.latest else self.latest
-        target[number] = line
+        self.kept[number] = line
         self.open_lines -= 1
-        if len(self.latest) > 2 * TRACEBACK_LINES:
-            self.open_lines = 0
         if _TRACEBACK not in line and not _IN_TRACEBACK.match(line):
             self.open_lines = min(self.open_lines, AFTER_LINES)
 
@@ -113,7 +113,21 @@ class _Keeper:
         self.kept[number] = line
 
     def lines(self) -> dict[int, bytes]:
-        return {**self.kept, **self.latest, **dict(list(self.before)[-TAIL_LINES:])}
+        """Return the kept lines by number, the last traceback and the log's end among them."""
+        latest = _Keeper()
+        if self.last:
+            number, block = self.last
+            for i, line in enumerate(block.split(b"\n")[: BEFORE_LINES + TRACEBACK_LINES], 1):
+                latest.take(number + i, _visible_part(line))
+        return {**self.kept, **latest.kept, **dict(self.before)}
+
+
+def _lines_before(block: bytes, position: int, count: int) -> int:
+    for _ in range(count + 1):
+        position = block.rfind(b"\n", 0, max(0, position))
+        if position < 0:
+            return 0
+    return position + 1
 
 
 def read_excerpt(path: Path) -> LogExcerpt:
@@ -131,14 +145,25 @@ def excerpt(stream: BinaryIO) -> LogExcerpt:
     number = byte_count = 0
     for size, block in _line_blocks(stream):
         byte_count += size
-        if number >= HEAD_LINES and not keeper.open_lines and not any(word in block for word in _TELLING):
-            number = keeper.skip(number, block)
-            continue
-        for line in block.removesuffix(b"\n").split(b"\n"):
-            number += 1
-            keeper.take(number, _visible_part(line))
+        number = _take_block(keeper, number, block)
     lines = tuple((n, line.decode("utf-8", "replace")) for n, line in sorted(keeper.lines().items()))
     return LogExcerpt(lines, number, byte_count)
+
+
+def _take_block(keeper: _Keeper, number: int, block: bytes) -> int:
+    failing = keeper.full and _TRACEBACK in block
+    if failing:
+        keeper.remember(number, block)
+    telling = number < HEAD_LINES or keeper.open_lines or any(word in block for word in _TELLING)
+    if failing or not telling:
+        return keeper.skip(number, block)
+    first = number
+    for line in block.removesuffix(b"\n").split(b"\n"):
+        number += 1
+        keeper.take(number, _visible_part(line))
+    if keeper.full and _TRACEBACK in block:
+        keeper.remember(first, block)
+    return number
 
 
 def _line_blocks(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:

@@ -102,14 +102,30 @@ def _finding_lines(finding: Finding, depth: int, width: int) -> Iterator[Line]:
     for text in textwrap.wrap(one_line(finding.summary), room + _LABEL_WIDTH, break_long_words=False):
         yield Segment(margin + " " * _INDENT), Segment(text, "strong")
     yield from _labelled("why", finding.cause, margin, room)
-    for i, evidence in enumerate(finding.evidence):
-        seen = one_line(f"{evidence.fact} {evidence.value}")
-        source = one_line(evidence.source)
-        yield _label("seen" if i == 0 else "", margin), Segment(seen), Segment(f"  ({source})", "dim")
     for i, remedy in enumerate(finding.remedies):
         yield from _remedy_lines("do" if i == 0 else "or", remedy, margin, room)
+    for i, (seen, source) in enumerate(_seen(finding)):
+        yield from _seen_lines("seen" if i == 0 else "", seen, source, margin, room)
     for i, source in enumerate(finding.sources):
         yield _label("see" if i == 0 else "", margin), Segment(one_line(source), "dim")
+
+
+def _seen(finding: Finding) -> Iterator[tuple[str, str]]:
+    """Yield what was seen and where, the same words once; an error line stands for itself."""
+    told: set[str] = set()
+    for evidence in finding.evidence:
+        value = one_line(evidence.value)
+        if value not in told:
+            told.add(value)
+            name = "" if evidence.fact.startswith("SYM-") else f"{one_line(evidence.fact)} "
+            yield f"{name}{value}", one_line(evidence.source)
+
+
+def _seen_lines(label: str, seen: str, source: str, margin: str, room: int) -> Iterator[Line]:
+    lines = textwrap.wrap(seen, room, break_long_words=False) or [""]
+    for i, line in enumerate(lines):
+        where = Segment(f"  ({source})" if i == len(lines) - 1 else "", "dim")
+        yield _label(label if i == 0 else "", margin), Segment(line), where
 
 
 def _label(label: str, margin: str) -> Segment:
@@ -122,7 +138,10 @@ def _labelled(label: str, text: str, margin: str, room: int) -> Iterator[Line]:
 
 
 def _remedy_lines(label: str, remedy: Remedy, margin: str, room: int) -> Iterator[Line]:
-    yield from _labelled(label, remedy.text, margin, room)
+    text = remedy.text
+    if label == "or" and text.startswith("Or "):
+        text = text[3:4].upper() + text[4:]
+    yield from _labelled(label, text, margin, room)
     for command in remedy.commands:
         for line in command.splitlines():
             yield _label("", margin), Segment("  $ ", "dim"), Segment(visible(line), "command")

@@ -72,7 +72,8 @@ def packages_section(diagnosis: Diagnosis, whole: bool = True) -> str:
     installed = diagnosis.facts.environment.distributions
     if not installed:
         return "None known.\n"
-    key = table(("package", "version"), [(d.name, version_words(d)) for d in key_packages(diagnosis.facts)])
+    rows = [(d.name, version_words(d)) for d in key_packages(diagnosis.facts)]
+    key = table(("package", "version"), rows) if rows else ""
     if not whole:
         return key
     listed = "\n".join(f"{name}=={d.version}" if d.version else name for name, d in sorted(installed.items()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, TypeVar
 
-from envdoctor.facts import Distribution, Facts, Gpu, Observed, Unknown
+from envdoctor.facts import NOT_TOLD, Distribution, Facts, Gpu, Observed, Unknown
 
 # What a maintainer asks for, in the order of dependence; other packages follow in the archive.
 _KEY_PACKAGES = """
@@ -46,7 +46,8 @@ def gpu_words(gpu: Gpu) -> str:
 def gpu_rows(facts: Facts) -> list[FactRow]:
     """Return one row a GPU, equal ones together (`8 × NVIDIA H100`), or why there is none."""
     if isinstance(facts.gpus, Unknown):
-        return [FactRow("GPU", f"unknown: {facts.gpus.reason}", "")]
+        reason = facts.gpus.reason
+        return [FactRow("GPU", reason if facts.gpus == NOT_TOLD else f"not known: {reason}", "")]
     if not facts.gpus.value:
         return [FactRow("GPU", "none seen", facts.gpus.source)]
     counted: dict[str, list[Gpu]] = {}

@@ -20,7 +20,7 @@ _STYLES = {
     "doubt": "italic magenta",
     "dim": "bright_black",
     "command": "cyan",
-    "": "default",
+    "": "",
 }
 _MAXIMUM_WIDTH = 110
 
