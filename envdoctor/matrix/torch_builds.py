@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from packaging.version import Version
 
-from envdoctor.facts import CudaVersion
+from envdoctor.facts import ComputeCapability, CudaVersion
+from envdoctor.matrix.capabilities import runs_on
 from envdoctor.matrix.driver_tables import ceiling_allows
 from envdoctor.matrix.load import Matrix
 
@@ -33,14 +34,17 @@ def default_wheels_below(matrix: Matrix, ceiling: CudaVersion) -> str | None:
     return None
 
 
-def newest_variant(matrix: Matrix, ceiling: CudaVersion, arch: str = "x86_64") -> Mapping[str, Any] | None:
-    """Return the row of the newest CUDA variant that a driver with that ceiling runs; None without rows."""
+def newest_variant(
+    matrix: Matrix, ceiling: CudaVersion, capabilities: Sequence[ComputeCapability], arch: str = "x86_64"
+) -> Mapping[str, Any] | None:
+    """Return the row of the newest CUDA variant that the driver and all the GPUs run, or None."""
     rows = [
         row
         for row in matrix.rows("torch_variant")
         if row.get("arch") == arch
         and str(row["variant"]).startswith("cu")
         and ceiling_allows(ceiling, CudaVersion.parse(row["variant"]))
+        and all(runs_on(row["arch_list"], capability) for capability in capabilities)
     ]
     return max(rows, key=_reach, default=None)
 

@@ -131,7 +131,7 @@ def _remedies(
     )
     if _is_prerelease(view):
         yield rebuilding
-        yield Remedy("Or use an image, or an environment, whose torch is a release that wheels exist for.")
+        yield Remedy("Use an image, or an environment, whose torch is a release that wheels exist for.")
         return
     if _is_split_release(view):
         yield Remedy(
@@ -145,7 +145,7 @@ def _remedies(
     yield rebuilding
     if spec := _built_range(view, package, built):
         yield Remedy(
-            f"Or install the torch it was built for: {spec}.",
+            f"Install the torch it was built for: {spec}.",
             (f'pip install "torch{spec}"',),
             {"torch": spec},
         )
@@ -165,7 +165,7 @@ def _flash_attn_remedies(view: View) -> Iterator[Remedy]:
     if row is not None and (torch is None or str(torch) not in row["torch"]):
         spec = torch_range(row)
         yield Remedy(
-            f"Or keep flash-attn {version} with torch {spec}.",
+            f"Keep flash-attn {version} with torch {spec}.",
             (f'pip install "torch{spec}"',),
             {"torch": spec},
         )

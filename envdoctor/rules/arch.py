@@ -12,7 +12,7 @@ from envdoctor.matrix.capabilities import capability_row, generation, runs_on
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.conditions import judge
 from envdoctor.rules.ranges import version_satisfies
-from envdoctor.rules.seen import card, explained, quoted, symptoms, torch_build
+from envdoctor.rules.seen import cards, explained, quoted, symptoms, torch_build
 from envdoctor.rules.view import View
 
 NO_KERNEL = ("SYM-NO-KERNEL-IMAGE", "SYM-CAPABILITY-UNSUPPORTED", "SYM-CAPABILITY-LIST", "SYM-CAPABILITY-OLD")
@@ -92,7 +92,7 @@ def _finding(view: View, faults: list[_Fault], some_run: bool) -> Finding:
         severity=Severity.WARNING if some_run and not seen else Severity.ERROR,
         summary=f"torch has no code for {worst.gpu.name or 'this GPU'} ({sm}): no kernel image is available.",
         cause=_cause(worst, sm),
-        evidence=(*(card(f.gpu) for f in faults[:4]), *torch_build(view), *worst.evidence, *quoted(seen)),
+        evidence=(*cards(f.gpu for f in faults), *torch_build(view), *worst.evidence, *quoted(seen)),
         remedies=tuple(_remedies(view, worst)),
         rows=(worst.row["id"],) if worst.row else (),
         sources=(worst.row["source"],) if worst.row else (),
@@ -128,7 +128,7 @@ def _remedies(view: View, fault: _Fault) -> Iterator[Remedy]:
     if variant := row.get("variant"):
         wanted = row["variant_torch"]
         yield Remedy(
-            f"Or the {variant} variant of torch {wanted}, which holds code for it.",
+            f"The {variant} variant of torch {wanted}, which holds code for it.",
             (f'uv pip install "torch{wanted}" --torch-backend={variant}',),
             {"torch": wanted.partition(",")[0]} if wanted.startswith(">=") and not _runs_below(row) else {},
         )
@@ -181,7 +181,7 @@ def _cpu_finding(view: View, seen: tuple[Symptom, ...], cpu: bool) -> Finding:
         severity=Severity.ERROR if seen or cpu else Severity.WARNING,
         summary=f"This torch{f' ({version})' if version else ''} is a CPU build: it cannot use a GPU.",
         cause=why,
-        evidence=(*torch_build(view), *(card(gpu) for gpu in gpus[:2]), *quoted(seen)),
+        evidence=(*torch_build(view), *cards(gpus), *quoted(seen)),
         remedies=tuple(_cuda_builds(view, arm)),
         certainty=Certainty.CERTAIN if cpu or seen else Certainty.LIKELY,
         rows=("TORCH-AARCH64-CPU",) if arm else (),

@@ -14,7 +14,7 @@ from envdoctor.rules.abi import torch_minor
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.features import feature_rules
 from envdoctor.rules.ranges import parse_version
-from envdoctor.rules.seen import captured, card, explained, installed, quoted, symptoms
+from envdoctor.rules.seen import captured, card, cards, explained, installed, quoted, symptoms
 from envdoctor.rules.view import View
 
 KERNEL_SEEN = ("SYM-FA-CUTLASS-ARCH",)
@@ -113,7 +113,7 @@ def _xformers_finding(view: View, lacking: list[Gpu], archs: list[str], source: 
         severity=Severity.WARNING,
         summary=f"xformers' own kernels do not run on {lacking[0].name or 'this GPU'}.",
         cause=f"Its wheel holds code for {', '.join(archs)}; other operators fall back or refuse.",
-        evidence=(*(card(gpu) for gpu in lacking[:2]), *installed(view, "xformers")),
+        evidence=(*cards(lacking), *installed(view, "xformers")),
         remedies=(Remedy("Use sdpa, or build xformers for this card.", ('attn_implementation="sdpa"',)),),
         sources=(source,),
     )
@@ -168,10 +168,10 @@ def _glibc_remedies(view: View, glibc: Version | None) -> Iterator[Remedy]:
             {"flash-attn": spec},
         )
     yield Remedy(
-        "Or build it here from source.",
+        "Build it here from source.",
         ("FLASH_ATTENTION_FORCE_BUILD=TRUE pip install --no-build-isolation --no-cache-dir flash-attn",),
     )
-    yield Remedy("Or move to Ubuntu 22.04 (or an image of it) or newer.")
+    yield Remedy("Move to Ubuntu 22.04 (or an image of it) or newer.")
 
 
 RULES = (

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from envdoctor.facts import CudaVersion, DriverVersion, Gpu, Observed, Symptom
+from envdoctor.facts import ComputeCapability, CudaVersion, DriverVersion, Gpu, Observed, Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import Matrix
 from envdoctor.matrix.driver_tables import (
@@ -128,7 +128,8 @@ def _remedies(view: View, limit: _Limit, needed: CudaVersion, row: Mapping[str, 
     if not last or last >= least.branch:
         yield _driver_remedy(view, least, needed)
     if limit.cuda is not None:
-        yield from older_torch(view.matrix, limit.cuda)
+        capabilities = [gpu.compute_capability for gpu in view.gpus.get() or () if gpu.compute_capability]
+        yield from older_torch(view.matrix, limit.cuda, capabilities)
 
 
 def _last_branch(matrix: Matrix, gpu: Gpu) -> int:
@@ -139,9 +140,10 @@ def _last_branch(matrix: Matrix, gpu: Gpu) -> int:
 def _driver_remedy(view: View, least: DriverVersion, needed: CudaVersion) -> Remedy:
     where = "on the host (a container uses the host's driver)" if _contained(view) else "on this machine"
     advised = max(least.branch, 535)
+    branches = f"{advised} or {LONG_TERM_BRANCH}" if advised < LONG_TERM_BRANCH else str(advised)
     text = (
         f"Install NVIDIA driver {least} or newer {where}: it runs CUDA {needed.major}.x; "
-        f"branch {advised} or the long-term branch {LONG_TERM_BRANCH} will do."
+        f"branch {branches} will do."
     )
     return Remedy(
         text,
@@ -154,9 +156,11 @@ def _contained(view: View) -> bool:
     return view.facts.host.container.get() not in (None, "none")
 
 
-def older_torch(matrix: Matrix, ceiling: CudaVersion) -> Iterator[Remedy]:
+def older_torch(
+    matrix: Matrix, ceiling: CudaVersion, capabilities: Sequence[ComputeCapability]
+) -> Iterator[Remedy]:
     """Yield torch builds whose CUDA a driver with that ceiling runs: another variant, or an older default."""
-    if variant := newest_variant(matrix, ceiling):
+    if variant := newest_variant(matrix, ceiling, capabilities):
         yield Remedy(
             f"Install the {variant['variant']} build of torch{variant['torch']}, and its companions alike.",
             (f'uv pip install "torch{variant["torch"]}" --torch-backend={variant["variant"]}',),

@@ -11,7 +11,7 @@ from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.capabilities import generation
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.conditions import judge
-from envdoctor.rules.seen import card, explained, quoted, symptoms
+from envdoctor.rules.seen import cards, explained, quoted, symptoms
 from envdoctor.rules.view import View
 
 
@@ -66,7 +66,7 @@ def _finding(
         summary=f"{row['feature']} needs {_needed(row)}{_shown(first)}.",
         cause=row["because"],
         evidence=(
-            *(card(gpu) for gpu in lacking[:2]),
+            *cards(lacking),
             *(Evidence(s.native_key or s.key, s.value, s.source) for s in asked),
             *quoted(seen),
         ),

@@ -214,7 +214,7 @@ def check_cudnn(view: View) -> Iterable[Finding]:
                 "Take that directory off LD_LIBRARY_PATH; torch then finds its own.",
                 ("unset LD_LIBRARY_PATH",),
             ),
-            Remedy("Or install a cuDNN at least as new as torch's in its place."),
+            Remedy("Install a cuDNN at least as new as torch's in its place."),
         ),
         sources=("https://github.com/facebookresearch/audiocraft/issues/186",),
         explains=explained(seen),

@@ -98,7 +98,7 @@ def pair_remedies(view: View, package: str) -> Iterator[Remedy]:
     if pair_now is not None and judge(view, "torch", pair_now.torch).holds is not True:
         spec = pair_now.torch
         yield Remedy(
-            f"Or install the torch that this {package} was built for: {_bare(spec)}.",
+            f"Install the torch that this {package} was built for: {_bare(spec)}.",
             (f'pip install "torch{spec}"',),
             {"torch": spec},
         )

@@ -49,6 +49,11 @@ def card(gpu: Gpu) -> Evidence:
     return Evidence("gpu", f"{gpu.name or 'GPU'} (compute capability {capability})", gpu.source)
 
 
+def cards(gpus: Iterable[Gpu]) -> tuple[Evidence, ...]:
+    """Return GPUs as evidence, those of one kind once."""
+    return tuple(dict.fromkeys(map(card, gpus)))[:4]
+
+
 def torch_build(view: View) -> tuple[Evidence, ...]:
     """Return torch's version and the CUDA it was built with, as far as they are known."""
     cuda = view.torch_cuda

@@ -107,3 +107,10 @@ def test_a_branch_past_its_end_is_a_note_and_never_an_error() -> None:
 )
 def test_what_the_driver_says_is_explained(symptom: str, finding: str) -> None:
     assert finding in found(facts_of(symptoms=(seen(symptom),)))
+
+
+@pytest.mark.parametrize(("gpu", "variant"), [("RTX 5090", "cu128"), ("Tesla P40", "cu126")])
+def test_the_variant_offered_runs_on_the_card_too(gpu: str, variant: str) -> None:
+    finding = found(facts_of(gpu, driver="570.211.01", packages={"torch": "2.13.0"}))["DRIVER-TOO-OLD"]
+    commands = [command for remedy in finding.remedies for command in remedy.commands]
+    assert any(f"--torch-backend={variant}" in command for command in commands)
