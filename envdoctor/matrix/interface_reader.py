@@ -180,7 +180,11 @@ def _read_files(fetcher: Fetcher, file: IndexFile, library: Library) -> dict[str
         return {_without_root(name): _decoded(body) for name, body in members.items()}
     if not library.members or (file.size or WHOLE + 1) <= WHOLE:
         archive = zipfile.ZipFile(io.BytesIO(fetcher.get(file.url, cap=64 << 20).body))
-        return {name: _decoded(archive.read(name)) for name in archive.namelist() if name.endswith(".py")}
+        return {
+            name: _decoded(archive.read(name)) if _chosen(name, library) else None
+            for name in archive.namelist()
+            if name.endswith(".py")
+        }
     remote = RemoteZip(fetcher, file.url)
     return {
         name: _decoded(remote.read(name)) if _chosen(name, library) else None
@@ -190,6 +194,8 @@ def _read_files(fetcher: Fetcher, file: IndexFile, library: Library) -> dict[str
 
 
 def _chosen(name: str, library: Library) -> bool:
+    if not library.members:
+        return True
     return any(fnmatch.fnmatchcase(name, p) and name.count("/") == p.count("/") for p in library.members)
 
 

@@ -12,7 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from packaging.version import Version
+
 SCHEMA = "envdoctor.interfaces/1"
+UNLISTED = "*"
+"""Stands for the names that a package exports without listing them in its own file."""
 ASKED_OF = frozenset(
     (
         "transformers",
@@ -94,6 +98,8 @@ def _scan_module(module: str, source: str, package: bool, found: _Collected) -> 
     found.names.update(f"{module}:{name}" for name in _defined(tree.body, package))
     for name in _lazily_exported(tree) if package else ():
         found.names.add(f"{module}:{name}")
+    if package and "define_import_structure(" in source:
+        found.names.add(f"{module}:{UNLISTED}")
     found.imports.update(_unguarded_imports(tree.body, module.partition(".")[0]))
     for callable_name, keyword in _keywords(tree.body):
         found.keywords.add(f"{callable_name}:{keyword}")
@@ -209,7 +215,7 @@ def encode(releases: Mapping[str, Interface], sources: Mapping[str, str]) -> dic
     versions = list(releases)
     whole = [[0, len(versions) - 1]]
     modules = _ranges([releases[v].modules for v in versions])
-    names = _ranges([releases[v].names for v in versions])
+    names = _with_unlisted(_ranges([releases[v].names for v in versions]))
     keywords = _grouped(_ranges([releases[v].keywords for v in versions]))
     imports = _ranges([releases[v].imports for v in versions])
     return {
@@ -220,6 +226,17 @@ def encode(releases: Mapping[str, Interface], sources: Mapping[str, str]) -> dic
         "imports": _grouped(imports),
         "keywords": {owner: kept for owner, spans in keywords.items() if (kept := _changing(spans))},
     }
+
+
+def _with_unlisted(names: dict[str, list[list[int]]]) -> dict[str, list[list[int]]]:
+    """Carry on the names that end where their package stops listing what it exports: they are still there."""
+    for entry in [entry for entry in names if entry.endswith(f":{UNLISTED}")]:
+        first, last = names.pop(entry)[-1]
+        module = entry.partition(":")[0]
+        for name, spans in names.items():
+            if name.partition(":")[0] == module and spans[-1][1] == first - 1:
+                spans[-1][1] = last
+    return names
 
 
 def _changing(spans: Mapping[str, list[list[int]]]) -> dict[str, list[list[int]]]:
@@ -253,12 +270,23 @@ def _grouped(ranges: Mapping[str, list[list[int]]]) -> dict[str, dict[str, list[
     return grouped
 
 
-def specifier_of(versions: list[str], spans: list[list[int]]) -> str:
-    """Return the PEP 440 specifier of the longest, newest span: `>=a,<b` with open ends where it has none."""
-    first, last = spans[-1]
+def specifier_of(versions: list[str], spans: list[list[int]], near: str | None = None) -> str:
+    """Return the PEP 440 specifier of the span nearest to the version `near` (else of the longest).
+
+    `>=a,<b`, with open ends where the record has none.
+    """
+    first, last = _nearest(versions, spans, near)
     parts = []
     if first > 0:
         parts.append(f">={versions[first]}")
     if last < len(versions) - 1:
         parts.append(f"<{versions[last + 1]}")
     return ",".join(parts)
+
+
+def _nearest(versions: list[str], spans: list[list[int]], near: str | None) -> list[int]:
+    version = Version(near) if near else None
+    if version is None or len(spans) == 1:
+        return max(spans, key=lambda span: span[1] - span[0])
+    place = sum(1 for known in versions if Version(known) <= version)
+    return min(spans, key=lambda span: max(span[0] - place, place - span[1], 0))

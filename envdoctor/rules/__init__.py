@@ -5,7 +5,9 @@ from __future__ import annotations
 from envdoctor.rules import (
     abi,
     arch,
+    architectures,
     attention,
+    attributes,
     bitsandbytes,
     driver,
     dtype,
@@ -13,6 +15,7 @@ from envdoctor.rules import (
     fit,
     host,
     interfaces,
+    libcuda,
     libraries,
     minimums,
     modules,
@@ -26,7 +29,10 @@ from envdoctor.rules.runner import run_checks
 RULES: tuple[Rule, ...] = (
     *driver.RULES,
     *arch.RULES,
+    *architectures.RULES,
+    *attributes.RULES,
     *pairs.RULES,
+    *libcuda.RULES,
     *libraries.RULES,
     *host.RULES,
     *dtype.RULES,

@@ -61,7 +61,7 @@ def _missing_name(view: View, module: str, name: str | None, symptom: Symptom) -
     data = _library(view, module)
     spans = data.get("names", {}).get(module, {}).get(name) if name else None
     if spans:
-        specifier = specifier_of(data["versions"], spans)
+        specifier = specifier_of(data["versions"], spans, _installed(view, data["library"]))
         yield Missing(data["library"], f"{name} in {module}", specifier, symptom, module, name or "")
     else:
         yield from _missing_module(view, module, symptom)
@@ -71,7 +71,7 @@ def _missing_module(view: View, module: str, symptom: Symptom) -> Iterator[Missi
     data = _library(view, module)
     spans = data.get("modules", {}).get(module)
     if spans and "." in module:
-        specifier = specifier_of(data["versions"], spans)
+        specifier = specifier_of(data["versions"], spans, _installed(view, data["library"]))
         yield Missing(data["library"], f"the module {module}", specifier, symptom, module)
 
 
@@ -85,7 +85,17 @@ def _missing_keyword(view: View, captured: Mapping[str, str], symptom: Symptom) 
         spans = data.get("keywords", {}).get(owner, {}).get(keyword)
         if spans:
             what = f"{keyword} of {owner}()"
-            yield Missing(library, what, specifier_of(data["versions"], spans), symptom)
+            yield Missing(
+                library,
+                what,
+                specifier_of(data["versions"], spans, _installed(view, data["library"])),
+                symptom,
+            )
+
+
+def _installed(view: View, library: str) -> str | None:
+    version = view.version(library)
+    return version.public if version else None
 
 
 def _recorded(view: View, word: str) -> list[str]:

@@ -1,0 +1,83 @@
+"""Model families that a library is too old to know: since which release it has them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from envdoctor.facts import Symptom
+from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.matrix.interfaces import specifier_of
+from envdoctor.rules.base import Rule, Skip
+from envdoctor.rules.ranges import version_satisfies
+from envdoctor.rules.rows import install_commands
+from envdoctor.rules.view import View
+
+_SUFFIX = re.compile(r"(For[A-Z]\w*|Model|LMHeadModel|LM)$")
+_SYMPTOMS = ("SYM-MODEL-TYPE", "SYM-CONFIG-KEY", "SYM-VLLM-ARCHITECTURE", "SYM-TOKENIZER-CLASS")
+
+
+def check_architectures(view: View) -> Iterable[Finding]:
+    """Find the release since which a model type, architecture or tokenizer class is known."""
+    seen = [s for s in view.facts.symptoms if s.id in _SYMPTOMS]
+    if not seen:
+        raise Skip("no unknown model was pasted")
+    for symptom in seen:
+        for library, what, specifier in _known_since(view, symptom):
+            version = view.version(library)
+            if version is None or not version_satisfies(version, specifier):
+                yield _finding(view, library, what, specifier, symptom)
+                break
+
+
+def _known_since(view: View, symptom: Symptom) -> Iterator[tuple[str, str, str]]:
+    name = symptom.captured.get("name", "")
+    if symptom.id in ("SYM-MODEL-TYPE", "SYM-CONFIG-KEY"):
+        module = f"transformers.models.{name.replace('-', '_')}"
+        yield from _spans(view, "transformers", ("modules", module), f"the model type {name}")
+    elif symptom.id == "SYM-TOKENIZER-CLASS":
+        yield from _spans(view, "transformers", ("names", "transformers", name), f"the tokenizer {name}")
+    else:
+        for module in vllm_modules(name):
+            path = f"vllm.model_executor.models.{module}"
+            yield from _spans(view, "vllm", ("modules", path), f"the architecture {name}")
+
+
+def _spans(view: View, library: str, path: tuple[str, ...], what: str) -> Iterator[tuple[str, str, str]]:
+    data = view.matrix.generated(f"interfaces/{library}")
+    found: Any = data
+    for key in path:
+        found = found.get(key) if isinstance(found, dict) else None
+    if found:
+        yield library, what, specifier_of(data["versions"], found).partition(",<")[0]
+
+
+def vllm_modules(architecture: str) -> list[str]:
+    """Return the module names under which vLLM may keep an architecture, likeliest first."""
+    stem = _SUFFIX.sub("", architecture)
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", stem).lower()
+    flat = words.replace("_", "")
+    return list(dict.fromkeys((words, flat, f"{flat}_mm", f"{words}_vl", re.sub(r"_(?=\d)", "", words))))
+
+
+def _finding(view: View, library: str, what: str, specifier: str, symptom: Symptom) -> Finding:
+    installed = view.version_text(library)
+    distribution = view.facts.distribution(library)
+    shown = (Evidence(library, installed, distribution.source),) if installed and distribution else ()
+    pins = {library: specifier}
+    return Finding(
+        id="MODEL-UNKNOWN",
+        severity=Severity.ERROR,
+        summary=f"{f'{library} {installed}' if installed else library} lacks {what}: {specifier} does",
+        cause=f"Each model family comes with a release of {library}; older releases refuse its config.",
+        evidence=(*shown, Evidence(symptom.id, symptom.text, symptom.source)),
+        remedies=(Remedy(f"Raise {library}.", install_commands(pins), pins),),
+        certainty=Certainty.CERTAIN if installed else Certainty.LIKELY,
+        sources=(f"wheel:{library}",),
+        explains=(symptom.id,),
+        prior=0.9,
+    )
+
+
+RULES = (Rule("MODEL-UNKNOWN", "the libraries know the model's family", check_architectures),)

@@ -1,0 +1,71 @@
+"""Attributes that an error line misses: which releases have them, and what stands in their place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from envdoctor.facts import Symptom
+from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.rules.base import Rule, Skip
+from envdoctor.rules.ranges import version_satisfies
+from envdoctor.rules.rows import install_commands
+from envdoctor.rules.view import View
+
+
+def check_attributes(view: View) -> Iterable[Finding]:
+    """Find the releases that have the attribute which an error line misses."""
+    seen = [s for s in view.facts.symptoms if s.id == "SYM-NO-ATTRIBUTE"]
+    if not seen:
+        raise Skip("no attribute error was pasted")
+    for symptom in seen:
+        for row in _rows(view, symptom):
+            if not _has(view, row):
+                yield _finding(view, row, symptom)
+
+
+def _rows(view: View, symptom: Symptom) -> Iterator[Mapping[str, Any]]:
+    captured = symptom.captured
+    owner = captured.get("module") or captured.get("class") or captured.get("type") or ""
+    for row in view.matrix.rows("attribute"):
+        if captured.get("attribute") in row["names"] and re.fullmatch(row["owner"], owner):
+            yield row
+
+
+def _has(view: View, row: Mapping[str, Any]) -> bool:
+    version = view.version(row["library"]) if row["library"] else None
+    return version is not None and version_satisfies(version, row["having"])
+
+
+def _finding(view: View, row: Mapping[str, Any], symptom: Symptom) -> Finding:
+    library, having = row["library"], row["having"]
+    attribute = symptom.captured["attribute"]
+    distribution = view.facts.distribution(library)
+    installed = view.version_text(library) if library else None
+    shown = (Evidence(library, installed, distribution.source),) if installed and distribution else ()
+    where = f"only {library} {having} has it" + (f" ({installed} is installed)" if installed else "")
+    return Finding(
+        id="ATTRIBUTE-MISSING",
+        severity=Severity.ERROR,
+        summary=f"{attribute}: {where if library else row.get('hint', '')}",
+        cause=f"The attribute {attribute} came or went with a release. {row.get('hint', '')}".strip(),
+        evidence=(*shown, Evidence(symptom.id, symptom.text, symptom.source)),
+        remedies=tuple(_remedies(row)),
+        certainty=Certainty.CERTAIN if installed or not library else Certainty.LIKELY,
+        rows=(row["id"],),
+        sources=(row["source"],),
+        explains=(symptom.id,),
+        prior=0.8,
+    )
+
+
+def _remedies(row: Mapping[str, Any]) -> Iterator[Remedy]:
+    if row["library"]:
+        pins = {row["library"]: row["having"]}
+        yield Remedy(f"Use a {row['library']} that has it.", install_commands(pins), pins)
+    if hint := row.get("hint"):
+        yield Remedy(hint)
+
+
+RULES = (Rule("ATTRIBUTE-MISSING", "a missing attribute exists in the installed release", check_attributes),)
