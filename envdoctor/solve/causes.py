@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from envdoctor.matrix.snapshot import LIMITS
 from envdoctor.solve.answer import Cause
@@ -13,6 +13,7 @@ from envdoctor.solve.problem import bits_of
 from envdoctor.solve.rows import BINARIES, FOLLOWER, row_of
 from envdoctor.solve.solver import Goal, request_mask
 from envdoctor.solve.variants import driver_floor
+from envdoctor.solve.versions import satisfies
 
 SHOWN = 3
 """How many different requirements of one package on another are told one by one."""
@@ -22,7 +23,8 @@ def causes_of(goal: Goal, reasons: Sequence[Reason]) -> tuple[Cause, ...]:
     """Return the causes that reasons stand for: requests first, then the target, metadata and rows."""
     teller = _Teller(goal, reasons)
     order = {"request": 0, "target": 1, "metadata": 2, "row": 3}
-    return tuple(sorted((teller.tell(reason) for reason in reasons), key=lambda cause: order[cause.kind]))
+    told = [cause for reason in reasons for cause in (teller.tell(reason), *teller.conditions(reason))]
+    return tuple(sorted(dict.fromkeys(told), key=lambda cause: order[cause.kind]))
 
 
 class _Teller:
@@ -40,6 +42,20 @@ class _Teller:
         if reason.nogood is not None:
             return self._row(reason)
         return self._ban(reason)
+
+    def conditions(self, reason: Reason) -> Iterator[Cause]:
+        """Yield what of the target a matrix row speaks of: without it the row would not hold."""
+        if reason.nogood is None:
+            return
+        target = self.context.target
+        when = row_of(self.context, reason.nogood.row).get("when", {})
+        if "gpu.cc" in when:
+            cards = [card for card in target.cards if satisfies(str(card.capability), when["gpu.cc"])]
+            yield Cause("target", f"the card is {' or '.join(map(str, cards))}", cards[0].source if cards else "")
+        told = {"python": target.python_minor, "os": target.platform.os, "arch": target.platform.arch}
+        told["driver"] = str(target.driver)
+        for key in (key for key in told if key in when):
+            yield Cause("target", f"the target's {key} is {told[key]}", f"--{key}")
 
     def _candidates(self, name: str, but: Reason) -> int:
         """Return the candidates of a package that the requests and the other bans among the reasons leave."""

@@ -13,6 +13,11 @@ from envdoctor.solve.policy import LEVELS, Policy
 from envdoctor.solve.problem import Problem, bits_of
 
 
+OPTIMISE = ("--opt-strategy=usc,oll,stratify", "--configuration=handy")
+"""Core-guided, large weights first: branch and bound, or cores without strata, take minutes on hard requests."""
+EXPLAIN = ("--opt-mode=ignore",)
+
+
 class _Writer:
     """Numbers packages, extras, parts and sets, and writes facts about them."""
 
@@ -103,8 +108,7 @@ class Engine:
 
     def __init__(self, problem: Problem, policy: Policy | None, guards: Sequence[int] = (), edges: dict[tuple[str, str], int] | None = None) -> None:
         self.names = sorted(problem.masks)
-        optimise = ["--opt-strategy=usc"] if policy is not None else ["--opt-mode=ignore"]
-        self.control = clingo.Control([*optimise, "--warn=none"])
+        self.control = clingo.Control([*(OPTIMISE if policy is not None else EXPLAIN), "--warn=none"])
         self.control.add("base", [], resources.files(__package__).joinpath("solve.lp").read_text())
         self.control.add("base", [], write_facts(problem, policy, guards, edges or {}))
         self.control.ground([("base", [])])

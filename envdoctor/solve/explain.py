@@ -15,11 +15,7 @@ from envdoctor.solve.solver import Goal, request_mask
 DEPTHS = (0, 1, 2, 4, None)
 """How far from what was asked for a clash is looked for, nearest first: near causes tell a person most."""
 
-_NEVER = frozenset({"yanked", "prerelease"})
-_ONLY_IF_ASKED = frozenset({"newer", "unread"})
-"""Bans that do not count as causes (for what nobody asked for): such candidates do not exist."""
-
-_LEAST_TELLING = ("source", "platform", "unread", "newer", "python", "pair", "edge", "row")
+_LEAST_TELLING = ("yanked", "prerelease", "source", "platform", "unread", "newer", "python", "pair", "edge", "row")
 """Kinds of reasons, the ones a person would rather not hear of first (hardware and requests come last)."""
 
 
@@ -47,6 +43,10 @@ class Inquiry:
         from envdoctor.solve.engine import Engine
 
         self.engine = Engine(self.problem, None, sorted(self.reasons), self.edges)
+
+    def engine_finds_none(self) -> bool:
+        """True when all the reasons together allow no answer."""
+        return self.engine.core(sorted(self.reasons)) is not None
 
     def minimal(self) -> list[Reason] | None:
         """Return reasons that clash and of which none can be spared; None when nothing clashes."""
@@ -92,9 +92,9 @@ class Inquiry:
             node = context.node(name)
             if node is not None and name not in asked:
                 roots.append(Root(name, node.all, (), 0))
-        problem = close(context, roots, _Candidates(self.goal, asked), depth)
+        problem = close(context, roots, _Candidates(self.goal), depth)
         for name in sorted(problem.masks):
-            self._add_bans(problem, name, name in asked)
+            self._add_bans(problem, name)
         problem.nogoods = [
             replace(nogood, guard=self._number(Reason(_kind_of(nogood), nogood=nogood)))
             for nogood in nogoods(context, problem.masks.keys())
@@ -106,16 +106,11 @@ class Inquiry:
                     self.edges[part.name, demand.name] = self._number(edge)
         return problem
 
-    def _add_bans(self, problem: Problem, name: str, asked: bool) -> None:
+    def _add_bans(self, problem: Problem, name: str) -> None:
         for ban in problem.node(name).bans:
-            if ban.mask & problem.masks[name] and _counts(ban, asked):
+            if ban.mask & problem.masks[name]:
                 number = self._number(Reason(ban.what, name=name, ban=ban))
                 problem.bans.append((name, ban.mask, number))
-
-
-def _counts(ban: Ban, asked: bool) -> bool:
-    """True when a ban is a cause to tell of; else its candidates are left out altogether."""
-    return ban.what not in _NEVER and (asked or ban.what not in _ONLY_IF_ASKED)
 
 
 def _kind_of(nogood: Nogood) -> str:
@@ -123,26 +118,22 @@ def _kind_of(nogood: Nogood) -> str:
 
 
 class _Candidates(Mapping[str, int]):
-    """By name: the candidates worth telling of."""
+    """By name: every candidate, also those ruled out."""
 
-    def __init__(self, goal: Goal, asked: set[str]) -> None:
-        self.goal, self.asked = goal, asked
+    def __init__(self, goal: Goal) -> None:
+        self.goal = goal
 
     def __getitem__(self, name: str) -> int:
         node = self.goal.context.node(name)
         if node is None:
             raise KeyError(name)
-        mask = node.all
-        for ban in node.bans:
-            if not _counts(ban, name in self.asked):
-                mask &= ~ban.mask
-        return mask
+        return node.all
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.asked)
+        return iter(())
 
     def __len__(self) -> int:
-        return len(self.asked)
+        return 0
 
 
 def clash(goal: Goal) -> list[Reason] | None:

@@ -194,7 +194,9 @@ class Node:
         for what, mask in files:
             yield what, mask & ~kept
         unread = sum(1 << place for place, row in enumerate(package.raw["r"]) if row < 0)
-        yield "unread", unread & ~kept
+        barred = package.yanked | newer | sum(mask for _, mask in files)
+        if not (options.allow_source and package.all & ~barred and not package.all & ~barred & ~unread):
+            yield "unread", unread & ~kept
 
     def _newer(self) -> int:
         cutoff = self.context.options.cutoff

@@ -6,7 +6,8 @@ can replace in any answer (accepted wherever it is accepted, asking no more than
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 
 from envdoctor.solve.nodes import Node
 from envdoctor.solve.policy import Policy
@@ -164,19 +165,36 @@ def _drop_dominated(problem: Problem, node: Node, accepted: set[int], policy: Po
         return
     sets = sorted({one & mask for one in accepted} - {0, mask})
     special = node.installed & mask if policy and policy.least_change else 0
-    kept: list[tuple[int, int, Asks]] = []
+    kept: list[tuple[int, int, int]] = []
     groups = _groups(problem, node.name, mask)
+    lighter = _lighter(groups)
     survivors = special
-    for bit, signature, asks in _representatives(node, groups, sets, policy):
+    for bit, signature, group in _representatives(node, groups, sets):
         if special >> bit & 1:
             continue
         if not any(
-            signature & ~other == 0 and _no_more(theirs, asks) and _no_dearer(node, best, bit, policy)
+            not signature & ~other and theirs in lighter(group) and _no_dearer(node, best, bit, policy)
             for best, other, theirs in kept
         ):
-            kept.append((bit, signature, asks))
+            kept.append((bit, signature, group))
             survivors |= 1 << bit
     problem.masks[node.name] = survivors
+
+
+def _lighter(groups: list[tuple[int, Asks]]) -> Callable[[int], frozenset[int]]:
+    """Return a function that gives, for a group, the groups that ask no more than it."""
+    hard = [frozenset(key for key in asks if not key[3]) for _, asks in groups]
+
+    @cache
+    def of(group: int) -> frozenset[int]:
+        asks = groups[group][1]
+        return frozenset(
+            number
+            for number, (_, theirs) in enumerate(groups)
+            if number == group or (hard[number] <= hard[group] and _no_more(theirs, asks))
+        )
+
+    return of
 
 
 def _groups(problem: Problem, name: str, mask: int) -> list[tuple[int, Asks]]:
@@ -210,11 +228,11 @@ def _asks(problem: Problem, part: Part, extra: str) -> Asks:
 
 
 def _representatives(
-    node: Node, groups: list[tuple[int, Asks]], sets: list[int], policy: Policy | None
-) -> list[tuple[int, int, Asks]]:
+    node: Node, groups: list[tuple[int, Asks]], sets: list[int]
+) -> list[tuple[int, int, int]]:
     """Return the preferred candidate of each group and acceptance pattern, most preferred first."""
     found = []
-    for held, asks in groups:
+    for group, (held, _) in enumerate(groups):
         blocks = [(held, 0)]
         for number, one in enumerate(sets):
             split = []
@@ -226,14 +244,12 @@ def _representatives(
             blocks = split
         for block, signature in blocks:
             bits = bits_of(block) if node.builds else [block.bit_length() - 1]
-            found.extend((bit, signature, asks) for bit in bits)
+            found.extend((bit, signature, group) for bit in bits)
     return sorted(found, key=lambda entry: -entry[0])
 
 
 def _no_more(theirs: Asks, asks: Asks) -> bool:
     """True when `theirs` asks nothing that `asks` does not ask at least as strictly."""
-    if theirs is asks:
-        return True
     for key, mask in theirs.items():
         ours = asks.get(key)
         if ours is None and key[3]:

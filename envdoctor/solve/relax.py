@@ -9,8 +9,10 @@ from envdoctor.solve.answer import PinSet, Relaxation, solved
 from envdoctor.solve.explain import Reason
 from envdoctor.solve.nodes import Context, Options
 from envdoctor.solve.policy import Cost
-from envdoctor.solve.solver import Goal, distinct, solve
+from envdoctor.solve.rows import row_of
+from envdoctor.solve.solver import Goal, distinct, solve, solve_nearby
 from envdoctor.solve.target import Target, parse_platform
+from envdoctor.solve.versions import satisfies
 
 NEWER_PLATFORM = "manylinux_2_39"
 PYTHONS = ((3, 10), (3, 11), (3, 12), (3, 13), (3, 14))
@@ -20,7 +22,7 @@ def relaxations(goal: Goal, reasons: Sequence[Reason]) -> tuple[Relaxation, ...]
     """Return, cheapest first, what to give up and the versions asked for that it gives."""
     found: list[tuple[Cost, str, Relaxation]] = []
     for drop, relaxed in dict(_proposals(goal, reasons)).items():
-        picks = solve(relaxed)
+        picks = solve_nearby(relaxed)
         if picks is None:
             continue
         given = {
@@ -43,6 +45,18 @@ def _proposals(goal: Goal, reasons: Sequence[Reason]) -> Iterator[tuple[str, Goa
                 yield reason.request.name, _with(goal, others)
         elif reason.ban is not None:
             yield from _target_proposals(goal, reason)
+        elif reason.nogood is not None:
+            yield from _other_cards(goal, reason.nogood.row)
+
+
+def _other_cards(goal: Goal, row: str) -> Iterator[tuple[str, Goal]]:
+    """Propose to give up the cards that a matrix row speaks of."""
+    target = goal.context.target
+    bound = row_of(goal.context, row).get("when", {}).get("gpu.cc")
+    if bound:
+        hit = [card for card in target.cards if satisfies(str(card.capability), bound)]
+        left = tuple(card for card in target.cards if card not in hit)
+        yield " and ".join(map(str, hit)), _on(goal, replace(target, cards=left), goal.context.options)
 
 
 def _target_proposals(goal: Goal, reason: Reason) -> Iterator[tuple[str, Goal]]:

@@ -14,6 +14,9 @@ from envdoctor.solve.requests import Request
 from envdoctor.solve.rows import nogoods
 from envdoctor.solve.versions import spec_mask
 
+HOPELESS = WINDOWS[1]
+"""The window after which a clash among near packages is looked for before searching further."""
+
 
 @dataclass(frozen=True)
 class Goal:
@@ -77,6 +80,13 @@ def policy_of(goal: Goal) -> Policy:
     return Policy(goal.least_change, asked)
 
 
+def solve_nearby(goal: Goal) -> Picks | None:
+    """Return the first answer found with nothing stale beyond reason; it is good, but not proven best."""
+    policy = policy_of(goal)
+    found = (_search(goal, policy, window) for window in WINDOWS)
+    return next((picks for picks in found if picks is not None), None)
+
+
 def solve(goal: Goal) -> Picks | None:
     """Return a best answer, or None when there is none."""
     policy = policy_of(goal)
@@ -85,9 +95,16 @@ def solve(goal: Goal) -> Picks | None:
         found = _search(goal, policy, window)
         if found is not None and (window is None or found.cost[2] <= window):
             return found
-        if window is None:
+        if window is None or (found is None and window == HOPELESS and _clashes_nearby(goal)):
             return None
         window = _wider(window, found)
+
+
+def _clashes_nearby(goal: Goal) -> bool:
+    """True when the packages asked for and what they require at once already exclude an answer."""
+    from envdoctor.solve.explain import Inquiry
+
+    return any(Inquiry(goal, depth).engine_finds_none() for depth in (0, 1))
 
 
 def _wider(window: int, found: Picks | None) -> int | None:
