@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from declared import errors, facts_of, found, pins, seen
+
+from envdoctor.facts import CudaVersion, DriverVersion, Observed, Toolkit
 
 TOO_OLD = "SYM-DRIVER-TOO-OLD"
 
@@ -66,10 +70,6 @@ def test_no_newer_driver_is_advised_to_a_card_that_it_dropped() -> None:
 
 
 def test_a_lent_user_library_counts_as_the_driver_for_torch() -> None:
-    from dataclasses import replace
-
-    from envdoctor.facts import DriverVersion, Observed
-
     facts = facts_of("H100", driver="535.274.02", packages={"torch": "2.11.0"})
     lent = replace(facts.driver, user_version=Observed(DriverVersion.parse("580.95.05"), "cuda-compat"))
     assert "DRIVER-TOO-OLD" not in found(replace(facts, driver=lent))
@@ -114,3 +114,27 @@ def test_the_variant_offered_runs_on_the_card_too(gpu: str, variant: str) -> Non
     finding = found(facts_of(gpu, driver="570.211.01", packages={"torch": "2.13.0"}))["DRIVER-TOO-OLD"]
     commands = [command for remedy in finding.remedies for command in remedy.commands]
     assert any(f"--torch-backend={variant}" in command for command in commands)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "library", "finding", "severity"),
+    [
+        ("GeForce RTX 3090", "580.95.05", "DRIVER-FORWARD-COMPATIBILITY", "error"),
+        ("A100", "580.95.05", "DRIVER-FORWARD-COMPATIBILITY", "note"),
+        ("A100", "525.60.13", "DRIVER-USER-LIBRARY-OLD", "warning"),
+    ],
+)
+def test_a_libcuda_of_another_version_than_the_kernel_module(
+    gpu: str, library: str, finding: str, severity: str
+) -> None:
+    facts = facts_of(gpu, driver="535.274.02")
+    driver = replace(facts.driver, user_version=Observed(DriverVersion.parse(library), "libcuda.so.1"))
+    assert found(replace(facts, driver=driver))[finding].severity.value == severity
+
+
+def test_a_container_image_for_a_newer_major_than_the_driver_runs() -> None:
+    image = Toolkit(CudaVersion(12, 4), "container image", "line 2")
+    facts = replace(facts_of(driver="470.82.01"), toolkits=Observed((image,), "line 2"))
+    assert pins(found(facts)["DRIVER-CONTAINER-IMAGE"])[0] == {"nvidia-driver": ">=525.60.13"}
+    newer = replace(facts, driver=facts_of(driver="535.274.02").driver)
+    assert "DRIVER-CONTAINER-IMAGE" not in found(newer)
