@@ -28,7 +28,8 @@ RECORDED = (
 BAD = {"failed", "crashed", "timeout"}
 EXPECTED = {
     "segv": ("crashed", "SIGSEGV"), "abort": ("crashed", "SIGABRT"), "exit": ("crashed", "status 3"),
-    "exit_zero": ("crashed", "status 0"), "loop": ("timeout", "first call"), "spin": ("timeout", "first call"),
+    "exit_zero": ("crashed", "status 0"),
+    "loop": ("timeout", "first call"), "spin": ("timeout", "first call"),
     "kill": ("crashed", "SIGKILL"), "pipe": ("crashed", "pipe"), "rubbish": ("crashed", "rubbish"),
     "raises": ("failed", "no kernel image"), "wrong": ("failed", "is off by"), "nan": ("failed", "NaN"),
     "shape": ("failed", "shape"), "unwritten": ("failed", "NaN"), "chatter": ("passed", ""),
@@ -38,6 +39,7 @@ EXPECTED = {
 
 
 def environment(*folders):
+    """Return our environment with these folders on the path of Python."""
     path = os.pathsep.join([str(ROOT), *map(str, folders), os.environ.get("PYTHONPATH", "")])
     return {**os.environ, "PYTHONPATH": path.rstrip(os.pathsep)}
 
@@ -59,6 +61,7 @@ def smoke(args, *options, env=None, timeout=400):
 
 
 def plain(args, mode, *rest):
+    """Run `smoke_plain.py` with caches of its own and return its answer."""
     command = [args.python, str(ROOT / "benchmarks" / "smoke_plain.py"), mode, *rest, args.device or "cuda"]
     with tempfile.TemporaryDirectory() as folder:
         caches = {
@@ -72,6 +75,7 @@ def plain(args, mode, *rest):
 
 
 def every_op(args):
+    """Run every op once."""
     wall, code, report = smoke(args, "--select", "all")
     return {"wall_s": wall, "exit": code, "report": report}
 
@@ -120,6 +124,7 @@ def timeline(args):
 
 
 def mutations(args):
+    """Spoil every output of every op in turn."""
     return plain(args, "mutations", args.ops)
 
 
@@ -138,6 +143,8 @@ def tally(reports, expected):
 
 
 def repeated(args, select, env, side_by_side, *options):
+    """Run a selection again and again, several at a time, and return the reports."""
+
     def once(_):
         return smoke(args, "--select", select, *options, env=env)[2]
 
@@ -146,6 +153,7 @@ def repeated(args, select, env, side_by_side, *options):
 
 
 def faults(args):
+    """Inject every fault that needs no GPU."""
     args = argparse.Namespace(**{**vars(args), "device": "cpu", "python": sys.executable})
     select = ",".join(f"fault.{name}" for name in ("none", "poison", *EXPECTED))
     found = tally(repeated(args, select, environment(PLUGINS, FAKE_TORCH), 2, "--timeout", "2"), EXPECTED)
@@ -160,6 +168,7 @@ def faults(args):
 
 
 def gpu_faults(args):
+    """Inject the faults of a GPU: an endless kernel, a device-side assert, too large an allocation."""
     env = environment(PLUGINS)
     cases = {
         "loop": {"gpu_loop": ("timeout", "first call")},
@@ -197,6 +206,7 @@ def kills(args):
 
 
 def killed_once(folder, tallies):
+    """Kill one run and add to the tallies."""
     env = {**environment(PLUGINS, FAKE_TORCH), "TMPDIR": folder}
     ops = "fault.none,fault.daemon,fault.chatter,fault.loop"
     command = [sys.executable, "-m", "envdoctor", "smoke", "--python", sys.executable, "--device", "cpu"]
@@ -226,12 +236,19 @@ def killed_once(folder, tallies):
 
 
 SECTIONS = {
-    "every-op": every_op, "cost": cost, "quick-cost": quick_cost, "timeline": timeline, "mutations": mutations, "faults": faults, "gpu-faults": gpu_faults,
+    "every-op": every_op,
+    "cost": cost,
+    "quick-cost": quick_cost,
+    "timeline": timeline,
+    "mutations": mutations,
+    "faults": faults,
+    "gpu-faults": gpu_faults,
     "kills": kills,
-}  # fmt: skip
+}
 
 
 def main():
+    """Run the sections."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--device")

@@ -17,6 +17,7 @@ WORKER = Path(__file__).resolve().parent.parent / "envdoctor" / "smokes" / "work
 
 
 def load_worker():
+    """Return the worker as a module."""
     spec = importlib.util.spec_from_file_location("smoke_worker", WORKER)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -24,11 +25,13 @@ def load_worker():
 
 
 def chosen(ops, patterns):
+    """Return the ops that comma-separated globs mean."""
     names = patterns.split(",")
     return [op for op in ops.values() if any(fnmatch.fnmatchcase(op.name, name) for name in names)]
 
 
 def context(worker, torch, device):
+    """Return what an op is given."""
     gpus = () if device == "cpu" else (0,)
     return worker.load_part("ops.context").Context(
         torch, device, gpus, False, os.environ.get("TMPDIR", "/tmp")
@@ -36,12 +39,14 @@ def context(worker, torch, device):
 
 
 def timed(action):
+    """Return the seconds of an action, and its result."""
     start = time.perf_counter()
     result = action()
     return (time.perf_counter() - start), result
 
 
 def times(patterns, packages, device):
+    """Measure imports, CUDA start and first calls."""
     worker = load_worker()
     ops, measure = worker.load_part("ops").load(), worker.load_part("measure")
     parts = {}
@@ -58,6 +63,7 @@ def times(patterns, packages, device):
 
 
 def mutations(patterns, device):
+    """Spoil every output of every op in turn; return what was caught and what was not."""
     worker = load_worker()
     ops, measure = worker.load_part("ops").load(), worker.load_part("measure")
     skip = worker.load_part("ops.registry").Skip
@@ -88,6 +94,7 @@ def mutations(patterns, device):
 
 
 def main():
+    """Print the answer of the mode asked for."""
     mode, *rest = sys.argv[1:]
     device = "cpu" if rest[-1] == "cpu" else "cuda:0"
     result = times(rest[0], rest[1], device) if mode == "times" else mutations(rest[0], device)

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from .ops.context import Context
     from .ops.registry import Op
 
-REPEATS = 3
 MUTATE = "ENVDOCTOR_SMOKE_MUTATE"  # "OP:N" or "*:N" spoils the N-th output, to prove that it is caught
 
 
@@ -80,7 +79,7 @@ def _measure(op: Op, ctx: Context, say: Callable[[str], None]) -> dict[str, Any]
     first_ms, outputs = _timed(trial.call, ctx)
     worst, fault = _compare(_mutated(op, ctx, outputs, expected), expected, op.tolerance, ctx)
     repeats: list[float] = []
-    while not fault and len(repeats) < REPEATS:
+    while not fault and len(repeats) < op.repeats:
         say("repeated call")
         _poison(outputs, ctx)
         elapsed, outputs = _timed(trial.call, ctx)

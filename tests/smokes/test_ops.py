@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 import envdoctor.smokes
 from envdoctor.smokes import run_smokes
+from envdoctor.smokes.planning import gpu_expected
 
 ROOM = Path(envdoctor.smokes.__file__).parent
 PLAIN = Path(__file__).resolve().parents[2] / "benchmarks" / "smoke_plain.py"
@@ -29,6 +31,16 @@ def test_every_op_with_a_cpu_path_passes(torch_python):
     bad = [result for result in report.results if result.outcome not in ("passed", "skipped")]
     assert bad == []
     assert sum(result.outcome == "passed" for result in report.results) >= 14
+
+
+@pytest.mark.gpu
+@pytest.mark.torch
+@pytest.mark.slow
+@pytest.mark.skipif(not gpu_expected(dict(os.environ)), reason="no NVIDIA GPU on this machine")
+def test_every_applicable_op_passes_on_the_gpu(torch_python):
+    report = run_smokes(torch_python, ("all",))
+    bad = [result for result in report.results if result.outcome not in ("passed", "skipped")]
+    assert bad == []
 
 
 @pytest.mark.torch

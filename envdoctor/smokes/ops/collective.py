@@ -53,7 +53,16 @@ def nccl_pair(ctx: Context) -> Trial:
     return Trial(call, lambda: (total, total))
 
 
-@op("nccl.all_reduce", tolerance=1e-6, cpu=False, gpus="all", quick=False, lane="collective", patience=3.0)
+@op(
+    "nccl.all_reduce",
+    tolerance=1e-6,
+    cpu=False,
+    gpus="all",
+    quick=False,
+    lane="collective",
+    patience=3.0,
+    repeats=1,
+)
 def nccl_all_reduce(ctx: Context) -> Trial:
     """NCCL all-reduce over all cards, one process a card (one card: one rank)."""
     torch = ctx.torch

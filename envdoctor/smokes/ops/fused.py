@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from .bnb import BETAS, EPSILON, RATE, adam_change
 from .context import Context
 from .registry import Skip, Trial, op
 
 
 @op("deepspeed.fused_adam", tolerance=1e-3, needs=("deepspeed",), cpu=False, quick=False, patience=10.0)
 def deepspeed_fused_adam(ctx: Context) -> Trial:
-    """First step of DeepSpeed's fused Adam, where it is built (or with --build)."""
+    """Three steps of DeepSpeed's fused Adam, where it is built (or with --build)."""
     from deepspeed.git_version_info import installed_ops
 
     if not (installed_ops.get("fused_adam") or ctx.build):
@@ -18,16 +19,14 @@ def deepspeed_fused_adam(ctx: Context) -> Trial:
     from deepspeed.ops.adam import FusedAdam
 
     torch = ctx.torch
-    weight, gradient = (ctx.randn(128, 128, dtype=torch.float32) for _ in range(2))
+    weight, *gradients = (ctx.randn(128, 128, dtype=torch.float32) for _ in range(4))
 
     def call() -> Any:
         parameter = torch.nn.Parameter(weight.clone())
-        parameter.grad = gradient.clone()
-        FusedAdam([parameter], lr=0.01, eps=1e-8, weight_decay=0.0).step()
+        optimizer = FusedAdam([parameter], lr=RATE, betas=BETAS, eps=EPSILON, weight_decay=0.0)
+        for gradient in gradients:
+            parameter.grad = gradient.clone()
+            optimizer.step()
         return parameter.detach() - weight
 
-    def reference() -> Any:
-        exact = ctx.exact(gradient)
-        return -0.01 * exact / (exact.abs() + 1e-8)
-
-    return Trial(call, reference)
+    return Trial(call, lambda: adam_change([ctx.exact(gradient) for gradient in gradients]))

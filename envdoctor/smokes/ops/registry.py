@@ -41,6 +41,7 @@ class Op:
         gpus: str = "each",
         last: bool = False,
         patience: float = 1.0,
+        repeats: int = 3,
     ) -> None:
         self.name = name
         self.function = function
@@ -54,6 +55,7 @@ class Op:
         self.gpus = gpus
         self.last = last
         self.patience = patience
+        self.repeats = repeats
 
     def describe(self) -> dict[str, Any]:
         """Return what the parent plans with, in JSON terms."""
@@ -71,7 +73,7 @@ def op(name: str, **options: Any) -> Callable[[Callable[[Context], Trial]], Call
     min_sm: least compute capability, as 89 · cpu: it has a CPU path · quick: it is in the default set ·
     lane: ops of one lane share a warm worker (default: the first need) · gpus: "each" card, "all"
     together, or every "pair" · last: it disturbs others and runs at the end · patience: factor on the
-    time limit.
+    time limit · repeats: calls after the first.
     """
 
     def register(function: Callable[[Context], Trial]) -> Callable[[Context], Trial]:

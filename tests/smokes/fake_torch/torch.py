@@ -60,7 +60,7 @@ class Tensor:
         return Tensor(not value for value in self.values)
 
     def __sub__(self, other):
-        return Tensor(a - b for a, b in zip(self.values, other.values, strict=True))
+        return Tensor(value - other.values[index] for index, value in enumerate(self.values))
 
     def __getitem__(self, index):
         return self.values[index]
