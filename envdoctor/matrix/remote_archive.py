@@ -192,7 +192,8 @@ def read_sdist_members(
                     found[entry.name] = stream.read() if stream else b""
                     if enough(found):
                         break
-    except (tarfile.TarError, zlib.error, EOFError, OSError) as error:
+    except (tarfile.TarError, zlib.error, EOFError, OSError, TypeError) as error:
+        # tarfile raises TypeError where a gzip header ends too early.
         raise BadArchive(f"not a readable sdist: {error}") from None
     return found
 

@@ -6,7 +6,7 @@ A package whose page or files cannot be had or trusted keeps its former record a
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass, field
 from datetime import date
 
@@ -19,6 +19,7 @@ from envdoctor.matrix.extract import extractor_of
 from envdoctor.matrix.index_pages import IndexFile, ProjectPage, checked_name, read_project_page
 from envdoctor.matrix.metadata import Requirements, Routes, read_requirements
 from envdoctor.matrix.store import SCHEMA, PackageStore, Record
+from envdoctor.matrix.workers import Workers
 
 PRERELEASE_REASON = "a pre-release that a final release has followed: its metadata is not read"
 HOPELESS = 6
@@ -74,14 +75,8 @@ class Updater:
 
     def run(self, roots: Iterable[str] = CORE, *, follow: bool = True) -> UpdateReport:
         """Update `roots` and, with `follow`, what they require; raises Unavailable when the store is held."""
-        with self.store.locked(), ThreadPoolExecutor(4) as packages, ThreadPoolExecutor(8) as releases:
-            walk = _Walk(self, packages, releases, follow)
-            try:
-                return walk.run(roots)
-            except BaseException:
-                packages.shutdown(wait=False, cancel_futures=True)
-                releases.shutdown(wait=False, cancel_futures=True)
-                raise
+        with self.store.locked(), Workers(4) as packages, Workers(8) as releases:
+            return _Walk(self, packages, releases, follow).run(roots)
 
     def update_package(self, name: str, releases: Executor) -> PackageOutcome:
         """Bring one package up to date; what goes wrong is in the outcome, and the former record stays."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from envdoctor.matrix.refresh import fetcher_for
 from envdoctor.matrix.snapshot import load_snapshot
 from envdoctor.matrix.status import crawled_packages
 from envdoctor.matrix.store import PackageStore
+from envdoctor.matrix.workers import Workers
 
 CHECKED_RELEASES = 3
 
@@ -47,7 +47,7 @@ class Verifier:
         """Return the page of each package; raises Unavailable when one cannot be read."""
         wanted = sorted(set(names))
         found: dict[str, ProjectPage] = {}
-        with ThreadPoolExecutor(8) as pool:
+        with Workers(8) as pool:
             for page in pool.map(lambda name: read_project_page(self.fetcher, self.index, name), wanted):
                 if page is not None:
                     found[page.name] = page

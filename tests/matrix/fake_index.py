@@ -99,6 +99,7 @@ class FakeIndex:
         self.stopped = threading.Event()
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self.server.daemon_threads = True
+        self.server.handle_error = lambda request, address: None  # a client that left is no news
         self.base = f"http://127.0.0.1:{self.server.server_port}"
         self.url = f"{self.base}/simple"
         threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()

@@ -314,6 +314,17 @@ def test_an_update_killed_half_way_is_taken_up_by_the_next(index: FakeIndex, tmp
     assert "/files/demo-1.0-py3-none-any.whl" not in index.paths()
 
 
+def test_ctrl_c_leaves_at_once_and_the_former_facts_stay(index: FakeIndex, tmp_path):
+    index.add_wheel("demo", "1.0")
+    index.faults["/simple/demo/"] = Fault(silent=True)
+    running = run_update(index, tmp_path, "--package", "demo")
+    _wait_until(lambda: "/simple/demo/" in index.paths())
+    running.send_signal(signal.SIGINT)
+    _, err = running.communicate()
+    assert (running.returncode, err) == (130, "")
+    assert index.paths() == ["/simple/demo/"]
+
+
 def _wait_until(ready) -> None:
     end = time.monotonic() + 30
     while not ready():
