@@ -1,19 +1,47 @@
-"""From what is allocated to what is reserved, and from there to what the card must hold."""
+"""From what is allocated to what is reserved: how much the caching allocator may hold in pieces."""
 
 from __future__ import annotations
 
-from envdoctor.memory.constants import Constants
+from typing import NamedTuple
 
-SEGMENT = 2 << 20  # large segments are rounded to this
+from envdoctor.memory.constants import Constants, ReservedBound
+
+SEGMENT = 2 << 20  # segments are multiples of this
+UNCALIBRATED = ReservedBound()
 
 
-def reserved_bound(allocated: int, largest: int, churn: int, constants: Constants) -> int:
+class Churn(NamedTuple):
+    """Bytes that come and go in a step, by what they are; see ReservedBound."""
+
+    logits: int
+    layer: int
+    gradients: int
+    kept: int
+    table: int
+    buffers: int
+
+
+def sharding_kind(parallel: str) -> str:
+    """The kind of bound that a way of sharding has."""
+    if parallel in ("zero1", "zero2"):
+        return "zero12"
+    return parallel if parallel in ("zero3", "fsdp") else "plain"
+
+
+def reserved_bound(allocated: int, churn: Churn, parallel: str, constants: Constants) -> int:
     """Return an upper bound of the reserved bytes at an allocated peak.
 
-    `largest` is the largest single tensor of the step and `churn` the bytes that come and go in it:
-    blocks that were split or freed in other sizes cannot always serve the next request.
+    Blocks that were split, or freed in other sizes, cannot always serve the next request; how much of each
+    part is lost so was measured (rows MEM-RESERVED-*).
     """
-    bound = (
-        allocated + allocated * constants.reserved_factor_percent // 100 + churn + constants.reserved_slack
+    bound = constants.reserved.get(sharding_kind(parallel), UNCALIBRATED)
+    slack = (
+        bound.logits * churn.logits
+        + bound.layer * churn.layer
+        + bound.gradients * churn.gradients
+        + bound.kept * churn.kept
+        + bound.table * churn.table
+        + bound.buffers * churn.buffers
+        + bound.allocated * allocated
     )
-    return -(-max(bound, allocated + largest) // SEGMENT) * SEGMENT
+    return -(-int((allocated + slack) * (1 + bound.margin)) // SEGMENT) * SEGMENT

@@ -24,13 +24,17 @@ def attention(tape: Tape, s: Settings, shape: ModelShape, x: Tensor, windowed: b
     if s.attn == "eager" or shape.alibi:
         context = _eager(tape, s, shape, query, key, value)
     elif shape.model_type == "falcon" and shape.kv_heads < shape.heads:
-        context = _math(tape, s, shape, query, key, value)  # its code broadcasts one key head, which no kernel takes
+        context = _math(
+            tape, s, shape, query, key, value
+        )  # its code broadcasts one key head, which no kernel takes
     elif wide or _has_math_only(s, shape, query):
         context = _masked(tape, s, shape, query, key, value, wide)
     else:
         context = _flash(tape, s, shape, query, key, value)
     if shape.rope and (shape.rotary_share < 1 or shape.fused_qkv or shape.latent) and s.attn != "eager":
-        ordered = tape.op(context.numel, context.width, (context,))  # a joined query leaves heads before tokens
+        ordered = tape.op(
+            context.numel, context.width, (context,)
+        )  # a joined query leaves heads before tokens
         tape.drop(context)
         context = ordered
     tape.drop(query, key, value)

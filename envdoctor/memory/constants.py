@@ -3,27 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
 from typing import Any
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 MIB = 1 << 20
+PARTS = ("logits", "layer", "gradients", "kept", "table", "buffers", "allocated")
+
+
+@dataclass(frozen=True, slots=True)
+class ReservedBound:
+    """How much of each part of a run may lie reserved beside what is allocated, and a margin on the sum."""
+
+    logits: float = 1.0
+    layer: float = 1.0
+    gradients: float = 0.5
+    kept: float = 0.1
+    table: float = 2.0
+    buffers: float = 1.0
+    allocated: float = 0.0
+    margin: float = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """Figures of one stack on one card; bytes unless said otherwise."""
+    """Figures of one stack on one card; bytes unless the name says otherwise."""
 
     cublas_workspace: int = 32 * MIB
-    cuda_context: int = 560 * MIB
-    nccl_buffers: int = 600 * MIB
+    cuda_context: int = 760 * MIB
+    int8_context: int = 64 * MIB
+    nccl_ddp: int = 845 * MIB
+    nccl_fsdp: int = 845 * MIB
+    nccl_zero3: int = 1045 * MIB
+    nccl_zero12: int = 1336 * MIB
     loss_upcasts: int = 1  # 1 when the loss makes an fp32 copy of the logits
-    reserved_slack: int = 64 * MIB
-    reserved_factor_percent: int = 8
     vllm_context: int = 700 * MIB
+    vllm_utilization_percent: int = 92
+    grpo_utilization_percent: int = 30
+    reserved: Mapping[str, ReservedBound] = field(default_factory=lambda: MappingProxyType({}))
     rows: tuple[str, ...] = ()
+
+    def nccl(self, parallel: str) -> int:
+        """Bytes of NCCL's communicators under a way of sharding."""
+        known = {"fsdp": self.nccl_fsdp, "zero3": self.nccl_zero3}
+        if parallel in ("zero1", "zero2"):
+            return self.nccl_zero12
+        return known.get(parallel, self.nccl_ddp)
 
 
 def read_constants(
@@ -35,14 +63,24 @@ def read_constants(
 
     A row whose condition names something that is not known does not hold; the last that holds wins.
     """
-    known = {f.name for f in fields(Constants)} - {"rows"}
+    known = {f.name for f in fields(Constants)} - {"rows", "reserved"}
     chosen: dict[str, int] = {}
+    bounds: dict[str, ReservedBound] = {}
     used: dict[str, str] = {}
     for row in rows:
-        if row.get("constant") in known and _holds(row.get("when", {}), stack or {}, capability):
+        if not _holds(row.get("when", {}), stack or {}, capability):
+            continue
+        if row["constant"] == "reserved":
+            bounds[row["sharding"]] = _bound(row)
+            used["reserved " + row["sharding"]] = row["id"]
+        elif row["constant"] in known:
             chosen[row["constant"]] = int(row["value"])
             used[row["constant"]] = row["id"]
-    return Constants(**chosen, rows=tuple(sorted(used.values())))
+    return Constants(**chosen, reserved=MappingProxyType(bounds), rows=tuple(sorted(used.values())))
+
+
+def _bound(row: Mapping[str, Any]) -> ReservedBound:
+    return ReservedBound(**{part: float(row.get(part, 0.0)) for part in (*PARTS, "margin")})
 
 
 def _holds(when: Mapping[str, str], stack: Mapping[str, str], capability: tuple[int, int] | None) -> bool:

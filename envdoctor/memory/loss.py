@@ -74,7 +74,9 @@ def _liger(shape: ModelShape, s: Settings, accumulating: bool) -> LossCost:
     chunk = min(chunk, tokens)
     weight = rounded(vocab * hidden * s.weight) if s.trains else 0
     stream = rounded(tokens * hidden * s.stream)
-    kept = rounded(tokens * hidden * s.compute) + weight + stream  # input gradient, weight's, the norm's input
+    kept = (
+        rounded(tokens * hidden * s.compute) + weight + stream
+    )  # input gradient, weight's, the norm's input
     logits = rounded(chunk * vocab * s.compute)
     if s.autocast and s.vector != s.compute:  # the head's cast copy, and the chunk's gradients in fp32
         logits += rounded(vocab * hidden * s.compute)

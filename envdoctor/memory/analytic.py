@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from envdoctor.memory.activations import LayerCost, LayerKind, layer_cost, layer_kinds
-from envdoctor.memory.allocator import reserved_bound
+from envdoctor.memory.allocator import Churn, reserved_bound
 from envdoctor.memory.constants import Constants
 from envdoctor.memory.loss import LossCost, loss_cost
 from envdoctor.memory.run import Component, Prediction, ServingRun, TrainingRun
@@ -29,7 +29,9 @@ def predict(run: TrainingRun | ServingRun, constants: Constants = DEFAULT) -> Pr
     accumulating = run.grad_accum > 1
     costs = [layer_cost(run.shape, settings, run.grad_ckpt, k.moe, k.windowed, accumulating) for k in kinds]
     loss = loss_cost(run.shape, settings, accumulating, bool(constants.loss_upcasts))
-    step = _heights(run.shape, settings, plan, kinds, costs, loss, _fixed(run.shape, settings, constants), accumulating)
+    step = _heights(
+        run.shape, settings, plan, kinds, costs, loss, _fixed(run.shape, settings, constants), accumulating
+    )
     return _assemble(run, plan, step, constants)
 
 
@@ -42,7 +44,7 @@ class Step(NamedTuple):
     optimizer: int
     kept: int
     logits: int
-    layer: int
+    churn: Churn
 
 
 def _fixed(shape: ModelShape, s: Settings, constants: Constants) -> int:
@@ -91,7 +93,14 @@ def _heights(
         fixed + plan.gradients + plan.step,
         kept,
         loss.logits,
-        layer,
+        Churn(
+            0 if s.liger else loss.logits // 3,
+            layer,
+            plan.gradients,
+            kept,
+            rounded(shape.vocab * shape.hidden * s.weight) if s.trains else 0,
+            plan.bucket + plan.buffers,
+        ),
     )
 
 
@@ -107,11 +116,11 @@ def _assemble(run: TrainingRun, plan: Plan, step: Step, constants: Constants) ->
     peaks = {**phases, "load": plan.setup}  # what a trainer builds counts, loading has its own figure
     phase = max(peaks, key=lambda name: peaks[name])
     peak = peaks[phase]
-    reserved = reserved_bound(peak, step.logits, step.layer, constants)
+    reserved = reserved_bound(peak, step.churn, run.parallel, constants)
     return Prediction(
         peak,
         reserved,
-        reserved + constants.cuda_context + (constants.nccl_buffers if run.gpus > 1 else 0),
+        reserved + _outside_torch(run, constants),
         phases["load"],
         phase,
         _components(plan, step, phase, peak),
@@ -120,6 +129,12 @@ def _assemble(run: TrainingRun, plan: Plan, step: Step, constants: Constants) ->
         (),
         run.shape.uncertain,
     )
+
+
+def _outside_torch(run: TrainingRun, constants: Constants) -> int:
+    """Bytes of the CUDA context, cuBLASLt's where int8 needs it, and NCCL's."""
+    total = constants.cuda_context + (constants.nccl(run.parallel) if run.gpus > 1 else 0)
+    return total + (constants.int8_context if run.method == "qlora" and run.quant == "int8" else 0)
 
 
 def _components(plan: Plan, step: Step, phase: str, peak: int) -> tuple[Component, ...]:
