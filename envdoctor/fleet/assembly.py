@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from envdoctor import __version__
 from envdoctor.findings import Severity
@@ -10,22 +10,28 @@ from envdoctor.fleet.answer import FleetAnswer
 from envdoctor.fleet.drift import Agreement, agreement_rows, find_drift
 from envdoctor.fleet.judging import judge_groups
 from envdoctor.fleet.merge import Merge
-from envdoctor.fleet.reply import Reply
+from envdoctor.fleet.reply import Reply, Take
 from envdoctor.matrix import Matrix, load_matrix
 
 Progress = Callable[[int], None]
 
 
-def collect(replies: Iterable[Reply], progress: Progress | None = None) -> Merge:
-    """Take replies as they come; `progress` is told how many have."""
+def collect(read: Callable[[Take], None], progress: Progress | None = None) -> Merge:
+    """Merge the replies that a transport hands over; `progress` is told how many have come."""
     merge = Merge()
-    for count, reply in enumerate(replies, 1):
+    count = 0
+
+    def take(reply: Reply) -> None:
+        nonlocal count
+        count += 1
         if reply.text is None:
             merge.add_unreached(reply.node, reply.reason)
         else:
             merge.add(reply.node, reply.text)
         if progress is not None:
             progress(count)
+
+    read(take)
     return merge
 
 

@@ -64,9 +64,7 @@ def _host(value: Any) -> Any:
         if isinstance(size, dict) and isinstance(size.get("value"), int):
             kept[name] = {**size, "value": _rounded(size["value"], _STEPS_OF_A_DOUBLING)}
     if isinstance(free := kept.get("disk_free_bytes"), dict):
-        kept["disk_free_bytes"] = {
-            k: _rounded(v, 1) if isinstance(v, int) else v for k, v in free.items()
-        }
+        kept["disk_free_bytes"] = {k: _rounded(v, 1) if isinstance(v, int) else v for k, v in free.items()}
     return kept
 
 

@@ -185,7 +185,11 @@ def _explained(found: Sequence[Drift]) -> list[Drift]:
         replace(
             drift,
             consequence_of=next(
-                (f for f in odd if _named(drift.row.follows, f) and odd[drift.fact] <= odd[f] and f != drift.fact),
+                (
+                    f
+                    for f in odd
+                    if _named(drift.row.follows, f) and odd[drift.fact] <= odd[f] and f != drift.fact
+                ),
                 None,
             ),
         )

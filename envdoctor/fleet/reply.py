@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -12,3 +13,7 @@ class Reply:
     node: str
     text: bytes | None
     reason: str = ""
+
+
+Take = Callable[[Reply], None]
+"""Where a transport hands its replies, one a node, as they come."""

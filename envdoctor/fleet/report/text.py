@@ -66,7 +66,7 @@ def _drift_lines(drift: Drift) -> Iterator[Line]:
         (one_line(follows + accepted), "dim"),
     )
     for text in textwrap.wrap(drift.row.why, _WIDTH - 10):
-        yield (f"{indent}  {text}", "dim"),
+        yield ((f"{indent}  {text}", "dim"),)
     width = min(40, max(len(_value_words(value)) for value in drift.values))
     for position, value in enumerate(drift.values[:_SHOWN_VALUES]):
         arrow = "  " if position == 0 else "→ "
@@ -131,7 +131,9 @@ def _named_nodes(label: str, nodes: Iterable[str]) -> Iterator[Line]:
 def _extra_lines(answer: FleetAnswer) -> Iterator[Line]:
     collective = answer.collective
     if collective is not None:
-        style = "ok" if collective.outcome == "passed" else "error" if collective.outcome == "failed" else "dim"
+        style = (
+            "ok" if collective.outcome == "passed" else "error" if collective.outcome == "failed" else "dim"
+        )
         reason = f": {one_line(collective.reason)}" if collective.reason else ""
         ranks = counted(collective.ranks, "rank")
         yield ((f"all-reduce over {ranks}: {collective.outcome}{reason}", style),)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from envdoctor.errors import InputError
 from envdoctor.fleet.nodeset import node_name
-from envdoctor.fleet.reply import Reply
+from envdoctor.fleet.reply import Reply, Take
 
 MAX_FILE_BYTES = 16 << 20
 
@@ -23,20 +22,20 @@ def list_files(folder: Path) -> list[Path]:
     return found
 
 
-def read_replies(files: list[Path]) -> Iterator[Reply]:
-    """Yield each file as the reply of the node it is named for."""
+def read_folder(files: list[Path], take: Take) -> None:
+    """Hand over each file as the reply of the node it is named for."""
     for path in files:
-        node = node_name(path.stem)
-        try:
-            if not path.is_file():
-                yield Reply(node, None, "its file is no regular file")
-                continue
-            with open(path, "rb", buffering=0) as stream:
-                text = stream.read(MAX_FILE_BYTES + 1)
-        except OSError as error:
-            yield Reply(node, None, f"its file cannot be read: {error.strerror}")
-            continue
-        if len(text) > MAX_FILE_BYTES:
-            yield Reply(node, None, f"its file holds more than {MAX_FILE_BYTES >> 20} MiB")
-        else:
-            yield Reply(node, text)
+        take(_read_reply(path, node_name(path.stem)))
+
+
+def _read_reply(path: Path, node: str) -> Reply:
+    try:
+        if not path.is_file():
+            return Reply(node, None, "its file is no regular file")
+        with open(path, "rb", buffering=0) as stream:
+            text = stream.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        return Reply(node, None, f"its file cannot be read: {error.strerror}")
+    if len(text) > MAX_FILE_BYTES:
+        return Reply(node, None, f"its file holds more than {MAX_FILE_BYTES >> 20} MiB")
+    return Reply(node, text)

@@ -1,0 +1,142 @@
+"""What asking and merging many nodes costs, beside what the engine alone needs for as much work.
+
+    python benchmarks/fleet.py merge [COUNT]...
+    python benchmarks/fleet.py clustershell [COUNT]
+    python benchmarks/fleet.py slurm [COUNT]      (needs Slurm's daemons, and root)
+
+The engine's own time is that of a Python on every node that burns the CPU the probe burns, in the same run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "fleet")]
+MACHINE = ROOT / "tests" / "machines" / "h200-x2-deepspeed-without-pydantic.json"
+FLEET = [sys.executable, "-m", "envdoctor", "fleet", "--quiet", "--format", "json", "--deadline", "120"]
+ENGINE = """
+import sys
+from ClusterShell.Task import task_self
+task = task_self()
+task.set_info("fanout", int(sys.argv[2]))
+task.set_default("distant_workername", "exec")
+task.run(sys.argv[3], nodes=sys.argv[1], stdin=False)
+"""
+FANOUT = 128
+
+
+def probe_cpu_s() -> float:
+    """Return the CPU seconds of one probe on a node whose Python is `python3`."""
+    from envdoctor.fleet.carriage import pack
+
+    cargo = pack(60, None)
+    costs = []
+    for _ in range(7):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(["sh", "-c", cargo.command], input=cargo.stdin, stdout=subprocess.DEVNULL, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        costs.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return sorted(costs)[len(costs) // 2]
+
+
+def burner(cpu_s: float) -> str:
+    """Return a Python command that does nothing for so many CPU seconds, its own start included."""
+    return f"python3 -I -c 'import time\nwhile time.process_time() < {cpu_s:.4f}: pass'"
+
+
+def timed(
+    command: list[str], environ: Mapping[str, str], expected: tuple[int, ...] = (0,)
+) -> tuple[float, float, str]:
+    """Return a command's wall seconds, the peak MiB of its own process, and what it said."""
+    with tempfile.TemporaryFile("w+") as out:
+        started = time.monotonic()
+        child = subprocess.Popen(command, stdout=out, env=dict(environ), cwd=ROOT)
+        _, status, usage = os.wait4(child.pid, 0)
+        wall = time.monotonic() - started
+        child.returncode = os.waitstatus_to_exitcode(status)
+        assert child.returncode in expected, (command[:4], child.returncode)
+        out.seek(0)
+        return wall, usage.ru_maxrss / 1024, out.read()
+
+
+def compare(name: str, engine: list[str], fleet: list[str], environ: Mapping[str, str], count: int) -> None:
+    """Run the engine alone, the fleet, and the engine again; print times, their ratio and the peak."""
+    engine_s = [timed(engine, environ)[0]]
+    fleet_s, peak, said = timed(fleet, environ)
+    engine_s.append(timed(engine, environ)[0])
+    told = json.loads(said)
+    reached = sum(1 for group in told["groups"]) and told["nodes"] - len(told["unreached"])
+    print(
+        f"{name}: {count} nodes, engine alone {engine_s[0]:.1f} and {engine_s[1]:.1f} s, "
+        f"fleet {fleet_s:.1f} s, ratio {fleet_s / (sum(engine_s) / 2):.2f}, peak {peak:.0f} MiB, "
+        f"{reached} answered in {len(told['groups'])} groups, drift {len(told['drift'])}"
+    )
+
+
+def measure_clustershell(count: int) -> None:
+    """Compare on ClusterShell's exec worker, where every node is this machine."""
+    nodes = f"node[0001-{count:04d}]"
+    engine = [sys.executable, "-c", ENGINE, nodes, str(FANOUT), burner(probe_cpu_s())]
+    fleet = [*FLEET, "--hosts", nodes, "--worker", "exec", "--fanout", str(FANOUT)]
+    compare("clustershell exec", engine, fleet, os.environ, count)
+
+
+def measure_slurm(count: int) -> None:
+    """Compare on a real Slurm of emulated nodes."""
+    from slurm_cluster import slurm_cluster
+
+    cpu_s = probe_cpu_s()
+    with tempfile.TemporaryDirectory() as folder, slurm_cluster(Path(folder), count, start_s=240) as cluster:
+        engine = ["srun", f"--nodes={count}", "--ntasks-per-node=1", "sh", "-c", burner(cpu_s)]
+        compare("slurm", engine, [*FLEET, "--slurm"], cluster.environ, count)
+
+
+def measure_merge(count: int) -> None:
+    """Merge so many recorded nodes of eight GPUs, of which one has another driver."""
+    with tempfile.TemporaryDirectory() as folder:
+        written = write_nodes(Path(folder), count)
+        wall, peak, said = timed([*FLEET, "--facts", folder], os.environ, (0, 1))
+        odd = json.loads(said)["drift"][0]["values"][1]["nodes"]
+        print(f"merge: {count} nodes ({written >> 20} MiB), {wall:.2f} s, peak {peak:.0f} MiB, odd one {odd}")
+
+
+def write_nodes(folder: Path, count: int) -> int:
+    """Write the facts of `count` nodes as their probes would; return how many bytes."""
+    facts = json.loads(MACHINE.read_bytes())
+    first = facts["gpus"]["value"][0]
+    facts["gpus"]["value"] = [dict(first, index=index) for index in range(8)]
+    written = 0
+    for number in range(1, count + 1):
+        for gpu in facts["gpus"]["value"]:
+            gpu["uuid"] = f"GPU-{number:08x}-{gpu['index']}"
+            gpu["memory_free_bytes"] = 150_109_880_320 - number * 4096
+        facts["host"]["hostname"] = {"value": f"node{number:05d}", "source": "uname"}
+        facts["host"]["memory_available_bytes"] = {"value": 10**12 + number * 4096, "source": "/proc/meminfo"}
+        facts["driver"]["version"]["value"] = "570.133.20" if number == count // 2 else "580.159.04"
+        written += (folder / f"node{number:05d}.json").write_text(json.dumps(facts, indent=1))
+    return written
+
+
+def main() -> None:
+    """Measure what the command line names."""
+    what, numbers = (sys.argv[1:2] or ["merge"])[0], [int(n) for n in sys.argv[2:]]
+    if what == "merge":
+        for count in numbers or (100, 1000, 10_000):
+            measure_merge(count)
+    elif what == "clustershell":
+        measure_clustershell((numbers or [1024])[0])
+    else:
+        measure_slurm((numbers or [512])[0])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""How the probe travels: one stream of bytes for the node's Python to read, and the framed lines it answers with."""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import io
+import marshal
+import os
+import re
+import shlex
+import tempfile
+import zipfile
+import zlib
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from envdoctor.fleet import landing
+from envdoctor.probes.travel import build_zipapp
+
+MAX_PARTS = 20_000
+MAX_FACTS_BYTES = 16 << 20
+_FRAME = re.compile(rb"envdoctor:([^:\s]{1,255}):(\d{1,6})/(\d{1,6}):([A-Za-z0-9+/=]+)\s*$")
+_KEPT_NOISE = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Cargo:
+    """What is sent to a node: the command that reads it and the bytes it reads."""
+
+    command: str
+    stdin: bytes
+
+
+def pack(limit_s: float, python: str | None) -> Cargo:
+    """Return the probe ready to travel; on the node it ends itself after `limit_s` seconds.
+
+    `python` is the interpreter that runs it there and is examined; by default `python3` runs it and examines the
+    active environment.
+    """
+    archive = read_archive()
+    source = Path(landing.__file__).read_text(encoding="utf-8")
+    call = f"land({len(archive)}, {max(1, round(limit_s))}, {python!r})\n"
+    program = f"{source}\n{call}".encode()
+    command = f"{shlex.quote(python or 'python3')} -I -c {shlex.quote(_reader(len(program)))}"
+    return Cargo(command, program + archive)
+
+
+def _reader(size: int) -> str:
+    """Return the line of Python that waits on the node for the rest."""
+    return (
+        "import sys; sys.version_info >= (3, 8) or sys.exit('envdoctor: Python 3.8 or later is needed, this is '"
+        f" + sys.version.split()[0]); exec(sys.stdin.buffer.read({size}))"
+    )
+
+
+@cache
+def read_archive() -> bytes:
+    """Return the probes as one archive: their sources, and beside them what this Python compiles them to.
+
+    A node whose Python is of another version ignores the compiled ones.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "probe.pyz")
+        build_zipapp(path)
+        content = Path(path).read_bytes()
+    buffer = io.BytesIO(content)
+    with zipfile.ZipFile(buffer, "a", zipfile.ZIP_DEFLATED) as archive:
+        for name in [n for n in archive.namelist() if n.endswith(".py") and n != "__main__.py"]:
+            entry = zipfile.ZipInfo(f"{name}c")
+            archive.writestr(entry, _compiled(archive.read(name), name), zipfile.ZIP_DEFLATED)
+    return buffer.getvalue()
+
+
+def _compiled(source: bytes, name: str) -> bytes:
+    """Return a module's compiled file of the kind that is never checked against its source (PEP 552)."""
+    code = compile(source, name, "exec", dont_inherit=True, optimize=0)
+    return importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + bytes(8) + marshal.dumps(code)
+
+
+@dataclass(slots=True)
+class Frames:
+    """Collects one node's framed lines, in any order, among whatever else it says."""
+
+    _parts: dict[int, bytes] = field(default_factory=dict)
+    _total: int = 0
+    noise: bytes = b""
+
+    def add(self, line: bytes) -> None:
+        """Take one line."""
+        match = _FRAME.search(line)
+        if match is None:
+            self.noise = (self.noise + line.strip() + b" ")[:_KEPT_NOISE] if line.strip() else self.noise
+            return
+        number, total = int(match[2]), int(match[3])
+        if 0 < number <= total <= MAX_PARTS:
+            self._total = total
+            self._parts[number] = match[4]
+
+    @property
+    def complete(self) -> bool:
+        """True once every part is there."""
+        return 0 < self._total == len(self._parts)
+
+    def text(self) -> bytes | None:
+        """Return the facts' text, or None when parts are missing or damaged."""
+        if not self.complete:
+            return None
+        try:
+            packed = base64.b64decode(
+                b"".join(self._parts[n] for n in range(1, self._total + 1)), validate=True
+            )
+            unpacker = zlib.decompressobj()
+            text = unpacker.decompress(packed, MAX_FACTS_BYTES)
+        except (ValueError, KeyError, zlib.error):
+            return None
+        return text if unpacker.eof else None
+
+
+def frame_node(line: bytes) -> str | None:
+    """Return the node that a framed line names, or None for any other line."""
+    match = _FRAME.search(line)
+    return match[1].decode("utf-8", "replace") if match else None
