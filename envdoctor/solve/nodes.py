@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from envdoctor.facts import ComputeCapability
 from envdoctor.matrix import Matrix
@@ -96,6 +97,8 @@ class Node:
 
     package: Package
     context: Context = field(repr=False)
+    demands: dict[tuple[int, str, bool], tuple[Any, ...]] = field(default_factory=dict, repr=False)
+    """What rows of requirements ask, once read (`problem.py` keeps them here)."""
 
     @property
     def name(self) -> str:

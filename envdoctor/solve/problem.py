@@ -70,7 +70,6 @@ class Problem:
     parts: dict[tuple[str, str], list[Part]] = field(default_factory=dict)
     nogoods: list[Nogood] = field(default_factory=list)
     bans: list[tuple[str, int, int]] = field(default_factory=list)
-    uncovered: set[str] = field(default_factory=set)
 
     def node(self, name: str) -> Node:
         """Return a package of the closure."""
@@ -127,15 +126,12 @@ def _parts(problem: Problem, node: Node, extra: str) -> Iterator[Part]:
     for row, mask in node.package.row_masks(versions).items():
         if row < 0:
             continue
-        wanted = node.package.requirements(row, extra)
-        limits = [] if extra else node.package.requirements(row, LIMITS)
-        if not wanted and not limits:
-            continue
         expanded = node.expand(mask) & problem.masks[node.name]
         for own_runtime, share in by_variant:
             if expanded & share:
-                demands = tuple(_demands(problem, wanted, limits, own_runtime))
-                yield Part(node.name, extra, expanded & share, demands)
+                demands = _demands(problem.context, node, row, extra, own_runtime)
+                if demands:
+                    yield Part(node.name, extra, expanded & share, demands)
 
 
 def _versions_of(node: Node, candidates: int) -> int:
@@ -152,21 +148,27 @@ def _variant_masks(node: Node) -> list[tuple[bool, int]]:
     return [(False, node.all & ~variants), (True, variants)]
 
 
-def _demands(
-    problem: Problem, wanted: list[Wanted], limits: list[Wanted], own_runtime: bool
+def _demands(context: Context, node: Node, row: int, extra: str, own_runtime: bool) -> tuple[Demand, ...]:
+    """Return what a row of requirements asks of packages that the facts cover; others are `uncovered`."""
+    known = node.demands.get((row, extra, own_runtime))
+    if known is None:
+        limits = () if extra else node.package.requirements(row, LIMITS)
+        asked = [(False, wanted) for wanted in node.package.requirements(row, extra)]
+        known = tuple(_read_demands(context, [*asked, *((True, wanted) for wanted in limits)], own_runtime))
+        node.demands[row, extra, own_runtime] = known
+    return known
+
+
+def _read_demands(
+    context: Context, requirements: Iterable[tuple[bool, Wanted]], own_runtime: bool
 ) -> Iterator[Demand]:
-    context = problem.context
-    for limit, requirements in ((False, wanted), (True, limits)):
-        for requirement in requirements:
-            if not context.marker_holds(requirement.marker):
-                continue
-            if own_runtime and requirement.name.startswith(OWN_RUNTIME):
-                continue
-            node = context.node(requirement.name)
-            if node is None:
-                if not limit:
-                    problem.uncovered.add(requirement.name)
-                continue
+    for limit, requirement in requirements:
+        if not context.marker_holds(requirement.marker):
+            continue
+        if own_runtime and requirement.name.startswith(OWN_RUNTIME):
+            continue
+        node = context.node(requirement.name)
+        if node is not None:
             mask = node.expand(node.package.spec_mask(requirement.spec))
             yield Demand(node.name, mask, requirement.extras, limit, requirement.spec)
 

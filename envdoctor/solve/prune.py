@@ -6,12 +6,18 @@ can replace in any answer (accepted wherever it is accepted, asking no more than
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 
 from envdoctor.solve.nodes import Node
 from envdoctor.solve.policy import Policy
 from envdoctor.solve.problem import Part, Problem, bits_of
+
+PASSES = 4
+"""Rounds after which the rest is left to the engine: later ones find little."""
+
+RIVALS = 6
+"""How many of the best, and of the next better, candidates one is compared with."""
 
 Key = tuple[str, str, tuple[str, ...], bool]
 Asks = dict[Key, int]
@@ -19,7 +25,7 @@ Asks = dict[Key, int]
 
 def prune(problem: Problem, policy: Policy | None) -> None:
     """Shrink a problem's candidates in place. Without a policy (explanations) nothing is impossible beforehand."""
-    while True:
+    for _ in range(PASSES):
         before = dict(problem.masks)
         if policy is not None:
             _propagate(problem)
@@ -37,7 +43,7 @@ def _propagate(problem: Problem) -> None:
     while changed:
         changed = _drop_impossible(problem)
         changed = _narrow_needed(problem) or changed
-        _narrow_parts(problem)
+    _narrow_parts(problem)
 
 
 def _drop_impossible(problem: Problem) -> bool:
@@ -167,34 +173,24 @@ def _drop_dominated(problem: Problem, node: Node, accepted: set[int], policy: Po
     special = node.installed & mask if policy and policy.least_change else 0
     kept: list[tuple[int, int, int]] = []
     groups = _groups(problem, node.name, mask)
-    lighter = _lighter(groups)
+    hard = [frozenset(key for key in asks if not key[3]) for _, asks in groups]
+
+    @cache
+    def lighter(theirs: int, ours: int) -> bool:
+        return theirs == ours or (hard[theirs] <= hard[ours] and _no_more(groups[theirs][1], groups[ours][1]))
+
     survivors = special
     for bit, signature, group in _representatives(node, groups, sets):
         if special >> bit & 1:
             continue
+        rivals = kept if len(kept) <= 2 * RIVALS else kept[:RIVALS] + kept[-RIVALS:]
         if not any(
-            not signature & ~other and theirs in lighter(group) and _no_dearer(node, best, bit, policy)
-            for best, other, theirs in kept
+            not signature & ~other and lighter(theirs, group) and _no_dearer(node, best, bit, policy)
+            for best, other, theirs in rivals
         ):
             kept.append((bit, signature, group))
             survivors |= 1 << bit
     problem.masks[node.name] = survivors
-
-
-def _lighter(groups: list[tuple[int, Asks]]) -> Callable[[int], frozenset[int]]:
-    """Return a function that gives, for a group, the groups that ask no more than it."""
-    hard = [frozenset(key for key in asks if not key[3]) for _, asks in groups]
-
-    @cache
-    def of(group: int) -> frozenset[int]:
-        asks = groups[group][1]
-        return frozenset(
-            number
-            for number, (_, theirs) in enumerate(groups)
-            if number == group or (hard[number] <= hard[group] and _no_more(theirs, asks))
-        )
-
-    return of
 
 
 def _groups(problem: Problem, name: str, mask: int) -> list[tuple[int, Asks]]:
