@@ -1,0 +1,73 @@
+"""What other tools get wrong, asked as a user would paste it."""
+
+from __future__ import annotations
+
+import pytest
+
+from envdoctor.diagnosis import diagnose_facts
+from envdoctor.findings import Finding
+from envdoctor.matrix import load_matrix
+from envdoctor.pastes import key_names, parse_paste, symptom_patterns
+
+MATRIX = load_matrix()
+FLASH_ATTN_SYMBOL = (
+    "flash_attn_2_cuda.cpython-311-x86_64-linux-gnu.so: "
+    "undefined symbol: _ZN3c105ErrorC2ENS_14SourceLocationESs"
+)
+
+
+def diagnose(text: str) -> dict[str, Finding]:
+    """Return the findings for a pasted text by id."""
+    patterns, keys = symptom_patterns(MATRIX.rows("symptom")), key_names(MATRIX.rows("key"))
+    return {f.id: f for f in diagnose_facts(parse_paste(text, "paste", patterns, keys)).findings}
+
+
+def advice(findings: dict[str, Finding]) -> str:
+    """Return every command that is offered."""
+    return " ".join(c for f in findings.values() for r in f.remedies for c in r.commands)
+
+
+@pytest.mark.parametrize("card", ["RTX 4090", "L40S", "RTX 3090", "A10", "Jetson AGX Orin"])
+def test_cards_without_an_entry_of_their_own_are_not_accused(card: str) -> None:
+    assert diagnose(f"GPU: {card}\ntorch==2.13.0\nNVIDIA driver: 580.95.05") == {}
+
+
+@pytest.mark.parametrize("card", ["GTX 1080 Ti", "Tesla P40", "Tesla V100-SXM2-32GB", "TITAN V"])
+def test_cuda_13_is_never_recommended_to_pascal_and_volta(card: str) -> None:
+    findings = diagnose(f"GPU: {card}\ntorch==2.13.0\nNVIDIA driver: 580.95.05")
+    assert "TORCH-ARCH" in findings
+    assert "cu13" not in advice(findings)
+
+
+def test_driver_610_is_a_driver() -> None:
+    banner = (
+        "| NVIDIA-SMI 610.43.02              KMD Version: 610.43.02     CUDA UMD Version: 13.3     |\n"
+        "torch==2.15.0\nGPU: NVIDIA B200"
+    )
+    assert [f for f in diagnose(banner).values() if f.severity.value != "note"] == []
+
+
+def test_driver_535_is_not_held_to_cuda_12_1() -> None:
+    findings = diagnose("GPU: A100\ntorch==2.10.0\nNVIDIA driver: 535.274.02")
+    assert [f for f in findings.values() if f.severity.value != "note"] == []
+
+
+def test_nvcc_is_not_demanded_of_those_who_install_wheels() -> None:
+    text = "GPU: RTX 4090\ntorch==2.10.0\nNVIDIA driver: 580.95.05\nnvcc: not found"
+    assert diagnose(text) == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "finding"),
+    [
+        ("CUDA error: no kernel image is available for execution on the device", "NO-KERNEL-IMAGE-UNTOLD"),
+        ("libcudart.so.11.0: cannot open shared object file", "LIB-CUDART-11"),
+        ("libcublas.so.12: cannot open shared object file", "LIB-CUBLAS"),
+        ("CUDA error: the provided PTX was compiled with an unsupported toolchain.", "DRIVER-PTX-TOOLCHAIN"),
+        ("NCCL version mismatch between ranks", "NCCL-VERSION-MISMATCH"),
+        ("AssertionError: Torch not compiled with CUDA enabled", "TORCH-CPU-BUILD"),
+        (FLASH_ATTN_SYMBOL, "ABI-FLASH-ATTN"),
+    ],
+)  # fmt: skip
+def test_the_classic_errors_are_recognised_without_any_version(line: str, finding: str) -> None:
+    assert finding in diagnose(line)
