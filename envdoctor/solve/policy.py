@@ -3,12 +3,12 @@
 Levels, first to last:
 
 1. CHANGED   installed packages whose version changes (least-change only);
-2. ADDED     packages that were not installed (least-change only);
-3. STALE     for each package asked for: days between its version and the newest one possible on the target
+2. STALE     for each package asked for: days between its version and the newest one possible on the target
              under its own request, at most STALE_CAP, so that one hopeless package cannot outweigh all others;
-4. VARIANT   builds from PyTorch's own index, so that the default index is preferred when it serves as well;
-5. NEWEST    days behind and releases behind, uncapped, of what was asked for;
-6. FRESH     the same of everything else.
+             with least-change, of what changes;
+3. VARIANT   builds from PyTorch's own index, so that the default index is preferred when it serves as well;
+4. NEWEST    days behind and releases behind, uncapped, of what was asked for;
+5. FRESH     the same of everything else.
 
 Days count from the release's own date, or an older one's if that came later (a patch of an old line).
 """
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from envdoctor.solve.nodes import Node
 from envdoctor.solve.problem import bits_of
 
-CHANGED, ADDED, STALE, VARIANT, NEWEST, FRESH = LEVELS = (6, 5, 4, 3, 2, 1)
+CHANGED, STALE, VARIANT, NEWEST, FRESH = LEVELS = (5, 4, 3, 2, 1)
 """The levels' numbers as the engine takes them: the highest is decided first."""
 
 STALE_CAP = 730
@@ -30,7 +30,9 @@ STALE_CAP = 730
 WINDOWS = (0, 45, 180, STALE_CAP)
 """Days of staleness searched first; a wider search follows unless the answer found proves it needless."""
 
-Cost = tuple[int, int, int, int, int, int]
+Cost = tuple[int, int, int, int, int]
+STALE_PLACE = LEVELS.index(STALE)
+"""Where a `Cost` holds the staleness."""
 
 
 @dataclass(frozen=True)
@@ -43,14 +45,14 @@ class Policy:
 
     def cost(self, node: Node, bit: int) -> Cost:
         """Return a candidate's cost on every level, first level first."""
-        change = int(self.least_change and bool(node.installed) and not node.installed >> bit & 1)
-        added = int(self.least_change and not node.installed)
+        kept = self.least_change and bool(node.installed >> bit & 1)
+        change = int(self.least_change and bool(node.installed) and not kept)
         asked = node.name in self.asked
         days, releases = behind(node, bit, self.asked.get(node.name, node.allowed))
-        stale = min(days, STALE_CAP) if asked else 0
-        newest = days + releases
-        variant = int(node.variant(bit) is not None)
-        return (change, added, stale, variant, newest if asked else 0, 0 if asked else newest)
+        stale = min(days, STALE_CAP) if asked and not kept else 0
+        newest = 0 if kept else days + releases
+        variant = int(node.variant(bit) is not None and not kept)
+        return (change, stale, variant, newest if asked else 0, 0 if asked else newest)
 
     def within(self, node: Node, days: int) -> int:
         """Return the candidates of an asked-for package that are at most so many days stale."""
@@ -72,4 +74,4 @@ def behind(node: Node, bit: int, possible: int) -> tuple[int, int]:
 def total(costs: Collection[Cost]) -> Cost:
     """Return the sum of costs, level by level."""
     sums = tuple(map(sum, zip(*costs, strict=True)))
-    return sums if costs else (0,) * 6  # type: ignore[return-value]
+    return sums if costs else (0,) * 5  # type: ignore[return-value]

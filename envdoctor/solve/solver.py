@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from envdoctor.errors import InputError, Unavailable
 from envdoctor.solve.nodes import Context
-from envdoctor.solve.policy import STALE_CAP, WINDOWS, Cost, Policy, total
+from envdoctor.solve.policy import STALE_CAP, STALE_PLACE, WINDOWS, Cost, Policy, total
 from envdoctor.solve.problem import Problem, Root, close
 from envdoctor.solve.prune import prune
 from envdoctor.solve.requests import Request
@@ -93,7 +93,7 @@ def solve(goal: Goal) -> Picks | None:
     window: int | None = None if goal.least_change else WINDOWS[0]
     while True:
         found = _search(goal, policy, window)
-        if found is not None and (window is None or found.cost[2] <= window):
+        if found is not None and (window is None or found.cost[STALE_PLACE] <= window):
             return found
         if window is None or (found is None and window == HOPELESS and _clashes_nearby(goal)):
             return None
@@ -108,8 +108,8 @@ def _clashes_nearby(goal: Goal) -> bool:
 
 
 def _wider(window: int, found: Picks | None) -> int | None:
-    if found is not None and found.cost[2] < STALE_CAP:
-        return found.cost[2]
+    if found is not None and found.cost[STALE_PLACE] < STALE_CAP:
+        return found.cost[STALE_PLACE]
     return next((wider for wider in WINDOWS if wider > window), None) if found is None else None
 
 
