@@ -33,6 +33,14 @@ _HOME = re.compile(
     r"weka|shared|raid|ssd|nvme)[A-Za-z0-9_-]{0,8}/(?:home|homes|users|user)/|"
     r"%2Fhome%2F)(?P<v>[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,63})"
 )
+_WINDOWS_HOME = re.compile(
+    r"[A-Za-z]:(?:\\{1,2}|/)Users(?:\\{1,2}|/)(?P<v>[A-Za-z0-9_][^\\/:*?\"<>|\n]{0,63})(?:\\|/)"
+)
+_ACCOUNT = re.compile(
+    r"(?:/torchinductor_|\b[ug]id=[0-9]{1,10}\(|(?:^|[ \n])[d-][rwxsStT-]{9}[.+@]?[ ]{1,6}[0-9]{1,6}[ ]{1,4})"
+    r"(?P<v>[A-Za-z_][A-Za-z0-9_.-]{0,31})"
+)
+_GPUSTAT = re.compile(r"[ |](?P<v>[A-Za-z_][A-Za-z0-9_.-]{0,31})\([0-9]{1,7}M\)")
 _PUBLIC_HOMES = frozenset({"conda", "linuxbrew"})
 _USER_KEY = re.compile(
     r"(?:\b(?:USER|LOGNAME|USERNAME|SUDO_USER|SLURM_JOB_USER|SLURM_JOB_ACCOUNT|NB_USER|GIT_AUTHOR_NAME|"
@@ -65,6 +73,14 @@ _HOST_KEY = re.compile(
     + _HOST
     + r")"
 )
+_HOST_LINE = re.compile(
+    r"(?:\bhost[ ]{2,12}:[ ]|<hostname>)(?P<v>"
+    + _HOST
+    + r")|\bLinux[ ](?P<u>"
+    + _HOST
+    + r")[ ][0-9]{1,2}\.[0-9]{1,3}\."
+)
+_CREDENTIALS_HOST = re.compile(r"://[^\s/@:\"'<>]{0,200}:[^\s/\"'<>]{1,400}@(?P<v>" + _HOST + r")")
 _HOST_HINT = re.compile(
     r"(?:\bhost[ \t]{0,12}[:=][ \t]{0,3}[\"']?|\b(?:hostname|nodename|master_addr|--[a-z_-]{0,20}(?:addr|"
     r"host|node)s?) |"
@@ -77,6 +93,7 @@ _NCCL_TAIL = re.compile(r":[0-9]{1,8}:[0-9]{1,8} \[[0-9]{1,3}\] (?:NCCL|misc|ini
 _RANK_HOST = re.compile(
     r"\[(?:[a-z]{0,8}[0-9]{1,4}\]:\[)?(?P<v>[A-Za-z][A-Za-z0-9-]{2,62}[0-9]):[0-9]{1,7}\]"
 )
+_HOST_AND_PORT = re.compile(r"\((?P<v>" + _HOST + r"), [0-9]{2,5}\)")
 _PRIVATE_TAIL = re.compile(
     r"\.(?:internal|local|corp|lan|intra|intranet|localdomain|home\.arpa|private|svc)(?:$|[^A-Za-z0-9._-]|"
     r"\.[^A-Za-z0-9])"
@@ -85,6 +102,7 @@ _HOST_BEFORE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,62})(?:\.[A-Za-z0-9-]{1
 
 _EMAIL_TAIL = re.compile(r"@[A-Za-z][A-Za-z0-9-]{0,62}(?:\.[A-Za-z0-9-]{1,62}){0,4}\.[A-Za-z]{2,24}\b")
 _EMAIL_BEFORE = re.compile(r"[A-Za-z0-9_%+][A-Za-z0-9._%+-]{0,63}$")
+_URL_USER = re.compile(r"://[^\s/@\"'<>]{0,200}$")
 _SERVICE_ACCOUNTS = frozenset({"git", "hg", "svn"})
 _GPU_UUID = re.compile(
     r"\b(?:GPU|MIG|GPU-MIG)-[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b"
@@ -95,7 +113,7 @@ _SERIAL = re.compile(
     r"num))?|machine[ _-]?id|"
     r"boot[ _-]?id|(?:system|product|cluster|platform|host)[ _-]?uuid|clusteruuid|gpu pdi|host[ _-]?id|"
     r"asset[ _-]?tag|instance[ _-]?id)"
-    r"[\"']?[ \t]{0,60}[:=][ \t]{0,3}[\"']?(?P<v>[A-Za-z0-9][A-Za-z0-9-]{5,63})\b"
+    r"[\"']?[ \t]{0,60}[:=>][ \t]{0,3}[\"']?(?P<v>[A-Za-z0-9][A-Za-z0-9-]{5,63})\b"
 )
 
 _INDEX_KEY = re.compile(
@@ -114,6 +132,7 @@ pypi pythonhosted pytorch nvidia anaconda github githubusercontent gitlab huggin
 aliyun aliyuncs tsinghua ustc tencent tencentyun huaweicloud douban sjtu bfsu conda-forge prefix astral
 vllm modelscope readthedocs python repo jetson-ai-lab paddlepaddle openmmlab dgl pyg xformers mirrors
 flashinfer
+hf docker ghcr nvcr wandb openai anthropic
 """
 _PUBLIC_LABELS = frozenset(_PUBLIC_LABELS_WORDS.split())
 _SECOND_LEVEL_WORDS = """
@@ -142,7 +161,9 @@ def find_users(text: str) -> Iterator[Span]:
     for match in _HOME.finditer(text):
         if match["v"] not in _PUBLIC_HOMES:
             yield Span(*match.span("v"), "user")
-    for pattern in (_USER_KEY, _WANDB_ENTITY):
+    for match in _WINDOWS_HOME.finditer(text):
+        yield Span(*match.span("v"), "user")
+    for pattern in (_USER_KEY, _WANDB_ENTITY, _ACCOUNT, _GPUSTAT):
         for match in pattern.finditer(text):
             if match["v"].lower() not in COMMON_ACCOUNTS:
                 yield Span(*match.span("v"), "user")
@@ -157,7 +178,14 @@ def find_hosts(text: str) -> Iterator[Span]:
     for match in _HOST_KEY.finditer(text):
         if len(match["v"]) > 2 and match["v"].lower() not in COMMON_HOSTS and not _is_address(match["v"]):
             yield Span(*match.span("v"), "host")
-    for pattern in (_HOST_HINT, _RANK_HOST):
+    for match in _HOST_LINE.finditer(text):
+        name = "v" if match["v"] else "u"
+        if match[name].lower() not in COMMON_HOSTS and not _is_address(match[name]):
+            yield Span(*match.span(name), "host")
+    for match in _CREDENTIALS_HOST.finditer(text):
+        if not is_public_host(match["v"]):
+            yield Span(*match.span("v"), "host")
+    for pattern in (_HOST_HINT, _RANK_HOST, _HOST_AND_PORT):
         for match in pattern.finditer(text):
             if _is_hostlike(match["v"]):
                 yield Span(*match.span("v"), "host")
@@ -174,7 +202,7 @@ def find_hosts(text: str) -> Iterator[Span]:
 
 def _is_hostlike(word: str) -> bool:
     lower = word.lower()
-    if lower in COMMON_HOSTS or re.fullmatch(r"[0-9.:]+|(?:local_)?rank[0-9]*|worker[0-9]*", lower):
+    if lower in COMMON_HOSTS or re.fullmatch(r"v?[0-9.:]+|(?:local_)?rank[0-9]*|worker[0-9]*", lower):
         return False
     return any(c.isdigit() or c in "-." for c in word) and not is_public_host(word)
 
@@ -187,15 +215,21 @@ def find_emails(text: str) -> Iterator[Span]:
     """Find e-mail addresses; `git@github.com` is none."""
     for match in _EMAIL_TAIL.finditer(text):
         before = _EMAIL_BEFORE.search(text[max(0, match.start() - 64) : match.start()])
-        if before and before[0] not in _SERVICE_ACCOUNTS:
+        in_url = before and text[max(0, match.start() - 300) : match.start() - len(before[0])]
+        if before and before[0] not in _SERVICE_ACCOUNTS and not _URL_USER.search(in_url or ""):
             yield Span(match.start() - len(before[0]), match.end(), "email")
+
+
+def find_gpu_uuids(text: str) -> Iterator[Span]:
+    """Find the UUIDs of GPUs and MIG devices."""
+    for pattern in (_GPU_UUID, _OLD_MIG):
+        for match in pattern.finditer(text):
+            yield Span(*match.span(), "gpu-uuid")
 
 
 def find_serials(text: str) -> Iterator[Span]:
     """Find GPU UUIDs, serial numbers and machine ids."""
-    for pattern in (_GPU_UUID, _OLD_MIG):
-        for match in pattern.finditer(text):
-            yield Span(*match.span(), "gpu-uuid")
+    yield from find_gpu_uuids(text)
     for match in _SERIAL.finditer(text):
         if any(c.isdigit() for c in match["v"]) and set(match["v"]) - set("0xX-"):
             yield Span(*match.span("v"), "serial")

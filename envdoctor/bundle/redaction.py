@@ -127,6 +127,9 @@ class Redactor:
         telling = len(word) >= 4 and word.lower() not in common and not re.fullmatch(r"[0-9.]+|.*<.*", word)
         if telling and len(self._words) < _LEARNED_LIMIT:
             self._words.setdefault(word, kind)
+        label = word.partition(".")[0]
+        if kind == "host" and label != word and any(c.isdigit() or c == "-" for c in label):
+            self._learn_word(kind, label)
 
     def _name(self, kind: str, value: str) -> str:
         self._counts[kind] += 1
@@ -174,8 +177,8 @@ class Redactor:
             return
         # Where a token of known length begins, no longer one is sought.
         settled = {s.start for s in secret_contexts.find_formats(text, _FIXED)}
-        exact = (*secret_contexts.find_formats(joined.text, _FIXED_JOINED), *self._find_known(joined.text))
-        for span in exact:
+        exact = secret_contexts.find_formats(joined.text, _FIXED_JOINED)
+        for span in (*exact, *self._find_known(joined.text), *identities.find_gpu_uuids(joined.text)):
             if joined.spans_join(span.start, span.end):
                 settled.add(joined.pieces(span.start, span.end)[0][0])
                 yield from _wrapped_spans(joined, span)

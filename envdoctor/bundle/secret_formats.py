@@ -135,5 +135,7 @@ FORMATS: tuple[TokenFormat, ...] = (
     TokenFormat("linear-key", "lin_api_", r"lin_api_[A-Za-z0-9]{40}", fixed=True),
     TokenFormat("notion-token", "ntn_", _EDGE + r"(?P<v>ntn_[A-Za-z0-9]{40,60})", mixed=True),
     TokenFormat("airtable-token", "pat", _EDGE + r"(?P<v>pat[A-Za-z0-9]{14}\.[0-9a-f]{64})", fixed=True),
+    TokenFormat("artifactory-key", "AKCp", _EDGE + r"(?P<v>AKCp[A-Za-z0-9]{20,100})"),
+    TokenFormat("artifactory-key", "cmVmdGtuOj", r"cmVmdGtuOj[A-Za-z0-9+/=_-]{20,100}"),
     TokenFormat("conda-token", "/t/", r"/t/(?P<v>[A-Za-z0-9-]{8,80})/"),
 )

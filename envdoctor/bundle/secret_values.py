@@ -53,6 +53,15 @@ def looks_random(value: str) -> bool:
     return value.isalpha() and len(value) >= 16 and changes_case(value)
 
 
+_PLAIN_WORD = re.compile(r"[a-z]+|[A-Z]+|[A-Z][a-z]+|[0-9]{1,4}")
+
+
+def is_name(value: str) -> bool:
+    """True for words and small numbers joined by dots, hyphens or underscores: `model.layers.3.q_proj`."""
+    parts = re.split(r"[-_.]", value[:_JUDGED])
+    return len(parts) > 1 and all(not part or _PLAIN_WORD.fullmatch(part) for part in parts)
+
+
 def is_placeholder(value: str) -> bool:
     """True for `None`, `***`, `<token>`, `$TOKEN`, `{token}` and the like."""
     return bool(not value or _PLACEHOLDER.fullmatch(value) or _REFERENCE.fullmatch(value))
@@ -73,9 +82,12 @@ def is_strong_secret(value: str, key: str, quoted: bool) -> bool:
 
 def is_weak_secret(value: str) -> bool:
     """True when `value` beside an everyday key such as `token` reads like drawn letters."""
-    return looks_random(value) and not (is_placeholder(value) or is_code(value) or _PATH.fullmatch(value))
+    if not looks_random(value) or is_name(value):
+        return False
+    return not (is_placeholder(value) or is_code(value) or _PATH.fullmatch(value))
 
 
+_WORDS = re.compile(r"(?:[A-Z]?[a-z]{2,}){1,8}|[A-Z]+|[a-z]?")
 _WORD_WITH_NUMBER = re.compile(r"[A-Z]?[a-z]+[0-9]{1,3}|[A-Z]+[0-9]{1,4}|[0-9]{1,3}[A-Za-z]{1,3}|[0-9]+")
 
 
@@ -84,11 +96,11 @@ def is_continuation(piece: str, following: str) -> bool:
 
     `following` is what stands after it: `rank0:` and `NAME=` begin a line of their own.
     """
-    if following[:1] in (":", "(") or re.match(r"[A-Za-z_][A-Za-z0-9_]*=[^=]|[0-9]{2,4}[-/:.][0-9]", piece):
+    if re.match(r"[:(]|=[^=\s]", following) or re.match(r"[A-Za-z_]\w*=[^=]|[0-9]{2,4}[-/:.][0-9]", piece):
         return False
-    longest = max(re.split(r"[-_./+=%~]", piece), key=len)
+    if piece.partition(" ")[0].endswith(":"):
+        return False
+    longest = max(re.split(r"[-_./+=%~ ]", piece), key=len)[:_JUDGED]
     if len(longest) < 4 or _WORD_WITH_NUMBER.fullmatch(longest):
         return False
-    if is_mixed(longest):
-        return True
-    return len(longest) >= 8 and changes_case(longest[:_JUDGED])
+    return not _WORDS.fullmatch(longest)

@@ -13,15 +13,18 @@ ESCAPES = re.compile(
     r"(?:\x1b|\\x1b|\\x1B|\\u001b|\\u001B|\\033|\\e|\^\[)"
     r"(?:\[[0-9;:?]{0,32}[ -/]{0,2}[@-~]|\][^\x07\x1b\n]{0,512}(?:\x07|\x1b\\)|[()][AB012])"
     r"|\x9b[0-9;:?]{0,32}[@-~]"
+    "|[\u00ad\u200b-\u200d\u2060\ufeff]"
 )
 TOKEN_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.~+/=%")
-_BEFORE_BREAK = frozenset(" \t\r|│┃\\\"'")
-_AFTER_BREAK = frozenset(" \t\r|│┃>\"'")
+_BEFORE_BREAK = frozenset(" \t\r|│┃\\")
+_AFTER_BREAK = frozenset(" \t\r|│┃>")
 _REACH = 120
+# A launcher's mark before each line: `[rank0]: `, `(EngineCore pid=312) `.
+_MARK = re.compile(r"(?:\[[A-Za-z0-9_.-]{1,24}\]:?[ ]{1,2}|\([A-Za-z0-9_=, -]{1,60}\)[ ])")
 
 
 def strip_escapes(text: str) -> str:
-    """Return `text` without terminal escape sequences, real or spelled out."""
+    """Return `text` without terminal escape sequences, real or spelled out, and without invisible joints."""
     return ESCAPES.sub("", text)
 
 
@@ -81,8 +84,13 @@ def _break_around(text: str, newline: int, floor: int) -> tuple[int, int]:
     start, end = newline, newline + 1
     while start > max(floor, newline - _REACH) and text[start - 1] in _BEFORE_BREAK:
         start -= 1
+    if mark := _MARK.match(text, end):
+        end = mark.end()
     while end < min(len(text), newline + _REACH) and text[end] in _AFTER_BREAK:
         end += 1
+    if start > floor and text[start - 1] in "\"'" and text[end : end + 1] == text[start - 1]:
+        # Adjacent literals: `"hf_abc"` on one line goes on as `"def"` on the next.
+        start, end = start - 1, end + 1
     return start, end
 
 

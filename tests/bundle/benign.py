@@ -79,6 +79,13 @@ _FIXED = (
     "00000000:3B:00.0 Off |                    0 |  12:34:56 up 3 days",
     "CMake Error at CMakeLists.txt:12 (find_package): version 4.4.3",
     "assert key is not None, 'key: missing' and token in vocab",
+    "Node v20.11.1 found; Node 18.2 is too old",
+    "unexpected_key=model.layers.31.self_attn.q_proj.weight",
+    "sort-key: layer_12_q_proj",
+    "-rw-r--r-- 1 root root 4096 Nov 20 10:11 train.py",
+    "Linux 6.8.0-45-generic x86_64",
+    "|   0  NVIDIA A100(40GB)  | 100M |",
+    "failed to connect to huggingface.co:443",
     "user: What is the capital of France? assistant: Paris.",
 )
 

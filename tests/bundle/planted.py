@@ -147,6 +147,8 @@ def _contexts(kind: str, secret: str, r: random.Random) -> Iterator[tuple[str, s
     cut = len(name) + 1 + max(8, len(secret) // 2)
     yield "wrapped-token", f"{head[:cut]}\n{head[cut:]}\nnext line of the log"
     yield "wrapped-box", f"│ {head[:cut]} │\n│ {head[cut:]}  │"
+    yield "wrapped-ranks", f"[rank0]: {head[:cut]}\n[rank0]: {head[cut:]}\n[rank0]: done"
+    yield "invisible-joint", f"{head[:cut]}\u200b{head[cut:]}"
     yield "wrapped-indented", f"{head[:cut]}\n      {head[cut:]}"
 
 
@@ -255,6 +257,10 @@ def _user_lines(user: str, host: str) -> list[Planted]:
         "email": f"Author: {user}@lab.example.org",
         "learned": f"PermissionError: /home/{user}/x\nowned by {user}, mode 0600",
         "ssh": f"ssh {user}@{host} nvidia-smi",
+        "inductor": f"/tmp/torchinductor_{user}/xy/cxyz.py",
+        "id": f"uid=1000({user}) gid=1000({user}) groups=1000({user})",
+        "ls": f"-rw-r--r-- 1 {user} users 4096 Nov 20 10:11 train.py",
+        "gpustat": f"[0] NVIDIA A100 | 45'C,  99 % | 40000 / 40960 MB | root(10M) {user}(39000M)",
     }
     return [Planted("user", context, user, text) for context, text in lines.items()]
 
@@ -268,6 +274,7 @@ def _host_lines(host: str, address: str) -> list[Planted]:
         "store": f"[W socket.cpp:752] The client socket has failed to connect to [{host}]:29500 (errno: "
         "111).",
         "json": json.dumps({"hostname": host, "gpus": 8}),
+        "uname": f"Linux {host} 6.8.0-45-generic #45-Ubuntu SMP x86_64 GNU/Linux",
     }
     addresses = {
         "nccl": hosts["nccl"],
@@ -289,6 +296,8 @@ def _serial_lines(r: random.Random) -> list[Planted]:
     return [
         Planted("gpu-uuid", "list", uuid, f"GPU 0: NVIDIA A100-SXM4-80GB (UUID: {uuid})"),
         Planted("gpu-uuid", "variable", uuid, f"CUDA_VISIBLE_DEVICES={uuid}"),
+        Planted("gpu-uuid", "wrapped", uuid, f"GPU 0: NVIDIA A100 (UUID: {uuid[:20]}\n{uuid[20:]})"),
+        Planted("serial", "xml", serial, f"<serial>{serial}</serial>"),
         Planted("mig-uuid", "list", uuid[4:], f"  MIG 1g.10gb Device 0: (UUID: MIG-{uuid[4:]})"),
         Planted("serial", "smi", serial, f"    Serial Number                         : {serial}"),
         Planted("mac", "ip", mac, f"    link/ether {mac} brd ff:ff:ff:ff:ff:ff"),
