@@ -35,9 +35,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _seconds(text: str) -> float:
-    seconds = float(text)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
     if not 0 < seconds < 1e6:
-        raise argparse.ArgumentTypeError(f"{text}: seconds above 0")
+        raise argparse.ArgumentTypeError(f"{text}: not a number of seconds above 0")
     return seconds
 
 

@@ -20,7 +20,7 @@ def render_text(report: SmokeReport, *, colour: bool) -> str:
     if colour:
         verdicts = [""] + [row[1] for row in rows]
         lines = [_coloured(line, verdict) for line, verdict in zip(lines, verdicts, strict=True)]
-    notes = [note for result in report.results for note in _notes(result)]
+    notes = [note for result in report.results for note in _notes(result)] + _skips(report.results)
     counted = ", ".join(f"{count} {outcome}" for outcome, count in report.count().items())
     parts = [f"device: {visible(report.device or 'none')}", "", *lines, "", *notes, counted]
     return "\n".join(parts)
@@ -51,10 +51,23 @@ def _coloured(line: str, verdict: str) -> str:
 
 
 def _notes(result: SmokeResult) -> list[str]:
-    if not result.reason:
+    if not result.reason or result.outcome == "skipped":
         return []
     tail = [f"    {visible(line)}" for line in result.stderr_tail.splitlines()]
     return [f"{result.label} {result.outcome}: {visible(result.reason)}", *tail]
+
+
+def _skips(results: Sequence[SmokeResult]) -> list[str]:
+    """Return each reason for skipping once, with the ops it holds for."""
+    by_reason: dict[str, list[str]] = {}
+    for result in results:
+        if result.outcome == "skipped":
+            by_reason.setdefault(result.reason or "", []).append(result.label)
+    return [f"{_in_short(labels)} skipped: {visible(reason)}" for reason, labels in by_reason.items()]
+
+
+def _in_short(labels: Sequence[str]) -> str:
+    return ", ".join(labels) if len(labels) <= 12 else f"{len(labels)} ops"
 
 
 def render_list(ops: Sequence[OpEntry]) -> str:
