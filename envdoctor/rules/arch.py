@@ -17,6 +17,7 @@ from envdoctor.rules.view import View
 
 NO_KERNEL = ("SYM-NO-KERNEL-IMAGE", "SYM-CAPABILITY-UNSUPPORTED", "SYM-CAPABILITY-LIST", "SYM-CAPABILITY-OLD")
 CPU_TORCH = ("SYM-CPU-TORCH",)
+ARM_ROW = "TORCH-AARCH64-CPU"
 _ARM_CHIPS = ("GH200", "GB200", "GB300", "GB10", "DGX Spark", "Orin", "Thor", "Xavier")
 
 
@@ -184,7 +185,7 @@ def _cpu_finding(view: View, seen: tuple[Symptom, ...], cpu: bool) -> Finding:
         evidence=(*torch_build(view), *cards(gpus), *quoted(seen)),
         remedies=tuple(_cuda_builds(view, arm)),
         certainty=Certainty.CERTAIN if cpu or seen else Certainty.LIKELY,
-        rows=("TORCH-AARCH64-CPU",) if arm else (),
+        rows=(ARM_ROW,) if arm else (),
         sources=("https://pytorch.org/get-started/locally/",),
         explains=explained(seen),
         prior=0.9,
@@ -193,7 +194,8 @@ def _cpu_finding(view: View, seen: tuple[Symptom, ...], cpu: bool) -> Finding:
 
 def _cuda_builds(view: View, arm: bool) -> Iterator[Remedy]:
     if arm:
-        yield Remedy("Install torch 2.11 or newer.", ('pip install -U "torch>=2.11"',), {"torch": ">=2.11"})
+        since = view.matrix.by_id[ARM_ROW][1]["cuda_since"]
+        yield Remedy(f"Install torch{since}.", (f'pip install -U "torch{since}"',), {"torch": since})
         return
     version = view.version("torch")
     wanted = f"torch=={version.public}" if version and not version.is_prerelease else "torch"
