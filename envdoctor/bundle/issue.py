@@ -56,7 +56,7 @@ def compose(report: Report, tracker: Tracker | None = None, limit: int = _BUDGET
 
 def length(text: str) -> int:
     """Return the length of `text` in UTF-16 units, by which a browser counts."""
-    return len(text) + sum(1 for character in text if ord(character) > 0xFFFF)
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def fit(sections: list[Section], limit: int) -> str:
@@ -184,7 +184,8 @@ def issue_link(report: Report, tracker: Tracker) -> str:
 def _link_values(report: Report, tracker: Tracker) -> Iterator[tuple[str, list[str]]]:
     environment = plain_environment(report.diagnosis)
     if tracker.kind != "form":
-        yield "body", [compose(report, tracker, limit) for limit in (4000, 2500, 1500)] + [environment[:600]]
+        sections = list(_sections(report, tracker))
+        yield "body", [*(fit(sections, limit) for limit in (4000, 2500, 1500)), environment[:600]]
         return
     for field in tracker.fields:
         if field.id and field.type != "checkboxes":

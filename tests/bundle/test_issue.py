@@ -39,12 +39,12 @@ def report(words: str, count: int, packages: int, logs: int) -> Report:
 @given(
     words=st.text(max_size=300)
     | st.sampled_from(["word " * 600, "`" * 500, "😀" * 20_000, "x" * 70_000, "a\n" * 900]),
-    count=st.integers(0, 25),
-    packages=st.integers(0, 1500),
-    logs=st.integers(0, 12),
+    count=st.integers(0, 12),
+    packages=st.integers(0, 1000),
+    logs=st.integers(0, 6),
     project=st.sampled_from(PROJECTS),
 )
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_the_report_always_fits_an_issue(words, count, packages, logs, project):
     tracker = find_tracker(MATRIX, project) if project else None
     given_report = report(words, count, packages, logs)
