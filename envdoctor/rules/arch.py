@@ -116,16 +116,13 @@ def _remedies(view: View, fault: _Fault) -> Iterator[Remedy]:
     if row is None:
         yield Remedy("Build torch from source for this GPU.")
         return
-    default, advice = row["default"], row.get("advice", row["default"])
-    if not (version := view.version("torch")) or not version_satisfies(version, advice):
-        pins = {"torch": advice}
-        yield Remedy(
-            f"Install torch {advice}: its default wheels run on this GPU.",
-            (f'pip install "torch{advice}"',),
-            pins,
-        )
-    elif not version_satisfies(version, default) or row.get("variant") is None:
-        yield Remedy("Install the official CUDA wheel of this torch in place of the present build.")
+    version, advice = view.version("torch"), row.get("advice", row["default"])
+    if version is not None and version_satisfies(version, advice):
+        text = f"Reinstall torch {version.public} from the default index: that build runs on this GPU."
+        yield Remedy(text, (f"pip install --force-reinstall torch=={version.public}",))
+    else:
+        text = f"Install torch {advice}: its default wheels run on this GPU."
+        yield Remedy(text, (f'pip install "torch{advice}"',), {"torch": advice})
     if variant := row.get("variant"):
         wanted = row["variant_torch"]
         yield Remedy(

@@ -131,3 +131,8 @@ def test_windows_takes_a_cpu_build_from_the_default_index() -> None:
     assert "TORCH-WINDOWS-CPU" not in found(
         facts_of("RTX 4060", os="windows", packages={"torch": "2.9.1+cu128"})
     )
+
+
+def test_another_build_of_the_same_torch_is_enough_where_the_version_is_right() -> None:
+    finding = found(facts_of("RTX 5090", packages={"torch": "2.8.0+cu126"}))["TORCH-ARCH"]
+    assert finding.remedies[0].commands == ("pip install --force-reinstall torch==2.8.0",)
