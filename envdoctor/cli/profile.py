@@ -1,0 +1,173 @@
+"""`envdoctor profile`: the fastest memory-safe setting, in a framework's own format."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from envdoctor.cli.output import note, write
+from envdoctor.errors import InputError, Unavailable
+
+if TYPE_CHECKING:
+    from envdoctor.facts import Facts
+    from envdoctor.matrix import Matrix
+    from envdoctor.profile.choosing import Profile
+    from envdoctor.profile.workload import Card, Stack, Workload
+
+GIB = 1 << 30
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `profile`."""
+    parser.add_argument(
+        "--model", required=True, metavar="M", help="a folder, config.json, known name or Hub id"
+    )
+    parser.add_argument(
+        "--method", choices=("auto", "full", "lora", "qlora"), default="auto", help="what is trained"
+    )
+    parser.add_argument(
+        "--task", choices=("sft", "grpo", "serve"), default="sft", help="what the cards are for"
+    )
+    parser.add_argument("--seq", type=int, metavar="N", help="tokens of the longest sample (2048)")
+    parser.add_argument("--global-batch", type=int, metavar="N", help="samples of one optimizer step (16)")
+    parser.add_argument(
+        "--gpu",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a card in place of this machine's (repeatable)",
+    )
+    parser.add_argument("--gpus", type=int, metavar="N", help="how many of that card")
+    parser.add_argument("--parallel", metavar="P", help="only none, ddp, zero1, zero2, zero3 or fsdp")
+    parser.add_argument("--lora-rank", type=int, default=8, metavar="N", help="rank of the adapters")
+    parser.add_argument(
+        "--beside", type=float, default=0.0, metavar="GIB", help="what others hold of each card"
+    )
+    parser.add_argument("--stack", metavar="NAME=VERSION,…", help="versions to write for")
+    parser.add_argument(
+        "--target", metavar="FILE", help="facts, pins or a paste that tell versions and cards"
+    )
+    parser.add_argument("--python", metavar="PATH", help="the interpreter whose versions count")
+    parser.add_argument("--for", dest="framework", metavar="FRAMEWORK", help="whose files to write")
+    parser.add_argument(
+        "--validate", action="store_true", help="run it for a few steps on this machine's GPU"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Search, write, perhaps measure; 0 fits, 1 nothing does."""
+    from envdoctor.matrix import load_matrix
+    from envdoctor.profile.choosing import find_profile, write_profile
+    from envdoctor.profile.emit import USUAL, check_framework
+
+    framework = args.framework or USUAL[args.task]
+    check_framework(framework, args.task)
+    matrix = load_matrix()
+    work = _workload(args, matrix)
+    profile = write_profile(find_profile(work, matrix), framework, matrix)
+    if args.validate and profile.found.choice is not None:
+        from envdoctor.profile.validate import run_validation
+
+        profile = run_validation(profile, framework, matrix, args.python or sys.executable)
+    _write(args, profile)
+    return profile.exit_code
+
+
+def _write(args: argparse.Namespace, profile: Profile) -> None:
+    from envdoctor.files import replace_file
+    from envdoctor.profile.prose import profile_text
+
+    if args.output and profile.files:
+        folder = Path(args.output)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise Unavailable(f"{folder}: cannot be made: {error.strerror}") from None
+        for name, text in profile.files.items():
+            replace_file(folder / name, text)
+            note(args, f"{folder / name} written")
+    text = (
+        json.dumps(profile.to_json(), indent=1)
+        if args.format == "json"
+        else profile_text(profile).rstrip("\n")
+    )
+    write(argparse.Namespace(output=None), text)
+
+
+def _workload(args: argparse.Namespace, matrix: Matrix) -> Workload:
+    from envdoctor.memory import find_shape
+    from envdoctor.profile.workload import Workload
+
+    facts = _facts(args, matrix)
+    shape = find_shape(args.model)
+    if args.seq is None:
+        args.seq = min(2048, shape.learned_positions or 2048)
+    return Workload(
+        shape,
+        _cards(args, matrix, facts),
+        args.task,
+        args.method,
+        args.seq,
+        args.global_batch,
+        _stack(args, facts),
+        args.model,
+        int(args.beside * GIB),
+        args.lora_rank,
+        parallel=args.parallel,
+    )
+
+
+def _facts(args: argparse.Namespace, matrix: Matrix) -> Facts | None:
+    """This machine's facts, a file's, or none when the card is declared and nothing else is named."""
+    from envdoctor.diagnosis import read_facts
+
+    if args.target:
+        return read_facts([args.target], None, matrix)
+    if args.gpu and not args.python:
+        return None
+    return read_facts([], args.python, matrix)
+
+
+def _cards(args: argparse.Namespace, matrix: Matrix, facts: Facts | None) -> tuple[Card, ...]:
+    from envdoctor.matrix.gpus import declared_gpu
+    from envdoctor.profile.workload import Card
+    from envdoctor.rules.view import View
+
+    if args.gpus is not None and args.gpus < 1:
+        raise InputError(f"--gpus: {args.gpus} is no count")
+    if args.gpu:
+        gpus = [declared_gpu(matrix, name, index) for index, name in enumerate(args.gpu)]
+    else:
+        gpus = list(View(facts, matrix).gpus.get() or ()) if facts else []
+    if not gpus:
+        raise InputError("no GPU is seen on this machine; name one, such as --gpu 'RTX 4090'")
+    for gpu in gpus:
+        if not gpu.memory_total_bytes:
+            raise InputError(f"--gpu {gpu.name}: its memory is not known; name a card, such as 'RTX 4090'")
+    cards = tuple(Card(g.name or "GPU", g.memory_total_bytes or 0, g.compute_capability) for g in gpus)
+    if args.gpus is None or args.gpus == len(cards):
+        return cards
+    if len(cards) == 1:
+        return cards * int(args.gpus)
+    if args.gpu or args.gpus > len(cards):
+        raise InputError(f"--gpus {args.gpus}: {len(cards)} cards are named or seen")
+    return cards[: args.gpus]
+
+
+def _stack(args: argparse.Namespace, facts: Facts | None) -> Stack:
+    from envdoctor.profile.workload import Stack
+
+    versions = {}
+    complete = False
+    if facts is not None:
+        complete = facts.environment.complete
+        versions = {n: d.version for n, d in facts.environment.distributions.items() if d.version}
+    for item in filter(None, (args.stack or "").split(",")):
+        name, equals, version = item.partition("=")
+        if not equals or not version.strip("= "):
+            raise InputError(f"--stack {item}: expected NAME=VERSION")
+        versions[name.strip().lower().replace("_", "-")] = version.strip("= ")
+    return Stack(versions, complete)

@@ -1,0 +1,71 @@
+"""A chosen setting in a framework's own format: one module a framework, each `emit(plan) -> files`."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from envdoctor.errors import InputError
+from envdoctor.profile.keys import Names
+from envdoctor.profile.workload import Choice, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is written: the setting, what it is for, and the key names of the versions at hand."""
+
+    choice: Choice
+    work: Workload
+    names: Names
+
+    @property
+    def model(self) -> str:
+        """The model as the user named it."""
+        return self.work.model or self.work.shape.name
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """A framework's emitter: its module here and the tasks it can write."""
+
+    module: str
+    tasks: tuple[str, ...]
+
+
+WRITERS: Mapping[str, Writer] = {
+    "transformers": Writer("transformers", ("sft",)),
+    "trl": Writer("trl", ("sft", "grpo")),
+    "llamafactory": Writer("llamafactory", ("sft",)),
+    "ms-swift": Writer("ms_swift", ("sft", "grpo")),
+    "axolotl": Writer("axolotl", ("sft", "grpo")),
+    "accelerate": Writer("accelerate", ("sft", "grpo")),
+    "deepspeed": Writer("deepspeed", ("sft", "grpo")),
+    "vllm": Writer("vllm", ("serve", "grpo")),
+    "env": Writer("env", ("sft", "grpo", "serve")),
+}
+USUAL = {"sft": "transformers", "grpo": "trl", "serve": "vllm"}
+
+
+def check_framework(framework: str, task: str) -> None:
+    """Raise InputError when the framework cannot be written for the task."""
+    writer = WRITERS.get(framework)
+    if writer is None:
+        raise InputError(f"--for {framework}: none of {', '.join(WRITERS)}")
+    if task not in writer.tasks:
+        raise InputError(f"--for {framework}: it has no {task}; it writes {', '.join(writer.tasks)}")
+
+
+def emit(framework: str, plan: Plan) -> dict[str, str]:
+    """Return the framework's files by name, and the environment variables that go with them.
+
+    Raises InputError when the framework has no such task or cannot express the setting.
+    """
+    check_framework(framework, plan.choice.task)
+    module = importlib.import_module(f"{__name__}.{WRITERS[framework].module}")
+    files: dict[str, str] = module.emit(plan)
+    if framework != "env":
+        from envdoctor.profile.emit import env
+
+        files = {**files, **env.emit(plan)}
+    return files

@@ -1,0 +1,99 @@
+"""axolotl's YAML."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from envdoctor.profile.emit import deepspeed
+from envdoctor.profile.emit.layout import to_yaml
+
+if TYPE_CHECKING:
+    from envdoctor.profile.emit import Plan
+
+
+def emit(plan: Plan) -> dict[str, str]:
+    """Return `train.yaml`; the data set in it is an example to replace."""
+    choice = plan.choice
+    values: dict[str, Any] = {
+        "base_model": plan.model,
+        "datasets": [{"path": "tatsu-lab/alpaca", "type": "alpaca"}],
+        "output_dir": "out",
+        **_adapter(plan),
+        "sequence_len": choice.seq,
+        "micro_batch_size": choice.batch,
+        "gradient_accumulation_steps": choice.grad_accum,
+        "num_epochs": 1,
+        "learning_rate": 1e-5 if choice.method == "full" else 1e-4,
+        "optimizer": choice.optim,
+        "lr_scheduler": "cosine",
+        "bf16": choice.amp == "bf16",
+        "fp16": choice.amp == "fp16",
+        "gradient_checkpointing": choice.grad_ckpt,
+        **_attention(plan),
+        **_sharding(plan),
+    }
+    if choice.grad_ckpt:
+        values["gradient_checkpointing_kwargs"] = {"use_reentrant": False}
+    if choice.liger:
+        values |= {
+            "plugins": ["axolotl.integrations.liger.LigerPlugin"],
+            "liger_rms_norm": True,
+            "liger_glu_activation": True,
+            "liger_fused_linear_cross_entropy": True,
+        }
+    if choice.task == "grpo":
+        values |= _generation(plan)
+    return {"train.yaml": to_yaml(values, "axolotl train train.yaml"), **deepspeed.beside(plan)}
+
+
+def _adapter(plan: Plan) -> dict[str, Any]:
+    choice = plan.choice
+    if choice.method == "full":
+        return {}
+    found: dict[str, Any] = {
+        "adapter": choice.method,
+        "lora_r": choice.lora_rank,
+        "lora_alpha": 2 * choice.lora_rank,
+        "lora_dropout": 0.0,
+        "lora_target_linear": True,
+    }
+    return {**found, "load_in_4bit": True} if choice.method == "qlora" else found
+
+
+def _attention(plan: Plan) -> dict[str, Any]:
+    if plan.names.has("axolotl", "attn_implementation"):
+        return {"attn_implementation": plan.choice.attn}
+    return {"flash_attention": True} if plan.choice.attn == "flash_attention_2" else {"sdp_attention": True}
+
+
+def _sharding(plan: Plan) -> dict[str, Any]:
+    if plan.choice.deepspeed:
+        return {"deepspeed": deepspeed.FILE}
+    if plan.choice.parallel != "fsdp":
+        return {}
+    config = {
+        "offload_params": plan.choice.offload_params,
+        "reshard_after_forward": True,
+        "auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
+        "state_dict_type": "FULL_STATE_DICT",
+    }
+    return {"fsdp_version": 2, "fsdp_config": config}
+
+
+def _generation(plan: Plan) -> dict[str, Any]:
+    choice = plan.choice
+    return {
+        "rl": "grpo",
+        "trl": {
+            "num_generations": choice.num_generations,
+            "max_completion_length": choice.seq // 2,
+            "beta": 0.0,
+            "use_vllm": True,
+            "vllm_mode": choice.vllm_mode,
+        },
+        "vllm": {
+            "gpu_memory_utilization": choice.vllm_utilization,
+            "tensor_parallel_size": choice.vllm_tp,
+            "max_model_len": choice.max_model_len,
+        },
+    }

@@ -1,0 +1,34 @@
+"""Environment variables: the allocator's settings under the name that the torch at hand reads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from envdoctor.profile.emit import Plan
+
+
+def allocator_variable(plan: Plan) -> str:
+    """Return the variable's name: torch 2.10 took up the name without CUDA in it."""
+    older = plan.work.stack.within("torch", "<2.10")
+    return "PYTORCH_CUDA_ALLOC_CONF" if older else "PYTORCH_ALLOC_CONF"
+
+
+def variables(plan: Plan) -> dict[str, str]:
+    """Return the variables that a run of this setting should have."""
+    if plan.choice.task == "serve":
+        return {}  # vLLM's sleep mode and its memory pools refuse expandable segments
+    found = {}
+    expandable = plan.work.stack.within("torch", ">=2.1") is not False
+    if plan.choice.vllm_mode != "colocate":
+        found[allocator_variable(plan)] = plan.choice.alloc_conf if expandable else "max_split_size_mb:512"
+    if plan.choice.vllm_mode == "server":
+        cards = len(plan.work.cards)
+        found["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, range(cards - plan.choice.gpus, cards)))
+    return found
+
+
+def emit(plan: Plan) -> dict[str, str]:
+    """Return `env.sh`, to be sourced before the run; no file when nothing is to be set."""
+    lines = [f"export {name}={value}" for name, value in variables(plan).items()]
+    return {"env.sh": "\n".join(lines) + "\n"} if lines else {}

@@ -1,0 +1,119 @@
+"""ms-swift's arguments: a YAML file from version 4 on, a command line before."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from envdoctor.profile.emit import deepspeed
+from envdoctor.profile.emit.layout import to_yaml
+from envdoctor.profile.emit.transformers import long_dtype
+
+if TYPE_CHECKING:
+    from envdoctor.profile.emit import Plan
+
+
+def emit(plan: Plan) -> dict[str, str]:
+    """Return `train.yaml` (or `train.sh` for ms-swift 3); the data set in it is an example to replace."""
+    values = arguments(plan)
+    files = deepspeed.beside(plan)
+    action = "rlhf" if plan.choice.task == "grpo" else "sft"
+    if plan.work.stack.within("ms-swift", "<4"):
+        return {"train.sh": _script(values, action, plan.choice.gpus), **files}
+    launch = f"NPROC_PER_NODE={plan.choice.gpus} " if plan.choice.gpus > 1 else ""
+    return {"train.yaml": to_yaml(values, f"{launch}swift {action} train.yaml"), **files}
+
+
+def arguments(plan: Plan) -> dict[str, Any]:
+    """Return the arguments under the names of the release at hand."""
+    choice, names = plan.choice, plan.names
+    tuner = names.pick("ms-swift", "tuner_type", "train_type")
+    found: dict[str, Any] = {
+        "model": plan.model,
+        "dataset": ["AI-MO/NuminaMath-TIR" if choice.task == "grpo" else "AI-ModelScope/alpaca-gpt4-data-en"],
+        "output_dir": "out",
+        tuner: "full" if choice.method == "full" else "lora",
+        "torch_dtype": long_dtype(choice.dtype),
+        "max_length": choice.seq,
+        "per_device_train_batch_size": choice.batch,
+        "gradient_accumulation_steps": choice.grad_accum,
+        "learning_rate": 1e-5 if choice.method == "full" else 1e-4,
+        "num_train_epochs": 1,
+        "optim": choice.optim,
+        "attn_impl": choice.attn,
+        "gradient_checkpointing": choice.grad_ckpt,
+        **_adapter(plan),
+        **_sharding(plan),
+    }
+    if choice.grad_ckpt:
+        found["gradient_checkpointing_kwargs"] = {"use_reentrant": False}
+    if choice.liger:
+        found["use_liger_kernel"] = True
+    return {**found, **(_generation(plan) if choice.task == "grpo" else {})}
+
+
+def _adapter(plan: Plan) -> dict[str, Any]:
+    choice = plan.choice
+    if choice.method == "full":
+        return {}
+    found: dict[str, Any] = {
+        "lora_rank": choice.lora_rank,
+        "lora_alpha": 2 * choice.lora_rank,
+        "target_modules": ["all-linear"],
+    }
+    if choice.method == "qlora":
+        found |= {
+            "quant_method": "bnb",
+            "quant_bits": 4,
+            "bnb_4bit_quant_type": "nf4",
+            "bnb_4bit_use_double_quant": True,
+            "bnb_4bit_compute_dtype": long_dtype(choice.dtype),
+        }
+        if choice.parallel in ("zero3", "fsdp"):
+            found["bnb_4bit_quant_storage"] = long_dtype(choice.dtype)
+    return found
+
+
+def _sharding(plan: Plan) -> dict[str, Any]:
+    if plan.choice.deepspeed:
+        return {"deepspeed": deepspeed.FILE}
+    return {"fsdp": "fsdp2"} if plan.choice.parallel == "fsdp" else {}
+
+
+def _generation(plan: Plan) -> dict[str, Any]:
+    choice = plan.choice
+    found: dict[str, Any] = {
+        "rlhf_type": "grpo",
+        "num_generations": choice.num_generations,
+        "max_completion_length": choice.seq // 2,
+        "beta": 0.0,
+        "use_vllm": True,
+        "vllm_mode": choice.vllm_mode,
+    }
+    if choice.vllm_mode == "colocate":
+        found |= {
+            "vllm_gpu_memory_utilization": choice.vllm_utilization,
+            "vllm_tensor_parallel_size": choice.vllm_tp,
+            "vllm_max_model_len": choice.max_model_len,
+        }
+    else:
+        found |= {"vllm_server_host": "127.0.0.1", "vllm_server_port": 8000}
+    return found
+
+
+def _script(values: Mapping[str, Any], action: str, gpus: int) -> str:
+    launch = f"NPROC_PER_NODE={gpus} " if gpus > 1 else ""
+    lines = [f"{launch}swift {action}"]
+    for key, value in values.items():
+        lines.append(f"    --{key} {_word(value)}")
+    return "#!/bin/sh\n" + " \\\n".join(lines) + "\n"
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return " ".join(shlex.quote(str(item)) for item in value)
+    if isinstance(value, Mapping):
+        return shlex.quote(json.dumps(value))
+    return str(value).lower() if isinstance(value, bool) else shlex.quote(str(value))

@@ -1,0 +1,164 @@
+"""Which settings are worth trying for a workload, and which fall away before any byte is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import lcm
+
+from envdoctor.profile.workload import USUAL_BATCH, Choice, Workload
+
+_OFFLOADS = (
+    ("zero2", True, False),
+    ("zero3", True, False),
+    ("zero3", True, True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Barred:
+    """A kind of setting that this stack or these cards rule out, and why."""
+
+    choice: dict[str, object]
+    why: str
+
+
+def training_choices(work: Workload) -> Iterator[Choice]:
+    """Yield every setting of a training run, whether it fits or not."""
+    for base in _bases(work):
+        for parallel, optimizer, params in _splits(work, base):
+            if work.parallel not in (None, parallel):
+                continue
+            sharded = replace(base, parallel=parallel, offload_optimizer=optimizer, offload_params=params)
+            for choice in _kernels(work, sharded):
+                yield from _batches(work, choice)
+
+
+def _bases(work: Workload) -> Iterator[Choice]:
+    """Yield a choice for each method and, under GRPO, for each way to place vLLM."""
+    methods = ("full", "lora", "qlora") if work.method == "auto" else (work.method,)
+    for method in methods:
+        if method == "qlora" and work.stack.lacks("bitsandbytes"):
+            continue
+        dtype, amp = _precision(work, method)
+        base = Choice(
+            work.task,
+            method,
+            seq=work.seq,
+            dtype=dtype,
+            amp=amp,
+            lora_rank=work.lora_rank,
+            gpus=len(work.cards),
+        )
+        yield from _placements(work, base) if work.task == "grpo" else (base,)
+
+
+def _precision(work: Workload, method: str) -> tuple[str, str]:
+    """bf16 where the cards have it; else fp16, which scales gradients of fp32 weights when all train."""
+    if work.bf16:
+        return "bf16", "bf16"
+    return ("fp32", "fp16") if method == "full" else ("fp16", "fp16")
+
+
+def _placements(work: Workload, base: Choice) -> Iterator[Choice]:
+    cards = len(work.cards)
+    base = replace(base, num_generations=work.num_generations, max_model_len=work.seq, prefix_caching=True)
+    for tp in _splits_of_heads(work, cards):
+        yield replace(base, vllm_mode="colocate", vllm_tp=tp, vllm_gpus=cards)
+    for tp in _splits_of_heads(work, cards - 1):
+        if tp < cards:
+            yield replace(base, vllm_mode="server", vllm_tp=tp, vllm_gpus=tp, gpus=cards - tp)
+
+
+def _splits_of_heads(work: Workload, cards: int) -> tuple[int, ...]:
+    heads = work.shape.heads
+    return tuple(tp for tp in (1, 2, 4, 8) if tp <= cards and heads % tp == 0)
+
+
+def _splits(work: Workload, base: Choice) -> Iterator[tuple[str, bool, bool]]:
+    """Yield parallel stage and what is offloaded: plain first, then sharded, then offloaded."""
+    deepspeed = not work.stack.lacks("deepspeed")
+    if base.gpus == 1:
+        yield ("none", False, False)
+    else:
+        yield ("ddp", False, False)
+        stages = ("zero1", "zero2", "zero3") if deepspeed else ()
+        yield from ((stage, False, False) for stage in (*stages, "fsdp"))
+    if base.method == "qlora":
+        return  # bitsandbytes' weights stay on the card, and its adapters' states are not worth moving
+    if deepspeed:
+        yield from (split for split in _OFFLOADS if base.method == "full" or split[2])
+    if base.gpus > 1:
+        yield ("fsdp", True, True)
+
+
+def _kernels(work: Workload, base: Choice) -> Iterator[Choice]:
+    base = replace(base, attn=attention(work))
+    liger = (True, False) if work.stack.has("liger-kernel") else (False,)
+    for checkpointing in (False, True):
+        for fused in liger:
+            for optim in _optimizers(work, base):
+                yield replace(base, grad_ckpt=checkpointing, liger=fused, optim=optim)
+
+
+def attention(work: Workload) -> str:
+    """FlashAttention 2 where it is installed and every card has compute capability 8.0; sdpa otherwise."""
+    able = all(card.at_least(8) for card in work.cards)
+    return "flash_attention_2" if able and work.stack.has("flash-attn") else "sdpa"
+
+
+def _optimizers(work: Workload, base: Choice) -> tuple[str, ...]:
+    """Fused AdamW; with bitsandbytes also 8-bit states, which full fine-tuning alone gains from."""
+    if base.offload_optimizer and base.deepspeed:
+        return ("adamw_torch",)
+    eight_bit = base.method == "full" and work.stack.has("bitsandbytes") and base.parallel in ("none", "ddp")
+    return ("adamw_torch_fused", "adamw_8bit") if eight_bit else ("adamw_torch_fused",)
+
+
+def _batches(work: Workload, choice: Choice) -> Iterator[Choice]:
+    """Yield every split of the wanted global batch into micro batch and accumulation, largest batch first."""
+    wanted = global_batch(work, choice)
+    if wanted % choice.gpus:
+        return
+    each = wanted // choice.gpus
+    for batch in range(each, 0, -1):
+        if each % batch == 0:
+            yield replace(choice, batch=batch, grad_accum=each // batch)
+
+
+def global_batch(work: Workload, choice: Choice) -> int:
+    """Return the wanted samples a step; unless told, the first from 16 on that the cards can share evenly."""
+    if work.global_batch:
+        return work.global_batch
+    unit = lcm(choice.gpus, choice.num_generations or 1)
+    return -(-USUAL_BATCH // unit) * unit
+
+
+def barred(work: Workload) -> Iterator[Barred]:
+    """Yield the kinds of setting that were not even tried, with the reason."""
+    told = {
+        name: work.stack.lacks(name) for name in ("bitsandbytes", "deepspeed", "liger-kernel", "flash-attn")
+    }
+    if told["bitsandbytes"] and work.method in ("auto", "qlora"):
+        yield Barred({"method": "qlora"}, "bitsandbytes is not installed")
+    if told["deepspeed"] and len(work.cards) > 1:
+        yield Barred({"parallel": "zero1|zero2|zero3"}, "deepspeed is not installed")
+    if not work.bf16:
+        card = min(work.cards, key=lambda c: c.memory_bytes)
+        yield Barred({"dtype": "bf16"}, f"{card.name}: bf16 needs compute capability 8.0; fp16 is used")
+    if attention(work) == "sdpa":
+        yield Barred({"attn": "flash_attention_2"}, _no_flash(work))
+    if not work.stack.has("liger-kernel"):
+        why = "is not installed" if told["liger-kernel"] else "is not known to be installed"
+        yield Barred({"liger": True}, f"liger-kernel {why}")
+    for gpus in {c.gpus for c in _bases(work)}:
+        if work.global_batch and work.global_batch % gpus:
+            why = f"a global batch of {work.global_batch} cannot be shared evenly by {gpus} training cards"
+            yield Barred({"gpus": gpus}, why)
+
+
+def _no_flash(work: Workload) -> str:
+    low = [card.name for card in work.cards if card.capability is not None and not card.at_least(8)]
+    if low:
+        return f"{low[0]}: FlashAttention 2 needs compute capability 8.0; sdpa needs no more memory"
+    return "flash-attn is not known to be installed; sdpa needs no more memory"

@@ -1,0 +1,303 @@
+"""The fastest setting whose bound fits: settings in order of modelled speed, the first that fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from envdoctor.memory import Constants, Prediction, ServingRun, TrainingRun, predict
+from envdoctor.memory.serving import utilization_bounds
+from envdoctor.profile.options import Barred, barred, training_choices
+from envdoctor.profile.speed import CardSpeed, seconds_per_sample
+from envdoctor.profile.workload import Choice, Workload
+
+GIB = 1 << 30
+SHOWN = 12
+SERVER_UTILIZATION = 0.90
+SEQUENCES = 64
+"""Requests that vLLM takes at once beside a policy in training."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a setting takes of a card: the training's prediction, and the bytes of vLLM beside it."""
+
+    prediction: Prediction
+    engine_bytes: int = 0
+    refusal: str = ""
+
+    @property
+    def device_bytes(self) -> int:
+        """Bytes that must fit on the card."""
+        return self.prediction.device_bytes + self.engine_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A setting that was not chosen, why, and how its modelled speed compares (above 1: faster)."""
+
+    choice: Choice | Barred
+    why: str
+    speed: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the contract's object."""
+        kept = self.choice.choice if isinstance(self.choice, Barred) else brief(self.choice)
+        found: dict[str, Any] = {"choice": dict(kept), "why": self.why}
+        return found if self.speed is None else {**found, "relative_speed": round(self.speed, 2)}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The answer of a search. `choice` is None when nothing fits; `next_best` are what to step down to."""
+
+    work: Workload
+    choice: Choice | None
+    need: Need | None
+    rejected: tuple[Rejection, ...]
+    next_best: tuple[Choice, ...] = ()
+    considered: int = 0
+    predicted: int = 0
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Judge:
+    """Judges settings once each, and spares those that a known failure rules out."""
+
+    work: Workload
+    constants: Constants
+    seen: dict[Choice, Need] = field(default_factory=dict)
+    dead: set[Choice] = field(default_factory=set)
+
+    def fits(self, choice: Choice) -> bool:
+        """True when the setting's bound fits; a setting whose batch of one fails is dead at any batch."""
+        least = replace(choice, batch=1, grad_accum=1)
+        if least in self.dead:
+            return False
+        smallest = replace(choice, batch=1, grad_accum=choice.batch * choice.grad_accum)
+        if choice.batch > 1 and smallest not in self.seen and not self._room(smallest):
+            self.dead.add(least)
+            return False
+        fits = self._room(choice)
+        if not fits and choice.batch == 1:
+            self.dead.add(least)
+        return fits
+
+    def _room(self, choice: Choice) -> bool:
+        need = self.need(choice)
+        return not need.refusal and need.device_bytes <= self.work.room
+
+    def need(self, choice: Choice) -> Need:
+        """Return what the setting takes of the smallest card."""
+        if choice not in self.seen:
+            self.seen[choice] = needed(self.work, choice, self.constants)
+        return self.seen[choice]
+
+
+def needed(work: Workload, choice: Choice, constants: Constants) -> Need:
+    """Return what a training setting takes of the smallest card, vLLM beside it under GRPO."""
+    prediction = predict(run_of(work, choice), constants)
+    if choice.vllm_mode is None:
+        return Need(prediction)
+    low, _ = utilization_bounds(engine_of(work, choice, 0.5), constants)
+    if choice.vllm_mode == "server":
+        too_large = low > SERVER_UTILIZATION
+        refusal = f"vLLM alone needs {low:.2f} of a card, on {choice.vllm_tp} cards" if too_large else ""
+        return Need(prediction, 0, refusal)
+    engine = predict(engine_of(work, choice, min(1.0, max(low, 0.01))), constants)
+    return Need(prediction, max(0, engine.device_bytes - constants.cuda_context))
+
+
+def run_of(work: Workload, choice: Choice) -> TrainingRun:
+    """Return the training run that a setting is."""
+    return TrainingRun(
+        work.shape,
+        choice.method,
+        batch=choice.batch,
+        seq=choice.seq,
+        grad_accum=choice.grad_accum,
+        dtype=choice.dtype,
+        amp=choice.amp,
+        optim=choice.optim,
+        grad_ckpt=choice.grad_ckpt,
+        attn=choice.attn,
+        liger=choice.liger,
+        lora_rank=choice.lora_rank,
+        gpus=choice.gpus,
+        parallel=choice.parallel,
+        offload_optimizer=choice.offload_optimizer,
+        offload_params=choice.offload_params,
+    )
+
+
+def engine_of(work: Workload, choice: Choice, utilization: float) -> ServingRun:
+    """Return the vLLM engine that serves a GRPO setting."""
+    return ServingRun(
+        work.shape,
+        work.card.memory_bytes,
+        utilization,
+        dtype="bf16" if work.bf16 else "fp16",
+        max_model_len=choice.max_model_len,
+        max_num_seqs=SEQUENCES,
+        max_batched_tokens=max(2048, choice.max_model_len or 0),
+        tp=choice.vllm_tp or 1,
+    )
+
+
+def find_training(work: Workload, constants: Constants, speed: CardSpeed) -> Found:
+    """Return the fastest training setting that fits, and what was rejected on the way."""
+    priced = [(seconds_per_sample(work.shape, c, speed), n, c) for n, c in enumerate(training_choices(work))]
+    priced.sort(key=lambda entry: (entry[2].offload_optimizer, entry[0], entry[1]))  # host speed is not known
+    judge = Judge(work, constants)
+    fitting = list(_first_fitting(priced, judge, 1))
+    chosen = fitting[0] if fitting else None
+    seconds = chosen[0] if chosen else None
+    rejected = _rejections(priced, judge, seconds)
+    choice = _with_engine(work, chosen[2], judge, constants) if chosen else None
+    return Found(
+        work,
+        choice,
+        judge.need(chosen[2]) if chosen else None,
+        (*rejected, *(Rejection(b, b.why) for b in barred(work))),
+        considered=len(priced),
+        predicted=len(judge.seen),
+        notes=tuple(_notes(work, choice, judge, constants)),
+    )
+
+
+def step_down(work: Workload, constants: Constants, speed: CardSpeed, below: int) -> Found:
+    """Return the fastest setting whose bound is lower than `below` bytes: the next after an out-of-memory."""
+    smaller = replace(work, beside_bytes=max(work.beside_bytes, work.card.usable_bytes - below + 1))
+    return find_training(smaller, constants, speed)
+
+
+Priced = tuple[float, int, Choice]
+
+
+def _first_fitting(priced: Iterable[Priced], judge: Judge, count: int) -> Iterable[Priced]:
+    for entry in priced:
+        if count and judge.fits(entry[2]):
+            count -= 1
+            yield entry
+            if not count:
+                return
+
+
+def _rejections(priced: list[Priced], judge: Judge, seconds: float | None) -> tuple[Rejection, ...]:
+    """The faster settings that do not fit: of each kind the nearest miss, then the fastest kinds first."""
+    nearest: dict[tuple[object, ...], tuple[int, float, Choice]] = {}
+    for cost, _, choice in priced:
+        if seconds is not None and cost >= seconds:
+            break
+        need = judge.seen.get(choice)
+        if need is None or not (need.refusal or need.device_bytes > judge.work.room):
+            continue
+        kind = (
+            choice.method,
+            choice.parallel,
+            choice.offload_params,
+            choice.grad_ckpt,
+            choice.vllm_mode,
+            choice.vllm_tp,
+        )
+        if kind not in nearest or need.device_bytes < nearest[kind][0]:
+            nearest[kind] = (need.device_bytes, cost, choice)
+    ranked = sorted(nearest.values(), key=lambda item: (item[1] if seconds else item[0], item[0]))
+    return tuple(
+        Rejection(choice, why_not(judge, choice), seconds / cost if seconds else None)
+        for _, cost, choice in ranked[:SHOWN]
+    )
+
+
+def why_not(judge: Judge, choice: Choice) -> str:
+    """Say by how much a setting passes the card, where its peak falls and what it is made of."""
+    need = judge.need(choice)
+    if need.refusal:
+        return need.refusal
+    largest = max(need.prediction.components, key=lambda c: c.bytes, default=None)
+    parts = f", of which {largest.name} {largest.bytes / GIB:.1f}" if largest else ""
+    engine = f" and vLLM's {need.engine_bytes / GIB:.1f}" if need.engine_bytes else ""
+    return (
+        f"needs up to {need.device_bytes / GIB:.1f} GiB of {judge.work.room / GIB:.1f}"
+        f" (peak in {need.prediction.phase}{parts}{engine})"
+    )
+
+
+def _with_engine(work: Workload, choice: Choice, judge: Judge, constants: Constants) -> Choice:
+    """Complete a GRPO setting with vLLM's share: what its card leaves, rounded down."""
+    if choice.vllm_mode is None:
+        return choice
+    total = work.card.memory_bytes
+    if choice.vllm_mode == "server":
+        return replace(choice, vllm_utilization=SERVER_UTILIZATION, max_num_seqs=SEQUENCES)
+    low, _ = utilization_bounds(engine_of(work, choice, 0.5), constants)
+    need = judge.need(choice)
+    spare = low + (work.room - need.device_bytes) / total
+    share = max(round(low + 0.005, 2), int(min(0.9, spare) * 100) / 100)
+    return replace(choice, vllm_utilization=share, max_num_seqs=SEQUENCES)
+
+
+def _notes(work: Workload, choice: Choice | None, judge: Judge, constants: Constants) -> Iterable[str]:
+    if choice is None:
+        yield from _longest(work, constants)
+        return
+    need = judge.need(replace(choice, vllm_utilization=None, max_num_seqs=None))
+    share = need.device_bytes / work.room
+    if share < 0.8:
+        yield f"uses {share:.0%} of what the card offers: {_why_no_more(work, choice, judge)}"
+    if choice.offload_optimizer or choice.offload_params:
+        from envdoctor.profile.speed import trained_parameters
+
+        host = 16 * trained_parameters(work.shape, choice) / GIB
+        yield f"needs about {host:.0f} GiB of host memory over all ranks for offloaded states"
+
+
+def _why_no_more(work: Workload, choice: Choice, judge: Judge) -> str:
+    """Why a setting leaves room: nothing faster exists, or the next larger step does not fit."""
+    larger = [
+        c
+        for c in training_choices(work)
+        if c.batch > choice.batch
+        and replace(c, batch=0, grad_accum=0)
+        == replace(choice, batch=0, grad_accum=0, vllm_utilization=None, max_num_seqs=None)
+    ]
+    if not larger:
+        return f"one micro batch already holds the global batch of {choice.global_batch}; ask for more"
+    following = min(larger, key=lambda c: c.batch)
+    if judge.fits(following):
+        return "larger micro batches fit but are no faster by the model"
+    return (
+        f"the next micro batch that divides the global batch, {following.batch}, {why_not(judge, following)}"
+    )
+
+
+def _longest(work: Workload, constants: Constants) -> Iterable[str]:
+    """When nothing fits at the asked length: the longest that does, found by halving the interval."""
+    smallest = [c for c in training_choices(work) if c.batch == 1 and c.grad_ckpt]
+
+    def fits(seq: int) -> bool:
+        judge = Judge(replace(work, seq=seq), constants)
+        return any(
+            judge.fits(replace(c, seq=seq, max_model_len=seq if c.vllm_mode else None)) for c in smallest
+        )
+
+    low, high = 0, work.seq // 64
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle * 64) else (low, middle)
+    if low:
+        yield f"nothing fits at a length of {work.seq}; {low * 64} tokens would"
+    else:
+        yield "nothing fits at any length: shard over more cards, quantise, offload, or take a smaller model"
+
+
+def brief(choice: Choice) -> dict[str, Any]:
+    """Return what tells a rejected setting from the others."""
+    keys = ("method", "parallel", "batch", "grad_accum", "grad_ckpt", "attn", "optim")
+    found = {key: getattr(choice, key) for key in keys}
+    found |= {key: True for key in ("liger", "offload_optimizer", "offload_params") if getattr(choice, key)}
+    if choice.vllm_mode:
+        found |= {"vllm_mode": choice.vllm_mode, "vllm_tp": choice.vllm_tp, "gpus": choice.gpus}
+    return found

@@ -1,0 +1,130 @@
+"""The vLLM engine to start: how many cards, which share of each, how long and how many requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from envdoctor.memory import Constants, ServingRun, predict
+from envdoctor.memory.serving import describe_engine, utilization_bounds
+from envdoctor.profile.search import SHOWN, Found, Need, Rejection
+from envdoctor.profile.workload import Choice, Workload
+
+GIB = 1 << 30
+HIGHEST = 0.95
+"""No share above this is chosen: a graph or a kernel's workspace more, and the engine runs out."""
+SEQUENCES = (256, 128, 64, 32, 16)
+
+
+def find_serving(work: Workload, constants: Constants) -> Found:
+    """Return the engine with the fewest cards that holds a request of `work.seq` tokens."""
+    rejected: list[Rejection] = []
+    tried = 0
+    for choice in _engines(work):
+        tried += 1
+        low, high = utilization_bounds(_run(work, choice, 0.5), constants)
+        share = int(min(HIGHEST, high - _driver_share(work)) * 100) / 100
+        if share >= low:
+            return _found(
+                work, replace(choice, vllm_utilization=share), low, constants, tuple(rejected), tried
+            )
+        rejected.append(Rejection(choice, _why(choice, low, share)))
+    nearest = rejected[::-1][:SHOWN]  # the most cards and the fewest sequences come closest
+    return Found(
+        work, None, None, tuple(nearest), considered=tried, predicted=tried, notes=_shorter(work, constants)
+    )
+
+
+def _driver_share(work: Workload) -> float:
+    return 1 - work.card.usable_bytes / work.card.memory_bytes
+
+
+def _engines(work: Workload) -> Iterator[Choice]:
+    dtype = "bf16" if work.bf16 else "fp16"
+    for tp in (1, 2, 4, 8):
+        if tp > len(work.cards) or work.shape.heads % tp:
+            continue
+        for sequences in SEQUENCES:
+            yield Choice(
+                "serve",
+                "full",
+                gpus=tp,
+                dtype=dtype,
+                seq=work.seq,
+                vllm_tp=tp,
+                vllm_gpus=tp,
+                max_model_len=work.seq,
+                max_num_seqs=sequences,
+                prefix_caching=True,
+            )
+
+
+def _run(work: Workload, choice: Choice, utilization: float) -> ServingRun:
+    return ServingRun(
+        work.shape,
+        work.card.memory_bytes,
+        utilization,
+        dtype=choice.dtype,
+        max_model_len=choice.max_model_len,
+        max_num_seqs=choice.max_num_seqs,
+        tp=choice.vllm_tp or 1,
+        beside_bytes=work.beside_bytes,
+    )
+
+
+def _found(
+    work: Workload,
+    choice: Choice,
+    low: float,
+    constants: Constants,
+    rejected: tuple[Rejection, ...],
+    tried: int,
+) -> Found:
+    run = _run(work, choice, choice.vllm_utilization or low)
+    engine = describe_engine(run, constants)
+    tokens = max(0, engine.keys) // engine.keys_per_token
+    together = tokens // max(1, work.seq)
+    notes = [
+        f"utilisations from {low:.2f} (one request of {work.seq}) to {choice.vllm_utilization:.2f} work",
+        f"keys and values of {tokens:,} tokens: {together} requests of full length at once",
+    ]
+    if work.beside_bytes:
+        notes.append(f"{work.beside_bytes / GIB:.1f} GiB of the card are left to what runs beside the engine")
+    return Found(
+        work,
+        choice,
+        Need(predict(replace(run, beside_bytes=0), constants)),
+        rejected,
+        (),
+        tried,
+        tried,
+        tuple(notes),
+    )
+
+
+def _why(choice: Choice, low: float, share: float) -> str:
+    return (
+        f"{choice.max_num_seqs} sequences on {choice.vllm_tp} cards need a utilisation of {low:.2f},"
+        f" and {max(0.0, share):.2f} is the most that leaves room beside the engine"
+    )
+
+
+def _shorter(work: Workload, constants: Constants) -> tuple[str, ...]:
+    """The longest request that could be served, when the asked length cannot."""
+    best = 0
+    for length in (1 << n for n in range(8, work.seq.bit_length())):
+        shorter = replace(work, seq=length)
+        if find_bounds(shorter, constants):
+            best = length
+    if best:
+        return (f"requests of {work.seq} tokens do not fit; {best} tokens would",)
+    return ("nothing fits at any length: use more cards, quantised weights or a smaller model",)
+
+
+def find_bounds(work: Workload, constants: Constants) -> bool:
+    """True when some engine can serve one request of `work.seq` tokens."""
+    for choice in _engines(work):
+        low, high = utilization_bounds(_run(work, choice, 0.5), constants)
+        if min(HIGHEST, high - _driver_share(work)) >= low:
+            return True
+    return False
