@@ -1,4 +1,4 @@
-"""Facts as a few words, and what a diagnosis of them finds."""
+"""Facts as a few words, and what the rules find in them."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ def seen(identity: str, text: str = "the error line", **captured: str) -> Sympto
 
 
 def found(facts: Facts) -> dict[str, Finding]:
-    """Return the findings of a diagnosis by id."""
-    return {finding.id: finding for finding in diagnose_facts(facts).findings}
+    """Return what the rules find, before the solver completes remedies, by id."""
+    return {finding.id: finding for finding in diagnose_facts(facts, complete=False).findings}
 
 
 def errors(facts: Facts) -> list[str]:
     """Return the ids of the findings that are errors."""
-    return [f.id for f in diagnose_facts(facts).findings if f.severity is Severity.ERROR]
+    return [f.id for f in diagnose_facts(facts, complete=False).findings if f.severity is Severity.ERROR]
 
 
 def pins(finding: Finding) -> list[dict[str, str]]:

@@ -19,7 +19,9 @@ FLASH_ATTN_SYMBOL = (
 def diagnose(text: str) -> dict[str, Finding]:
     """Return the findings for a pasted text by id."""
     patterns, keys = symptom_patterns(MATRIX.rows("symptom")), key_names(MATRIX.rows("key"))
-    return {f.id: f for f in diagnose_facts(parse_paste(text, "paste", patterns, keys)).findings}
+    return {
+        f.id: f for f in diagnose_facts(parse_paste(text, "paste", patterns, keys), complete=False).findings
+    }
 
 
 def advice(findings: dict[str, Finding]) -> str:
