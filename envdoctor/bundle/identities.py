@@ -12,7 +12,8 @@ _COMMON_ACCOUNTS_WORDS = """
 root admin administrator user users username ubuntu debian centos fedora ec2-user azureuser opc jovyan
 runner vscode coder app worker docker node nobody guest default test dev home data work workspace shared
 public conda builder build jenkins gitlab-runner github system service daemon slurm ray vllm git www-data
-sshuser all none null self group owner model models train training project projects code src tmp adam
+sshuser nvidia tesla geforce triton torch cuda python linux intel
+all none null self group owner model models train training project projects code src tmp adam
 adamw lamb lars max min ada pascal turing ampere hopper volta blackwell kepler maxwell bert albert roberta
 bart llama alpaca vicuna falcon bloom gemma mistral qwen claude jan mark bill will guy an li
 """

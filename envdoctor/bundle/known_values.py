@@ -68,7 +68,7 @@ def is_worth_hiding(value: str) -> bool:
     """True for a value long and odd enough that replacing it everywhere hides it and nothing else."""
     if len(value) < 5 or len(value) > 8192 or is_placeholder(value):
         return False
-    return not (value.isdigit() and len(value) < 6) and not (len(value) < 8 and value.isalpha())
+    return not (value.isdigit() and len(value) < 10) and not (len(value) < 8 and value.isalpha())
 
 
 def encodings(value: str) -> list[str]:

@@ -35,9 +35,9 @@ _SECRET_KINDS_THAT_REPEAT = frozenset({"secret", "password", "credentials"})
 class Redactor:
     """Replaces what must not leave by placeholders, the same value by the same one: `<user-1>`.
 
-    `known` are this machine's own values; `keep` are strings that are versions even where they read like an
-    address. One instance serves one bundle: `learn` every text first, then `redact` each. Its memory of
-    values stays in the process; `summary` tells kinds and counts only.
+    `known` are this machine's own values; `keep` are versions, which read like addresses, and the names of
+    packages, which a user may bear too. One instance serves one bundle: `learn` every text first, then
+    `redact` each. Its memory of values stays in the process; `summary` tells kinds and counts only.
     """
 
     def __init__(self, known: KnownValues | None = None, keep: Iterable[str] = ()) -> None:
@@ -125,7 +125,7 @@ class Redactor:
     def _learn_word(self, kind: str, word: str) -> None:
         common = identities.COMMON_ACCOUNTS if kind == "user" else identities.COMMON_HOSTS
         telling = len(word) >= 4 and word.lower() not in common and not re.fullmatch(r"[0-9.]+|.*<.*", word)
-        if telling and len(self._words) < _LEARNED_LIMIT:
+        if telling and word.lower() not in self._keep and len(self._words) < _LEARNED_LIMIT:
             self._words.setdefault(word, kind)
         label = word.partition(".")[0]
         if kind == "host" and label != word and any(c.isdigit() or c == "-" for c in label):

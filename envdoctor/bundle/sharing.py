@@ -16,7 +16,7 @@ _VERSION_KEYS = frozenset({"version", "user_version", "specifier"})
 
 def make_redactor(facts: Facts) -> Redactor:
     """Return a redactor that knows this machine's values and takes no version of `facts` for an address."""
-    return Redactor(read_known_values(), keep=frozenset(_versions(to_json(facts))))
+    return Redactor(read_known_values(), keep={*_versions(to_json(facts)), *facts.environment.distributions})
 
 
 def _versions(value: Any, key: str = "") -> Iterator[str]:

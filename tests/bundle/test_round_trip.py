@@ -11,7 +11,7 @@ from envdoctor.bundle.archive import pack
 from envdoctor.bundle.excerpts import LogExcerpt
 from envdoctor.bundle.sharing import redact_diagnosis
 from envdoctor.diagnosis import diagnose_facts
-from envdoctor.facts import Environment, Facts, Gpu, Host, Observed, Setting, from_json
+from envdoctor.facts import Distribution, Environment, Facts, Gpu, Host, Observed, Setting, from_json
 from envdoctor.matrix import load_matrix
 
 MATRIX = load_matrix()
@@ -117,3 +117,15 @@ def test_a_diagnosis_shared_keeps_what_it_found():
     shared = redact_diagnosis(diagnosis)
     assert [f.id for f in shared.findings] == [f.id for f in diagnosis.findings]
     assert shared.exit_code == diagnosis.exit_code
+
+
+def test_a_user_with_a_packages_name_takes_nothing_from_the_package():
+    named = Facts(
+        environment=Environment(
+            executable=Observed("/home/peft/venv/bin/python", "probe"),
+            distributions={"peft": Distribution("peft", "pip list", "0.17.1")},
+        )
+    )
+    shared = redact_diagnosis(diagnose_facts(named, MATRIX)).facts
+    assert shared.distribution("peft") == named.distribution("peft")
+    assert shared.environment.executable.get() == "/home/<user-1>/venv/bin/python"
