@@ -1,7 +1,8 @@
 """Which packages are followed: the stack's own, and what they require, loosely.
 
 The core is read in full, however old. What it requires is followed as far as a Linux machine with a
-supported Python could need it; there, releases from before `FLOOR` are listed without their requirements.
+supported Python could need it; there, releases from before `FLOOR` are listed without their requirements,
+but for the newest ones of each package.
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ CORE = (
 )
 FLOOR = "2021-06-01"
 FLOOR_REASON = "requirements of releases from before this day are not read: no supported stack reaches them"
+ALWAYS_READ = 10
+"""So many of a package's newest final releases are read, however old: some packages are simply finished."""
 FOLLOW_SINCE = "2022-01-01"
 
 _MACHINES = tuple(

@@ -14,7 +14,7 @@ from packaging.version import Version
 
 from envdoctor.errors import Unavailable
 from envdoctor.fetch import Fetcher, NotFound
-from envdoctor.matrix.closure import CORE, FLOOR, FLOOR_REASON, FOLLOW_SINCE, followed
+from envdoctor.matrix.closure import ALWAYS_READ, CORE, FLOOR, FLOOR_REASON, FOLLOW_SINCE, followed
 from envdoctor.matrix.extract import extractor_of
 from envdoctor.matrix.index_pages import IndexFile, ProjectPage, checked_name, read_project_page
 from envdoctor.matrix.metadata import Requirements, Routes, read_requirements
@@ -134,15 +134,16 @@ class Updater:
 
 
 def _skipped(name: str, grouped: Mapping[str, tuple[IndexFile, ...]]) -> dict[str, str]:
-    """Return the releases whose metadata need not be read, with the reason."""
-    finals = [v for v in map(Version, grouped) if not v.is_prerelease]
-    final = max(finals, default=Version("0.dev0"))
+    """Return the releases, of those given oldest first, whose metadata need not be read, with the reason."""
+    finals = [version for version in grouped if not Version(version).is_prerelease]
+    final = Version(finals[-1]) if finals else Version("0.dev0")
+    newest = set(finals[-ALWAYS_READ:])
     reasons: dict[str, str] = {}
     for version, files in grouped.items():
         uploaded = min((f.uploaded for f in files if f.uploaded), default=FLOOR)
         if Version(version).is_prerelease and Version(version) < final:
             reasons[version] = PRERELEASE_REASON
-        elif name not in CORE and uploaded < FLOOR:
+        elif name not in CORE and uploaded < FLOOR and version not in newest:
             reasons[version] = FLOOR_REASON
     return reasons
 
@@ -243,10 +244,14 @@ class _Walk:
 
     def _required_by(self, name: str) -> set[tuple[str, frozenset[str]]]:
         record = self.updater.store.read(name) or {"releases": {}}
-        lines = {
-            line
-            for release in record["releases"].values()
-            if max((f["uploaded"] or "9999" for f in release["files"]), default="") >= FOLLOW_SINCE
-            for line in release.get("requires") or ()
-        }
+        lines = {line for release in _in_use(record["releases"]) for line in release.get("requires") or ()}
         return set(followed(lines, self.extras.get(name, frozenset())))
+
+
+def _in_use(releases: Record) -> list[Record]:
+    """Return the releases whose requirements are followed: those since `FOLLOW_SINCE`, and the newest."""
+    listed = list(releases.values())
+    recent = [
+        r for r in listed if max((f["uploaded"] or "9999" for f in r["files"]), default="") >= FOLLOW_SINCE
+    ]
+    return [*recent, *listed[-ALWAYS_READ:]]

@@ -71,6 +71,11 @@ def test_any_line_ending_will_do(newline):
     assert parse_metadata(text, "demo", "1.0", "wheel:x").lines == ("torch>=2",)
 
 
+def test_a_blank_line_inside_a_folded_licence_does_not_end_the_headers():
+    text = "Name: demo\nVersion: 1.0\nLicense: MIT\n        \n        Granted\nRequires-Dist: torch\n\n"
+    assert parse_metadata(text, "demo", "1.0", "wheel:x").lines == ("torch",)
+
+
 def test_folded_lines_are_joined():
     text = 'Name: demo\nVersion: 1.0\nRequires-Dist: torch>=2;\n    python_version >= "3.9"\n\n'
     assert parse_metadata(text, "demo", "1.0", "wheel:x").lines == ('torch>=2; python_version >= "3.9"',)
