@@ -80,13 +80,16 @@ def complete_findings(findings: Sequence[Finding], facts: Facts, matrix: Matrix)
 
 
 def _completed(finding: Finding, facts: Facts, matrix: Matrix) -> Finding:
-    """Complete the first remedy that can be, and offer it first."""
-    for remedy in finding.remedies:
-        if remedy.pins and remedy.commands == install_commands(remedy.pins):
-            whole = _whole(remedy, facts, matrix)
-            if whole is not None:
-                return replace(finding, remedies=(whole, *(r for r in finding.remedies if r is not remedy)))
-    return finding
+    """Complete the first plain installation that can be; those that cannot be go behind all others."""
+    ordered: list[Remedy] = []
+    broken: list[Remedy] = []
+    for place, remedy in enumerate(finding.remedies):
+        plain = remedy.pins and remedy.commands == install_commands(remedy.pins)
+        whole = _whole(remedy, facts, matrix) if plain else remedy
+        if plain and whole is not None:
+            return replace(finding, remedies=(*ordered, whole, *finding.remedies[place + 1 :], *broken))
+        (ordered if whole is not None else broken).append(remedy)
+    return replace(finding, remedies=(*ordered, *broken))
 
 
 def _whole(remedy: Remedy, facts: Facts, matrix: Matrix) -> Remedy | None:

@@ -156,6 +156,7 @@ def _finding(unmet: Unmet) -> Finding:
         evidence=(*shown, fact),
         remedies=(Remedy(f"Install what {unmet.by.name} requires.", install_commands(pins), pins),),
         sources=(f"wheel:{unmet.by.name}-{unmet.by.version}",),
+        follows=(f"{unmet.by.name.upper()}-{name.upper()}", f"{unmet.by.name.upper()}-MINIMUM"),
     )
 
 
