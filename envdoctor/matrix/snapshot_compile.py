@@ -19,6 +19,9 @@ from envdoctor.matrix.marker_trees import Tree, marker_tree, named_extras, pytho
 from envdoctor.matrix.snapshot import FILE_NAME, LIMITS, MAGIC, SDIST
 
 EPOCH = datetime.date(1970, 1, 1)
+DISABLING = frozenset({"torch", "accelerate", "bitsandbytes"})
+"""Without these at their minimum a library keeps little of its use: it is as good as not installed."""
+
 SOURCES = (".tar.gz", ".zip", ".tar.bz2", ".tgz", ".tar.xz")
 
 
@@ -209,9 +212,17 @@ def parse_requirement(text: str) -> Requirement | None:
 
 
 def own_minimums(release: Mapping[str, Any]) -> list[str]:
-    """Return what a release's own run-time checks demand of others when those are installed."""
-    required = (release.get("deep") or {}).get("requires") or {}
-    return [f"{name}{spec}" for name, spec in sorted(required.items()) if name != "python" and spec]
+    """Return what a release's own run-time checks demand of others when those are installed.
+
+    Checks that only switch an optional feature off bind nobody but for those in `DISABLING`.
+    """
+    deep = release.get("deep") or {}
+    kinds = deep.get("kind") or {}
+    return [
+        f"{name}{spec}"
+        for name, spec in sorted((deep.get("requires") or {}).items())
+        if name != "python" and spec and (kinds.get(name) != "disabled" or name in DISABLING)
+    ]
 
 
 def _first_day(release: Mapping[str, Any]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
+from envdoctor.facts import CudaVersion
 from envdoctor.matrix.snapshot import LIMITS
 from envdoctor.solve.answer import Cause
 from envdoctor.solve.explain import Reason
@@ -152,10 +153,11 @@ class _Teller:
         return Cause("target", f"{{subject}} cannot run {span}: the wheel of {build.label} holds {archs}", build.source)
 
     def _driver(self, span: str, node: Node, mask: int) -> Cause:
-        build = (node.builds or [])[mask.bit_length() - 1]
+        built = [build for bit in bits_of(mask) if (build := (node.builds or [])[bit]).cuda]
+        build = min(built, key=lambda build: build.cuda or CudaVersion(99, 0))
         row = driver_floor(self.context.matrix, build.cuda, self.context.target) if build.cuda else None
         least = (row or {}).get("windows" if self.context.target.platform.os == "windows" else "linux", "")
-        text = f"driver {{subject}} is too old for {span}: CUDA {build.cuda} needs {least} or newer"
+        text = f"driver {{subject}} is too old for {span}: even CUDA {build.cuda} needs {least} or newer"
         return Cause("target", text, str((row or {}).get("source", "")))
 
     def _python(self, span: str, node: Node, mask: int) -> Cause:

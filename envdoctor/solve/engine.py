@@ -65,6 +65,8 @@ def _write_choices(writer: _Writer, policy: Policy | None) -> None:
         node = writer.problem.node(name)
         for bit in bits_of(writer.problem.masks[name]):
             writer.lines.append(f"choice({number},{bit}).")
+            if node.reserved >> bit & 1:
+                writer.lines.append(f"reserved({number},{bit}).")
             if policy is not None:
                 for level, weight in zip(LEVELS, policy.cost(node, bit), strict=True):
                     if weight:
@@ -88,6 +90,9 @@ def _write_parts(writer: _Writer, edges: dict[tuple[str, str], int]) -> None:
             chosen = writer.members(demand.name, demand.mask)
             lines.append(f"{kind}({part_number},{names[demand.name]},{chosen},{guard}).")
             if not demand.limit:
+                reserved = writer.problem.node(demand.name).reserved & demand.mask
+                if demand.mask & (demand.mask - 1) == 0 and reserved:
+                    lines.append(f"pins({part_number},{names[demand.name]},{reserved.bit_length() - 1}).")
                 lines.extend(f"wants({part_number},{names[demand.name]},{writer.extra(e)})." for e in demand.extras)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from envdoctor.solve.nodes import Ban
@@ -118,7 +118,7 @@ def _kind_of(nogood: Nogood) -> str:
 
 
 class _Candidates(Mapping[str, int]):
-    """By name: every candidate, also those ruled out."""
+    """By name: every candidate, also those ruled out, but for pre-releases and yanked ones ruled out twice."""
 
     def __init__(self, goal: Goal) -> None:
         self.goal = goal
@@ -127,13 +127,23 @@ class _Candidates(Mapping[str, int]):
         node = self.goal.context.node(name)
         if node is None:
             raise KeyError(name)
-        return node.all
+        seldom = sum_masks(ban.mask for ban in node.bans if ban.what in ("yanked", "prerelease"))
+        others = sum_masks(ban.mask for ban in node.bans if ban.what not in ("yanked", "prerelease"))
+        return node.all & ~(seldom & others)
 
     def __iter__(self) -> Iterator[str]:
         return iter(())
 
     def __len__(self) -> int:
         return 0
+
+
+def sum_masks(masks: Iterable[int]) -> int:
+    """Return the union of masks."""
+    union = 0
+    for mask in masks:
+        union |= mask
+    return union
 
 
 def clash(goal: Goal) -> list[Reason] | None:

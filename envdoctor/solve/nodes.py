@@ -191,15 +191,32 @@ class Node:
         yield "yanked", package.yanked & ~pinned & ~kept
         newer = self._newer()
         yield "newer", newer & ~kept
-        finals = package.all & ~package.prereleases & ~newer
-        if finals and self.name not in options.prereleases:
-            yield "prerelease", package.prereleases & ~kept
+        yield "prerelease", self._unasked_prereleases(newer) & ~kept & ~self._pinned_prereleases
         for what, mask in files:
             yield what, mask & ~kept
         unread = sum(1 << place for place, row in enumerate(package.raw["r"]) if row < 0)
         barred = package.yanked | newer | sum(mask for _, mask in files)
         if not (options.allow_source and package.all & ~barred and not package.all & ~barred & ~unread):
             yield "unread", unread & ~kept
+
+    def _unasked_prereleases(self, newer: int) -> int:
+        finals = self.package.all & ~self.package.prereleases & ~newer
+        return self.package.prereleases if finals and self.name not in self.context.options.prereleases else 0
+
+    @cached_property
+    def _pinned_prereleases(self) -> int:
+        exact = (place for place, (spec, _) in enumerate(self.package.raw["S"]) if spec.startswith("=="))
+        pinned = 0
+        for place in exact:
+            mask = self.package.spec_mask(place)
+            pinned |= mask if mask & (mask - 1) == 0 else 0
+        return pinned & self.package.prereleases
+
+    @cached_property
+    def reserved(self) -> int:
+        """Pre-releases that may be picked only because another package's requirement pins them exactly."""
+        unasked = self._unasked_prereleases(self._newer())
+        return self.expand(unasked & self._pinned_prereleases) & ~self.installed
 
     def _newer(self) -> int:
         cutoff = self.context.options.cutoff

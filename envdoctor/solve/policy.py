@@ -2,7 +2,8 @@
 
 Levels, first to last:
 
-1. CHANGED   installed packages whose version changes (least-change only);
+1. CHANGED   installed packages whose version changes (least-change only; torch's CUDA libraries follow torch
+             and do not count);
 2. STALE     for each package asked for: days between its version and the newest one possible on the target
              under its own request, at most STALE_CAP, so that one hopeless package cannot outweigh all others;
              with least-change, of what changes;
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 
 from envdoctor.solve.nodes import Node
 from envdoctor.solve.problem import bits_of
+from envdoctor.solve.variants import OWN_RUNTIME
 
 CHANGED, STALE, VARIANT, NEWEST, FRESH = LEVELS = (5, 4, 3, 2, 1)
 """The levels' numbers as the engine takes them: the highest is decided first."""
@@ -45,10 +47,11 @@ class Policy:
 
     def cost(self, node: Node, bit: int) -> Cost:
         """Return a candidate's cost on every level, first level first."""
-        kept = self.least_change and bool(node.installed >> bit & 1)
-        change = int(self.least_change and bool(node.installed) and not kept)
+        counts = self.least_change and bool(node.installed) and not node.name.startswith(OWN_RUNTIME)
+        kept = counts and bool(node.installed >> bit & 1)
+        change = int(counts and not kept)
         asked = node.name in self.asked
-        days, releases = behind(node, bit, self.asked.get(node.name, node.allowed))
+        days, releases = behind(node, bit, self.asked.get(node.name, node.allowed & ~node.reserved))
         stale = min(days, STALE_CAP) if asked and not kept else 0
         newest = 0 if kept else days + releases
         variant = int(node.variant(bit) is not None and not kept)

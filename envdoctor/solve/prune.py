@@ -188,8 +188,9 @@ def _drop_dominated(problem: Problem, node: Node, accepted: set[int], policy: Po
             not signature & ~other and lighter(theirs, group) and _no_dearer(node, best, bit, policy)
             for best, other, theirs in rivals
         ):
-            kept.append((bit, signature, group))
             survivors |= 1 << bit
+            if not node.reserved >> bit & 1:
+                kept.append((bit, signature, group))
     problem.masks[node.name] = survivors
 
 
@@ -239,7 +240,8 @@ def _representatives(
                     split.append((outside, signature))
             blocks = split
         for block, signature in blocks:
-            bits = bits_of(block) if node.builds else [block.bit_length() - 1]
+            each = node.builds or block & node.reserved
+            bits = bits_of(block) if each else [block.bit_length() - 1]
             found.extend((bit, signature, group) for bit in bits)
     return sorted(found, key=lambda entry: -entry[0])
 

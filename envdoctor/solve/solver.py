@@ -12,6 +12,7 @@ from envdoctor.solve.problem import Problem, Root, close
 from envdoctor.solve.prune import prune
 from envdoctor.solve.requests import Request
 from envdoctor.solve.rows import nogoods
+from envdoctor.solve.variants import OWN_RUNTIME
 from envdoctor.solve.versions import spec_mask
 
 HOPELESS = WINDOWS[1]
@@ -28,10 +29,11 @@ class Goal:
 
     @property
     def kept(self) -> list[str]:
-        """The installed packages that the facts cover and whose version they know."""
+        """The installed packages whose version the facts know; torch's CUDA libraries follow torch and are not."""
         if not self.least_change:
             return []
-        nodes = ((name, self.context.node(name)) for name in sorted(self.context.installed))
+        names = (name for name in sorted(self.context.installed) if not name.startswith(OWN_RUNTIME))
+        nodes = ((name, self.context.node(name)) for name in names)
         return [name for name, node in nodes if node is not None and node.installed]
 
 
@@ -72,11 +74,11 @@ def policy_of(goal: Goal) -> Policy:
         node = goal.context.node(request.name)
         mask = request_mask(goal.context, request)
         if node is not None:
-            asked[request.name] = asked.get(request.name, node.allowed) & mask
+            asked[request.name] = asked.get(request.name, node.allowed & ~node.reserved) & mask
     for name in goal.kept:
         node = goal.context.node(name)
         if node is not None:
-            asked.setdefault(name, node.allowed)
+            asked.setdefault(name, node.allowed & ~node.reserved)
     return Policy(goal.least_change, asked)
 
 

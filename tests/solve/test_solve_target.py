@@ -1,0 +1,111 @@
+"""Markers, Requires-Python and wheel tags on a target."""
+
+from __future__ import annotations
+
+import pytest
+from packaging.markers import Marker
+
+from envdoctor.errors import InputError
+from envdoctor.matrix.marker_trees import marker_tree, named_extras, python_clauses
+from envdoctor.solve.markers import clauses_hold, decide
+from envdoctor.solve.target import Target, parse_platform, parse_python
+from envdoctor.solve.wheels import installs
+
+LINUX = Target((3, 11), parse_platform("x86_64-manylinux_2_28"))
+MARKERS = [
+    'python_version >= "3.9"',
+    'python_version < "3.9" or python_version >= "3.12"',
+    'python_full_version < "3.11.1"',
+    'platform_system == "Linux" and platform_machine == "x86_64"',
+    'sys_platform != "win32" and (platform_machine == "aarch64" or python_version == "3.11")',
+    'platform_machine in "x86_64 AMD64"',
+    '"arm" not in platform_machine',
+    '"3.10" <= python_version',
+    'implementation_name == "cpython" and os_name == "posix"',
+    'platform_python_implementation == "PyPy"',
+]
+
+
+@pytest.mark.parametrize("text", MARKERS)
+def test_marker_trees_decide_as_packaging_does(text: str) -> None:
+    environment = dict(LINUX.marker_environment())
+    assert decide(marker_tree(text, ""), environment) is Marker(text).evaluate({**environment, "extra": ""})
+
+
+def test_questions_about_extras_are_answered_ahead() -> None:
+    text = 'extra == "vision" and python_version >= "3.9"'
+    assert marker_tree(text, "") is False
+    assert marker_tree(text, "vision") == ["$python_version", ">=", "3.9"]
+    assert named_extras(text) == {"vision"}
+
+
+@pytest.mark.parametrize(
+    ("text", "python", "holds"),
+    [
+        (">=3.9", (3, 11), True),
+        (">=3.9,<3.11", (3, 11), False),
+        ("!=3.9.*,>=3.8", (3, 9), False),
+        ("~=3.8", (3, 12), True),
+        (">=3.6.*", (3, 11), True),
+        ("<4", (3, 15), True),
+        (">3.10", (3, 10, 4), True),
+    ],
+)
+def test_requires_python(text: str, python: tuple[int, ...], holds: bool) -> None:
+    clauses = python_clauses(text)
+    assert clauses is not None
+    assert clauses_hold(clauses, python) is holds
+
+
+def test_a_malformed_requires_python_binds_nobody() -> None:
+    assert python_clauses(">=3.x") is None
+
+
+@pytest.mark.parametrize(
+    ("tag", "fits"),
+    [
+        ("py3-none-any", True),
+        ("py2.py3-none-any", True),
+        ("py2-none-any", False),
+        ("py312-none-any", False),
+        ("cp311-cp311-manylinux_2_17_x86_64.manylinux2014_x86_64", True),
+        ("cp311-cp311-manylinux_2_31_x86_64", False),
+        ("cp311-cp311-manylinux2014_aarch64", False),
+        ("cp311-cp311-musllinux_1_2_x86_64", False),
+        ("cp311-cp311t-manylinux2014_x86_64", False),
+        ("cp310-cp310-manylinux1_x86_64", False),
+        ("cp39-abi3-manylinux1_x86_64", True),
+        ("cp312-abi3-manylinux1_x86_64", False),
+        ("py39-none-manylinux_2_28_x86_64", True),
+        ("cp311-none-win_amd64", False),
+        ("cp311-cp311-linux_x86_64", True),
+    ],
+)
+def test_wheel_tags_on_linux(tag: str, fits: bool) -> None:
+    assert installs(tag, LINUX) is fits
+
+
+@pytest.mark.parametrize(
+    ("platform", "tag"),
+    [
+        ("macos", "cp311-cp311-macosx_11_0_arm64"),
+        ("x86_64-apple-darwin", "cp311-cp311-macosx_10_9_universal2"),
+        ("windows", "cp311-cp311-win_amd64"),
+        ("aarch64-manylinux_2_28", "cp311-cp311-manylinux2014_aarch64"),
+        ("x86_64-unknown-linux-musl", "cp311-cp311-musllinux_1_1_x86_64"),
+    ],
+)
+def test_wheel_tags_elsewhere(platform: str, tag: str) -> None:
+    assert installs(tag, Target((3, 11), parse_platform(platform)))
+    assert not installs(tag, LINUX)
+
+
+@pytest.mark.parametrize("text", ["amiga", "x86_64-manylinux", "riscv64-manylinux_2_39"])
+def test_an_unknown_platform_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="--platform"):
+        parse_platform(text)
+
+
+def test_an_unknown_python_is_refused() -> None:
+    with pytest.raises(InputError, match="--python-version 2.7"):
+        parse_python("2.7")

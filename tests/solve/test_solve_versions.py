@@ -1,0 +1,66 @@
+"""PEP 440 order and specifiers agree with `packaging`."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from packaging.specifiers import Specifier
+from packaging.version import Version
+
+from envdoctor.solve.versions import InvalidSpecifier, clauses, is_prerelease, spec_mask, version_key
+
+releases = st.lists(st.integers(0, 3), min_size=1, max_size=3).map(lambda parts: ".".join(map(str, parts)))
+suffixes = st.sampled_from(["", "", "", "a1", "b2", "rc1", ".post1", ".dev1", "rc1.dev2", ".post1.dev1", "+cu121"])
+version_texts = st.builds("{}{}".format, releases, suffixes)
+operators = st.sampled_from(["==", "!=", "<", "<=", ">", ">=", "~="])
+
+
+@given(st.lists(version_texts, max_size=12))
+def test_keys_sort_as_packaging_sorts(texts: list[str]) -> None:
+    public = [text.partition("+")[0] for text in texts]
+    assert sorted(public, key=lambda t: (version_key(t), t)) == sorted(public, key=lambda t: (Version(t), t))
+
+
+@settings(max_examples=300)
+@given(st.sets(version_texts, max_size=8), operators, version_texts)
+def test_specifiers_admit_what_packaging_admits(texts: set[str], operator: str, bound: str) -> None:
+    bound = bound.partition("+")[0]
+    if operator == "~=" and "." not in str(Version(bound).base_version):
+        return
+    ordered = sorted((text.partition("+")[0] for text in texts), key=Version)
+    mask = spec_mask(f"{operator}{bound}", ordered)
+    admitted = [version for place, version in enumerate(ordered) if mask >> place & 1]
+    specifier = Specifier(f"{operator}{bound}")
+    assert admitted == [v for v in ordered if specifier.contains(v, prereleases=True)]
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("==2.1.*", ["2.1.0", "2.1.2"]),
+        ("!=2.1.*,>=2", ["2.0", "2.2rc1", "2.2"]),
+        ("~=2.1.0", ["2.1.0", "2.1.2"]),
+        ("<2.2", ["1.13", "2.0", "2.1.0", "2.1.2"]),
+        ("===2.0", ["2.0"]),
+        ("", ["1.13", "2.0", "2.1.0", "2.1.2", "2.2rc1", "2.2"]),
+    ],
+)
+def test_specifiers_by_example(spec: str, expected: list[str]) -> None:
+    versions = ["1.13", "2.0", "2.1.0", "2.1.2", "2.2rc1", "2.2"]
+    mask = spec_mask(spec, versions)
+    assert [version for place, version in enumerate(versions) if mask >> place & 1] == expected
+
+
+@pytest.mark.parametrize("spec", [">=", "=>2", ">=two", "torch", "==1.0;"])
+def test_what_is_no_specifier_is_refused(spec: str) -> None:
+    with pytest.raises(InvalidSpecifier):
+        clauses(spec)
+
+
+def test_prereleases_are_recognised() -> None:
+    assert [t for t in ("2.0", "2.0rc1", "2.0.dev1", "2.0.post1", "2.0a1+cpu") if is_prerelease(t)] == [
+        "2.0rc1",
+        "2.0.dev1",
+        "2.0a1+cpu",
+    ]
