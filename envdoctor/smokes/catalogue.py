@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,9 +49,9 @@ def find_python(python: str) -> str:
     return found
 
 
-def read_catalogue(python: str, timeout_s: float) -> Catalogue:
+def read_catalogue(python: str, timeout_s: float, env: Mapping[str, str] | None = None) -> Catalogue:
     """Ask the interpreter for its ops, third parties' included; raises Unavailable without an answer."""
-    done = run_child([python, "-B", str(WORKER), "list"], timeout_s=timeout_s)
+    done = run_child([python, "-B", str(WORKER), "list"], timeout_s=timeout_s, env=env)
     if done.timed_out:
         raise Unavailable(f"{python}: did not list its ops in {timeout_s:g} s")
     try:

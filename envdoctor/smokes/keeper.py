@@ -33,9 +33,15 @@ def marked_processes(scratch: str) -> list[int]:
 
 
 def clear(scratch: str, patience_s: float = 5.0) -> None:
-    """Kill the marked processes, twice if one forks meanwhile, and remove the folder."""
+    """Kill the marked processes until none is seen three times over, and remove the folder.
+
+    A process amid exec shows no environment for a moment: one clean look proves nothing.
+    """
     deadline = time.monotonic() + patience_s
-    while (processes := marked_processes(scratch)) and time.monotonic() < deadline:
+    clean = 0
+    while clean < 3 and time.monotonic() < deadline:
+        processes = marked_processes(scratch)
+        clean = 0 if processes else clean + 1
         for process in processes:
             try:
                 os.kill(process, signal.SIGKILL)

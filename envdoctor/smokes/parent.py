@@ -49,9 +49,10 @@ def run_smokes(
     with_gpu = device != "cpu" and gpu_expected(dict(os.environ))
     workers = len(os.sched_getaffinity(0)) if with_gpu or device else 1
     with scratch_folder() as folder:
+        env = environment(folder, os.environ)
         session = Session(
             python,
-            environment(folder, os.environ),
+            env,
             device=device,
             timeout_s=timeout_s,
             start_timeout_s=start_timeout_s or max(2 * timeout_s, DEFAULT_TIMEOUT_S),
@@ -60,7 +61,7 @@ def run_smokes(
         )
         with contextlib.closing(session):
             session.prestart(likely_workers(select, workers))
-            catalogue = read_catalogue(python, max(timeout_s, DEFAULT_TIMEOUT_S))
+            catalogue = read_catalogue(python, max(timeout_s, DEFAULT_TIMEOUT_S), env)
             settled = Settled(select_ops(catalogue.ops, select), progress)
             runnable = settled.settle_missing(catalogue, python, no_gpu=device is None and not with_gpu)
             _run_stages(runnable, session, settled, workers)
