@@ -38,6 +38,8 @@ _EVERYDAY = re.compile(
     r"public)s?$"
 )
 _LEFT = 48
+_EVERYDAY_REACH = 20
+_JUDGED = 128
 _NETRC = re.compile(r"\blogin[ \t]{1,4}[^\s]{1,40}[ \t]{1,4}$")
 _FLAG = re.compile(r"(?:^|[\s\"'(\[,=])--?[A-Za-z0-9_-]{0,40}$")
 _UPPER_NAME = re.compile(r"(?:^|[^A-Za-z0-9_])[A-Z0-9_]{0,40}$")
@@ -69,26 +71,37 @@ def find_keyed(text: str) -> Iterator[Span]:
 
 
 def _keyed_value(text: str, match: re.Match[str]) -> tuple[int, int] | None:
-    left = text[max(0, match.start() - _LEFT) : match.start()]
     key, rest, separator = match["key"], match["rest"], match["sep"]
-    strong = bool(match["strong"])
-    if not (
-        _telling_rest(key, rest) if strong else _WEAK_REST.fullmatch(rest) and not _EVERYDAY.search(left)
-    ):
+    left = text[max(0, match.start() - _LEFT) : match.start()]
+    if match["strong"]:
+        telling = _telling_rest(key, rest)
+    else:
+        telling = bool(_WEAK_REST.fullmatch(rest)) and not _EVERYDAY.search(left[-_EVERYDAY_REACH:])
+    if not telling:
         return None
     variable = key.isupper() and bool(_UPPER_NAME.search(left))
-    start, end, quoted = value_at(text, match.end(), variable and "=" in separator)
-    value = text[start:end]
+    whole_word = variable and "=" in separator
+    # The first part decides; only what is a secret is followed to its end.
+    start, end, quoted = value_at(text, match.end(), whole_word, _JUDGED)
+    if not _is_keyed_secret(match, left, text[start:end], quoted, variable):
+        return None
+    start, end, _ = value_at(text, match.end(), whole_word)
+    return start, end
+
+
+def _is_keyed_secret(match: re.Match[str], left: str, value: str, quoted: bool, variable: bool) -> bool:
+    key, separator, strong = match["key"], match["sep"], bool(match["strong"])
     if value.startswith("="):
-        return None
+        return False
+    assigned = any(c in separator for c in "=:%")
     if is_weak_secret(value):
-        assigned = any(c in separator for c in "=:%") or " is" in separator or " was" in separator
-        return (start, end) if assigned or strong or variable or _FLAG.search(left) else None
+        said = " is" in separator or " was" in separator
+        return assigned or said or strong or variable or bool(_FLAG.search(left))
     if not strong or (key.lower() == "pwd" and value.startswith(("/", "~", "."))):
-        return None
-    told = any(c in separator for c in "=:%") or _FLAG.search(left) or _NETRC.search(left)
-    name = left.rpartition("\n")[2] + key + rest
-    return (start, end) if told and is_strong_secret(value, name, quoted) else None
+        return False
+    told = assigned or _FLAG.search(left) or _NETRC.search(left)
+    name = left.rpartition("\n")[2] + key + match["rest"]
+    return bool(told) and is_strong_secret(value, name, quoted)
 
 
 def _telling_rest(key: str, rest: str) -> bool:
@@ -100,17 +113,21 @@ def _telling_rest(key: str, rest: str) -> bool:
     return not rest or rest[0] in "-_" or not rest[0].islower() or rest in ("s", "key", "keys", "id", "value")
 
 
-def value_at(text: str, start: int, variable: bool = False) -> tuple[int, int, bool]:
-    """Return where the value that begins at `start` lies, without its quotes, and whether it had any."""
+def value_at(
+    text: str, start: int, variable: bool = False, limit: int = _VALUE_LIMIT
+) -> tuple[int, int, bool]:
+    """Return where the value that begins at `start` lies, without its quotes, and whether it had any.
+
+    A variable's value ends at white space only; no value is longer than `limit` characters.
+    """
     opening = _OPENING.match(text, start)
     if opening:
         begin, closing = opening.end(), opening[0]
-        limit = min(len(text), begin + _VALUE_LIMIT)
-        end = _closing(text, closing, begin, limit)
-        return begin, end, True
+        return begin, _closing(text, closing, begin, min(len(text), begin + limit)), True
     end_pattern = _VARIABLE_END if variable else _BARE_END
-    stop = end_pattern.search(text, start, min(len(text), start + _VALUE_LIMIT))
-    end = stop.start() if stop else min(len(text), start + _VALUE_LIMIT)
+    furthest = min(len(text), start + limit)
+    stop = end_pattern.search(text, start, furthest)
+    end = stop.start() if stop else furthest
     while end > start and text[end - 1] in ",;.:!":
         end -= 1
     return start, end, False
