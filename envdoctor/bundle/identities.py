@@ -129,7 +129,7 @@ _INDEX_PATH = re.compile(
 )
 # The label before the public suffix of the indexes, mirrors and hubs that everyone uses.
 _PUBLIC_LABELS_WORDS = """
-pypi pythonhosted pytorch nvidia anaconda github githubusercontent gitlab huggingface google googleapis
+pypi python pytorch nvidia anaconda github githubusercontent gitlab huggingface google googleapis
 aliyun aliyuncs tsinghua ustc tencent tencentyun huaweicloud douban sjtu bfsu conda-forge prefix astral
 vllm modelscope readthedocs python repo jetson-ai-lab paddlepaddle openmmlab dgl pyg xformers mirrors
 flashinfer
@@ -149,7 +149,8 @@ def is_public_host(host: str) -> bool:
     if len(labels) < 2:
         return labels[0] == "localhost"
     position = -3 if len(labels) > 2 and labels[-2] in _SECOND_LEVEL and len(labels[-1]) == 2 else -2
-    return labels[position] in _PUBLIC_LABELS or all(label.isdigit() for label in labels)
+    label = labels[position]
+    return label in _PUBLIC_LABELS or label.startswith("python") or all(label.isdigit() for label in labels)
 
 
 def is_home_path(path: str) -> bool:
