@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import resources
 from typing import Any
 
@@ -117,7 +117,8 @@ class Engine:
         self.control.add("base", [], resources.files(__package__).joinpath("solve.lp").read_text())
         self.control.add("base", [], write_facts(problem, policy, guards, edges or {}))
         self.control.ground([("base", [])])
-        self._guards = {guard: clingo.Function("active", [clingo.Number(guard)]) for guard in guards if guard}
+        atoms = self.control.symbolic_atoms
+        self._guards = {guard: _literal(atoms, guard) for guard in guards if guard}
 
     def best(self) -> dict[str, int] | None:
         """Return the picked candidate of each package of a best answer, or None when there is none."""
@@ -135,12 +136,13 @@ class Engine:
             for symbol in model.symbols(shown=True)
         }
 
-    def core(self, guards: Sequence[int]) -> list[int] | None:
-        """Return some of `guards` that cannot all be on together, or None when they can."""
-        literals = {self.control.symbolic_atoms[self._guards[g]].literal: g for g in guards}  # type: ignore[union-attr]
-        assumptions = [(self._guards[guard], True) for guard in guards]
-        assumptions += [(atom, False) for guard, atom in self._guards.items() if guard not in set(guards)]
+    def clashes(self, guards: Iterable[int]) -> bool:
+        """Return whether those `guards` cannot all be on together, the others off."""
+        on = frozenset(guards)
+        assumptions = [literal if guard in on else -literal for guard, literal in self._guards.items()]
         with self.control.solve(assumptions=assumptions, yield_=True) as handle:
-            if handle.get().satisfiable:
-                return None
-            return sorted({literals[literal] for literal in handle.core() if literal in literals})
+            return not handle.get().satisfiable
+
+
+def _literal(atoms: Any, guard: int) -> int:
+    return int(atoms[clingo.Function("active", [clingo.Number(guard)])].literal)

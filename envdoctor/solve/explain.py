@@ -44,32 +44,31 @@ class Inquiry:
 
         self.engine = Engine(self.problem, None, sorted(self.reasons), self.edges)
 
-    def engine_finds_none(self) -> bool:
+    def clashes(self) -> bool:
         """True when all the reasons together allow no answer."""
-        return self.engine.core(sorted(self.reasons)) is not None
+        return self.engine.clashes(self.reasons)
 
     def minimal(self) -> list[Reason] | None:
         """Return reasons that clash and of which none can be spared; None when nothing clashes."""
-        kept = self.engine.core(sorted(self.reasons))
-        if kept is None:
+        if not self.clashes():
             return None
-        kept = self._without_the_least_telling(sorted(self.reasons), kept)
-        for number in sorted(kept, key=self._rank):
-            rest = [one for one in kept if one != number]
-            core = self.engine.core(rest) if number in kept else None
-            if core is not None:
-                kept = core
-        return [self.reasons[number] for number in sorted(kept)]
+        order = sorted(self.reasons, key=self._rank, reverse=True)
+        return [self.reasons[number] for number in sorted(self._narrow([], False, order))]
 
-    def _without_the_least_telling(self, numbers: Sequence[int], core: list[int]) -> list[int]:
-        """Leave out whole kinds of reasons while the rest still clashes."""
-        left = list(numbers)
-        for kind in _LEAST_TELLING:
-            rest = [number for number in left if self.reasons[number].kind != kind]
-            smaller = self.engine.core(rest) if len(rest) < len(left) else None
-            if smaller is not None:
-                left, core = rest, smaller
-        return core
+    def _narrow(self, background: list[int], added: bool, order: list[int]) -> list[int]:
+        """Return the part of `order` that a clash with `background` needs, telling reasons (first) preferred.
+
+        QuickXplain: halve, find what the second half must add to the first, then the reverse.
+        """
+        if added and self.engine.clashes(background):
+            return []
+        if len(order) == 1:
+            return order
+        half = len(order) // 2
+        first, second = order[:half], order[half:]
+        from_second = self._narrow([*background, *first], True, second)
+        from_first = self._narrow([*background, *from_second], bool(from_second), first)
+        return [*from_first, *from_second]
 
     def _rank(self, number: int) -> tuple[int, int]:
         kind = self.reasons[number].kind

@@ -106,7 +106,7 @@ def _clashes_nearby(goal: Goal) -> bool:
     """True when the packages asked for and what they require at once already exclude an answer."""
     from envdoctor.solve.explain import Inquiry
 
-    return any(Inquiry(goal, depth).engine_finds_none() for depth in (0, 1))
+    return any(Inquiry(goal, depth).clashes() for depth in (0, 1))
 
 
 def _wider(window: int, found: Picks | None) -> int | None:

@@ -1,0 +1,73 @@
+"""Sixty requests that cannot be met, each with its minimal causes, on the shipped facts."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from solve_world import goal, shipped, target
+
+from envdoctor.solve.causes import causes_of
+from envdoctor.solve.explain import DEPTHS, Inquiry
+from envdoctor.solve.solver import Goal
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+FOLDER = Path(__file__).parents[1] / "scenarios" / "conflicts"
+SCENARIOS = sorted(FOLDER.glob("*.toml"))
+
+
+@cache
+def facts() -> Any:
+    return shipped()
+
+
+def read_goal(scenario: dict[str, Any]) -> Goal:
+    snapshot, matrix = facts()
+    python = tuple(int(part) for part in scenario.get("python", "3.11").split("."))
+    on = target(
+        python,
+        scenario.get("platform", "x86_64-manylinux_2_35"),
+        scenario.get("gpus", ()),
+        scenario.get("driver"),
+        matrix,
+    )
+    return goal(
+        snapshot,
+        scenario["request"],
+        on=on,
+        matrix=matrix,
+        exclude_newer=scenario.get("exclude_newer"),
+        allow_source=scenario.get("allow_source", False),
+    )
+
+
+def test_there_are_sixty() -> None:
+    assert len(SCENARIOS) >= 60
+
+
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+def test_the_causes_are_those_expected_and_none_can_be_spared(path: Path) -> None:
+    scenario = tomllib.loads(path.read_text())
+    wanted = read_goal(scenario)
+    inquiry = next(i for depth in DEPTHS if (i := Inquiry(wanted, depth)).clashes())
+    reasons = inquiry.minimal()
+    assert reasons is not None
+    told = causes_of(wanted, reasons)
+    assert len(told) == len(scenario["cause"]), told
+    for expected in scenario["cause"]:
+        assert any(
+            cause.kind == expected["kind"] and all(word in f"{cause.text} {cause.source}" for word in expected["says"])
+            for cause in told
+        ), (expected, told)
+    numbers = [number for number, reason in inquiry.reasons.items() if reason in reasons]
+    assert inquiry.engine.clashes(numbers)
+    for spared in numbers:
+        assert not inquiry.engine.clashes(set(numbers) - {spared})
+    assert all(cause.source for cause in told)
