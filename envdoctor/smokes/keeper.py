@@ -32,14 +32,14 @@ def marked_processes(scratch: str) -> list[int]:
     return found
 
 
-def clear(scratch: str, patience_s: float = 5.0) -> None:
-    """Kill the marked processes until none is seen three times over, and remove the folder.
+def clear(scratch: str, looks: int = 3, pause_s: float = 0.01, patience_s: float = 10.0) -> None:
+    """Kill the marked processes until `looks` in a row find none, and remove the folder.
 
     A process amid exec shows no environment for a moment: one clean look proves nothing.
     """
     deadline = time.monotonic() + patience_s
     clean = 0
-    while clean < 3 and time.monotonic() < deadline:
+    while clean < looks and time.monotonic() < deadline:
         processes = marked_processes(scratch)
         clean = 0 if processes else clean + 1
         for process in processes:
@@ -47,7 +47,7 @@ def clear(scratch: str, patience_s: float = 5.0) -> None:
                 os.kill(process, signal.SIGKILL)
             except OSError:
                 continue
-        time.sleep(0.01)
+        time.sleep(pause_s)
     shutil.rmtree(scratch, ignore_errors=True)
 
 
@@ -57,7 +57,7 @@ def main() -> None:
         signal.signal(number, signal.SIG_IGN)
     while os.read(0, 4096):
         pass
-    clear(sys.argv[1])
+    clear(sys.argv[1], looks=10, pause_s=0.05)
 
 
 if __name__ == "__main__":
