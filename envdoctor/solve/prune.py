@@ -228,22 +228,30 @@ def _representatives(
     node: Node, groups: list[tuple[int, Asks]], sets: list[int]
 ) -> list[tuple[int, int, int]]:
     """Return the preferred candidate of each group and acceptance pattern, most preferred first."""
-    found = []
-    for group, (held, _) in enumerate(groups):
-        blocks = [(held, 0)]
-        for number, one in enumerate(sets):
-            split = []
-            for block, signature in blocks:
-                if inside := block & one:
-                    split.append((inside, signature | 1 << number))
-                if outside := block & ~one:
-                    split.append((outside, signature))
-            blocks = split
+    mask = sum(held for held, _ in groups)
+    group_of = {bit: group for group, (held, _) in enumerate(groups) for bit in bits_of(held)}
+    found: dict[tuple[int, ...], tuple[int, int, int]] = {}
+    for block, signature in _patterns(mask, sets):
+        for bit in bits_of(block):
+            apart = node.builds is not None or node.reserved >> bit & 1
+            key = (signature, group_of[bit], bit) if apart else (signature, group_of[bit])
+            found[key] = (bit, signature, group_of[bit])
+    return sorted(found.values(), reverse=True)
+
+
+def _patterns(mask: int, sets: list[int]) -> list[tuple[int, int]]:
+    """Split candidates by which of the sets they belong to."""
+    blocks = [(mask, 0)]
+    for number, one in enumerate(sets):
+        split = []
         for block, signature in blocks:
-            each = node.builds or block & node.reserved
-            bits = bits_of(block) if each else [block.bit_length() - 1]
-            found.extend((bit, signature, group) for bit in bits)
-    return sorted(found, key=lambda entry: -entry[0])
+            inside = block & one
+            if inside:
+                split.append((inside, signature | 1 << number))
+            if inside != block:
+                split.append((block ^ inside, signature))
+        blocks = split
+    return blocks
 
 
 def _no_more(theirs: Asks, asks: Asks) -> bool:

@@ -85,7 +85,7 @@ def policy_of(goal: Goal) -> Policy:
 def solve_nearby(goal: Goal) -> Picks | None:
     """Return the first answer found with nothing stale beyond reason; it is good, but not proven best."""
     policy = policy_of(goal)
-    found = (_search(goal, policy, window) for window in WINDOWS)
+    found = (_search(goal, policy, window) for window in WINDOWS[2:])
     return next((picks for picks in found if picks is not None), None)
 
 
@@ -104,9 +104,9 @@ def solve(goal: Goal) -> Picks | None:
 
 def _clashes_nearby(goal: Goal) -> bool:
     """True when the packages asked for and what they require at once already exclude an answer."""
-    from envdoctor.solve.explain import Inquiry
+    from envdoctor.solve.explain import inquire
 
-    return any(Inquiry(goal, depth).clashes() for depth in (0, 1))
+    return any(inquire(goal, depth).clashes() for depth in (0, 1))
 
 
 def _wider(window: int, found: Picks | None) -> int | None:
