@@ -56,7 +56,7 @@ def layer_cost(
 class LayerKind(NamedTuple):
     """How many layers of a kind there are, and whether they hold experts or a window."""
 
-    count: int
+    number: int
     moe: bool
     windowed: bool
 

@@ -16,6 +16,6 @@ def adapter_tensors(shape: ModelShape, s: Settings) -> tuple[tuple[int, int], ..
     for layer, count in layers(shape):
         for linear in layer.linears:
             if s.targeted(linear.role):
-                found.append((s.rank * linear.inputs, count * linear.count))
-                found.append((s.rank * linear.outputs, count * linear.count))
+                found.append((s.rank * linear.inputs, count * linear.times))
+                found.append((s.rank * linear.outputs, count * linear.times))
     return tuple(found)

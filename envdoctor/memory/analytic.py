@@ -70,12 +70,12 @@ def _heights(
     accumulating: bool,
 ) -> Step:
     pairs = tuple(zip(kinds, costs, strict=True))
-    kept = sum(k.count * c.kept for k, c in pairs)
-    cached = sum(k.count * c.cached for k, c in pairs)
+    kept = sum(k.number * c.kept for k, c in pairs)
+    cached = sum(k.number * c.cached for k, c in pairs)
     layer = max(c.backward for c in costs)
     held = plan.gradients if accumulating else 0
     base = fixed + plan.gathered + held
-    layers = 0 if accumulating else int(plan.share * sum(k.count * c.grads for k, c in pairs))
+    layers = 0 if accumulating else int(plan.share * sum(k.number * c.grads for k, c in pairs))
     own = 0 if accumulating else max(int(plan.share * c.grads) for c in costs)
     head = loss.grads if plan.whole_head else 0 if accumulating else int(plan.share * loss.grads)
     table = rounded(shape.vocab // s.tp * shape.hidden * s.vector) if s.trains else 0

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from envdoctor.errors import InputError
-from envdoctor.memory.shape import ModelShape, parse_shape
+from envdoctor.errors import InputError, Unavailable
 
 _SUFFIX = re.compile(r"[-_](instruct|chat|it|hf|base|v\d+\.\d+)$")
 
@@ -23,15 +22,13 @@ def catalogue_name(model: str) -> str:
     return name
 
 
-def catalogue_shape(model: str) -> ModelShape | None:
-    """Return the catalogue's shape of that name, or None when it is not there."""
+def catalogue_config(model: str) -> Mapping[str, Any] | None:
+    """Return the catalogue's config keys of that name, or None when it is not there."""
     from envdoctor.matrix import load_matrix
 
     wanted = catalogue_name(model)
-    for row in load_matrix().rows("model"):
-        if row["name"] == wanted:
-            return parse_shape({**row["config"], "_name_or_path": wanted}, f"models.toml: {wanted}")
-    return None
+    rows = load_matrix().rows("model")
+    return next((row["config"] for row in rows if row["name"] == wanted), None)
 
 
 def catalogue_names() -> tuple[str, ...]:
@@ -67,7 +64,6 @@ def _fetched_config(model: str) -> Mapping[str, Any] | None:
         raise InputError(f"--model {model}: no Hub id")
     if os.environ.get("HF_HUB_OFFLINE") == "1":
         return None
-    from envdoctor.errors import Unavailable
     from envdoctor.memory import hub
 
     try:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-_NEOX: Mapping[str, Any] = {
-    "norm": "layer", "gated": False, "qkv_bias": True, "o_bias": True, "mlp_bias": True, "fused_qkv": True,
-    "parallel": True,
+_PLAIN: Mapping[str, Any] = {
+    "norm": "layer", "gated": False, "qkv_bias": True, "o_bias": True, "mlp_bias": True,
 }  # fmt: skip
-_GLM: Mapping[str, Any] = {"fused_gate_up": True, "interleaved_rope": True}
+_NEOX: Mapping[str, Any] = {**_PLAIN, "fused_qkv": True, "parallel": True}
+_GLM: Mapping[str, Any] = {"fused_gate_up": True, "interleaved_rope": True, "fixed": ("o_bias",)}
 _GEMMA: Mapping[str, Any] = {
     "norm": "rms-offset",
     "activation": "gelu_tanh",
@@ -35,25 +35,21 @@ TRAITS: Mapping[str, Mapping[str, Any]] = {
     "glm": {**_GLM, "qkv_bias": True},
     "glm4": {**_GLM, "qkv_bias": True, "post_norms": True},
     "phi3": {"fused_qkv": True, "fused_gate_up": True},
-    "phi": {**_NEOX, "fused_qkv": False, "activation": "gelu_tanh", "head_bias": True, "final_dropout": True},
+    "phi": {**_NEOX, "fused_qkv": False, "activation": "gelu_tanh", "head_bias": True},
     "gpt_neox": _NEOX,
     "falcon": {"norm": "layer", "gated": False, "fused_qkv": True, "tied": True, "parallel": True},
     "bloom": {
-        "norm": "layer", "gated": False, "qkv_bias": True, "o_bias": True, "mlp_bias": True, "fused_qkv": True,
-        "tied": True, "alibi": True, "embedding_norm": True, "activation": "bloom_gelu",
+        **_PLAIN, "fused_qkv": True, "tied": True, "alibi": True, "embedding_norm": True,
+        "activation": "bloom_gelu",
     },
     "opt": {
-        "norm": "layer", "gated": False, "qkv_bias": True, "o_bias": True, "mlp_bias": True,
-        "learned_positions": True, "activation": "relu", "tied": True, "rope": False, "position_offset": 2,
+        **_PLAIN, "learned_positions": True, "activation": "relu", "tied": True, "rope": False,
     },
     "gpt2": {
-        "norm": "layer", "gated": False, "qkv_bias": True, "o_bias": True, "mlp_bias": True, "fused_qkv": True,
-        "learned_positions": True, "activation": "gelu_tanh_composed", "tied": True, "rope": False,
+        **_PLAIN, "fused_qkv": True, "learned_positions": True, "activation": "gelu_tanh_composed",
+        "tied": True, "rope": False,
     },
-    "starcoder2": {
-        "norm": "layer", "gated": False, "qkv_bias": True, "o_bias": True, "mlp_bias": True,
-        "activation": "gelu_tanh",
-    },
+    "starcoder2": {**_PLAIN, "activation": "gelu_tanh"},
     "stablelm": {"norm": "layer", "qkv_bias": False},
     "olmo": {"norm": "layer-plain"},
     "olmo2": {"norm": "rms-wide", "qk_norm": "full", "pre_norm": False, "post_norms": True},
@@ -94,8 +90,9 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
 EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
 ACTIVE = ("num_experts_per_tok", "num_experts_per_token", "moe_k", "moe_topk")
 ACTIVATIONS: Mapping[str, str] = {
-    "silu": "silu", "swish": "silu", "gelu": "gelu", "gelu_new": "gelu_tanh_composed", "gelu_fast": "gelu_tanh_composed",
-    "gelu_pytorch_tanh": "gelu_tanh", "relu": "relu", "relu2": "relu2", "quick_gelu": "quick_gelu",
+    "silu": "silu", "swish": "silu", "gelu": "gelu", "gelu_new": "gelu_tanh_composed",
+    "gelu_fast": "gelu_tanh_composed", "gelu_pytorch_tanh": "gelu_tanh", "relu": "relu", "relu2": "relu2",
+    "quick_gelu": "quick_gelu",
 }  # fmt: skip
 
 

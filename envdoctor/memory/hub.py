@@ -18,7 +18,7 @@ def fetch_config(model: str) -> Mapping[str, Any]:
 
     url = f"{HUB}/{model}/resolve/main/config.json"
     with Fetcher(FetchSettings(timeout=5.0, deadline=15.0, tries=1)) as fetcher:
-        body = fetcher.read(url, limit=MAX_CONFIG_BYTES).body
+        body = fetcher.get(url, cap=MAX_CONFIG_BYTES).body
     try:
         data = json.loads(body)
     except ValueError:

@@ -17,7 +17,7 @@ class Linear(NamedTuple):
     inputs: int
     outputs: int
     bias: bool = False
-    count: int = 1
+    times: int = 1
 
     @property
     def weight(self) -> int:
@@ -26,7 +26,7 @@ class Linear(NamedTuple):
 
 
 class Layer(NamedTuple):
-    """A decoder layer's linears, its stacked expert tensors (elements each), and its vectors (elements each)."""
+    """A decoder layer's linears, and the elements of each stacked expert tensor and of each vector."""
 
     linears: tuple[Linear, ...]
     stacks: tuple[int, ...]
@@ -36,9 +36,9 @@ class Layer(NamedTuple):
         """Elements of every parameter tensor of the layer."""
         found: list[int] = []
         for linear in self.linears:
-            found += [linear.weight] * linear.count
+            found += [linear.weight] * linear.times
             if linear.bias:
-                found += [linear.outputs] * linear.count
+                found += [linear.outputs] * linear.times
         return (*found, *self.stacks, *self.vectors)
 
 

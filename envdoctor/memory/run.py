@@ -126,7 +126,7 @@ def _check_agreement(run: TrainingRun) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ServingRun:
-    """A vLLM engine: weights of `dtype` (or quantised to `quant` bits) on `tp` × `pp` cards of `gpu_bytes`."""
+    """A vLLM engine: weights of `dtype` on `tp` × `pp` cards of `gpu_bytes` each."""
 
     shape: ModelShape
     gpu_bytes: int

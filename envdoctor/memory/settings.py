@@ -7,11 +7,11 @@ from typing import NamedTuple
 from envdoctor.memory.layout import NAMES_ATTENTION
 from envdoctor.memory.run import TrainingRun
 
-
+# The decoders that liger_kernel 0.8 patches; others run their own code.
 LIGER_TYPES = frozenset(
-    "llama mistral mixtral gemma gemma2 gemma3_text qwen2 qwen2_moe qwen3 qwen3_moe phi3 glm4 olmo2 olmo3 granite"
-    " smollm3 exaone4 hunyuan_v1_dense".split()
-)  # the decoders that liger_kernel 0.8 patches; others run their own code
+    ("llama", "mistral", "mixtral", "gemma", "gemma2", "gemma3_text", "qwen2", "qwen2_moe", "qwen3",
+     "qwen3_moe", "phi3", "glm4", "olmo2", "olmo3", "granite", "smollm3", "exaone4", "hunyuan_v1_dense")
+)  # fmt: skip
 
 
 class Settings(NamedTuple):

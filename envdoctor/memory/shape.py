@@ -93,6 +93,11 @@ class ModelShape:
 
 def read_shape(source: str | Path) -> ModelShape:
     """Read a config.json, or the one in a folder; raises InputError naming the file and the key."""
+    return parse_shape(read_config(source), str(source))
+
+
+def read_config(source: str | Path) -> Mapping[str, Any]:
+    """Read a config.json, or the one in a folder; raises InputError naming the file."""
     path = Path(source)
     path = path / "config.json" if path.is_dir() else path
     try:
@@ -105,7 +110,7 @@ def read_shape(source: str | Path) -> ModelShape:
         raise InputError(f"{path}: not a JSON file") from None
     if not isinstance(config, dict):
         raise InputError(f"{path}: expected a JSON object")
-    return parse_shape(config, str(path))
+    return config
 
 
 def parse_shape(config: Mapping[str, Any], where: str) -> ModelShape:
@@ -174,9 +179,8 @@ def _ffn(config: Mapping[str, Any], model_type: str, hidden: int, where: str) ->
 
 def _switches(config: Mapping[str, Any], known: dict[str, Any], hidden: int) -> dict[str, Any]:
     """The family's switches, where the config's own keys do not overrule them."""
-    known.pop("position_offset", None)
-    known.pop("final_dropout", None)
     learned = known.pop("learned_positions", False)
+    fixed = known.pop("fixed", ())
     for key, ours in (
         ("attention_bias", ("qkv_bias", "o_bias")),
         ("add_qkv_bias", ("qkv_bias",)),
@@ -185,7 +189,7 @@ def _switches(config: Mapping[str, Any], known: dict[str, Any], hidden: int) -> 
         ("bias", ("qkv_bias", "o_bias", "mlp_bias")),
     ):
         if isinstance(config.get(key), bool):
-            known.update(dict.fromkeys(ours, config[key]))
+            known.update(dict.fromkeys((o for o in ours if o not in fixed), config[key]))
     if known.get("activation") in (None, "gelu_tanh", "gelu", "relu"):
         given = first(config, ("hidden_activation", "hidden_act", "activation_function", "activation"))
         plain = known.get("activation", "silu" if known.get("gated", True) else "gelu")
@@ -282,16 +286,21 @@ def find_shape(model: str) -> ModelShape:
 
     Raises InputError for a name that is none of these, Unavailable when the Hub cannot be reached.
     """
-    from envdoctor.memory.catalogue import catalogue_shape, hub_config
+    return replace(parse_shape(find_config(model), model), name=model)
+
+
+def find_config(model: str) -> Mapping[str, Any]:
+    """Return the config that `find_shape` reads; raises as it does."""
+    from envdoctor.memory.catalogue import catalogue_config, hub_config
 
     path = Path(model)
     if path.exists():
-        return read_shape(path)
-    if shape := catalogue_shape(model):
-        return shape
+        return read_config(path)
+    if (known := catalogue_config(model)) is not None:
+        return known
     if model.count("/") != 1 or model.endswith(".json") or model.startswith((".", "/")):
         raise InputError(f"--model {model}: no such folder, file or name in the catalogue")
     config = hub_config(model)
     if config is None:
         raise Unavailable(f"--model {model}: not in the local cache, and the Hub could not be reached")
-    return replace(parse_shape(config, f"{model}/config.json"), name=model)
+    return config

@@ -1,0 +1,205 @@
+"""The options that state a run, and the values made of them."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import TYPE_CHECKING, Any
+
+from envdoctor.errors import InputError, Unavailable
+
+if TYPE_CHECKING:
+    from envdoctor.facts import Gpu
+    from envdoctor.memory import Constants, ServingRun, TrainingRun
+    from envdoctor.memory.answer import Tier
+
+STACK_NAMES = (
+    "torch",
+    "transformers",
+    "peft",
+    "accelerate",
+    "bitsandbytes",
+    "deepspeed",
+    "liger-kernel",
+    "trl",
+    "vllm",
+)
+COUNTS = ("batch", "seq", "grad-accum", "lora-rank", "gpus", "tp", "pp", "max-model-len", "max-num-seqs")
+DEFAULTS = {"batch": 1, "seq": 2048, "grad-accum": 1, "lora-rank": 8, "gpus": 1, "tp": 1, "pp": 1}
+
+
+def add_run_options(parser: argparse.ArgumentParser) -> None:
+    """Declare everything that states a run."""
+    parser.add_argument(
+        "--model", required=True, metavar="M", help="folder, config.json, catalogue name or Hub id"
+    )
+    parser.add_argument("--method", default="full", metavar="full|lora|qlora")
+    parser.add_argument("--task", default="train", choices=("train", "grpo", "serve"))
+    for name in COUNTS:
+        parser.add_argument(f"--{name}", type=int, default=DEFAULTS.get(name), metavar="N")
+    _add_numbers(parser)
+    _add_sharding(parser)
+    parser.add_argument(
+        "--vllm-utilization", type=float, metavar="F", help="share of the card that vLLM may take"
+    )
+    parser.add_argument("--gpu", metavar="NAME", help="the card it must fit")
+    parser.add_argument(
+        "--stack", metavar="NAME=VERSION,…", help="versions (default: the examined environment's)"
+    )
+    parser.add_argument("--python", metavar="PATH", help="the interpreter to examine")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument(
+        "--trace", action="store_true", help="trace the real model class on the CPU (needs torch there)"
+    )
+    how.add_argument("--measure", action="store_true", help="run a two-layer slice on this machine's card")
+
+
+def _add_numbers(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dtype", default="bf16", metavar="bf16|fp16|fp32", help="weights as loaded")
+    parser.add_argument("--amp", default="bf16", metavar="bf16|fp16|none", help="autocast")
+    parser.add_argument("--optim", default="adamw_torch_fused", metavar="NAME", help="transformers' name")
+    parser.add_argument("--grad-ckpt", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--attn", default="sdpa", metavar="eager|sdpa|flash_attention_2")
+    parser.add_argument("--liger", action="store_true", help="Liger's kernels and fused loss")
+    parser.add_argument("--lora-targets", default="all", metavar="all|attn|qv|NAME,…")
+    parser.add_argument("--lora-dropout", type=float, default=0.0, metavar="P")
+    parser.add_argument("--quant", default="nf4", metavar="nf4|int8")
+    parser.add_argument("--double-quant", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--upcast-kbit", action=argparse.BooleanOptionalAction, default=True)
+
+
+def _add_sharding(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--parallel", metavar="none|ddp|zero1|zero2|zero3|fsdp")
+    parser.add_argument("--offload-optimizer", action="store_true")
+    parser.add_argument("--offload-params", action="store_true")
+    parser.add_argument("--deepspeed", metavar="FILE", help="DeepSpeed's JSON configuration")
+
+
+def gpu_of(args: argparse.Namespace) -> Gpu | None:
+    """Return the declared card; raises InputError for an unknown name or a card without memory."""
+    if args.gpu is None:
+        return None
+    from envdoctor.matrix import load_matrix
+    from envdoctor.matrix.gpus import declared_gpu
+
+    if re.search(r"(?<![\d.])0+\s*g(i?b)?\b", args.gpu.lower()):
+        raise InputError(f"--gpu {args.gpu}: a card without memory")
+    return declared_gpu(load_matrix(), args.gpu)
+
+
+def run_of(args: argparse.Namespace, gpu: Gpu | None) -> TrainingRun | ServingRun:
+    """Return the stated run; raises InputError for what cannot be."""
+    from envdoctor.memory.shape import find_shape
+
+    shape = find_shape(args.model)
+    if args.vllm_utilization is not None and not 0 <= args.vllm_utilization <= 1:
+        raise InputError(f"--vllm-utilization: {args.vllm_utilization} is not in [0, 1]")
+    if args.task == "serve":
+        return _serving_run(args, shape, gpu)
+    from envdoctor.memory.optimizer import find_optimizer
+    from envdoctor.memory.run import TrainingRun
+
+    find_optimizer(args.optim)
+    sharding = _sharding(args, shape.hidden)
+    return TrainingRun(
+        shape,
+        method=args.method, batch=args.batch, seq=args.seq, grad_accum=args.grad_accum, dtype=args.dtype,
+        amp=args.amp, optim=args.optim, grad_ckpt=args.grad_ckpt, attn=args.attn, liger=args.liger,
+        lora_rank=args.lora_rank, lora_targets=args.lora_targets, lora_dropout=args.lora_dropout,
+        quant=args.quant, double_quant=args.double_quant, upcast_kbit=args.upcast_kbit, gpus=args.gpus,
+        tp=args.tp, pp=args.pp, task=args.task, vllm_utilization=args.vllm_utilization,
+        max_model_len=args.max_model_len, max_num_seqs=args.max_num_seqs, **sharding,
+    )  # fmt: skip
+
+
+def _serving_run(args: argparse.Namespace, shape: Any, gpu: Gpu | None) -> ServingRun:
+    from envdoctor.memory.run import ServingRun
+
+    if gpu is None or gpu.memory_total_bytes is None:
+        raise InputError("--task serve: name a card with --gpu: vLLM takes a share of it")
+    share = args.vllm_utilization
+    if share is None:
+        share = constants_of(stack_of(args), gpu).vllm_utilization_percent / 100
+    return ServingRun(
+        shape, gpu.memory_total_bytes, share, args.dtype, args.max_model_len, args.max_num_seqs,
+        tp=args.tp, pp=args.pp,
+    )  # fmt: skip
+
+
+def _sharding(args: argparse.Namespace, hidden: int) -> dict[str, Any]:
+    parallel = args.parallel or ("none" if args.gpus == args.tp * args.pp else "ddp")
+    found: dict[str, Any] = {
+        "parallel": parallel,
+        "offload_optimizer": args.offload_optimizer,
+        "offload_params": args.offload_params,
+    }
+    if args.deepspeed is None:
+        return found
+    from envdoctor.memory.deepspeed_file import read_deepspeed
+
+    file = read_deepspeed(args.deepspeed, hidden)
+    stated = f"zero{file.stage}" if file.stage else "ddp"
+    if args.parallel not in (None, stated):
+        raise InputError(f"--parallel {args.parallel}: {args.deepspeed} says {stated}")
+    return {
+        "parallel": stated if args.gpus > 1 or file.stage else "none",
+        "offload_optimizer": args.offload_optimizer or file.offload_optimizer,
+        "offload_params": args.offload_params or file.offload_params,
+        "deepspeed": file.sizes,
+    }
+
+
+def stack_of(args: argparse.Namespace) -> dict[str, str]:
+    """Return the stated versions, else those of the examined environment, by distribution."""
+    if args.stack is None:
+        return _examined_stack(args.python)
+    found: dict[str, str] = {}
+    for part in args.stack.split(","):
+        name, separator, version = part.strip().partition("=")
+        if not separator or not name or not version.strip("="):
+            raise InputError(f"--stack {part}: expected NAME=VERSION")
+        found[name.lower().replace("_", "-")] = version.strip("=")
+    return found
+
+
+def _examined_stack(python: str | None) -> dict[str, str]:
+    from envdoctor.probes.interpreter import NoInterpreter, find_interpreter
+    from envdoctor.probes.machine import Machine, list_names
+
+    try:
+        interpreter = find_interpreter(Machine(python=python))
+    except NoInterpreter as error:
+        raise InputError(f"--python: {error}") from None
+    found: dict[str, str] = {}
+    for site in reversed(interpreter.sites if interpreter else ()):
+        for entry in list_names(site):
+            name, _, version = entry.removesuffix(".dist-info").partition("-")
+            if entry.endswith(".dist-info") and name.replace("_", "-").lower() in STACK_NAMES:
+                found[name.replace("_", "-").lower()] = version
+    return found
+
+
+def tier_of(args: argparse.Namespace) -> Tier:
+    """Return the tier that was asked for; raises Unavailable when no interpreter can be examined."""
+    from envdoctor.memory.answer import ANALYTIC, Tier
+
+    if not args.trace and not args.measure:
+        return ANALYTIC
+    from envdoctor.memory.shape import find_config
+    from envdoctor.probes.interpreter import find_interpreter
+    from envdoctor.probes.machine import Machine
+
+    interpreter = find_interpreter(Machine(python=args.python))
+    if interpreter is None:
+        raise Unavailable("--trace and --measure: no interpreter to examine; name one with --python")
+    return Tier("trace" if args.trace else "measure", find_config(args.model), interpreter.executable)
+
+
+def constants_of(stack: dict[str, str], gpu: Gpu | None) -> Constants:
+    """Return the matrix's figures for that stack and card."""
+    from envdoctor.matrix import load_matrix
+    from envdoctor.memory.constants import read_constants
+
+    capability = gpu.compute_capability if gpu else None
+    pair = (capability.major, capability.minor) if capability else None
+    return read_constants(load_matrix().rows("memory"), stack, pair)

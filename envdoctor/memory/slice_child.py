@@ -1,0 +1,339 @@
+"""Run in the examined interpreter: a slice of the real model, a few layers deep, traced or on the card.
+
+Reads a job as JSON on standard input, writes `{"layers": {"1": {...}, "2": {...}}}` or `{"error": ...}`.
+Traced, nothing is computed and no GPU is touched: fake tensors, sizes rounded as the CUDA caching allocator
+rounds them. On the card, real steps with random weights. Heights are bytes above the weights and states.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+ROUND = 512
+
+
+def tracker(torch: Any) -> Any:
+    """Return a dispatch mode that counts the bytes of live storages and their peak."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils._pytree import tree_iter
+
+    class Tracker(TorchDispatchMode):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.live = 0
+            self.peak = 0
+            self.seen: Any = weakref.WeakSet()
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            out = func(*args, **(kwargs or {}))
+            for one in tree_iter(out):
+                if isinstance(one, torch.Tensor):
+                    self.add(one)
+            return out
+
+        def add(self, tensor: Any) -> None:
+            storage = tensor.untyped_storage()
+            if storage in self.seen:
+                return
+            self.seen.add(storage)
+            size = -(-storage.nbytes() // ROUND) * ROUND
+            weakref.finalize(storage, self.free, size)
+            self.live += size
+            self.peak = max(self.peak, self.live)
+
+        def free(self, size: int) -> None:
+            self.live -= size
+
+        def reset(self) -> int:
+            """The weights were there before the mode: what is counted lies above them."""
+            peak, self.peak = self.peak, self.live
+            return peak
+
+    return Tracker()
+
+
+@contextlib.contextmanager
+def cuda_ways(torch: Any, amp: str) -> Iterator[None]:
+    """Do as CUDA does: layer_norm in fp32 under autocast, flash attention without repeating keys."""
+    functional = torch.nn.functional
+    plain_norm, plain_attention = functional.layer_norm, functional.scaled_dot_product_attention
+    flash = flash_function(torch)
+
+    def norm(x: Any, shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+        parts = [None if p is None else p.float() for p in (weight, bias)]
+        return plain_norm(x.float(), shape, parts[0], parts[1], eps)
+
+    def attention(q: Any, k: Any, v: Any, attn_mask: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if amp != "none":
+            q, k, v = (t.to(getattr(torch, amp)) for t in (q, k, v))
+        same = q.shape[-1] == v.shape[-1] <= 256 and (kwargs.get("enable_gqa") or q.shape[1] == k.shape[1])
+        if attn_mask is None and same and q.dtype != torch.float32:
+            return flash.apply(q, k, v)
+        return plain_attention(q, k, v, attn_mask, *args, **kwargs)
+
+    if amp != "none":
+        functional.layer_norm = norm
+    functional.scaled_dot_product_attention = attention
+    try:
+        yield
+    finally:
+        functional.layer_norm, functional.scaled_dot_product_attention = plain_norm, plain_attention
+
+
+def flash_function(torch: Any) -> Any:
+    """Return an operation that allocates and saves what the flash kernel does."""
+
+    class Flash(torch.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx: Any, q: Any, k: Any, v: Any) -> Any:
+            out = torch.empty_like(q)
+            ctx.save_for_backward(q, k, v, out, torch.empty(q.shape[:3], dtype=torch.float32))
+            return out
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            q, k, v, _, _ = ctx.saved_tensors
+            scratch = torch.empty(q.shape, dtype=torch.float32)
+            gradients = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
+            del scratch
+            return gradients
+
+    return Flash
+
+
+def configure(job: dict[str, Any], layers: int) -> Any:
+    """Return the configuration of a model of that many layers."""
+    from transformers import AutoConfig
+
+    settings = {k: v for k, v in job["config"].items() if k not in ("model_type", "layer_types")}
+    depth = [k for k in ("num_hidden_layers", "n_layer", "num_layers", "n_layers") if k in settings]
+    settings.update(dict.fromkeys(depth or ["num_hidden_layers"], layers))
+    config = AutoConfig.for_model(job["config"]["model_type"], **settings)
+    config.use_cache = False
+    config._attn_implementation = job["attn"]
+    return config
+
+
+def build(torch: Any, job: dict[str, Any], layers: int, device: str) -> Any:
+    """Return the model of that many layers, adapters on it and linears quantised where wanted."""
+    from transformers import AutoModelForCausalLM
+
+    config, dtype = configure(job, layers), getattr(torch, job["dtype"])
+    with torch.device("meta" if job["quant"] else device):
+        model = AutoModelForCausalLM.from_config(config, dtype=dtype)
+    if job["quant"]:
+        quantise(torch, model, job, dtype)
+        model.get_decoder().rotary_emb = type(model.get_decoder().rotary_emb)(config).to(device)
+        model.tie_weights()
+    if job["liger"]:
+        from liger_kernel.transformers import _apply_liger_kernel_to_instance
+
+        _apply_liger_kernel_to_instance(model=model)
+    if job["rank"]:
+        model = adapt(torch, model, job, device)
+    if job["checkpoint"]:
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": job["reentrant"]})
+    return model.train()
+
+
+def adapt(torch: Any, model: Any, job: dict[str, Any], device: str) -> Any:
+    """Put LoRA adapters on a model."""
+    from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
+
+    if job["quant"] and job["upcast"]:
+        model = prepare_model_for_kbit_training(model, use_gradient_checkpointing=job["checkpoint"])
+    targets = "all-linear" if job["targets"] == "all" else job["targets"]
+    lora = LoraConfig(
+        r=job["rank"], lora_dropout=job["dropout"], target_modules=targets, task_type="CAUSAL_LM"
+    )
+    with torch.device(device):
+        model = get_peft_model(model, lora, autocast_adapter_dtype=job["adapter_fp32"])
+    if job["checkpoint"]:
+        model.enable_input_require_grads()
+    return model
+
+
+def quantise(torch: Any, model: Any, job: dict[str, Any], dtype: Any) -> None:
+    """Give every linear but the head a random quantised weight on the card, everything else a plain one."""
+    import bitsandbytes as bnb
+
+    for parent in list(model.modules()):
+        for name, child in list(parent.named_children()):
+            if not isinstance(child, torch.nn.Linear) or name in ("lm_head", "embed_out"):
+                continue
+            biased = child.bias is not None
+            weight = torch.randn(child.out_features, child.in_features, dtype=torch.float16) * 0.02
+            if job["quant"] == "int8":
+                new = bnb.nn.Linear8bitLt(
+                    child.in_features, child.out_features, bias=biased, has_fp16_weights=False
+                )
+                new.weight = bnb.nn.Int8Params(weight, requires_grad=False, has_fp16_weights=False)
+            else:
+                twice = job["double_quant"]
+                new = bnb.nn.Linear4bit(
+                    child.in_features, child.out_features, bias=biased, compute_dtype=dtype,
+                    compress_statistics=twice, quant_type="nf4",
+                )  # fmt: skip
+                new.weight = bnb.nn.Params4bit(
+                    weight.to(dtype),
+                    requires_grad=False,
+                    compress_statistics=twice,
+                    quant_type="nf4",
+                    module=new,
+                )
+            if biased:
+                new.bias = torch.nn.Parameter(torch.zeros(child.out_features, dtype=dtype))
+            setattr(parent, name, new.to("cuda"))
+    for module in model.modules():
+        for name, value in list(module._parameters.items()):
+            if value is not None and value.is_meta:
+                plain = torch.zeros(value.shape, dtype=dtype, device="cuda")
+                module._parameters[name] = torch.nn.Parameter(plain, requires_grad=False)
+    model.is_loaded_in_8bit = job["quant"] == "int8"
+    model.is_loaded_in_4bit = job["quant"] == "nf4"
+
+
+def make_fake(torch: Any, model: Any, mode: Any) -> None:
+    """Put a fake CPU tensor in the place of every meta parameter and buffer, shared ones once."""
+    made: dict[int, Any] = {}
+    for module in model.modules():
+        for name, value in list(module._parameters.items()):
+            if value is not None:
+                if id(value) not in made:
+                    with mode:
+                        fresh = torch.empty(value.shape, dtype=value.dtype, device="cpu")
+                    made[id(value)] = torch.nn.Parameter(fresh, requires_grad=value.requires_grad)
+                module._parameters[name] = made[id(value)]
+        for name, value in list(module._buffers.items()):
+            if value is not None:
+                with mode:
+                    module._buffers[name] = torch.empty(value.shape, dtype=value.dtype, device="cpu")
+
+
+class Marks:
+    """Where the backward pass leaves the head and where it leaves the first layer, told by hooks."""
+
+    def __init__(self, model: Any, reset: Any, live: Any) -> None:
+        self.model, self.reset, self.live = model, reset, live
+        self.heights: Dict[str, int] = {}
+        base = model.get_base_model() if hasattr(model, "get_base_model") else model
+        self.handles = [
+            base.get_output_embeddings().register_forward_pre_hook(self._at_head),
+            base.get_input_embeddings().register_forward_hook(self._at_input),
+        ]
+
+    def _at_head(self, module: Any, inputs: Any) -> None:
+        if inputs[0].requires_grad:
+            inputs[0].register_hook(lambda gradient: self._mark("loss"))
+
+    def _at_input(self, module: Any, inputs: Any, output: Any) -> None:
+        if output.requires_grad:
+            output.register_hook(lambda gradient: self._mark("layers"))
+
+    def _mark(self, name: str) -> None:
+        self.heights["backward_" + name] = self.reset()
+        self.heights["live_after_" + name] = self.live()
+
+    def close(self) -> None:
+        """Take the hooks off."""
+        for handle in self.handles:
+            handle.remove()
+
+
+def step(torch: Any, model: Any, job: Dict[str, Any], device: str, reset: Any, live: Any) -> Dict[str, int]:
+    """Run one forward and backward pass as the Trainer does; `reset` returns the peak since its last call."""
+    tokens = torch.zeros((job["batch"], job["seq"]), dtype=torch.int64, device=device)
+    mask = torch.ones_like(tokens)
+    amp = job["amp"]
+    marks = Marks(model, reset, live)
+    reset()
+    with contextlib.ExitStack() as stack:
+        if amp != "none":
+            stack.enter_context(torch.autocast(device, dtype=getattr(torch, amp)))
+        output = model(input_ids=tokens, attention_mask=mask, labels=tokens)
+        loss = output.loss
+    if amp != "none" and output.logits is not None:
+        full = output.logits.float()  # as accelerate hands the outputs back
+        del full
+    del output
+    heights = {"forward": reset()}
+    loss.backward()
+    del loss
+    marks.close()
+    last = {"backward_end": reset(), "live_end": live()}
+    return {**heights, **marks.heights, **last}
+
+
+def trace(torch: Any, job: dict[str, Any], layers: int) -> dict[str, int]:
+    """Return the heights of a step under fake tensors."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    model = build(torch, job, layers, "meta")
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    make_fake(torch, model, mode)
+    heights: dict[str, int] = {}
+    with mode, tracker(torch) as count, cuda_ways(torch, job["amp"]):
+        lasting = [*model.parameters(), *model.buffers()]
+        count.seen.update(tensor.untyped_storage() for tensor in lasting)
+        for _ in range(2 if job["accumulating"] else 1):
+            heights = step(torch, model, job, "cpu", count.reset, lambda: count.live)
+    return heights
+
+
+def measure(torch: Any, job: dict[str, Any], layers: int) -> dict[str, int]:
+    """Return the heights of the third of three real steps on the card, and what the allocator held."""
+    cuda = torch.cuda
+    model = build(torch, job, layers, "cuda")
+    trained = [p for p in model.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(trained, lr=1e-6, fused=True)
+    cuda.empty_cache()
+    cuda.reset_peak_memory_stats()
+    heights: dict[str, int] = {}
+    most = 0
+
+    def reset() -> int:
+        nonlocal most
+        cuda.synchronize()
+        peak = int(cuda.max_memory_allocated())
+        most = max(most, peak)
+        cuda.reset_peak_memory_stats()
+        return peak
+
+    for _ in range(3):
+        lasting = int(cuda.memory_allocated())
+        for _ in range(2 if job["accumulating"] else 1):
+            heights = step(torch, model, job, "cuda", reset, lambda: int(cuda.memory_allocated()))
+        optimizer.step()
+        optimizer.zero_grad()
+        reset()
+    heights = {name: peak - lasting for name, peak in heights.items()}
+    free, total = cuda.mem_get_info()
+    heights["reserved"], heights["allocated"] = int(cuda.max_memory_reserved()), most
+    heights["outside"] = int(total - free - cuda.memory_reserved())
+    del model, optimizer, trained
+    cuda.empty_cache()
+    return heights
+
+
+def main() -> None:
+    """Answer one job."""
+    job = json.load(sys.stdin)
+    try:
+        import torch
+        import transformers
+
+        run = measure if job["mode"] == "measure" else trace
+        answer: dict[str, Any] = {"layers": {str(n): run(torch, job, n) for n in job["layers"]}}
+        answer["versions"] = {"torch": torch.__version__, "transformers": transformers.__version__}
+    except Exception as error:  # whatever the examined libraries raise is the answer
+        answer = {"error": f"{type(error).__name__}: {error}"[:500]}
+    json.dump(answer, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

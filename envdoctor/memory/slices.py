@@ -1,0 +1,165 @@
+"""A slice of the real model, a few layers deep, run elsewhere; from two depths follow all layers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from envdoctor.errors import Unavailable
+from envdoctor.memory.allocator import SEGMENT
+from envdoctor.memory.analytic import predict
+from envdoctor.memory.constants import Constants
+from envdoctor.memory.run import Component, Prediction, TrainingRun
+
+LIMIT_S = 240.0
+CHILD = Path(__file__).with_name("slice_child.py")
+DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "none": "none"}
+
+
+class Slices(NamedTuple):
+    """What the child answered for two depths: heights by phase in bytes, and the versions it used."""
+
+    depths: tuple[int, int]
+    shallow: Mapping[str, int]
+    deep: Mapping[str, int]
+    versions: Mapping[str, str]
+
+    def extended(self, phase: str, layers: int) -> int:
+        """The height of a phase at that many layers, on the line through both depths."""
+        slope = (self.deep[phase] - self.shallow[phase]) / (self.depths[1] - self.depths[0])
+        return int(self.shallow[phase] + slope * (layers - self.depths[0]))
+
+    def backward(self, layers: int) -> int:
+        """The height of the backward pass: of the loss, of its first layer, of its last, of the embedding.
+
+        Each is linear in the layers, their maximum is not. Without marks (a head that no gradient passes)
+        the whole pass is taken as one.
+        """
+        heights = [self.extended("backward_end", layers)]
+        if "backward_loss" in self.deep:
+            heights.append(self.extended("backward_loss", layers))
+        reached = "backward_layers" if "backward_layers" in self.deep else "backward_end"
+        for mark in ("live_after_loss", "live_after_layers" if reached == "backward_layers" else "live_end"):
+            if mark in self.deep:
+                above = self.shallow[reached] - self.shallow[mark]
+                heights.append(self.extended(mark, layers) + above)
+        return max(heights)
+
+
+def depths_of(run: TrainingRun) -> tuple[int, int]:
+    """Two depths that differ by whole periods of the layers' kinds."""
+    shape = run.shape
+    first = 1 + (shape.experts.first_dense if shape.experts else 0)
+    if shape.windowed_layers and shape.windowed_layers < shape.layers and run.seq > shape.window:
+        period = round(shape.layers / (shape.layers - shape.windowed_layers))
+        return period, 2 * period
+    return first, first + 1
+
+
+def job_of(run: TrainingRun, config: Mapping[str, Any], mode: str) -> dict[str, Any]:
+    """The child's job; a traced slice has neither Liger's kernels nor quantised products."""
+    real = mode == "measure"
+    return {
+        "mode": mode,
+        "config": dict(config),
+        "layers": depths_of(run),
+        "dtype": DTYPES[run.dtype],
+        "amp": DTYPES[run.amp],
+        "attn": "sdpa" if run.attn == "flash_attention_2" and not real else run.attn,
+        "rank": 0 if run.method == "full" else run.lora_rank,
+        "targets": _target_names(run.lora_targets),
+        "dropout": run.lora_dropout,
+        "adapter_fp32": run.adapter_fp32,
+        "checkpoint": run.grad_ckpt,
+        "reentrant": run.reentrant,
+        "batch": run.batch,
+        "seq": run.seq,
+        "accumulating": run.grad_accum > 1,
+        "liger": run.liger and real,
+        "quant": run.quant if run.method == "qlora" and real else "",
+        "double_quant": run.double_quant,
+        "upcast": run.upcast_kbit,
+    }
+
+
+def _target_names(targets: str) -> str | list[str]:
+    known = {"qv": ["q_proj", "v_proj"], "attn": ["q_proj", "k_proj", "v_proj", "o_proj"]}
+    if targets == "all":
+        return targets
+    return known.get(targets) or [name.strip() for name in targets.split(",")]
+
+
+def run_slices(run: TrainingRun, config: Mapping[str, Any], mode: str, python: str) -> Slices:
+    """Run the child in the examined interpreter; raises Unavailable with its reason."""
+    from envdoctor.processes import run_child
+
+    job = job_of(run, config, mode)
+    source = CHILD.read_text(encoding="utf-8")
+    done = run_child([python, "-c", source], timeout_s=LIMIT_S, stdin=json.dumps(job).encode())
+    try:
+        answer = json.loads(done.stdout)
+    except ValueError:
+        reason = (
+            "took too long" if done.timed_out else (done.stderr.strip().splitlines() or ["no answer"])[-1]
+        )
+        raise Unavailable(f"--{mode}: {python}: {reason}") from None
+    if "error" in answer:
+        raise Unavailable(f"--{mode}: {python}: {answer['error']}")
+    shallow, deep = (answer["layers"][str(n)] for n in job["layers"])
+    return Slices(job["layers"], shallow, deep, answer["versions"])
+
+
+def corrected(
+    run: TrainingRun, prediction: Prediction, slices: Slices, constants: Constants, mode: str
+) -> Prediction:
+    """Put what the slices show in the place of the terms that the analytic tier has for the same slices.
+
+    Both are taken without sharding; what lasts through a step (weights, states) stays analytic.
+    """
+    plain = _plain_twin(run, mode)
+    twin = predict(plain, constants)
+    lasting = sum(c.bytes for c in twin.components if c.name in ("weights", "adapters", "optimizer states"))
+    workspace = 0 if mode == "measure" else 2 * constants.cublas_workspace
+    layers = run.shape.layers
+    forward = slices.extended("forward", layers) + workspace
+    backward = slices.backward(layers) + workspace
+    change = {
+        "loss": forward + lasting - max(twin.phases["forward"], twin.phases["loss"]),
+        "backward": backward + lasting - twin.phases["backward"],
+    }
+    change["forward"] = change["loss"]
+    phases = {name: size + change.get(name, 0) for name, size in prediction.phases.items()}
+    peaks = {k: v for k, v in phases.items() if k != "load" or prediction.phase == "load"}
+    phase = max(peaks, key=lambda name: peaks[name])
+    return _moved(prediction, phases, phase, slices)
+
+
+def _plain_twin(run: TrainingRun, mode: str) -> TrainingRun:
+    plain = replace(run, parallel="none", gpus=1, tp=1, pp=1, offload_optimizer=False, offload_params=False)
+    if mode == "measure":
+        return plain
+    return replace(plain, liger=False, method="lora" if run.method == "qlora" else run.method)
+
+
+def _moved(prediction: Prediction, phases: Mapping[str, int], phase: str, slices: Slices) -> Prediction:
+    peak = phases[phase]
+    more = peak - prediction.peak_allocated_bytes
+    reserved = -(-(prediction.peak_reserved_bytes + max(more, 0) + min(more, 0) // 2) // SEGMENT) * SEGMENT
+    parts = list(prediction.components)
+    rest = peak - sum(p.bytes for p in parts[:-1])
+    parts[-1] = Component(parts[-1].name, max(0, rest))
+    versions = ", ".join(f"{name} {version}" for name, version in slices.versions.items())
+    return replace(
+        prediction,
+        peak_allocated_bytes=peak,
+        peak_reserved_bytes=reserved,
+        device_bytes=prediction.device_bytes + reserved - prediction.peak_reserved_bytes,
+        phase=phase,
+        phases=dict(phases),
+        components=tuple(parts),
+        uncertain="",
+        assumptions=(*prediction.assumptions, f"layers from slices {slices.depths} deep, with {versions}"),
+    )
