@@ -1,0 +1,145 @@
+"""A few steps of a chosen training setting with random weights: run as a file by the examined interpreter.
+
+    python trial.py '<json>'
+
+Reads one JSON argument (config, setting, steps, limit_bytes) and prints one line `TRIAL {json}` a rank:
+allocated and reserved peaks, or `oom`. Nothing of envdoctor is imported, nothing is downloaded or kept.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from typing import Any
+
+
+def main(text: str) -> None:
+    """Run the trial and print what it took."""
+    import torch
+
+    asked = json.loads(text)
+    rank = int(os.environ.get("LOCAL_RANK", "0"))
+    torch.cuda.set_device(rank)
+    free, total = torch.cuda.mem_get_info()
+    if asked.get("limit_bytes"):
+        torch.cuda.set_per_process_memory_fraction(min(1.0, asked["limit_bytes"] / total))
+    told: dict[str, Any] = {"rank": rank, "total_bytes": total, "oom": False, "error": None}
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            train(asked, folder)
+    except torch.cuda.OutOfMemoryError as error:
+        told.update(oom=True, error=str(error)[:300])
+    told["allocated_bytes"] = torch.cuda.max_memory_allocated()
+    told["reserved_bytes"] = torch.cuda.max_memory_reserved()
+    told["context_bytes"] = max(0, free - torch.cuda.mem_get_info()[0] - torch.cuda.memory_reserved())
+    told["versions"] = versions()
+    sys.stdout.write("TRIAL " + json.dumps(told) + "\n")
+    sys.stdout.flush()
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that decided the figures."""
+    from importlib import metadata
+
+    found = {}
+    for name in ("torch", "transformers", "peft", "accelerate", "bitsandbytes", "deepspeed", "liger_kernel"):
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def train(asked: dict[str, Any], folder: str) -> None:
+    """Build the model and step the trainer."""
+    import torch
+    from transformers import Trainer, TrainingArguments
+
+    setting, given = asked["setting"], dict(asked["arguments"])
+    given.update(output_dir=folder, max_steps=asked["steps"], report_to=[], save_strategy="no")
+    given.update(logging_strategy="no", disable_tqdm=True, remove_unused_columns=False)
+    arguments = TrainingArguments(**given)
+    model = build(asked["config"], setting)
+    ids = torch.randint(0, min(30000, asked["config"]["vocab_size"]), (64, setting["seq"]))
+    rows = [{"input_ids": row, "labels": row.clone(), "attention_mask": torch.ones_like(row)} for row in ids]
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    Trainer(model=model, args=arguments, train_dataset=rows).train()
+    torch.cuda.synchronize()
+
+
+def build(sizes: dict[str, Any], setting: dict[str, Any]) -> Any:
+    """Return a model of that shape with random weights, adapters on it where they are asked for."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    sizes = dict(sizes)
+    config = AutoConfig.for_model(sizes.pop("model_type"), **sizes)
+    config.use_cache = False
+    config._attn_implementation = setting["attn"]
+    dtype = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}[setting["dtype"]]
+    device = "meta" if setting["method"] == "qlora" else "cuda"
+    if setting["parallel"] == "zero3":
+        device = "cpu"
+    torch.set_default_dtype(dtype)
+    try:
+        with torch.device(device):
+            model = AutoModelForCausalLM.from_config(config)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    if setting["method"] == "qlora":
+        quantise(model, dtype, config)
+    return model if setting["method"] == "full" else adapted(model, setting)
+
+
+def quantise(model: Any, dtype: Any, config: Any) -> None:
+    """Give a model on the meta device random 4-bit linears and random other weights, on the card."""
+    import bitsandbytes
+    import torch
+
+    for module in list(model.modules()):
+        for key, child in list(module.named_children()):
+            if not isinstance(child, torch.nn.Linear) or key in ("lm_head", "embed_out"):
+                continue
+            bias = child.bias is not None
+            linear = bitsandbytes.nn.Linear4bit(
+                child.in_features, child.out_features, bias=bias, compute_dtype=dtype, quant_type="nf4"
+            )
+            weight = torch.empty(child.weight.shape, dtype=dtype, device="cuda").normal_(0, 0.02).cpu()
+            linear.weight = bitsandbytes.nn.Params4bit(
+                weight, requires_grad=False, compress_statistics=True, quant_type="nf4", module=linear
+            )
+            if bias:
+                linear.bias = torch.nn.Parameter(torch.zeros(child.out_features, dtype=dtype))
+            setattr(module, key, linear.to("cuda"))
+    for module in model.modules():
+        for key, value in list(module._parameters.items()):
+            if value is not None and value.is_meta:
+                weight = torch.empty(value.shape, dtype=dtype, device="cuda").normal_(0, 0.02)
+                module._parameters[key] = torch.nn.Parameter(weight, requires_grad=False)
+    if hasattr(model.model, "rotary_emb"):
+        model.model.rotary_emb = type(model.model.rotary_emb)(config, device="cuda")
+    model.tie_weights()
+    model.is_loaded_in_4bit = True
+    torch.cuda.empty_cache()
+
+
+def adapted(model: Any, setting: dict[str, Any]) -> Any:
+    """Return the model with adapters on all its linears, as peft's own recipes prepare it."""
+    from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
+
+    if setting["method"] == "qlora":
+        model = prepare_model_for_kbit_training(model, use_gradient_checkpointing=setting["grad_ckpt"])
+    adapters = LoraConfig(
+        r=setting["lora_rank"], lora_alpha=16, target_modules="all-linear", task_type="CAUSAL_LM"
+    )
+    model = get_peft_model(model, adapters)
+    if setting["grad_ckpt"]:
+        model.enable_input_require_grads()
+    return model
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

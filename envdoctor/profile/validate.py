@@ -1,0 +1,164 @@
+"""Running a chosen setting on the real card for a few steps, with random weights of the model's shape."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from envdoctor.errors import Unavailable
+from envdoctor.matrix import Matrix
+from envdoctor.memory import ModelShape
+from envdoctor.processes import Completed, run_child
+from envdoctor.profile.choosing import Profile, constants_of, speed_of, write_profile
+from envdoctor.profile.emit import Plan
+from envdoctor.profile.emit.deepspeed import config as deepspeed_config
+from envdoctor.profile.emit.env import variables
+from envdoctor.profile.emit.transformers import training_arguments
+from envdoctor.profile.keys import Names
+from envdoctor.profile.search import Found, step_down
+
+STEPS = 3
+ACCUMULATED = 2
+"""Micro steps of a trial's step: from the second on nothing new is allocated."""
+TIMEOUT_S = 300.0
+TRIES = 4
+
+
+def run_validation(profile: Profile, framework: str, matrix: Matrix, python: str) -> Profile:
+    """Run the profile, step down on an out-of-memory, and return it with what was measured.
+
+    Raises Unavailable when the trial cannot be run here (no GPU, no torch, another failure).
+    """
+    notes: list[str] = []
+    found = profile.found
+    for _ in range(TRIES):
+        if found.choice is None or found.need is None:
+            break
+        if reason := _not_tried(found):
+            return replace(profile, validated={"status": "predicted", "notes": [reason]})
+        outcome = run_trial(found, matrix, python)
+        if not outcome["oom"]:
+            profile = write_profile(found, framework, matrix)
+            return replace(profile, validated=_measured(found, outcome, notes))
+        notes.append(f"ran out of memory with {_name(found)}; stepped down")
+        work, below = found.work, int(found.need.device_bytes)
+        found = step_down(work, constants_of(work, matrix), speed_of(work, matrix), below)
+    empty = replace(found, choice=None, need=None)
+    return Profile(empty, {}, {"status": "measured", "oom": True, "notes": [*notes, "nothing ran"]})
+
+
+def _not_tried(found: Found) -> str:
+    choice = found.choice
+    if choice is None or choice.task != "sft":
+        return "only training runs are tried; the engine's share is predicted"
+    return "FSDP is not tried here; its peak is predicted" if choice.parallel == "fsdp" else ""
+
+
+def _name(found: Found) -> str:
+    choice = found.choice
+    assert choice is not None
+    return f"{choice.method}, {choice.parallel}, batch {choice.batch}, checkpointing {choice.grad_ckpt}"
+
+
+def _measured(found: Found, outcome: Mapping[str, Any], notes: Sequence[str]) -> dict[str, Any]:
+    assert found.need is not None
+    prediction = found.need.prediction
+    return {
+        "status": "measured",
+        "steps": STEPS,
+        "measured_allocated_bytes": outcome["allocated_bytes"],
+        "measured_reserved_bytes": outcome["reserved_bytes"],
+        "measured_context_bytes": outcome["context_bytes"],
+        "predicted_allocated_bytes": prediction.peak_allocated_bytes,
+        "predicted_reserved_bytes": prediction.peak_reserved_bytes,
+        "versions": outcome["versions"],
+        "notes": list(notes),
+    }
+
+
+def run_trial(found: Found, matrix: Matrix, python: str, limit_bytes: int | None = None) -> dict[str, Any]:
+    """Run the setting in `python` and return the highest figures of its ranks; raises Unavailable."""
+    choice = found.choice
+    assert choice is not None
+    request = trial_request(found, matrix, limit_bytes)
+    command = [str(Path(__file__).with_name("trial.py")), json.dumps(request)]
+    argv = [python, *command]
+    if choice.gpus > 1 or choice.deepspeed:
+        launch = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={choice.gpus}"]
+        argv = [python, *launch, *command]
+    environment = {**os.environ, **_environment(found, matrix), "HF_HUB_OFFLINE": "1"}
+    done = run_child(argv, timeout_s=TIMEOUT_S, env=environment)
+    return highest(parse_trial(done.stdout), done)
+
+
+def _environment(found: Found, matrix: Matrix) -> dict[str, str]:
+    return variables(_plan(found, matrix))
+
+
+def _plan(found: Found, matrix: Matrix) -> Plan:
+    assert found.choice is not None
+    return Plan(found.choice, found.work, Names(matrix, found.work.stack))
+
+
+def trial_request(found: Found, matrix: Matrix, limit_bytes: int | None = None) -> dict[str, Any]:
+    """Return what the trial is told: the model's sizes, the setting and the trainer's arguments."""
+    choice = found.choice
+    assert choice is not None
+    short = replace(choice, grad_accum=min(choice.grad_accum, ACCUMULATED))
+    plan = _plan(replace(found, choice=short), matrix)
+    arguments = training_arguments(plan)
+    if short.deepspeed:
+        arguments["deepspeed"] = deepspeed_config(plan)
+    return {
+        "config": sizes_of(found.work.shape),
+        "setting": short.to_json(),
+        "arguments": arguments,
+        "steps": STEPS,
+        "limit_bytes": limit_bytes,
+    }
+
+
+def sizes_of(shape: ModelShape) -> dict[str, Any]:
+    """Return a config.json's keys for the shape, under the names that transformers' configs share."""
+    found: dict[str, Any] = {
+        "model_type": shape.model_type,
+        "hidden_size": shape.hidden,
+        "intermediate_size": shape.ffn,
+        "num_hidden_layers": shape.layers,
+        "num_attention_heads": shape.heads,
+        "num_key_value_heads": shape.kv_heads,
+        "head_dim": shape.head_dim,
+        "vocab_size": shape.vocab,
+        "max_position_embeddings": shape.positions,
+        "tie_word_embeddings": shape.tied,
+    }
+    return found
+
+
+def parse_trial(text: str) -> list[dict[str, Any]]:
+    """Return the figures of each rank in a trial's output."""
+    found = []
+    for line in text.splitlines():
+        _, marker, rest = line.partition("TRIAL ")
+        if marker:
+            data, _ = json.JSONDecoder().raw_decode(rest)
+            found.append(data)
+    return found
+
+
+def highest(ranks: Sequence[Mapping[str, Any]], done: Completed) -> dict[str, Any]:
+    """Return the highest figures over the ranks; raises Unavailable when none answered."""
+    if not ranks:
+        if done.timed_out:
+            raise Unavailable(f"--validate: no answer within {TIMEOUT_S:.0f} s")
+        last = done.stderr.strip().splitlines()[-1:] or [f"exit status {done.returncode}"]
+        raise Unavailable(f"--validate: the trial failed: {last[0][:200]}")
+    figures = {
+        key: max(rank[key] for rank in ranks)
+        for key in ("allocated_bytes", "reserved_bytes", "context_bytes", "total_bytes")
+    }
+    return {**figures, "oom": any(rank["oom"] for rank in ranks), "versions": ranks[0]["versions"]}
