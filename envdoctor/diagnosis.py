@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from envdoctor import __version__
 from envdoctor.errors import InputError
-from envdoctor.facts import Facts, Observed, Verdict, from_json
+from envdoctor.facts import Facts, Observed, Symptom, Verdict, from_json
 from envdoctor.findings import Certainty, Diagnosis, Finding, Remedy, Severity, exit_code
 from envdoctor.matrix import Matrix, load_matrix
 from envdoctor.rules import RULES, run_checks
@@ -35,7 +35,7 @@ def diagnose(
     matrix = load_matrix()
     facts = declare_gpus(read_facts(sources, python, matrix), gpus, matrix)
     if smoke:
-        facts = with_verdicts(facts, python)
+        facts = with_verdicts(facts, python, matrix)
     return diagnose_facts(facts, matrix, select=select, ignore=ignore, fail_on=fail_on)
 
 
@@ -127,9 +127,18 @@ def declare_gpus(facts: Facts, names: Sequence[str], matrix: Matrix) -> Facts:
     return replace(facts, gpus=Observed(gpus, "--gpu"))
 
 
-def with_verdicts(facts: Facts, python: str | None) -> Facts:
-    """Run the smoke kernels in the examined interpreter and return the facts with their verdicts."""
+def with_verdicts(facts: Facts, python: str | None, matrix: Matrix) -> Facts:
+    """Run the smoke kernels in the examined interpreter; return the facts with verdicts and error lines."""
     from envdoctor.smokes import run_smokes
 
     report = run_smokes(python or facts.environment.executable.get() or sys.executable)
-    return replace(facts, verdicts=tuple(Verdict(r.op, r.outcome, "smoke", r.reason) for r in report.results))
+    verdicts = tuple(Verdict(r.label, r.outcome, "smoke", r.reason) for r in report.results)
+    said = "\n".join(f"{r.reason or ''}\n{r.stderr_tail}" for r in report.results if r.outcome != "passed")
+    return replace(facts, verdicts=verdicts, symptoms=(*facts.symptoms, *_symptoms_of(said, matrix)))
+
+
+def _symptoms_of(text: str, matrix: Matrix) -> tuple[Symptom, ...]:
+    """Return the error lines recognised in what failing kernels said."""
+    from envdoctor.pastes import parse_paste, symptom_patterns
+
+    return parse_paste(text, "smoke", symptom_patterns(matrix.rows("symptom"))).symptoms

@@ -45,8 +45,12 @@ class Matrix:
         return {row["id"]: (kind, row) for kind, rows in self.tables.items() for row in rows if "id" in row}
 
     def generated(self, name: str) -> Mapping[str, Any]:
-        """Return the generated facts `releases/<name>.json`, or an empty mapping when there are none."""
-        return _read_generated(self.folder / "releases" / f"{name}.json")
+        """Return the generated facts of that name, the user's where they are newer; empty without any."""
+        from envdoctor.matrix.user_data import user_releases_folder
+
+        shipped = _read_generated(self.folder / "releases" / f"{name}.json")
+        updated = _read_generated(user_releases_folder() / f"{name}.json")
+        return updated if updated.get("generated", "") > shipped.get("generated", "") else shipped
 
 
 @cache

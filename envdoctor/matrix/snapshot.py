@@ -222,17 +222,23 @@ def load_snapshot(folder: Path) -> Snapshot:
 
     Raises Unavailable when there are none.
     """
-    chosen = next((path for path in snapshot_paths(folder) if path.is_file()), None)
-    if chosen is None:
-        raise Unavailable("the package facts are missing from this installation; run `envdoctor matrix update`")
+    found = [_read_snapshot(path) for path in snapshot_paths(folder) if path.is_file()]
+    if not found:
+        raise Unavailable(
+            "the package facts are missing from this installation; run `envdoctor matrix update`"
+        )
+    return max(found, key=lambda snapshot: snapshot.date)
+
+
+def _read_snapshot(path: Path) -> Snapshot:
     try:
-        return parse_snapshot(chosen.read_bytes(), str(chosen))
+        return parse_snapshot(path.read_bytes(), str(path))
     except OSError as error:
-        raise Unavailable(f"{chosen}: the package facts cannot be read: {error.strerror}") from None
+        raise Unavailable(f"{path}: the package facts cannot be read: {error.strerror}") from None
 
 
 def snapshot_paths(folder: Path) -> list[Path]:
-    """Return where package facts may lie, best first: $ENVDOCTOR_SNAPSHOT, the user's, the matrix folder's."""
+    """Return where package facts may lie: $ENVDOCTOR_SNAPSHOT alone, else the user's and the shipped."""
     if override := os.environ.get("ENVDOCTOR_SNAPSHOT"):
         return [Path(override)]
     return [user_releases_folder() / FILE_NAME, folder / "releases" / FILE_NAME]

@@ -21,6 +21,7 @@ from envdoctor.rules import (
     modules,
     pairs,
     requirements,
+    smokes,
     wheels,
 )
 from envdoctor.rules.base import Rule, Skip
@@ -45,6 +46,7 @@ RULES: tuple[Rule, ...] = (
     *minimums.RULES,
     *modules.RULES,
     *requirements.RULES,
+    *smokes.RULES,
     *wheels.RULES,
 )
 
