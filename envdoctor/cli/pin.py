@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from envdoctor import __version__
 from envdoctor.cli.output import note, write
-from envdoctor.errors import InputError
+
+if TYPE_CHECKING:
+    from envdoctor.solve.answer import PinSet
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,12 +30,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_target_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what `pin` and `why-not` share: the target and what may be chosen from."""
-    parser.add_argument("-r", dest="files", action="append", default=[], metavar="FILE", help="requirements file")
+    parser.add_argument(
+        "-r", dest="files", action="append", default=[], metavar="FILE", help="requirements file"
+    )
     parser.add_argument(
         "--target", metavar="FILE", help="facts, a diagnosis or a bundle of the machine to pin for"
     )
     parser.add_argument(
-        "--gpu", action="append", default=[], metavar="NAME|SM", help="a card the pins must run on (repeatable)"
+        "--gpu",
+        action="append",
+        default=[],
+        metavar="NAME|SM",
+        help="a card the pins must run on (repeatable)",
     )
     parser.add_argument("--driver", metavar="V", help="NVIDIA driver version")
     parser.add_argument("--python-version", metavar="X.Y", help="Python version")
@@ -54,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     return 0 if answer.status == "solved" else 1
 
 
-def _rendered(args: argparse.Namespace, answer) -> str:  # type: ignore[no-untyped-def]
+def _rendered(args: argparse.Namespace, answer: PinSet) -> str:
     from envdoctor.matrix import load_matrix
     from envdoctor.matrix.snapshot import load_snapshot
     from envdoctor.solve import documents
@@ -62,7 +70,9 @@ def _rendered(args: argparse.Namespace, answer) -> str:  # type: ignore[no-untyp
     if args.format == "json":
         return json.dumps(answer.as_json(), indent=1, ensure_ascii=False)
     matrix = load_matrix()
-    header = documents.Header(__version__, matrix.version, load_snapshot(matrix.folder).date, command_line(args))
+    header = documents.Header(
+        __version__, matrix.version, load_snapshot(matrix.folder).date, command_line(args)
+    )
     if answer.status == "split":
         return documents.split_text(answer, header)
     if answer.status == "conflict":
@@ -70,9 +80,9 @@ def _rendered(args: argparse.Namespace, answer) -> str:  # type: ignore[no-untyp
     if args.format == "requirements":
         return documents.requirements_text(answer, header)
     if args.format == "pylock":
-        from envdoctor.solve.pylock import pylock_text
+        from envdoctor.solve.pylock import index_reader, pylock_text
 
-        return pylock_text(answer, header, args.index_url, args.offline)
+        return pylock_text(answer, header, index_reader(args.index_url, args.offline))
     return documents.constraints_text(answer, header)
 
 
@@ -89,6 +99,3 @@ def command_line(args: argparse.Namespace) -> str:
     if args.goal != "newest":
         words += ["--goal", args.goal]
     return shlex.join([*words, *(["--allow-source"] if args.allow_source else [])])
-
-
-__all__ = ["InputError", "Path"]

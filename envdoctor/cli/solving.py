@@ -26,7 +26,9 @@ def goal_of(args: argparse.Namespace, least_change: bool = False) -> Goal:
     installed = installed_of(facts) if facts else {}
     if not requests:
         if not installed:
-            raise InputError("nothing to pin: no requirement was given, and nothing is installed in that environment")
+            raise InputError(
+                "nothing to pin: no requirement was given, and nothing is installed in that environment"
+            )
         if not least_change:
             requests = [Request(name, (), "", "installed") for name in sorted(installed)]
     snapshot = load_snapshot(matrix.folder)

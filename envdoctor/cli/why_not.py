@@ -21,5 +21,10 @@ def run(args: argparse.Namespace) -> int:
     from envdoctor.solve.pinning import why_not
 
     answer = why_not(goal_of(args))
-    write(args, json.dumps(answer.as_json(), indent=1, ensure_ascii=False) if args.format == "json" else answer.text())
+    write(
+        args,
+        json.dumps(answer.as_json(), indent=1, ensure_ascii=False)
+        if args.format == "json"
+        else answer.text(),
+    )
     return 1 if answer.causes else 0

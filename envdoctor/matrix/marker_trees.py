@@ -59,7 +59,7 @@ def _side(side: Any) -> str:
 
 
 def python_clauses(text: str) -> list[list[str]] | None:
-    """Return a Requires-Python as `[operator, version]` clauses; None when it is malformed (then it binds not)."""
+    """Return a Requires-Python as `[operator, version]` clauses; None (it binds nobody) when malformed."""
     try:
         SpecifierSet(text)
     except InvalidSpecifier:
@@ -70,5 +70,3 @@ def python_clauses(text: str) -> list[list[str]] | None:
             return None
     found = re.findall(r"(===|~=|==|!=|<=|>=|<|>)\s*([^,\s]+)", text)
     return [[operator, version] for operator, version in found]
-
-

@@ -52,7 +52,9 @@ class _Teller:
         when = row_of(self.context, reason.nogood.row).get("when", {})
         if "gpu.cc" in when:
             cards = [card for card in target.cards if satisfies(str(card.capability), when["gpu.cc"])]
-            yield Cause("target", f"the card is {' or '.join(map(str, cards))}", cards[0].source if cards else "")
+            yield Cause(
+                "target", f"the card is {' or '.join(map(str, cards))}", cards[0].source if cards else ""
+            )
         told = {"python": target.python_minor, "os": target.platform.os, "arch": target.platform.arch}
         told["driver"] = str(target.driver)
         for key in (key for key in told if key in when):
@@ -95,7 +97,11 @@ class _Teller:
         more = f"; {len(told) - SHOWN} more" if len(told) > SHOWN else ""
         newest = owner.package.versions[max((v.bit_length() for _, v in told), default=1) - 1]
         own = all(limit for (_, limit), _ in told)
-        source = f"{reason.name} {newest}: its own version checks" if own else f"{reason.name} {newest}: Requires-Dist"
+        source = (
+            f"{reason.name} {newest}: its own version checks"
+            if own
+            else f"{reason.name} {newest}: Requires-Dist"
+        )
         return Cause("metadata", f"{reason.name} {'; '.join(parts)}{more}", source)
 
     def _extras(self, name: str) -> list[str]:
@@ -108,7 +114,9 @@ class _Teller:
         if nogood.row.startswith(BINARIES):
             tag = nogood.row.rpartition("-CU")[2]
             cuda = f"{tag[:-1]}.{tag[-1]}"
-            text = f"bitsandbytes {self._where(nogood, 0)} has no library for CUDA {cuda}, which this torch uses"
+            text = (
+                f"bitsandbytes {self._where(nogood, 0)} has no library for CUDA {cuda}, which this torch uses"
+            )
             return Cause("row", text, f"{nogood.row}: bitsandbytes' wheels")
         if nogood.row.startswith(FOLLOWER):
             text = f"{nogood.literals[0].name} is built for the torch of the default index only"
@@ -116,14 +124,19 @@ class _Teller:
         if "package" in row:
             text = f"{row['package']} {row['versions']} is built for torch {row['torch']}"
         else:
-            pair = " with ".join(f"{key} {text}".replace(" *", "") for key, text in row.get("when", {}).items())
+            pair = " with ".join(
+                f"{key} {text}".replace(" *", "") for key, text in row.get("when", {}).items()
+            )
             text = f"{pair} does not work: {_first_sentence(str(row.get('cause', '')))}"
         return Cause("row", text, f"{nogood.row}: {row.get('source', '')}")
 
     def _where(self, nogood: object, place: int) -> str:
         literal = nogood.literals[place]  # type: ignore[attr-defined]
         node = self._node(literal.name)
-        return _span(node.package.versions, _versions(node, literal.mask & self._candidates(node.name, self.reasons[0])))
+        return _span(
+            node.package.versions,
+            _versions(node, literal.mask & self._candidates(node.name, self.reasons[0])),
+        )
 
     def _ban(self, reason: Reason) -> Cause:
         node, ban = self._node(reason.name), reason.ban
@@ -142,7 +155,9 @@ class _Teller:
             return Cause(told.kind, told.text.replace("{subject}", ban.subject), told.source)
         if ban.what == "kernels":
             row = row_of(self.context, ban.row)
-            return Cause("target", f"{ban.subject} cannot run {span}: {row['because']}", f"{ban.row}: {row['source']}")
+            return Cause(
+                "target", f"{ban.subject} cannot run {span}: {row['because']}", f"{ban.row}: {row['source']}"
+            )
         if ban.what == "newer":
             return Cause("request", f"{span} came out after the day given", "--exclude-newer")
         return Cause("metadata", f"what {span} requires is not known", f"{reason.name}: no readable metadata")
@@ -150,7 +165,9 @@ class _Teller:
     def _card(self, span: str, node: Node, mask: int) -> Cause:
         build = (node.builds or [])[mask.bit_length() - 1]
         archs = ", ".join(build.arch_list) or "no GPU code"
-        return Cause("target", f"{{subject}} cannot run {span}: the wheel of {build.label} holds {archs}", build.source)
+        return Cause(
+            "target", f"{{subject}} cannot run {span}: the wheel of {build.label} holds {archs}", build.source
+        )
 
     def _driver(self, span: str, node: Node, mask: int) -> Cause:
         built = [build for bit in bits_of(mask) if (build := (node.builds or [])[bit]).cuda]
@@ -175,7 +192,9 @@ class _Teller:
 
     def _platform(self, span: str, node: Node, mask: int) -> Cause:
         target = self.context.target
-        text = f"{span} has no wheel for CPython {target.python_minor} on {target.platform.name}, nor a source"
+        text = (
+            f"{span} has no wheel for CPython {target.python_minor} on {target.platform.name}, nor a source"
+        )
         return Cause("target", text, f"{node.name} {node.version(mask.bit_length() - 1)}: its files")
 
     def _source(self, span: str, node: Node, mask: int) -> Cause:
@@ -186,8 +205,14 @@ class _Teller:
             for versions, files in node.package.file_groups()
         )
         where = f" for CPython {target.python_minor} on {target.platform.name}" if wheels else ""
-        text = f"only a source build exists of {span}{where}, and source builds are not allowed (--allow-source)"
-        return Cause("target" if wheels else "metadata", text, f"{node.name} {node.package.versions[newest]}: its files")
+        text = (
+            f"only a source build exists of {span}{where}, and source builds are not allowed (--allow-source)"
+        )
+        return Cause(
+            "target" if wheels else "metadata",
+            text,
+            f"{node.name} {node.package.versions[newest]}: its files",
+        )
 
 
 def _versions(node: Node, mask: int) -> int:

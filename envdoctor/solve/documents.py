@@ -80,7 +80,8 @@ def split_text(answer: PinSet, header: Header) -> str:
     """Return two environments, each as a constraints file under its own heading, after the proof."""
     proof = "".join(f"# {line}\n" for line in conflict_text(answer).splitlines())
     parts = [
-        f"# ---- environment {number} of {len(answer.sets)}: {', '.join(one.asked)}\n{constraints_text(one, header)}"
+        f"# ---- environment {number} of {len(answer.sets)}: {', '.join(one.asked)}\n"
+        + constraints_text(one, header)
         for number, one in enumerate(answer.sets, 1)
     ]
     return proof + "\n".join(parts)

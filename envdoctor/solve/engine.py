@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import clingo
@@ -12,9 +12,9 @@ from envdoctor.errors import Unavailable
 from envdoctor.solve.policy import LEVELS, Policy
 from envdoctor.solve.problem import Problem, bits_of
 
-
+PROGRAM = Path(__file__).with_name("solve.lp")
 OPTIMISE = ("--opt-strategy=usc,oll,stratify", "--configuration=handy")
-"""Core-guided, large weights first: branch and bound, or cores without strata, take minutes on hard requests."""
+"""Core-guided, large weights first: without strata, or by branch and bound, hard requests take minutes."""
 EXPLAIN = ("--opt-mode=ignore",)
 
 
@@ -42,8 +42,10 @@ class _Writer:
         return known
 
 
-def write_facts(problem: Problem, policy: Policy | None, guards: Sequence[int], edges: dict[tuple[str, str], int]) -> str:
-    """Return a problem's facts; `edges` gives the guard of each package→package demand (absent: always on)."""
+def write_facts(
+    problem: Problem, policy: Policy | None, guards: Sequence[int], edges: dict[tuple[str, str], int]
+) -> str:
+    """Return a problem's facts; `edges` gives the guards of packages' demands on others."""
     writer = _Writer(problem)
     lines = writer.lines
     lines.extend(f"guard({guard})." for guard in guards if guard)
@@ -93,7 +95,9 @@ def _write_parts(writer: _Writer, edges: dict[tuple[str, str], int]) -> None:
                 reserved = writer.problem.node(demand.name).reserved & demand.mask
                 if demand.mask & (demand.mask - 1) == 0 and reserved:
                     lines.append(f"pins({part_number},{names[demand.name]},{reserved.bit_length() - 1}).")
-                lines.extend(f"wants({part_number},{names[demand.name]},{writer.extra(e)})." for e in demand.extras)
+                lines.extend(
+                    f"wants({part_number},{names[demand.name]},{writer.extra(e)})." for e in demand.extras
+                )
 
 
 def _write_rows(writer: _Writer) -> None:
@@ -111,10 +115,16 @@ def _write_rows(writer: _Writer) -> None:
 class Engine:
     """clingo with a problem's facts grounded, ready to be asked."""
 
-    def __init__(self, problem: Problem, policy: Policy | None, guards: Sequence[int] = (), edges: dict[tuple[str, str], int] | None = None) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        policy: Policy | None,
+        guards: Sequence[int] = (),
+        edges: dict[tuple[str, str], int] | None = None,
+    ) -> None:
         self.names = sorted(problem.masks)
         self.control = clingo.Control([*(OPTIMISE if policy is not None else EXPLAIN), "--warn=none"])
-        self.control.add("base", [], resources.files(__package__).joinpath("solve.lp").read_text())
+        self.control.add("base", [], PROGRAM.read_text(encoding="utf-8"))
         self.control.add("base", [], write_facts(problem, policy, guards, edges or {}))
         self.control.ground([("base", [])])
         atoms = self.control.symbolic_atoms

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -16,7 +16,18 @@ from envdoctor.solve.solver import Goal, request_mask
 DEPTHS = (0, 1, 2, 4, None)
 """How far from what was asked for a clash is looked for, nearest first: near causes tell a person most."""
 
-_LEAST_TELLING = ("yanked", "prerelease", "source", "platform", "unread", "newer", "python", "pair", "edge", "row")
+_LEAST_TELLING = (
+    "yanked",
+    "prerelease",
+    "source",
+    "platform",
+    "unread",
+    "newer",
+    "python",
+    "pair",
+    "edge",
+    "row",
+)
 """Kinds of reasons, the ones a person would rather not hear of first (hardware and requests come last)."""
 
 
@@ -84,7 +95,12 @@ class Inquiry:
     def _problem(self, depth: int | None) -> Problem:
         context = self.goal.context
         roots = [
-            Root(r.name, request_mask(context, r), r.extras, self._number(Reason("request", request=r, name=r.name)))
+            Root(
+                r.name,
+                request_mask(context, r),
+                r.extras,
+                self._number(Reason("request", request=r, name=r.name)),
+            )
             for r in self.goal.requests
         ]
         asked = {request.name for request in self.goal.requests}
@@ -118,7 +134,7 @@ def _kind_of(nogood: Nogood) -> str:
 
 
 class _Candidates(Mapping[str, int]):
-    """By name: every candidate, also those ruled out, but for pre-releases and yanked ones ruled out twice."""
+    """By name: every candidate, also those ruled out, but pre-releases and yanked ones ruled out twice."""
 
     def __init__(self, goal: Goal) -> None:
         self.goal = goal

@@ -9,7 +9,7 @@ from typing import Any
 
 from envdoctor.facts import ComputeCapability
 from envdoctor.matrix import Matrix
-from envdoctor.matrix.snapshot import SDIST, Package, Snapshot
+from envdoctor.matrix.snapshot import SDIST, File, Package, Snapshot
 from envdoctor.solve.markers import clauses_hold, decide
 from envdoctor.solve.target import Card, Target
 from envdoctor.solve.variants import Build, builds_of, driver_allows
@@ -173,7 +173,9 @@ class Node:
             return 0
         mask = self.expand(1 << place)
         if self.builds:
-            exact = [1 << i for i, b in enumerate(self.builds) if mask >> i & 1 and b.variant == (local or None)]
+            exact = [
+                1 << i for i, b in enumerate(self.builds) if mask >> i & 1 and b.variant == (local or None)
+            ]
             return exact[0] if exact else self._default_of(mask)
         return mask
 
@@ -187,7 +189,9 @@ class Node:
                 kept |= 1 << self.places[bit]
         package, options = self.package, self.context.options
         files = self._file_bans()
-        pinned = sum(1 << package.position[v] for n, v in options.exact if n == self.name and v in package.position)
+        pinned = sum(
+            1 << package.position[v] for n, v in options.exact if n == self.name and v in package.position
+        )
         yield "yanked", package.yanked & ~pinned & ~kept
         newer = self._newer()
         yield "newer", newer & ~kept
@@ -237,7 +241,7 @@ class Node:
                     masks[verdict] |= mask
         return list(masks.items())
 
-    def _judge_files(self, files: list[tuple[int, int, int]]) -> str:
+    def _judge_files(self, files: list[File]) -> str:
         context = self.context
         source = False
         python = True
@@ -270,7 +274,9 @@ class Node:
         lacking = sum(
             1 << bit
             for bit, build in enumerate(self.builds)
-            if context.target.cards and build.cuda and not driver_allows(context.matrix, build.cuda, context.target)
+            if context.target.cards
+            and build.cuda
+            and not driver_allows(context.matrix, build.cuda, context.target)
         )
         if lacking:
             yield Ban("driver", lacking, str(context.target.driver))

@@ -6,9 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from envdoctor.solve.answer import Cause, PinSet, solved
-from envdoctor.solve.causes import causes_of
-from envdoctor.solve.explain import clash
-from envdoctor.solve.relax import relaxations, split
 from envdoctor.solve.solver import Goal, solve
 
 
@@ -38,6 +35,10 @@ def pin(goal: Goal) -> PinSet:
     picks = solve(goal)
     if picks is not None:
         return solved(goal, picks)
+    from envdoctor.solve.causes import causes_of
+    from envdoctor.solve.explain import clash
+    from envdoctor.solve.relax import relaxations, split
+
     reasons = clash(goal) or []
     sets = split(goal, reasons)
     asked = tuple(dict.fromkeys(str(request) for request in goal.requests))
@@ -55,4 +56,7 @@ def why_not(goal: Goal) -> WhyNot:
     """Return the minimal causes against a goal; none when an answer exists. Raises Unavailable."""
     if solve(goal) is not None:
         return WhyNot(())
+    from envdoctor.solve.causes import causes_of
+    from envdoctor.solve.explain import clash
+
     return WhyNot(causes_of(goal, clash(goal) or []))

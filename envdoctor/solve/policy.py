@@ -1,10 +1,10 @@
-"""What makes one answer better than another: the levels, their order and their weights. Nothing else decides it.
+"""What makes one answer better than another: the levels, their order and their weights.
 
 Levels, first to last:
 
-1. CHANGED   installed packages whose version changes (least-change only; torch's CUDA libraries follow torch
-             and do not count);
-2. STALE     for each package asked for: days between its version and the newest one possible on the target
+1. CHANGED   installed packages whose version changes (least-change only; torch's CUDA libraries
+             follow torch and do not count);
+2. STALE     for each package asked for: days between its version and the newest possible on the target
              under its own request, at most STALE_CAP, so that one hopeless package cannot outweigh all others;
              with least-change, of what changes;
 3. VARIANT   builds from PyTorch's own index, so that the default index is preferred when it serves as well;
@@ -29,7 +29,7 @@ CHANGED, STALE, VARIANT, NEWEST, FRESH = LEVELS = (5, 4, 3, 2, 1)
 STALE_CAP = 730
 """Days after which an asked-for release counts as simply stale."""
 
-WINDOWS = (0, 45, 180, STALE_CAP)
+WINDOWS = (0, 180, STALE_CAP)
 """Days of staleness searched first; a wider search follows unless the answer found proves it needless."""
 
 Cost = tuple[int, int, int, int, int]
@@ -70,7 +70,11 @@ def behind(node: Node, bit: int, possible: int) -> tuple[int, int]:
     best = node.places[possible.bit_length() - 1]
     place = node.places[bit]
     newer = possible >> (bit + 1)
-    releases = len({node.places[bit + 1 + b] for b in bits_of(newer)} - {place}) if node.builds else newer.bit_count()
+    releases = (
+        len({node.places[bit + 1 + b] for b in bits_of(newer)} - {place})
+        if node.builds
+        else newer.bit_count()
+    )
     return max(0, node.days[best] - node.days[place]), releases
 
 

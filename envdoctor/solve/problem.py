@@ -88,8 +88,8 @@ def close(
 ) -> Problem:
     """Return the closure of `roots`.
 
-    `limits` gives the candidates of some packages, in place of those the target allows; with `depth`, packages
-    further than that from a root are left out, and what is demanded of them with them (for explanations).
+    `limits` gives the candidates of some packages, in place of those the target allows; with `depth`,
+    packages further than that from a root are left out, with what is demanded of them (to explain).
     """
     problem = Problem(context, list(roots))
     level = [(root.name, extra) for root in problem.roots for extra in ("", *root.extras)]
@@ -99,7 +99,7 @@ def close(
         for name, extra in level:
             node = problem.node(name)
             if name not in problem.masks:
-                problem.masks[name] = limits[name] if name in limits else node.allowed
+                problem.masks[name] = limits[name] if name in limits else node.allowed  # noqa: SIM401
             problem.parts[name, extra] = list(_parts(problem, node, extra))
             for reached in _reach(problem.parts[name, extra]):
                 if reached not in seen and (depth != 0 or reached[0] in problem.masks):

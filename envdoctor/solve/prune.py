@@ -1,7 +1,7 @@
 """Leaving out candidates that cannot be in a best answer, before the engine sees them.
 
-Two exact steps, repeated: a candidate whose demands nothing meets is impossible; one that a preferred candidate
-can replace in any answer (accepted wherever it is accepted, asking no more than it asks) is needless.
+Two exact steps, repeated: a candidate whose demands nothing meets is impossible; one that a preferred
+candidate can replace in any answer (accepted wherever it is, asking no more than it does) is needless.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Asks = dict[Key, int]
 
 
 def prune(problem: Problem, policy: Policy | None) -> None:
-    """Shrink a problem's candidates in place. Without a policy (explanations) nothing is impossible beforehand."""
+    """Shrink a problem's candidates in place; without a policy (to explain) nothing is impossible."""
     for _ in range(PASSES):
         before = dict(problem.masks)
         if policy is not None:

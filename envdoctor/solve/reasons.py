@@ -142,7 +142,9 @@ class Explained:
                 yield held or f"it {'works only with' if limit else 'requires'} {wanted.name}{spec}"
         for row in self.rows:
             if self._would_break(row, node.name, newest):
-                yield f"{row.row}: {row_of(self.goal.context, row.row).get('summary', 'the two do not work together')}".split("{")[0]
+                when = row_of(self.goal.context, row.row).get("when", {})
+                pair = " with ".join(f"{key} {spec}" for key, spec in when.items())
+                yield f"{pair or row.literals[0].name} does not work ({row.row})"
 
     def _gap(self, wanted: Wanted) -> str:
         """Say so when nothing that installs on the target meets a requirement."""

@@ -63,11 +63,17 @@ def _target_proposals(goal: Goal, reason: Reason) -> Iterator[tuple[str, Goal]]:
     target, options = goal.context.target, goal.context.options
     what, subject = (reason.ban.what, reason.ban.subject) if reason.ban else ("", "")
     if what == "source":
-        yield "the ban on source builds (--allow-source)", _on(goal, target, replace(options, allow_source=True))
+        yield (
+            "the ban on source builds (--allow-source)",
+            _on(goal, target, replace(options, allow_source=True)),
+        )
     if what in ("source", "platform") and target.platform.libc == "glibc":
         newer = parse_platform(f"{target.platform.arch}-{NEWER_PLATFORM}")
         if newer.libc_version > target.platform.libc_version:
-            yield f"{target.platform.name} for {newer.name}", _on(goal, replace(target, platform=newer), options)
+            yield (
+                f"{target.platform.name} for {newer.name}",
+                _on(goal, replace(target, platform=newer), options),
+            )
     if what in ("card", "kernels"):
         cards = tuple(card for card in target.cards if str(card) != subject)
         yield subject, _on(goal, replace(target, cards=cards), options)

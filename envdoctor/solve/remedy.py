@@ -11,7 +11,7 @@ from envdoctor.matrix import Matrix
 from envdoctor.matrix.snapshot import load_snapshot
 from envdoctor.solve.nodes import Context, Node, Options
 from envdoctor.solve.policy import Policy, total
-from envdoctor.solve.problem import Demand, Literal, Part, Problem, Root, close
+from envdoctor.solve.problem import Literal, Part, Problem, Root, close
 from envdoctor.solve.prune import prune
 from envdoctor.solve.reasons import Explained, Pin
 from envdoctor.solve.requests import Request, normalise
@@ -43,7 +43,7 @@ class NoRemedy:
 def complete_remedy(facts: Facts, matrix: Matrix, pins: Mapping[str, str]) -> Remedy | NoRemedy:
     """Return the fewest changes to what `facts` say is installed under which `pins` hold.
 
-    `pins` maps distributions to PEP 440 specifiers. What is broken already and has nothing to do with the pins
+    `pins` maps distributions to PEP 440 specifiers. What is broken already and is no matter of theirs
     may stay as it is.
     """
     wanted = {normalise(name): spec for name, spec in pins.items() if name not in NOT_PACKAGES}
@@ -61,13 +61,17 @@ def complete_remedy(facts: Facts, matrix: Matrix, pins: Mapping[str, str]) -> Re
 
 
 def _goal(facts: Facts, matrix: Matrix, wanted: Mapping[str, str]) -> Goal:
-    requests = tuple(Request(name, (), "" if spec == "*" else spec, "remedy") for name, spec in wanted.items())
+    requests = tuple(
+        Request(name, (), "" if spec == "*" else spec, "remedy") for name, spec in wanted.items()
+    )
     options = Options(
         allow_source=True,
         prereleases=frozenset(r.name for r in requests if r.names_prerelease),
         exact=frozenset((r.name, r.exact) for r in requests if r.exact),
     )
-    context = Context(load_snapshot(matrix.folder), matrix, target_of(facts, matrix), options, installed_of(facts))
+    context = Context(
+        load_snapshot(matrix.folder), matrix, target_of(facts, matrix), options, installed_of(facts)
+    )
     return Goal(context, requests, least_change=True)
 
 
@@ -137,7 +141,7 @@ def _touching(goal: Goal) -> dict[str, set[str]]:
 
 
 def _tolerate(problem: Problem, asked: set[str]) -> None:
-    """Let what is installed and broken already be: its unmet requirements, and rows without a pinned package."""
+    """Let be what is broken already: unmet requirements of installed packages, rows without a pinned one."""
     installed = {name: problem.node(name).installed for name in problem.masks}
     for key, parts in problem.parts.items():
         problem.parts[key] = [piece for part in parts for piece in _eased(part, installed, problem)]
@@ -199,4 +203,4 @@ def _command(pins: Iterable[Pin]) -> str:
     return "pip install " + " ".join(f'"{pin.name}=={pin.label}"' for pin in listed) + options
 
 
-__all__ = ["Demand", "NoRemedy", "Remedy", "complete_remedy"]
+__all__ = ["NoRemedy", "Remedy", "complete_remedy"]

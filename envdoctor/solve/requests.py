@@ -88,7 +88,9 @@ def _read_file(path: Path, open_files: frozenset[Path]) -> Iterator[Request]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8'}") from None
+        raise InputError(
+            f"{path}: cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8'}"
+        ) from None
     for number, line in _joined(text):
         if nested := re.match(r"(?:-r|--requirement|-c|--constraint)[\s=]+(\S+)", line):
             yield from _read_file(path.parent / nested[1], open_files | {path})

@@ -1,4 +1,4 @@
-"""The matrix for the solver: rows that speak of distributions and the target become sets that exclude each other."""
+"""The matrix for the solver: rows about distributions and the target become sets that exclude each other."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _of_condition(context: Context, row: ConditionRow, names: Collection[str]) -
 def _literal(
     context: Context, key: str, text: str, inside: bool, names: Collection[str]
 ) -> Literal | bool | None:
-    """Return a condition as a literal; True when it holds on any answer; None when it cannot be met or told."""
+    """Return a condition as a literal; True when it always holds; None when it cannot be met or told."""
     if key == "torch.cuda":
         node = context.node(TORCH) if TORCH in names else None
         return Literal(TORCH, _cuda_mask(node, text), inside) if node else None
@@ -79,7 +79,9 @@ def _target_answer(context: Context, key: str, text: str) -> bool | None:
         return target.platform.arch in text.split("|")
     versions = {
         "python": ".".join(map(str, target.python)),
-        "glibc": ".".join(map(str, target.platform.libc_version)) if target.platform.libc == "glibc" else None,
+        "glibc": ".".join(map(str, target.platform.libc_version))
+        if target.platform.libc == "glibc"
+        else None,
         "driver": str(target.driver) if target.driver else None,
     }
     told = versions.get(key)
@@ -87,7 +89,9 @@ def _target_answer(context: Context, key: str, text: str) -> bool | None:
 
 
 def _cuda_mask(node: Node, text: str) -> int:
-    return _builds_where(node, lambda build: bool(build.cuda) and (text == "*" or satisfies(str(build.cuda), text)))
+    return _builds_where(
+        node, lambda build: bool(build.cuda) and (text == "*" or satisfies(str(build.cuda), text))
+    )
 
 
 def _builds_where(node: Node, test: Any) -> int:

@@ -29,7 +29,7 @@ class Goal:
 
     @property
     def kept(self) -> list[str]:
-        """The installed packages whose version the facts know; torch's CUDA libraries follow torch and are not."""
+        """The installed packages of known version, but for the CUDA libraries, which follow torch."""
         if not self.least_change:
             return []
         names = (name for name in sorted(self.context.installed) if not name.startswith(OWN_RUNTIME))
@@ -85,7 +85,7 @@ def policy_of(goal: Goal) -> Policy:
 def solve_nearby(goal: Goal) -> Picks | None:
     """Return the first answer found with nothing stale beyond reason; it is good, but not proven best."""
     policy = policy_of(goal)
-    found = (_search(goal, policy, window) for window in WINDOWS[2:])
+    found = (_search(goal, policy, window) for window in WINDOWS[1:])
     return next((picks for picks in found if picks is not None), None)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 _VERSION = re.compile(
@@ -26,7 +26,7 @@ class InvalidSpecifier(ValueError):
     """A specifier that PEP 440 does not know; the message is the clause."""
 
 
-@lru_cache(maxsize=None)
+@cache
 def version_key(text: str) -> Key:
     """Return a key that sorts like PEP 440, local labels left out; raises ValueError."""
     match = _VERSION.fullmatch(text.strip())

@@ -63,7 +63,8 @@ def test_the_causes_are_those_expected_and_none_can_be_spared(path: Path) -> Non
     assert len(told) == len(scenario["cause"]), told
     for expected in scenario["cause"]:
         assert any(
-            cause.kind == expected["kind"] and all(word in f"{cause.text} {cause.source}" for word in expected["says"])
+            cause.kind == expected["kind"]
+            and all(word in f"{cause.text} {cause.source}" for word in expected["says"])
             for cause in told
         ), (expected, told)
     numbers = [number for number, reason in inquiry.reasons.items() if reason in reasons]

@@ -51,7 +51,9 @@ def test_a_hopeless_package_does_not_drag_the_others_down() -> None:
 
 
 def test_extras_bring_their_requirements() -> None:
-    snapshot = world({"app": {"1": ['lib>=2; extra == "fast"', "base"]}, "lib": {"1": [], "2": []}, "base": {"1": []}})
+    snapshot = world(
+        {"app": {"1": ['lib>=2; extra == "fast"', "base"]}, "lib": {"1": [], "2": []}, "base": {"1": []}}
+    )
     assert versions(goal(snapshot, ["app"])) == {"app": "1", "base": "1"}
     assert versions(goal(snapshot, ["app[fast]"])) == {"app": "1", "base": "1", "lib": "2"}
 
@@ -62,13 +64,21 @@ def test_extras_asked_for_by_a_requirement() -> None:
 
 
 def test_markers_speak_of_the_target() -> None:
-    snapshot = world({"app": {"1": ['old; python_version < "3.10"', 'new; python_version >= "3.10"']}, "old": {"1": []}, "new": {"1": []}})
+    snapshot = world(
+        {
+            "app": {"1": ['old; python_version < "3.10"', 'new; python_version >= "3.10"']},
+            "old": {"1": []},
+            "new": {"1": []},
+        }
+    )
     assert versions(goal(snapshot, ["app"])) == {"app": "1", "new": "1"}
 
 
 def test_what_a_release_works_with_binds_only_what_is_there() -> None:
     """Run-time minimums inside a wheel: nothing is pulled in, but what is there must fit."""
-    snapshot = world({"app": {"1": [], "2": {"deep": {"requires": {"lib": ">=3"}}}}, "lib": {"1": [], "2": []}})
+    snapshot = world(
+        {"app": {"1": [], "2": {"deep": {"requires": {"lib": ">=3"}}}}, "lib": {"1": [], "2": []}}
+    )
     assert versions(goal(snapshot, ["app"])) == {"app": "2"}
     assert versions(goal(snapshot, ["app", "lib"])) == {"app": "1", "lib": "2"}
 
@@ -127,8 +137,14 @@ def test_a_late_patch_of_an_old_line_is_not_newer() -> None:
 
 def test_least_change_keeps_what_is_installed() -> None:
     installed = {"app": "1", "lib": "2"}
-    assert versions(goal(world(CHAIN), ["lib>=3"], installed=installed, least_change=True)) == {"app": "1", "lib": "4"}
-    assert versions(goal(world(CHAIN), ["app>=2"], installed=installed, least_change=True)) == {"app": "2", "lib": "2"}
+    assert versions(goal(world(CHAIN), ["lib>=3"], installed=installed, least_change=True)) == {
+        "app": "1",
+        "lib": "4",
+    }
+    assert versions(goal(world(CHAIN), ["app>=2"], installed=installed, least_change=True)) == {
+        "app": "2",
+        "lib": "2",
+    }
 
 
 def test_least_change_reports_the_changes() -> None:

@@ -107,5 +107,5 @@ def test_an_unknown_platform_is_refused(text: str) -> None:
 
 
 def test_an_unknown_python_is_refused() -> None:
-    with pytest.raises(InputError, match="--python-version 2.7"):
+    with pytest.raises(InputError, match=r"--python-version 2\.7"):
         parse_python("2.7")

@@ -11,7 +11,9 @@ from packaging.version import Version
 from envdoctor.solve.versions import InvalidSpecifier, clauses, is_prerelease, spec_mask, version_key
 
 releases = st.lists(st.integers(0, 3), min_size=1, max_size=3).map(lambda parts: ".".join(map(str, parts)))
-suffixes = st.sampled_from(["", "", "", "a1", "b2", "rc1", ".post1", ".dev1", "rc1.dev2", ".post1.dev1", "+cu121"])
+suffixes = st.sampled_from(
+    ["", "", "", "a1", "b2", "rc1", ".post1", ".dev1", "rc1.dev2", ".post1.dev1", "+cu121"]
+)
 version_texts = st.builds("{}{}".format, releases, suffixes)
 operators = st.sampled_from(["==", "!=", "<", "<=", ">", ">=", "~="])
 

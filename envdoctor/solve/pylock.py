@@ -1,0 +1,93 @@
+"""Pins as `pylock.toml` (PEP 751): the files that install on the target, with the hashes the index gives."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from envdoctor.errors import Unavailable
+from envdoctor.matrix.index_pages import IndexFile
+from envdoctor.solve.answer import PinSet
+from envdoctor.solve.documents import Header
+from envdoctor.solve.reasons import Pin
+from envdoctor.solve.target import Target
+from envdoctor.solve.variants import INDEX_URL
+from envdoctor.solve.wheels import installs
+
+ReadFiles = Callable[[Pin], Iterable[IndexFile]]
+"""Returns the files that a pin's release has on its index; raises Unavailable."""
+
+PAGES_AT_ONCE = 8
+
+
+def pylock_text(answer: PinSet, header: Header, read_files: ReadFiles) -> str:
+    """Return the lock file; raises Unavailable when a file or its hash cannot be had."""
+    with ThreadPoolExecutor(PAGES_AT_ONCE) as pool:
+        files = dict(zip(answer.pins, pool.map(lambda pin: list(read_files(pin)), answer.pins), strict=True))
+    lines = [*header.lines(answer), 'lock-version = "1.0"', f"environments = [{_marker(answer.target)}]"]
+    lines += [f'requires-python = ">={answer.target.python_minor}"', 'created-by = "envdoctor"']
+    for pin in answer.pins:
+        lines += ["", "[[packages]]", f"name = {_quoted(pin.name)}", f"version = {_quoted(pin.label)}"]
+        lines.extend(_file_lines(pin, files[pin], answer.target))
+    return "\n".join(lines) + "\n"
+
+
+def _marker(target: Target) -> str:
+    environment = target.marker_environment()
+    told = ("python_version", "sys_platform", "platform_machine")
+    return _quoted(" and ".join(f"{name} == '{environment[name]}'" for name in told))
+
+
+def _file_lines(pin: Pin, files: Iterable[IndexFile], target: Target) -> Iterator[str]:
+    listed = sorted(files, key=lambda file: file.filename)
+    wheels = [f for f in listed if f.is_wheel and installs(_tag(f.filename), target)]
+    sources = [f for f in listed if not f.is_wheel and f.filename.endswith((".tar.gz", ".zip"))]
+    if wheels:
+        yield "wheels = ["
+        for wheel in wheels:
+            yield f"  {_table(wheel)},"
+        yield "]"
+    elif sources:
+        yield f"sdist = {_table(sources[0])}"
+    else:
+        raise Unavailable(f"{pin.name} {pin.label}: its index lists no file that installs on the target")
+
+
+def _tag(filename: str) -> str:
+    return "-".join(filename[:-4].split("-")[-3:])
+
+
+def _table(file: IndexFile) -> str:
+    if not file.sha256:
+        raise Unavailable(f"{file.filename}: its index gives no hash")
+    fields = [f"name = {_quoted(file.filename)}", f"url = {_quoted(file.url)}"]
+    if file.size:
+        fields.append(f"size = {file.size}")
+    return "{ " + ", ".join([*fields, f"hashes = {{ sha256 = {_quoted(file.sha256)} }}"]) + " }"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def index_reader(index_url: str | None, offline: bool) -> ReadFiles:
+    """Return a reader of the index this machine uses (or `index_url`); raises Unavailable offline."""
+    if offline:
+        raise Unavailable(
+            "pylock needs the files' hashes from the index, and --offline forbids asking for them"
+        )
+    from envdoctor.matrix.index_pages import read_project_page
+    from envdoctor.matrix.index_settings import read_index_settings
+    from envdoctor.matrix.refresh import fetcher_for
+
+    settings = read_index_settings(index_url)
+    fetcher = fetcher_for(settings)
+
+    def read(pin: Pin) -> Iterable[IndexFile]:
+        url = f"{INDEX_URL}{pin.index}" if pin.index else settings.url
+        page = read_project_page(fetcher, url, pin.name, None)
+        releases: Mapping[str, Iterable[IndexFile]] = page.releases() if page else {}
+        return releases.get(pin.label, ())
+
+    return read
