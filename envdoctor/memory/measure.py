@@ -20,12 +20,12 @@ def measure_run(
     outside = slices.deep["outside"]
     nccl = constants.nccl(run.parallel) if run.gpus > 1 else 0
     factor = slices.deep["reserved"] / max(1, slices.deep["allocated"])
-    notes = (
-        f"measured: {outside / (1 << 20):.0f} MiB outside torch, reserved {factor:.3f} times allocated in the slice",
+    note = (
+        f"measured: {outside >> 20} MiB outside torch; the slice reserved {factor:.3f} of what it allocated"
     )
     return replace(
         moved,
         device_bytes=moved.peak_reserved_bytes + outside + nccl,
         method="measured",
-        assumptions=(*moved.assumptions, *notes),
+        assumptions=(*moved.assumptions, note),
     )

@@ -220,7 +220,7 @@ class Marks:
 
     def __init__(self, model: Any, reset: Any, live: Any) -> None:
         self.model, self.reset, self.live = model, reset, live
-        self.heights: Dict[str, int] = {}
+        self.heights: dict[str, int] = {}
         base = model.get_base_model() if hasattr(model, "get_base_model") else model
         self.handles = [
             base.get_output_embeddings().register_forward_pre_hook(self._at_head),
@@ -245,10 +245,10 @@ class Marks:
             handle.remove()
 
 
-def step(torch: Any, model: Any, job: Dict[str, Any], device: str, reset: Any, live: Any) -> Dict[str, int]:
+def step(torch: Any, model: Any, job: dict[str, Any], device: str, reset: Any, live: Any) -> dict[str, int]:
     """Run one forward and backward pass as the Trainer does; `reset` returns the peak since its last call."""
     tokens = torch.zeros((job["batch"], job["seq"]), dtype=torch.int64, device=device)
-    mask = torch.ones_like(tokens)
+    mask = torch.ones_like(tokens) if device == "cuda" else None  # a fake mask's contents could not be told
     amp = job["amp"]
     marks = Marks(model, reset, live)
     reset()

@@ -1,4 +1,4 @@
-"""The trace tier: the real model class under fake tensors on the CPU, in a child of the examined interpreter."""
+"""The trace tier: the real model class under fake tensors on the CPU, in the examined interpreter."""
 
 from __future__ import annotations
 

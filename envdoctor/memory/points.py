@@ -1,0 +1,95 @@
+"""Measured points: the runs they state, in the words of the script that measured them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from envdoctor.errors import InputError
+from envdoctor.memory.deepspeed_file import parse_deepspeed
+from envdoctor.memory.run import TrainingRun
+from envdoctor.memory.shape import find_config, parse_shape
+
+GIB = 1 << 30
+
+
+class Point(NamedTuple):
+    """A run and its measured peaks in bytes; `split` is "fitted", "held-out" or empty."""
+
+    id: str
+    run: TrainingRun
+    config: Mapping[str, Any]
+    allocated: int
+    reserved: int
+    split: str
+
+
+def read_points(path: Path) -> tuple[Point, ...]:
+    """Read a file of points (`{"points": [...]}` or `{"results": [...]}`); raises InputError."""
+    try:
+        data = json.loads(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise InputError(f"{path}: not a JSON file") from None
+    rows = data.get("points", data.get("results")) if isinstance(data, dict) else data
+    if not isinstance(rows, list):
+        raise InputError(f"{path}: no points")
+    return tuple(parse_point(row) for row in rows if row.get("peak_allocated_gib"))
+
+
+def parse_point(row: Mapping[str, Any]) -> Point:
+    """Return a point; keys that are missing take the defaults of the measuring script."""
+    config = _config(row)
+    shape = parse_shape(config, row["id"])
+    amp = row.get("amp", True)
+    run = TrainingRun(
+        shape,
+        method=row["method"],
+        batch=row["batch"],
+        seq=row["seq"],
+        grad_accum=row.get("accum", 1),
+        dtype=row["dtype"],
+        amp="bf16" if amp is True else "none" if amp is False else amp,
+        optim=row.get("optim", "adamw_torch_fused"),
+        grad_ckpt=row["ckpt"],
+        reentrant=bool(row.get("reentrant", False)),
+        attn=row.get("attn", "sdpa"),
+        liger=bool(row.get("liger", False)),
+        lora_rank=row.get("rank") or 8,
+        lora_targets=row.get("targets", "all"),
+        lora_dropout=row.get("dropout", 0.0),
+        adapter_fp32=row.get("adapter_fp32", True),
+        quant=row.get("quant", "nf4"),
+        double_quant=row.get("double_quant", True),
+        upcast_kbit=row.get("prepare_kbit", True),
+        gpus=row.get("gpus", 1),
+        **_sharding(row, shape.hidden),
+    )
+    peaks = (int(row[f"peak_{kind}_gib"] * GIB) for kind in ("allocated", "reserved"))
+    return Point(row["id"], run, config, *peaks, row.get("split", ""))
+
+
+def _config(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    if isinstance(row.get("config"), dict):
+        return dict(row["config"])
+    if row.get("shape"):
+        kind, settings = row["shape"]
+        return {**settings, "model_type": kind}
+    return find_config(row["model"])
+
+
+def _sharding(row: Mapping[str, Any], hidden: int) -> dict[str, Any]:
+    if row.get("fsdp"):
+        return {"parallel": "fsdp"}
+    if row.get("deepspeed"):
+        file = parse_deepspeed(row["deepspeed"]["zero_optimization"], row["id"], hidden)
+        return {
+            "parallel": f"zero{file.stage}",
+            "deepspeed": file.sizes,
+            "offload_optimizer": file.offload_optimizer,
+            "offload_params": file.offload_params,
+        }
+    return {"parallel": "ddp" if row.get("gpus", 1) > 1 else "none"}

@@ -1,0 +1,53 @@
+"""The analytic tier against peaks measured on H200s."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+
+import pytest
+
+from envdoctor.matrix import load_matrix
+from envdoctor.memory import Constants, predict, read_constants
+from envdoctor.memory.points import Point, read_points
+
+POINTS = Path(__file__).parent / "points"
+FILES = sorted(POINTS.glob("*.json"))
+
+
+@pytest.fixture(scope="module")
+def constants() -> Constants:
+    return read_constants(load_matrix().rows("memory"), {}, (9, 0))
+
+
+def error(point: Point, constants: Constants) -> float:
+    return abs(predict(point.run, constants).peak_allocated_bytes / point.allocated - 1)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda f: f.stem)
+def test_allocated_peaks_are_met_within_three_per_cent_on_average(file: Path, constants: Constants) -> None:
+    errors = [error(point, constants) for point in read_points(file)]
+    assert statistics.mean(errors) <= 0.01
+    assert max(errors) <= 0.04
+
+
+def test_points_that_no_term_was_settled_on_are_met_as_well(constants: Constants) -> None:
+    errors = [error(point, constants) for point in read_points(POINTS / "h200_x1_heldout.json")]
+    assert len(errors) == 29
+    assert statistics.mean(errors) <= 0.005
+
+
+def test_no_measured_reserve_lies_above_the_bound(constants: Constants) -> None:
+    points = [point for file in FILES for point in read_points(file)]
+    excess = [predict(p.run, constants).peak_reserved_bytes / p.reserved - 1 for p in points]
+    assert len(points) >= 100
+    assert min(excess) >= 0
+    assert statistics.median(excess) <= 0.10
+
+
+def test_stage_two_can_need_more_than_plain_copies(constants: Constants) -> None:
+    """The points show it: at two cards ZeRO-2's buckets and fp32 partitions outweigh DDP's buckets."""
+    by_kind = {
+        point.run.parallel: point for point in read_points(POINTS / "h200_x2.json") if "1.5b" in point.id
+    }
+    assert by_kind["zero2"].allocated > by_kind["ddp"].allocated

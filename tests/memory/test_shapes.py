@@ -1,0 +1,91 @@
+"""Shapes: what a config.json says, and what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envdoctor.errors import InputError
+from envdoctor.matrix import load_matrix
+from envdoctor.memory import parse_shape, read_shape
+from envdoctor.memory.catalogue import catalogue_name
+from envdoctor.memory.layout import active_parameters, parameters
+
+LLAMA: dict[str, Any] = {
+    "model_type": "llama",
+    "hidden_size": 4096,
+    "intermediate_size": 14336,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "vocab_size": 128256,
+}
+
+
+@pytest.mark.parametrize("row", load_matrix().rows("model"), ids=lambda row: row["name"])
+def test_a_catalogued_shape_has_its_published_number_of_parameters(row: dict[str, Any]) -> None:
+    count = parameters(parse_shape(row["config"], row["name"]))
+    assert count / 1e9 == pytest.approx(row["parameters_b"], rel=0.007)
+
+
+def test_the_catalogue_is_large_and_its_names_are_their_own() -> None:
+    names = [row["name"] for row in load_matrix().rows("model")]
+    assert len(names) >= 60
+    assert all(catalogue_name(name) == name for name in names)
+
+
+@pytest.mark.parametrize(
+    ("hub", "name"),
+    [
+        ("Qwen/Qwen2.5-7B-Instruct", "qwen2.5-7b"),
+        ("meta-llama/Llama-2-13b-chat-hf", "llama-2-13b"),
+        ("mistralai/Mistral-7B-Instruct-v0.3", "mistral-7b"),
+        ("google/gemma-2-2b-it", "gemma-2-2b"),
+    ],
+)
+def test_a_hub_name_finds_its_catalogue_name(hub: str, name: str) -> None:
+    assert catalogue_name(hub) == name
+
+
+def test_experts_count_by_total_and_by_active_parameters() -> None:
+    row = next(row for row in load_matrix().rows("model") if row["name"] == "mixtral-8x7b")
+    shape = parse_shape(row["config"], "x")
+    assert active_parameters(shape) / 1e9 == pytest.approx(12.9, rel=0.01)
+
+
+def test_an_unknown_architecture_is_said_to_be_uncertain() -> None:
+    shape = parse_shape({**LLAMA, "model_type": "novelty"}, "x")
+    assert "novelty" in shape.uncertain
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"hidden_size": None}, "hidden_size: missing"),
+        ({"hidden_size": -1}, "hidden_size: -1 is no size"),
+        ({"vocab_size": "many"}, "vocab_size: 'many' is no size"),
+        ({"num_key_value_heads": 5}, "5 does not divide 32 heads"),
+        ({"hidden_size": 4097}, "no multiple of 32 attention heads"),
+        ({"model_type": None}, "model_type: missing"),
+    ],
+)
+def test_a_bad_config_is_told_in_one_line(change: dict[str, Any], message: str, tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**LLAMA, **change}))
+    with pytest.raises(InputError, match=message) as caught:
+        read_shape(path)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", "\x00", '"x"'])
+def test_a_file_that_is_no_config_is_told(text: str, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(InputError, match=r"config\.json"):
+        read_shape(tmp_path)
+
+
+def test_a_vision_model_is_taken_by_its_text_part() -> None:
+    assert parse_shape({"model_type": "mllama", "text_config": LLAMA}, "x").layers == 32
