@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from envdoctor import __version__
 from envdoctor.errors import InputError
@@ -13,6 +14,9 @@ from envdoctor.findings import Certainty, Diagnosis, Finding, Remedy, Severity, 
 from envdoctor.matrix import Matrix, load_matrix
 from envdoctor.rules import RULES, run_checks
 from envdoctor.rules.rows import install_commands
+
+if TYPE_CHECKING:
+    from envdoctor.smokes import SmokeReport
 
 COMPLETED = 3
 """How many findings have a remedy completed: each costs a tenth of a second."""
@@ -35,7 +39,7 @@ def diagnose(
     matrix = load_matrix()
     facts = declare_gpus(read_facts(sources, python, matrix), gpus, matrix)
     if smoke:
-        facts = with_verdicts(facts, python, matrix)
+        facts, _ = with_verdicts(facts, python, matrix)
     return diagnose_facts(facts, matrix, select=select, ignore=ignore, fail_on=fail_on)
 
 
@@ -127,14 +131,15 @@ def declare_gpus(facts: Facts, names: Sequence[str], matrix: Matrix) -> Facts:
     return replace(facts, gpus=Observed(gpus, "--gpu"))
 
 
-def with_verdicts(facts: Facts, python: str | None, matrix: Matrix) -> Facts:
-    """Run the smoke kernels in the examined interpreter; return the facts with verdicts and error lines."""
+def with_verdicts(facts: Facts, python: str | None, matrix: Matrix) -> tuple[Facts, SmokeReport]:
+    """Run the smoke kernels in the examined interpreter; return the facts with verdicts, and the report."""
     from envdoctor.smokes import run_smokes
 
     report = run_smokes(python or facts.environment.executable.get() or sys.executable)
     verdicts = tuple(Verdict(r.label, r.outcome, "smoke", r.reason) for r in report.results)
     said = "\n".join(f"{r.reason or ''}\n{r.stderr_tail}" for r in report.results if r.outcome != "passed")
-    return replace(facts, verdicts=verdicts, symptoms=(*facts.symptoms, *_symptoms_of(said, matrix)))
+    symptoms = (*facts.symptoms, *_symptoms_of(said, matrix))
+    return replace(facts, verdicts=verdicts, symptoms=symptoms), report
 
 
 def _symptoms_of(text: str, matrix: Matrix) -> tuple[Symptom, ...]:

@@ -29,7 +29,7 @@ ALLOWED: dict[str, set[str]] = {
     "profile": {"errors", "facts", "findings", "matrix", "memory", "rules", "processes"},
     "smokes": {"errors", "facts", "processes", "report"},
     "report": {"errors", "facts", "findings"},
-    "bundle": {"errors", "facts", "files", "findings", "matrix", "report"},
+    "bundle": {"errors", "facts", "files", "findings", "library", "matrix", "report"},
     "diagnosis": {"errors", "facts", "findings", "matrix", "pastes", "probes", "rules", "smokes", "solve"},
     "fleet": {
         *("errors", "facts", "findings", "matrix", "diagnosis", "solve", "report", "probes", "processes"),

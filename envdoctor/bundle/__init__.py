@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
+from typing import Any
+
 from envdoctor.bundle.building import Bundle, build_bundle, preview, write_bundle
 from envdoctor.bundle.reading import BundleContents, read_bundle, read_contents
 from envdoctor.bundle.redaction import Redactor
@@ -21,3 +25,16 @@ __all__ = [
     "redact_facts",
     "write_bundle",
 ]
+
+
+class _CallableRoom(ModuleType):
+    """Lets `envdoctor.bundle(...)` be the library's function although this room bears the same name."""
+
+    def __call__(self, *arguments: Any, **options: Any) -> Bundle:
+        """Call `envdoctor.library.bundle`."""
+        from envdoctor.library import bundle
+
+        return bundle(*arguments, **options)
+
+
+sys.modules[__name__].__class__ = _CallableRoom

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from envdoctor.cli.output import note, write
 
 if TYPE_CHECKING:
     from envdoctor.bundle import Bundle
-    from envdoctor.bundle.excerpts import LogExcerpt
-    from envdoctor.facts import Facts
-    from envdoctor.matrix import Matrix
 
 _DEFAULT_PATH = "envdoctor-bundle.zip"
 
@@ -42,16 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Build the bundle, then print or write it; return 0."""
-    from envdoctor.bundle import build_bundle, find_tracker, preview, write_bundle
-    from envdoctor.diagnosis import diagnose_facts, read_facts
-    from envdoctor.matrix import load_matrix
+    from envdoctor.bundle import preview, write_bundle
+    from envdoctor.library import make_bundle
 
-    matrix = load_matrix()
-    tracker = find_tracker(matrix, args.project) if args.project else None
-    logs = _read_logs(args.logs)
-    facts = _with_log_symptoms(read_facts(args.sources, None, matrix), logs, matrix)
-    facts, smoke = _smoked(facts) if args.smoke else (facts, None)
-    bundle = build_bundle(diagnose_facts(facts, matrix), logs, smoke, tracker)
+    bundle = make_bundle(args.sources, logs=args.logs, project=args.project, smoke=args.smoke)
     if args.preview:
         write(args, _preview_json(bundle) if args.format == "json" else preview(bundle))
         return 0
@@ -61,35 +51,6 @@ def run(args: argparse.Namespace) -> int:
     write(args, json.dumps(bundle.to_json(path), indent=1) if args.format == "json" else _told(bundle, path))
     note(args, "Look at it before you send it: envdoctor bundle --preview")
     return 0
-
-
-def _read_logs(paths: list[str]) -> dict[str, LogExcerpt]:
-    from envdoctor.bundle.excerpts import read_excerpt
-
-    return {path: read_excerpt(Path(path)) for path in paths}
-
-
-def _with_log_symptoms(facts: Facts, logs: dict[str, LogExcerpt], matrix: Matrix) -> Facts:
-    if not logs:
-        return facts
-    from envdoctor.pastes import key_names, parse_paste, symptom_patterns
-
-    patterns, keys = symptom_patterns(matrix.rows("symptom")), key_names(matrix.rows("key"))
-    for path, excerpt in logs.items():
-        told = parse_paste(excerpt.text(), Path(path).name, patterns, keys)
-        facts = replace(facts, symptoms=(*facts.symptoms, *told.symptoms))
-    return facts
-
-
-def _smoked(facts: Facts) -> tuple[Facts, dict[str, Any]]:
-    import sys
-
-    from envdoctor.facts import Verdict
-    from envdoctor.smokes import run_smokes
-
-    report = run_smokes(facts.environment.executable.get() or sys.executable)
-    verdicts = tuple(Verdict(r.op, r.outcome, "smoke", r.reason) for r in report.results)
-    return replace(facts, verdicts=verdicts), report.to_json()
 
 
 def _preview_json(bundle: Bundle) -> str:
