@@ -32,8 +32,8 @@ def bundle(
 ) -> Bundle:
     """Write a redacted bundle of this machine (or of what `sources` tell) to `path` and return it.
 
-    Raises InputError when `path` exists without `force` or an input is unusable, Unavailable when it cannot be
-    written.
+    Raises InputError when `path` exists without `force` or an input is unusable, Unavailable when it
+    cannot be written.
     """
     made = make_bundle(sources, logs=logs, project=project, smoke=smoke)
     write_bundle(Path(path), made, force)

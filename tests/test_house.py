@@ -1,4 +1,4 @@
-"""The walls of the house: which room may import which, where each engine lives, and what must not be written."""
+"""The walls of the house: who may import whom, where each engine lives, what must not be written."""
 
 from __future__ import annotations
 
