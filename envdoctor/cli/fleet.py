@@ -14,7 +14,10 @@ from envdoctor.cli.output import colour_wanted, write
 from envdoctor.errors import InputError
 
 if TYPE_CHECKING:
+    from envdoctor.fleet.carriage import Cargo
     from envdoctor.fleet.reply import Take
+
+    Ask = tuple[Callable[[Take], None], int]
 
 _DEFAULT_DEADLINE_S = 60.0
 _DEFAULT_FANOUT = 128
@@ -25,41 +28,48 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where = parser.add_argument_group("which nodes (one of these)").add_mutually_exclusive_group(
         required=True
     )
-    where.add_argument(
-        "--hosts", metavar="NODESET", help="ssh to these, such as node[001-064] (ClusterShell)"
-    )
-    where.add_argument("--slurm", action="store_true", help="the allocation one is in, else the free nodes")
+    where.add_argument("--hosts", metavar="NODESET", help="ssh to node[001-064] or @group (ClusterShell)")
+    where.add_argument("--slurm", action="store_true", help="the allocation one is in, else all free nodes")
+    where.add_argument("--kubernetes", action="store_true", help="a Job on every node, through kubectl")
+    where.add_argument("--ray", metavar="ADDRESS", help="every node of that Ray cluster (auto: the one here)")
     where.add_argument("--facts", metavar="DIR", help="facts that nodes wrote there, one *.json a node")
-    how = parser.add_argument_group("how they are reached")
-    how.add_argument(
-        "--deadline",
-        type=_seconds,
-        default=_DEFAULT_DEADLINE_S,
-        metavar="S",
-        help="a node may take so long (60)",
+    _add_ways(parser.add_argument_group("how they are reached"))
+    _add_judgement(parser.add_argument_group("what is judged"))
+
+
+def _add_ways(group: argparse._ArgumentGroup) -> None:
+    option = group.add_argument
+    option("--deadline", type=_seconds, default=_DEFAULT_DEADLINE_S, metavar="S", help="for each node (60)")
+    option("--python", metavar="PATH", help="the interpreter to run and to examine on the nodes")
+    option(
+        "--fanout", type=_number, default=_DEFAULT_FANOUT, metavar="N", help="nodes at a time by ssh (128)"
     )
-    how.add_argument(
-        "--fanout",
-        type=_number,
-        default=_DEFAULT_FANOUT,
-        metavar="N",
-        help="nodes asked at a time over ssh (128)",
+    option("--worker", default="ssh", metavar="NAME", help="ClusterShell's worker: ssh, rsh, pdsh or exec")
+    option("--partition", metavar="NAME", help="Slurm's partition")
+    option(
+        "--launcher-arg",
+        action="append",
+        default=[],
+        metavar="ARG",
+        help="handed to srun or ssh (repeatable)",
     )
-    how.add_argument("--python", metavar="PATH", help="the interpreter to run and examine on the nodes")
-    how.add_argument(
-        "--worker", default="ssh", metavar="NAME", help="ClusterShell's worker: ssh, rsh, pdsh or exec"
+    option("--image", metavar="IMAGE", help="with --kubernetes: the image that holds what is examined")
+    option(
+        "--namespace", default="default", metavar="NAME", help="with --kubernetes: where the Jobs are made"
     )
-    how.add_argument("--partition", metavar="NAME", help="Slurm's partition")
-    how.add_argument(
-        "--launcher-arg", action="append", default=[], metavar="ARG", help="handed to srun (repeatable)"
-    )
-    judged = parser.add_argument_group("what is judged")
-    judged.add_argument("--select", action="append", default=[], metavar="IDS", help="only these checks")
-    judged.add_argument("--ignore", action="append", default=[], metavar="IDS", help="not these checks")
-    judged.add_argument(
+    option("--selector", default="", metavar="LABELS", help="with --kubernetes: only nodes with these labels")
+    option("--gpus-per-node", type=int, default=0, metavar="N", help="with --kubernetes: GPUs a Job asks for")
+
+
+def _add_judgement(group: argparse._ArgumentGroup) -> None:
+    option = group.add_argument
+    option("--baseline", metavar="FILE", help="an accepted state: a former answer in JSON")
+    option("--select", action="append", default=[], metavar="IDS", help="only these checks (commas)")
+    option("--ignore", action="append", default=[], metavar="IDS", help="not these checks (commas)")
+    option(
         "--ignore-fact", action="append", default=[], metavar="NAMES", help="facts that may differ (globs)"
     )
-    judged.add_argument("--fail-on", choices=("error", "warning", "note"), default="error", metavar="LEVEL")
+    option("--fail-on", choices=("error", "warning", "note"), default="error", metavar="LEVEL")
 
 
 def _seconds(text: str) -> float:
@@ -79,62 +89,96 @@ def _number(text: str) -> int:
 def run(args: argparse.Namespace) -> int:
     """Collect, judge, write, and return the exit code."""
     from envdoctor.findings import Severity
-    from envdoctor.fleet.assembly import answer, collect
+    from envdoctor.fleet.assembly import agreement_of, answer, collect
+    from envdoctor.fleet.baseline import compare, read_baseline
     from envdoctor.fleet.report import render
+    from envdoctor.matrix import load_matrix
 
+    accepted = read_baseline(Path(args.baseline)) if args.baseline else None
+    matrix = load_matrix()
+    uncompared = split_ids(args.ignore_fact)
     read, total = _transport(args)
-    merge = collect(read, _progress_line(args, total))
     told = answer(
-        merge,
+        collect(read, _progress_line(args, total)),
+        matrix,
         select=split_ids(args.select),
         ignore=split_ids(args.ignore),
-        uncompared=split_ids(args.ignore_fact),
+        uncompared=uncompared,
         fail_on=Severity(args.fail_on),
     )
+    if accepted is not None:
+        told = compare(told, accepted, agreement_of(matrix, uncompared), args.baseline)
     write(args, render(told, args.format, colour_wanted(args)))
     return told.exit_code
 
 
-def _transport(args: argparse.Namespace) -> tuple[Callable[[Take], None], int]:
+def _transport(args: argparse.Namespace) -> Ask:
     """Return what asks the nodes, and how many there are."""
     if args.facts:
         from envdoctor.fleet.transports.folder import list_files, read_folder
 
         files = list_files(Path(args.facts))
         return lambda take: read_folder(files, take), len(files)
-    return _slurm(args) if args.slurm else _hosts(args)
-
-
-def _hosts(args: argparse.Namespace) -> tuple[Callable[[Take], None], int]:
     from envdoctor.fleet.carriage import pack
+
+    cargo = pack(args.deadline, args.python)
+    if args.slurm:
+        return _slurm(args, cargo)
+    if args.kubernetes:
+        return _kubernetes(args, cargo)
+    return _ray(args, cargo) if args.ray else _hosts(args, cargo)
+
+
+def _hosts(args: argparse.Namespace, cargo: Cargo) -> Ask:
     from envdoctor.fleet.transports.clustershell import WORKERS, parse_hosts, run_on_hosts
 
     if args.worker not in WORKERS:
         raise InputError(f"--worker {args.worker}: one of {', '.join(WORKERS)}")
     nodes = parse_hosts(args.hosts)
-    cargo = pack(args.deadline, args.python)
 
     def ask(take: Take) -> None:
-        run_on_hosts(nodes, cargo, take, deadline_s=args.deadline, fanout=args.fanout, worker=args.worker)
+        run_on_hosts(
+            nodes,
+            cargo,
+            take,
+            deadline_s=args.deadline,
+            fanout=args.fanout,
+            worker=args.worker,
+            arguments=args.launcher_arg,
+        )
 
     return ask, len(nodes)
 
 
-def _slurm(args: argparse.Namespace) -> tuple[Callable[[Take], None], int]:
-    from envdoctor.fleet.carriage import pack
+def _slurm(args: argparse.Namespace, cargo: Cargo) -> Ask:
     from envdoctor.fleet.transports.slurm import find_nodes, run_in_slurm
 
     nodes = find_nodes(os.environ, args.partition)
     total = len(nodes.free) + len(nodes.unreachable)
     if not total:
         raise InputError(f"--partition {args.partition}: Slurm has no node there")
-    cargo = pack(args.deadline, args.python)
     arguments = [*([f"--partition={args.partition}"] if args.partition else []), *args.launcher_arg]
+    way = {"deadline_s": args.deadline, "arguments": arguments}
+    return lambda take: run_in_slurm(nodes, cargo, take, **way), total
 
-    def ask(take: Take) -> None:
-        run_in_slurm(nodes, cargo, take, deadline_s=args.deadline, arguments=arguments)
 
-    return ask, total
+def _kubernetes(args: argparse.Namespace, cargo: Cargo) -> Ask:
+    from envdoctor.fleet.transports.kubernetes import JobSettings, find_nodes, run_in_kubernetes
+
+    if not args.image:
+        raise InputError("--kubernetes needs --image: the image that holds what is examined, and a Python")
+    settings = JobSettings(args.image, args.namespace, args.gpus_per_node, args.selector)
+    nodes = find_nodes(settings)
+    if not nodes:
+        raise InputError(f"--selector {args.selector}: Kubernetes has no node with it")
+    return lambda take: run_in_kubernetes(nodes, cargo, take, settings, deadline_s=args.deadline), len(nodes)
+
+
+def _ray(args: argparse.Namespace, cargo: Cargo) -> Ask:
+    from envdoctor.fleet.transports.ray_cluster import connect, run_in_ray
+
+    nodes = connect(args.ray)
+    return lambda take: run_in_ray(nodes, cargo, take, deadline_s=args.deadline), len(nodes)
 
 
 def _progress_line(args: argparse.Namespace, total: int) -> Callable[[int], None] | None:

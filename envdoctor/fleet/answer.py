@@ -1,4 +1,4 @@
-"""The answer for a cluster: groups of equal nodes, drift, unreached nodes, findings. One value for every report."""
+"""The answer for a cluster: equal nodes, drift, unreached nodes, findings. One value for every report."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class FleetAnswer:
 
     @property
     def exit_code(self) -> int:
-        """1 for drift, an unreached node, a change or a finding that counts; else 3 for a broken check; else 0.
+        """1 for drift, an unreached node, a change or a finding that counts; 3 for a broken check; else 0.
 
         Drift that is only worth knowing (`note`) counts when notes do; accepted drift never does.
         """

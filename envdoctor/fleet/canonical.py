@@ -1,4 +1,4 @@
-"""A node's facts without what differs between equal nodes by nature: serial numbers, addresses, free bytes."""
+"""A node's facts without what differs between equal nodes by nature: serial numbers, free bytes, names."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ _OWN_OF_A_GPU = frozenset(
 HARMFUL_THROTTLING = frozenset(
     ("hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown")
 )
+_SIZES = ("memory_total_bytes", "shm_bytes", "cgroup_limit_bytes")
 _OWN_OF_A_HOST = frozenset(("hostname", "memory_available_bytes"))
 _OWN_OF_A_PROCESS = frozenset(("RANK", "LOCAL_RANK", "MASTER_PORT", "TMPDIR", "SLURM_JOB_GPUS"))
 _STEPS_OF_A_DOUBLING = 32  # sizes within about 2 percent count as one
@@ -31,7 +32,7 @@ def mask(section: bytes, text: bytes) -> bytes:
 
 
 def canonical(section: str, value: Any) -> Any:
-    """Return a section of facts JSON with only what equal nodes have in common; None where nothing remains."""
+    """Return a section of facts JSON with only what equal nodes share; None where nothing remains."""
     reader = _SECTIONS.get(section)
     return value if reader is None else reader(value)
 
@@ -58,18 +59,25 @@ def _gpu(gpu: Any) -> Any:
 def _host(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
-    kept = {k: v for k, v in value.items() if k not in _OWN_OF_A_HOST}
-    for name in ("memory_total_bytes", "shm_bytes", "cgroup_limit_bytes"):
+    return {k: v for k, v in value.items() if k not in _OWN_OF_A_HOST}
+
+
+def distinguishing(section: str, common: Any) -> Any:
+    """Return what decides whether two nodes' common parts count as one: sizes only by their magnitude."""
+    if section != "host" or not isinstance(common, dict):
+        return common
+    kept = dict(common)
+    for name in _SIZES:
         size = kept.get(name)
         if isinstance(size, dict) and isinstance(size.get("value"), int):
-            kept[name] = {**size, "value": _rounded(size["value"], _STEPS_OF_A_DOUBLING)}
+            kept[name] = _rounded(size["value"], _STEPS_OF_A_DOUBLING)
     if isinstance(free := kept.get("disk_free_bytes"), dict):
         kept["disk_free_bytes"] = {k: _rounded(v, 1) if isinstance(v, int) else v for k, v in free.items()}
     return kept
 
 
 def _rounded(size: int, steps: int) -> int:
-    """Return the largest of `steps` geometric steps a doubling that is no more than `size`."""
+    """Return the nearest of `steps` geometric steps a doubling."""
     return 0 if size <= 0 else math.floor(2 ** (math.floor(math.log2(size) * steps + 0.5) / steps))
 
 

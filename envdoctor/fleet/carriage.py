@@ -1,4 +1,4 @@
-"""How the probe travels: one stream of bytes for the node's Python to read, and the framed lines it answers with."""
+"""How the probe travels: one stream of bytes for the node's Python, and the framed lines it answers with."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Cargo:
 def pack(limit_s: float, python: str | None) -> Cargo:
     """Return the probe ready to travel; on the node it ends itself after `limit_s` seconds.
 
-    `python` is the interpreter that runs it there and is examined; by default `python3` runs it and examines the
-    active environment.
+    `python` is the interpreter that runs it there and is examined; by default `python3` runs it and examines
+    the active environment.
     """
     archive = read_archive()
     source = Path(landing.__file__).read_text(encoding="utf-8")
@@ -50,8 +50,9 @@ def pack(limit_s: float, python: str | None) -> Cargo:
 def _reader(size: int) -> str:
     """Return the line of Python that waits on the node for the rest."""
     return (
-        "import sys; sys.version_info >= (3, 8) or sys.exit('envdoctor: Python 3.8 or later is needed, this is '"
-        f" + sys.version.split()[0]); exec(sys.stdin.buffer.read({size}))"
+        "import sys; sys.version_info >= (3, 8) or "
+        "sys.exit('envdoctor: Python 3.8 or later is needed, this is ' + sys.version.split()[0]); "
+        f"exec(sys.stdin.buffer.read({size}))"
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from envdoctor.facts import Fact, Facts, Gpu, Unknown
 from envdoctor.fleet.canonical import HARMFUL_THROTTLING
@@ -12,6 +12,7 @@ from envdoctor.fleet.canonical import HARMFUL_THROTTLING
 _GIB = 1 << 30
 ABSENT = "not installed"
 UNSET = "unset"
+T = TypeVar("T")
 
 
 class Value(NamedTuple):
@@ -49,7 +50,7 @@ def missing_package(facts: Facts) -> Value:
     return Value(None, "what is installed there is not fully known")
 
 
-def _value(fact: Fact[object]) -> Value:
+def _value(fact: Fact[T]) -> Value:
     return Value(None, fact.reason) if isinstance(fact, Unknown) else Value(str(fact.value))
 
 

@@ -1,4 +1,4 @@
-"""Drift: which facts must agree, which do not, and which nodes are the odd ones. Pure functions over groups."""
+"""Drift: which facts must agree, which do not, and which nodes are the odd ones. Pure functions."""
 
 from __future__ import annotations
 
@@ -174,12 +174,19 @@ def _with_near_ones_equal(values: list[Value], nearness: float) -> list[Value]:
     return [v if v.size is None else words[v.size] for v in values]
 
 
+def are_near(one: Value, other: Value, nearness: float) -> bool:
+    """True for two sizes within that share of each other."""
+    if one.size is None or other.size is None:
+        return False
+    return abs(one.size - other.size) <= nearness * max(one.size, other.size)
+
+
 def _in_order(nodes: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(nodes, key=natural_key))
 
 
 def _explained(found: Sequence[Drift]) -> list[Drift]:
-    """Point each drift at the one it follows from: one of its row's causes in which all its odd nodes differ too."""
+    """Point each drift at a cause that its row names and in which all its odd nodes differ too."""
     odd = {drift.fact: set(drift.odd_nodes) for drift in found}
     return [
         replace(

@@ -1,11 +1,11 @@
-"""Judging a fleet: every distinct set of facts by the same rules as one machine, then what the mixture forbids."""
+"""Judging a fleet: distinct facts by the rules for one machine, then what the mixture forbids."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from envdoctor.diagnosis import diagnose_facts
+from envdoctor.diagnosis import complete_findings, diagnose_facts
 from envdoctor.facts import ComputeCapability
 from envdoctor.findings import Evidence, Finding, Outcome, Remedy, Severity
 from envdoctor.fleet.answer import NodeFinding
@@ -13,33 +13,46 @@ from envdoctor.fleet.merge import Group
 from envdoctor.fleet.nodeset import fold, natural_key
 from envdoctor.matrix import Matrix
 
+_COMPLETED_GROUPS = 4
 _WEIGHT = {severity: position for position, severity in enumerate(Severity)}
 
 
 def judge_groups(
     groups: Sequence[Group], matrix: Matrix, select: Sequence[str] = (), ignore: Sequence[str] = ()
 ) -> tuple[tuple[NodeFinding, ...], dict[str, str]]:
-    """Return the findings with their nodes, worst first, and the checks that crashed with their reasons."""
-    found: dict[tuple[str, str, str], tuple[Finding, list[str]]] = {}
+    """Return the findings with their nodes, worst first, and the checks that crashed with their reasons.
+
+    The remedies of the first few kinds of nodes that bring findings are completed by the solver.
+    """
+    found: dict[tuple[str, str], Finding] = {}
+    nodes: dict[tuple[str, str], list[str]] = {}
     crashed: dict[str, str] = {}
+    completed = 0
     for group in groups:
-        diagnosis = diagnose_facts(group.facts, matrix, select=select, ignore=ignore)
-        crashed.update(
-            {c.rule: c.reason or "it broke" for c in diagnosis.checks if c.outcome is Outcome.CRASHED}
-        )
+        diagnosis = diagnose_facts(group.facts, matrix, select=select, ignore=ignore, complete=False)
+        broken = (check for check in diagnosis.checks if check.outcome is Outcome.CRASHED)
+        crashed.update({check.rule: check.reason or "it broke" for check in broken})
         for finding in diagnosis.findings:
-            key = (finding.id, finding.severity.value, finding.summary)
-            found.setdefault(key, (finding, []))[1].extend(group.nodes)
+            nodes.setdefault(_key(finding), []).extend(group.nodes)
+        fresh: Sequence[Finding] = [f for f in diagnosis.findings if _key(f) not in found]
+        if fresh and completed < _COMPLETED_GROUPS:
+            completed += 1
+            fresh = complete_findings(fresh, group.facts, matrix)
+        found.update({_key(finding): finding for finding in fresh})
+    findings = [NodeFinding(f, tuple(sorted(nodes[key], key=natural_key))) for key, f in found.items()]
     mixed = mixed_capability(groups, matrix)
     if mixed is not None and not select and mixed.finding.id not in ignore:
-        found[mixed.finding.id, "", ""] = (mixed.finding, list(mixed.nodes))
-    findings = [NodeFinding(f, tuple(sorted(nodes, key=natural_key))) for f, nodes in found.values()]
+        findings.append(mixed)
     findings.sort(key=lambda f: _WEIGHT[f.finding.severity])
     return tuple(findings), crashed
 
 
+def _key(finding: Finding) -> tuple[str, str]:
+    return finding.id, finding.summary
+
+
 def mixed_capability(groups: Iterable[Group], matrix: Matrix) -> NodeFinding | None:
-    """Return what GPUs of different compute capability forbid a job over all nodes; None where all are alike."""
+    """Return what GPUs of unlike compute capability forbid a job over all nodes; None where all are alike."""
     nodes = nodes_by_capability(groups)
     rows = matrix.rows("fleet_mixture")
     if len(nodes) < 2 or not rows:

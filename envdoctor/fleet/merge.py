@@ -1,7 +1,7 @@
 """The merge: texts of facts from many nodes become groups of equal nodes, each distinct text decoded once.
 
-Most nodes of a cluster say the same. So a text is cut at its top-level members without being parsed, and a member
-that was seen before costs one look-up. Only the GPUs and the host differ a little from node to node.
+Most nodes of a cluster say the same. So a text is cut at its top-level members without being parsed, and a
+member that was seen before costs one look-up. Only the GPUs and the host differ a little from node to node.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from envdoctor.facts import Facts, FactsFormatError, from_json
-from envdoctor.fleet.canonical import canonical, mask
+from envdoctor.fleet.canonical import canonical, distinguishing, mask
 from envdoctor.fleet.nodeset import natural_key
 
 _OPENING, _BETWEEN, _CLOSING = b'{\n "', b',\n "', b"\n}"
@@ -43,11 +43,11 @@ class Unreached:
 
 @dataclass(slots=True)
 class Merge:
-    """Takes nodes' texts one by one; what it keeps grows with the distinct facts, not with the nodes' texts."""
+    """Takes nodes' texts one by one; what it keeps grows with the distinct facts, not with the texts."""
 
     _groups: dict[tuple[int, ...], list[str]] = field(default_factory=dict)
     _unreached: dict[str, list[str]] = field(default_factory=dict)
-    _sections: list[tuple[str, str]] = field(default_factory=list)
+    _sections: list[tuple[str, Any]] = field(default_factory=list)
     _ids: dict[tuple[str, str], int] = field(default_factory=dict)
     _remembered: dict[bytes, int] = field(default_factory=dict)
 
@@ -69,7 +69,7 @@ class Merge:
         groups = []
         unreached = {reason: list(nodes) for reason, nodes in self._unreached.items()}
         for key, nodes in self._groups.items():
-            data = {name: json.loads(text) for name, text in (self._sections[i] for i in key)}
+            data = dict(self._sections[i] for i in key)
             try:
                 facts = from_json(data)
             except (FactsFormatError, RecursionError) as error:
@@ -114,10 +114,10 @@ class Merge:
         common = canonical(name, value)
         if common is None:
             return -1
-        key = (name, json.dumps(common, sort_keys=True))
+        key = (name, json.dumps(distinguishing(name, common), sort_keys=True))
         identity = self._ids.setdefault(key, len(self._sections))
         if identity == len(self._sections):
-            self._sections.append(key)
+            self._sections.append((name, common))
         return identity
 
     def _parse(self, text: bytes) -> list[int]:

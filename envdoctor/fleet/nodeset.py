@@ -1,4 +1,4 @@
-"""Node sets: many names written as `node[001-063]` and read back, in the syntax that Slurm and ClusterShell share."""
+"""Node sets: many names written as `node[001-063]` and read back, as Slurm and ClusterShell write them."""
 
 from __future__ import annotations
 

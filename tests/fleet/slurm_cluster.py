@@ -41,7 +41,9 @@ PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 
 def missing_programs() -> list[str]:
     """Return which of Slurm's programs are not installed here."""
-    return [name for name in PROGRAMS if shutil.which(name) is None and not Path(f"/usr/sbin/{name}").exists()]
+    return [
+        name for name in PROGRAMS if shutil.which(name) is None and not Path(f"/usr/sbin/{name}").exists()
+    ]
 
 
 @dataclass

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from typing import Any
 
 from envdoctor.errors import InputError, Unavailable
@@ -35,9 +37,19 @@ def _load() -> tuple[Any, Any]:
 
 
 def run_on_hosts(
-    nodes: list[str], cargo: Cargo, take: Take, *, deadline_s: float, fanout: int, worker: str = "ssh"
+    nodes: Sequence[str],
+    cargo: Cargo,
+    take: Take,
+    *,
+    deadline_s: float,
+    fanout: int,
+    worker: str = "ssh",
+    arguments: Sequence[str] = (),
 ) -> None:
-    """Run the cargo on every node and hand over each reply; a node past `deadline_s` is given up."""
+    """Run the cargo on every node and hand over each reply; a node past `deadline_s` is given up.
+
+    `arguments` are handed to ssh.
+    """
     _, tasks = _load()
     task = tasks.task_self()
     handler = _handler(take, deadline_s)
@@ -46,6 +58,7 @@ def run_on_hosts(
     task.set_default("distant_workername", worker)
     task.set_info("connect_timeout", min(_CONNECT_S, deadline_s))
     task.set_info("fanout", fanout)
+    task.set_info("ssh_options", shlex.join(arguments))
     running = task.shell(
         _escaped(cargo.command, worker),
         nodes=",".join(nodes),
@@ -95,7 +108,7 @@ def _handler(take: Take, deadline_s: float) -> Any:
             self._replied.add(name)
             take(reply_of(name, frames, rc, self._complaints.pop(name, b"")))
 
-        def finish(self, nodes: list[str]) -> None:
+        def finish(self, nodes: Sequence[str]) -> None:
             """Hand over those that never hung up."""
             for name in nodes:
                 if name not in self._replied:

@@ -1,4 +1,4 @@
-"""Facts that nodes wrote into a shared folder: one file a node, such as each rank of torchrun or MPI writes."""
+"""Facts that nodes wrote into a shared folder: one file a node, as each rank of torchrun or MPI may."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slurm: one task a node through `srun`, in the allocation one is in, or in one of its own over the free nodes."""
+"""Slurm: one task a node through `srun`, in the allocation one is in, else over the nodes that are free."""
 
 from __future__ import annotations
 
@@ -78,7 +78,8 @@ def run_in_slurm(
 ) -> None:
     """Run the cargo once on every node and hand over each reply; raises Unavailable when Slurm runs nothing.
 
-    A node whose launch fails makes srun end the whole step, so the others are asked again without it.
+    A node whose launch fails, or a broken connection, makes srun end the whole step; then the others are asked
+    again.
     """
     for name, reason in nodes.unreachable.items():
         take(Reply(name, None, reason))
@@ -137,6 +138,7 @@ class _Step:
     waiting: set[str]
     take: Take
     timed_out: bool = False
+    aborted: bool = False
     lost: dict[str, str] = field(default_factory=dict)
     _frames: dict[str, Frames] = field(default_factory=dict)
     _noise: dict[int, bytes] = field(default_factory=dict)
@@ -166,6 +168,8 @@ class _Step:
             self._note_end(match[1], match[2], int(match[3]))
         elif match := _KILLED.match(line):
             self._note_end(match[1], match[2], match[3])
+        elif "Job step aborted" in line:
+            self.aborted = True
         elif line.startswith("srun: error:"):
             self._complaints.append(line.removeprefix("srun: error:").strip())
 
@@ -174,15 +178,15 @@ class _Step:
             self._ended[node] = (int(task), how)
 
     def settle(self, *, last: bool, deadline_s: float) -> None:
-        """Hand over the nodes that gave no facts; those that another's failed launch ended wait to be asked again.
+        """Hand over the nodes that gave no facts; what another's failed launch ended waits to be asked again.
 
         Raises Unavailable when srun ran nothing at all and said why.
         """
-        nothing = not (self._frames or self._ended or self._noise or self.lost)
+        nothing = not (self._frames or self._ended or self._noise or self.lost or self.aborted)
         if self.waiting and nothing and self._complaints and not self.timed_out:
             raise Unavailable(f"srun: {self._complaints[-1]}")
         for node in sorted(self.waiting):
-            if (reason := self._reason(node, deadline_s, last=last or not self.lost)) is not None:
+            if (reason := self._reason(node, deadline_s, last=last or not (self.lost or self.aborted))) is not None:
                 self._give(node, reason)
 
     def _reason(self, node: str, deadline_s: float, *, last: bool) -> str | None:
