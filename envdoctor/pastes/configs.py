@@ -10,11 +10,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from envdoctor.facts import Setting
 from envdoctor.pastes.settings import KeyTable, setting_sightings
 from envdoctor.pastes.sightings import Paste, Sighting
 
 DEPTH = 12
 """Levels of nesting that are followed."""
+FILES = (".yaml", ".yml", ".json", ".jsonc", ".json5", ".toml")
+"""A text of such a name is a whole file: its keys are told even where no common key stands for them."""
+OTHER = "other."
+"""What such a setting's key begins with; the native key follows."""
 
 _TOKEN = re.compile(
     r"([{}])|[\"']?([A-Za-z][\w.-]{0,80})[\"']?\s{0,8}[:=]\s{0,8}(?:([{\[])|(\"[^\"]{0,500}\"|'[^']{0,500}'|[^\s,{}\[\]\"'#][^,{}\[\]\"'#]{0,300}))?"
@@ -56,11 +61,12 @@ class _Open:
 def parse_configs(paste: Paste, table: KeyTable) -> Iterator[Sighting]:
     """Yield the settings under known keys of configuration fragments."""
     state = _Open()
+    whole = paste.file_name.lower().endswith(FILES)
     for index, line in paste.loose():
         if match := _SECTION.match(line):
             state = _Open(section=match[1])
         elif _START.match(line) and not _SEVERAL.search(line):
-            found = list(_line(line, state, table, paste.at("", index)))
+            found = list(_line(line, state, table, paste.at("", index), whole))
             if found:
                 paste.claimed.add(index)
                 yield from found
@@ -68,7 +74,7 @@ def parse_configs(paste: Paste, table: KeyTable) -> Iterator[Sighting]:
             state = _Open()
 
 
-def _line(line: str, state: _Open, table: KeyTable, source: str) -> Iterator[Sighting]:
+def _line(line: str, state: _Open, table: KeyTable, source: str, whole: bool) -> Iterator[Sighting]:
     stripped = line.lstrip(" \t-")
     indent = len(line) - len(stripped)
     text = _COMMENT.sub("", line[:2000]) if ("#" in line or "//" in line) else line[:2000]
@@ -82,6 +88,11 @@ def _line(line: str, state: _Open, table: KeyTable, source: str) -> Iterator[Sig
         elif opened == "{":
             state.push(key, indent, True)
         elif value is not None and not (position and "{" not in text and '"' not in text):
-            yield from setting_sightings(table, state.path(key), value.strip(), source)
+            path = state.path(key)
+            known = list(setting_sightings(table, path, value.strip(), source))
+            yield from known
+            if whole and not known:
+                text = value.strip().strip("'\"")
+                yield Sighting("setting", Setting(OTHER + path.lower(), text, source, path), source)
         elif value is None and opened is None and position == 0:
             state.push(key, indent, False)

@@ -15,6 +15,8 @@ from envdoctor.profile.workload import Choice, Workload
 GIB = 1 << 30
 SHOWN = 12
 SERVER_UTILIZATION = 0.90
+FULL = 0.95
+"""A bound that comes this near to the card needs no reason for not using more."""
 SEQUENCES = 64
 """Requests that vLLM takes at once beside a policy in training."""
 
@@ -245,8 +247,8 @@ def _notes(work: Workload, choice: Choice | None, judge: Judge, constants: Const
         return
     need = judge.need(replace(choice, vllm_utilization=None, max_num_seqs=None))
     share = need.device_bytes / work.room
-    if share < 0.8:
-        yield f"uses {share:.0%} of what the card offers: {_why_no_more(work, choice, judge)}"
+    if share < FULL:
+        yield f"uses at most {share:.0%} of what the card offers: {_why_no_more(work, choice, judge)}"
     if choice.offload_optimizer or choice.offload_params:
         from envdoctor.profile.speed import trained_parameters
 

@@ -96,10 +96,11 @@ def run_trial(found: Found, matrix: Matrix, python: str, limit_bytes: int | None
 
 
 def _environment(found: Found, matrix: Matrix) -> dict[str, str]:
-    return variables(_plan(found, matrix))
+    return variables(plan_of(found, matrix))
 
 
-def _plan(found: Found, matrix: Matrix) -> Plan:
+def plan_of(found: Found, matrix: Matrix) -> Plan:
+    """Return what is written of a search's answer."""
     assert found.choice is not None
     return Plan(found.choice, found.work, Names(matrix, found.work.stack))
 
@@ -109,7 +110,7 @@ def trial_request(found: Found, matrix: Matrix, limit_bytes: int | None = None) 
     choice = found.choice
     assert choice is not None
     short = replace(choice, grad_accum=min(choice.grad_accum, ACCUMULATED))
-    plan = _plan(replace(found, choice=short), matrix)
+    plan = plan_of(replace(found, choice=short), matrix)
     arguments = training_arguments(plan)
     if short.deepspeed:
         arguments["deepspeed"] = deepspeed_config(plan)

@@ -93,6 +93,9 @@ class Workload:
             raise InputError(f"--global-batch: {self.global_batch} is no count")
         if self.shape.learned_positions and self.seq > self.shape.learned_positions:
             raise InputError(f"--seq {self.seq}: the model knows {self.shape.learned_positions} positions")
+        if self.task == "grpo" and self.global_batch and self.global_batch % self.num_generations:
+            wanted = f"{self.num_generations} answers to a question"
+            raise InputError(f"--global-batch {self.global_batch}: no multiple of the {wanted}")
         if self.parallel is not None and self.parallel not in PARALLEL:
             raise InputError(f"--parallel: {self.parallel!r} is none of {', '.join(PARALLEL)}")
         if self.beside_bytes < 0:

@@ -21,6 +21,7 @@ from envdoctor.rules import (
     modules,
     pairs,
     requirements,
+    settings_files,
     smokes,
     wheels,
 )
@@ -46,6 +47,7 @@ RULES: tuple[Rule, ...] = (
     *minimums.RULES,
     *modules.RULES,
     *requirements.RULES,
+    *settings_files.RULES,
     *smokes.RULES,
     *wheels.RULES,
 )

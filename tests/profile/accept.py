@@ -1,7 +1,7 @@
 """Gives files to the real parser of a framework: run by an interpreter that has it.
 
     python accept.py has FRAMEWORK             exit 0 when the framework can be imported
-    python accept.py FRAMEWORK MODEL FOLDER...  prints {folder: why it was refused, or ""}; MODEL a stub's folder
+    python accept.py FRAMEWORK MODEL FOLDER...  prints why each folder is refused ("": it is not)
 
 A warning of deprecation counts as a refusal.
 """
@@ -54,7 +54,7 @@ def accept_transformers(folder, model):
 
 def accept_trl(folder, model):
     import yaml
-    from trl import GRPOConfig, ModelConfig, SFTConfig, ScriptArguments, TrlParser
+    from trl import GRPOConfig, ModelConfig, ScriptArguments, SFTConfig, TrlParser
 
     path = os.path.join(folder, "train.yaml")
     with open(path) as stream:
@@ -102,7 +102,6 @@ def accept_llamafactory(folder, model):
     import yaml
     from llamafactory.hparams import get_train_args
 
-    os.chdir(folder)
     with open("train.yaml") as stream:
         values = on_a_machine_without_gpu(yaml.safe_load(stream))
     get_train_args({**values, "model_name_or_path": model})
@@ -113,7 +112,6 @@ def accept_ms_swift(folder, model):
     from swift.cli.main import parse_yaml_args
     from swift.utils import parse_args
 
-    os.chdir(folder)
     with open("train.yaml") as stream:
         values = yaml.safe_load(stream)
     grpo = "rlhf_type" in values
@@ -153,6 +151,7 @@ def main(arguments):
     accept = globals()["accept_" + framework.replace("-", "_")]
     answers = {}
     for folder in arguments[2:]:
+        os.chdir(folder)  # the files name each other
         try:
             accept(folder, arguments[1])
             answers[folder] = ""

@@ -53,6 +53,7 @@ def generation(plan: Plan) -> dict[str, Any]:
     choice, names = plan.choice, plan.names
     found: dict[str, Any] = {
         "num_generations": choice.num_generations,
+        "generation_batch_size": choice.global_batch,
         "max_completion_length": choice.seq // 2,
         "max_prompt_length": choice.seq - choice.seq // 2,
         "beta": 0.0,
