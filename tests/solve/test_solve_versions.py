@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from packaging.specifiers import Specifier
 from packaging.version import Version
@@ -18,13 +18,14 @@ version_texts = st.builds("{}{}".format, releases, suffixes)
 operators = st.sampled_from(["==", "!=", "<", "<=", ">", ">=", "~="])
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(version_texts, max_size=12))
 def test_keys_sort_as_packaging_sorts(texts: list[str]) -> None:
     public = [text.partition("+")[0] for text in texts]
     assert sorted(public, key=lambda t: (version_key(t), t)) == sorted(public, key=lambda t: (Version(t), t))
 
 
-@settings(max_examples=300)
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sets(version_texts, max_size=8), operators, version_texts)
 def test_specifiers_admit_what_packaging_admits(texts: set[str], operator: str, bound: str) -> None:
     bound = bound.partition("+")[0]

@@ -1,0 +1,132 @@
+"""`pin` and `why-not` from the command line, on the shipped facts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from envdoctor.cli import main
+
+ON = ["--python-version", "3.11", "--platform", "x86_64-manylinux_2_35"]
+
+
+def answer(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = main([*words])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_constraints_say_for_what_they_are_and_why(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = answer(capsys, "pin", "torch<2.10", "--gpu", "T4", *ON)
+    assert code == 0
+    head = out.splitlines()[:3]
+    assert head[0].startswith("# envdoctor ")
+    assert head[1] == "# for Python 3.11 on x86_64-manylinux_2_35; T4 (sm_75)"
+    assert head[2].endswith(
+        "pin 'torch<2.10' --gpu T4 --python-version 3.11 --platform x86_64-manylinux_2_35"
+    )
+    assert "torch==2.9.1\n    # asked for as torch<2.10\n" in out
+    assert "\ntriton==3.5.1\n    # torch 2.9.1 requires ==3.5.1\n" in out
+
+
+def test_the_same_input_gives_the_same_bytes(capsys: pytest.CaptureFixture[str]) -> None:
+    first = answer(capsys, "pin", "transformers", "peft", *ON)
+    assert answer(capsys, "pin", "transformers", "peft", *ON) == first
+
+
+def test_a_variant_is_written_in_the_form_that_pip_and_uv_read(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = answer(capsys, "pin", "torch", "torchvision", "--gpu", "V100", *ON)
+    assert code == 0
+    assert "--extra-index-url https://download.pytorch.org/whl/cu126\n" in out
+    assert "--torch-backend cu126" in out
+    assert "+cu126\n" in next(line + "\n" for line in out.splitlines() if line.startswith("torch=="))
+    assert "+cu126" in next(line for line in out.splitlines() if line.startswith("torchvision=="))
+    assert "not 2.15.0" not in out
+
+
+def test_json_is_the_contracts(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = answer(capsys, "pin", "torch", "--gpu", "V100", "--format", "json", *ON)
+    told = json.loads(out)
+    assert (code, err, told["schema"], told["status"]) == (0, "", "envdoctor.pins/1", "solved")
+    torch = next(pin for pin in told["pins"] if pin["name"] == "torch")
+    assert torch["index"] == "cu126"
+    assert "+" not in torch["version"]
+    assert told["target"]["gpus"] == [{"name": "V100", "compute_capability": "7.0"}]
+
+
+def test_a_conflict_is_exit_1_with_causes_and_relaxations(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = answer(capsys, "pin", "transformers<4.38", "peft>=0.14", "--format", "json", *ON)
+    told = json.loads(out)
+    assert (code, told["status"], told["pins"]) == (1, "conflict", [])
+    assert [cause["kind"] for cause in told["conflict"]["causes"]] == ["request", "request", "row"]
+    dropped = {one["drop"]: one["gives"] for one in told["conflict"]["relaxations"]}
+    assert dropped[">=0.14 of peft"]["peft"] == "0.13.2"
+
+
+def test_one_set_for_several_cards(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = answer(
+        capsys, "pin", "torch", "--gpu", "T4", "--gpu", "H100", "--driver", "550.54.15", *ON
+    )
+    assert code == 0
+    pinned = next(line for line in out.splitlines() if line.startswith("torch=="))
+    assert pinned.endswith("+cu126")
+
+
+def test_least_change_for_another_machine(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    environment = tmp_path / "requirements.txt"
+    environment.write_text("transformers==4.40.0\npeft==0.14.0\nnumpy==1.26.4\n")
+    words = ["pin", "--target", str(environment), "--goal", "least-change", "--format", "json", *ON]
+    code, out, _ = answer(capsys, *words)
+    assert code == 0
+    changes = {change["name"]: (change["from"], change["to"]) for change in json.loads(out)["changes"]}
+    assert changes in ({"peft": ("0.14.0", "0.13.2")}, {"transformers": ("4.40.0", "4.57.6")})
+
+
+def test_requirements_from_files_and_from_arguments(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "base.txt").write_text("# the base\ntokenizers>=0.20 ; python_version > '3.8'\n")
+    (tmp_path / "top.txt").write_text("-r base.txt\nhuggingface-hub \\\n  <1.0  # old\n")
+    code, out, _ = answer(capsys, "pin", "-r", str(tmp_path / "top.txt"), "--format", "requirements", *ON)
+    assert code == 0
+    assert "\ntokenizers==" in out
+    assert "\nhuggingface-hub==0." in out
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["pin", "torch=>2"], "request: torch=>2"),
+        (["pin", "torch", "--gpu", "RTX 9999"], "--gpu RTX 9999"),
+        (["pin", "torch", "--driver", "new"], "--driver new"),
+        (["pin", "torch", "--platform", "plan9"], "--platform plan9"),
+        (["pin", "torch", "--exclude-newer", "yesterday"], "--exclude-newer yesterday"),
+        (["pin", "-r", "nowhere.txt"], "nowhere.txt: cannot be read"),
+    ],
+)
+def test_an_unusable_call_is_exit_2(capsys: pytest.CaptureFixture[str], words: list[str], says: str) -> None:
+    code, out, err = answer(capsys, *words)
+    assert (code, out) == (2, "")
+    assert says in err
+
+
+def test_a_package_that_the_facts_do_not_cover_is_exit_3(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = answer(capsys, "pin", "no-such-package-at-all", *ON)
+    assert code == 3
+    assert "no-such-package-at-all: not among the package facts" in err
+
+
+def test_a_lock_offline_is_exit_3(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = answer(capsys, "pin", "einops", "--format", "pylock", "--offline", *ON)
+    assert (code, out) == (3, "")
+    assert "--offline" in err
+
+
+def test_why_not(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = answer(capsys, "why-not", "flash-attn==2.8.3", "--gpu", "T4", "--format", "json", *ON)
+    told = json.loads(out)
+    assert (code, told["schema"], told["forbidden"]) == (1, "envdoctor.why-not/1", True)
+    assert "T4 (sm_75) cannot run flash-attn 2.8.3" in told["causes"][1]["text"]
+    assert answer(capsys, "why-not", "einops", *ON) == (0, "nothing forbids it\n", "")
