@@ -269,11 +269,20 @@ def step(torch: Any, model: Any, job: dict[str, Any], device: str, reset: Any, l
     return {**heights, **marks.heights, **last}
 
 
+def expect_plain_rows() -> None:
+    """Rows are not packed: transformers would look into the positions, which a fake tensor does not have."""
+    from transformers import masking_utils
+
+    if hasattr(masking_utils, "find_packed_sequence_indices"):
+        masking_utils.find_packed_sequence_indices = lambda *args, **kwargs: None
+
+
 def trace(torch: Any, job: dict[str, Any], layers: int) -> dict[str, int]:
     """Return the heights of a step under fake tensors."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     model = build(torch, job, layers, "meta")
+    expect_plain_rows()
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     make_fake(torch, model, mode)
     heights: dict[str, int] = {}
