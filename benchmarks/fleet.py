@@ -77,7 +77,7 @@ def compare(name: str, engine: list[str], fleet: list[str], environ: Mapping[str
     print(
         f"{name}: {count} nodes, engine alone {engine_s[0]:.1f} and {engine_s[1]:.1f} s, "
         f"fleet {fleet_s:.1f} s, ratio {fleet_s / (sum(engine_s) / 2):.2f}, peak {peak:.0f} MiB, "
-        f"{len(told['groups'])} groups, drift {len(told['drift'])}, unreached {told['unreached']}"
+        f"{len(told['groups'])} groups, drift {told['drift']}, unreached {told['unreached']}"
     )
 
 

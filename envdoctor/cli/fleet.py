@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,10 @@ from envdoctor.cli.output import colour_wanted, write
 from envdoctor.errors import InputError
 
 if TYPE_CHECKING:
+    from envdoctor.fleet.answer import FleetAnswer
     from envdoctor.fleet.carriage import Cargo
     from envdoctor.fleet.reply import Take
+    from envdoctor.matrix import Matrix
 
     Ask = tuple[Callable[[Take], None], int]
 
@@ -69,6 +72,8 @@ def _add_judgement(group: argparse._ArgumentGroup) -> None:
     option(
         "--ignore-fact", action="append", default=[], metavar="NAMES", help="facts that may differ (globs)"
     )
+    option("--pin", action="append", default=[], metavar="REQ", help="pins that hold on every kind of node")
+    option("--profile", metavar="MODEL", help="a training profile for the smallest card")
     option("--fail-on", choices=("error", "warning", "note"), default="error", metavar="LEVEL")
 
 
@@ -108,8 +113,22 @@ def run(args: argparse.Namespace) -> int:
     )
     if accepted is not None:
         told = compare(told, accepted, agreement_of(matrix, uncompared), args.baseline)
+    told = _planned(args, told, matrix)
     write(args, render(told, args.format, colour_wanted(args)))
     return told.exit_code
+
+
+def _planned(args: argparse.Namespace, told: FleetAnswer, matrix: Matrix) -> FleetAnswer:
+    """Return the answer with the pins and the profile that were asked for."""
+    if args.pin:
+        from envdoctor.fleet.pinning import pin_fleet
+
+        told = replace(told, pins=pin_fleet(told.groups, args.pin, matrix))
+    if args.profile:
+        from envdoctor.fleet.sizing import profile_fleet
+
+        told = replace(told, profile=profile_fleet(told.groups, args.profile, matrix))
+    return told
 
 
 def _transport(args: argparse.Namespace) -> Ask:

@@ -37,7 +37,7 @@ SSH = """Host {name}
 
 @dataclass(frozen=True)
 class Host:
-    """One host: the driver its kernel claims, what every command is replaced by, whether it answers at all."""
+    """One host: the driver its kernel claims, what replaces every command, whether it is off."""
 
     driver: str
     forced: str = ""

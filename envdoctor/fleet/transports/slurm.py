@@ -78,7 +78,7 @@ def run_in_slurm(
 ) -> None:
     """Run the cargo once on every node and hand over each reply; raises Unavailable when Slurm runs nothing.
 
-    A node whose launch fails, or a broken connection, makes srun end the whole step; then the others are asked
+    A launch that fails or a connection that breaks makes srun end the whole step; then the others are asked
     again.
     """
     for name, reason in nodes.unreachable.items():
@@ -86,7 +86,7 @@ def run_in_slurm(
     waiting = list(nodes.free)
     for attempt in range(_ATTEMPTS):
         if waiting:
-            step = _Step(set(waiting), take)
+            step = Step(set(waiting), take)
             _run_step(waiting, cargo, step, deadline_s, arguments, again=attempt > 0)
             step.settle(last=attempt == _ATTEMPTS - 1, deadline_s=deadline_s)
             waiting = sorted(step.waiting)
@@ -95,7 +95,7 @@ def run_in_slurm(
 def _run_step(
     nodes: Sequence[str],
     cargo: Cargo,
-    step: _Step,
+    step: Step,
     deadline_s: float,
     arguments: Sequence[str],
     *,
@@ -132,7 +132,7 @@ def _placement(deadline_s: float, again: bool, environ: Mapping[str, str]) -> li
 
 
 @dataclass(slots=True)
-class _Step:
+class Step:
     """What one srun has said so far."""
 
     waiting: set[str]
@@ -185,8 +185,9 @@ class _Step:
         nothing = not (self._frames or self._ended or self._noise or self.lost or self.aborted)
         if self.waiting and nothing and self._complaints and not self.timed_out:
             raise Unavailable(f"srun: {self._complaints[-1]}")
+        last = last or not (self.lost or self.aborted)
         for node in sorted(self.waiting):
-            if (reason := self._reason(node, deadline_s, last=last or not (self.lost or self.aborted))) is not None:
+            if (reason := self._reason(node, deadline_s, last=last)) is not None:
                 self._give(node, reason)
 
     def _reason(self, node: str, deadline_s: float, *, last: bool) -> str | None:
