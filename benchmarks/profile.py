@@ -2,7 +2,7 @@
 
     python benchmarks/profile.py                       time of a search as cards and batch grow
     python benchmarks/profile.py --plan PLAN           write the profiles of the budgets below, one trial each
-    python3 benchmarks/profile.py --run PLAN RESULTS   run them on this machine's card (standard library only)
+    python3 benchmarks/profile.py --run PLAN RESULTS   run them on this card
     python benchmarks/profile.py --judge RESULTS       say which ran out, what each used, and what was predicted
 
 A budget is a torch process's share of the card's memory: what a card of that size offers beside the CUDA
@@ -120,9 +120,12 @@ class Room:
         self.free, self.changed = total, threading.Condition()
 
     def hold(self, size: int) -> Room.Held:
+        """Wait for that much to be free, and hold it inside `with`."""
         return Room.Held(self, size)
 
     class Held:
+        """What one trial holds."""
+
         def __init__(self, room: Room, size: int) -> None:
             self.room, self.size = room, size
 
@@ -138,6 +141,7 @@ class Room:
 
 
 def attempt(trial: dict[str, Any], deadline: float) -> dict[str, Any]:
+    """Run one trial and return what it told, or its error."""
     environment = {**os.environ, **trial["environment"], "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "3"}
     command = [sys.executable, str(TRIAL), json.dumps(trial["request"])]
     limit = max(5.0, deadline - time.monotonic())

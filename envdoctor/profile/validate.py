@@ -11,7 +11,7 @@ from typing import Any
 
 from envdoctor.errors import Unavailable
 from envdoctor.matrix import Matrix
-from envdoctor.memory import ModelShape
+from envdoctor.memory.shape import find_config
 from envdoctor.processes import Completed, run_child
 from envdoctor.profile.choosing import Profile, constants_of, speed_of, write_profile
 from envdoctor.profile.emit import Plan
@@ -20,6 +20,7 @@ from envdoctor.profile.emit.env import variables
 from envdoctor.profile.emit.transformers import training_arguments
 from envdoctor.profile.keys import Names
 from envdoctor.profile.search import Found, step_down
+from envdoctor.profile.workload import Workload
 
 STEPS = 3
 ACCUMULATED = 2
@@ -115,7 +116,7 @@ def trial_request(found: Found, matrix: Matrix, limit_bytes: int | None = None) 
     if short.deepspeed:
         arguments["deepspeed"] = deepspeed_config(plan)
     return {
-        "config": sizes_of(found.work.shape),
+        "config": sizes_of(found.work),
         "setting": short.to_json(),
         "arguments": arguments,
         "steps": STEPS,
@@ -123,21 +124,14 @@ def trial_request(found: Found, matrix: Matrix, limit_bytes: int | None = None) 
     }
 
 
-def sizes_of(shape: ModelShape) -> dict[str, Any]:
-    """Return a config.json's keys for the shape, under the names that transformers' configs share."""
-    found: dict[str, Any] = {
-        "model_type": shape.model_type,
-        "hidden_size": shape.hidden,
-        "intermediate_size": shape.ffn,
-        "num_hidden_layers": shape.layers,
-        "num_attention_heads": shape.heads,
-        "num_key_value_heads": shape.kv_heads,
-        "head_dim": shape.head_dim,
-        "vocab_size": shape.vocab,
-        "max_position_embeddings": shape.positions,
-        "tie_word_embeddings": shape.tied,
-    }
-    return found
+def sizes_of(work: Workload) -> dict[str, Any]:
+    """Return the model's config.json without what says where its weights are and how they are stored."""
+    config = find_config(work.model)
+    nested = config.get("text_config")
+    if isinstance(nested, Mapping) and "hidden_size" not in config:
+        config = nested
+    left_out = ("architectures", "auto_map", "quantization_config", "torch_dtype", "dtype")
+    return {k: v for k, v in config.items() if k not in left_out and not k.startswith("_")}
 
 
 def parse_trial(text: str) -> list[dict[str, Any]]:

@@ -22,6 +22,7 @@ from envdoctor.rules import (
     pairs,
     requirements,
     settings_files,
+    settings_fit,
     smokes,
     wheels,
 )
@@ -48,6 +49,7 @@ RULES: tuple[Rule, ...] = (
     *modules.RULES,
     *requirements.RULES,
     *settings_files.RULES,
+    *settings_fit.RULES,
     *smokes.RULES,
     *wheels.RULES,
 )

@@ -137,7 +137,7 @@ def _gone(view: View, owner: KeyFacts, version: str | None, setting: Setting) ->
         id="SETTING-KEY-GONE",
         severity=Severity.ERROR if version else Severity.WARNING,
         summary=f"{shown} has no key {setting.native_key}{instead}{note}; {when}",
-        cause=f"The releases of {owner.framework} that declare {name} run from {first} to before {after or 'now'}.",
+        cause=f"{name} is declared by {owner.framework} from {first} to before {after or 'now'}.",
         evidence=(Evidence(setting.native_key or name, setting.value, setting.source),),
         remedies=tuple(_key_remedies(owner, name, row, span, version)),
         certainty=Certainty.CERTAIN if version else Certainty.LIKELY,

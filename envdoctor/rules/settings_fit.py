@@ -1,0 +1,333 @@
+"""Runs and engines that settings state and that cannot fit the card: predicted, not guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from envdoctor.errors import EnvdoctorError
+from envdoctor.facts import Gpu, Setting
+from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.memory import (
+    Constants,
+    ModelShape,
+    Prediction,
+    ServingRun,
+    TrainingRun,
+    parse_shape,
+    predict,
+    read_constants,
+)
+from envdoctor.rules.base import Rule, Skip
+from envdoctor.rules.view import GIB, View
+
+SOURCE = "https://huggingface.co/docs/transformers/main/en/model_memory_anatomy"
+VLLM_SOURCE = "https://docs.vllm.ai/en/latest/configuration/conserving_memory.html"
+_DRIVER_SHARE = 0.985
+"""What CUDA offers of the memory that NVML reports."""
+_STATED = ("batch", "seq", "method", "grad_ckpt", "optim", "zero_stage", "quant", "attn")
+_SHOWN = (*_STATED, "lora_rank", "fsdp", "liger", "offload_optimizer", "offload_params")
+_LENGTHS = {"llamafactory": 2048, "trl": 1024, "ms-swift": 2048, "axolotl": 2048}
+"""What a framework takes for the length when the file is silent, in tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """The smallest card, its bytes that CUDA offers, how many there are, and the constants for it."""
+
+    gpu: Gpu
+    usable: int
+    count: int
+    constants: Constants
+
+
+def check_training(view: View) -> Iterable[Finding]:
+    """Find a training run whose predicted peak passes the card."""
+    card, shape = _card(view), _shape(view)
+    run = _training_run(view, shape, card)
+    prediction = predict(run, card.constants)
+    expected = prediction.peak_allocated_bytes + card.constants.cuda_context
+    if prediction.device_bytes <= card.usable:
+        return
+    certain = expected > card.usable
+    if not certain and not view.facts.symptoms:
+        yield from _tight(view, card, prediction)
+        return
+    yield _too_large(view, card, run, prediction, certain)
+
+
+def _too_large(view: View, card: Card, run: TrainingRun, prediction: Prediction, certain: bool) -> Finding:
+    need = prediction.peak_allocated_bytes + card.constants.cuda_context
+    largest = sorted(prediction.components, key=lambda c: -c.bytes)[:3]
+    parts = ", ".join(f"{c.name} {c.bytes / GIB:.1f}" for c in largest)
+    return Finding(
+        id="MEM-RUN",
+        severity=Severity.ERROR if certain else Severity.WARNING,
+        summary=(
+            f"{run.method} of {run.shape.name} at batch {run.batch} and length {run.seq} needs about"
+            f" {need / GIB:.1f} GiB on each card of {card.usable / GIB:.1f}, most in {prediction.phase}"
+        ),
+        cause=f"Predicted parts of the peak in GiB: {parts}. {_assumed(view)}",
+        evidence=tuple(_evidence(view, card)),
+        remedies=tuple(_training_remedies(view, run, card)),
+        certainty=Certainty.CERTAIN if certain and not prediction.uncertain else Certainty.LIKELY,
+        sources=(SOURCE,),
+        explains=tuple(s.id for s in view.facts.symptoms if "OOM" in s.id),
+        prior=0.9,
+        follows=("MEM-WEIGHTS",),
+    )
+
+
+def _tight(view: View, card: Card, prediction: Prediction) -> Iterable[Finding]:
+    bound = prediction.device_bytes / GIB
+    yield Finding(
+        id="MEM-RUN-TIGHT",
+        severity=Severity.WARNING,
+        summary=f"the run may take up to {bound:.1f} GiB of {card.usable / GIB:.1f} and run out",
+        cause="The expected peak fits, its upper bound with fragmentation does not.",
+        evidence=tuple(_evidence(view, card)),
+        remedies=(Remedy("Let `envdoctor profile` choose a setting whose bound fits."),),
+        certainty=Certainty.LIKELY,
+        sources=(SOURCE,),
+    )
+
+
+def _assumed(view: View) -> str:
+    missing = [key for key in ("batch", "seq", "grad_ckpt") if view.facts.setting(key) is None]
+    return f"Not told, so the framework's usual: {', '.join(missing)}." if missing else ""
+
+
+def _evidence(view: View, card: Card) -> Iterable[Evidence]:
+    found = [s for key in ("model", *_SHOWN) if (s := view.facts.setting(key))]
+    yield from (Evidence(s.native_key or s.key, s.value, s.source) for s in found)
+    yield Evidence("gpu memory", f"{card.usable / GIB:.1f} GiB ({card.gpu.name})", card.gpu.source)
+
+
+def _training_remedies(view: View, run: TrainingRun, card: Card) -> Iterable[Remedy]:
+    """Single changes that make the expected run fit, tried in order of what they cost in speed."""
+    changes: list[tuple[str, Mapping[str, object]]] = [
+        ("Batch size 1 and gradient accumulation for the same global batch", {"batch": 1}),
+        ("Gradient checkpointing", {"grad_ckpt": True, "batch": 1}),
+        (
+            "QLoRA: 4-bit weights, adapters and checkpointing",
+            {"method": "qlora", "grad_ckpt": True, "batch": 1},
+        ),
+    ]
+    if card.count > 1:
+        sharded = {"parallel": "zero3", "grad_ckpt": True, "batch": 1}
+        changes.append((f"ZeRO-3 over the {card.count} cards, with checkpointing", sharded))
+    tried: set[TrainingRun] = {run}
+    for text, change in changes:
+        prediction = _changed(run, change, card, tried)
+        if prediction is not None and prediction.device_bytes <= card.usable:
+            yield Remedy(f"{text}: at most {prediction.device_bytes / GIB:.1f} GiB.")
+    yield Remedy(
+        "Let `envdoctor profile` choose and write a setting that fits.",
+        (f"envdoctor profile --model {run.shape.name} --gpu '{card.gpu.name}' --seq {run.seq}",),
+    )
+
+
+def _changed(
+    run: TrainingRun, change: Mapping[str, object], card: Card, tried: set[TrainingRun]
+) -> Prediction | None:
+    """Return the prediction of a changed run; None for one that cannot be, or was tried."""
+    try:
+        changed = replace(run, **change)  # type: ignore[arg-type]
+    except EnvdoctorError:
+        return None
+    if changed in tried:
+        return None
+    tried.add(changed)
+    return predict(changed, card.constants)
+
+
+def _card(view: View) -> Card:
+    gpus = [gpu for gpu in view.gpus.get() or () if gpu.memory_total_bytes]
+    if not gpus:
+        raise Skip("the card's memory is not known")
+    gpu = min(gpus, key=lambda g: g.memory_total_bytes or 0)
+    capability = gpu.compute_capability
+    pair = (capability.major, capability.minor) if capability else None
+    stack = {n: d.version for n, d in view.facts.environment.distributions.items() if d.version}
+    constants = read_constants(view.matrix.rows("memory"), stack, pair)
+    return Card(gpu, int((gpu.memory_total_bytes or 0) * _DRIVER_SHARE), len(gpus), constants)
+
+
+def _shape(view: View) -> ModelShape:
+    """The shape of the model that the settings name, from the catalogue alone: judging fetches nothing."""
+    from envdoctor.memory.catalogue import catalogue_config, catalogue_name
+
+    setting = view.facts.setting("model")
+    if setting is None:
+        raise Skip("the model is not told")
+    config = catalogue_config(setting.value)
+    if config is None:
+        raise Skip(f"{setting.value[:60]}: its shape is not in the catalogue")
+    return replace(parse_shape(config, setting.value), name=catalogue_name(setting.value))
+
+
+def _value(view: View, key: str) -> str | None:
+    setting = view.facts.setting(key)
+    return setting.value if setting else None
+
+
+def _number(view: View, key: str, otherwise: int) -> int:
+    value = _value(view, key)
+    return int(value) if value and value.isdigit() and int(value) > 0 else otherwise
+
+
+def _training_run(view: View, shape: ModelShape, card: Card) -> TrainingRun:
+    task = _value(view, "task")
+    if task not in (None, "sft", "pt"):
+        raise Skip(f"a {task} run is not predicted from a file")
+    if sum(view.facts.setting(key) is not None for key in _STATED) < 3 or not _value(view, "batch"):
+        raise Skip("no training run is told")
+    method = _method(view)
+    parallel = _parallel(view, card)
+    try:
+        return TrainingRun(
+            shape,
+            method,
+            batch=_number(view, "batch", 1),
+            seq=_number(view, "seq", _usual_length(view)),
+            grad_accum=_number(view, "grad_accum", 1),
+            dtype="bf16" if method != "full" or _value(view, "bf16") == "true" else "fp32",
+            amp="fp16" if _value(view, "fp16") == "true" else "bf16",
+            optim=_value(view, "optim") or "adamw_torch_fused",
+            grad_ckpt=_value(view, "grad_ckpt") != "false",
+            attn=_attention(view),
+            liger=_value(view, "liger") == "true",
+            lora_rank=_number(view, "lora_rank", 8),
+            gpus=1 if parallel == "none" else card.count,
+            parallel=parallel,
+            offload_optimizer=parallel != "ddp" and _value(view, "offload_optimizer") == "true",
+            offload_params=parallel in ("zero3", "fsdp") and _value(view, "offload_params") == "true",
+        )
+    except EnvdoctorError as error:
+        raise Skip(f"the run cannot be predicted: {error}") from None
+
+
+def _method(view: View) -> str:
+    method, quant = _value(view, "method"), _value(view, "quant")
+    if quant in ("int8", "fp8") or method in ("freeze", "oft"):
+        raise Skip("that way of training is not predicted from a file")
+    if quant is not None or method == "qlora":
+        return "qlora"
+    adapters = view.facts.setting("lora_rank") or view.facts.setting("lora_targets")
+    return method if method in ("lora", "full") else "lora" if adapters else "full"
+
+
+def _usual_length(view: View) -> int:
+    frameworks = [s.framework for s in view.facts.settings if s.framework]
+    return next((_LENGTHS[f] for f in frameworks if f in _LENGTHS), 1024)
+
+
+def _attention(view: View) -> str:
+    value = _value(view, "attn") or "sdpa"
+    return value if value in ("eager", "flash_attention_2") else "sdpa"
+
+
+def _parallel(view: View, card: Card) -> str:
+    stage = _value(view, "zero_stage")
+    if stage and stage[:1] in "123":
+        return f"zero{stage[0]}"
+    if card.count == 1:
+        return "none"
+    fsdp = _value(view, "fsdp")
+    return "fsdp" if fsdp and fsdp.lower() not in ("false", "", "0") else "ddp"
+
+
+def check_serving(view: View) -> Iterable[Finding]:
+    """Find a vLLM utilisation that is too low for the model or too high for the card."""
+    from envdoctor.memory.serving import utilization_bounds
+
+    setting = view.facts.setting("vllm_utilization")
+    if setting is None:
+        raise Skip("no utilisation is told")
+    if _value(view, "task") not in (None, "serve"):
+        raise Skip("vLLM beside a policy in training has rows of its own")
+    card, shape = _card(view), _shape(view)
+    share = float(setting.value)
+    if not 0 < share <= 1:
+        raise Skip("the utilisation is no share")
+    low, high = utilization_bounds(_engine(view, shape, card, share), card.constants)
+    high = min(high, _DRIVER_SHARE)
+    if low > high:
+        yield _no_share(setting, card, shape, low, high)
+    elif share < low:
+        yield _low(setting, card, shape, low, high)
+    elif share > high:
+        yield _high(setting, card, low, high)
+
+
+def _engine(view: View, shape: ModelShape, card: Card, share: float) -> ServingRun:
+    tp = _number(view, "tp", 1)
+    if shape.heads % tp or (_value(view, "quant") or "none") not in ("none", "null"):
+        raise Skip("a quantised or oddly split engine is not predicted")
+    return ServingRun(
+        shape,
+        card.gpu.memory_total_bytes or 0,
+        share,
+        max_model_len=_number(view, "max_model_len", 0) or None,
+        max_num_seqs=_number(view, "max_num_seqs", 0) or None,
+        tp=tp,
+    )
+
+
+def _serving_finding(
+    identity: str, setting: Setting, card: Card, summary: str, remedies: tuple[Remedy, ...]
+) -> Finding:
+    evidence = Evidence(setting.native_key or setting.key, setting.value, setting.source)
+    memory = Evidence("gpu memory", f"{card.usable / GIB:.1f} GiB ({card.gpu.name})", card.gpu.source)
+    return Finding(
+        id=identity,
+        severity=Severity.ERROR,
+        summary=summary,
+        cause="vLLM takes utilisation × total memory for weights, activations and keys and values; the CUDA"
+        " context and its graphs come on top.",
+        evidence=(evidence, memory),
+        remedies=remedies,
+        certainty=Certainty.LIKELY,
+        sources=(VLLM_SOURCE,),
+    )
+
+
+def _low(setting: Setting, card: Card, shape: ModelShape, low: float, high: float) -> Finding:
+    summary = (
+        f"gpu_memory_utilization {setting.value} is too low for {shape.name} on this card: from {low:.2f} on"
+        f" one longest request fits, and {high:.2f} is the most"
+    )
+    raise_it = Remedy(
+        f"Set it between {low:.2f} and {high:.2f}.", (f"--gpu-memory-utilization {min(0.9, high):.2f}",)
+    )
+    shorten = Remedy("Or shorten max_model_len, or lower max_num_seqs.", ("--max-model-len 4096",))
+    return _serving_finding("VLLM-BUDGET-LOW", setting, card, summary, (raise_it, shorten))
+
+
+def _high(setting: Setting, card: Card, low: float, high: float) -> Finding:
+    summary = (
+        f"gpu_memory_utilization {setting.value} leaves no room for the CUDA context and graphs on this card:"
+        f" {high:.2f} is the most, {low:.2f} the least"
+    )
+    lower = Remedy(
+        f"Lower it to {high:.2f} or less.", (f"--gpu-memory-utilization {max(low, high - 0.02):.2f}",)
+    )
+    return _serving_finding("VLLM-BUDGET-HIGH", setting, card, summary, (lower,))
+
+
+def _no_share(setting: Setting, card: Card, shape: ModelShape, low: float, high: float) -> Finding:
+    summary = (
+        f"{shape.name} does not fit this card at any gpu_memory_utilization: it needs {low:.2f} of it,"
+        f" and {high:.2f} can be had"
+    )
+    split = Remedy("Split it over more cards, or serve quantised weights.", ("--tensor-parallel-size 2",))
+    shorter = Remedy("Or shorten max_model_len, when the keys of one request are what is too large.")
+    return _serving_finding("VLLM-BUDGET-NONE", setting, card, summary, (split, shorter))
+
+
+RULES = (
+    Rule("MEM-RUN", "the stated training run fits the card", check_training, SOURCE),
+    Rule(
+        "VLLM-BUDGET", "vLLM's share of the card holds the model and leaves room", check_serving, VLLM_SOURCE
+    ),
+)
