@@ -156,9 +156,10 @@ def _flash_attn_remedies(view: View) -> Iterator[Remedy]:
     glibc = parse_version(view.facts.host.glibc.get() or "")
     python = parse_version(view.python.get() or "")
     if torch is not None and (spec := releases_for(view.matrix, torch, glibc, python)):
+        again = " --force-reinstall --no-deps" if judge(view, "flash-attn", spec).holds else ""
         yield Remedy(
             f"Install a flash-attn that has a wheel for torch {torch}: {spec}.",
-            (f'pip install --no-build-isolation --no-cache-dir "flash-attn{spec}"',),
+            (f'pip install --no-build-isolation --no-cache-dir{again} "flash-attn{spec}"',),
             {"flash-attn": spec},
         )
     row = wheel_row(view.matrix, version) if version else None

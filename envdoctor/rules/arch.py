@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from envdoctor.facts import CudaVersion, Gpu, Observed, Symptom
+from envdoctor.facts import ComputeCapability, CudaVersion, Gpu, Observed, Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.capabilities import capability_row, generation, runs_on
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.conditions import judge
 from envdoctor.rules.ranges import version_satisfies
-from envdoctor.rules.seen import cards, explained, quoted, symptoms, torch_build
+from envdoctor.rules.seen import cards, explained, installed, quoted, symptoms, torch_build
 from envdoctor.rules.view import View
 
 NO_KERNEL = ("SYM-NO-KERNEL-IMAGE", "SYM-CAPABILITY-UNSUPPORTED", "SYM-CAPABILITY-LIST", "SYM-CAPABILITY-OLD")
@@ -29,6 +29,7 @@ class _Fault:
     why: str
     row: Mapping[str, Any] | None
     evidence: tuple[Evidence, ...] = ()
+    certainty: Certainty = Certainty.CERTAIN
 
 
 def check_torch_architectures(view: View) -> Iterable[Finding]:
@@ -47,21 +48,43 @@ def _fault(view: View, gpu: Gpu) -> _Fault | bool | None:
     capability = gpu.compute_capability
     assert capability is not None
     row = capability_row(view.matrix, capability)
+    if _said_by_torch(view, capability):
+        return _Fault(gpu, "torch itself says at its start that it holds no code for it", row)
     archs = _architectures(view)
     if archs:
         if runs_on(archs, capability):
             return False
         shown = Evidence("torch's architectures", " ".join(archs), _where(view))
         return _Fault(gpu, f"this torch holds code for {' '.join(archs)} only", row, (shown,))
-    return _fault_of_version(view, gpu, row) if row else None
+    return (_fault_of_version(view, gpu, row) or _supposed_fault(view, gpu, row)) if row else None
+
+
+def _said_by_torch(view: View, capability: ComputeCapability) -> bool:
+    """True when torch's own warning names that capability (`sm_61` or `6.1`)."""
+    said = symptoms(view, "SYM-CAPABILITY-UNSUPPORTED", "SYM-CAPABILITY-OLD")
+    return any(s.captured.get("cc") in (capability.sm, str(capability)) for s in said)
+
+
+def _supposed_fault(view: View, gpu: Gpu, row: Mapping[str, Any]) -> _Fault | None:
+    """The likely fault where no torch is told, a kernel was missing, and only some releases have the code."""
+    if view.facts.distribution("torch") or not symptoms(view, "SYM-NO-KERNEL-IMAGE", "SYM-NO-BINARY"):
+        return None
+    if symptoms(view, "SYM-FA-CUTLASS-ARCH") or not ("cuda_below" in row or row.get("variant")):
+        return None
+    why = f"the default wheels of torch {row['default']} hold code for it, others do not"
+    return _Fault(gpu, why, row, certainty=Certainty.LIKELY)
 
 
 def _architectures(view: View) -> tuple[str, ...]:
     """torch's architectures; a list told without the torch it belongs to counts where an error shows it."""
     archs = view.torch_build.get("arch_list")
+    return tuple(map(str, archs)) if isinstance(archs, (list, tuple)) and _is_told_of(view) else ()
+
+
+def _is_told_of(view: View) -> bool:
+    """True when what is told of a build belongs to the torch at hand: an exact one, or one that failed."""
     exact = view.version("torch") is not None or view.facts.distribution("torch") is None
-    known = isinstance(archs, (list, tuple)) and (exact or bool(symptoms(view, *NO_KERNEL)))
-    return tuple(map(str, archs)) if known and isinstance(archs, (list, tuple)) else ()
+    return exact or bool(symptoms(view, *NO_KERNEL))
 
 
 def _where(view: View) -> str:
@@ -71,7 +94,7 @@ def _where(view: View) -> str:
 
 def _fault_of_version(view: View, gpu: Gpu, row: Mapping[str, Any]) -> _Fault | None:
     """What version and CUDA alone prove: no official build had the code, or no such toolkit can make it."""
-    cuda = view.torch_cuda.get()
+    cuda = view.torch_cuda.get() if _is_told_of(view) else None
     if judge(view, "torch", row["builds"]).holds is False:
         return _Fault(gpu, f"no official build of torch {view.version_text('torch')} holds code for it", row)
     if cuda is None:
@@ -96,6 +119,7 @@ def _finding(view: View, faults: list[_Fault], some_run: bool) -> Finding:
         evidence=(*cards(f.gpu for f in faults), *torch_build(view), *worst.evidence, *quoted(seen)),
         remedies=tuple(_remedies(view, worst)),
         rows=(worst.row["id"],) if worst.row else (),
+        certainty=worst.certainty,
         sources=(worst.row["source"],) if worst.row else (),
         explains=explained(seen),
         prior=0.9,
@@ -135,6 +159,64 @@ def _remedies(view: View, fault: _Fault) -> Iterator[Remedy]:
 def _runs_below(row: Mapping[str, Any]) -> bool:
     """True for old GPUs, where a floor on torch alone would be no remedy."""
     return "cuda_below" in row
+
+
+def check_extension_architectures(view: View) -> Iterable[Finding]:
+    """A missing kernel image although torch has code for every GPU: another compiled package lacks it."""
+    seen = symptoms(view, "SYM-NO-KERNEL-IMAGE", "SYM-NO-BINARY")
+    gpus = [gpu for gpu in view.gpus.get() or () if gpu.compute_capability]
+    if not seen or not gpus:
+        raise Skip("no missing kernel image, or no GPU, is told")
+    if symptoms(view, "SYM-FA-CUTLASS-ARCH") or any(_fault(view, gpu) is not False for gpu in gpus):
+        return
+    capability = gpus[0].compute_capability
+    sm = capability.sm if capability else ""
+    held = [name for name in _COMPILED if view.facts.distribution(name)]
+    who = " or ".join(f"{name} {view.version_text(name) or ''}".strip() for name in held)
+    yield Finding(
+        id="EXTENSION-NO-KERNEL",
+        severity=Severity.ERROR,
+        summary=(
+            f"torch {view.version_text('torch')} holds code for {gpus[0].name or 'the GPU'} ({sm}), so "
+            f"{who or 'a compiled extension in the traceback'} lacks kernels for {sm}"
+        ),
+        cause=(
+            "Packages with CUDA code of their own are compiled for a list of architectures too; the lowest "
+            "frame of the traceback names the package whose kernel was launched."
+        ),
+        evidence=(*cards(gpus), *torch_build(view), *installed(view, *held), *quoted(seen)),
+        remedies=tuple(_extension_remedies(held, sm)),
+        certainty=Certainty.LIKELY,
+        sources=("https://github.com/vllm-project/vllm/issues/19906",),
+        explains=explained(seen),
+        prior=0.85,
+    )
+
+
+_COMPILED = (
+    "vllm",
+    "sglang",
+    "flash-attn",
+    "xformers",
+    "bitsandbytes",
+    "deepspeed",
+    "torchvision",
+    "torchao",
+)
+
+
+def _extension_remedies(held: list[str], sm: str) -> Iterator[Remedy]:
+    if held:
+        yield Remedy(
+            "Raise it: newer wheels are compiled for newer GPUs.", (f"pip install -U {' '.join(held)}",)
+        )
+    yield Remedy(
+        f"Compile it from source for {sm}.",
+        (
+            f'export TORCH_CUDA_ARCH_LIST="{sm[3:-1]}.{sm[-1]}"',
+            "pip install --no-binary :all: --no-build-isolation …",
+        ),
+    )
 
 
 def check_cpu_build(view: View) -> Iterable[Finding]:
@@ -225,6 +307,7 @@ def check_windows_default(view: View) -> Iterable[Finding]:
 
 RULES = (
     Rule("TORCH-ARCH", "torch holds code for every GPU", check_torch_architectures),
+    Rule("EXTENSION-NO-KERNEL", "compiled packages hold code for the GPUs", check_extension_architectures),
     Rule("TORCH-CPU-BUILD", "torch is a CUDA build where there is a GPU", check_cpu_build),
     Rule("TORCH-WINDOWS-CPU", "torch on Windows is not the default CPU build", check_windows_default),
 )

@@ -16,7 +16,7 @@ from envdoctor.rules.view import View
 
 def check_attributes(view: View) -> Iterable[Finding]:
     """Find the releases that have the attribute which an error line misses."""
-    seen = [s for s in view.facts.symptoms if s.id == "SYM-NO-ATTRIBUTE"]
+    seen = [s for s in view.facts.symptoms if s.id in ("SYM-NO-ATTRIBUTE", "SYM-IMPORT-NAME")]
     if not seen:
         raise Skip("no attribute error was pasted")
     for symptom in seen:
@@ -29,8 +29,13 @@ def _rows(view: View, symptom: Symptom) -> Iterator[Mapping[str, Any]]:
     captured = symptom.captured
     owner = captured.get("module") or captured.get("class") or captured.get("type") or ""
     for row in view.matrix.rows("attribute"):
-        if captured.get("attribute") in row["names"] and re.fullmatch(row["owner"], owner):
+        if _attribute(symptom) in row["names"] and re.fullmatch(row["owner"], owner):
             yield row
+
+
+def _attribute(symptom: Symptom) -> str | None:
+    """The attribute that is missed; `from module import name` misses one, too."""
+    return symptom.captured.get("attribute") or symptom.captured.get("name")
 
 
 def _has(view: View, row: Mapping[str, Any]) -> bool:
@@ -40,7 +45,7 @@ def _has(view: View, row: Mapping[str, Any]) -> bool:
 
 def _finding(view: View, row: Mapping[str, Any], symptom: Symptom) -> Finding:
     library, having = row["library"], row["having"]
-    attribute = symptom.captured["attribute"]
+    attribute = _attribute(symptom)
     distribution = view.facts.distribution(library)
     installed = view.version_text(library) if library else None
     shown = (Evidence(library, installed, distribution.source),) if installed and distribution else ()

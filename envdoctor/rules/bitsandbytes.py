@@ -39,6 +39,8 @@ def check_binary(view: View) -> Iterable[Finding]:
     wanted = _wanted(view, seen)
     carried = _carried(view)
     if carried is not None and wanted.cuda.tag.removeprefix("cu") in carried:
+        if any(s.id == "SYM-BNB-BINARY" for s in seen) and not _binaries_seen(view):
+            yield _broken_copy(view, wanted)
         return
     if carried is None and not any(s.id == "SYM-BNB-BINARY" for s in seen):
         return
@@ -68,6 +70,46 @@ def _carried(view: View) -> frozenset[str] | None:
     version = view.version("bitsandbytes")
     release = _releases(view).get(version.public) if version else None
     return frozenset(_of_platform(view, release)) if isinstance(release, dict) else None
+
+
+def _binaries_seen(view: View) -> bool:
+    return "binaries" in view.facts.environment.builds.get("bitsandbytes", {})
+
+
+def _broken_copy(view: View, wanted: _Wanted) -> Finding:
+    """The release's wheel carries the library that this copy could not find."""
+    installed = view.version_text("bitsandbytes")
+    digits = wanted.cuda.tag.removeprefix("cu")
+    return Finding(
+        id="BNB-BROKEN-COPY",
+        severity=Severity.ERROR,
+        summary=(
+            f"the wheel of bitsandbytes {installed} carries libbitsandbytes_cuda{digits}, which this copy "
+            "lacks or cannot load: it was not installed from the wheel"
+        ),
+        cause=(
+            "A source tree, an egg or a conda build holds only what was compiled there; a copy for another "
+            f"platform holds none. The index's wheel for Linux x86_64 has the library for CUDA {wanted.cuda}."
+        ),
+        evidence=(wanted.evidence, *(Evidence(s.id, s.text, s.source) for s in wanted.seen[:2])),
+        remedies=(
+            Remedy(
+                "Reinstall it from the wheel.",
+                (
+                    "pip uninstall -y bitsandbytes",
+                    f"pip install --only-binary :all: bitsandbytes=={installed}",
+                ),
+            ),
+            Remedy(
+                "Raise it; releases from 0.43 on need no libcudart on the path.",
+                ("pip install -U bitsandbytes",),
+            ),
+        ),
+        certainty=Certainty.LIKELY,
+        sources=(SOURCE,),
+        explains=tuple(dict.fromkeys(s.id for s in wanted.seen)),
+        prior=0.85,
+    )
 
 
 def _releases(view: View) -> dict[str, Any]:

@@ -15,6 +15,7 @@ SOURCE = "https://huggingface.co/docs/transformers/main/en/model_memory_anatomy"
 _OOM = re.compile(r"SYM-(CUDA-OOM|OOM-|SAMPLER-WARMUP|NO-CACHE-BLOCKS)")
 _PARAMETERS = re.compile(r"(?<![\d.a-z])(\d{1,3}(?:\.\d{1,2})?)\s?b(?![a-z0-9])", re.IGNORECASE)
 _MIXTURE = re.compile(r"(\d)x(\d{1,2})b", re.IGNORECASE)
+_ADAM = re.compile(r"^(paged_)?adamw?(_torch|_hf|_apex)?(_fused|_32bit)?$")
 _QUARTER, _HALF = 0.56, 1.05
 _RUN_KEYS = (
     "zero_stage",
@@ -160,4 +161,65 @@ def _weight_remedies(view: View, weights: WeightsOnCard) -> Iterable[Remedy]:
     yield Remedy("Use a smaller model, a larger card or more of them; `envdoctor profile` shows what fits.")
 
 
-RULES = (Rule("MEM-WEIGHTS", "the model's weights fit the card", check_weights, SOURCE),)
+def check_full_training(view: View) -> Iterable[Finding]:
+    """Find a full fine-tuning whose weights, gradients and Adam moments pass the card's memory."""
+    seen = [s for s in view.facts.symptoms if _OOM.match(s.id)]
+    method, optim = view.facts.setting("method"), view.facts.setting("optim")
+    if method is None or method.value.lower() not in ("full", "full_ft", "fft") or not seen:
+        raise Skip("no full fine-tuning that ran out of memory is told")
+    if optim and not _ADAM.search(optim.value.lower()):
+        raise Skip(f"the states of {optim.value[:40]} are not counted")
+    weights = _weights(view)
+    cards = max(1, len(view.gpus.get() or ()))
+    needed = weights.parameters * _bytes_of_training(view, cards)
+    if needed <= weights.card_bytes * _USABLE or weights.needed > weights.card_bytes * _USABLE:
+        return
+    yield Finding(
+        id="MEM-FULL-TRAINING",
+        severity=Severity.ERROR,
+        summary=(
+            f"full fine-tuning of {weights.model} ({weights.parameters / 1e9:g}B parameters) needs about "
+            f"{needed / GIB:.0f} GiB a card for weights, gradients and optimizer states; the card has "
+            f"{weights.card_bytes / GIB:.0f}"
+        ),
+        cause=(
+            "Mixed-precision training with AdamW keeps 16 bytes a parameter (2 of weights, 2 of gradients, "
+            "12 of fp32 master weights and two moments) before any activation; batch size and length change "
+            "none of it."
+        ),
+        evidence=(
+            Evidence("model", weights.model, method.source),
+            Evidence("gpu memory", f"{weights.card_bytes / GIB:.1f} GiB", weights.gpu.source),
+            *(Evidence(s.id, s.text, s.source) for s in seen[:1]),
+        ),
+        remedies=(
+            Remedy(
+                "Train adapters instead: LoRA, or QLoRA on 4-bit weights.",
+                ("finetuning_type: lora   # LLaMA-Factory", "--use_peft --lora_r 16   # trl"),
+            ),
+            Remedy("Shard over more cards with ZeRO-3 or FSDP, or offload the optimizer to the CPU."),
+            Remedy("Pure bf16 weights with an 8-bit optimizer.", ("--optim paged_adamw_8bit",)),
+        ),
+        certainty=Certainty.LIKELY,
+        sources=(SOURCE,),
+        explains=tuple(dict.fromkeys(s.id for s in seen)),
+        prior=0.96,
+    )
+
+
+def _bytes_of_training(view: View, cards: int) -> float:
+    """Bytes a parameter on each card: weights, gradients and states, as far as ZeRO or FSDP shard them."""
+    stage, fsdp = view.facts.setting("zero_stage"), view.facts.setting("fsdp")
+    level = int(stage.value[0]) if stage and stage.value[:1].isdigit() else 0
+    if fsdp and fsdp.value.lower() not in ("false", "0", ""):
+        level = 3
+    states = 0.0 if view.facts.setting("offload_optimizer") or view.facts.setting("offload") else 12.0
+    held = (2.0, 2.0, states)
+    sharded = (level >= 3, level >= 2, level >= 1)
+    return sum(size / cards if split else size for size, split in zip(held, sharded, strict=True))
+
+
+RULES = (
+    Rule("MEM-WEIGHTS", "the model's weights fit the card", check_weights, SOURCE),
+    Rule("MEM-FULL-TRAINING", "a full fine-tuning's states fit the card", check_full_training, SOURCE),
+)

@@ -27,13 +27,17 @@ class Missing:
     symptom: Symptom
     module: str = ""
     name: str = ""
+    ranges: str = ""
+    """All ranges of releases that have it, in words, where there are several."""
+    before: str = ""
+    """The specifier of the range before the one in `specifier`."""
 
 
 def check_missing_interface(view: View) -> Iterable[Finding]:
     """Find which releases have the name, module or argument that an error line misses."""
     found = [missing for symptom in view.facts.symptoms for missing in find_missing(view, symptom)]
     if not found:
-        raise Skip("no import or argument error was pasted")
+        raise Skip("no import, attribute or argument error was pasted")
     seen: set[tuple[str, str]] = set()
     for missing in found:
         if (missing.library, missing.what) not in seen and not _contradicted(view, missing):
@@ -50,6 +54,8 @@ def find_missing(view: View, symptom: Symptom) -> Iterator[Missing]:
         yield from _missing_module(view, captured["module"], symptom)
     elif symptom.id == "SYM-UNEXPECTED-KWARG":
         yield from _missing_keyword(view, captured, symptom)
+    elif symptom.id == "SYM-NO-ATTRIBUTE" and "module" in captured:
+        yield from _missing_attribute(view, captured["module"], captured["attribute"], symptom)
 
 
 def _library(view: View, module: str) -> Mapping[str, Any]:
@@ -58,13 +64,46 @@ def _library(view: View, module: str) -> Mapping[str, Any]:
 
 
 def _missing_name(view: View, module: str, name: str | None, symptom: Symptom) -> Iterator[Missing]:
+    found = list(_missing_attribute(view, module, name, symptom)) if name else []
+    yield from found or _missing_module(view, module, symptom)
+
+
+def _missing_attribute(view: View, module: str, name: str, symptom: Symptom) -> Iterator[Missing]:
     data = _library(view, module)
-    spans = data.get("names", {}).get(module, {}).get(name) if name else None
-    if spans:
+    if spans := spans_of_name(data.get("names", {}), module, name):
         specifier = specifier_of(data["versions"], spans, _installed(view, data["library"]))
-        yield Missing(data["library"], f"{name} in {module}", specifier, symptom, module, name or "")
-    else:
-        yield from _missing_module(view, module, symptom)
+        has = told_spans(data["versions"], spans)
+        older = [specifier_of(data["versions"], [span]) for span in spans]
+        before = next((o for o in reversed(older) if o != specifier), "") if specifier == older[-1] else ""
+        yield Missing(data["library"], f"{name} in {module}", specifier, symptom, module, name, has, before)
+
+
+def spans_of_name(names: Mapping[str, Any], module: str, name: str) -> list[list[int]]:
+    """Return the releases in which `module` has `name`.
+
+    A package that exports without a list says nothing of what it dropped; where a recorded submodule defines
+    the name, only the releases in which one does count.
+    """
+    spans: list[list[int]] = names.get(module, {}).get(name) or []
+    inside = [sub for sub, known in names.items() if sub.startswith(f"{module}.") and name in known]
+    below = [last for sub in inside for _, last in spans_of_name(names, sub, name)]
+    if not spans or not below:
+        return spans
+    end = max(below)
+    return [[first, min(last, end)] for first, last in spans if first <= end]
+
+
+def told_spans(versions: list[str], spans: list[list[int]]) -> str:
+    """Return ranges of releases in words, `4.36.0 to 4.47.1 and from 4.48.2 on`; empty for a single one."""
+    if len(spans) < 2:
+        return ""
+    return " and ".join(_told_span(versions, first, last) for first, last in spans)
+
+
+def _told_span(versions: list[str], first: int, last: int) -> str:
+    if last == len(versions) - 1:
+        return f"from {versions[first]} on"
+    return versions[first] if first == last else f"{versions[first]} to {versions[last]}"
 
 
 def _missing_module(view: View, module: str, symptom: Symptom) -> Iterator[Missing]:
@@ -122,15 +161,17 @@ def _finding(view: View, missing: Missing) -> Finding:
     have = f"{library} {installed} is installed" if installed else f"the installed {library} is another"
     distribution = view.facts.distribution(library)
     pins = {library: specifier}
+    older = _older_range(missing)
     shown = (Evidence(library, installed, distribution.source),) if installed and distribution else ()
     return Finding(
         id="INTERFACE-MISSING",
         severity=Severity.ERROR,
-        summary=f"{missing.what}: only {library} {specifier} has it; {have}",
+        summary=f"{missing.what}: only {library} {missing.ranges or specifier} has it; {have}",
         cause=f"{_history(view, missing)} Whatever asks for it was written for those releases.",
         evidence=(*shown, Evidence(missing.symptom.id, missing.symptom.text, missing.symptom.source)),
         remedies=(
             Remedy(f"Use a {library} that has it.", install_commands(pins), pins),
+            *((Remedy("Or an older one.", install_commands(older), older),) if older else ()),
             *_other_side(view, missing),
             Remedy("Change or update the code that asks for it (the frame above the error names the file)."),
         ),
@@ -140,6 +181,11 @@ def _finding(view: View, missing: Missing) -> Finding:
         prior=0.85,
         fallback=True,
     )
+
+
+def _older_range(missing: Missing) -> dict[str, str]:
+    """Pins for the earlier releases that have it, where later ones took it away and gave it back."""
+    return {missing.library: missing.before} if missing.before else {}
 
 
 def _other_side(view: View, missing: Missing) -> Iterator[Remedy]:

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
 from envdoctor.errors import Unavailable
-from envdoctor.facts import Distribution
-from envdoctor.findings import Evidence, Finding, Remedy, Severity
+from envdoctor.facts import Distribution, Symptom
+from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.snapshot import load_snapshot
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.ranges import parse_version, version_satisfies
@@ -169,7 +170,60 @@ def _is_fatal(unmet: Unmet, name: str) -> bool:
     return unmet.by.name == "transformers" and name in _CHECKED_AT_IMPORT
 
 
+_REFUSALS = ("SYM-REQUIRED-VERSION", "SYM-PLEASE-INSTALL")
+
+
+def check_refusals(view: View) -> Iterable[Finding]:
+    """Find the versions that a library itself refused, by its own message."""
+    seen = [s for s in view.facts.symptoms if s.id in _REFUSALS and _specifier(s)]
+    if not seen:
+        raise Skip("no library refused another's version")
+    for symptom in {s.captured["name"].lower(): s for s in reversed(seen)}.values():
+        name = str(canonicalize_name(symptom.captured["name"]))
+        have = parse_version(symptom.captured.get("found", "")) or view.version(name)
+        if have is None or not version_satisfies(have, _specifier(symptom)):
+            yield _refusal(name, str(have) if have else None, symptom)
+
+
+def _specifier(symptom: Symptom) -> str:
+    """The versions asked for; empty where the message holds none that can be read."""
+    text = symptom.captured.get("specifier", "").replace(" ", "").rstrip(".,")
+    text = f"={text}" if text.startswith("=") and not text.startswith("==") else text
+    try:
+        return str(SpecifierSet(text))
+    except InvalidSpecifier:
+        return ""
+
+
+def _refusal(name: str, have: str | None, symptom: Symptom) -> Finding:
+    wanted = _specifier(symptom)
+    by_transformers = symptom.id == "SYM-REQUIRED-VERSION"
+    asker = "the installed transformers" if by_transformers else "the library that raises the error"
+    pins = {name: wanted}
+    other = (Remedy("Or raise transformers, which then takes it.", ("pip install -U transformers",)),)
+    return Finding(
+        id="REQUIREMENT-REFUSED",
+        severity=Severity.ERROR,
+        summary=f"{asker} needs {name}{wanted}" + (f"; {name} {have} is installed" if have else ""),
+        cause=(
+            "transformers compares the versions of a few libraries with its own table when it is imported."
+            if by_transformers
+            else f"The message names the releases of {name} that the code was written for."
+        ),
+        evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
+        remedies=(
+            Remedy(f"Install a {name} in that range.", install_commands(pins), pins),
+            *(other if by_transformers else ()),
+        ),
+        certainty=Certainty.CERTAIN if have else Certainty.LIKELY,
+        sources=("https://github.com/huggingface/transformers/blob/main/src/transformers/utils/versions.py",),
+        explains=(symptom.id,),
+        prior=0.9,
+    )
+
+
 RULES = (
+    Rule("REQUIREMENT-REFUSED", "no library refused the version of another", check_refusals),
     Rule(
         "REQUIREMENT-UNMET",
         "each distribution of the stack finds what its metadata requires",

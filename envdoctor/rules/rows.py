@@ -28,10 +28,21 @@ def check_row(view: View, row: ConditionRow) -> Finding | None:
     seen = [symptom for symptom in view.facts.symptoms if _explains(row, symptom)]
     if row.raises == "symptom" and not seen:
         return None
+    if verdict is None and _is_guess(row, answers):
+        raise Skip("the report tells none of the settings that decide")
     if verdict is None and not seen:
         missing = sorted(key for key, answer in answers.items() if answer.holds is None)
         raise Skip(f"not told: {', '.join(missing)}")
     return _finding(view, row, answers, verdict, seen)
+
+
+def _is_guess(row: ConditionRow, answers: Mapping[str, Answer]) -> bool:
+    """True when a row hangs on settings, or on a package being there, and nothing of it is told.
+
+    An error line that names neither is answered by the general row for it.
+    """
+    named = [key for key, text in row.when.items() if key.startswith("setting.") or text == "*"]
+    return bool(named) and all(answers[key].holds is None for key in row.when) and len(named) == len(row.when)
 
 
 def _explains(row: ConditionRow, symptom: Symptom) -> bool:

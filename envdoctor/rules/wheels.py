@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from envdoctor.errors import Unavailable
-from envdoctor.facts import Observed, Symptom
+from envdoctor.facts import CudaVersion, Observed, Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.snapshot import SDIST, Package, Snapshot, load_snapshot
 from envdoctor.rules.base import Rule, Skip
@@ -17,6 +18,8 @@ from envdoctor.rules.ranges import parse_version, range_satisfies, version_satis
 from envdoctor.rules.view import View
 
 _PLATFORMS = {"linux": "linux", "windows": "win", "macos": "macosx"}
+_OLDEST_RECORDED = CudaVersion(11, 8)
+_FAILED = ("SYM-NO-MATCHING", "SYM-NO-VERSION-FOUND")
 _CPYTHON = re.compile(r"cp3(\d{1,2})$")
 
 
@@ -32,7 +35,8 @@ class Availability:
 
 def check_wheels(view: View) -> Iterable[Finding]:
     """Find why an installer said that nothing matches."""
-    seen = [s for s in view.facts.symptoms if s.id == "SYM-NO-MATCHING" and s.captured.get("name")]
+    seen = [s for s in view.facts.symptoms if s.id in _FAILED and s.captured.get("name")]
+    seen = list({(s.captured["name"], s.captured.get("specifier")): s for s in seen}.values())
     if not seen:
         raise Skip("no failed installation was pasted")
     try:
@@ -169,4 +173,56 @@ def _no_such_version(package: Package, asked: str, symptom: Symptom) -> Finding:
     )
 
 
-RULES = (Rule("PYTHON-NO-WHEEL", "what was asked for has a wheel for this Python", check_wheels),)
+def check_variant_index(view: View) -> Iterable[Finding]:
+    """Find a CUDA variant of torch that PyTorch's own index does not have for that release."""
+    seen = [s for s in view.facts.symptoms if s.id in _FAILED and s.captured.get("name") == "torch"]
+    asked = [s.captured["variant"] for s in view.facts.symptoms if s.id == "SYM-INDEX-VARIANT"]
+    if not seen:
+        raise Skip("no failed installation of torch was pasted")
+    release, _, local = seen[0].captured.get("specifier", "").removeprefix("==").partition("+")
+    variant = local or (asked[0] if asked else "")
+    version = parse_version(release)
+    if not re.fullmatch(r"cu\d{3}", variant) or version is None:
+        raise Skip("no release and variant were asked for")
+    offered = _variants_of(view, version)
+    if variant in offered or not offered or CudaVersion.parse(variant) < _OLDEST_RECORDED:
+        return
+    newest = max(offered, key=CudaVersion.parse)
+    yield Finding(
+        id="TORCH-VARIANT-NONE",
+        severity=Severity.ERROR,
+        summary=f"PyTorch publishes no {variant} build of torch {version}: there are {', '.join(offered)}",
+        cause="Each torch release is built for two or three CUDA versions; any driver at least as new runs "
+        "them, and the toolkit installed on the machine need not be the same.",
+        evidence=(Evidence(seen[0].id, seen[0].text, seen[0].source),),
+        remedies=(
+            Remedy(
+                f"Install the {newest} build.",
+                (
+                    f"pip install torch=={version.public} --index-url https://download.pytorch.org/whl/{newest}",
+                ),
+            ),
+            Remedy(
+                "Let uv choose by the driver.",
+                (f"uv pip install torch=={version.public} --torch-backend=auto",),
+            ),
+        ),
+        certainty=Certainty.CERTAIN,
+        sources=("https://github.com/pytorch/pytorch/blob/main/RELEASE.md",),
+        explains=(seen[0].id,),
+        prior=0.9,
+    )
+
+
+def _variants_of(view: View, version: Version) -> list[str]:
+    rows = view.matrix.rows("torch_variant")
+    found = {str(row["variant"]) for row in rows if version_satisfies(version, row["torch"])}
+    return sorted((name for name in found if name.startswith("cu")), key=CudaVersion.parse)
+
+
+RULES = (
+    Rule("PYTHON-NO-WHEEL", "what was asked for has a wheel for this Python", check_wheels),
+    Rule(
+        "TORCH-VARIANT-NONE", "PyTorch's index has the CUDA variant that was asked for", check_variant_index
+    ),
+)

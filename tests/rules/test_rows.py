@@ -41,7 +41,7 @@ remedies = [
 GUESSES = f"""
 [[row]]
 id = "GUESS-RARE"
-when = {{ rare = "*" }}
+when = {{ rare = ">=1" }}
 symptoms = ["SYM-BROKEN"]
 raises = "symptom"
 severity = "error"

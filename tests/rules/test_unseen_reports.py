@@ -1,0 +1,89 @@
+"""Reports that no rule was written for: what users pasted elsewhere, and the finding that answers it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from envdoctor.diagnosis import diagnose_facts
+from envdoctor.findings import Finding
+from envdoctor.matrix import Matrix, load_matrix
+from envdoctor.pastes import key_names, parse_paste, symptom_patterns
+
+REPORTS = {
+    "transformers: 4.48.1\ncannot import name 'is_torch_greater_or_equal_than_1_13' from "
+    "'transformers.pytorch_utils'": "INTERFACE-MISSING",
+    "transformers: 5.2.0\ncannot import name 'AutoModelForVision2Seq' from 'transformers'": (
+        "INTERFACE-MISSING"
+    ),
+    "AttributeError: module 'transformers' has no attribute 'TRANSFORMERS_CACHE'": "INTERFACE-MISSING",
+    "numpy: 2.0.0\nImportError: cannot import name 'BUFSIZE' from 'numpy'": "ATTRIBUTE-MISSING",
+    "torch: 2.0.1\nmodule 'torch._dynamo' has no attribute 'mark_static_address'": "ATTRIBUTE-MISSING",
+    "transformers: 4.47.0\ntrl: 0.12.1\nTypeError: DPOTrainer.log() takes 2 positional arguments but 3 were "
+    "given": "PAIR-TRAINER-LOG-START-TIME",
+    "trl: 0.13.0\nModuleNotFoundError: No module named 'trl.commands'": "PAIR-TRL-COMMANDS",
+    "deepspeed: 0.9.5\nAttributeError: 'FieldInfo' object has no attribute 'required'": "DS-PYDANTIC-2",
+    "MissingCUDAException: CUDA_HOME does not exist, unable to compile CUDA op(s)": "BUILD-CUDA-HOME",
+    "tokenizers>=0.11.1,!=0.11.3,<0.14 is required for a normal functioning of this module, but found "
+    "tokenizers==0.15.0.": "REQUIREMENT-REFUSED",
+    "Please install bitsandbytes>=0.44.0 via `pip install bitsandbytes>=0.44.0`": "REQUIREMENT-REFUSED",
+    "data did not match any variant of untagged enum ModelWrapper at line 250295": "TOKENIZERS-FILE-NEWER",
+    "bitsandbytes: 0.45.2\nImportError: Using `bitsandbytes` 8-bit quantization requires the latest version "
+    "of bitsandbytes": "BNB-IMPORT-STALE",
+    "bitsandbytes: 0.39.0\nCUDA SETUP: Required library version not found: libbitsandbytes_cuda118.so.": (
+        "BNB-BROKEN-COPY"
+    ),
+    "You can't pass `load_in_4bit`or `load_in_8bit` as a kwarg when passing `quantization_config` argument": (
+        "BNB-BOTH-CONFIGS"
+    ),
+    "ptxas /tmp/a, line 77; error : Feature 'cvt with .f32.bf16' requires .target sm_80 or higher\n"
+    "GPU: RTX 2060": "DTYPE-BF16",
+    "GPU: RTX 4090\ntorch: 2.2.0\ntorch._scaled_mm is only supported on devices with compute capability "
+    ">= 9.0)": "DTYPE-FP8-ADA-OLD-TORCH",
+    "NVIDIA GeForce GTX 1080 Ti with CUDA capability sm_61 is not compatible with the current PyTorch "
+    "installation.": "TORCH-ARCH",
+    "GPU: RTX 5070\nCUDA error: no kernel image is available for execution on the device": "TORCH-ARCH",
+    "GPU: RTX 5080\ntorch: 2.7.0+cu128\nvllm: 0.9.1\nno kernel image is available for execution": (
+        "EXTENSION-NO-KERNEL"
+    ),
+    "libcublas.so.11: symbol cublasLtGetStatusString version libcublasLt.so.11 not defined in file "
+    "libcublasLt.so.11 with link time reference": "LIB-CUDA-SYMBOL",
+    "xFormers was built for: PyTorch 2.6.0+cu124 with CUDA 1204 (you have 2.6.0+cu126)": "XFORMERS-TORCH",
+    "https://download.pytorch.org/whl/cu131\nERROR: Could not find a version that satisfies the requirement "
+    "torch==2.10.0 (from versions: none)": "TORCH-VARIANT-NONE",
+    "ValueError: Free memory on device (59.32/79.15 GiB) on startup is less than desired GPU memory "
+    "utilization (0.9, 71.24 GiB).": "VLLM-FREE-MEMORY",
+    "GPU: NVIDIA A100-SXM4-80GB\nmodel: llama-2-7b\nmethod: full\nCUDA out of memory.": "MEM-FULL-TRAINING",
+    "CUDA out of memory. Tried to allocate 20.00 MiB": "OOM-GENERAL",
+    "ldconfig: /usr/lib/wsl/lib/libcuda.so.1 is not a symbolic link": "WSL-LDCONFIG-LINK",
+}
+
+
+@pytest.fixture(scope="module")
+def matrix() -> Matrix:
+    return load_matrix()
+
+
+def answered(matrix: Matrix, paste: str) -> Iterator[Finding]:
+    patterns, keys = symptom_patterns(matrix.rows("symptom")), key_names(matrix.rows("key"))
+    yield from diagnose_facts(parse_paste(paste, "", patterns, keys), matrix).findings
+
+
+@pytest.mark.parametrize(("paste", "expected"), REPORTS.items(), ids=list(REPORTS.values()))
+def test_the_report_is_answered_first(matrix: Matrix, paste: str, expected: str) -> None:
+    assert expected in [finding.id for finding in answered(matrix, paste)][:2]
+
+
+def test_a_requirement_that_holds_is_nobody_s_error(matrix: Matrix) -> None:
+    paste = "bitsandbytes: 0.45.0\nPlease install bitsandbytes>=0.44.0 via pip"
+    assert "REQUIREMENT-REFUSED" not in [finding.id for finding in answered(matrix, paste)]
+
+
+def test_a_repair_that_changes_nothing_says_so_to_the_installer(matrix: Matrix) -> None:
+    paste = (
+        "torch: 2.1.2\nflash-attn: 2.5.8\nflash_attn_2_cuda.cpython-310-x86_64-linux-gnu.so: "
+        "undefined symbol: _ZN3c104impl3cow11cow_deleterEPv"
+    )
+    first = next(answered(matrix, paste)).remedies[0]
+    assert all("--force-reinstall" in command for command in first.commands)
