@@ -132,19 +132,16 @@ class Engine:
 
     def best(self) -> dict[str, int] | None:
         """Return the picked candidate of each package of a best answer, or None when there is none."""
-        picks: dict[str, int] | None = None
+        shown: Sequence[Any] | None = None
         with self.control.solve(yield_=True) as handle:
             for model in handle:
-                picks = self._picks(model)
+                shown = model.symbols(shown=True)
             if handle.get().interrupted:
                 raise Unavailable("the solver was interrupted")
-        return picks
-
-    def _picks(self, model: Any) -> dict[str, int]:
-        return {
-            self.names[symbol.arguments[0].number]: symbol.arguments[1].number
-            for symbol in model.symbols(shown=True)
-        }
+        if shown is None:
+            return None
+        pairs = (symbol.arguments for symbol in shown)
+        return {self.names[name.number]: bit.number for name, bit in pairs}
 
     def clashes(self, guards: Iterable[int]) -> bool:
         """Return whether those `guards` cannot all be on together, the others off."""

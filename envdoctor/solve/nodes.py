@@ -129,7 +129,15 @@ class Node:
         """Return the candidates of a mask of versions."""
         if self.builds is None:
             return versions
-        return sum(1 << bit for bit, place in enumerate(self.places) if versions >> place & 1)
+        known = self._expanded.get(versions)
+        if known is None:
+            known = sum(1 << bit for bit, place in enumerate(self.places) if versions >> place & 1)
+            self._expanded[versions] = known
+        return known
+
+    @cached_property
+    def _expanded(self) -> dict[int, int]:
+        return {}
 
     def version(self, bit: int) -> str:
         """Return the version of a candidate."""

@@ -4,8 +4,8 @@ Levels, first to last:
 
 1. CHANGED   installed packages whose version changes (least-change only; torch's CUDA libraries
              follow torch and do not count);
-2. STALE     for each package asked for: days between its version and the newest possible on the target
-             under its own request, at most STALE_CAP, so that one hopeless package cannot outweigh the others;
+2. STALE     for each package asked for: days between its version and the newest possible on the target under
+             its own request, at most STALE_CAP, so that one hopeless package cannot outweigh the rest;
              with least-change, of what changes;
 3. VARIANT   builds from PyTorch's own index, so that the default index is preferred when it serves as well;
 4. NEWEST    days behind and releases behind, uncapped, of what was asked for;
