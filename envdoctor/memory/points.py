@@ -68,8 +68,8 @@ def parse_point(row: Mapping[str, Any]) -> Point:
         gpus=row.get("gpus", 1),
         **_sharding(row, shape.hidden),
     )
-    peaks = (int(row[f"peak_{kind}_gib"] * GIB) for kind in ("allocated", "reserved"))
-    return Point(row["id"], run, config, *peaks, row.get("split", ""))
+    allocated, reserved = (int(row[f"peak_{kind}_gib"] * GIB) for kind in ("allocated", "reserved"))
+    return Point(row["id"], run, config, allocated, reserved, row.get("split", ""))
 
 
 def _config(row: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -167,7 +167,8 @@ def quantise(torch: Any, model: Any, job: dict[str, Any], dtype: Any) -> None:
             if not isinstance(child, torch.nn.Linear) or name in ("lm_head", "embed_out"):
                 continue
             biased = child.bias is not None
-            weight = torch.randn(child.out_features, child.in_features, dtype=torch.float16) * 0.02
+            size = (child.out_features, child.in_features)
+            weight = torch.randn(size, dtype=torch.float16, device="cuda").mul_(0.02).cpu()
             if job["quant"] == "int8":
                 new = bnb.nn.Linear8bitLt(
                     child.in_features, child.out_features, bias=biased, has_fp16_weights=False
@@ -303,7 +304,7 @@ def measure(torch: Any, job: dict[str, Any], layers: int) -> dict[str, int]:
     cuda.empty_cache()
     cuda.reset_peak_memory_stats()
     heights: dict[str, int] = {}
-    most = 0
+    most = lasting = 0
 
     def reset() -> int:
         nonlocal most

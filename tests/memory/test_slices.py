@@ -1,0 +1,96 @@
+"""Slices of the real model: two depths, extended to all layers; the child under fake tensors."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import replace
+
+import pytest
+
+from envdoctor.errors import Unavailable
+from envdoctor.memory import Constants, TrainingRun, parse_shape, predict
+from envdoctor.memory.slices import CHILD, Slices, corrected, depths_of, job_of, run_slices
+
+CONFIG = {
+    "model_type": "llama",
+    "hidden_size": 512,
+    "intermediate_size": 1024,
+    "num_hidden_layers": 6,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 2,
+    "vocab_size": 4096,
+}
+RUN = TrainingRun(parse_shape(CONFIG, "small"), batch=2, seq=512, grad_ckpt=False)
+
+
+def python_with_torch() -> str:
+    """The interpreter named by ENVDOCTOR_TORCH_PYTHON, or the one on PATH when it has torch."""
+    python = os.environ.get("ENVDOCTOR_TORCH_PYTHON") or shutil.which("python3") or ""
+    code = (
+        "import importlib.util as u,sys;sys.exit(not (u.find_spec('torch') and u.find_spec('transformers')))"
+    )
+    if not python or subprocess.run([python, "-c", code], check=False).returncode:
+        pytest.skip("no interpreter with torch and transformers")
+    return python
+
+
+def test_phases_are_extended_each_on_its_own_line() -> None:
+    slices = Slices((1, 2), {"forward": 100}, {"forward": 130}, {})
+    assert slices.extended("forward", 28) == 100 + 27 * 30
+
+
+def test_the_backward_pass_is_highest_at_its_end_when_gradients_outgrow_activations() -> None:
+    shallow = {
+        "backward_loss": 100, "live_after_loss": 20, "backward_layers": 60,
+        "live_after_layers": 40, "backward_end": 55,
+    }  # fmt: skip
+    deep = {
+        **shallow,
+        "backward_loss": 101,
+        "live_after_loss": 21,
+        "live_after_layers": 60,
+        "backward_end": 75,
+    }
+    assert Slices((1, 2), shallow, deep, {}).backward(2) == 101
+    assert Slices((1, 2), shallow, deep, {}).backward(10) == 40 + 9 * 20 + (60 - 40)
+
+
+def test_depths_differ_by_whole_periods_of_the_layers_kinds() -> None:
+    windowed = replace(RUN.shape, window=128, windowed_layers=5)
+    assert depths_of(RUN) == (1, 2)
+    assert depths_of(replace(RUN, shape=windowed)) == (6, 12)
+
+
+def test_a_slice_moves_the_phases_that_it_saw_and_nothing_that_lasts() -> None:
+    constants = Constants()
+    plain = predict(RUN, constants)
+    heights = {"forward": 10**9, "backward_end": 2 * 10**9}
+    moved = corrected(RUN, plain, Slices((1, 2), heights, heights, {"torch": "9"}), constants, "trace")
+    lasting = sum(c.bytes for c in plain.components if c.name in ("weights", "optimizer states"))
+    assert moved.peak_allocated_bytes == lasting + 2 * 10**9 + 2 * constants.cublas_workspace
+    assert moved.phase == "backward"
+    assert moved.phases["optimizer"] == plain.phases["optimizer"]
+
+
+def test_an_interpreter_without_torch_is_told() -> None:
+    job = job_of(RUN, CONFIG, "trace")
+    assert json.loads(json.dumps(job))["layers"] == [1, 2]
+    with pytest.raises(Unavailable, match="/no/such/python"):
+        run_slices(RUN, CONFIG, "trace", "/no/such/python")
+
+
+def test_the_child_runs_from_its_text_alone() -> None:
+    assert "from envdoctor" not in CHILD.read_text(encoding="utf-8")
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("method", ["full", "lora"])
+def test_the_analytic_tier_agrees_with_the_traced_class(method: str) -> None:
+    run = replace(RUN, method=method)
+    plain = predict(run, Constants())
+    slices = run_slices(run, CONFIG, "trace", python_with_torch())
+    traced = corrected(run, plain, slices, Constants(), "trace")
+    assert traced.peak_allocated_bytes == pytest.approx(plain.peak_allocated_bytes, rel=0.02)
