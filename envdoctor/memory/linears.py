@@ -107,11 +107,9 @@ def _adapted(tape: Tape, s: Settings, x: Tensor, base: Tensor, matrix: Linear, q
         dropped.refs += 1
     given = _as_computed(tape, s, dropped)
     compute = s.compute if s.autocast else dropped.width
-    low = tape.op(tokens * s.rank, compute, (given,), (given,), parameter=s.rank * matrix.inputs * s.adapter)
+    low = _factor(tape, s, given, tokens * s.rank, s.rank * matrix.inputs, compute)
     tape.drop(given, dropped)
-    high = tape.op(
-        tokens * matrix.outputs, compute, (low,), (low,), parameter=s.rank * matrix.outputs * s.adapter
-    )
+    high = _factor(tape, s, low, tokens * matrix.outputs, s.rank * matrix.outputs, compute)
     tape.drop(low)
     scaled = tape.op(high.numel, compute, (high,))
     tape.drop(high)
@@ -122,3 +120,17 @@ def _adapted(tape: Tape, s: Settings, x: Tensor, base: Tensor, matrix: Linear, q
     narrow = tape.op(out.numel, base.width, (out,))
     tape.drop(out)
     return narrow
+
+
+def _factor(tape: Tape, s: Settings, x: Tensor, numel: int, weight: int, compute: int) -> Tensor:
+    """One of an adapter's two products; autocast's copy of its weight is saved with the input."""
+    cast = s.autocast and s.adapter != s.compute
+    copy = tape.new(weight, s.compute) if cast else None
+    saved = (x,) if copy is None else (x, copy)
+    out = tape.op(numel, compute, (x,), saved, parameter=weight * s.adapter)
+    if copy is not None:
+        if tape.keep:
+            tape.drop(copy)
+        else:
+            tape.cached += copy.size
+    return out
