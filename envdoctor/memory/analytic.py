@@ -54,7 +54,7 @@ def _fixed(shape: ModelShape, s: Settings, constants: Constants) -> int:
     fixed += 2 * rounded(s.seq * shape.head_dim * s.stream) if shape.rope else 0
     if s.attn == "eager" or shape.alibi:
         fixed += rounded(s.batch * s.seq * s.seq * s.compute)
-    if s.seq > shape.window > 0 and shape.windowed_layers:
+    if s.seq > shape.window > 0 and shape.windowed_layers and s.attn == "sdpa":
         fixed += rounded(s.batch * s.seq * s.seq)
     return fixed + rounded(tokens * shape.hidden * s.stream)
 

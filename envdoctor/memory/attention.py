@@ -20,7 +20,7 @@ def attention(tape: Tape, s: Settings, shape: ModelShape, x: Tensor, windowed: b
     else:
         query, key, value = _projections(tape, s, shape, x, matrices)
     query, key, value = _lowered(tape, s, query), _lowered(tape, s, key), _lowered(tape, s, value)
-    wide = s.seq > shape.window > 0 and windowed
+    wide = s.seq > shape.window > 0 and windowed and s.attn == "sdpa"  # flash-attn knows windows itself
     if s.attn == "eager" or shape.alibi:
         context = _eager(tape, s, shape, query, key, value)
     elif shape.model_type == "falcon" and shape.kv_heads < shape.heads:

@@ -83,6 +83,10 @@ class ModelShape:
     latent: LatentAttention | None = None
     uncertain: str = ""
 
+    def __hash__(self) -> int:
+        """Equal shapes have equal hashes; a few fields tell the rest apart fast."""
+        return hash((self.name, self.model_type, self.hidden, self.layers, self.vocab, self.ffn))
+
     @property
     def moe_layers(self) -> int:
         """How many layers hold experts."""
