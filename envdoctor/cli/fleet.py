@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,18 +11,16 @@ from typing import TYPE_CHECKING
 
 from envdoctor.cli.diagnose import split_ids
 from envdoctor.cli.output import colour_wanted, write
-from envdoctor.errors import InputError
 
 if TYPE_CHECKING:
     from envdoctor.fleet.answer import FleetAnswer
-    from envdoctor.fleet.carriage import Cargo
-    from envdoctor.fleet.reply import Take
+    from envdoctor.fleet.merge import Merge
+    from envdoctor.fleet.reaching import Cluster
     from envdoctor.matrix import Matrix
-
-    Ask = tuple[Callable[[Take], None], int]
 
 _DEFAULT_DEADLINE_S = 60.0
 _DEFAULT_FANOUT = 128
+_DEFAULT_PORT = 29_533
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where.add_argument("--ray", metavar="ADDRESS", help="every node of that Ray cluster (auto: the one here)")
     where.add_argument("--facts", metavar="DIR", help="facts that nodes wrote there, one *.json a node")
     _add_ways(parser.add_argument_group("how they are reached"))
-    _add_judgement(parser.add_argument_group("what is judged"))
+    _add_judgement(parser.add_argument_group("what is judged and planned"))
 
 
 def _add_ways(group: argparse._ArgumentGroup) -> None:
@@ -56,24 +53,27 @@ def _add_ways(group: argparse._ArgumentGroup) -> None:
         metavar="ARG",
         help="handed to srun or ssh (repeatable)",
     )
-    option("--image", metavar="IMAGE", help="with --kubernetes: the image that holds what is examined")
+    option("--image", default="", help="with --kubernetes: the image that holds what is examined")
     option(
         "--namespace", default="default", metavar="NAME", help="with --kubernetes: where the Jobs are made"
     )
     option("--selector", default="", metavar="LABELS", help="with --kubernetes: only nodes with these labels")
     option("--gpus-per-node", type=int, default=0, metavar="N", help="with --kubernetes: GPUs a Job asks for")
+    option("--master", metavar="HOST", help="with --smoke: where the ranks meet (the first node)")
+    option("--port", type=_number, default=_DEFAULT_PORT, help="with --smoke: its free port (29533)")
 
 
 def _add_judgement(group: argparse._ArgumentGroup) -> None:
     option = group.add_argument
+    option("--smoke", action="store_true", help="run the smoke kernels on every node, and one all-reduce")
     option("--baseline", metavar="FILE", help="an accepted state: a former answer in JSON")
+    option("--pin", action="append", default=[], metavar="REQ", help="pins that hold on every kind of node")
+    option("--profile", metavar="MODEL", help="a training profile for the smallest card")
     option("--select", action="append", default=[], metavar="IDS", help="only these checks (commas)")
     option("--ignore", action="append", default=[], metavar="IDS", help="not these checks (commas)")
     option(
         "--ignore-fact", action="append", default=[], metavar="NAMES", help="facts that may differ (globs)"
     )
-    option("--pin", action="append", default=[], metavar="REQ", help="pins that hold on every kind of node")
-    option("--profile", metavar="MODEL", help="a training profile for the smallest card")
     option("--fail-on", choices=("error", "warning", "note"), default="error", metavar="LEVEL")
 
 
@@ -92,9 +92,9 @@ def _number(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Collect, judge, write, and return the exit code."""
+    """Collect, judge, plan, write, and return the exit code."""
     from envdoctor.findings import Severity
-    from envdoctor.fleet.assembly import agreement_of, answer, collect
+    from envdoctor.fleet.assembly import agreement_of, answer
     from envdoctor.fleet.baseline import compare, read_baseline
     from envdoctor.fleet.report import render
     from envdoctor.matrix import load_matrix
@@ -102,9 +102,9 @@ def run(args: argparse.Namespace) -> int:
     accepted = read_baseline(Path(args.baseline)) if args.baseline else None
     matrix = load_matrix()
     uncompared = split_ids(args.ignore_fact)
-    read, total = _transport(args)
+    cluster = None if args.facts else _cluster(args)
     told = answer(
-        collect(read, _progress_line(args, total)),
+        _collected(args, cluster),
         matrix,
         select=split_ids(args.select),
         ignore=split_ids(args.ignore),
@@ -113,9 +113,60 @@ def run(args: argparse.Namespace) -> int:
     )
     if accepted is not None:
         told = compare(told, accepted, agreement_of(matrix, uncompared), args.baseline)
+    if args.smoke:
+        told = _smoked(args, told, cluster)
     told = _planned(args, told, matrix)
     write(args, render(told, args.format, colour_wanted(args)))
     return told.exit_code
+
+
+def _collected(args: argparse.Namespace, cluster: Cluster | None) -> Merge:
+    from envdoctor.fleet.assembly import collect
+
+    if cluster is None:
+        from envdoctor.fleet.transports.folder import list_files, read_folder
+
+        files = list_files(Path(args.facts))
+        return collect(lambda take: read_folder(files, take), _progress_line(args, len(files)))
+    from envdoctor.fleet.carriage import pack
+    from envdoctor.fleet.smoking import read_smokes
+
+    cargo = pack(args.deadline, args.python, read_smokes() if args.smoke else b"")
+    return collect(lambda take: cluster.ask(cargo, take), _progress_line(args, cluster.count))
+
+
+def _cluster(args: argparse.Namespace) -> Cluster:
+    from envdoctor.fleet import reaching
+    from envdoctor.fleet.transports.kubernetes import JobSettings
+
+    deadline_s = args.deadline
+    if args.slurm:
+        return reaching.slurm_cluster(args.partition, deadline_s=deadline_s, arguments=args.launcher_arg)
+    if args.kubernetes:
+        settings = JobSettings(args.image, args.namespace, args.gpus_per_node, args.selector)
+        return reaching.kubernetes_cluster(settings, deadline_s=deadline_s)
+    if args.ray:
+        return reaching.connected_ray(args.ray, deadline_s=deadline_s)
+    return reaching.ssh_cluster(
+        args.hosts,
+        deadline_s=deadline_s,
+        fanout=args.fanout,
+        worker=args.worker,
+        arguments=args.launcher_arg,
+    )
+
+
+def _smoked(args: argparse.Namespace, told: FleetAnswer, cluster: Cluster | None) -> FleetAnswer:
+    """Return the answer with the verdicts of smokes, and of an all-reduce over the nodes that answered."""
+    from envdoctor.fleet.nodeset import natural_key
+    from envdoctor.fleet.smoking import pack_collective, run_collective, smoke_findings
+
+    told = replace(told, findings=(*smoke_findings(told.groups), *told.findings))
+    nodes = sorted((node for group in told.groups for node in group.nodes), key=natural_key)
+    if cluster is None or args.kubernetes or len(nodes) < 2:
+        return told
+    cargo = pack_collective(args.python, args.deadline, args.master or nodes[0], args.port, len(nodes))
+    return replace(told, collective=run_collective(lambda take: cluster.ask(cargo, take, nodes), nodes))
 
 
 def _planned(args: argparse.Namespace, told: FleetAnswer, matrix: Matrix) -> FleetAnswer:
@@ -129,75 +180,6 @@ def _planned(args: argparse.Namespace, told: FleetAnswer, matrix: Matrix) -> Fle
 
         told = replace(told, profile=profile_fleet(told.groups, args.profile, matrix))
     return told
-
-
-def _transport(args: argparse.Namespace) -> Ask:
-    """Return what asks the nodes, and how many there are."""
-    if args.facts:
-        from envdoctor.fleet.transports.folder import list_files, read_folder
-
-        files = list_files(Path(args.facts))
-        return lambda take: read_folder(files, take), len(files)
-    from envdoctor.fleet.carriage import pack
-
-    cargo = pack(args.deadline, args.python)
-    if args.slurm:
-        return _slurm(args, cargo)
-    if args.kubernetes:
-        return _kubernetes(args, cargo)
-    return _ray(args, cargo) if args.ray else _hosts(args, cargo)
-
-
-def _hosts(args: argparse.Namespace, cargo: Cargo) -> Ask:
-    from envdoctor.fleet.transports.clustershell import WORKERS, parse_hosts, run_on_hosts
-
-    if args.worker not in WORKERS:
-        raise InputError(f"--worker {args.worker}: one of {', '.join(WORKERS)}")
-    nodes = parse_hosts(args.hosts)
-
-    def ask(take: Take) -> None:
-        run_on_hosts(
-            nodes,
-            cargo,
-            take,
-            deadline_s=args.deadline,
-            fanout=args.fanout,
-            worker=args.worker,
-            arguments=args.launcher_arg,
-        )
-
-    return ask, len(nodes)
-
-
-def _slurm(args: argparse.Namespace, cargo: Cargo) -> Ask:
-    from envdoctor.fleet.transports.slurm import find_nodes, run_in_slurm
-
-    nodes = find_nodes(os.environ, args.partition)
-    total = len(nodes.free) + len(nodes.unreachable)
-    if not total:
-        raise InputError(f"--partition {args.partition}: Slurm has no node there")
-    arguments = [*([f"--partition={args.partition}"] if args.partition else []), *args.launcher_arg]
-    way = {"deadline_s": args.deadline, "arguments": arguments}
-    return lambda take: run_in_slurm(nodes, cargo, take, **way), total
-
-
-def _kubernetes(args: argparse.Namespace, cargo: Cargo) -> Ask:
-    from envdoctor.fleet.transports.kubernetes import JobSettings, find_nodes, run_in_kubernetes
-
-    if not args.image:
-        raise InputError("--kubernetes needs --image: the image that holds what is examined, and a Python")
-    settings = JobSettings(args.image, args.namespace, args.gpus_per_node, args.selector)
-    nodes = find_nodes(settings)
-    if not nodes:
-        raise InputError(f"--selector {args.selector}: Kubernetes has no node with it")
-    return lambda take: run_in_kubernetes(nodes, cargo, take, settings, deadline_s=args.deadline), len(nodes)
-
-
-def _ray(args: argparse.Namespace, cargo: Cargo) -> Ask:
-    from envdoctor.fleet.transports.ray_cluster import connect, run_in_ray
-
-    nodes = connect(args.ray)
-    return lambda take: run_in_ray(nodes, cargo, take, deadline_s=args.deadline), len(nodes)
 
 
 def _progress_line(args: argparse.Namespace, total: int) -> Callable[[int], None] | None:

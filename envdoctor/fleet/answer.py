@@ -103,6 +103,7 @@ class FleetAnswer:
             or bool(comparison and comparison.missing)
             or any(_WEIGHT[c.severity] <= drifting for c in (comparison.changes if comparison else ()))
             or (self.collective is not None and self.collective.outcome == "failed")
+            or any(not plan.get("holds", True) for plan in (self.pins or {}, self.profile or {}))
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -33,18 +33,23 @@ class Cargo:
     stdin: bytes
 
 
-def pack(limit_s: float, python: str | None) -> Cargo:
+def pack(limit_s: float, python: str | None, smokes: bytes = b"") -> Cargo:
     """Return the probe ready to travel; on the node it ends itself after `limit_s` seconds.
 
     `python` is the interpreter that runs it there and is examined; by default `python3` runs it and examines
-    the active environment.
+    the active environment. With `smokes`, an archive of their room, it runs them too.
     """
     archive = read_archive()
     source = Path(landing.__file__).read_text(encoding="utf-8")
-    call = f"land({len(archive)}, {max(1, round(limit_s))}, {python!r})\n"
-    program = f"{source}\n{call}".encode()
-    command = f"{shlex.quote(python or 'python3')} -I -c {shlex.quote(_reader(len(program)))}"
-    return Cargo(command, program + archive)
+    call = f"land({len(archive)}, {max(1, round(limit_s))}, {python!r}, {len(smokes)})\n"
+    return program(f"{source}\n{call}", archive + smokes, python)
+
+
+def program(source: str, data: bytes, python: str | None) -> Cargo:
+    """Return a program that a node's Python reads from its standard input, with the data it reads then."""
+    text = source.encode()
+    command = f"{shlex.quote(python or 'python3')} -I -c {shlex.quote(_reader(len(text)))}"
+    return Cargo(command, text + data)
 
 
 def _reader(size: int) -> str:

@@ -33,6 +33,8 @@ class AgreementRow:
     """Sizes within this share of each other are equal."""
     absence: bool
     """True when not knowing it on some nodes, while most tell it, is a difference."""
+    nothing: str
+    """The value that means there is nothing: where most have it, not knowing is no difference."""
     source: str
 
 
@@ -73,6 +75,7 @@ def agreement_rows(tables: Sequence[Mapping[str, Any]]) -> tuple[AgreementRow, .
             follows=tuple(table.get("follows", ())),
             nearness=float(table.get("nearness", 0.0)),
             absence=bool(table.get("absence", False)),
+            nothing=str(table.get("nothing", "")),
             source=table["source"],
         )
         for table in tables
@@ -157,7 +160,8 @@ def _judge(name: str, row: AgreementRow, groups: Sequence[Group], values: list[V
     silent = nodes.pop(None, [])
     known = sorted(nodes.items(), key=lambda item: (-len(item[1]), natural_key(item[0] or "")))
     told = [DriftValue(text, _in_order(where)) for text, where in known]
-    if silent and row.absence and len(silent) < _MINORITY * sum(len(g.nodes) for g in groups):
+    absent = row.absence and bool(told) and told[0].value != row.nothing
+    if silent and absent and len(silent) < _MINORITY * sum(len(g.nodes) for g in groups):
         told.append(DriftValue(None, _in_order(silent), reasons.most_common(1)[0][0]))
     return Drift(name, tuple(told), row.severity or Severity.NOTE, row) if len(told) > 1 else None
 

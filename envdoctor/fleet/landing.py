@@ -7,21 +7,23 @@ gone before they run.
 from __future__ import annotations
 
 import base64
+import io
 import json
 import os
 import signal
 import sys
+import tempfile
+import zipfile
 import zlib
 
 LINE = 900  # launchers that prefix lines cut longer ones
 
 
-def land(size: int, limit_s: int, python: str | None) -> None:
+def land(size: int, limit_s: int, python: str | None, smokes: int = 0) -> None:
     """Read `size` bytes of probes, examine this machine and print its facts; end after `limit_s` seconds."""
+    signal.signal(signal.SIGALRM, give_up if smokes else signal.SIG_DFL)
     signal.alarm(limit_s)
-    archive = sys.stdin.buffer.read(size)
-    if len(archive) < size:
-        sys.exit(f"envdoctor: the probe arrived cut: {len(archive)} of {size} bytes")
+    archive, more = receive(size), receive(smokes)
     sys.path.insert(0, keep(archive))
     from envdoctor_probes import NoInterpreter, read_machine  # type: ignore[import-not-found]
 
@@ -29,9 +31,50 @@ def land(size: int, limit_s: int, python: str | None) -> None:
         facts = read_machine(python)
     except NoInterpreter as error:
         sys.exit(f"envdoctor: --python: {error}")
+    if more:
+        facts["verdicts"] = smoke(more, facts["environment"].get("executable", {}).get("value"), limit_s)
     answer(json.dumps(facts, indent=1).encode())
     sys.stdout.flush()
     os._exit(0)  # a probe that hangs in the kernel must not keep the process alive
+
+
+def receive(size: int) -> bytes:
+    """Return the next `size` bytes that were sent."""
+    data = sys.stdin.buffer.read(size)
+    if len(data) < size:
+        sys.exit(f"envdoctor: the probe arrived cut: {len(data)} of {size} bytes")
+    return data
+
+
+def give_up(*_: object) -> None:
+    """End at the deadline, but not without clearing away."""
+    raise TimeoutError("the deadline of this node")
+
+
+def smoke(archive: bytes, python: str | None, limit_s: int) -> list[dict[str, object]]:
+    """Run the smokes from a folder that is gone afterwards and return their verdicts."""
+    if sys.version_info < (3, 10):  # noqa: UP036 (a node may have an older one)
+        version = sys.version.split()[0]
+        return [verdict("smoke", "skipped", f"smokes need Python 3.10 or later there, this is {version}")]
+    with tempfile.TemporaryDirectory(prefix="envdoctor-") as folder:
+        with zipfile.ZipFile(io.BytesIO(archive)) as packed:
+            packed.extractall(folder)
+        sys.path.insert(0, folder)
+        try:
+            from envdoctor.smokes import run_smokes
+
+            report = run_smokes(python or sys.executable, timeout_s=max(5, limit_s / 4))
+        except TimeoutError as error:
+            return [verdict("smoke", "timeout", str(error))]
+        except Exception as error:
+            return [verdict("smoke", "crashed", f"{type(error).__name__}: {error}")]
+        return [verdict(one.label, one.outcome, one.reason) for one in report.results]
+
+
+def verdict(op: str, outcome: str, reason: str | None) -> dict[str, object]:
+    """Return a verdict in the terms of facts."""
+    told: dict[str, object] = {"op": op, "outcome": outcome, "source": "smoke"}
+    return told if reason is None else dict(told, reason=reason)
 
 
 def keep(archive: bytes) -> str:
@@ -39,8 +82,6 @@ def keep(archive: bytes) -> str:
     if hasattr(os, "memfd_create"):
         handle = os.memfd_create("envdoctor")
     else:
-        import tempfile
-
         handle, path = tempfile.mkstemp()
         os.unlink(path)
     os.write(handle, archive)

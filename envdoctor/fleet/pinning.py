@@ -1,4 +1,4 @@
-"""Pins for a whole fleet: one set of versions that holds on every kind of node, or the fewest sets that do."""
+"""Pins for a whole fleet: one set of versions that holds on every kind of node, or the fewest sets."""
 
 from __future__ import annotations
 
@@ -50,6 +50,7 @@ def pin_fleet(groups: Sequence[Group], requests: Sequence[str], matrix: Matrix) 
     blocks = fewest_blocks(len(kinds), lambda members: _holds(solve(members)))
     sets = [(tuple(n for i in block for n in kinds[i].nodes), solve(block)) for block in blocks]
     return {
+        "holds": all(_holds(pins) for _, pins in sets),
         "sets": [{"nodes": fold(nodes), "pins": pins.as_json() if pins else None} for nodes, pins in sets],
         "told": "\n".join(_words(nodes, pins, [request.name for request in asked]) for nodes, pins in sets),
     }

@@ -37,7 +37,12 @@ def profile_fleet(groups: Sequence[Group], model: str, matrix: Matrix) -> dict[s
         if choice
         else f"{model} does not fit on {where}"
     )
-    return {"nodes": fold(group.nodes), "profile": profile.to_json(), "told": told}
+    return {
+        "holds": choice is not None,
+        "nodes": fold(group.nodes),
+        "profile": profile.to_json(),
+        "told": told,
+    }
 
 
 def smallest(groups: Sequence[Group]) -> Group:

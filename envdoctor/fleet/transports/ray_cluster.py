@@ -37,14 +37,16 @@ def name_nodes(nodes: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any
     return named
 
 
-def run_in_ray(nodes: Sequence[Mapping[str, Any]], cargo: Cargo, take: Take, *, deadline_s: float) -> None:
+def run_in_ray(
+    nodes: Mapping[str, Mapping[str, Any]], cargo: Cargo, take: Take, *, deadline_s: float
+) -> None:
     """Run the cargo on every living node and hand over each reply."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     waiting: dict[Any, str] = {}
     run = ray.remote(num_cpus=0, max_retries=0)(_runner())
-    for name, node in name_nodes(nodes).items():
+    for name, node in nodes.items():
         if not node["Alive"]:
             said = node.get("DeathReasonMessage") or "no reason"
             take(Reply(name, None, f"Ray says it is dead: {said}"))
@@ -60,7 +62,6 @@ def run_in_ray(nodes: Sequence[Mapping[str, Any]], cargo: Cargo, take: Take, *, 
     for task, name in waiting.items():
         ray.cancel(task, force=True)
         take(Reply(name, None, f"no answer within {deadline_s:g} s"))
-    ray.shutdown()
 
 
 def _reply(name: str, task: Any) -> Reply:

@@ -1,0 +1,113 @@
+"""Smokes on every node, their verdicts as findings, and one all-reduce over all nodes."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+
+import envdoctor
+from envdoctor.findings import Evidence, Finding, Remedy, Severity
+from envdoctor.fleet import landing_collective
+from envdoctor.fleet.answer import Collective, NodeFinding
+from envdoctor.fleet.carriage import Cargo, program
+from envdoctor.fleet.merge import Group
+from envdoctor.fleet.nodeset import natural_key
+from envdoctor.fleet.reply import Reply, Take
+from envdoctor.fleet.report.words import counted
+
+BAD_OUTCOMES = frozenset(("failed", "crashed", "timeout"))
+ROOMS = ("smokes", "report/__init__.py", "report/sanitise.py", "processes.py", "errors.py")
+DEFAULT_PORT = 29_533
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+@cache
+def read_smokes() -> bytes:
+    """Return what smokes need on a node as one archive: their room and the few modules it stands on."""
+    root = Path(envdoctor.__file__).parent
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(zipfile.ZipInfo("envdoctor/__init__.py", _EPOCH), "")
+        for room in ROOMS:
+            place = root / room
+            for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
+                name = f"envdoctor/{path.relative_to(root).as_posix()}"
+                archive.writestr(zipfile.ZipInfo(name, _EPOCH), path.read_bytes(), zipfile.ZIP_DEFLATED)
+    return buffer.getvalue()
+
+
+def smoke_findings(groups: Sequence[Group]) -> tuple[NodeFinding, ...]:
+    """Return a finding for each op that failed in one way, with the nodes on which it did."""
+    nodes: dict[tuple[str, str, str], list[str]] = {}
+    for group in groups:
+        for verdict in group.facts.verdicts:
+            if verdict.outcome in BAD_OUTCOMES:
+                key = (verdict.op, verdict.outcome, verdict.reason or "no reason told")
+                nodes.setdefault(key, []).extend(group.nodes)
+    return tuple(
+        NodeFinding(_finding(*key), tuple(sorted(where, key=natural_key))) for key, where in nodes.items()
+    )
+
+
+def _finding(op: str, outcome: str, reason: str) -> Finding:
+    return Finding(
+        id="SMOKE-FAILED",
+        severity=Severity.ERROR,
+        summary=f"{op} {outcome}: {reason}",
+        cause="A tiny kernel gave a wrong result or none: what is installed there does not compute.",
+        evidence=(Evidence(op, outcome, "smoke"),),
+        remedies=(Remedy("Run it there by itself for the details.", (f"envdoctor smoke --select {op}",)),),
+    )
+
+
+def pack_collective(python: str | None, limit_s: float, address: str, port: int, nodes: int) -> Cargo:
+    """Return the ranks of an NCCL all-reduce over `nodes` nodes, ready to travel."""
+    return pack_ranks(python, limit_s, address, port, nodes, "nccl")
+
+
+def pack_ranks(
+    python: str | None, limit_s: float, address: str, port: int, nodes: int, backend: str
+) -> Cargo:
+    """Return the ranks of an all-reduce by one of torch's backends."""
+    source = Path(landing_collective.__file__).read_text(encoding="utf-8")
+    call = f"land({source!r}, {max(1, round(limit_s))}, {address!r}, {port}, {nodes}, {backend!r})\n"
+    return program(f"{source}\n{call}", b"", python)
+
+
+def run_collective(ask: Callable[[Take], None], nodes: Sequence[str]) -> Collective:
+    """Run the ranks through a transport and return how the all-reduce ended."""
+    replies: list[Reply] = []
+    ask(replies.append)
+    ranks, faults, skipped = 0, [], []
+    for reply in replies:
+        told = _read(reply)
+        if told is None:
+            faults.append(f"{reply.node}: {reply.reason or 'it answered what we cannot read'}")
+            continue
+        ranks += int(str(told.get("ranks") or 0))
+        if told["outcome"] == "failed":
+            faults.append(f"{reply.node}: {told['reason']}")
+        elif told["outcome"] == "skipped":
+            skipped.append(f"{reply.node}: {told['reason']}")
+    if faults:
+        return Collective("failed", _some(faults), ranks, tuple(nodes))
+    if skipped:
+        return Collective("skipped", _some(skipped), ranks, tuple(nodes))
+    return Collective("passed", None, ranks, tuple(nodes))
+
+
+def _read(reply: Reply) -> dict[str, object] | None:
+    try:
+        told = json.loads(reply.text or b"")
+    except ValueError:
+        return None
+    return told if isinstance(told, dict) and "outcome" in told else None
+
+
+def _some(words: Sequence[str]) -> str:
+    more = f"; and {counted(len(words) - 3, 'node')} more" if len(words) > 3 else ""
+    return "; ".join(words[:3]) + more
