@@ -68,7 +68,7 @@ def _finding(view: View, row: Mapping[str, Any], symptom: Symptom) -> Finding:
 def _remedies(row: Mapping[str, Any]) -> Iterator[Remedy]:
     if row["library"]:
         pins = {row["library"]: row["having"]}
-        yield Remedy(f"Use a {row['library']} that has it.", install_commands(pins), pins)
+        yield Remedy(f"Use a release of {row['library']} that has it.", install_commands(pins), pins)
     if hint := row.get("hint"):
         yield Remedy(hint)
 

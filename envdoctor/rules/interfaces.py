@@ -40,9 +40,12 @@ def check_missing_interface(view: View) -> Iterable[Finding]:
         raise Skip("no import, attribute or argument error was pasted")
     seen: set[tuple[str, str]] = set()
     for missing in found:
-        if (missing.library, missing.what) not in seen and not _contradicted(view, missing):
+        if (missing.library, missing.what) not in seen:
             seen.add((missing.library, missing.what))
-            yield _finding(view, missing)
+            if not _contradicted(view, missing):
+                yield _finding(view, missing)
+            elif view.version(missing.library) is not None:
+                yield _stale_finding(view, missing)
 
 
 def find_missing(view: View, symptom: Symptom) -> Iterator[Missing]:
@@ -170,7 +173,7 @@ def _finding(view: View, missing: Missing) -> Finding:
         cause=f"{_history(view, missing)} Whatever asks for it was written for those releases.",
         evidence=(*shown, Evidence(missing.symptom.id, missing.symptom.text, missing.symptom.source)),
         remedies=(
-            Remedy(f"Use a {library} that has it.", install_commands(pins), pins),
+            Remedy(f"Use a release of {library} that has it.", install_commands(pins), pins),
             *((Remedy("Or an older one.", install_commands(older), older),) if older else ()),
             *_other_side(view, missing),
             Remedy("Change or update the code that asks for it (the frame above the error names the file)."),
@@ -179,6 +182,45 @@ def _finding(view: View, missing: Missing) -> Finding:
         sources=(f"wheel:{library}",),
         explains=(missing.symptom.id,),
         prior=0.85,
+        fallback=True,
+    )
+
+
+def _stale_finding(view: View, missing: Missing) -> Finding:
+    """The listed release has what the failing process missed: it ran another copy."""
+    library = missing.library
+    module = missing.module.partition(".")[0] or library.replace("-", "_")
+    installed = view.version_text(library)
+    distribution = view.facts.distribution(library)
+    return Finding(
+        id="INTERFACE-STALE",
+        severity=Severity.ERROR,
+        summary=(
+            f"{missing.what}: {library} {installed} does have it, so the process that failed ran another copy"
+        ),
+        cause=(
+            f"{_history(view, missing)} Either the process had imported the former release before the "
+            f"installation, or another environment, a second copy on sys.path or a fork that shares the name "
+            f"stands before {library} {installed}."
+        ),
+        evidence=(
+            Evidence(library, installed or "", distribution.source if distribution else ""),
+            Evidence(missing.symptom.id, missing.symptom.text, missing.symptom.source),
+        ),
+        remedies=(
+            Remedy("Restart the kernel or process after installing."),
+            Remedy(
+                "See which copy is imported, and reinstall it there.",
+                (
+                    f"python -c 'import {module}; print({module}.__version__, {module}.__file__)'",
+                    f"python -m pip install --force-reinstall --no-deps {library}=={installed}",
+                ),
+            ),
+        ),
+        certainty=Certainty.UNCERTAIN,
+        sources=(f"wheel:{library}",),
+        explains=(missing.symptom.id,),
+        prior=0.4,
         fallback=True,
     )
 
@@ -201,7 +243,9 @@ def _other_side(view: View, missing: Missing) -> Iterator[Remedy]:
         without = releases_without(data["versions"], spans)
         if without:
             pins = {library: without}
-            yield Remedy(f"Use a {library} that does not ask for it.", install_commands(pins), pins)
+            yield Remedy(
+                f"Use a release of {library} that does not ask for it.", install_commands(pins), pins
+            )
 
 
 def _may_be_asking(view: View, library: str, missing: Missing) -> bool:

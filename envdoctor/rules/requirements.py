@@ -166,11 +166,18 @@ def _is_fatal(unmet: Unmet, name: str) -> bool:
     if unmet.other is None:
         return not name.startswith(("nvidia-", "cuda-", "triton"))
     if unmet.by.name in _EXACT_ABI:
-        return name == "torch"
+        return name == "torch" and not _is_same_minor(unmet)
     return unmet.by.name == "transformers" and name in _CHECKED_AT_IMPORT
 
 
-_REFUSALS = ("SYM-REQUIRED-VERSION", "SYM-PLEASE-INSTALL")
+def _is_same_minor(unmet: Unmet) -> bool:
+    """True when another patch release of the wanted minor is installed: its symbols are the same."""
+    installed = parse_version(unmet.other.version) if unmet.other and unmet.other.version else None
+    exact = [parse_version(s.version) for s in unmet.requirement.specifier if s.operator == "=="]
+    return installed is not None and any(v and v.release[:2] == installed.release[:2] for v in exact)
+
+
+_REFUSALS = ("SYM-REQUIRED-VERSION", "SYM-PLEASE-INSTALL", "SYM-ERROR-REQUIRES")
 
 
 def check_refusals(view: View) -> Iterable[Finding]:
@@ -212,7 +219,7 @@ def _refusal(name: str, have: str | None, symptom: Symptom) -> Finding:
         ),
         evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
         remedies=(
-            Remedy(f"Install a {name} in that range.", install_commands(pins), pins),
+            Remedy(f"Install a release of {name} in that range.", install_commands(pins), pins),
             *(other if by_transformers else ()),
         ),
         certainty=Certainty.CERTAIN if have else Certainty.LIKELY,

@@ -56,6 +56,18 @@ REPORTS = {
     "utilization (0.9, 71.24 GiB).": "VLLM-FREE-MEMORY",
     "GPU: NVIDIA A100-SXM4-80GB\nmodel: llama-2-7b\nmethod: full\nCUDA out of memory.": "MEM-FULL-TRAINING",
     "CUDA out of memory. Tried to allocate 20.00 MiB": "OOM-GENERAL",
+    "accelerate: 0.22.0\ncannot import name 'is_npu_available' from 'accelerate.utils'": "INTERFACE-STALE",
+    "ImportError: Using the `Trainer` with `PyTorch` requires `accelerate>=0.20.1`": "REQUIREMENT-REFUSED",
+    "transformers: 4.45.2\naccelerate: 0.33.0\n'AdamW' object has no attribute 'train'": (
+        "PAIR-OPTIMIZER-TRAIN"
+    ),
+    "Guessing wheel URL:  https://github.com/Dao-AILab/flash-attention/releases/download/v2.5.4/"
+    "flash_attn-2.5.4+cu118torch2.1cxx11abiFALSE-cp310-cp310-linux_x86_64.whl\n"
+    "error: <urlopen error [Errno 104] Connection reset by peer>": "FLASH-ATTN-WHEEL-DOWNLOAD",
+    "torch: 2.1.0+cu118\nImportError: libcudart.so.12: cannot open shared object file": (
+        "LIB-CUDART-12-TORCH-11"
+    ),
+    "FA2 is only supported on devices with compute capability >= 8\nGPU: Tesla V100": "FLASH-ATTN-CC",
     "ldconfig: /usr/lib/wsl/lib/libcuda.so.1 is not a symbolic link": "WSL-LDCONFIG-LINK",
 }
 
@@ -87,3 +99,24 @@ def test_a_repair_that_changes_nothing_says_so_to_the_installer(matrix: Matrix) 
     )
     first = next(answered(matrix, paste)).remedies[0]
     assert all("--force-reinstall" in command for command in first.commands)
+
+
+HEALTHY = (
+    "PyTorch version: 2.7.1+cu126\nTransformers version: 4.55.0\nAccelerate version: 1.6.0\nTRL version: 0.9.6",
+    "vllm: 0.12.0\ntorch: 2.9.1",
+    "How much do I need for a 13B with LoRA on 24 GB? Will it run out of memory?",
+    "The `seen_tokens` attribute is deprecated and will be removed in v4.41.",
+    "FutureWarning: transformers.deepspeed module is deprecated and will be removed in a future version.",
+    "You are using 8-bit optimizers with a version of `bitsandbytes` < 0.41.1.",
+    "UserWarning: 1Torch was not compiled with flash attention.",
+    "No module 'xformers'. Proceeding without it.",
+    "PyTorch version (GPU?): 2.5.1+cpu (False)\n- Using GPU in script?: no",
+    "This repository requires torch>=1.12 and transformers>=4.30.\ntransformers: 4.28.0",
+    "Requirement already satisfied: torch>=2.0 in /usr/lib/python3/dist-packages (from peft) (2.4.1)",
+    "vllm serve /model --gpu-memory-utilization 0.95 --tensor-parallel-size 2\nGPU: NVIDIA GeForce RTX 4090",
+)
+
+
+@pytest.mark.parametrize("paste", HEALTHY)
+def test_what_works_is_not_accused(matrix: Matrix, paste: str) -> None:
+    assert [finding.id for finding in answered(matrix, paste) if finding.severity == "error"] == []
