@@ -86,9 +86,10 @@ class PinSet:
         }
 
 
-def solved(goal: Goal, picks: Picks, notes: tuple[str, ...] = ()) -> PinSet:
+def solved(goal: Goal, picks: Picks) -> PinSet:
     """Return the answer for picks."""
-    pins = Explained(goal, picks).pins()
+    explained = Explained(goal, picks)
+    pins = explained.pins()
     installed = goal.context.installed
     changes = [
         Change(pin.name, installed[pin.name], pin.label)
@@ -96,7 +97,7 @@ def solved(goal: Goal, picks: Picks, notes: tuple[str, ...] = ()) -> PinSet:
         if pin.name in installed and not goal_keeps(goal, pin, picks)
     ]
     asked = tuple(dict.fromkeys(str(request) for request in goal.requests))
-    return PinSet("solved", goal.context.target, asked, pins, tuple(changes), notes=notes)
+    return PinSet("solved", goal.context.target, asked, pins, tuple(changes), notes=explained.notes())
 
 
 def goal_keeps(goal: Goal, pin: Pin, picks: Picks) -> bool:

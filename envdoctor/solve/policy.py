@@ -29,6 +29,9 @@ CHANGED, STALE, VARIANT, NEWEST, FRESH = LEVELS = (5, 4, 3, 2, 1)
 STALE_CAP = 730
 """Days after which an asked-for release counts as simply stale."""
 
+RUNTIME_CHANGE = 365
+"""Days that changing one of torch's CUDA libraries weighs on the last level: not for nothing."""
+
 WINDOWS = (0, 180, STALE_CAP)
 """Days of staleness searched first; a wider search follows unless the answer found proves it needless."""
 
@@ -47,15 +50,15 @@ class Policy:
 
     def cost(self, node: Node, bit: int) -> Cost:
         """Return a candidate's cost on every level, first level first."""
-        counts = self.least_change and bool(node.installed) and not node.name.startswith(OWN_RUNTIME)
-        kept = counts and bool(node.installed >> bit & 1)
-        change = int(counts and not kept)
+        runtime = node.name.startswith(OWN_RUNTIME)
+        kept = self.least_change and bool(node.installed >> bit & 1)
+        changed = self.least_change and bool(node.installed) and not kept
         asked = node.name in self.asked
         days, releases = behind(node, bit, self.asked.get(node.name, node.allowed & ~node.reserved))
         stale = min(days, STALE_CAP) if asked and not kept else 0
-        newest = 0 if kept else days + releases
+        newest = 0 if kept else days + releases + (RUNTIME_CHANGE if changed and runtime else 0)
         variant = int(node.variant(bit) is not None and not kept)
-        return (change, stale, variant, newest if asked else 0, 0 if asked else newest)
+        return (int(changed and not runtime), stale, variant, newest if asked else 0, 0 if asked else newest)
 
     def within(self, node: Node, days: int) -> int:
         """Return the candidates of an asked-for package that are at most so many days stale."""

@@ -46,9 +46,18 @@ class Explained:
         self.nodes: Mapping[str, Node] = {
             name: node for name in sorted(picks.bits) if (node := goal.context.node(name)) is not None
         }
+        self._uncovered: set[tuple[str, str]] = set()
         self.edges = sorted(self._edges(), key=lambda edge: (edge.owner, edge.wanted.name))
         self.rows = nogoods(goal.context, picks.bits.keys())
         self._same = followers(goal.context.matrix, "same")
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what the answer leaves open: requirements on packages that the facts do not cover."""
+        left = sorted({(name, owner) for owner, name in self._uncovered})
+        return tuple(
+            f"{self.shown(owner)} requires {name}, which the package facts do not cover: it is not pinned"
+            for name, owner in left
+        )
 
     def pins(self) -> tuple[Pin, ...]:
         """Return every package with its reasons, by name."""
@@ -92,6 +101,8 @@ class Explained:
             name, extra = todo.pop()
             for wanted, limit in self._requirements(name, self.picks.bits[name], extra):
                 if wanted.name not in self.nodes:
+                    if not limit and self.goal.context.node(wanted.name) is None:
+                        self._uncovered.add((name, wanted.name))
                     continue
                 yield _Edge(name, wanted, limit)
                 for one in () if limit else wanted.extras:

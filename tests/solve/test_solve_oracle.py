@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from pysat.examples.rc2 import RC2Stratified
 from pysat.formula import WCNF, IDPool
-from solve_world import goal, shipped, target
+from solve_world import goal, shipped, target, versions
 
 from envdoctor.solve.policy import Policy
 from envdoctor.solve.problem import Problem, bits_of
@@ -57,7 +57,21 @@ def random_goal(seed: int) -> Goal:
     )
     requests = dice.sample(NAMES, dice.randint(2, 4))
     day = DATES[seed % len(DATES)]
-    return goal(snapshot, requests, on=on, matrix=matrix, exclude_newer=day, allow_source=dice.random() < 0.3)
+    wanted = goal(
+        snapshot, requests, on=on, matrix=matrix, exclude_newer=day, allow_source=dice.random() < 0.3
+    )
+    return wanted if dice.random() < 0.7 else _changed(dice, wanted)
+
+
+def _changed(dice: random.Random, wanted: Goal) -> Goal:
+    """Take an answer as installed and ask for something else of it with the least change."""
+    installed = versions(wanted) or {}
+    snapshot, matrix = facts()
+    request = dice.choice(
+        ["numpy>=2", "transformers>=4.45", "tokenizers<0.21", "torch<2.9", "accelerate<1.5"]
+    )
+    on = wanted.context.target
+    return goal(snapshot, [request], on=on, matrix=matrix, installed=installed, least_change=True)
 
 
 class Oracle:

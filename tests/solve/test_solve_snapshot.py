@@ -109,3 +109,19 @@ def test_a_broken_file_is_refused_in_one_line(
     with pytest.raises(Unavailable, match=r"snapshot\.bin: the package facts cannot be read"):
         load_snapshot(tmp_path)
     load_snapshot.cache_clear()
+
+
+def test_newer_facts_win_over_older_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user's update is used until the tool ships facts that are newer still."""
+    monkeypatch.delenv("ENVDOCTOR_SNAPSHOT", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    shipped_folder, updated = tmp_path / "matrices", tmp_path / "data" / "envdoctor" / "releases"
+    for folder, date in ((shipped_folder / "releases", "2026-02-01"), (updated, "2026-01-01")):
+        folder.mkdir(parents=True)
+        (folder / "snapshot.bin").write_bytes(Compiler().bytes(date))
+    load_snapshot.cache_clear()
+    assert load_snapshot(shipped_folder).date == "2026-02-01"
+    (updated / "snapshot.bin").write_bytes(Compiler().bytes("2026-03-01"))
+    load_snapshot.cache_clear()
+    assert load_snapshot(shipped_folder).date == "2026-03-01"
+    load_snapshot.cache_clear()
