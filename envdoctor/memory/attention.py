@@ -23,10 +23,8 @@ def attention(tape: Tape, s: Settings, shape: ModelShape, x: Tensor, windowed: b
     wide = s.seq > shape.window > 0 and windowed and s.attn == "sdpa"  # flash-attn knows windows itself
     if s.attn == "eager" or shape.alibi:
         context = _eager(tape, s, shape, query, key, value)
-    elif shape.model_type == "falcon" and shape.kv_heads < shape.heads:
-        context = _math(
-            tape, s, shape, query, key, value
-        )  # its code broadcasts one key head, which no kernel takes
+    elif shape.model_type == "falcon" and _key_heads(shape) < shape.heads:
+        context = _math(tape, s, shape, query, key, value)  # one key head, broadcast: no kernel takes that
     elif wide or _has_math_only(s, shape, query):
         context = _masked(tape, s, shape, query, key, value, wide)
     else:
@@ -43,11 +41,16 @@ def attention(tape: Tape, s: Settings, shape: ModelShape, x: Tensor, windowed: b
     return out
 
 
+def _key_heads(shape: ModelShape) -> int:
+    """Heads of keys as the code holds them: the newer Falcon copies each to all of its queries."""
+    return shape.heads if shape.model_type == "falcon" and shape.norms > 1 else shape.kv_heads
+
+
 def _projections(
     tape: Tape, s: Settings, shape: ModelShape, x: Tensor, matrices: dict[str, Linear]
 ) -> tuple[Tensor, Tensor, Tensor]:
     queries = s.tokens * shape.heads * shape.head_dim // s.tp
-    keys = s.tokens * max(1, shape.kv_heads // s.tp) * shape.head_dim
+    keys = s.tokens * max(1, _key_heads(shape) // s.tp) * shape.head_dim
     if shape.fused_qkv:
         whole = linear(tape, s, x, matrices["qkv"])
         query, key = (tape.op(n, whole.width, (whole,)) for n in (queries, keys))  # reshaped, rotated copies

@@ -133,27 +133,32 @@ def activate(tape: Tape, s: Settings, shape: ModelShape, x: Tensor) -> Tensor:
             node.saved = (out,)
             out.refs += 1
     elif shape.activation == "gelu_tanh_composed":
-        out = _composed_gelu(tape, x)
+        out = _composed_gelu(tape, s, x)
     else:
         out = tape.op(x.numel, x.width, (x,), (x,))
     tape.drop(x)
     return out
 
 
-def _composed_gelu(tape: Tape, x: Tensor) -> Tensor:
-    """`0.5 * x * (1 + tanh(c * (x + a * x**3)))` written out in Python: pow is fp32 under autocast."""
-    cube = tape.op(x.numel, 4, (x,), (x,))
-    inner = tape.op(x.numel, 4, (x, cube))
-    tape.drop(cube)
-    curve = tape.op(x.numel, 4, (inner,), (), temporary=x.numel * 4)
+def _composed_gelu(tape: Tape, s: Settings, x: Tensor) -> Tensor:
+    """`0.5 * x * (1 + tanh(c * (x + a * x**3)))` written out in Python: autocast takes the power in fp32."""
+    width = 4 if s.autocast else x.width
+    base = tape.op(x.numel, width, (x,)) if width != x.width else x
+    if base is x:
+        x.refs += 1
+    cube = tape.op(x.numel, width, (base,), (base,), temporary=x.numel * width)
+    inner = tape.op(x.numel, width, (x, cube))
+    tape.drop(base, cube)
+    curve = tape.op(x.numel, width, (inner,), (), temporary=x.numel * width)
     tape.drop(inner)
     if tape.keep and curve.needs:
-        node = tape.nodes[-1]
-        node.saved = (curve,)
+        tape.nodes[-1].saved = (curve,)
         curve.refs += 1
+    raised = tape.op(x.numel, width, (curve,), through=True)
+    tape.drop(curve)
     half = tape.op(x.numel, x.width, (x,))
-    out = tape.op(x.numel, 4, (half, curve), (half, curve))
-    tape.drop(half, curve)
+    out = tape.op(x.numel, width, (half, raised), (half, raised))
+    tape.drop(half, raised)
     return out
 
 

@@ -35,7 +35,7 @@ TRAITS: Mapping[str, Mapping[str, Any]] = {
     "glm": {**_GLM, "qkv_bias": True},
     "glm4": {**_GLM, "qkv_bias": True, "post_norms": True},
     "phi3": {"fused_qkv": True, "fused_gate_up": True},
-    "phi": {**_NEOX, "fused_qkv": False, "activation": "gelu_tanh", "head_bias": True},
+    "phi": {**_NEOX, "fused_qkv": False, "activation": "gelu_tanh_composed", "head_bias": True},
     "gpt_neox": _NEOX,
     "falcon": {"norm": "layer", "gated": False, "fused_qkv": True, "tied": True, "parallel": True},
     "bloom": {
@@ -65,8 +65,6 @@ TRAITS: Mapping[str, Mapping[str, Any]] = {
     "deepseek_v3": {},
     "exaone4": {"qk_norm": "head", "pre_norm": False, "post_norms": True},
     "hunyuan_v1_dense": {"qk_norm": "head"},
-    "ernie4_5": {},
-    "helium": {},
     "baichuan": {"fused_qkv": True},
     "qwen": {"fused_qkv": True, "qkv_bias": True},
     "chatglm": {**_GLM, "fused_qkv": True, "qkv_bias": True},

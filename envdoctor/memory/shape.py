@@ -194,7 +194,7 @@ def _switches(config: Mapping[str, Any], known: dict[str, Any], hidden: int) -> 
     ):
         if isinstance(config.get(key), bool):
             known.update(dict.fromkeys((o for o in ours if o not in fixed), config[key]))
-    if known.get("activation") in (None, "gelu_tanh", "gelu", "relu"):
+    if known.get("activation") in (None, "gelu_tanh", "gelu_tanh_composed", "relu"):
         given = first(config, ("hidden_activation", "hidden_act", "activation_function", "activation"))
         plain = known.get("activation", "silu" if known.get("gated", True) else "gelu")
         known["activation"] = ACTIVATIONS.get(str(given), plain)
