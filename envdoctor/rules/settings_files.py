@@ -40,7 +40,8 @@ REFUSES = frozenset({"llamafactory", "ms-swift", "trl", "transformers", "vllm"})
 """Frameworks whose parser stops at an unknown key; the others pass over it in silence."""
 CLOSED = frozenset({"llamafactory", "ms-swift", "axolotl", "vllm", "trl"})
 """Frameworks all of whose keys are known here, so that any other is a mistake."""
-FREE = frozenset({"env", "plugins", "name", "description"})
+FREE = frozenset({"env", "plugins", "name", "description", "vllm", "trl", "swift", "transformers"})
+"""Words that stand before a colon or a command without being a setting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +73,9 @@ def framework_of(keys: Iterable[str]) -> str | None:
 
 
 def leaf(setting: Setting) -> str:
-    """Return the last part of a native key, as Python spells it."""
-    return (setting.native_key or "").rpartition(".")[2].lower().replace("-", "_")
+    """Return the last part of a native key as Python spells it, without the prefix that FSDP's have."""
+    parent, _, name = (setting.native_key or "").lower().replace("-", "_").rpartition(".")
+    return name.removeprefix("fsdp_") if parent.endswith("fsdp_config") else name
 
 
 def check_keys(view: View) -> Iterable[Finding]:
@@ -93,7 +95,7 @@ def _judge_file(view: View, file: KeyFile) -> Iterator[Finding]:
     unknown: list[tuple[Setting, str]] = []
     for setting in file.settings:
         name = leaf(setting)
-        if name in FREE or not facts or (setting.native_key or "").startswith(("env.", "ENV.")):
+        if name in FREE or not facts or _is_variable(setting.native_key or ""):
             continue
         spans = [(f, f.span(name)) for f in facts]
         if not any(span for _, span in spans):
@@ -102,6 +104,11 @@ def _judge_file(view: View, file: KeyFile) -> Iterator[Finding]:
             gone.append(finding)
     yield from gone
     yield from _unknown_keys(file.framework, unknown)
+
+
+def _is_variable(key: str) -> bool:
+    """True for an environment variable, bare or in a section of them."""
+    return key.isupper() or key.lower().startswith("env.")
 
 
 def _version(view: View, name: str) -> str | None:

@@ -191,7 +191,7 @@ def _training_run(view: View, shape: ModelShape, card: Card) -> TrainingRun:
             batch=_number(view, "batch", 1),
             seq=_number(view, "seq", _usual_length(view)),
             grad_accum=_number(view, "grad_accum", 1),
-            dtype="bf16" if method != "full" or _value(view, "bf16") == "true" else "fp32",
+            dtype=_loaded(view, method),
             amp="fp16" if _value(view, "fp16") == "true" else "bf16",
             optim=_value(view, "optim") or "adamw_torch_fused",
             grad_ckpt=_value(view, "grad_ckpt") != "false",
@@ -205,6 +205,14 @@ def _training_run(view: View, shape: ModelShape, card: Card) -> TrainingRun:
         )
     except EnvdoctorError as error:
         raise Skip(f"the run cannot be predicted: {error}") from None
+
+
+def _loaded(view: View, method: str) -> str:
+    """The weights' dtype: as told, else 16 bit for adapters, and for full fine-tuning in bf16."""
+    told = _value(view, "dtype")
+    if told in ("bf16", "fp16", "fp32"):
+        return told
+    return "bf16" if method != "full" or _value(view, "bf16") == "true" else "fp32"
 
 
 def _method(view: View) -> str:
@@ -233,7 +241,7 @@ def _parallel(view: View, card: Card) -> str:
         return f"zero{stage[0]}"
     if card.count == 1:
         return "none"
-    fsdp = _value(view, "fsdp")
+    fsdp = "true" if _value(view, "parallel") == "fsdp" else _value(view, "fsdp")
     return "fsdp" if fsdp and fsdp.lower() not in ("false", "", "0") else "ddp"
 
 

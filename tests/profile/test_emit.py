@@ -1,0 +1,122 @@
+"""Files carry the setting under the names that the versions at hand have."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from cards import written
+
+from envdoctor.errors import InputError
+from envdoctor.profile.emit.layout import to_yaml
+
+FOUR = ("RTX 4090",) * 4
+
+
+@pytest.mark.parametrize(
+    ("framework", "file", "old", "new", "stack"),
+    [
+        ("trl", "train.yaml", "max_seq_length: 2048", "max_length: 2048", {"trl": "0.15.2"}),
+        ("trl", "train.yaml", "torch_dtype: bfloat16", "\ndtype: bfloat16", {"trl": "0.20.0"}),
+        ("ms-swift", "train.sh", "--train_type lora", "tuner_type: lora", {"ms-swift": "3.12.6"}),
+        (
+            "transformers",
+            "training_args.json",
+            '"gradient_checkpointing"',
+            '"activation_checkpointing"',
+            {"transformers": "5.17.0"},
+        ),
+        ("transformers", "model.json", '"torch_dtype"', '"dtype"', {"transformers": "4.50.0"}),
+        (
+            "env",
+            "env.sh",
+            "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+            "PYTORCH_ALLOC_CONF=expandable_segments:True",
+            {"torch": "2.9.1"},
+        ),
+        ("axolotl", "train.yaml", "sdp_attention: true", "attn_implementation: sdpa", {"axolotl": "0.8.0"}),
+        (
+            "llamafactory",
+            "train.yaml",
+            "quantization_method: bitsandbytes",
+            "quantization_method: bnb",
+            {"llamafactory": "0.9.0"},
+        ),
+    ],
+)
+def test_names_follow_the_version(
+    framework: str, file: str, old: str, new: str, stack: dict[str, str]
+) -> None:
+    method = "qlora" if framework == "llamafactory" else "lora"
+    before = written(framework, "qwen2.5-1.5b", ("RTX 4090",), method=method, stack=stack).files
+    after = written(framework, "qwen2.5-1.5b", ("RTX 4090",), method=method).files
+    assert old in before[file]
+    assert new not in before[file]
+    assert new in "".join(after.values())
+
+
+def test_fsdp_is_a_flag_since_5_10_and_words_before() -> None:
+    asked = {"method": "full", "parallel": "fsdp"}
+    new = json.loads(written("transformers", "qwen2.5-1.5b", FOUR, **asked).files["training_args.json"])
+    old = json.loads(
+        written("transformers", "qwen2.5-1.5b", FOUR, stack={"transformers": "4.57.0"}, **asked).files[
+            "training_args.json"
+        ]
+    )
+    assert new["fsdp"] is True
+    assert new["fsdp_config"]["version"] == 2
+    assert old["fsdp"] == "full_shard auto_wrap"
+
+
+def test_deepspeed_numbers_agree_with_each_other_and_with_the_trainer() -> None:
+    profile = written("transformers", "qwen2.5-1.5b", FOUR, method="full", parallel="zero2", global_batch=32)
+    config = json.loads(profile.files["ds_config.json"])
+    arguments = json.loads(profile.files["training_args.json"])
+    micro, steps = config["train_micro_batch_size_per_gpu"], config["gradient_accumulation_steps"]
+    assert config["train_batch_size"] == micro * steps * 4 == 32
+    assert arguments["per_device_train_batch_size"] == micro
+    assert arguments["gradient_accumulation_steps"] == steps
+    assert arguments["deepspeed"] == "ds_config.json"
+
+
+def test_sharded_4_bit_weights_are_stored_in_the_compute_dtype() -> None:
+    profile = written("transformers", "qwen2.5-7b", FOUR, method="qlora", parallel="zero3")
+    quantization = json.loads(profile.files["model.json"])["from_pretrained"]["quantization_config"]
+    assert quantization["bnb_4bit_quant_storage"] == quantization["bnb_4bit_compute_dtype"]
+
+
+def test_vllm_on_cards_of_its_own_gets_them() -> None:
+    profile = written("trl", "qwen2-7b", FOUR, method="lora", task="grpo", seq=1024, parallel="ddp")
+    assert profile.found.choice is not None
+    if profile.found.choice.vllm_mode == "server":
+        assert "CUDA_VISIBLE_DEVICES" in profile.files["env.sh"]
+
+
+@pytest.mark.parametrize(
+    ("framework", "task", "word"),
+    [("llamafactory", "grpo", "has no grpo"), ("vllm", "sft", "has no sft"), ("nope", "sft", "none of")],
+)
+def test_what_a_framework_cannot_do_is_said(framework: str, task: str, word: str) -> None:
+    with pytest.raises(InputError, match=word):
+        written(framework, "qwen2.5-1.5b", FOUR, task=task)
+
+
+def test_deepspeed_files_need_a_zero_stage() -> None:
+    with pytest.raises(InputError, match="--parallel"):
+        written("deepspeed", "qwen2.5-1.5b", FOUR, method="lora")
+
+
+def test_yaml_scalars_read_back_as_what_they_were() -> None:
+    yaml = pytest.importorskip("yaml")
+    values = {
+        "a": "no",
+        "b": 1e-5,
+        "c": 0.0001,
+        "d": [1, "x: y"],
+        "e": {"f": True, "g": None},
+        "h": [{"path": "p", "type": "t"}],
+        "i": "Qwen/Qwen2.5-7B",
+        "j": "1.5",
+        "k": "",
+    }
+    assert yaml.safe_load(to_yaml(values, "comment")) == values

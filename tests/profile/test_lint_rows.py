@@ -1,0 +1,127 @@
+"""Each row of lint.toml speaks when its mistake stands in a file, and only then."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from envdoctor.diagnosis import declare_gpus, diagnose_facts, read_facts
+from envdoctor.facts import ComputeCapability, Distribution, Environment, Facts, Gpu, Observed, Setting
+from envdoctor.matrix import ConditionRow, load_matrix
+from envdoctor.rules.rows import check_row
+from envdoctor.rules.view import View
+
+ROWS = [row for row in load_matrix().conditions if row.id.startswith("LINT-")]
+
+
+def example(text: str) -> str:
+    """Return a value that a condition's text accepts."""
+    if text.startswith("!"):
+        return "qqq"
+    for sign, shift in ((">=", 0), ("<=", 0), (">", 1), ("<", -1)):
+        if text.startswith(sign):
+            return f"{float(text.removeprefix(sign)) + shift:.6f}".rstrip("0").rstrip(".")
+    return text.split("|")[0].replace("*", "") or "x"
+
+
+def facts_for(row: ConditionRow, extra: tuple[Setting, ...] = ()) -> Facts:
+    """Return facts in which all conditions of a row hold."""
+    settings, gpu, absent = [], Gpu(0, "declared", name="card"), False
+    for key, text in row.when.items():
+        if key.startswith("setting."):
+            name = key.removeprefix("setting.").replace("*", "")
+            settings.append(Setting(name, example(text), "line 1", native_key=name))
+        elif key == "gpu.cc":
+            gpu = Gpu(0, "declared", name="Tesla T4", compute_capability=ComputeCapability(7, 5))
+        elif key == "gpu.memory_gib":
+            gpu = Gpu(0, "declared", name="card", memory_total_bytes=24 << 30)
+        else:
+            assert text == "absent"
+            absent = True
+    known = {"torch": Distribution("torch", "pip list", version="2.13.0")} if absent else {}
+    return Facts(
+        gpus=Observed((gpu,), "declared"),
+        settings=(*settings, *extra),
+        environment=Environment(distributions=known, complete=absent),
+    )
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+def test_the_mistake_is_found_and_explained(row: ConditionRow) -> None:
+    finding = check_row(View(facts_for(row), load_matrix()), row)
+    assert finding is not None
+    assert finding.remedies
+    assert "(not told)" not in finding.summary
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.unless], ids=lambda row: row.id)
+def test_the_exception_silences_it(row: ConditionRow) -> None:
+    key, text = next(iter(row.unless.items()))
+    extra = Setting(key.removeprefix("setting.").replace("*", ""), example(text), "line 2")
+    assert check_row(View(facts_for(row, (extra,)), load_matrix()), row) is None
+
+
+def test_there_are_a_hundred_mistakes_that_parsers_accept() -> None:
+    ids = {row.id for row in load_matrix().conditions if any(k.startswith("setting.") for k in row.when)}
+    assert len(ids) >= 100
+
+
+def found_in(name: str, text: str, *gpus: str) -> dict[str, str]:
+    """Return the findings of one file, by id."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        path.write_text(text, encoding="utf-8")
+        matrix = load_matrix()
+        facts = declare_gpus(read_facts([str(path)], None, matrix), gpus, matrix)
+        return {f.id: f.summary for f in diagnose_facts(facts, matrix).findings}
+
+
+def test_mistakes_are_found_where_they_stand_in_files() -> None:
+    found = found_in(
+        "train.yaml",
+        "base_model: Qwen/Qwen2.5-7B\nadapter: lora\nsequence_len: 4096\nmicro_batch_size: 0\n"
+        "optimizer: nope\nlora_dropout: 1.5\nval_set_size: -1\nlora_r: 8\nnum_epochs: 1\n",
+    )
+    assert {"SETTING-BATCH-ZERO", "LINT-OPTIM-UNKNOWN", "LINT-LORA-DROPOUT", "LINT-AX-VAL-SET"} <= set(found)
+
+
+def test_a_ds_config_with_an_old_key_and_no_path_for_nvme() -> None:
+    found = found_in(
+        "ds_config.json",
+        '{\n"zero_optimization": {\n"stage": 3,\n"cpu_offload": true,\n"offload_param": {"device": "nvme"},\n'
+        '"overlap_com": true\n},\n"train_batch_size": 8\n}\n',
+    )
+    assert {"LINT-DS-CPU-OFFLOAD-OLD", "LINT-DS-NVME-PATH", "SETTING-KEY-UNKNOWN"} <= set(found)
+    assert "overlap_comm" in found["SETTING-KEY-UNKNOWN"]
+
+
+def test_keys_are_judged_by_the_pinned_release() -> None:
+    text = "model_name_or_path: a/b-7b\nuse_peft: true\nlora_r: 8\nmax_seq_length: 2048\noutput_dir: out\n"
+    assert "SETTING-KEY-GONE" in found_in("sft.yaml", text)
+    pins = "trl==0.18.2\ntransformers==4.52.4\n"
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "sft.yaml").write_text(text)
+        (Path(folder) / "requirements.txt").write_text(pins)
+        matrix = load_matrix()
+        facts = read_facts([f"{folder}/sft.yaml", f"{folder}/requirements.txt"], None, matrix)
+        assert "SETTING-KEY-GONE" not in {f.id for f in diagnose_facts(facts, matrix).findings}
+
+
+def test_a_run_that_cannot_fit_names_the_single_change_that_would() -> None:
+    text = (
+        "model_name_or_path: meta-llama/Llama-2-7b-hf\nstage: sft\ndo_train: true\nfinetuning_type: lora\n"
+        "cutoff_len: 4096\nper_device_train_batch_size: 8\ntemplate: llama2\n"
+    )
+    assert "33" in found_in("train.yaml", text, "RTX 3090")["MEM-RUN"]
+    assert "MEM-RUN" not in found_in("train.yaml", text, "A100 80GB")
+
+
+def test_a_utilisation_has_two_bounds() -> None:
+    text = "model: Qwen/Qwen2.5-7B\ngpu-memory-utilization: {}\nmax-model-len: 32768\nmax-num-seqs: 64\n"
+    assert "VLLM-BUDGET-LOW" in found_in("vllm.yaml", text.format(0.5), "A10")
+    assert "VLLM-BUDGET-HIGH" in found_in("vllm.yaml", text.format(0.99), "RTX A6000")
+    assert not {"VLLM-BUDGET-LOW", "VLLM-BUDGET-HIGH"} & set(
+        found_in("vllm.yaml", text.format(0.85), "RTX A6000")
+    )

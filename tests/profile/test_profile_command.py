@@ -1,0 +1,97 @@
+"""`envdoctor profile` at its edges: exit codes, files, JSON, one line for an unusable call."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from envdoctor.cli import main
+
+
+def call(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = main(["profile", *words])
+    told = capsys.readouterr()
+    return code, told.out, told.err
+
+
+def test_json_has_the_promised_shape(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = call(capsys, "--model", "qwen2.5-7b", "--gpu", "RTX 4090", "--format", "json")
+    data = json.loads(out)
+    assert (code, err) == (0, "")
+    assert data["schema"] == "envdoctor.profile/1"
+    assert {"method", "parallel", "batch", "grad_accum", "grad_ckpt"} <= set(data["choice"])
+    assert data["memory"]["schema"] == "envdoctor.memory/1"
+    assert data["memory"]["fits"] is True
+    assert all({"choice", "why"} <= set(item) for item in data["rejected"])
+    assert data["validated"]["status"] == "predicted"
+    assert "training_args.json" in data["files"]
+
+
+def test_files_are_written_to_the_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "new" / "run"
+    code, out, err = call(
+        capsys, "--model", "qwen2.5-7b", "--gpu", "RTX 4090", "--for", "llamafactory", "-o", str(folder)
+    )
+    assert code == 0
+    assert "train.yaml written" in err
+    assert "qwen2.5-7b on 1" in out
+    assert "finetuning_type: lora" in (folder / "train.yaml").read_text()
+    assert (folder / "env.sh").read_text().startswith("export PYTORCH_ALLOC_CONF=")
+
+
+def test_nothing_fits_is_1(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(
+        capsys, "--model", "llama-3.1-70b", "--gpu", "RTX 4090", "--method", "lora", "--parallel", "none"
+    )
+    assert code == 1
+    assert "nothing fits" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (("--model", "no-such-model", "--gpu", "RTX 4090"), "no-such-model"),
+        (("--model", "qwen2.5-7b", "--gpu", "Voodoo 2"), "Voodoo 2"),
+        (("--model", "qwen2.5-7b", "--gpu", "sm_89"), "memory is not known"),
+        (("--model", "qwen2.5-7b", "--gpu", "RTX 4090", "--gpus", "0"), "--gpus"),
+        (("--model", "qwen2.5-7b", "--gpu", "RTX 4090", "--seq", "-1"), "--seq"),
+        (("--model", "qwen2.5-7b", "--gpu", "RTX 4090", "--for", "nope"), "--for"),
+        (("--model", "qwen2.5-7b", "--gpu", "RTX 4090", "--stack", "torch"), "--stack"),
+        (("--model", "qwen2.5-7b", "--gpu", "A10", "--gpu", "T4", "--gpus", "3"), "--gpus 3"),
+    ],
+)
+def test_an_unusable_call_is_one_line_and_2(
+    words: tuple[str, ...], named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = call(capsys, *words)
+    assert code == 2
+    assert out == ""
+    assert named in err
+    assert err.count("\n") == 1
+
+
+def test_the_stack_decides_names(capsys: pytest.CaptureFixture[str]) -> None:
+    words = (
+        "--model",
+        "qwen2.5-1.5b",
+        "--gpu",
+        "RTX 4090",
+        "--for",
+        "trl",
+        "--stack",
+        "trl=0.15.2,torch=2.6.0",
+    )
+    _, out, _ = call(capsys, *words)
+    assert "max_seq_length: 2048" in out
+    assert "PYTORCH_CUDA_ALLOC_CONF" in out
+
+
+def test_a_target_file_tells_cards_and_versions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paste = tmp_path / "report.md"
+    paste.write_text("GPU: NVIDIA A100-SXM4-80GB\ntorch: 2.6.0\ntrl: 0.15.2\n")
+    code, out, _ = call(capsys, "--model", "qwen2.5-7b", "--target", str(paste), "--for", "trl")
+    assert code == 0
+    assert "A100" in out
+    assert "max_seq_length" in out

@@ -1,0 +1,83 @@
+"""A trial's figures go into the profile; running out of memory steps down, and is said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from cards import written
+
+from envdoctor.errors import Unavailable
+from envdoctor.matrix import load_matrix
+from envdoctor.profile.validate import run_validation, trial_request
+
+TOLD = {
+    "rank": 0,
+    "total_bytes": 24 << 30,
+    "allocated_bytes": 19 << 30,
+    "reserved_bytes": 20 << 30,
+    "context_bytes": 500 << 20,
+    "versions": {"torch": "2.13.0"},
+    "error": None,
+}
+
+
+def interpreter(folder: Path, *answers: dict[str, object]) -> str:
+    """Return a stand-in for Python that answers each trial in turn."""
+    for number, answer in enumerate(answers):
+        (folder / f"answer{number}").write_text("noise\nTRIAL " + json.dumps(answer) + "\n")
+    script = folder / "python"
+    script.write_text(
+        f"#!/bin/sh\ncd {folder}\nn=$(cat count 2>/dev/null || echo 0)\necho $((n+1)) > count\ncat answer$n\n"
+    )
+    script.chmod(0o755)
+    return str(script)
+
+
+def test_measured_stands_beside_predicted(tmp_path: Path) -> None:
+    profile = written("trl", "qwen2.5-7b", ("RTX 4090",), method="qlora")
+    measured = run_validation(profile, "trl", load_matrix(), interpreter(tmp_path, {**TOLD, "oom": False}))
+    told = measured.to_json()["validated"]
+    assert told["status"] == "measured"
+    assert told["measured_reserved_bytes"] == 20 << 30
+    assert told["predicted_reserved_bytes"] == profile.to_json()["memory"]["peak_reserved_bytes"]
+    assert measured.files == profile.files
+
+
+def test_an_out_of_memory_steps_down_and_says_so(tmp_path: Path) -> None:
+    profile = written("trl", "qwen2.5-7b", ("RTX 4090",), method="qlora")
+    python = interpreter(tmp_path, {**TOLD, "oom": True}, {**TOLD, "oom": False})
+    measured = run_validation(profile, "trl", load_matrix(), python)
+    assert profile.found.need
+    assert measured.found.need
+    assert measured.found.need.device_bytes < profile.found.need.device_bytes
+    assert "ran out of memory with qlora" in measured.to_json()["validated"]["notes"][0]
+    assert measured.files != profile.files
+
+
+def test_when_every_step_down_runs_out_nothing_is_recommended(tmp_path: Path) -> None:
+    profile = written("trl", "qwen2.5-7b", ("RTX 4090",), method="qlora")
+    python = interpreter(tmp_path, *({**TOLD, "oom": True},) * 4)
+    measured = run_validation(profile, "trl", load_matrix(), python)
+    assert measured.exit_code == 1
+    assert measured.to_json()["choice"] is None
+
+
+def test_a_trial_that_cannot_run_is_no_answer(tmp_path: Path) -> None:
+    script = tmp_path / "python"
+    script.write_text("#!/bin/sh\necho 'ModuleNotFoundError: No module named torch' >&2\nexit 1\n")
+    script.chmod(0o755)
+    profile = written("trl", "qwen2.5-7b", ("RTX 4090",), method="qlora")
+    with pytest.raises(Unavailable, match="No module named torch"):
+        run_validation(profile, "trl", load_matrix(), str(script))
+
+
+def test_a_trial_is_the_choice_shortened() -> None:
+    found = written("trl", "qwen2.5-7b", ("RTX 4090",), method="qlora").found
+    assert found.choice is not None
+    request = trial_request(found, load_matrix())
+    assert request["setting"]["batch"] == found.choice.batch
+    assert request["setting"]["grad_accum"] == min(2, found.choice.grad_accum)
+    assert request["config"]["hidden_size"] == 3584
+    assert request["arguments"]["per_device_train_batch_size"] == found.choice.batch
