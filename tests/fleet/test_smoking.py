@@ -40,7 +40,9 @@ def test_what_smokes_need_travels_whole() -> None:
 def replies(*told: dict[str, object] | None) -> Callable[[Take], None]:
     def ask(take: Take) -> None:
         for node, one in zip(NODES, told, strict=False):
-            take(Reply(node, None if one is None else json.dumps(one).encode(), "dead" if one is None else ""))
+            take(
+                Reply(node, None if one is None else json.dumps(one).encode(), "dead" if one is None else "")
+            )
 
     return ask
 
@@ -50,7 +52,9 @@ PASSED = {"outcome": "passed", "reason": None, "ranks": 8}
 
 def test_the_all_reduce_passes_only_when_every_node_did() -> None:
     assert run_collective(replies(PASSED, PASSED, PASSED), NODES).ranks == 24
-    failed = run_collective(replies(PASSED, {"outcome": "failed", "reason": "GPU 3: hung", "ranks": 8}), NODES)
+    failed = run_collective(
+        replies(PASSED, {"outcome": "failed", "reason": "GPU 3: hung", "ranks": 8}), NODES
+    )
     assert (failed.outcome, failed.reason) == ("failed", "node2: GPU 3: hung")
     assert run_collective(replies(PASSED, None), NODES).reason == "node2: dead"
     skipped = run_collective(replies({"outcome": "skipped", "reason": "no GPU there", "ranks": 0}), NODES)

@@ -21,7 +21,7 @@ def parse_hosts(text: str) -> list[str]:
     nodeset, _ = _load()
     try:
         nodes = [str(node) for node in nodeset.NodeSet(text)]
-    except (nodeset.NodeSetException, nodeset.RangeSetException) as error:
+    except (nodeset.NodeSetException, nodeset.RangeSetParseError) as error:
         raise InputError(f"--hosts {text}: {error}") from None
     if not nodes:
         raise InputError(f"--hosts {text}: no node in it")
