@@ -14,6 +14,7 @@ def test_llamafactory_yaml(read, sample):
     assert told(facts) == {
         "model": "Qwen/Qwen2.5-7B-Instruct",
         "quant": "nf4",
+        "quant_bits": "4",
         "task": "sft",
         "method": "lora",
         "lora_rank": "8",
@@ -117,6 +118,7 @@ def test_python_calls(read):
     assert settings == {
         "dtype": "bf16",
         "quant": "nf4",
+        "bnb_4bit": "true",
         "device_map": "auto",
         "bf16": "true",
         "batch": "4",
