@@ -47,7 +47,7 @@ TRAITS: Mapping[str, Mapping[str, Any]] = {
     },
     "gpt2": {
         **_PLAIN, "fused_qkv": True, "learned_positions": True, "activation": "gelu_tanh_composed",
-        "tied": True, "rope": False,
+        "tied": True, "rope": False, "dropout": 0.1,
     },
     "starcoder2": {**_PLAIN, "activation": "gelu_tanh"},
     "stablelm": {"norm": "layer", "qkv_bias": False},

@@ -14,7 +14,12 @@ def norm(tape: Tape, s: Settings, x: Tensor, kind: str, width: int) -> Tensor:
     if s.fused_norm and kind in LIGER_RMS:
         return _liger(tape, s, x, width)
     if kind.startswith("layer"):
-        return _layer_norm(tape, s, x, width)
+        out = _layer_norm(tape, s, x, width)
+        if kind != "layer-plain" or out.width == x.width:
+            return out
+        narrow = tape.op(x.numel, x.width, (out,))  # OLMo's own code narrows it again
+        tape.drop(out)
+        return narrow
     return _rms(tape, s, x, width, wide=kind in WIDE)
 
 

@@ -200,9 +200,11 @@ def _switches(config: Mapping[str, Any], known: dict[str, Any], hidden: int) -> 
         known["activation"] = ACTIVATIONS.get(str(given), plain)
     if learned:
         known["learned_positions"] = int(first(config, ALIASES["max_position_embeddings"]) or 1024)
-    dropout = first(config, ("hidden_dropout", "resid_pdrop", "dropout"))
-    known["hidden_dropout"] = float(dropout or 0.0)
-    known["attention_dropout"] = float(config.get("attention_dropout") or config.get("attn_pdrop") or 0.0)
+    usual = known.pop("dropout", 0.0)
+    hidden_dropout = first(config, ("hidden_dropout", "resid_pdrop", "dropout"))
+    attention_dropout = first(config, ("attention_dropout", "attn_pdrop"))
+    known["hidden_dropout"] = float(usual if hidden_dropout is None else hidden_dropout)
+    known["attention_dropout"] = float(usual if attention_dropout is None else attention_dropout)
     return known
 
 
