@@ -143,6 +143,8 @@ class Explained:
                 yield f"{self.shown(edge.owner)} {verb} {node.name}{spec}"
         for wanted, limit in self._requirements(node.name, newest, ""):
             other = self.nodes.get(wanted.name)
+            if other is not None and self._follows(wanted.name, node.name):
+                continue
             if other is None:
                 if not limit and (gap := self._gap(wanted)):
                     yield gap
@@ -157,13 +159,18 @@ class Explained:
                 pair = " with ".join(f"{key} {spec}" for key, spec in when.items())
                 yield f"{pair or row.literals[0].name} does not work ({row.row})"
 
+    def _follows(self, name: str, owner: str) -> bool:
+        """True when nobody but `owner` speaks of a package, so that it would move along."""
+        asked = any(request.name == name for request in self.goal.requests)
+        return not asked and all(edge.owner == owner for edge in self.edges if edge.wanted.name == name)
+
     def _gap(self, wanted: Wanted) -> str:
         """Say so when nothing that installs on the target meets a requirement."""
         node = self.goal.context.node(wanted.name)
         if node is None or node.expand(node.package.spec_mask(wanted.spec)) & node.allowed:
             return ""
         spec = node.package.spec_text(wanted.spec)
-        return f"it requires {wanted.name}{spec}, and no such release installs on the target"
+        return f"it requires {wanted.name}{spec}, and there is none for this target"
 
     def _would_break(self, row: Nogood, name: str, bit: int) -> bool:
         bits = {**self.picks.bits, name: bit}
