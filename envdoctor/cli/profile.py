@@ -12,7 +12,7 @@ from envdoctor.cli.output import note, write
 from envdoctor.errors import InputError, Unavailable
 
 if TYPE_CHECKING:
-    from envdoctor.facts import Facts
+    from envdoctor.facts import Facts, Gpu
     from envdoctor.matrix import Matrix
     from envdoctor.profile.choosing import Profile
     from envdoctor.profile.workload import Card, Stack, Workload
@@ -122,26 +122,25 @@ def _workload(args: argparse.Namespace, matrix: Matrix) -> Workload:
 
 def _facts(args: argparse.Namespace, matrix: Matrix) -> Facts | None:
     """This machine's facts, a file's, or none when the card is declared and nothing else is named."""
+    if args.gpu and not args.python and not args.target:
+        return None
     from envdoctor.diagnosis import read_facts
 
     if args.target:
         return read_facts([args.target], None, matrix)
-    if args.gpu and not args.python:
-        return None
     return read_facts([], args.python, matrix)
 
 
 def _cards(args: argparse.Namespace, matrix: Matrix, facts: Facts | None) -> tuple[Card, ...]:
     from envdoctor.matrix.gpus import declared_gpu
     from envdoctor.profile.workload import Card
-    from envdoctor.rules.view import View
 
     if args.gpus is not None and args.gpus < 1:
         raise InputError(f"--gpus: {args.gpus} is no count")
     if args.gpu:
         gpus = [declared_gpu(matrix, name, index) for index, name in enumerate(args.gpu)]
     else:
-        gpus = list(View(facts, matrix).gpus.get() or ()) if facts else []
+        gpus = _seen(facts, matrix) if facts else []
     if not gpus:
         raise InputError("no GPU is seen on this machine; name one, such as --gpu 'RTX 4090'")
     for gpu in gpus:
@@ -155,6 +154,13 @@ def _cards(args: argparse.Namespace, matrix: Matrix, facts: Facts | None) -> tup
     if args.gpu or args.gpus > len(cards):
         raise InputError(f"--gpus {args.gpus}: {len(cards)} cards are named or seen")
     return cards[: args.gpus]
+
+
+def _seen(facts: Facts, matrix: Matrix) -> list[Gpu]:
+    """The GPUs that facts tell, completed by what the matrix knows of their models."""
+    from envdoctor.rules.view import View
+
+    return list(View(facts, matrix).gpus.get() or ())
 
 
 def _stack(args: argparse.Namespace, facts: Facts | None) -> Stack:

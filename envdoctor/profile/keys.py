@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from packaging.version import InvalidVersion, Version
 
 from envdoctor.matrix import Matrix
-from envdoctor.profile.workload import Stack
+
+if TYPE_CHECKING:
+    from envdoctor.profile.workload import Stack
 
 BASES: Mapping[str, tuple[str, ...]] = {
     "trl": ("transformers",),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -203,6 +202,8 @@ def _renamed(view: View, framework: str, name: str) -> Mapping[str, Any] | None:
 
 def _suggestion(name: str, facts: Iterable[KeyFacts], view: View) -> str:
     """Return the key of the release at hand that is spelt nearest, or nothing."""
+    import difflib
+
     known = {k for f in facts for k in f.fields if f.has(k, _version(view, f.framework)) is not False}
     close = difflib.get_close_matches(name, sorted(known), 1, 0.84)
     return close[0] if close else ""

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from envdoctor.errors import EnvdoctorError
 from envdoctor.facts import Gpu, Setting
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
-from envdoctor.memory import (
-    Constants,
-    ModelShape,
-    Prediction,
-    ServingRun,
-    TrainingRun,
-    parse_shape,
-    predict,
-    read_constants,
-)
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.view import GIB, View
+
+if TYPE_CHECKING:  # the memory room is imported when a run is judged, not when rules are listed
+    from envdoctor.memory import Constants, ModelShape, Prediction, ServingRun, TrainingRun
 
 SOURCE = "https://huggingface.co/docs/transformers/main/en/model_memory_anatomy"
 VLLM_SOURCE = "https://docs.vllm.ai/en/latest/configuration/conserving_memory.html"
@@ -43,6 +37,8 @@ class Card:
 
 def check_training(view: View) -> Iterable[Finding]:
     """Find a training run whose predicted peak passes the card."""
+    from envdoctor.memory import predict
+
     card, shape = _card(view), _shape(view)
     run = _training_run(view, shape, card)
     prediction = predict(run, card.constants)
@@ -131,6 +127,8 @@ def _changed(
     run: TrainingRun, change: Mapping[str, object], card: Card, tried: set[TrainingRun]
 ) -> Prediction | None:
     """Return the prediction of a changed run; None for one that cannot be, or was tried."""
+    from envdoctor.memory import predict
+
     try:
         changed = replace(run, **change)  # type: ignore[arg-type]
     except EnvdoctorError:
@@ -142,6 +140,8 @@ def _changed(
 
 
 def _card(view: View) -> Card:
+    from envdoctor.memory import read_constants
+
     gpus = [gpu for gpu in view.gpus.get() or () if gpu.memory_total_bytes]
     if not gpus:
         raise Skip("the card's memory is not known")
@@ -155,6 +155,7 @@ def _card(view: View) -> Card:
 
 def _shape(view: View) -> ModelShape:
     """The shape of the model that the settings name, from the catalogue alone: judging fetches nothing."""
+    from envdoctor.memory import parse_shape
     from envdoctor.memory.catalogue import catalogue_config, catalogue_name
 
     setting = view.facts.setting("model")
@@ -177,6 +178,8 @@ def _number(view: View, key: str, otherwise: int) -> int:
 
 
 def _training_run(view: View, shape: ModelShape, card: Card) -> TrainingRun:
+    from envdoctor.memory import TrainingRun
+
     task = _value(view, "task")
     if task not in (None, "sft", "pt"):
         raise Skip(f"a {task} run is not predicted from a file")
@@ -247,8 +250,6 @@ def _parallel(view: View, card: Card) -> str:
 
 def check_serving(view: View) -> Iterable[Finding]:
     """Find a vLLM utilisation that is too low for the model or too high for the card."""
-    from envdoctor.memory.serving import utilization_bounds
-
     setting = view.facts.setting("vllm_utilization")
     if setting is None:
         raise Skip("no utilisation is told")
@@ -258,6 +259,8 @@ def check_serving(view: View) -> Iterable[Finding]:
     share = float(setting.value)
     if not 0 < share <= 1:
         raise Skip("the utilisation is no share")
+    from envdoctor.memory.serving import utilization_bounds
+
     low, high = utilization_bounds(_engine(view, shape, card, share), card.constants)
     high = min(high, _DRIVER_SHARE)
     if low > high:
@@ -269,6 +272,8 @@ def check_serving(view: View) -> Iterable[Finding]:
 
 
 def _engine(view: View, shape: ModelShape, card: Card, share: float) -> ServingRun:
+    from envdoctor.memory import ServingRun
+
     tp = _number(view, "tp", 1)
     if shape.heads % tp or (_value(view, "quant") or "none") not in ("none", "null"):
         raise Skip("a quantised or oddly split engine is not predicted")

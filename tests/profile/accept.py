@@ -14,6 +14,7 @@ import warnings
 os.environ["DS_ACCELERATOR"] = "cpu"
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
 os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["FORCE_TORCHRUN"] = "1"  # as the files' first line says to
 ROOTS = {"ms-swift": "swift"}
 
 
@@ -121,7 +122,9 @@ def accept_ms_swift(folder, model):
         from swift.arguments import RLHFArguments as Arguments
     else:
         from swift.arguments import SftArguments as Arguments
-    _, remaining = parse_args(Arguments, parse_yaml_args("train.yaml"))
+    argv = ["train.yaml"]
+    argv = parse_yaml_args(argv) or argv
+    _, remaining = parse_args(Arguments, argv)
     assert not remaining, remaining
 
 

@@ -82,10 +82,12 @@ def _sharding(plan: Plan) -> dict[str, Any]:
 
 def _generation(plan: Plan) -> dict[str, Any]:
     choice = plan.choice
+    sized = plan.names.has("axolotl", "generation_batch_size")
     return {
         "rl": "grpo",
         "trl": {
             "num_generations": choice.num_generations,
+            **({"generation_batch_size": choice.global_batch} if sized else {}),
             "max_completion_length": choice.seq // 2,
             "beta": 0.0,
             "use_vllm": True,
