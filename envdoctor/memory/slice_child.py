@@ -59,9 +59,10 @@ def tracker(torch: Any) -> Any:
 
 @contextlib.contextmanager
 def cuda_ways(torch: Any, amp: str) -> Iterator[None]:
-    """Do as CUDA does: layer_norm in fp32 under autocast, flash attention without repeating keys."""
+    """Do as CUDA does: norms and powers in fp32 under autocast, flash attention without repeated keys."""
     functional = torch.nn.functional
     plain_norm, plain_attention = functional.layer_norm, functional.scaled_dot_product_attention
+    plain_pow = torch.pow
     flash = flash_function(torch)
 
     def norm(x: Any, shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
@@ -78,11 +79,13 @@ def cuda_ways(torch: Any, amp: str) -> Iterator[None]:
 
     if amp != "none":
         functional.layer_norm = norm
+        torch.pow = lambda x, exponent: plain_pow(x.float(), exponent)
     functional.scaled_dot_product_attention = attention
     try:
         yield
     finally:
         functional.layer_norm, functional.scaled_dot_product_attention = plain_norm, plain_attention
+        torch.pow = plain_pow
 
 
 def flash_function(torch: Any) -> Any:
