@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 
 from envdoctor.errors import InputError
@@ -30,12 +32,15 @@ def read_folder(files: list[Path], take: Take) -> None:
 
 def _read_reply(path: Path, node: str) -> Reply:
     try:
-        if not path.is_file():
-            return Reply(node, None, "its file is no regular file")
-        with open(path, "rb", buffering=0) as stream:
-            text = stream.read(MAX_FILE_BYTES + 1)
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            told = os.fstat(handle)
+            if not stat.S_ISREG(told.st_mode):
+                return Reply(node, None, "its file is no regular file")
+            if told.st_size > MAX_FILE_BYTES:
+                return Reply(node, None, f"its file holds more than {MAX_FILE_BYTES >> 20} MiB")
+            return Reply(node, os.read(handle, told.st_size))
+        finally:
+            os.close(handle)
     except OSError as error:
         return Reply(node, None, f"its file cannot be read: {error.strerror}")
-    if len(text) > MAX_FILE_BYTES:
-        return Reply(node, None, f"its file holds more than {MAX_FILE_BYTES >> 20} MiB")
-    return Reply(node, text)
