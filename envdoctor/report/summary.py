@@ -75,7 +75,8 @@ def _driver_rows(facts: Facts) -> Iterator[FactRow]:
     if facts.driver.nvml.get() not in (None, "ok"):
         yield from _row("NVML", facts.driver.nvml)
     for toolkit in facts.toolkits.get() or ():
-        yield FactRow("CUDA toolkit", f"{toolkit.version} ({toolkit.path})", toolkit.source)
+        where = f" ({toolkit.path})" if toolkit.path else ""
+        yield FactRow("CUDA toolkit", f"{toolkit.version}{where}", toolkit.source)
 
 
 def _host_rows(facts: Facts) -> Iterator[FactRow]:

@@ -156,7 +156,7 @@ def _flash_attn_remedies(view: View) -> Iterator[Remedy]:
     glibc = parse_version(view.facts.host.glibc.get() or "")
     python = parse_version(view.python.get() or "")
     if torch is not None and (spec := releases_for(view.matrix, torch, glibc, python)):
-        again = " --force-reinstall --no-deps" if judge(view, "flash-attn", spec).holds else ""
+        again = " --force-reinstall --no-deps" if judge(view, "flash-attn", spec).holds is not False else ""
         yield Remedy(
             f"Install a flash-attn that has a wheel for torch {torch}: {spec}.",
             (f'pip install --no-build-isolation --no-cache-dir{again} "flash-attn{spec}"',),
@@ -187,7 +187,7 @@ def _built_range(view: View, package: str, built: list[Mapping[str, Any]]) -> st
     spec = ",".join(dict.fromkeys(",".join(told).split(",")))
     if judge(view, "torch", spec).holds:
         return None
-    newest = _newest_pair(view, package, spec)
+    newest = _newest_pair(view, package, spec) or _newest_of_wheels(view, package, spec)
     return f"=={newest.major}.{newest.minor}.*" if newest else spec
 
 
@@ -197,6 +197,16 @@ def _newest_pair(view: View, package: str, spec: str) -> Version | None:
     exact = (r["torch"].removeprefix("==") for r in view.matrix.rows("torch_pair") if r["package"] == package)
     versions = [version for text in exact if (version := parse_version(text))]
     return max((v for v in versions if SpecifierSet(spec).contains(v)), default=None)
+
+
+def _newest_of_wheels(view: View, package: str, spec: str) -> Version | None:
+    """The newest torch inside `spec` that the installed flash-attn was released for."""
+    from packaging.specifiers import SpecifierSet
+
+    version = view.version(package) if package == "flash-attn" else None
+    row = wheel_row(view.matrix, version) if version else None
+    minors = [Version(text) for text in row["torch"]] if row else []
+    return max((v for v in minors if SpecifierSet(spec).contains(v)), default=None)
 
 
 RULES = (Rule("EXTENSION-ABI", "Compiled extensions were built for the installed torch", check_extensions),)

@@ -214,7 +214,7 @@ def _extension_remedies(held: list[str], sm: str) -> Iterator[Remedy]:
         f"Compile it from source for {sm}.",
         (
             f'export TORCH_CUDA_ARCH_LIST="{sm[3:-1]}.{sm[-1]}"',
-            "pip install --no-binary :all: --no-build-isolation …",
+            *(f"pip install --no-build-isolation --no-binary {name} {name}" for name in held[:1]),
         ),
     )
 

@@ -21,6 +21,7 @@ from envdoctor.matrix.driver_tables import (
 from envdoctor.matrix.torch_builds import default_wheels_below, newest_variant
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.seen import captured, card, explained, quoted, symptoms, torch_build
+from envdoctor.rules.system_packages import fitting_commands
 from envdoctor.rules.view import View
 
 LONG_TERM_BRANCH = 580
@@ -147,7 +148,7 @@ def _driver_remedy(view: View, least: DriverVersion, needed: CudaVersion) -> Rem
     )
     return Remedy(
         text,
-        (f"sudo apt-get install nvidia-driver-{max(advised, LONG_TERM_BRANCH)}",),
+        fitting_commands(view, (f"sudo apt-get install nvidia-driver-{max(advised, LONG_TERM_BRANCH)}",)),
         {"nvidia-driver": f">={least}"},
     )
 

@@ -169,7 +169,7 @@ def _finding(view: View, missing: Missing) -> Finding:
     return Finding(
         id="INTERFACE-MISSING",
         severity=Severity.ERROR,
-        summary=f"{missing.what}: only {library} {missing.ranges or specifier} has it; {have}",
+        summary=f"{missing.what}: only {library} {_having(missing)} it; {have}",
         cause=f"{_history(view, missing)} Whatever asks for it was written for those releases.",
         evidence=(*shown, Evidence(missing.symptom.id, missing.symptom.text, missing.symptom.source)),
         remedies=(
@@ -262,7 +262,13 @@ def releases_without(versions: list[str], spans: list[list[int]]) -> str | None:
     return f"<{versions[first]}" if first > 0 else None
 
 
+def _having(missing: Missing) -> str:
+    return f"{missing.ranges} have" if missing.ranges else f"{missing.specifier} has"
+
+
 def _history(view: View, missing: Missing) -> str:
+    if missing.ranges:
+        return f"{missing.library} {missing.ranges} have {missing.what}; the releases between do not."
     bounds = sorted(missing.specifier.split(","), reverse=True)
     told = [f"came with {b[2:]}" if b.startswith(">=") else f"is gone from {b[1:]} on" for b in bounds if b]
     return f"In {missing.library}'s releases {missing.what} {' and '.join(told)}."

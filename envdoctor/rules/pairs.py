@@ -49,7 +49,7 @@ def _finding(view: View, package: str, pair: TorchPair | None, seen: tuple[Sympt
     return Finding(
         id=f"{package.upper()}-TORCH",
         severity=_severity(view, pair, seen),
-        summary=f"{package} {view.version_text(package) or ''} is built for torch {_bare(built)}, "
+        summary=f"{_named(view, package)} is built for torch {_bare(built)}, "
         f"not {view.version_text('torch') or 'the installed one'}.",
         cause=f"{package}'s compiled operators are linked against one torch; beside another one "
         f"they do not load "
@@ -62,6 +62,10 @@ def _finding(view: View, package: str, pair: TorchPair | None, seen: tuple[Sympt
         explains=explained(seen),
         prior=0.9,
     )
+
+
+def _named(view: View, package: str) -> str:
+    return f"{package} {view.version_text(package) or ''}".strip()
 
 
 def _bare(text: str) -> str:
@@ -91,7 +95,7 @@ def pair_remedies(view: View, package: str) -> Iterator[Remedy]:
         pair = fitting[-1]
         yield Remedy(
             f"Install the {package} that was built for this torch: {_bare(pair.versions)}.",
-            (f'pip install "{package}{pair.versions}"',),
+            (_install(view, f"{package}{pair.versions}"),),
             {package: pair.versions},
         )
     pair_now = installed_pair(view, package)
@@ -102,6 +106,15 @@ def pair_remedies(view: View, package: str) -> Iterator[Remedy]:
             (f'pip install "torch{spec}"',),
             {"torch": spec},
         )
+
+
+def _install(view: View, request: str) -> str:
+    """The command for a compiled companion of torch; a variant of torch has them on PyTorch's index."""
+    version = view.version("torch")
+    variant = version.local if version else None
+    if variant and variant.startswith("cu") and variant[2:].isdigit():
+        return f'uv pip install --reinstall "{request}" --torch-backend={variant}'
+    return f'pip install "{request}"'
 
 
 RULES = tuple(

@@ -11,6 +11,7 @@ from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import ConditionRow, RowRemedy
 from envdoctor.rules.base import Skip
 from envdoctor.rules.conditions import Answer, any_holds, conjunction, judge, judge_all, text_matches
+from envdoctor.rules.system_packages import fitting_commands
 from envdoctor.rules.view import View
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_.-]+)\}")
@@ -95,7 +96,7 @@ def _remedies(view: View, remedies: Iterable[RowRemedy], fill: _Filler) -> Itera
         if conjunction(judge_all(view, remedy.when).values()) is False or _already_met(view, remedy.pins):
             continue
         pins = {name: fill(specifier) for name, specifier in remedy.pins.items()}
-        commands = tuple(map(fill, remedy.commands)) or install_commands(pins)
+        commands = fitting_commands(view, map(fill, remedy.commands)) or install_commands(pins)
         yield Remedy(fill(remedy.text), commands, pins)
 
 

@@ -102,7 +102,7 @@ def test_a_repair_that_changes_nothing_says_so_to_the_installer(matrix: Matrix) 
 
 
 HEALTHY = (
-    "PyTorch version: 2.7.1+cu126\nTransformers version: 4.55.0\nAccelerate version: 1.6.0\nTRL version: 0.9.6",
+    "PyTorch version: 2.7.1+cu126\nTransformers version: 4.55.0\nTRL version: 0.9.6",
     "vllm: 0.12.0\ntorch: 2.9.1",
     "How much do I need for a 13B with LoRA on 24 GB? Will it run out of memory?",
     "The `seen_tokens` attribute is deprecated and will be removed in v4.41.",
