@@ -69,7 +69,7 @@ def write_logs(folder: Path) -> dict[str, str]:
 
 def report(name: str, command: list[str], runs: int) -> Cost:
     """Measure and print one command; returns its medians."""
-    costs = [measure(command, dict(os.environ)) for _ in range(runs)]
+    costs = [measure(command, dict(os.environ), (0, 1)) for _ in range(runs)]
     median = Cost(
         statistics.median(c.wall_s for c in costs),
         statistics.median(c.cpu_s for c in costs),
