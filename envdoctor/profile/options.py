@@ -130,8 +130,10 @@ def global_batch(work: Workload, choice: Choice) -> int:
     """Return the wanted samples a step; unless told, the first from 16 on that the cards can share evenly."""
     if work.global_batch:
         return work.global_batch
-    unit = lcm(choice.gpus, choice.num_generations or 1)
-    return -(-USUAL_BATCH // unit) * unit
+    answers = choice.num_generations or 1
+    unit = lcm(choice.gpus, answers)
+    least = max(USUAL_BATCH, answers * choice.gpus if answers > 1 else 0)  # a group of answers for each card
+    return -(-least // unit) * unit
 
 
 def barred(work: Workload) -> Iterator[Barred]:

@@ -23,6 +23,7 @@ from envdoctor.rules import (
     requirements,
     settings_files,
     settings_fit,
+    settings_relations,
     smokes,
     wheels,
 )
@@ -50,6 +51,7 @@ RULES: tuple[Rule, ...] = (
     *requirements.RULES,
     *settings_files.RULES,
     *settings_fit.RULES,
+    *settings_relations.RULES,
     *smokes.RULES,
     *wheels.RULES,
 )

@@ -39,7 +39,7 @@ def check_training(view: View) -> Iterable[Finding]:
     """Find a training run whose predicted peak passes the card."""
     from envdoctor.memory import predict
 
-    card, shape = _card(view), _shape(view)
+    card, shape = _card(view), shape_of(view)
     run = _training_run(view, shape, card)
     prediction = predict(run, card.constants)
     expected = prediction.peak_allocated_bytes + card.constants.cuda_context
@@ -153,8 +153,8 @@ def _card(view: View) -> Card:
     return Card(gpu, int((gpu.memory_total_bytes or 0) * _DRIVER_SHARE), len(gpus), constants)
 
 
-def _shape(view: View) -> ModelShape:
-    """The shape of the model that the settings name, from the catalogue alone: judging fetches nothing."""
+def shape_of(view: View) -> ModelShape:
+    """Return the shape of the model that the settings name, from the catalogue alone; raises Skip."""
     from envdoctor.memory import parse_shape
     from envdoctor.memory.catalogue import catalogue_config, catalogue_name
 
@@ -255,7 +255,7 @@ def check_serving(view: View) -> Iterable[Finding]:
         raise Skip("no utilisation is told")
     if _value(view, "task") not in (None, "serve"):
         raise Skip("vLLM beside a policy in training has rows of its own")
-    card, shape = _card(view), _shape(view)
+    card, shape = _card(view), shape_of(view)
     share = float(setting.value)
     if not 0 < share <= 1:
         raise Skip("the utilisation is no share")

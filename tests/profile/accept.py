@@ -14,7 +14,14 @@ import warnings
 os.environ["DS_ACCELERATOR"] = "cpu"
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
 os.environ["HF_HUB_OFFLINE"] = "1"
-os.environ["FORCE_TORCHRUN"] = "1"  # as the files' first line says to
+LAUNCHED = {
+    "RANK": "0",
+    "LOCAL_RANK": "0",
+    "WORLD_SIZE": "1",
+    "MASTER_ADDR": "127.0.0.1",
+    "MASTER_PORT": "29517",
+}
+"""What torchrun sets, which the first line of the files says to launch by."""
 ROOTS = {"ms-swift": "swift"}
 
 
@@ -105,6 +112,8 @@ def accept_llamafactory(folder, model):
 
     with open("train.yaml") as stream:
         values = on_a_machine_without_gpu(yaml.safe_load(stream))
+    if "deepspeed" in values:
+        os.environ.update(LAUNCHED)
     get_train_args({**values, "model_name_or_path": model})
 
 
@@ -117,7 +126,8 @@ def accept_ms_swift(folder, model):
         values = yaml.safe_load(stream)
     grpo = "rlhf_type" in values
     with open("train.yaml", "w") as stream:
-        yaml.safe_dump({**on_a_machine_without_gpu(values), "model": model}, stream)
+        stub = {"model": model, "model_type": "qwen2"}
+        yaml.safe_dump({**on_a_machine_without_gpu(values), **stub}, stream)
     if grpo:
         from swift.arguments import RLHFArguments as Arguments
     else:

@@ -125,3 +125,28 @@ def test_a_utilisation_has_two_bounds() -> None:
     assert not {"VLLM-BUDGET-LOW", "VLLM-BUDGET-HIGH"} & set(
         found_in("vllm.yaml", text.format(0.85), "RTX A6000")
     )
+
+
+@pytest.mark.parametrize(
+    ("identity", "text", "gpus"),
+    [
+        ("MACHINE-RANK", "distributed_type: NO\nnum_machines: 2\nmachine_rank: 2\nnum_processes: 8\n", ()),
+        ("SEQUENCES", "max-num-seqs: 512\nmax-num-batched-tokens: 256\nserved-model-name: x\n", ()),
+        ("COMPLETION", "max_completion_length: 4096\nvllm_max_model_length: 4096\nuse_vllm: true\n", ()),
+        ("SERVED-RANK", "max-lora-rank: 16\nlora_r: 64\nmax-model-len: 4096\n", ()),
+        ("WARMUP", "warmup_steps: 500\nmax_steps: 100\noutput_dir: out\n", ()),
+        ("EVAL", "eval_steps: 500\nmax_steps: 100\noutput_dir: out\n", ()),
+        ("ALPHA", "lora_alpha: 1024\nlora_r: 8\noutput_dir: out\n", ()),
+        ("CARDS", "tensor-parallel-size: 8\nmax-model-len: 4096\n", ("A100 80GB",)),
+        (
+            "BATCH",
+            "train_batch_size: 64\ntrain_micro_batch_size_per_gpu: 4\ngradient_accumulation_steps: 4\n"
+            "num_processes: 8\n",
+            (),
+        ),
+        ("POSITIONS", "model: meta-llama/Llama-2-7b-hf\nmax-model-len: 8192\nserved-model-name: x\n", ()),
+        ("HEADS", "model: Qwen/Qwen2.5-7B\ntensor-parallel-size: 8\nserved-model-name: x\n", ()),
+    ],
+)
+def test_numbers_that_contradict_each_other(identity: str, text: str, gpus: tuple[str, ...]) -> None:
+    assert f"SETTING-RELATION-{identity}" in found_in("settings.yaml", text, *gpus)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from envdoctor.errors import InputError
 from envdoctor.profile.emit import deepspeed
 from envdoctor.profile.emit.layout import to_yaml
 
@@ -82,6 +83,11 @@ def _sharding(plan: Plan) -> dict[str, Any]:
 
 def _generation(plan: Plan) -> dict[str, Any]:
     choice = plan.choice
+    least = (choice.num_generations or 1) * choice.gpus
+    if choice.global_batch < least:
+        raise InputError(
+            f"--for axolotl: it wants a --global-batch of {least} or more for {choice.gpus} cards"
+        )
     sized = plan.names.has("axolotl", "generation_batch_size")
     return {
         "rl": "grpo",
