@@ -95,7 +95,15 @@ def measure_slurm(count: int) -> None:
 
     cpu_s = probe_cpu_s()
     with tempfile.TemporaryDirectory() as folder, slurm_cluster(Path(folder), count, start_s=240) as cluster:
-        engine = ["srun", f"--nodes={count}", "--ntasks-per-node=1", "sh", "-c", burner(cpu_s)]
+        engine = [
+            "srun",
+            "--input=none",
+            f"--nodes={count}",
+            "--ntasks-per-node=1",
+            "sh",
+            "-c",
+            burner(cpu_s),
+        ]
         compare("slurm", engine, [*FLEET, "--slurm"], cluster.environ, count)
 
 
