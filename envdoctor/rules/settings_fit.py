@@ -150,7 +150,8 @@ def _card(view: View) -> Card:
     pair = (capability.major, capability.minor) if capability else None
     stack = {n: d.version for n, d in view.facts.environment.distributions.items() if d.version}
     constants = read_constants(view.matrix.rows("memory"), stack, pair)
-    return Card(gpu, int((gpu.memory_total_bytes or 0) * _DRIVER_SHARE), len(gpus), constants)
+    count = max(len(gpus), _number(view, "gpus", 1))  # one named card may stand for all of a run's
+    return Card(gpu, int((gpu.memory_total_bytes or 0) * _DRIVER_SHARE), count, constants)
 
 
 def shape_of(view: View) -> ModelShape:

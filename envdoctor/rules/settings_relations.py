@@ -156,7 +156,8 @@ def _cards(view: View) -> Iterator[Finding]:
     """More processes or slices than the machine's cards."""
     gpus = view.gpus.get()
     machines = _number(view, "other.num_machines")
-    if not gpus or (machines and machines[0] > 1):
+    counted = view.facts.origin == "probe" or len(gpus or ()) > 1  # one named card may stand for several
+    if not gpus or not counted or (machines and machines[0] > 1):
         return
     for key in ("gpus", "tp", "pp"):
         found = _number(view, key)

@@ -126,7 +126,7 @@ def accept_ms_swift(folder, model):
         values = yaml.safe_load(stream)
     grpo = "rlhf_type" in values
     with open("train.yaml", "w") as stream:
-        stub = {"model": model, "model_type": "qwen2"}
+        stub = {"model": model, "model_type": "qwen2", "template": "qwen2_5"}
         yaml.safe_dump({**on_a_machine_without_gpu(values), **stub}, stream)
     if grpo:
         from swift.arguments import RLHFArguments as Arguments

@@ -137,7 +137,7 @@ def test_a_utilisation_has_two_bounds() -> None:
         ("WARMUP", "warmup_steps: 500\nmax_steps: 100\noutput_dir: out\n", ()),
         ("EVAL", "eval_steps: 500\nmax_steps: 100\noutput_dir: out\n", ()),
         ("ALPHA", "lora_alpha: 1024\nlora_r: 8\noutput_dir: out\n", ()),
-        ("CARDS", "tensor-parallel-size: 8\nmax-model-len: 4096\n", ("A100 80GB",)),
+        ("CARDS", "tensor-parallel-size: 8\nmax-model-len: 4096\n", ("A100 80GB",) * 2),
         (
             "BATCH",
             "train_batch_size: 64\ntrain_micro_batch_size_per_gpu: 4\ngradient_accumulation_steps: 4\n"
