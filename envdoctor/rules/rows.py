@@ -38,11 +38,11 @@ def check_row(view: View, row: ConditionRow) -> Finding | None:
 
 
 def _is_guess(row: ConditionRow, answers: Mapping[str, Answer]) -> bool:
-    """True when a row hangs on settings, or on a package being there, and nothing of it is told.
+    """True when a row hangs on settings, the architecture or a package being there, and none is told.
 
     An error line that names neither is answered by the general row for it.
     """
-    named = [key for key, text in row.when.items() if key.startswith("setting.") or text == "*"]
+    named = [k for k, text in row.when.items() if k.startswith("setting.") or k == "arch" or text == "*"]
     return bool(named) and all(answers[key].holds is None for key in row.when) and len(named) == len(row.when)
 
 

@@ -68,6 +68,17 @@ REPORTS = {
         "LIB-CUDART-12-TORCH-11"
     ),
     "FA2 is only supported on devices with compute capability >= 8\nGPU: Tesla V100": "FLASH-ATTN-CC",
+    "numpy: 2.0.1\nAttributeError: `np.float_` was removed in the NumPy 2.0 release.": "NUMPY2-REMOVED-NAME",
+    "'LlamaTokenizerFast' object has no attribute 'apply_chat_template'": "ATTRIBUTE-MISSING",
+    "ValueError: Unknown quantization type, got mxfp4\ntransformers: 4.51.0": "QUANT-SINCE-MXFP4",
+    "ValueError: .to is not supported for 4-bit or 8-bit bitsandbytes models.": "QUANT-MODEL-MOVED",
+    "libbitsandbytes_cpu.so: undefined symbol: cget_col_row_stats": "BNB-SETUP-FAILED",
+    "transformers: 4.52.3\ntorch: 2.4.1\n    if v not in ALL_PARALLEL_STYLES:": "PAIR-PARALLEL-STYLES",
+    "deepspeed: 0.16.0\nno_sync context manager is incompatible with gradient partitioning logic of ZeRO "
+    "stage 2": "DS-NO-SYNC",
+    "RuntimeError: unable to open shared memory object </torch_29919_1396182366> in read-write mode": (
+        "SHM-SMALL-SEEN"
+    ),
     "ldconfig: /usr/lib/wsl/lib/libcuda.so.1 is not a symbolic link": "WSL-LDCONFIG-LINK",
 }
 
