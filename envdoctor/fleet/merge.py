@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from envdoctor.facts import Facts, FactsFormatError, from_json
+from envdoctor.facts.model import SCHEMA
 from envdoctor.fleet.canonical import canonical, distinguishing, mask
 from envdoctor.fleet.nodeset import natural_key
 
@@ -68,16 +69,25 @@ class Merge:
         """Return the groups, largest first, and the unreached nodes by reason."""
         groups = []
         unreached = {reason: list(nodes) for reason, nodes in self._unreached.items()}
+        decoded: dict[int, Any] = {}
         for key, nodes in self._groups.items():
-            data = dict(self._sections[i] for i in key)
             try:
-                facts = from_json(data)
+                groups.append(self._group(key, nodes, decoded))
             except (FactsFormatError, RecursionError) as error:
                 unreached.setdefault(f"its facts cannot be read: {error}", []).extend(nodes)
-            else:
-                groups.append(Group(_ordered(nodes), facts, data))
         groups.sort(key=lambda g: (-len(g.nodes), natural_key(g.nodes[0])))
         return tuple(groups), tuple(Unreached(_ordered(n), r) for r, n in unreached.items())
+
+    def _group(self, key: tuple[int, ...], nodes: list[str], decoded: dict[int, Any]) -> Group:
+        """Return one group; a section that groups share is decoded once and shared too."""
+        data = dict(self._sections[i] for i in key)
+        from_json({"schema": data.get("schema")})
+        for identity in key:
+            name, value = self._sections[identity]
+            if name != "schema" and identity not in decoded:
+                decoded[identity] = getattr(from_json({"schema": SCHEMA, name: value}), name)
+        parts = {self._sections[i][0]: decoded[i] for i in key if i in decoded}
+        return Group(_ordered(nodes), Facts(**parts), data)
 
     def _split(self, text: bytes) -> list[int] | None:
         """Return the ids of the sections of a text laid out as the probe does, None for any other layout."""
