@@ -49,6 +49,7 @@ def _bases(work: Workload) -> Iterator[Choice]:
             amp=amp,
             lora_rank=work.lora_rank,
             gpus=len(work.cards),
+            alloc_conf=allocator(work),
         )
         yield from _placements(work, base) if work.task == "grpo" else (base,)
 
@@ -60,11 +61,17 @@ def _precision(work: Workload, method: str) -> tuple[str, str]:
     return ("fp32", "fp16") if method == "full" else ("fp16", "fp16")
 
 
+def allocator(work: Workload) -> str:
+    """Expandable segments, which torch has from 2.1 on; before, a limit to what is split."""
+    older = work.stack.within("torch", "<2.1")
+    return "max_split_size_mb:512" if older else "expandable_segments:True"
+
+
 def _placements(work: Workload, base: Choice) -> Iterator[Choice]:
     cards = len(work.cards)
     base = replace(base, num_generations=work.num_generations, max_model_len=work.seq, prefix_caching=True)
     for tp in _splits_of_heads(work, cards):
-        yield replace(base, vllm_mode="colocate", vllm_tp=tp, vllm_gpus=cards)
+        yield replace(base, vllm_mode="colocate", vllm_tp=tp, vllm_gpus=cards, alloc_conf=None)
     for tp in _splits_of_heads(work, cards - 1):
         if tp < cards:
             yield replace(base, vllm_mode="server", vllm_tp=tp, vllm_gpus=tp, gpus=cards - tp)

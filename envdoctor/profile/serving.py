@@ -56,6 +56,7 @@ def _engines(work: Workload) -> Iterator[Choice]:
                 max_model_len=work.seq,
                 max_num_seqs=sequences,
                 prefix_caching=True,
+                alloc_conf=None,
             )
 
 

@@ -145,7 +145,7 @@ class Choice:
     max_model_len: int | None = None
     max_num_seqs: int | None = None
     prefix_caching: bool = False
-    alloc_conf: str = "expandable_segments:True"
+    alloc_conf: str | None = "expandable_segments:True"
 
     @property
     def global_batch(self) -> int:

@@ -16,12 +16,9 @@ def allocator_variable(plan: Plan) -> str:
 
 def variables(plan: Plan) -> dict[str, str]:
     """Return the variables that a run of this setting should have."""
-    if plan.choice.task == "serve":
-        return {}  # vLLM's sleep mode and its memory pools refuse expandable segments
     found = {}
-    expandable = plan.work.stack.within("torch", ">=2.1") is not False
-    if plan.choice.vllm_mode != "colocate":
-        found[allocator_variable(plan)] = plan.choice.alloc_conf if expandable else "max_split_size_mb:512"
+    if plan.choice.alloc_conf:  # none beside vLLM, whose memory pools refuse expandable segments
+        found[allocator_variable(plan)] = plan.choice.alloc_conf
     if plan.choice.vllm_mode == "server":
         cards = len(plan.work.cards)
         found["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, range(cards - plan.choice.gpus, cards)))
