@@ -43,7 +43,7 @@ class Framework:
 
 
 FRAMEWORKS = (
-    Framework("transformers", "4.36", ("transformers/training_args.py",), ("TrainingArguments",)),
+    Framework("transformers", "4.36", ("transformers/training_args*.py",), ("TrainingArguments", "Seq2Seq*")),
     Framework(
         "trl",
         "0.8",
@@ -63,7 +63,11 @@ FRAMEWORKS = (
         ("swift/arguments/*.py", "swift/llm/argument/*.py", "swift/*arguments.py", "swift/*args_mixin.py"),
         ("*Arguments", "*Args", "*Mixin"),
     ),
-    Framework("axolotl", "0.4", ("axolotl/utils/schemas/*.py", "axolotl/utils/config/models/*.py")),
+    Framework(
+        "axolotl",
+        "0.4",
+        ("axolotl/utils/schemas/*.py", "axolotl/utils/config/models/*.py", "axolotl/integrations/*args.py"),
+    ),
     Framework(
         "accelerate", "0.20", ("accelerate/commands/config/config_args.py", "accelerate/utils/dataclasses.py")
     ),

@@ -19,6 +19,8 @@ def main(text: str) -> None:
     """Run the trial and print what it took."""
     import torch
 
+    if not torch.cuda.is_available():
+        sys.exit("torch sees no GPU")
     asked = json.loads(text)
     rank = int(os.environ.get("LOCAL_RANK", "0"))
     torch.cuda.set_device(rank)

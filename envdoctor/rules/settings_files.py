@@ -19,7 +19,7 @@ SIGNATURES: Mapping[str, frozenset[str]] = {
             dataset_dir stage do_train enable_liger_kernel overwrite_cache preprocessing_num_workers
             disable_gradient_checkpointing""",
         "ms-swift": """tuner_type train_type quant_bits quant_method attn_impl rlhf_type target_modules
-            dataset_num_proc split_dataset_ratio freeze_vit max_length model""",
+            dataset_num_proc split_dataset_ratio freeze_vit max_length""",
         "axolotl": """base_model sequence_len micro_batch_size sample_packing adapter datasets num_epochs
             val_set_size lora_target_linear pad_to_sequence_len flash_attention sdp_attention""",
         "deepspeed": """stage train_micro_batch_size_per_gpu train_batch_size reduce_bucket_size
@@ -39,6 +39,18 @@ REFUSES = frozenset({"llamafactory", "ms-swift", "trl", "transformers", "vllm"})
 """Frameworks whose parser stops at an unknown key; the others pass over it in silence."""
 CLOSED = frozenset({"llamafactory", "ms-swift", "axolotl", "vllm", "trl"})
 """Frameworks all of whose keys are known here, so that any other is a mistake."""
+SECTIONS = frozenset(
+    {
+        "zero_optimization",
+        "offload_optimizer",
+        "offload_param",
+        "fp16",
+        "bf16",
+        "fsdp_config",
+        "deepspeed_config",
+    }
+)
+"""Sections whose keys are all known; others may hold whatever their reader wants."""
 FREE = frozenset({"env", "plugins", "name", "description", "vllm", "trl", "swift", "transformers"})
 """Words that stand before a colon or a command without being a setting."""
 
@@ -67,8 +79,14 @@ def framework_of(keys: Iterable[str]) -> str | None:
     """Return the framework that most of its own keys name; None below two."""
     present = set(keys)
     counts = {name: len(present & marks) for name, marks in SIGNATURES.items()}
-    best = max(counts, key=lambda name: counts[name])
-    return best if counts[best] >= 2 else None
+    for group in (
+        [name for name in counts if name != "transformers"],
+        ["transformers"],
+    ):  # others inherit its keys
+        best = max(group, key=lambda name: counts[name])
+        if counts[best] >= 2:
+            return best
+    return None
 
 
 def leaf(setting: Setting) -> str:
@@ -125,6 +143,8 @@ def _judge_versions(
     if any(answers) or None in answers:
         return _outdated(view, framework, setting, told) if any(answers) else None
     owner, version = next((f, v) for f, v in told if f.span(name))
+    if version is None and owner.framework != framework:
+        return None  # frameworks hold what they inherit from back to older releases
     return _gone(view, owner, version, setting)
 
 
@@ -211,15 +231,15 @@ def _suggestion(name: str, facts: Iterable[KeyFacts], view: View) -> str:
 
 def _unknown_keys(framework: str, unknown: Iterable[tuple[Setting, str]]) -> Iterator[Finding]:
     for setting, close in unknown:
-        nested = "." in (setting.native_key or "")
-        if not close and (framework not in CLOSED or nested):
+        parent = (setting.native_key or "").rpartition(".")[0].rpartition(".")[2].lower()
+        if (parent and parent not in SECTIONS) or (not close and (framework not in CLOSED or parent)):
             continue
         name = setting.native_key or ""
-        refuses = framework in REFUSES and not nested
+        refuses = framework in REFUSES and not parent
         hint = f"; {close} is meant?" if close else ""
         yield Finding(
             id="SETTING-KEY-UNKNOWN",
-            severity=Severity.ERROR if refuses else Severity.WARNING,
+            severity=Severity.ERROR if refuses and close else Severity.WARNING,
             summary=f"no release of {framework} has a key {name}{hint}",
             cause="Its parser stops at unknown keys."
             if refuses
