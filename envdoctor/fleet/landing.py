@@ -21,7 +21,9 @@ LINE = 900  # launchers that prefix lines cut longer ones
 
 def land(size: int, limit_s: int, python: str | None, smokes: int = 0) -> None:
     """Read `size` bytes of probes, examine this machine and print its facts; end after `limit_s` seconds."""
-    signal.signal(signal.SIGALRM, give_up if smokes else signal.SIG_DFL)
+    if smokes:  # they need a folder, which must go even when this ends early
+        for cause in (signal.SIGALRM, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(cause, give_up)
     signal.alarm(limit_s)
     archive, more = receive(size), receive(smokes)
     sys.path.insert(0, keep(archive))
@@ -48,7 +50,7 @@ def receive(size: int) -> bytes:
 
 def give_up(*_: object) -> None:
     """End at the deadline, but not without clearing away."""
-    raise TimeoutError("the deadline of this node")
+    raise TimeoutError("ended early, at the deadline of this node or from outside")
 
 
 def smoke(archive: bytes, python: str | None, limit_s: int) -> list[dict[str, object]]:

@@ -108,6 +108,18 @@ def test_hostile_values_command_neither_terminal_nor_browser() -> None:
         assert "<script" not in text or format in ("text", "json", "prometheus")
 
 
+def test_hostile_names_of_nodes_are_harmless_too(drifting: FleetAnswer) -> None:
+    from dataclasses import replace
+
+    from envdoctor.fleet.answer import Comparison
+
+    hostile = replace(drifting, comparison=Comparison("f.json", (), (HOSTILE,), ()))
+    for format in ("text", "html", "junit", "prometheus"):
+        text = render(hostile, format)
+        assert not {"\x1b", "\x07", "\u202e"} & set(text), format
+        assert "<script" not in text or format == "text"
+
+
 def test_ten_thousand_nodes_still_make_a_small_page() -> None:
     merge = merged(cluster(2))
     text = json.dumps(cluster(1)["node001"], indent=1).encode()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from html import escape
 
 from envdoctor.findings import Severity
@@ -52,6 +52,10 @@ def text(words: str) -> str:
     return escape(visible(words.encode("utf-8", "replace").decode()))
 
 
+def _set(nodes: Iterable[str]) -> str:
+    return text(fold(nodes))
+
+
 def _head(answer: FleetAnswer) -> str:
     digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
@@ -67,7 +71,7 @@ def _head(answer: FleetAnswer) -> str:
 
 def _sections(answer: FleetAnswer) -> Iterator[str]:
     if answer.unreached:
-        rows = "".join(f"<tr><th>{fold(u.nodes)}<td>{text(u.reason)}" for u in answer.unreached)
+        rows = "".join(f"<tr><th>{_set(u.nodes)}<td>{text(u.reason)}" for u in answer.unreached)
         yield f"<h2>Unreached</h2><table>{rows}</table>\n"
     if answer.drift:
         yield "<h2>Drift</h2>" + "".join(_drift_article(drift) for drift in answer.drift[:_MAX_ARTICLES])
@@ -79,7 +83,7 @@ def _sections(answer: FleetAnswer) -> Iterator[str]:
     yield from _comparison_section(answer)
     yield from _extra_sections(answer)
     rows = "".join(
-        f"<tr><th>{fold(g.nodes)}<td>{len(g.nodes)}<td>{text(group_words(g))}" for g in answer.groups
+        f"<tr><th>{_set(g.nodes)}<td>{len(g.nodes)}<td>{text(group_words(g))}" for g in answer.groups
     )
     yield f"<h2>Kinds of nodes</h2><table>{rows}</table>\n"
 
@@ -87,7 +91,7 @@ def _sections(answer: FleetAnswer) -> Iterator[str]:
 def _drift_article(drift: Drift) -> str:
     rows = "".join(
         f"<tr><td>{text('unknown: ' + v.reason if v.value is None else v.value)}"
-        f"<td>{fold(v.nodes)}<td>{len(v.nodes)}"
+        f"<td>{_set(v.nodes)}<td>{len(v.nodes)}"
         for v in drift.values
     )
     cause = drift.consequence_of
@@ -114,7 +118,7 @@ def _finding_article(one: NodeFinding) -> str:
     )
     return (
         f'<article class="{finding.severity.value}"><h3>{_mark(finding.severity)} '
-        f"<code>{text(finding.id)}</code> on {fold(one.nodes)} ({len(one.nodes)})</h3>"
+        f"<code>{text(finding.id)}</code> on {_set(one.nodes)} ({len(one.nodes)})</h3>"
         f"<p><strong>{text(finding.summary)}</strong></p><p>{text(finding.cause)}</p>{remedies}</article>\n"
     )
 
@@ -125,11 +129,11 @@ def _comparison_section(answer: FleetAnswer) -> Iterator[str]:
         return
     rows = "".join(
         f"<tr><th>{_mark(c.severity)} {text(c.fact)}<td>{text(c.was or 'unknown')} → "
-        f"{text(c.now or 'unknown')}<td>{fold(c.nodes)}"
+        f"{text(c.now or 'unknown')}<td>{_set(c.nodes)}"
         for c in comparison.changes
     )
     for label, nodes in (("gone since then", comparison.missing), ("new since then", comparison.new)):
-        rows += f"<tr><th>{label}<td><td>{fold(nodes)}" if nodes else ""
+        rows += f"<tr><th>{label}<td><td>{_set(nodes)}" if nodes else ""
     yield f"<h2>Against {text(comparison.file)}</h2><table>{rows or '<tr><td>no change'}</table>\n"
 
 

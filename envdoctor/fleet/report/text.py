@@ -26,6 +26,10 @@ def render_text(answer: FleetAnswer, colour: bool = False) -> str:
     return "\n".join("".join(draw(*part) for part in line).rstrip() for line in _lines(answer)) + "\n"
 
 
+def _set(nodes: Iterable[str]) -> str:
+    return one_line(fold(nodes))
+
+
 def _plain(text: str, style: str = "") -> str:
     return text
 
@@ -39,7 +43,7 @@ def _lines(answer: FleetAnswer) -> Iterator[Line]:
     yield ((f"{mark} {headline(answer)}", style),)
     yield ()
     for one in answer.unreached:
-        yield ("✗ unreached", "error"), (f"  {fold(one.nodes)}", "strong"), (f"  {one_line(one.reason)}", "")
+        yield ("✗ unreached", "error"), (f"  {_set(one.nodes)}", "strong"), (f"  {one_line(one.reason)}", "")
     if answer.unreached:
         yield ()
     for drift in answer.drift:
@@ -72,7 +76,7 @@ def _drift_lines(drift: Drift) -> Iterator[Line]:
         arrow = "  " if position == 0 else "→ "
         yield (
             (f"{indent}  {arrow}{_value_words(value):<{width}}", "strong" if position else ""),
-            (f"  {fold(value.nodes)}", "strong" if position else ""),
+            (f"  {_set(value.nodes)}", "strong" if position else ""),
             (f"  ({len(value.nodes)})", "dim"),
         )
     if len(drift.values) > _SHOWN_VALUES:
@@ -88,7 +92,7 @@ def _finding_lines(one: NodeFinding) -> Iterator[Line]:
     yield (
         (f"{_MARKS[finding.severity]} {finding.severity.value}", finding.severity.value),
         (f"  {one_line(finding.id)}", "strong"),
-        (f"  {fold(one.nodes)}", "strong"),
+        (f"  {_set(one.nodes)}", "strong"),
         (f"  ({len(one.nodes)})", "dim"),
     )
     yield from _wrapped(finding.summary, "  ", "strong")
@@ -116,7 +120,7 @@ def _comparison_lines(answer: FleetAnswer) -> Iterator[Line]:
         yield (
             (f"  {_MARKS[change.severity]} {one_line(change.fact)}: ", change.severity.value),
             (f"{was} → {now}", ""),
-            (f"  {fold(change.nodes)}", "strong"),
+            (f"  {_set(change.nodes)}", "strong"),
         )
     yield from _named_nodes("gone since then", comparison.missing)
     yield from _named_nodes("new since then", comparison.new)
@@ -124,7 +128,7 @@ def _comparison_lines(answer: FleetAnswer) -> Iterator[Line]:
 
 
 def _named_nodes(label: str, nodes: Iterable[str]) -> Iterator[Line]:
-    if folded := fold(nodes):
+    if folded := _set(nodes):
         yield ((f"  {label}: {folded}", ""),)
 
 
@@ -147,7 +151,7 @@ def _extra_lines(answer: FleetAnswer) -> Iterator[Line]:
 def _group_lines(answer: FleetAnswer) -> Iterator[Line]:
     for group in answer.groups[:_SHOWN_GROUPS]:
         yield (
-            (fold(group.nodes), "strong"),
+            (_set(group.nodes), "strong"),
             (f"  ({len(group.nodes)})  ", "dim"),
             (one_line(group_words(group)), ""),
         )
