@@ -167,18 +167,23 @@ def check_extension_architectures(view: View) -> Iterable[Finding]:
     gpus = [gpu for gpu in view.gpus.get() or () if gpu.compute_capability]
     if not seen or not gpus:
         raise Skip("no missing kernel image, or no GPU, is told")
-    if symptoms(view, "SYM-FA-CUTLASS-ARCH") or any(_fault(view, gpu) is not False for gpu in gpus):
+    named = [name for name in _COMPILED if name.replace("-", "_") in seen[0].text.replace("-", "_")]
+    runs = all(_fault(view, gpu) is False for gpu in gpus)
+    if symptoms(view, "SYM-FA-CUTLASS-ARCH") or not (runs or named):
         return
     capability = gpus[0].compute_capability
     sm = capability.sm if capability else ""
-    held = [name for name in _COMPILED if view.facts.distribution(name)]
+    held = named or [name for name in _COMPILED if view.facts.distribution(name)]
     who = " or ".join(f"{name} {view.version_text(name) or ''}".strip() for name in held)
+    who = who or "a compiled extension in the traceback"
+    card_name = f"{gpus[0].name or 'the GPU'} ({sm})"
     yield Finding(
         id="EXTENSION-NO-KERNEL",
         severity=Severity.ERROR,
         summary=(
-            f"torch {view.version_text('torch')} holds code for {gpus[0].name or 'the GPU'} ({sm}), so "
-            f"{who or 'a compiled extension in the traceback'} lacks kernels for {sm}"
+            f"torch {view.version_text('torch')} holds code for {card_name}, so {who} lacks kernels for {sm}"
+            if runs
+            else f"{who} lacks kernels for {card_name}: the error comes from its code"
         ),
         cause=(
             "Packages with CUDA code of their own are compiled for a list of architectures too; the lowest "
@@ -196,6 +201,7 @@ def check_extension_architectures(view: View) -> Iterable[Finding]:
 _COMPILED = (
     "vllm",
     "sglang",
+    "flashinfer",
     "flash-attn",
     "xformers",
     "bitsandbytes",
@@ -206,15 +212,18 @@ _COMPILED = (
 
 
 def _extension_remedies(held: list[str], sm: str) -> Iterator[Remedy]:
-    if held:
+    names = ["flashinfer-python" if name == "flashinfer" else name for name in held]
+    if int(sm[3:]) < 90:
+        yield Remedy(f"Do without it, or take a release of it whose kernels still include {sm}.")
+    elif names:
         yield Remedy(
-            "Raise it: newer wheels are compiled for newer GPUs.", (f"pip install -U {' '.join(held)}",)
+            "Raise it: newer wheels are compiled for newer GPUs.", (f"pip install -U {' '.join(names)}",)
         )
     yield Remedy(
         f"Compile it from source for {sm}.",
         (
             f'export TORCH_CUDA_ARCH_LIST="{sm[3:-1]}.{sm[-1]}"',
-            *(f"pip install --no-build-isolation --no-binary {name} {name}" for name in held[:1]),
+            *(f"pip install --no-build-isolation --no-binary {name} {name}" for name in names[:1]),
         ),
     )
 

@@ -177,7 +177,7 @@ def _is_same_minor(unmet: Unmet) -> bool:
     return installed is not None and any(v and v.release[:2] == installed.release[:2] for v in exact)
 
 
-_REFUSALS = ("SYM-REQUIRED-VERSION", "SYM-PLEASE-INSTALL", "SYM-ERROR-REQUIRES")
+_REFUSALS = ("SYM-REQUIRED-VERSION", "SYM-PLEASE-INSTALL", "SYM-ERROR-REQUIRES", "SYM-MINIMUM-VERSION")
 
 
 def check_refusals(view: View) -> Iterable[Finding]:
@@ -194,7 +194,8 @@ def check_refusals(view: View) -> Iterable[Finding]:
 
 def _specifier(symptom: Symptom) -> str:
     """The versions asked for; empty where the message holds none that can be read."""
-    text = symptom.captured.get("specifier", "").replace(" ", "").rstrip(".,")
+    least = symptom.captured.get("least")
+    text = f">={least}" if least else symptom.captured.get("specifier", "").replace(" ", "").rstrip(".,")
     text = f"={text}" if text.startswith("=") and not text.startswith("==") else text
     try:
         return str(SpecifierSet(text))

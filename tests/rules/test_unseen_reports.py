@@ -79,6 +79,12 @@ REPORTS = {
     "RuntimeError: unable to open shared memory object </torch_29919_1396182366> in read-write mode": (
         "SHM-SMALL-SEEN"
     ),
+    "Exception: flashinfer_python with minimum required version 0.2.5 is not installed.": (
+        "REQUIREMENT-REFUSED"
+    ),
+    "GPU: Tesla T4\nno kernel image is available for execution on the device (209) /tmp/flashinfer-0.1.1/"
+    "include/flashinfer/sampling.cuh: line 544": "EXTENSION-NO-KERNEL",
+    "GPU: Tesla V100S\nGPU with CUDA capability 7 0 is not supported": "FLASH-ATTN-CC",
     "ldconfig: /usr/lib/wsl/lib/libcuda.so.1 is not a symbolic link": "WSL-LDCONFIG-LINK",
 }
 
