@@ -192,8 +192,9 @@ def read_sdist_members(
                     found[entry.name] = stream.read() if stream else b""
                     if enough(found):
                         break
-    except (tarfile.TarError, zlib.error, EOFError, OSError, TypeError) as error:
+    except (tarfile.TarError, zlib.error, EOFError, OSError, AttributeError, TypeError) as error:
         # tarfile raises TypeError where a gzip header ends too early.
+        # AttributeError: Python 3.10's tarfile trips over its own attribute in a damaged stream.
         raise BadArchive(f"not a readable sdist: {error}") from None
     return found
 
