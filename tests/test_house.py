@@ -111,3 +111,8 @@ def test_no_registry_host_and_no_path_of_a_machine_is_written() -> None:
             if hosts.search(text) or paths.search(text):
                 found.append(path.name)
     assert found == []
+
+
+def test_each_test_file_has_a_name_of_its_own() -> None:
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert sorted(names) == sorted(set(names))
