@@ -11,6 +11,7 @@ from envdoctor.pastes.collect_env import parse_collect_env
 from envdoctor.pastes.commands import parse_commands
 from envdoctor.pastes.configs import parse_configs
 from envdoctor.pastes.console import parse_console
+from envdoctor.pastes.datasets import parse_dataset
 from envdoctor.pastes.labelled import parse_labelled
 from envdoctor.pastes.listings import parse_listings
 from envdoctor.pastes.nvcc import parse_nvcc
@@ -41,6 +42,8 @@ def parse_paste(
     """
     if (own := parse_own(text)) is not None:
         return own
+    if data := list(parse_dataset(text, name or file_name, file_name)):
+        return assemble(iter(data))  # what rows of training data say is no report of this machine
     paste = Paste(plain_lines(text), name, file_name)
     facts = assemble(_sightings(paste, symptoms, key_table(keys)))
     if facts == Facts(origin="paste"):
