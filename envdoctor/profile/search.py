@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from envdoctor.errors import InputError
 from envdoctor.memory import Constants, Prediction, ServingRun, TrainingRun, predict
 from envdoctor.memory.serving import utilization_bounds
 from envdoctor.profile.options import Barred, barred, training_choices
@@ -152,6 +153,8 @@ def find_training(work: Workload, constants: Constants, speed: CardSpeed) -> Fou
     """Return the fastest training setting that fits, and what was rejected on the way."""
     priced = [(seconds_per_sample(work.shape, c, speed), n, c) for n, c in enumerate(training_choices(work))]
     priced.sort(key=lambda entry: (entry[2].offload_optimizer, entry[0], entry[1]))  # host speed is not known
+    if not priced:
+        raise InputError(f"nothing to choose from: {_contradiction(work)}")
     judge = Judge(work, constants)
     fitting = list(_first_fitting(priced, judge, 1))
     chosen = fitting[0] if fitting else None
@@ -167,6 +170,16 @@ def find_training(work: Workload, constants: Constants, speed: CardSpeed) -> Fou
         predicted=len(judge.seen),
         notes=tuple(_notes(work, choice, judge, constants)),
     )
+
+
+def _contradiction(work: Workload) -> str:
+    """Why no setting at all matches what is asked."""
+    cards = len(work.cards)
+    if work.global_batch and work.global_batch % cards:
+        return f"--global-batch {work.global_batch} cannot be shared evenly by {cards} cards"
+    if work.parallel:
+        return f"--parallel {work.parallel} does not go with {cards} cards and what is installed"
+    return "the method asked for needs a package that is not installed"
 
 
 def step_down(work: Workload, constants: Constants, speed: CardSpeed, below: int) -> Found:

@@ -60,6 +60,8 @@ def test_nothing_fits_is_1(capsys: pytest.CaptureFixture[str]) -> None:
         (("--model", "qwen2.5-7b", "--gpu", "RTX 4090", "--for", "nope"), "--for"),
         (("--model", "qwen2.5-7b", "--gpu", "RTX 4090", "--stack", "torch"), "--stack"),
         (("--model", "qwen2.5-7b", "--gpu", "A10", "--gpu", "T4", "--gpus", "3"), "--gpus 3"),
+        (("--model", "qwen2.5-7b", "--gpu", "A10", "--gpus", "3", "--global-batch", "8"), "--global-batch 8"),
+        (("--model", "qwen2.5-7b", "--gpu", "A10", "--parallel", "ddp"), "--parallel ddp"),
     ],
 )
 def test_an_unusable_call_is_one_line_and_2(
