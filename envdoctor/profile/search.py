@@ -185,7 +185,7 @@ def _contradiction(work: Workload) -> str:
 def step_down(work: Workload, constants: Constants, speed: CardSpeed, below: int) -> Found:
     """Return the fastest setting whose bound is lower than `below` bytes: the next after an out-of-memory."""
     smaller = replace(work, beside_bytes=max(work.beside_bytes, work.card.usable_bytes - below + 1))
-    return find_training(smaller, constants, speed)
+    return replace(find_training(smaller, constants, speed), work=work)
 
 
 Priced = tuple[float, int, Choice]
