@@ -10,7 +10,7 @@ from envdoctor.report.sanitise import visible
 _CODE_SPAN = re.compile(r"(?:^|(?<=[\s(\"']))`[^`\n]{1,400}`(?=[.,;:!?)\"']{0,4}(?:\s|$))")
 # What Markdown or GitHub would act on: mentions, issue numbers and links, HTML, emphasis, tables.
 _ACTIVE = re.compile(
-    r"[@<>*_\[\]|\\~`]|#[0-9]|\bGH-[0-9]|&[#a-zA-Z]|:[a-z0-9_+-]+:|[!$]|"
+    r"[@<>*_\[\]|\\~`]|#[0-9]|GH-[0-9]|&[#a-zA-Z]|:[a-z0-9_+-]+:|[!$]|"
     r"github\.com/[^\s/]+/[^\s/]+/(?:issues|pull|discussions|commit)"
 )
 _LINE_START = re.compile(r"^(?:[#>+-]|[0-9]{1,9}[.)])(?=\s|$)|^[-=]{2,}|^:::?")
