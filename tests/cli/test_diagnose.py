@@ -175,7 +175,8 @@ def test_an_unknown_card_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 HOSTILE = (
     "torch: 2.0.1\ntransformers: 4.40.1\n"
-    "RuntimeError: \x1b]52;c;aGk=\x07\"triu_tril_cuda_template\" not implemented for 'BFloat16' \x9b2J\u202egnp"
+    "RuntimeError: \x1b]52;c;aGk=\x07\"triu_tril_cuda_template\" not implemented for 'BFloat16'"
+    " \x9b2J\u202egnp"
 )
 
 
