@@ -12,8 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from packaging.version import Version
-
 SCHEMA = "envdoctor.interfaces/1"
 UNLISTED = "*"
 """Stands for the names that a package exports without listing them in its own file."""
@@ -268,25 +266,3 @@ def _grouped(ranges: Mapping[str, list[list[int]]]) -> dict[str, dict[str, list[
         owner, _, name = entry.rpartition(":")
         grouped.setdefault(owner, {})[name] = spans
     return grouped
-
-
-def specifier_of(versions: list[str], spans: list[list[int]], near: str | None = None) -> str:
-    """Return the PEP 440 specifier of the span nearest to the version `near` (else of the longest).
-
-    `>=a,<b`, with open ends where the record has none.
-    """
-    first, last = _nearest(versions, spans, near)
-    parts = []
-    if first > 0:
-        parts.append(f">={versions[first]}")
-    if last < len(versions) - 1:
-        parts.append(f"<{versions[last + 1]}")
-    return ",".join(parts)
-
-
-def _nearest(versions: list[str], spans: list[list[int]], near: str | None) -> list[int]:
-    version = Version(near) if near else None
-    if version is None or len(spans) == 1:
-        return max(spans, key=lambda span: span[1] - span[0])
-    place = sum(1 for known in versions if Version(known) <= version)
-    return min(spans, key=lambda span: max(span[0] - place, place - span[1], 0))

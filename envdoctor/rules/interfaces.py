@@ -8,7 +8,7 @@ from typing import Any
 
 from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
-from envdoctor.matrix.interfaces import specifier_of
+from envdoctor.matrix.interface_ranges import specifier_of
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.ranges import range_satisfies, version_satisfies
 from envdoctor.rules.rows import install_commands

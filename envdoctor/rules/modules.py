@@ -6,9 +6,8 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from packaging.utils import canonicalize_name
-
 from envdoctor.facts import Symptom
+from envdoctor.facts.names import normalise
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.rows import install_commands
@@ -34,7 +33,7 @@ def find_distribution(view: View, module: str) -> tuple[str, Mapping[str, Any] |
     for row in view.matrix.rows("import_name"):
         if row["module"] == module:
             return str(row["distribution"]), row
-    return str(canonicalize_name(module)), None
+    return normalise(module), None
 
 
 def _finding(view: View, module: str, symptom: Symptom) -> Finding:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.utils import canonicalize_name
 
 from envdoctor.errors import Unavailable
 from envdoctor.facts import Distribution, Symptom
+from envdoctor.facts.names import normalise
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.snapshot import load_snapshot
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.ranges import parse_version, version_satisfies
 from envdoctor.rules.rows import install_commands
 from envdoctor.rules.view import View
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
 STACK = frozenset(
     (
@@ -77,7 +80,7 @@ def find_unmet(view: View, distribution: Distribution) -> Iterator[Unmet]:
         requirement = _parse(line)
         if requirement is None or (requirement.marker and not requirement.marker.evaluate(environment)):
             continue
-        other = view.facts.distribution(canonicalize_name(requirement.name))
+        other = view.facts.distribution(normalise(requirement.name))
         if other is None:
             if view.facts.environment.complete:
                 yield Unmet(distribution, requirement, None)
@@ -103,6 +106,8 @@ def _recorded_requirements(view: View, distribution: Distribution) -> list[str]:
 
 
 def _parse(line: str) -> Requirement | None:
+    from packaging.requirements import InvalidRequirement, Requirement
+
     try:
         return Requirement(line)
     except InvalidRequirement:
@@ -134,7 +139,7 @@ def _marker_environment(view: View) -> dict[str, str]:
 
 
 def _finding(unmet: Unmet) -> Finding:
-    name = str(canonicalize_name(unmet.requirement.name))
+    name = normalise(unmet.requirement.name)
     wanted = f"{name}{unmet.requirement.specifier}"
     owner = f"{unmet.by.name} {unmet.by.version or ''}".strip()
     shown = [Evidence(unmet.by.name, f"{owner} requires {wanted}", unmet.by.source)]
@@ -186,7 +191,7 @@ def check_refusals(view: View) -> Iterable[Finding]:
     if not seen:
         raise Skip("no library refused another's version")
     for symptom in {s.captured["name"].lower(): s for s in reversed(seen)}.values():
-        name = str(canonicalize_name(symptom.captured["name"]))
+        name = normalise(symptom.captured["name"])
         have = parse_version(symptom.captured.get("found", "")) or view.version(name)
         if have is None or not version_satisfies(have, _specifier(symptom)):
             yield _refusal(name, str(have) if have else None, symptom)

@@ -37,9 +37,9 @@ class Card:
 
 def check_training(view: View) -> Iterable[Finding]:
     """Find a training run whose predicted peak passes the card."""
+    shape, card = shape_of(view), _card(view)
     from envdoctor.memory import predict
 
-    card, shape = _card(view), shape_of(view)
     run = _training_run(view, shape, card)
     prediction = predict(run, card.constants)
     expected = prediction.peak_allocated_bytes + card.constants.cuda_context
@@ -140,11 +140,11 @@ def _changed(
 
 
 def _card(view: View) -> Card:
-    from envdoctor.memory import read_constants
-
     gpus = [gpu for gpu in view.gpus.get() or () if gpu.memory_total_bytes]
     if not gpus:
         raise Skip("the card's memory is not known")
+    from envdoctor.memory import read_constants
+
     gpu = min(gpus, key=lambda g: g.memory_total_bytes or 0)
     capability = gpu.compute_capability
     pair = (capability.major, capability.minor) if capability else None
@@ -156,12 +156,12 @@ def _card(view: View) -> Card:
 
 def shape_of(view: View) -> ModelShape:
     """Return the shape of the model that the settings name, from the catalogue alone; raises Skip."""
-    from envdoctor.memory import parse_shape
-    from envdoctor.memory.catalogue import catalogue_config, catalogue_name
-
     setting = view.facts.setting("model")
     if setting is None:
         raise Skip("the model is not told")
+    from envdoctor.memory import parse_shape
+    from envdoctor.memory.catalogue import catalogue_config, catalogue_name
+
     config = catalogue_config(setting.value)
     if config is None:
         raise Skip(f"{setting.value[:60]}: its shape is not in the catalogue")
@@ -256,7 +256,7 @@ def check_serving(view: View) -> Iterable[Finding]:
         raise Skip("no utilisation is told")
     if _value(view, "task") not in (None, "serve"):
         raise Skip("vLLM beside a policy in training has rows of its own")
-    card, shape = _card(view), shape_of(view)
+    shape, card = shape_of(view), _card(view)
     share = float(setting.value)
     if not 0 < share <= 1:
         raise Skip("the utilisation is no share")

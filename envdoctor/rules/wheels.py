@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from envdoctor.errors import Unavailable
 from envdoctor.facts import CudaVersion, Observed, Symptom
+from envdoctor.facts.names import normalise
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.snapshot import SDIST, Package, Snapshot, load_snapshot
 from envdoctor.rules.base import Rule, Skip
@@ -44,7 +44,7 @@ def check_wheels(view: View) -> Iterable[Finding]:
     except Unavailable as error:
         raise Skip(str(error)) from None
     for symptom in seen:
-        package = snapshot.package(canonicalize_name(symptom.captured["name"]))
+        package = snapshot.package(normalise(symptom.captured["name"]))
         if package is not None and package.crawled:
             yield from _judge(view, snapshot, package, symptom)
 

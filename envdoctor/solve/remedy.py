@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from envdoctor.errors import EnvdoctorError
 from envdoctor.facts import Facts
+from envdoctor.facts.names import normalise
 from envdoctor.matrix import Matrix
 from envdoctor.matrix.snapshot import load_snapshot
 from envdoctor.solve.nodes import Context, Node, Options
@@ -14,7 +15,7 @@ from envdoctor.solve.policy import Policy, total
 from envdoctor.solve.problem import Literal, Part, Problem, Root, close
 from envdoctor.solve.prune import prune
 from envdoctor.solve.reasons import Explained, Pin
-from envdoctor.solve.requests import Request, normalise
+from envdoctor.solve.requests import Request
 from envdoctor.solve.rows import nogoods
 from envdoctor.solve.solver import Goal, Picks, request_mask
 from envdoctor.solve.targets import installed_of, target_of

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from envdoctor.errors import InputError
+from envdoctor.facts.names import normalise
 from envdoctor.solve.versions import InvalidSpecifier, clauses, is_prerelease
 
 _REQUEST = re.compile(
@@ -44,11 +45,6 @@ class Request:
 
 def _is_prerelease(bound: str) -> bool:
     return is_prerelease(bound.removesuffix(".*"))
-
-
-def normalise(name: str) -> str:
-    """Return a distribution's name as the index knows it."""
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def parse_request(text: str, source: str) -> Request | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from envdoctor.facts import Facts
+from envdoctor.facts.names import normalise
 from envdoctor.matrix import Matrix
-from envdoctor.solve.requests import normalise
 from envdoctor.solve.target import (
     Card,
     Platform,

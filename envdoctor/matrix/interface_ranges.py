@@ -1,0 +1,27 @@
+"""Ranges of releases, as the interface records keep them, in PEP 440's words."""
+
+from __future__ import annotations
+
+from packaging.version import Version
+
+
+def specifier_of(versions: list[str], spans: list[list[int]], near: str | None = None) -> str:
+    """Return the PEP 440 specifier of the span nearest to the version `near` (else of the longest).
+
+    `>=a,<b`, with open ends where the record has none.
+    """
+    first, last = _nearest(versions, spans, near)
+    parts = []
+    if first > 0:
+        parts.append(f">={versions[first]}")
+    if last < len(versions) - 1:
+        parts.append(f"<{versions[last + 1]}")
+    return ",".join(parts)
+
+
+def _nearest(versions: list[str], spans: list[list[int]], near: str | None) -> list[int]:
+    version = Version(near) if near else None
+    if version is None or len(spans) == 1:
+        return max(spans, key=lambda span: span[1] - span[0])
+    place = sum(1 for known in versions if Version(known) <= version)
+    return min(spans, key=lambda span: max(span[0] - place, place - span[1], 0))
