@@ -13,7 +13,6 @@ from typing import NamedTuple
 from envdoctor import __version__
 from envdoctor.errors import EnvdoctorError
 
-
 GARBAGE_THRESHOLD = 50_000
 """A command lives for tenths of a second; collecting as often as Python does costs a tenth of that."""
 
