@@ -11,6 +11,7 @@ from typing import Any
 
 from envdoctor.errors import InputError, Unavailable
 
+_HUB_PAGE = re.compile(r"https://huggingface\.co/([\w.-]+/[\w.-]+)/")
 _SUFFIX = re.compile(r"[-_](instruct|chat|it|hf|base|v\d+\.\d+)$")
 
 
@@ -29,6 +30,16 @@ def catalogue_config(model: str) -> Mapping[str, Any] | None:
     wanted = catalogue_name(model)
     rows = load_matrix().rows("model")
     return next((row["config"] for row in rows if row["name"] == wanted), None)
+
+
+def hub_id(model: str) -> str:
+    """Return the Hub's id of a catalogue name, as its row's source states it; anything else as it is."""
+    from envdoctor.matrix import load_matrix
+
+    for row in load_matrix().rows("model"):
+        if row["name"] == model and (found := _HUB_PAGE.match(row["source"])):
+            return found[1]
+    return model
 
 
 def catalogue_names() -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from envdoctor.errors import InputError
+from envdoctor.memory.catalogue import hub_id
 from envdoctor.profile.keys import Names
 from envdoctor.profile.workload import Choice, Workload
 
@@ -21,8 +22,8 @@ class Plan:
 
     @property
     def model(self) -> str:
-        """The model as the user named it."""
-        return self.work.model or self.work.shape.name
+        """The model as a framework finds it: the Hub's id of a catalogue name, else as the user named it."""
+        return hub_id(self.work.model or self.work.shape.name)
 
 
 @dataclass(frozen=True, slots=True)
