@@ -1,10 +1,10 @@
 """The profile search's speed and growth, and chosen profiles run for real under budgets of one card.
 
     python benchmarks/profiles.py                       time of a search as cards and batch grow
-    python benchmarks/profiles.py --plan PLAN           write the profiles of the budgets below, one trial each
+    python benchmarks/profiles.py --plan PLAN           write the profiles of the budgets, one trial each
     python3 benchmarks/profiles.py --run PLAN RESULTS   run them on this card
-    python3 benchmarks/profiles.py --run PLAN RESULTS   run them on this card
-    python benchmarks/profiles.py --judge RESULTS       say which ran out, what each used, what was predicted
+    python benchmarks/profiles.py --judge RESULTS       hold what they took against budget and bound
+
 A budget is a torch process's share of the card's memory: what a card of that size offers beside the CUDA
 context. Reserved memory is compared with it, and with the predicted bound.
 """
