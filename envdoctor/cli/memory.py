@@ -10,6 +10,7 @@ from envdoctor.cli.output import write
 
 if TYPE_CHECKING:
     from envdoctor.memory import Prediction
+    from envdoctor.memory.curves import Curve
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,16 +31,21 @@ def run(args: argparse.Namespace) -> int:
     constants = constants_of(stack, gpu)
     gpu_bytes = gpu.memory_total_bytes if gpu else None
     prediction = answer(wanted, constants, gpu_bytes, stack, tier_of(args))
-    write(args, _render(args, prediction, gpu_bytes))
+    if args.format == "json":
+        write(args, json.dumps(prediction.to_json(gpu_bytes), indent=2))
+    else:
+        from envdoctor.memory.curves import curves_of
+
+        write(args, _describe(args, prediction, gpu_bytes, curves_of(wanted, constants, gpu_bytes)))
     return 1 if prediction.fits(gpu_bytes) is False else 0
 
 
-def _render(args: argparse.Namespace, prediction: Prediction, gpu_bytes: int | None) -> str:
-    if args.format == "json":
-        return json.dumps(prediction.to_json(gpu_bytes), indent=2)
+def _describe(
+    args: argparse.Namespace, prediction: Prediction, gpu_bytes: int | None, curves: tuple[Curve, ...]
+) -> str:
     from envdoctor.memory.describe import describe_html, describe_text
 
     title = f"{args.model}, {args.method if args.task != 'serve' else 'serving'}"
     if args.format == "html":
-        return describe_html(prediction, gpu_bytes, title)
-    return describe_text(prediction, gpu_bytes, title)
+        return describe_html(prediction, gpu_bytes, title, curves)
+    return describe_text(prediction, gpu_bytes, title, curves)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
+from envdoctor.memory.curves import Curve
 from envdoctor.memory.run import Component, Prediction
 
 GIB = 1 << 30
@@ -73,22 +74,34 @@ def draw_svg(prediction: Prediction, gpu_bytes: int | None) -> str:
     )
 
 
-def draw_curve(points: tuple[tuple[int, int], ...], label: str, gpu_bytes: int | None) -> str:
-    """Return device memory against batch or length as inline SVG; `points` are (setting, bytes)."""
+def list_curve(curve: Curve, gpu_bytes: int | None) -> str:
+    """Return one line: what the device holds at each setting, with a mark where the card is too small."""
+    cells = [
+        f"{setting}: {size / GIB:.2f}{' (too much)' if gpu_bytes is not None and size > gpu_bytes else ''}"
+        for setting, size in curve.points
+    ]
+    return f"By {curve.label}, GiB  {', '.join(cells)}"
+
+
+def draw_curve(curve: Curve, gpu_bytes: int | None) -> str:
+    """Return device memory against a setting as inline SVG, the card as a dashed line."""
+    points, label = curve.points, escape(f"{curve.label} (GiB on the device)")
     top = max(max(size for _, size in points), gpu_bytes or 0)
     right = max(setting for setting, _ in points)
-    path = " ".join(f"{40 + 700 * s / right:.1f},{180 - 160 * b / top:.1f}" for s, b in points)
+    path = " ".join(f"{40 + 700 * s / right:.1f},{180 - 140 * b / top:.1f}" for s, b in points)
     marks = "".join(
         f'<text x="{40 + 700 * s / right:.1f}" y="198" font-size="11" text-anchor="middle">{s}</text>'
-        for s, _ in points
+        f'<text x="{40 + 700 * s / right:.1f}" y="{172 - 140 * b / top:.1f}" font-size="11" '
+        f'text-anchor="middle">{b / GIB:.1f}</text>'
+        for s, b in points
     )
     card = ""
     if gpu_bytes:
-        y = 180 - 160 * gpu_bytes / top
+        y = 180 - 140 * gpu_bytes / top
         card = f'<line x1="40" x2="740" y1="{y:.1f}" y2="{y:.1f}" stroke="black" stroke-dasharray="4"/>'
     return (
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 780 205" role="img" font-family="sans-serif" '
-        f'aria-label="Memory against {escape(label)}"><polyline points="{path}" fill="none" '
+        f'aria-label="Memory against {label}"><polyline points="{path}" fill="none" '
         f'stroke="#4269d0" stroke-width="2"/>{marks}{card}'
-        f'<text x="40" y="14" font-size="13">{escape(label)}</text></svg>'
+        f'<text x="40" y="14" font-size="13">{label}</text></svg>'
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from html import escape
 
-from envdoctor.memory.chart import draw_bar, draw_svg, gib
+from envdoctor.memory.chart import draw_bar, draw_curve, draw_svg, gib, list_curve
+from envdoctor.memory.curves import Curve
 from envdoctor.memory.run import Prediction
 
 
@@ -31,19 +32,26 @@ def _lines(prediction: Prediction, gpu_bytes: int | None) -> list[str]:
     return lines
 
 
-def describe_text(prediction: Prediction, gpu_bytes: int | None, title: str) -> str:
+def describe_text(
+    prediction: Prediction, gpu_bytes: int | None, title: str, curves: tuple[Curve, ...] = ()
+) -> str:
     """Return the prediction as plain text."""
     body = [title, "", draw_bar(prediction, gpu_bytes), "", *_lines(prediction, gpu_bytes)]
+    if curves:
+        body += ["", *(list_curve(curve, gpu_bytes) for curve in curves)]
     return "\n".join([*body, "", *(f"Assumed: {note}" for note in prediction.assumptions)])
 
 
-def describe_html(prediction: Prediction, gpu_bytes: int | None, title: str) -> str:
+def describe_html(
+    prediction: Prediction, gpu_bytes: int | None, title: str, curves: tuple[Curve, ...] = ()
+) -> str:
     """Return the prediction as one self-contained page."""
     lines = "".join(f"<li>{escape(line)}</li>" for line in _lines(prediction, gpu_bytes))
     notes = "".join(f"<li>{escape(note)}</li>" for note in prediction.assumptions)
+    drawn = "".join(draw_curve(curve, gpu_bytes) for curve in curves)
     return (
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
         f'<title>{escape(title)}</title></head><body style="font-family:sans-serif;max-width:50rem">'
-        f"<h1>{escape(title)}</h1>{draw_svg(prediction, gpu_bytes)}<ul>{lines}</ul>"
+        f"<h1>{escape(title)}</h1>{draw_svg(prediction, gpu_bytes)}<ul>{lines}</ul>{drawn}"
         f"<h2>Assumed</h2><ul>{notes}</ul></body></html>"
     )

@@ -102,6 +102,44 @@ def test_text_draws_the_parts_and_html_is_one_page(capsys: pytest.CaptureFixture
     assert "<script" not in page
 
 
+def test_the_peak_is_shown_against_batch_and_length(capsys: pytest.CaptureFixture[str]) -> None:
+    run = [
+        "--model",
+        "llama-3.2-1b",
+        "--method",
+        "lora",
+        "--batch",
+        "4",
+        "--seq",
+        "2048",
+        "--gpu",
+        "T4",
+        *STACK,
+    ]
+    main(["memory", *run])
+    lines = capsys.readouterr().out.splitlines()
+    batches = next(line for line in lines if line.startswith("By batch"))
+    lengths = next(line for line in lines if line.startswith("By length"))
+    assert [cell.split(":")[0] for cell in batches.split("GiB  ")[1].split(", ")] == [
+        "1",
+        "2",
+        "4",
+        "8",
+        "16",
+    ]
+    assert "512:" in lengths
+    assert batches.endswith("(too much)")
+    main(["memory", *run, "--format", "html"])
+    assert capsys.readouterr().out.count("<polyline") == 2
+
+
+def test_lengths_beyond_the_learned_positions_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["memory", "--model", "gpt2", "--method", "full", "--seq", "1024", *STACK])
+    (line,) = [one for one in capsys.readouterr().out.splitlines() if one.startswith("By length")]
+    assert "1024:" in line
+    assert "2048:" not in line
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
