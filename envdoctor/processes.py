@@ -37,7 +37,6 @@ class Completed:
     stderr: str
     timed_out: bool
     truncated: bool
-    duration_s: float
 
     @property
     def signal(self) -> str | None:
@@ -136,13 +135,13 @@ def run_child(
     Past the deadline the whole group is killed and `timed_out` is set. Raises Unavailable when the
     program cannot be started; a non-zero status is the caller's to judge.
     """
-    started = time.monotonic()
+    deadline = time.monotonic() + timeout_s
     with Child(argv, env=env, cwd=cwd) as child:
         outputs = {child.stdout: bytearray(), child.stderr: bytearray()}
-        in_time, truncated = _converse(child, stdin, outputs, started + timeout_s, max_bytes)
+        in_time, truncated = _converse(child, stdin, outputs, deadline, max_bytes)
         returncode = child.close()
         stdout, stderr = (bytes(b).decode("utf-8", "replace") for b in outputs.values())
-    return Completed(returncode, stdout, stderr, not in_time, truncated, time.monotonic() - started)
+    return Completed(returncode, stdout, stderr, not in_time, truncated)
 
 
 def _converse(

@@ -17,8 +17,6 @@ from envdoctor.fleet.drift import Agreement, AgreementRow, Drift, absent_value, 
 from envdoctor.fleet.merge import Group
 from envdoctor.fleet.nodeset import expand, natural_key
 
-Table = Mapping[str, tuple[AgreementRow, Value]]
-
 
 def read_baseline(path: Path) -> tuple[Group, ...]:
     """Return the groups of a saved answer; raises InputError naming the file and what is wrong."""

@@ -21,7 +21,6 @@ from envdoctor.fleet.report.words import counted
 
 BAD_OUTCOMES = frozenset(("failed", "crashed", "timeout"))
 ROOMS = ("smokes", "report/__init__.py", "report/sanitise.py", "processes.py", "errors.py")
-DEFAULT_PORT = 29_533
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 

@@ -22,6 +22,7 @@ from packaging.version import Version
 from envdoctor.errors import Unavailable
 from envdoctor.fetch import Fetcher, FetchSettings
 from envdoctor.matrix.index_pages import IndexFile, read_project_page
+from envdoctor.matrix.interface_reader import ends_of_minors
 from envdoctor.matrix.load import find_folder
 from envdoctor.matrix.remote_archive import RemoteZip, read_sdist_members
 
@@ -138,17 +139,10 @@ def read_framework(fetcher: Fetcher, index: str, framework: Framework) -> dict[s
     page = read_project_page(fetcher, index, framework.name)
     releases = page.releases() if page else {}
     wanted = [v for v in releases if not Version(v).is_prerelease and Version(v) >= Version(framework.since)]
-    chosen = _ends_of_minors(sorted(wanted, key=Version))
+    chosen = ends_of_minors(sorted(wanted, key=Version))
     with ThreadPoolExecutor(6) as pool:
         found = list(pool.map(lambda v: _read_release(fetcher, releases[v], framework), chosen))
     return {version: keys for version, keys in zip(chosen, found, strict=True) if keys}
-
-
-def _ends_of_minors(versions: Sequence[str]) -> list[str]:
-    minors: dict[tuple[int, ...], list[str]] = {}
-    for version in versions:
-        minors.setdefault(Version(version).release[:2], []).append(version)
-    return [version for found in minors.values() for version in dict.fromkeys((found[0], found[-1]))]
 
 
 def _read_release(fetcher: Fetcher, files: Sequence[IndexFile], framework: Framework) -> set[str]:

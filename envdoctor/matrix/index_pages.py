@@ -53,6 +53,11 @@ class IndexFile:
         """True for a wheel, False for a source distribution."""
         return self.filename.endswith(".whl")
 
+    @property
+    def source(self) -> str:
+        """How a fact names the file it was read from."""
+        return f"{'wheel' if self.is_wheel else 'sdist'}:{self.filename}"
+
 
 @dataclass(frozen=True, slots=True)
 class ProjectPage:

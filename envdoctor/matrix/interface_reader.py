@@ -145,7 +145,7 @@ def _counts(version: str, library: Library) -> bool:
     return not early and parsed >= Version(library.since)
 
 
-def _ends_of_minors(versions: Sequence[str]) -> list[str]:
+def ends_of_minors(versions: Sequence[str]) -> list[str]:
     """Keep the first and the last version of each minor; `versions` are in order."""
     minors: dict[tuple[int, ...], list[str]] = {}
     for version in versions:

@@ -149,11 +149,7 @@ def read_requirements(
             or (_inside_the_wheel(fetcher, name, chosen) if wheels else _inside_the_sdist(fetcher, chosen))
         )
     except (BadArchive, NotFound, TooLarge, WrongMetadata) as problem:
-        return Requirements(None, source=_source(chosen), reason=f"{chosen.filename}: {problem}")
-
-
-def _source(file: IndexFile) -> str:
-    return f"{'wheel' if file.is_wheel else 'sdist'}:{file.filename}"
+        return Requirements(None, source=chosen.source, reason=f"{chosen.filename}: {problem}")
 
 
 def _beside_the_wheel(fetcher: Fetcher, routes: Routes, name: str, file: IndexFile) -> Requirements | None:
@@ -166,7 +162,7 @@ def _beside_the_wheel(fetcher: Fetcher, routes: Routes, name: str, file: IndexFi
         return None
     routes.note("metadata", found=True)
     check_sha256(body, file.metadata_sha256, f"{file.filename}.metadata")
-    return parse_metadata(_text(body), name, file.version, _source(file))
+    return parse_metadata(_text(body), name, file.version, file.source)
 
 
 def check_sha256(body: bytes, expected: str | None, what: str) -> None:
@@ -206,7 +202,7 @@ def _inside_the_wheel(fetcher: Fetcher, name: str, wheel: IndexFile) -> Requirem
     members = [m for m in archive.members if re.fullmatch(r"[^/]+\.dist-info/METADATA", m)]
     if len(members) != 1:
         raise BadArchive(f"{len(members)} METADATA members where one must be")
-    return parse_metadata(_text(archive.read(members[0])), name, wheel.version, _source(wheel))
+    return parse_metadata(_text(archive.read(members[0])), name, wheel.version, wheel.source)
 
 
 def _text(body: bytes) -> str:
@@ -227,11 +223,11 @@ def _inside_the_sdist(fetcher: Fetcher, sdist: IndexFile) -> Requirements:
     for name, body in members.items():
         lines = _stated(name, body)
         if lines:
-            return parse_requirements(lines, _source(sdist))
+            return parse_requirements(lines, sdist.source)
     if any(_REQUIRES.fullmatch(name) for name in members):
-        return Requirements((), source=_source(sdist))
+        return Requirements((), source=sdist.source)
     return Requirements(
-        None, source=_source(sdist), reason="the sdist states no requirements: only a build tells"
+        None, source=sdist.source, reason="the sdist states no requirements: only a build tells"
     )
 
 

@@ -75,10 +75,3 @@ class PackageStore:
 
     def _path(self, name: str) -> Path:
         return self.folder / f"{name}.json"
-
-
-def default_folder() -> Path:
-    """Return where this user's package facts live."""
-    from platformdirs import user_data_path
-
-    return user_data_path("envdoctor") / "packages"

@@ -21,11 +21,6 @@ def user_folder() -> Path:
     return user_data_path("envdoctor")
 
 
-def user_store_folder() -> Path:
-    """Return where `matrix update` keeps the raw package facts."""
-    return user_folder() / "packages"
-
-
 def user_releases_folder() -> Path:
     """Return where `matrix update` puts the snapshot and tables that replace the shipped ones."""
     return user_folder() / "releases"

@@ -42,13 +42,6 @@ def hub_id(model: str) -> str:
     return model
 
 
-def catalogue_names() -> tuple[str, ...]:
-    """The names that the catalogue knows."""
-    from envdoctor.matrix import load_matrix
-
-    return tuple(row["name"] for row in load_matrix().rows("model"))
-
-
 def hub_config(model: str) -> Mapping[str, Any] | None:
     """Return the config.json of a Hub id from the local cache, else from the Hub; None without either."""
     cached = _cached_config(model)

@@ -99,11 +99,6 @@ def _expert_stacks(shape: ModelShape, experts: Experts) -> tuple[int, ...]:
     )
 
 
-def norm_elements(shape: ModelShape) -> int:
-    """Elements of one norm's parameters."""
-    return {"layer": 2, "layer-plain": 0}.get(shape.norm, 1) * shape.hidden
-
-
 @lru_cache(maxsize=256)
 def dense_layer(shape: ModelShape) -> Layer:
     """A layer with a plain feed-forward block."""

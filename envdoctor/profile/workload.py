@@ -14,7 +14,6 @@ from envdoctor.facts import ComputeCapability
 from envdoctor.memory import ModelShape
 from envdoctor.memory.run import PARALLEL
 
-TASKS = ("sft", "grpo", "serve")
 METHODS = ("auto", "full", "lora", "qlora")
 USUAL_BATCH = 16
 DRIVER_PERCENT = 1.5

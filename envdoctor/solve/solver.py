@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from envdoctor.errors import InputError, Unavailable
@@ -150,12 +150,6 @@ def problem_of(goal: Goal, policy: Policy, window: int | None = None) -> Problem
     problem = close(context, roots, limits)
     problem.nogoods = nogoods(context, problem.masks.keys())
     return problem
-
-
-def fits_alone(context: Context, requests: Sequence[Request]) -> bool:
-    """True when some candidate of each requested package is admitted by its requests and the target."""
-    goal = Goal(context, tuple(requests))
-    return all(policy_of(goal).asked.values())
 
 
 def distinct(requests: Iterable[Request]) -> list[str]:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterable, Iterator
-from html import escape
 
 from envdoctor.findings import Severity
 from envdoctor.fleet.answer import FleetAnswer, NodeFinding
 from envdoctor.fleet.drift import Drift
 from envdoctor.fleet.nodeset import fold
 from envdoctor.fleet.report.map import fleet_map
+from envdoctor.fleet.report.markup import text
 from envdoctor.fleet.report.words import group_words, headline
-from envdoctor.report.sanitise import visible
 
 _STYLE = """
 :root{color-scheme:light dark;--e:#b42318;--w:#b54708;--n:#175cd3;--o:#067647;--d:#667085;--b:#f6f7f9;
@@ -45,11 +44,6 @@ _MAX_ARTICLES = 200
 def render_html(answer: FleetAnswer) -> str:
     """Return the page: headline, map, unreached nodes, drift, findings, kinds of nodes."""
     return "".join((_head(answer), fleet_map(answer), *_sections(answer), _foot(answer)))
-
-
-def text(words: str) -> str:
-    """Return words harmless inside HTML."""
-    return escape(visible(words.encode("utf-8", "replace").decode()))
 
 
 def _set(nodes: Iterable[str]) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from html import escape
 
 from envdoctor.fleet.answer import FleetAnswer
 from envdoctor.fleet.comparable import comparable_facts, packages
 from envdoctor.fleet.drift import Drift
 from envdoctor.fleet.nodeset import fold, natural_key
-from envdoctor.report.sanitise import visible
+from envdoctor.fleet.report.markup import text
 
 _ALWAYS_SHOWN = ("driver", "gpu.count", "gpu.model", "torch", "nccl", "python", "kernel")
 _MAX_ROWS = 60
@@ -80,9 +79,9 @@ def _row(
     for nodes, style, told in cells:
         drawn += _rects(nodes, style, told, columns)
     return (
-        f"<tr><th>{_text(fact)}<td class=m>"
-        f'<svg viewBox="0 0 {width} 20" preserveAspectRatio="none" role="img" aria-label="{_text(words)}">'
-        f"{drawn}</svg><td>{_text(words)}"
+        f"<tr><th>{text(fact)}<td class=m>"
+        f'<svg viewBox="0 0 {width} 20" preserveAspectRatio="none" role="img" aria-label="{text(words)}">'
+        f"{drawn}</svg><td>{text(words)}"
     )
 
 
@@ -94,7 +93,7 @@ def _rects(nodes: Iterable[str], style: str, words: str, columns: Mapping[str, i
         width = max(least, (last - first + 1) * _UNIT) - gap
         left = min(first * _UNIT, len(columns) * _UNIT - width)
         place = f'x="{left}" width="{width}" height="20"'
-        drawn += f'<rect class="{style}" {place}><title>{_text(words)}</title></rect>'
+        drawn += f'<rect class="{style}" {place}><title>{text(words)}</title></rect>'
     return drawn
 
 
@@ -120,14 +119,10 @@ def _axis(nodes: Sequence[str]) -> str:
 
 def _tick(position: int, nodes: Sequence[str]) -> str:
     place = f'x="{100 * position / max(1, len(nodes) - 1):.1f}%" y="11"'
-    return f'<text {place} text-anchor="{_anchor(position, nodes)}">{_text(nodes[position])}</text>'
+    return f'<text {place} text-anchor="{_anchor(position, nodes)}">{text(nodes[position])}</text>'
 
 
 def _anchor(position: int, nodes: Sequence[str]) -> str:
     if position == 0:
         return "start"
     return "end" if position == len(nodes) - 1 else "middle"
-
-
-def _text(words: str) -> str:
-    return escape(visible(words.encode("utf-8", "replace").decode()))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from envdoctor.fetch import Fetcher
-from envdoctor.matrix.extract.wheels import linux_wheels, source_of
+from envdoctor.matrix.extract.wheels import linux_wheels
 from envdoctor.matrix.index_pages import IndexFile
 from envdoctor.matrix.remote_archive import BadArchive, RemoteZip
 
@@ -25,9 +25,9 @@ def read(fetcher: Fetcher, files: Sequence[IndexFile]) -> dict[str, Any]:
     for architecture, wheel in linux_wheels(files).items():
         try:
             members = RemoteZip(fetcher, wheel.url).members
-            platforms[architecture] = {**parse_libraries(members), "source": source_of(wheel)}
+            platforms[architecture] = {**parse_libraries(members), "source": wheel.source}
         except BadArchive as problem:
-            platforms[architecture] = {"reason": str(problem), "source": source_of(wheel)}
+            platforms[architecture] = {"reason": str(problem), "source": wheel.source}
     return {"platforms": platforms}
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from envdoctor.fetch import Fetcher, TooLarge
-from envdoctor.matrix.extract.wheels import linux_wheels, source_of
+from envdoctor.matrix.extract.wheels import linux_wheels
 from envdoctor.matrix.index_pages import IndexFile
 from envdoctor.matrix.remote_archive import BadArchive, RemoteZip, read_sdist_members
 
@@ -27,9 +27,9 @@ def read(fetcher: Fetcher, files: Sequence[IndexFile]) -> dict[str, Any]:
     if chosen is None:
         return {"reason": "no file of a kind that is read"}
     try:
-        return {_LITERAL: parse_whitelist(_builder(fetcher, chosen)), "source": source_of(chosen)}
+        return {_LITERAL: parse_whitelist(_builder(fetcher, chosen)), "source": chosen.source}
     except (BadArchive, TooLarge) as problem:
-        return {"reason": str(problem), "source": source_of(chosen)}
+        return {"reason": str(problem), "source": chosen.source}
 
 
 def _builder(fetcher: Fetcher, file: IndexFile) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from packaging.version import Version
 
 from envdoctor.fetch import Fetcher
-from envdoctor.matrix.extract.wheels import linux_wheels, source_of
+from envdoctor.matrix.extract.wheels import linux_wheels
 from envdoctor.matrix.index_pages import IndexFile
 from envdoctor.matrix.remote_archive import BadArchive, RemoteZip
 
@@ -37,7 +37,7 @@ def read(fetcher: Fetcher, files: Sequence[IndexFile]) -> dict[str, Any]:
         try:
             platforms[architecture] = _read_wheel(RemoteZip(fetcher, wheel.url), wheel)
         except BadArchive as problem:
-            platforms[architecture] = {"reason": str(problem), "source": source_of(wheel)}
+            platforms[architecture] = {"reason": str(problem), "source": wheel.source}
     return {"platforms": platforms}
 
 
@@ -50,7 +50,7 @@ def _read_wheel(archive: RemoteZip, wheel: IndexFile) -> dict[str, Any]:
         "cuda": build.get("cuda"),
         "arch_list": _arch_list(archive) if build.get("cuda") else [],
         "cxx11_abi": None if config is None else parse_abi(config),
-        "source": source_of(wheel),
+        "source": wheel.source,
     }
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from packaging.version import Version
 
 from envdoctor.fetch import Fetcher
-from envdoctor.matrix.extract.wheels import linux_wheels, source_of
+from envdoctor.matrix.extract.wheels import linux_wheels
 from envdoctor.matrix.index_pages import IndexFile
 from envdoctor.matrix.remote_archive import BadArchive, RemoteZip
 
@@ -65,9 +65,9 @@ def read(fetcher: Fetcher, files: Sequence[IndexFile]) -> dict[str, Any]:
         sources = {
             n: archive.read(n).decode("utf-8", "replace") for n in sorted(wanted & set(archive.members))
         }
-        return parse_sources(sources) | {"source": source_of(wheel)}
+        return parse_sources(sources) | {"source": wheel.source}
     except (BadArchive, SyntaxError, ValueError, RecursionError) as problem:
-        return {"reason": str(problem), "source": source_of(wheel)}
+        return {"reason": str(problem), "source": wheel.source}
 
 
 def parse_sources(sources: Mapping[str, str]) -> dict[str, Any]:

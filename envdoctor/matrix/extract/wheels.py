@@ -30,8 +30,3 @@ def _python_order(file: IndexFile) -> tuple[bool, int, int, str]:
         return False, 0, 0, file.filename
     ordinary = not match.group(3).endswith("t")
     return ordinary, int(match.group(1)), int(match.group(2) or 0), file.filename
-
-
-def source_of(file: IndexFile) -> str:
-    """Return how a fact names the file it was read from."""
-    return f"{'wheel' if file.is_wheel else 'sdist'}:{file.filename}"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from envdoctor.fetch import Fetcher
-from envdoctor.matrix.extract.wheels import linux_wheels, source_of
+from envdoctor.matrix.extract.wheels import linux_wheels
 from envdoctor.matrix.index_pages import IndexFile
 from envdoctor.matrix.remote_archive import BadArchive, RemoteZip
 
@@ -25,9 +25,9 @@ def read(fetcher: Fetcher, files: Sequence[IndexFile]) -> dict[str, Any]:
     if wheel is None:
         return {"reason": "no Linux wheel"}
     try:
-        return parse_build_record(RemoteZip(fetcher, wheel.url).read(_RECORD)) | {"source": source_of(wheel)}
+        return parse_build_record(RemoteZip(fetcher, wheel.url).read(_RECORD)) | {"source": wheel.source}
     except BadArchive as problem:
-        return {"reason": str(problem), "source": source_of(wheel)}
+        return {"reason": str(problem), "source": wheel.source}
 
 
 def parse_build_record(body: bytes) -> dict[str, Any]:

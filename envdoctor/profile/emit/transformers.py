@@ -51,7 +51,7 @@ def sharding(plan: Plan) -> dict[str, Any]:
 
 def quantization(plan: Plan) -> dict[str, Any]:
     """Return BitsAndBytesConfig's arguments; sharded 4-bit weights must be stored in a floating dtype."""
-    dtype = {"bf16": "bfloat16", "fp16": "float16"}[plan.choice.dtype]
+    dtype = long_dtype(plan.choice.dtype)
     found: dict[str, Any] = {
         "load_in_4bit": True,
         "bnb_4bit_quant_type": "nf4",
