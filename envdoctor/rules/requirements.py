@@ -13,6 +13,7 @@ from envdoctor.facts import Distribution, Symptom
 from envdoctor.facts.names import normalise
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.snapshot import load_snapshot
+from envdoctor.matrix.stack import STACK
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.ranges import parse_version, version_satisfies
 from envdoctor.rules.rows import install_commands
@@ -21,32 +22,6 @@ from envdoctor.rules.view import View
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
-STACK = frozenset(
-    (
-        *(
-            "torch",
-            "torchvision",
-            "torchaudio",
-            "triton",
-            "torchao",
-            "xformers",
-            "flash-attn",
-            "flash-attn-4",
-        ),
-        *(
-            "transformers",
-            "tokenizers",
-            "safetensors",
-            "huggingface-hub",
-            "accelerate",
-            "peft",
-            "trl",
-            "datasets",
-        ),
-        *("bitsandbytes", "deepspeed", "liger-kernel", "kernels", "optimum", "sentence-transformers"),
-        *("vllm", "sglang", "unsloth", "unsloth-zoo", "axolotl", "llamafactory", "ms-swift", "lightning"),
-    )
-)
 _EXACT_ABI = frozenset({"torchvision", "torchaudio", "vllm", "xformers", "sglang"})
 """Compiled against one torch: another one breaks them."""
 _CHECKED_AT_IMPORT = frozenset({"tokenizers", "huggingface-hub", "safetensors", "numpy", "regex", "pyyaml"})
