@@ -15,13 +15,12 @@ def compile_rows(folder: Path) -> str:
     return json.dumps(data, ensure_ascii=False, separators=(",", ":"), sort_keys=True) + "\n"
 
 
-def main() -> None:
-    """Write the compiled rows beside the generated release facts."""
-    folder = find_folder()
+def write_rows(folder: Path) -> None:
+    """Write the compiled rows of a matrix folder beside its generated release facts."""
     target = folder / "releases" / COMPILED
     target.parent.mkdir(exist_ok=True)
     target.write_text(compile_rows(folder), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    write_rows(find_folder())

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-import json
+import shutil
+from pathlib import Path
 
 import pytest
 
 from envdoctor.facts import Facts
 from envdoctor.matrix import ConditionRow, load_matrix
-from envdoctor.matrix.compile import compile_rows
+from envdoctor.matrix.compile import write_rows
 from envdoctor.matrix.load import find_folder
 from envdoctor.rules.conditions import judge
 from envdoctor.rules.view import View
 
 ROWS = load_matrix().conditions
 
+NEW_CARD = """
+[[gpu]]
+id = "GPU-OF-TOMORROW"
+name = "NVIDIA Card of Tomorrow"
+compute_capability = "13.0"
+pci = ["ffff"]
+arch = "tomorrow"
+source = "https://example.com/card"
+checked_on = "2026-11-20"
+basis = "upstream statement"
+"""
 
 DESCRIBING = {"gpu", "key", "symptom", "tracker", "model"}
 
@@ -40,10 +52,21 @@ def test_symptoms_that_rows_name_exist() -> None:
     assert {p for p in named if not any(fnmatch.fnmatchcase(i, p) for i in known)} == set()
 
 
-def test_the_compiled_rows_are_those_of_the_toml_files() -> None:
-    folder = find_folder()
-    shipped = json.loads((folder / "releases" / "rows.json").read_text(encoding="utf-8"))
-    assert shipped == json.loads(compile_rows(folder)), "run: python -m envdoctor.matrix.compile"
+def test_compiled_rows_are_those_of_the_toml_files(tmp_path: Path) -> None:
+    folder = shutil.copytree(find_folder(), tmp_path / "matrices")
+    write_rows(folder)
+    compiled = load_matrix(folder)
+    (folder / "releases" / "rows.json").unlink()
+    load_matrix.cache_clear()
+    assert load_matrix(folder) == compiled
+
+
+def test_an_edited_row_is_in_force_at_once(tmp_path: Path) -> None:
+    folder = shutil.copytree(find_folder(), tmp_path / "matrices")
+    write_rows(folder)
+    with (folder / "gpus.toml").open("a") as file:
+        file.write(NEW_CARD)
+    assert "GPU-OF-TOMORROW" in load_matrix(folder).by_id
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
