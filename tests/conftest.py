@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import is_hypothesis_test, settings
 
 _OPTIONS = {
     "gpu": "an NVIDIA GPU",
     "network": "the package index",
 }
 
+# The same examples everywhere and always: a test that fails fails for everyone. `--examples N` draws anew.
+settings.register_profile("same", derandomize=True, print_blob=True)
+settings.load_profile("same")
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--examples", type=int, metavar="N", help="draw N random examples for each property")
     for name, need in _OPTIONS.items():
         parser.addoption(f"--{name}", action="store_true", help=f"run the tests that need {need}")
 
@@ -22,3 +28,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             for item in items:
                 if name in item.keywords:
                     item.add_marker(skip)
+    if count := config.getoption("--examples"):
+        _draw_anew(items, count)
+
+
+def _draw_anew(items: list[pytest.Item], count: int) -> None:
+    for item in items:
+        test = getattr(item, "obj", None)
+        if is_hypothesis_test(test):
+            given = test._hypothesis_internal_use_settings
+            test._hypothesis_internal_use_settings = settings(given, derandomize=False, max_examples=count)

@@ -28,7 +28,8 @@ _WRAPPED_WIDTH = 40
 _OPEN = tuple(entry for entry in FORMATS if not entry.fixed)
 _LEARNED_LIMIT = 500
 _BASE64_RUN = re.compile(r"[A-Za-z0-9+/_=-]*")
-_PLACEHOLDER = re.compile(r"<[a-z][a-z0-9-]{0,40}-[0-9]{1,6}>")
+_PLACEHOLDER = re.compile(r"<(?P<kind>[a-z](?:-?[a-z0-9]){0,30})-(?P<number>[0-9]{1,6})>")
+_ROUNDS = 8
 _SECRET_KINDS_THAT_REPEAT = frozenset({"secret", "password", "credentials"})
 
 
@@ -83,13 +84,32 @@ class Redactor:
 
     def redact(self, text: str) -> str:
         """Return `text` without terminal escapes, and with a placeholder for everything that must not "
-        "leave."""
+        "leave.
+
+        A placeholder changes what stands beside its neighbours: what was redacted is looked at again until
+        nothing more is found, so that to redact twice is to redact once.
+        """
         text = strip_escapes(text)
+        for _ in range(_ROUNDS):
+            self._reserve(text)
+            shown = strip_escapes(self._replace(text))
+            if shown == text:
+                break
+            self.learn(shown)
+            text = shown
+        return text
+
+    def _replace(self, text: str) -> str:
         edits = [
             (s.start, s.end, "" if s.kind == "" else self._name(s.kind, s.value or text[s.start : s.end]))
             for s in merge(self._find(text))
         ]
         return apply_edits(text, edits)
+
+    def _reserve(self, text: str) -> None:
+        # A placeholder that is there already stands for a value of its own.
+        for match in _PLACEHOLDER.finditer(text):
+            self._used[match["kind"]] = max(self._used[match["kind"]], int(match["number"]))
 
     def redact_json(self, value: Any, key: str = "") -> Any:
         """Return JSON terms with every string redacted; a string under a telling key is replaced whole."""
@@ -185,7 +205,10 @@ class Redactor:
         for span in (*secret_contexts.find_formats(joined.text, _OPEN), *_find_in_context(joined.text)):
             begins = joined.pieces(span.start, span.end)[0][0]
             if joined.spans_join(span.start, span.end) and begins not in settled:
-                yield from _wrapped_spans(joined, _trim(text, joined, span))
+                # What does not go on over a break is judged in the text as it stands, not with the next line.
+                trimmed = _trim(text, joined, span)
+                if joined.spans_join(trimmed.start, trimmed.end):
+                    yield from _wrapped_spans(joined, trimmed)
 
 
 def _find_secrets(text: str) -> Iterator[Span]:

@@ -194,6 +194,17 @@ def test_redacting_twice_changes_nothing_more(text):
     assert redacted(once) == once
 
 
+def test_a_name_is_not_judged_together_with_the_next_line():
+    text = "done\nunexpected_key=model.layers.31.self_attn.q_proj.weight\nTraceback (most recent call last):"
+    assert redacted(text) == text
+
+
+def test_a_placeholder_that_is_there_already_keeps_its_number():
+    assert (
+        redacted("password: <secret-1>\npassword: hunter2a") == "password: <secret-1>\npassword: <secret-2>"
+    )
+
+
 def patterns() -> list[tuple[str, re.Pattern[str]]]:
     def of(module: ModuleType) -> list[tuple[str, re.Pattern[str]]]:
         return [(n, p) for n, p in vars(module).items() if isinstance(p, re.Pattern)]
