@@ -15,7 +15,7 @@ from envdoctor.cli.output import note, write
 from envdoctor.errors import InputError, Unavailable
 
 if TYPE_CHECKING:
-    from envdoctor.matrix.update import PackageOutcome, UpdateReport
+    from envdoctor.harvest.update import PackageOutcome, UpdateReport
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -94,7 +94,7 @@ def _as_json(row: tuple[str, Any]) -> dict[str, Any]:
 
 
 def _update(args: argparse.Namespace) -> int:
-    from envdoctor.matrix.index_settings import read_index_settings
+    from envdoctor.harvest.index_settings import read_index_settings
 
     settings = read_index_settings(args.index_url)
     progress = _Progress(args)
@@ -109,8 +109,8 @@ def _update(args: argparse.Namespace) -> int:
 
 
 def _update_user(args: argparse.Namespace, settings: Any, progress: _Progress) -> tuple[UpdateReport, Any]:
+    from envdoctor.harvest.refresh import refresh_user_data
     from envdoctor.matrix import load_matrix
-    from envdoctor.matrix.refresh import refresh_user_data
     from envdoctor.matrix.user_data import user_folder
 
     done = refresh_user_data(load_matrix(), user_folder(), settings, args.package, progress.package)
@@ -118,8 +118,8 @@ def _update_user(args: argparse.Namespace, settings: Any, progress: _Progress) -
 
 
 def _update_store(args: argparse.Namespace, settings: Any, progress: _Progress) -> tuple[UpdateReport, Any]:
-    from envdoctor.matrix.refresh import publish, refresh_store
-    from envdoctor.matrix.store import PackageStore
+    from envdoctor.harvest.refresh import publish, refresh_store
+    from envdoctor.harvest.store import PackageStore
 
     folder = Path(args.store)
     report = refresh_store(folder, settings, args.package, progress.package)
@@ -151,8 +151,8 @@ def _update_text(args: argparse.Namespace, report: UpdateReport) -> str:
 
 
 def _verify(args: argparse.Namespace) -> int:
-    from envdoctor.matrix.index_settings import read_index_settings
-    from envdoctor.matrix.verify import verify_matrix
+    from envdoctor.harvest.index_settings import read_index_settings
+    from envdoctor.harvest.verify import verify_matrix
 
     progress = _Progress(args)
     settings = read_index_settings(args.index_url)

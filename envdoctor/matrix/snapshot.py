@@ -1,6 +1,6 @@
 """The shipped facts of every package: versions, files and requirements, loaded one package at a time.
 
-`envdoctor.matrix.snapshot_compile` writes the file; nothing here needs `packaging`, because versions are
+`envdoctor.harvest.snapshot_compile` writes the file; nothing here needs `packaging`, because versions are
 sorted, specifiers are ranges over them and markers are small trees already.
 """
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from envdoctor.errors import Unavailable
-from envdoctor.matrix.index_pages import IndexFile
+from envdoctor.harvest.index_pages import IndexFile
 from envdoctor.solve.answer import PinSet
 from envdoctor.solve.documents import Header
 from envdoctor.solve.reasons import Pin
@@ -77,9 +77,9 @@ def index_reader(index_url: str | None, offline: bool) -> ReadFiles:
         raise Unavailable(
             "pylock needs the files' hashes from the index, and --offline forbids asking for them"
         )
-    from envdoctor.matrix.index_pages import read_project_page
-    from envdoctor.matrix.index_settings import read_index_settings
-    from envdoctor.matrix.refresh import fetcher_for
+    from envdoctor.harvest.index_pages import read_project_page
+    from envdoctor.harvest.index_settings import read_index_settings
+    from envdoctor.harvest.refresh import fetcher_for
 
     settings = read_index_settings(index_url)
     fetcher = fetcher_for(settings)

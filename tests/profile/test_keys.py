@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from envdoctor.harvest.config_fields import FRAMEWORKS, encode_fields, fields_of
 from envdoctor.matrix import load_matrix
-from envdoctor.matrix.config_fields import FRAMEWORKS, encode_fields, fields_of
 from envdoctor.profile.keys import KeyFacts, Names, key_facts
 from envdoctor.profile.workload import Stack
 

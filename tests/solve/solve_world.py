@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from envdoctor.facts import DriverVersion
+from envdoctor.harvest.snapshot_compile import Compiler
 from envdoctor.matrix import Matrix, load_matrix
 from envdoctor.matrix.snapshot import Snapshot, parse_snapshot
-from envdoctor.matrix.snapshot_compile import Compiler
 from envdoctor.solve.nodes import Context, Options
 from envdoctor.solve.requests import parse_day, parse_requests
 from envdoctor.solve.solver import Goal

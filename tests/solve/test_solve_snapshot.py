@@ -9,8 +9,8 @@ import pytest
 from solve_world import release, shipped, world
 
 from envdoctor.errors import Unavailable
+from envdoctor.harvest.snapshot_compile import Compiler, compile_store
 from envdoctor.matrix.snapshot import load_snapshot, parse_snapshot
-from envdoctor.matrix.snapshot_compile import Compiler, compile_store
 
 CORE = [
     *(

@@ -6,7 +6,7 @@ import pytest
 from packaging.markers import Marker
 
 from envdoctor.errors import InputError
-from envdoctor.matrix.marker_trees import marker_tree, named_extras, python_clauses
+from envdoctor.harvest.marker_trees import marker_tree, named_extras, python_clauses
 from envdoctor.solve.markers import clauses_hold, decide
 from envdoctor.solve.target import Target, parse_platform, parse_python
 from envdoctor.solve.wheels import installs

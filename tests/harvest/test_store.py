@@ -11,7 +11,7 @@ import pytest
 
 from envdoctor.errors import Unavailable
 from envdoctor.files import replace_file
-from envdoctor.matrix.store import SCHEMA, PackageStore
+from envdoctor.harvest.store import SCHEMA, PackageStore
 
 RECORD = {"schema": SCHEMA, "name": "demo", "fetched": "2026-01-01", "releases": {"1.0": {"files": []}}}
 
@@ -61,7 +61,7 @@ def test_a_folder_that_cannot_be_written_is_unavailable(tmp_path):
 def test_a_second_writer_is_refused_at_once(store):
     with store.locked():
         code = (
-            "from pathlib import Path\nimport sys\nfrom envdoctor.matrix.store import PackageStore\n"
+            "from pathlib import Path\nimport sys\nfrom envdoctor.harvest.store import PackageStore\n"
             "with PackageStore(Path(sys.argv[1])).locked(): pass"
         )
         second = subprocess.run(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol, cast
 
 from envdoctor.fetch import Fetcher
-from envdoctor.matrix.index_pages import IndexFile
+from envdoctor.harvest.index_pages import IndexFile
 
 FAMILIES = ("torch", "transformers", "bitsandbytes", "xformers", "deepspeed")
 
@@ -29,4 +29,4 @@ def extractor_of(name: str) -> Extractor | None:
     """Return the extractor of a package, or None when its metadata says it all."""
     if name not in FAMILIES:
         return None
-    return cast(Extractor, importlib.import_module(f"envdoctor.matrix.extract.{name}"))
+    return cast(Extractor, importlib.import_module(f"envdoctor.harvest.extract.{name}"))

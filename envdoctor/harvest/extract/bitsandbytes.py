@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from envdoctor.fetch import Fetcher
-from envdoctor.matrix.extract.wheels import linux_wheels
-from envdoctor.matrix.index_pages import IndexFile
-from envdoctor.matrix.remote_archive import BadArchive, RemoteZip
+from envdoctor.harvest.extract.wheels import linux_wheels
+from envdoctor.harvest.index_pages import IndexFile
+from envdoctor.harvest.remote_archive import BadArchive, RemoteZip
 
 _LIBRARY = re.compile(r"(?:^|/)libbitsandbytes_(cpu|cuda|rocm|hip|xpu)(\d*)(_nocublaslt)?\.so$")
 

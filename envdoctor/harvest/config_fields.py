@@ -1,6 +1,6 @@
 """Reads which keys the settings classes of each framework's releases have, from the index.
 
-    python -m envdoctor.matrix.config_fields [FRAMEWORK]...
+    python -m envdoctor.harvest.config_fields [FRAMEWORK]...
 
 writes `matrices/releases/fields/<framework>.json`: the releases read, and for each key the ranges of them,
 as positions in that list, whose dataclasses or pydantic classes declare it.
@@ -21,10 +21,10 @@ from packaging.version import Version
 
 from envdoctor.errors import Unavailable
 from envdoctor.fetch import Fetcher, FetchSettings
-from envdoctor.matrix.index_pages import IndexFile, read_project_page
-from envdoctor.matrix.interface_reader import ends_of_minors
+from envdoctor.harvest.index_pages import IndexFile, read_project_page
+from envdoctor.harvest.interface_reader import ends_of_minors
+from envdoctor.harvest.remote_archive import RemoteZip, read_sdist_members
 from envdoctor.matrix.load import find_folder
-from envdoctor.matrix.remote_archive import RemoteZip, read_sdist_members
 
 SCHEMA = "envdoctor.fields/1"
 
@@ -170,7 +170,7 @@ def _sources(fetcher: Fetcher, file: IndexFile, framework: Framework) -> list[st
 
 def main(names: Sequence[str]) -> None:
     """Read the named frameworks (all when none is named) and write their generated files."""
-    from envdoctor.matrix.index_settings import read_index_settings
+    from envdoctor.harvest.index_settings import read_index_settings
 
     settings = read_index_settings()
     folder = find_folder() / "releases" / "fields"
@@ -182,7 +182,7 @@ def main(names: Sequence[str]) -> None:
 
 
 def _write(found: Mapping[str, Iterable[str]], name: str, folder: Path) -> None:
-    data = {"schema": SCHEMA, "framework": name, "made_by": "python -m envdoctor.matrix.config_fields"}
+    data = {"schema": SCHEMA, "framework": name, "made_by": "python -m envdoctor.harvest.config_fields"}
     text = json.dumps({**data, **encode_fields(found)}, separators=(",", ":"), sort_keys=True) + "\n"
     (folder / f"{name}.json").write_text(text, encoding="utf-8")
 

@@ -14,12 +14,12 @@ from packaging.version import Version
 
 from envdoctor.errors import Unavailable
 from envdoctor.fetch import Fetcher, NotFound
-from envdoctor.matrix.closure import ALWAYS_READ, CORE, FLOOR, FLOOR_REASON, FOLLOW_SINCE, followed
-from envdoctor.matrix.extract import extractor_of
-from envdoctor.matrix.index_pages import IndexFile, ProjectPage, checked_name, read_project_page
-from envdoctor.matrix.metadata import Requirements, Routes, read_requirements
-from envdoctor.matrix.store import SCHEMA, PackageStore, Record
-from envdoctor.matrix.workers import Workers
+from envdoctor.harvest.closure import ALWAYS_READ, CORE, FLOOR, FLOOR_REASON, FOLLOW_SINCE, followed
+from envdoctor.harvest.extract import extractor_of
+from envdoctor.harvest.index_pages import IndexFile, ProjectPage, checked_name, read_project_page
+from envdoctor.harvest.metadata import Requirements, Routes, read_requirements
+from envdoctor.harvest.store import SCHEMA, PackageStore, Record
+from envdoctor.harvest.workers import Workers
 
 PRERELEASE_REASON = "a pre-release that a final release has followed: its metadata is not read"
 HOPELESS = 6

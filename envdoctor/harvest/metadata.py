@@ -22,8 +22,8 @@ from packaging.version import InvalidVersion, Version
 
 from envdoctor.errors import Unavailable
 from envdoctor.fetch import Fetcher, NotFound, TooLarge
-from envdoctor.matrix.index_pages import IndexFile, project_json_url
-from envdoctor.matrix.remote_archive import BadArchive, RemoteZip, read_sdist_members
+from envdoctor.harvest.index_pages import IndexFile, project_json_url
+from envdoctor.harvest.remote_archive import BadArchive, RemoteZip, read_sdist_members
 
 
 class WrongMetadata(Unavailable):

@@ -8,8 +8,8 @@ import pytest
 from fake_index import FakeFile, FakeIndex, Fault, sdist_bytes, wheel_bytes
 
 from envdoctor.errors import Unavailable
-from envdoctor.matrix.index_pages import IndexFile, read_project_page
-from envdoctor.matrix.metadata import (
+from envdoctor.harvest.index_pages import IndexFile, read_project_page
+from envdoctor.harvest.metadata import (
     Requirements,
     Routes,
     WrongMetadata,

@@ -13,10 +13,10 @@ from fake_index import FakeIndex, sdist_bytes, wheel_bytes
 
 from envdoctor.errors import EnvdoctorError
 from envdoctor.fetch import Fetcher, TooLarge
-from envdoctor.matrix import remote_archive
-from envdoctor.matrix.index_pages import IndexFile
-from envdoctor.matrix.metadata import Routes, read_requirements
-from envdoctor.matrix.remote_archive import BadArchive, RemoteZip, parse_directory, read_sdist_members
+from envdoctor.harvest import remote_archive
+from envdoctor.harvest.index_pages import IndexFile
+from envdoctor.harvest.metadata import Routes, read_requirements
+from envdoctor.harvest.remote_archive import BadArchive, RemoteZip, parse_directory, read_sdist_members
 
 
 def remote(folder: Path, content: bytes) -> RemoteZip:

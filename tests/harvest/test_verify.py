@@ -14,13 +14,13 @@ from fake_index import FakeIndex
 from envdoctor.cli import main
 from envdoctor.cli.matrix import _Progress
 from envdoctor.errors import Unavailable
+from envdoctor.harvest.store import PackageStore
+from envdoctor.harvest.update import Updater
+from envdoctor.harvest.verify import compare_facts, wheels_of_rows
 from envdoctor.matrix import load
 from envdoctor.matrix.load import Matrix, load_matrix
 from envdoctor.matrix.snapshot import load_snapshot
 from envdoctor.matrix.status import matrix_status, row_text, status_text
-from envdoctor.matrix.store import PackageStore
-from envdoctor.matrix.update import Updater
-from envdoctor.matrix.verify import compare_facts, wheels_of_rows
 
 ROW = """
 [[row]]
@@ -225,10 +225,10 @@ def test_progress_is_drawn_on_a_terminal_alone(monkeypatch):
 @pytest.mark.network
 def test_the_shipped_facts_lack_nothing_older_than_themselves(tmp_path):
     """Every version that the index has from before the facts' own day is among them."""
-    from envdoctor.matrix.index_settings import read_index_settings
-    from envdoctor.matrix.refresh import fetcher_for
+    from envdoctor.harvest.index_settings import read_index_settings
+    from envdoctor.harvest.refresh import fetcher_for
+    from envdoctor.harvest.verify import Verifier, missing_versions
     from envdoctor.matrix.status import crawled_packages
-    from envdoctor.matrix.verify import Verifier, missing_versions
 
     snapshot = load_snapshot(load_matrix().folder)
     settings = read_index_settings()

@@ -14,9 +14,9 @@ import pytest
 from fake_index import FakeFile, FakeIndex, Fault, wheel_bytes
 
 from envdoctor.errors import Unavailable
-from envdoctor.matrix.closure import followed
-from envdoctor.matrix.store import PackageStore
-from envdoctor.matrix.update import Updater, UpdateReport
+from envdoctor.harvest.closure import followed
+from envdoctor.harvest.store import PackageStore
+from envdoctor.harvest.update import Updater, UpdateReport
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from fake_index import FakeFile, FakeIndex, Fault
 
 from envdoctor.errors import Unavailable
 from envdoctor.fetch import Fetched, NotFound
-from envdoctor.matrix.index_pages import (
+from envdoctor.harvest.index_pages import (
     checked_name,
     parse_page,
     parse_project_json,

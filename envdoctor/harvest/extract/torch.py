@@ -14,9 +14,9 @@ from typing import Any
 from packaging.version import Version
 
 from envdoctor.fetch import Fetcher
-from envdoctor.matrix.extract.wheels import linux_wheels
-from envdoctor.matrix.index_pages import IndexFile
-from envdoctor.matrix.remote_archive import BadArchive, RemoteZip
+from envdoctor.harvest.extract.wheels import linux_wheels
+from envdoctor.harvest.index_pages import IndexFile
+from envdoctor.harvest.remote_archive import BadArchive, RemoteZip
 
 _LIBRARY = "torch/lib/libtorch_python.so"
 _ARCH_LIST = re.compile(rb"((?:sm|compute)_\d+[af]?(?: (?:sm|compute)_\d+[af]?)+)\0")

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from envdoctor.fetch import Fetcher, TooLarge
-from envdoctor.matrix.extract.wheels import linux_wheels
-from envdoctor.matrix.index_pages import IndexFile
-from envdoctor.matrix.remote_archive import BadArchive, RemoteZip, read_sdist_members
+from envdoctor.harvest.extract.wheels import linux_wheels
+from envdoctor.harvest.index_pages import IndexFile
+from envdoctor.harvest.remote_archive import BadArchive, RemoteZip, read_sdist_members
 
 _BUILDER = "op_builder/builder.py"
 _LITERAL = "cuda_minor_mismatch_ok"

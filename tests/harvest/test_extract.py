@@ -8,7 +8,7 @@ import random
 import pytest
 from fake_index import FakeFile, FakeIndex, sdist_bytes
 
-from envdoctor.matrix.extract import (
+from envdoctor.harvest.extract import (
     FAMILIES,
     bitsandbytes,
     deepspeed,
@@ -17,9 +17,9 @@ from envdoctor.matrix.extract import (
     transformers,
     xformers,
 )
-from envdoctor.matrix.extract.wheels import linux_wheels
-from envdoctor.matrix.index_pages import IndexFile, read_project_page
-from envdoctor.matrix.remote_archive import BadArchive
+from envdoctor.harvest.extract.wheels import linux_wheels
+from envdoctor.harvest.index_pages import IndexFile, read_project_page
+from envdoctor.harvest.remote_archive import BadArchive
 
 LINUX = "manylinux_2_28_x86_64"
 

@@ -13,15 +13,15 @@ from packaging.version import Version
 
 from envdoctor.errors import Unavailable
 from envdoctor.fetch import Fetcher
-from envdoctor.matrix.extract import FAMILIES, extractor_of
-from envdoctor.matrix.index_pages import ProjectPage, read_project_page
-from envdoctor.matrix.index_settings import IndexSettings
+from envdoctor.harvest.extract import FAMILIES, extractor_of
+from envdoctor.harvest.index_pages import ProjectPage, read_project_page
+from envdoctor.harvest.index_settings import IndexSettings
+from envdoctor.harvest.refresh import fetcher_for
+from envdoctor.harvest.store import PackageStore
+from envdoctor.harvest.workers import Workers
 from envdoctor.matrix.load import Matrix, load_matrix
-from envdoctor.matrix.refresh import fetcher_for
 from envdoctor.matrix.snapshot import load_snapshot
 from envdoctor.matrix.status import crawled_packages
-from envdoctor.matrix.store import PackageStore
-from envdoctor.matrix.workers import Workers
 
 CHECKED_RELEASES = 3
 

@@ -18,9 +18,9 @@ from packaging.version import Version
 
 from envdoctor.errors import Unavailable
 from envdoctor.files import replace_file
-from envdoctor.matrix.closure import CORE
-from envdoctor.matrix.seed import SOURCE
-from envdoctor.matrix.store import PackageStore, Record
+from envdoctor.harvest.closure import CORE
+from envdoctor.harvest.seed import SOURCE
+from envdoctor.harvest.store import PackageStore, Record
 
 SCHEMA = "envdoctor.releases/1"
 COMMAND = "envdoctor matrix update --store DIR --releases matrices/releases"

@@ -15,9 +15,9 @@ from typing import Any
 from packaging.version import Version
 
 from envdoctor.fetch import Fetcher
-from envdoctor.matrix.extract.wheels import linux_wheels
-from envdoctor.matrix.index_pages import IndexFile
-from envdoctor.matrix.remote_archive import BadArchive, RemoteZip
+from envdoctor.harvest.extract.wheels import linux_wheels
+from envdoctor.harvest.index_pages import IndexFile
+from envdoctor.harvest.remote_archive import BadArchive, RemoteZip
 
 _TABLE = "transformers/dependency_versions_table.py"
 _CHECK = "transformers/dependency_versions_check.py"

@@ -9,15 +9,15 @@ from pathlib import Path
 from envdoctor.errors import Unavailable
 from envdoctor.fetch import Fetcher, FetchSettings
 from envdoctor.files import replace_file
-from envdoctor.matrix.closure import CORE
-from envdoctor.matrix.index_settings import IndexSettings
+from envdoctor.harvest.closure import CORE
+from envdoctor.harvest.index_settings import IndexSettings
+from envdoctor.harvest.release_tables import write_release_tables
+from envdoctor.harvest.seed import seed_store
+from envdoctor.harvest.snapshot_compile import compile_store
+from envdoctor.harvest.store import PackageStore
+from envdoctor.harvest.update import PackageOutcome, Updater, UpdateReport
 from envdoctor.matrix.load import Matrix
-from envdoctor.matrix.release_tables import write_release_tables
-from envdoctor.matrix.seed import seed_store
 from envdoctor.matrix.snapshot import FILE_NAME, Snapshot, load_snapshot
-from envdoctor.matrix.snapshot_compile import compile_store
-from envdoctor.matrix.store import PackageStore
-from envdoctor.matrix.update import PackageOutcome, Updater, UpdateReport
 
 Progress = Callable[[PackageOutcome, int, int], None]
 

@@ -1,6 +1,6 @@
 """Reads the interfaces of a library's releases from the index: whole small wheels, or chosen members.
 
-    python -m envdoctor.matrix.interface_reader [LIBRARY]...
+    python -m envdoctor.harvest.interface_reader [LIBRARY]...
 
 writes `matrices/releases/interfaces/<library>.json`.
 """
@@ -21,10 +21,10 @@ from packaging.version import Version
 
 from envdoctor.errors import Unavailable
 from envdoctor.fetch import Fetcher, FetchSettings
-from envdoctor.matrix.index_pages import IndexFile, read_project_page
-from envdoctor.matrix.interfaces import SCHEMA, Interface, encode, scan_interface
+from envdoctor.harvest.index_pages import IndexFile, read_project_page
+from envdoctor.harvest.interfaces import SCHEMA, Interface, encode, scan_interface
+from envdoctor.harvest.remote_archive import RemoteZip, read_sdist_members
 from envdoctor.matrix.load import find_folder
-from envdoctor.matrix.remote_archive import RemoteZip, read_sdist_members
 
 WHOLE = 4 << 20
 """Wheels up to this many bytes are read whole; of larger ones only the chosen members."""
@@ -209,7 +209,7 @@ def _decoded(body: bytes) -> str:
 
 def main(names: Sequence[str]) -> None:
     """Scan the named libraries (all when none is named) and write their generated files."""
-    from envdoctor.matrix.index_settings import read_index_settings
+    from envdoctor.harvest.index_settings import read_index_settings
 
     settings = read_index_settings()
     folder = find_folder() / "releases" / "interfaces"
@@ -224,7 +224,7 @@ def _write(fetcher: Fetcher, index: str, library: Library, folder: Path) -> None
     data = {
         "schema": SCHEMA,
         "library": library.name,
-        "made_by": "python -m envdoctor.matrix.interface_reader",
+        "made_by": "python -m envdoctor.harvest.interface_reader",
         **encode(read_library(fetcher, index, library), {}),
     }
     text = json.dumps(data, separators=(",", ":"), sort_keys=True) + "\n"

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from envdoctor.fetch import Fetcher
-from envdoctor.matrix.extract.wheels import linux_wheels
-from envdoctor.matrix.index_pages import IndexFile
-from envdoctor.matrix.remote_archive import BadArchive, RemoteZip
+from envdoctor.harvest.extract.wheels import linux_wheels
+from envdoctor.harvest.index_pages import IndexFile
+from envdoctor.harvest.remote_archive import BadArchive, RemoteZip
 
 _RECORD = "xformers/cpp_lib.json"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from envdoctor.errors import InputError, Unavailable
-from envdoctor.matrix import index_settings
-from envdoctor.matrix.index_settings import IndexSettings, read_index_settings
+from envdoctor.harvest import index_settings
+from envdoctor.harvest.index_settings import IndexSettings, read_index_settings
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from envdoctor.matrix.index_pages import IndexFile
+from envdoctor.harvest.index_pages import IndexFile
 
 ARCHITECTURES = ("x86_64", "aarch64")
 _PYTHON = re.compile(r"-(?:cp|py)(\d)(\d*)[.\w]*-(\w+)-[^-]+\.whl$")

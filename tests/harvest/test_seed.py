@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from envdoctor.matrix.release_tables import transformers_table
-from envdoctor.matrix.seed import marker_text, package_record, seed_store
+from envdoctor.harvest.release_tables import transformers_table
+from envdoctor.harvest.seed import marker_text, package_record, seed_store
+from envdoctor.harvest.snapshot_compile import Compiler
+from envdoctor.harvest.store import SCHEMA, PackageStore
 from envdoctor.matrix.snapshot import Snapshot, parse_snapshot
-from envdoctor.matrix.snapshot_compile import Compiler
-from envdoctor.matrix.store import SCHEMA, PackageStore
 
 WHEEL = "transformers-5.0.0-cp312-cp312-manylinux_2_28_x86_64.whl"
 

@@ -6,8 +6,8 @@ import datetime
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from envdoctor.harvest.store import SCHEMA, PackageStore, Record
 from envdoctor.matrix.snapshot import LIMITS
-from envdoctor.matrix.store import SCHEMA, PackageStore, Record
 
 if TYPE_CHECKING:
     from envdoctor.matrix.snapshot import File, Package, Requirement, Snapshot

@@ -7,14 +7,14 @@ import json
 import pytest
 
 from envdoctor.errors import Unavailable
-from envdoctor.matrix.release_tables import (
+from envdoctor.harvest.release_tables import (
     bitsandbytes_table,
     pin_table,
     plain_table,
     torch_table,
     write_release_tables,
 )
-from envdoctor.matrix.store import SCHEMA, PackageStore
+from envdoctor.harvest.store import SCHEMA, PackageStore
 
 X86 = {
     "build": "2.11.0+cu130",

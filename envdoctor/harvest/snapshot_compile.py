@@ -15,7 +15,7 @@ from packaging.specifiers import InvalidSpecifier, Specifier, SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from envdoctor.matrix.marker_trees import Tree, marker_tree, named_extras, python_clauses
+from envdoctor.harvest.marker_trees import Tree, marker_tree, named_extras, python_clauses
 from envdoctor.matrix.snapshot import FILE_NAME, LIMITS, MAGIC, SDIST
 
 EPOCH = datetime.date(1970, 1, 1)
@@ -251,7 +251,7 @@ def compile_store(store: Path) -> tuple[bytes, list[str]]:
 
 
 def main() -> None:
-    """`python -m envdoctor.matrix.snapshot_compile STORE FOLDER`: write FOLDER/snapshot.bin."""
+    """`python -m envdoctor.harvest.snapshot_compile STORE FOLDER`: write FOLDER/snapshot.bin."""
     store, folder = Path(sys.argv[1]), Path(sys.argv[2])
     data, problems = compile_store(store)
     (folder / FILE_NAME).write_bytes(data)

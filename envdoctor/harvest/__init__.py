@@ -1,0 +1,1 @@
+"""Reading the world: package indexes, archives and sources, and making of them what the matrix ships."""
