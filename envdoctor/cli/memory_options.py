@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from envdoctor.facts import Gpu
     from envdoctor.memory import Constants, ServingRun, TrainingRun
     from envdoctor.memory.answer import Tier
+    from envdoctor.probes.interpreter import Interpreter
 
 STACK_NAMES = (
     "torch",
@@ -163,20 +164,31 @@ def stack_of(args: argparse.Namespace) -> dict[str, str]:
 
 
 def _examined_stack(python: str | None) -> dict[str, str]:
-    from envdoctor.probes.interpreter import NoInterpreter, find_interpreter
-    from envdoctor.probes.machine import Machine, list_names
+    from envdoctor.probes.files import Unreadable, list_names
+
+    found: dict[str, str] = {}
+    try:
+        entries = [entry for site in reversed(_interpreter(python).sites) for entry in list_names(site)]
+    except Unreadable as error:
+        raise Unavailable(f"--python: {error}") from None
+    for entry in entries:
+        name, _, version = entry.removesuffix(".dist-info").partition("-")
+        if entry.endswith(".dist-info") and name.replace("_", "-").lower() in STACK_NAMES:
+            found[name.replace("_", "-").lower()] = version
+    return found
+
+
+def _interpreter(python: str | None) -> Interpreter:
+    from envdoctor.probes import NoInterpreter, NotKnown
+    from envdoctor.probes.interpreter import find_interpreter
+    from envdoctor.probes.machine import Machine
 
     try:
-        interpreter = find_interpreter(Machine(python=python))
+        return find_interpreter(Machine(python=python))
     except NoInterpreter as error:
         raise InputError(f"--python: {error}") from None
-    found: dict[str, str] = {}
-    for site in reversed(interpreter.sites if interpreter else ()):
-        for entry in list_names(site):
-            name, _, version = entry.removesuffix(".dist-info").partition("-")
-            if entry.endswith(".dist-info") and name.replace("_", "-").lower() in STACK_NAMES:
-                found[name.replace("_", "-").lower()] = version
-    return found
+    except NotKnown as error:
+        raise Unavailable(f"--python: {error}") from None
 
 
 def tier_of(args: argparse.Namespace) -> Tier:
@@ -186,13 +198,9 @@ def tier_of(args: argparse.Namespace) -> Tier:
     if not args.trace and not args.measure:
         return ANALYTIC
     from envdoctor.memory.shape import find_config
-    from envdoctor.probes.interpreter import find_interpreter
-    from envdoctor.probes.machine import Machine
 
-    interpreter = find_interpreter(Machine(python=args.python))
-    if interpreter is None:
-        raise Unavailable("--trace and --measure: no interpreter to examine; name one with --python")
-    return Tier("trace" if args.trace else "measure", find_config(args.model), interpreter.executable)
+    executable = _interpreter(args.python).executable
+    return Tier("trace" if args.trace else "measure", find_config(args.model), executable)
 
 
 def constants_of(stack: dict[str, str], gpu: Gpu | None) -> Constants:

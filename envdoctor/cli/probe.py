@@ -6,7 +6,7 @@ import argparse
 import json
 
 from envdoctor.cli.output import write
-from envdoctor.errors import InputError
+from envdoctor.errors import InputError, Unavailable
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the facts; raises InputError when the named interpreter is none."""
+    """Write the facts; raises InputError when the named interpreter is none, Unavailable for unread parts."""
     from envdoctor.probes import NoInterpreter, read_machine
 
     try:
@@ -23,4 +23,6 @@ def run(args: argparse.Namespace) -> int:
     except NoInterpreter as error:
         raise InputError(f"--python: {error}") from None
     write(args, json.dumps(facts, indent=1))
+    if unread := "; ".join(f"{part}: {why}" for part, why in facts.get("unread", {}).items()):
+        raise Unavailable(f"not known: {unread}")
     return 0

@@ -204,7 +204,9 @@ class Facts:
     symptoms: tuple[Symptom, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     notes: tuple[str, ...] = ()
-    """What could not be read, and other remarks of the reader."""
+    """Remarks of the reader."""
+    unread: Mapping[str, str] = field(default_factory=lambda: EMPTY)
+    """The parts of a probed machine of which something there could not be read, each with the reason."""
 
     def distribution(self, name: str) -> Distribution | None:
         """Return the distribution of that normalized name, or None."""

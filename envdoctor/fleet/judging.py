@@ -31,7 +31,9 @@ def judge_groups(
     for group in groups:
         diagnosis = diagnose_facts(group.facts, matrix, select=select, ignore=ignore, complete=False)
         broken = (check for check in diagnosis.checks if check.outcome is Outcome.CRASHED)
-        crashed.update({check.rule: check.reason or "it broke" for check in broken})
+        for check in broken:
+            told = f"on {fold(group.nodes)}: {check.reason or 'it broke'}"
+            crashed[check.rule] = f"{crashed[check.rule]}; {told}" if check.rule in crashed else told
         for finding in diagnosis.findings:
             nodes.setdefault(_key(finding), []).extend(group.nodes)
         fresh: Sequence[Finding] = [f for f in diagnosis.findings if _key(f) not in found]

@@ -6,7 +6,8 @@ so that the folder travels to other machines as one file.
 
 from __future__ import annotations
 
+from .asking import NotKnown
 from .interpreter import NoInterpreter
 from .reading import PROBES, read_machine
 
-__all__ = ["PROBES", "NoInterpreter", "read_machine"]
+__all__ = ["PROBES", "NoInterpreter", "NotKnown", "read_machine"]

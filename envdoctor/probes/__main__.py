@@ -12,7 +12,7 @@ from .reading import read_machine
 
 
 def main() -> int:
-    """Print the facts; 2 when the named interpreter is unusable."""
+    """Print the facts; 2 when the named interpreter is unusable, 3 when a part could not be read."""
     parser = argparse.ArgumentParser(prog="probe", description="Print this machine's facts as JSON.")
     parser.add_argument("--python", metavar="PATH", help="the interpreter or environment to examine")
     try:
@@ -22,7 +22,9 @@ def main() -> int:
         return 2
     sys.stdout.write(json.dumps(facts, indent=1) + "\n")
     sys.stdout.flush()
-    return 0
+    for part, why in facts.get("unread", {}).items():
+        sys.stderr.write("probe: not known: %s: %s\n" % (part, why))
+    return 3 if "unread" in facts else 0
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ import re
 from typing import Any, Callable, Dict, Optional
 
 from .elf import read_dynamic, read_strings
-from .machine import Json, list_names, read_text, without_empty
+from .files import Unreadable, list_names, read_text
+from .machine import Json, without_empty
 
 ASSIGNED = re.compile(r"^(\w+)\s*(?::[^=\n]+)?=\s*(?:'([^']*)'|\"([^\"]*)\"|(None|True|False))", re.MULTILINE)
 NEW_ABI, OLD_ABI = b"__cxx1112basic_string", b"RKSs"
@@ -20,8 +21,10 @@ def read_builds(distributions: Dict[str, Json]) -> Dict[str, Json]:
         site = distributions.get(name, {}).get("location")
         try:
             told = reader(site) if site else None
+        except Unreadable as error:
+            told = {"unknown": str(error)}
         except (ValueError, RecursionError, OSError) as error:
-            told = {"unknown": "%s: %s" % (type(error).__name__, error)}
+            told = {"unknown": "how %s was built: %s: %s" % (name, type(error).__name__, error)}
         if told:
             found[name] = told
     return found
@@ -119,10 +122,7 @@ def parse_abi(symbols: bytes) -> Optional[bool]:
 
 def read_xformers(site: str) -> Json:
     """Return what xformers was built with."""
-    try:
-        told = json.loads(read_text(site + "/xformers/cpp_lib.json") or "{}")
-    except ValueError:
-        return {}
+    told = json.loads(read_text(site + "/xformers/cpp_lib.json") or "{}")
     versions, environ = _section(told, "version"), _section(told, "env")
     return without_empty(
         {

@@ -6,14 +6,15 @@ import re
 from typing import Dict, List
 
 from .distributions import normalize
-from .machine import Json, list_names
+from .files import list_names
+from .machine import Json
 
 FILE = re.compile(r"(.+)-([^-]+)-[^-]+\.json")
 NATIVE = re.compile(r"cuda|cudnn|nccl|^(lib)?torch|pytorch|magma|^gcc|^gxx|^libstdcxx|^mkl$|^openmpi$|^libcu")
 
 
 def read_conda(prefix: str) -> Dict[str, str]:
-    """Return the versions of conda's packages by normalized name."""
+    """Return the versions of conda's packages by normalized name; raises Unreadable."""
     matches = [FILE.fullmatch(name) for name in list_names(prefix + "/conda-meta")]
     return {normalize(match.group(1)): match.group(2) for match in matches if match}
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, BinaryIO, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
-from .machine import Json, list_names, read_bytes, read_text, without_empty
+from .files import Unreadable, list_entries, list_names, open_file, read_bytes, read_text
+from .machine import Json, without_empty
 
 HEADERS = (b"Requires-Dist:", b"Name:", b"Version:")
 BLANK_LINES = (b"\n\n", b"\n\r\n")
 EXTRA = re.compile(r"\bextra\s*(==|in\b)|==\s*extra\b")
+LIBRARY = re.compile(rb"\.so(?:\.\d+)*$")
 CHUNK, MAX_HEADERS = 16384, 1 << 19
 KEY_MODULES = {
     "torch": "torch",
@@ -33,6 +35,8 @@ class Site(NamedTuple):
 
     distributions: Dict[str, List[Json]]
     problems: List[str]
+    unread: List[str]
+    complete: bool = True
 
 
 def normalize(name: str) -> str:
@@ -42,34 +46,56 @@ def normalize(name: str) -> str:
 
 
 def read_site(site: str) -> Site:
-    """Return what is installed in one packages folder."""
-    entries = list_names(site)
+    """Return what is installed in one packages folder, and what of it could not be read."""
+    try:
+        everything = list_entries(site)
+    except Unreadable as error:
+        return Site({}, [], [str(error)], False)
+    entries = sorted(entry for entry in everything if entry.isprintable())
     present = set(entries)
     found: Dict[str, List[Json]] = {}
-    for one in _read_all(site, entries):
+    unread: List[str] = []
+    for one in _read_all(site, entries, unread):
         found.setdefault(normalize(one["name"]), []).append(one)
     for name, module in KEY_MODULES.items():
         for one in found.get(name, ()):
-            _check_files(site, module, present, one)
-    return Site(found, [_leftover(site, entry) for entry in entries if entry.startswith("~")])
+            _guarded(unread, _check_files, site, module, present, one)
+    problems = [_leftover(site, entry) for entry in entries if entry.startswith("~")]
+    if len(everything) > len(entries):
+        problems.append("%d names that cannot be printed, in %s" % (len(everything) - len(entries), site))
+    return Site(found, problems, unread)
 
 
 def _leftover(site: str, entry: str) -> str:
     return "left behind by an interrupted install or uninstall: %s in %s" % (entry, site)
 
 
-def _read_all(site: str, entries: List[str]) -> Iterator[Json]:
+def _read_all(site: str, entries: List[str], unread: List[str]) -> Iterator[Json]:
     for entry in entries:
-        if entry.startswith("~"):
+        reader = next((read for suffix, read in READERS.items() if entry.endswith(suffix)), None)
+        if reader is None or entry.startswith("~"):
             continue
-        if entry.endswith(".dist-info"):
-            yield read_dist_info(site, entry)
-        elif entry.endswith(".egg-info"):
-            yield read_egg_info(site, entry)
-        elif entry.endswith(".egg-link"):
-            linked = read_egg_link(site, entry)
-            if linked:
-                yield linked
+        try:
+            one = reader(site, entry)
+        except Unreadable as error:
+            unread.append(str(error))
+            one = _by_name(site, entry, str(error))
+        if one:
+            yield one
+
+
+def _by_name(site: str, entry: str, problem: str) -> Json:
+    """Return what the mere name of an entry tells of a distribution."""
+    name, _, version = re.sub(r"(-py\d\.\d+)?\.[a-z-]+$", "", entry).partition("-")
+    told = {"name": normalize(name), "version": version, "source": entry, "location": site}
+    return without_empty(dict(told, problems=[problem]))
+
+
+def _guarded(unread: List[str], act: Callable[..., None], *arguments: Any) -> None:
+    try:
+        act(*arguments)
+    except Unreadable as error:
+        unread.append(str(error))
 
 
 def read_dist_info(site: str, entry: str) -> Json:
@@ -149,25 +175,27 @@ def parse_headers(data: bytes) -> Tuple[Optional[str], Optional[str], List[str]]
 
 def _read_until_blank(path: str) -> Optional[bytes]:
     """Return a file's headers, reading no more of its description than the last block holds."""
-    try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-    except OSError:
+    stream = open_file(path)
+    if stream is None:
         return None
-    try:
-        data = b""
-        while len(data) < MAX_HEADERS:
-            chunk = os.read(handle, CHUNK)
-            data += chunk
-            ends = [at for at in map(data.find, BLANK_LINES) if at >= 0]
-            if ends:
-                return data[: min(ends)]
-            if len(chunk) < CHUNK:
-                break
-        return data
-    except OSError:
-        return None
-    finally:
-        os.close(handle)
+    with stream:
+        try:
+            return _headers(stream)
+        except OSError as error:
+            raise Unreadable("%s: %s" % (path, error.strerror)) from None
+
+
+def _headers(stream: BinaryIO) -> bytes:
+    data = b""
+    while len(data) < MAX_HEADERS:
+        chunk = stream.read(CHUNK)
+        data += chunk
+        ends = [at for at in map(data.find, BLANK_LINES) if at >= 0]
+        if ends:
+            return data[: min(ends)]
+        if len(chunk) < CHUNK:
+            break
+    return data
 
 
 def parse_direct_url(text: Optional[str]) -> Tuple[bool, Optional[str]]:
@@ -187,11 +215,10 @@ def _check_files(site: str, module: str, present: "set[str]", one: Json) -> None
     if module not in present and module + ".py" not in present:
         _add_problem(one, "its module %s is missing in %s" % (module, site))
         return
-    record = read_bytes("%s/%s/RECORD" % (site, one["source"]), 1 << 20)
-    names = re.findall(rb"^([^,\n\"]+\.so(?:\.\d+)*),", record or b"", re.MULTILINE)
+    record = read_bytes("%s/%s/RECORD" % (site, one["source"]), 1 << 20) or b""
     gone = [
         name.decode("utf-8", "replace")
-        for name in names[:64]
+        for name in recorded_libraries(record)[:64]
         if not os.path.exists(os.fsencode(site) + b"/" + name)
     ]
     if gone:
@@ -200,3 +227,16 @@ def _check_files(site: str, module: str, present: "set[str]", one: Json) -> None
 
 def _add_problem(one: Json, problem: str) -> None:
     one["problems"] = [*one.get("problems", []), problem]
+
+
+def recorded_libraries(record: bytes) -> List[bytes]:
+    """Return the shared objects that a RECORD names, but for quoted names."""
+    names = (line.partition(b",")[0] for line in record.split(b"\n") if b".so" in line)
+    return [name for name in names if LIBRARY.search(name[-80:]) and not name.startswith(b'"')]
+
+
+READERS: Dict[str, Callable[[str, str], Optional[Json]]] = {
+    ".dist-info": read_dist_info,
+    ".egg-info": read_egg_info,
+    ".egg-link": read_egg_link,
+}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 from typing import BinaryIO, Dict, List, NamedTuple, Optional, Tuple
 
+from .files import Unreadable, open_file
+
 PT_LOAD, PT_DYNAMIC = 1, 2
 DT_NEEDED, DT_STRTAB, DT_STRSZ, DT_RPATH, DT_RUNPATH = 1, 5, 10, 15, 29
 MAX_HEADERS, MAX_DYNAMIC_BYTES, MAX_STRING, MAX_STRINGS = 64, 1 << 16, 4096, 8 << 20
@@ -19,28 +21,48 @@ class Dynamic(NamedTuple):
 
 
 def read_dynamic(path: str) -> Optional[Dynamic]:
-    """Return a 64-bit little-endian ELF file's dynamic section, or None when it has none."""
-    try:
-        with open(path, "rb") as stream:
+    """Return a 64-bit little-endian ELF file's dynamic section, or None when it has none.
+
+    Raises Unreadable.
+    """
+    stream = open_file(path)
+    if stream is None:
+        return None
+    with stream:
+        try:
             opened = _open(stream)
             return _dynamic(stream, *opened) if opened else None
-    except (OSError, struct.error, ValueError):
-        return None
+        except (struct.error, ValueError):
+            return None
+        except OSError as error:
+            raise Unreadable("%s: %s" % (path, error.strerror)) from None
 
 
 def read_strings(path: str) -> bytes:
-    """Return the table of a file's dynamic symbol names; empty when it has none or it is over 8 MiB."""
-    try:
-        with open(path, "rb") as stream:
-            opened = _open(stream)
-            if not opened:
-                return b""
-            entries, start = opened
-            size = next((value for tag, value in entries if tag == DT_STRSZ), 0)
-            stream.seek(start)
-            return stream.read(size) if size <= MAX_STRINGS else b""
-    except (OSError, struct.error, ValueError):
+    """Return the table of a file's dynamic symbol names; empty when it has none or it is over 8 MiB.
+
+    Raises Unreadable.
+    """
+    stream = open_file(path)
+    if stream is None:
         return b""
+    with stream:
+        try:
+            return _strings(stream)
+        except (struct.error, ValueError):
+            return b""
+        except OSError as error:
+            raise Unreadable("%s: %s" % (path, error.strerror)) from None
+
+
+def _strings(stream: BinaryIO) -> bytes:
+    opened = _open(stream)
+    if not opened:
+        return b""
+    entries, start = opened
+    size = next((value for tag, value in entries if tag == DT_STRSZ), 0)
+    stream.seek(start)
+    return stream.read(size) if size <= MAX_STRINGS else b""
 
 
 def _open(stream: BinaryIO) -> Optional[Tuple[List[Tuple[int, int]], int]]:

@@ -3,28 +3,43 @@
 from __future__ import annotations
 
 import os
-from typing import Dict, List, Tuple
+from typing import Dict, List, NamedTuple
 
+from .asking import NotKnown
 from .builds import read_builds
 from .conda import add_conda, read_conda
 from .distributions import read_site
+from .files import Unreadable
 from .interpreter import Interpreter, find_interpreter
-from .machine import Json, Machine, fact, observed, unknown, without_empty
+from .machine import Json, Machine, fact, observed, unknown, unread_parts, without_empty
 
 FACTS = ("environment.python", "environment.executable", "environment.prefix", "environment.kind")
 
 
+class Installed(NamedTuple):
+    """What an interpreter would find installed, what is wrong with it, and what could not be read."""
+
+    distributions: Dict[str, Json]
+    problems: List[str]
+    unread: List[str]
+    complete: bool
+
+
 def read(machine: Machine) -> Json:
     """Return the examined environment's facts; the distributions by normalized name."""
-    interpreter = find_interpreter(machine)
-    if interpreter is None:
-        reason = "the interpreter did not answer"
-        return {"environment": {path.partition(".")[2]: unknown(reason) for path in FACTS}}
-    distributions, problems = read_distributions(interpreter)
-    return {"environment": _described(interpreter, distributions, problems)}
+    try:
+        interpreter = find_interpreter(machine)
+    except (NotKnown, Unreadable) as error:
+        facts = {path.partition(".")[2]: unknown(str(error)) for path in FACTS}
+        return {"environment": facts, "unread": unread_parts("environment", [str(error)])}
+    installed = read_distributions(interpreter)
+    builds = read_builds(installed.distributions)
+    unread = [*installed.unread, *(one["unknown"] for one in builds.values() if "unknown" in one)]
+    answer = {"environment": _described(interpreter, installed, builds)}
+    return without_empty(dict(answer, unread=unread_parts("environment", unread)))
 
 
-def _described(interpreter: Interpreter, distributions: Dict[str, Json], problems: List[str]) -> Json:
+def _described(interpreter: Interpreter, installed: Installed, builds: Dict[str, Json]) -> Json:
     facts = {
         "python": fact(interpreter.version, interpreter.version_source, "its files do not tell"),
         "executable": observed(interpreter.executable, "its path"),
@@ -32,20 +47,20 @@ def _described(interpreter: Interpreter, distributions: Dict[str, Json], problem
         "kind": observed(interpreter.kind, interpreter.prefix),
     }
     found = {
-        "distributions": distributions,
-        "complete": bool(interpreter.sites) or None,
-        "builds": read_builds(distributions),
-        "problems": [*interpreter.problems, *problems],
+        "distributions": installed.distributions,
+        "complete": installed.complete or None,
+        "builds": builds,
+        "problems": [*interpreter.problems, *installed.problems],
     }
     return without_empty({**facts, **found})
 
 
-def read_distributions(interpreter: Interpreter) -> Tuple[Dict[str, Json], List[str]]:
+def read_distributions(interpreter: Interpreter) -> Installed:
     """Return what the interpreter would find of each distribution, and what is wrong with the whole."""
     chosen: Dict[str, Json] = {}
     problems: List[str] = []
-    for site in interpreter.sites:
-        held = read_site(site)
+    sites = [read_site(site) for site in interpreter.sites]
+    for held in sites:
         problems += held.problems
         for name, copies in held.distributions.items():
             if name in chosen:
@@ -53,9 +68,14 @@ def read_distributions(interpreter: Interpreter) -> Tuple[Dict[str, Json], List[
             else:
                 chosen[name] = _newest(copies)
     problems += ["%s: %s" % (name, text) for name, one in chosen.items() for text in one.get("problems", ())]
+    unread = [*interpreter.unread, *(reason for held in sites for reason in held.unread)]
     if interpreter.kind == "conda":
-        problems += add_conda(chosen, read_conda(interpreter.prefix))
-    return chosen, problems
+        try:
+            problems += add_conda(chosen, read_conda(interpreter.prefix))
+        except Unreadable as error:
+            unread.append(str(error))
+    complete = bool(sites) and all(held.complete for held in sites)
+    return Installed(chosen, problems, unread, complete)
 
 
 def _shadowed(first: Json, second: Json) -> str:

@@ -1,20 +1,17 @@
-"""The examined interpreter and where it keeps its packages: told by its files, else asked."""
+"""The examined interpreter and where it keeps its packages: told by its files, else asked without them."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
-from .machine import Json, Machine, list_names, read_text
+from .asking import NotKnown, ask, is_script, wrapped
+from .files import Unreadable, list_names, read_text
+from .machine import Json, Machine
 
-ASK_LIMIT_S = 5.0
-ASK = (
-    "import json,sys;print(json.dumps([sys.version.split()[0],sys.prefix,sys.base_prefix,"
-    "[p for p in sys.path if p.endswith('-packages')]]))"
-)
+MAX_WRAPPERS = 4
 PYTHONS = ("bin/python", "bin/python3", "Scripts/python.exe", "python.exe")
 
 
@@ -32,6 +29,7 @@ class Interpreter(NamedTuple):
     version_source: str
     sites: Tuple[str, ...]
     problems: Tuple[str, ...] = ()
+    unread: Tuple[str, ...] = ()
 
 
 def check_interpreter(machine: Machine, python: str) -> str:
@@ -50,8 +48,16 @@ def check_interpreter(machine: Machine, python: str) -> str:
     return path
 
 
-def find_interpreter(machine: Machine) -> Optional[Interpreter]:
-    """Return the interpreter to examine: the named one, else the active environment's, else our own."""
+def find_interpreter(machine: Machine) -> Interpreter:
+    """Return the interpreter to examine: the named one, else the active environment's, else our own.
+
+    Raises NotKnown when neither its files nor the interpreter itself tell of it.
+    """
+    found: Interpreter = machine.once("interpreter", lambda: _find(machine))
+    return found
+
+
+def _find(machine: Machine) -> Interpreter:
     if machine.python:
         return examine(machine, check_interpreter(machine, machine.python))
     for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
@@ -64,20 +70,41 @@ def find_interpreter(machine: Machine) -> Optional[Interpreter]:
     return examine(machine, sys.executable)
 
 
-def examine(machine: Machine, executable: str) -> Optional[Interpreter]:
-    """Return what an interpreter's files tell of it, or what it answers; None when neither tells."""
-    prefix = os.path.dirname(os.path.dirname(executable))
-    settings = parse_pyvenv(read_text(prefix + "/pyvenv.cfg") or "")
-    if settings:
-        return _virtual(machine, executable, prefix, settings)
-    found = _installed(executable, prefix)
+def examine(machine: Machine, executable: str) -> Interpreter:
+    """Return what an interpreter's files tell of it, else what it answers; raises NotKnown.
+
+    No script is run: one that starts an interpreter is followed to it.
+    """
+    for _ in range(MAX_WRAPPERS):
+        found = _explained(machine, executable)
+        if found is not None:
+            return found
+        if not is_script(executable):
+            return _asked(machine, executable)
+        executable = wrapped(machine, executable)
+    raise NotKnown("%s: one script starts another, and so on" % executable)
+
+
+def _explained(machine: Machine, executable: str) -> Optional[Interpreter]:
+    try:
+        prefix = os.path.dirname(os.path.dirname(executable))
+        settings = parse_pyvenv(read_text(prefix + "/pyvenv.cfg") or "")
+        if settings:
+            return _virtual(machine, executable, prefix, settings)
+        # As Python itself does, a link is followed before the standard library is looked for beside it.
+        found = _installed(executable, os.path.dirname(os.path.dirname(os.path.realpath(executable))))
+    except Unreadable as error:
+        raise NotKnown(str(error)) from None
     if found is None and _is_own(executable):
         found = _own()
-    found = found or _asked(machine, executable)
-    if found is None:
-        return None
+    return None if found is None else _with_sites(machine, found)
+
+
+def _with_sites(machine: Machine, found: Interpreter) -> Interpreter:
     user = () if found.kind == "venv" else _user_sites(machine, found)
-    return found._replace(sites=_sites(machine, user + found.sites))
+    unread: List[str] = []
+    sites = _sites(machine, user + found.sites, unread)
+    return found._replace(sites=sites, unread=tuple(unread))
 
 
 def parse_pyvenv(text: str) -> Dict[str, str]:
@@ -89,7 +116,8 @@ def parse_pyvenv(text: str) -> Dict[str, str]:
 def _virtual(machine: Machine, executable: str, prefix: str, settings: Dict[str, str]) -> Interpreter:
     version = settings.get("version") or settings.get("version_info", "")
     match = re.match(r"\d+\.\d+(\.\d+)?", version)
-    sites = _packages_folders(prefix, _short(match.group()) if match else None)
+    told = match.group() if match else None
+    sites = _packages_folders(prefix, _short(told) if told else None)
     problems = []
     home = settings.get("home", "")
     if home and not os.path.isdir(home):
@@ -97,21 +125,15 @@ def _virtual(machine: Machine, executable: str, prefix: str, settings: Dict[str,
     if settings.get("include-system-site-packages", "").lower() == "true":
         base = _installed(os.path.join(home, "python3"), os.path.dirname(home))
         sites += base.sites if base else ()
-    return Interpreter(
-        executable,
-        prefix,
-        "venv",
-        match.group() if match else None,
-        "pyvenv.cfg",
-        _sites(machine, sites),
-        tuple(problems),
-    )
+    found = Interpreter(executable, prefix, "venv", told, "pyvenv.cfg", sites, tuple(problems))
+    return _with_sites(machine, found)
 
 
 def _installed(executable: str, prefix: str) -> Optional[Interpreter]:
     """Return an interpreter whose standard library lies under its prefix."""
     short = _short_of_name(os.path.basename(os.path.realpath(executable))) or _only_library(prefix)
-    if short is None or not os.path.exists("%s/lib/python%s/os.py" % (prefix, short)):
+    libraries = ("%s/%s/python%s/os.py" % (prefix, name, short) for name in ("lib", "lib64"))
+    if short is None or not any(os.path.exists(path) for path in libraries):
         return None
     kind = "conda" if os.path.isdir(prefix + "/conda-meta") else "system"
     version, source = _full_version(prefix, short)
@@ -160,6 +182,7 @@ def _packages_folders(prefix: str, short: Optional[str]) -> Tuple[str, ...]:
             "lib/python%s/site-packages",
             "lib/python%st/site-packages",
             "lib64/python%s/site-packages",
+            "lib/pypy%s/site-packages",
         )
         places = [place % short for place in versioned] + places
     return tuple(path for path in (prefix + "/" + place for place in places) if os.path.isdir(path))
@@ -183,25 +206,21 @@ def _own() -> Interpreter:
     return Interpreter(sys.executable, sys.prefix, "system", _our_version(), "Python", sites)
 
 
-def _asked(machine: Machine, executable: str) -> Optional[Interpreter]:
-    """Ask an interpreter, isolated from its environment and without importing any package."""
-    from .commands import CommandFailed, run_command
-
-    try:
-        _, output = run_command([executable, "-I", "-c", ASK], ASK_LIMIT_S, machine.environ)
-        version, prefix, base, sites = json.loads(output.strip().splitlines()[-1])
-    except (CommandFailed, ValueError, IndexError, TypeError):
-        return None
-    kind = "conda" if os.path.isdir(prefix + "/conda-meta") else "system" if prefix == base else "venv"
-    return Interpreter(executable, prefix, kind, version, "the interpreter itself", tuple(sites))
+def _asked(machine: Machine, executable: str) -> Interpreter:
+    """Ask an interpreter for what `_installed` finds in files."""
+    version, prefix = ask(machine, executable)
+    kind = "conda" if os.path.isdir(prefix + "/conda-meta") else "system"
+    sites = _packages_folders(prefix, _short(version))
+    found = Interpreter(executable, prefix, kind, version, "the interpreter itself", sites)
+    return _with_sites(machine, found)
 
 
-def _sites(machine: Machine, sites: Tuple[str, ...]) -> Tuple[str, ...]:
+def _sites(machine: Machine, sites: Tuple[str, ...], unread: List[str]) -> Tuple[str, ...]:
     """Order the folders as the import path has them, add what their .pth files name; each once."""
     everything: List[str] = []
     for path in (*python_path(machine), *sites):
         everything.append(path)
-        everything += _pth_folders(path)
+        everything += _pth_folders(path, unread)
     unique: Json = {}
     for path in everything:
         if os.path.isdir(path):
@@ -214,14 +233,22 @@ def python_path(machine: Machine) -> List[str]:
     return [path for path in machine.environ.get("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(path)]
 
 
-def _pth_folders(site: str) -> List[str]:
+def _pth_folders(site: str, unread: List[str]) -> List[str]:
+    """Return the folders that .pth files name; the lines that Python would run are passed over."""
     found = []
-    for name in list_names(site):
-        if name.endswith(".pth"):
+    for name in _pth_names(site):
+        try:
             lines = (read_text(site + "/" + name, 65536) or "").splitlines()
-            found += [
-                line.strip()
-                for line in lines
-                if line.strip() and not line.startswith(("import ", "import\t", "#"))
-            ]
-    return [os.path.normpath(os.path.join(site, path)) for path in found]
+        except Unreadable as error:
+            unread.append(str(error))
+            continue
+        found += [line.strip() for line in lines if not line.startswith(("import ", "import\t", "#"))]
+    return [os.path.normpath(os.path.join(site, path)) for path in found if path]
+
+
+def _pth_names(site: str) -> List[str]:
+    """Return the .pth files of a folder; that it cannot be listed is told by whoever reads its packages."""
+    try:
+        return [name for name in list_names(site) if name.endswith(".pth")]
+    except Unreadable:
+        return []

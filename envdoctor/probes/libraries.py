@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from typing import Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
+from .asking import NotKnown
 from .elf import read_dynamic
+from .files import Unreadable, list_names
 from .interpreter import Interpreter, find_interpreter
 from .library_paths import Copy, loader_copies
-from .machine import Json, Machine, list_names, without_empty
+from .machine import Json, Machine, unread_parts, without_empty
 
 FACTS: Tuple[str, ...] = ()
 LIBRARY = re.compile(
@@ -37,61 +39,81 @@ class Wheels(NamedTuple):
 
 def read(machine: Machine) -> Json:
     """Return every copy of the libraries that torch and its extensions load."""
-    interpreter = find_interpreter(machine)
-    wheels = read_wheels(interpreter)
-    copies = list(_copies(machine, interpreter, wheels))
-    bound = read_bound(interpreter)
+    try:
+        interpreter: Optional[Interpreter] = find_interpreter(machine)
+    except NotKnown:
+        interpreter = None
+    unread: List[str] = []
+    wheels = read_wheels(interpreter, unread)
+    copies = list(_copies(machine, interpreter, wheels, unread))
+    bound = read_bound(interpreter, unread)
     winners = {copy.path for copy in choose(copies, bound)}
     found = [_library(machine, copy, wheels, copy.path in winners) for copy in copies]
-    return {"libraries": found} if found else {}
+    return without_empty({"libraries": found, "unread": unread_parts("libraries", unread)})
 
 
-def _copies(machine: Machine, interpreter: Optional[Interpreter], wheels: Wheels) -> Iterator[Copy]:
+def _copies(
+    machine: Machine, interpreter: Optional[Interpreter], wheels: Wheels, unread: List[str]
+) -> Iterator[Copy]:
     seen: Set[Tuple[str, str]] = set()
-    for copy in _candidates(machine, interpreter, wheels):
+    for copy in _candidates(machine, interpreter, wheels, unread):
         if LIBRARY.match(copy.soname) and (copy.soname, copy.path) not in seen:
             seen.add((copy.soname, copy.path))
             yield copy
 
 
-def _candidates(machine: Machine, interpreter: Optional[Interpreter], wheels: Wheels) -> Iterator[Copy]:
+def _candidates(
+    machine: Machine, interpreter: Optional[Interpreter], wheels: Wheels, unread: List[str]
+) -> Iterator[Copy]:
     for copy in loader_copies(machine):
         yield copy
     for folder in wheels.folders:
-        for name in list_names(folder):
+        for name in _names(folder, unread):
             yield Copy(name, folder + "/" + name, "wheel")
     if interpreter is not None and interpreter.kind == "conda":
-        for name in list_names(interpreter.prefix + "/lib"):
+        for name in _names(interpreter.prefix + "/lib", unread):
             yield Copy(name, interpreter.prefix + "/lib/" + name, "conda")
     for folder in TOOLKIT_FOLDERS:
         for name in machine.names(folder):
             yield Copy(name, folder + "/" + name, "toolkit")
 
 
-def read_wheels(interpreter: Optional[Interpreter]) -> Wheels:
-    """Return where the environment's wheels keep their libraries."""
+def _names(folder: str, unread: List[str]) -> List[str]:
+    try:
+        return list_names(folder)
+    except Unreadable as error:
+        unread.append(str(error))
+        return []
+
+
+def read_wheels(interpreter: Optional[Interpreter], unread: List[str]) -> Wheels:
+    """Return where the environment's wheels keep their libraries; adds to `unread` what cannot be read."""
     folders: List[str] = []
     versions: Dict[str, str] = {}
     for site in interpreter.sites if interpreter else ():
-        folders += [folder for folder in _library_folders(site) if list_names(folder)]
-        for entry in list_names(site):
+        folders += _library_folders(site, unread)
+        for entry in _names(site, unread):
             if entry.startswith("nvidia_") and entry.endswith(".dist-info"):
                 name, _, version = entry[: -len(".dist-info")].partition("-")
                 versions.setdefault(name.replace("_", "-").lower(), version)
     return Wheels(tuple(folders), versions)
 
 
-def _library_folders(site: str) -> List[str]:
-    parts = [name for name in list_names(site + "/nvidia") if not name.startswith("_")]
+def _library_folders(site: str, unread: List[str]) -> List[str]:
+    parts = [name for name in _names(site + "/nvidia", unread) if not name.startswith("_")]
     return ["%s/nvidia/%s/lib" % (site, name) for name in parts] + [site + "/torch/lib"]
 
 
-def read_bound(interpreter: Optional[Interpreter]) -> Set[str]:
+def read_bound(interpreter: Optional[Interpreter], unread: List[str]) -> Set[str]:
     """Return the libraries that torch finds by its own RPATH, which comes before LD_LIBRARY_PATH."""
     bound: Set[str] = set()
     for site in interpreter.sites if interpreter else ():
         for name in TORCH_LIBRARIES:
-            dynamic = read_dynamic("%s/torch/lib/%s" % (site, name))
+            try:
+                dynamic = read_dynamic("%s/torch/lib/%s" % (site, name))
+            except Unreadable as error:
+                unread.append(str(error))
+                continue
             if dynamic is not None and dynamic.rpath and not dynamic.runpath:
                 bound.update(dynamic.needed)
     return bound

@@ -6,7 +6,7 @@ import os
 import struct
 from typing import Collection, Iterator, List, NamedTuple, Optional, Tuple
 
-from .machine import Machine, read_bytes
+from .machine import Machine
 
 CACHE = "/etc/ld.so.cache"
 MAGIC = b"glibc-ld.so.cache1.1"
@@ -44,7 +44,7 @@ def loader_copies(machine: Machine) -> Iterator[Copy]:
         for name in machine.names(folder):
             if ".so" in name:
                 yield Copy(name, folder + "/" + name, "LD_LIBRARY_PATH")
-    cached = parse_cache(read_bytes(machine.at(CACHE), MAX_CACHE_BYTES) or b"")
+    cached = parse_cache(machine.data(CACHE, MAX_CACHE_BYTES))
     for name, path in cached or usual_libraries(machine):
         yield Copy(name, path, "ldconfig")
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, Callable, Dict, List, Mapping, Optional
+import threading
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
+
+from .files import MAX_TEXT_BYTES, Unreadable, list_names, read_bytes, read_text
 
 Json = Dict[str, Any]
-MAX_TEXT_BYTES = 1 << 20
+MAX_REASONS = 3
 
 
 class Machine:
@@ -24,6 +27,8 @@ class Machine:
         self.root = root.rstrip("/")
         self.environ = os.environ if environ is None else environ
         self.load_library = load_library or load_shared_library
+        self._lock = threading.Lock()
+        self._told: Dict[str, Any] = {}
 
     def at(self, path: str) -> str:
         """Return where an absolute path of the examined machine lies for us."""
@@ -31,11 +36,24 @@ class Machine:
 
     def text(self, path: str, limit: int = MAX_TEXT_BYTES) -> Optional[str]:
         """Return a file's text, or None when it cannot be read."""
-        return read_text(self.at(path), limit)
+        try:
+            return read_text(self.at(path), limit)
+        except Unreadable:
+            return None
+
+    def data(self, path: str, limit: int) -> bytes:
+        """Return at most `limit` bytes of a file, empty when it cannot be read."""
+        try:
+            return read_bytes(self.at(path), limit) or b""
+        except Unreadable:
+            return b""
 
     def names(self, path: str) -> List[str]:
         """Return a folder's entries in order; none when it cannot be read."""
-        return list_names(self.at(path))
+        try:
+            return list_names(self.at(path))
+        except Unreadable:
+            return []
 
     def exists(self, path: str) -> bool:
         """True when something lies there."""
@@ -47,13 +65,46 @@ class Machine:
         root = os.path.realpath(self.root) if self.root else ""
         return target[len(root) :] if root and target.startswith(root) else target
 
+    def once(self, name: str, read: Callable[[], Any]) -> Any:
+        """Return what `read` returns or raise what it raises, reading only the first time."""
+        with self._lock:
+            if name not in self._told:
+                try:
+                    self._told[name] = read()
+                except Exception as error:
+                    self._told[name] = error
+            told = self._told[name]
+        if isinstance(told, Exception):
+            raise told
+        return told
+
     def which(self, name: str) -> Optional[str]:
         """Return the first executable of that name on PATH, in the examined machine's terms."""
         for folder in self.environ.get("PATH", "").split(os.pathsep):
             path = folder.rstrip("/") + "/" + name
-            if folder.startswith("/") and os.access(self.at(path), os.X_OK) and os.path.isfile(self.at(path)):
+            if folder.startswith("/") and self.is_program(path):
                 return path
         return None
+
+    def is_program(self, path: str) -> bool:
+        """True for a file that may be executed."""
+        return os.access(self.at(path), os.X_OK) and os.path.isfile(self.at(path))
+
+    def may_run(self, path: str) -> bool:
+        """True for a program of the system: what lies in an environment is read, never run."""
+        named = self.python or ""
+        places = [named, os.path.dirname(os.path.dirname(os.path.abspath(named)))]
+        places += [self.environ.get(name, "") for name in ("VIRTUAL_ENV", "CONDA_PREFIX")]
+        prefixes = [os.path.realpath(place) for place in places if place and _is_environment(place)]
+        return self.is_program(path) and not any(
+            os.path.realpath(at).startswith(prefix + os.sep)
+            for prefix in prefixes
+            for at in (self.at(path), self.at(os.path.dirname(path)) + os.sep)
+        )
+
+
+def _is_environment(prefix: str) -> bool:
+    return any(os.path.exists(os.path.join(prefix, name)) for name in ("pyvenv.cfg", "conda-meta"))
 
 
 def load_shared_library(name: str) -> Any:
@@ -61,45 +112,6 @@ def load_shared_library(name: str) -> Any:
     import ctypes
 
     return ctypes.CDLL(name)
-
-
-def read_text(path: str, limit: int = MAX_TEXT_BYTES) -> Optional[str]:
-    """Return at most `limit` bytes of a file as text, or None when it cannot be read."""
-    data = read_bytes(path, limit)
-    return None if data is None else data.decode("utf-8", "replace")
-
-
-def read_bytes(path: str, limit: int = MAX_TEXT_BYTES) -> Optional[bytes]:
-    """Return at most `limit` bytes of a regular file (or of /proc and /sys), or None."""
-    try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-    except (OSError, ValueError):
-        return None
-    try:
-        return _read_all(handle, limit)
-    except OSError:
-        return None
-    finally:
-        os.close(handle)
-
-
-def _read_all(handle: int, limit: int) -> bytes:
-    chunks, left = [], limit
-    while left > 0:
-        chunk = os.read(handle, min(left, 65536))
-        if not chunk:
-            break
-        chunks.append(chunk)
-        left -= len(chunk)
-    return b"".join(chunks)
-
-
-def list_names(path: str) -> List[str]:
-    """Return a folder's printable entries in order; none when it cannot be read."""
-    try:
-        return sorted(name for name in os.listdir(path) if name.isprintable())
-    except (OSError, ValueError):
-        return []
 
 
 def observed(value: Any, source: str) -> Json:
@@ -115,6 +127,13 @@ def unknown(reason: str) -> Json:
 def fact(value: Any, source: str, reason: str) -> Json:
     """Return an observed fact, or an unknown one when `value` is None."""
     return unknown(reason) if value is None else observed(value, source)
+
+
+def unread_parts(part: str, reasons: Sequence[str]) -> Dict[str, str]:
+    """Return why a part could not be read, a few reasons and the count of the others; empty without any."""
+    told = list(dict.fromkeys(reasons))
+    more = ["%d more" % (len(told) - MAX_REASONS)] if len(told) > MAX_REASONS else []
+    return {part: "; ".join(told[:MAX_REASONS] + more)} if told else {}
 
 
 def without_empty(values: Json) -> Json:

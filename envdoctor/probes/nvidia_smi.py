@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from typing import Callable, Dict, List, Optional, Tuple
 
@@ -51,9 +50,13 @@ def read_gpus(machine: Machine) -> Tuple[List[Json], Optional[str]]:
 
 
 def find_nvidia_smi(machine: Machine) -> Optional[str]:
-    """Return the path of nvidia-smi: on PATH, or where drivers and containers put it."""
-    found = machine.which("nvidia-smi")
-    return found or next((path for path in PLACES if os.access(machine.at(path), os.X_OK)), None)
+    """Return the path of nvidia-smi: on PATH, or where drivers and containers put it.
+
+    One that the examined environment brings is not NVIDIA's.
+    """
+    on_path = [folder.rstrip("/") + "/nvidia-smi" for folder in machine.environ.get("PATH", "").split(":")]
+    places = [path for path in on_path if path.startswith("/")]
+    return next((path for path in (*places, *PLACES) if machine.may_run(path)), None)
 
 
 def _query(machine: Machine, program: str, fields: Tuple[str, ...]) -> Tuple[int, str]:

@@ -30,7 +30,7 @@ PROBES: Tuple[Probe, ...] = (
     Probe("host", host.read, 3.0, host.FACTS),
     Probe("disk", disk.read, 3.0, disk.FACTS),
     Probe("toolkits", toolkits.read, 6.0, toolkits.FACTS),
-    Probe("libraries", libraries.read, 5.0, libraries.FACTS),
+    Probe("libraries", libraries.read, 15.0, libraries.FACTS),
     Probe("environment", environment.read, 15.0, environment.FACTS),
     Probe("variables", variables.read, 1.0, variables.FACTS),
 )
@@ -80,9 +80,9 @@ class _Running:
 
 
 def failed(probe: Probe, reason: str) -> Json:
-    """Return a probe's facts, all unknown for that reason, with a note that says so."""
+    """Return a probe's facts, all unknown for that reason, and the part as unread."""
+    answer: Json = {"unread": {probe.name: reason}}
     reason = "the %s probe gave nothing: %s" % (probe.name, reason)
-    answer: Json = {"notes": [reason]}
     for path in probe.facts:
         section, _, name = path.partition(".")
         if name:

@@ -77,13 +77,19 @@ def read_version(machine: Machine, path: str) -> Optional[str]:
         if header:
             number = int(header.group(1))
             return "%d.%d" % (number // 1000, number % 1000 // 10)
+    for name in machine.names(path + "/conda-meta"):
+        package = re.match(r"cuda-nvcc(?:_[\w-]{1,40})?-(\d\d?\.\d\d?)\.", name)
+        if package:
+            return package.group(1)
     return ask_nvcc(machine, path + "/bin/nvcc")
 
 
 def ask_nvcc(machine: Machine, nvcc: str) -> Optional[str]:
-    """Return the release that `nvcc --version` names, or None."""
+    """Return the release that `nvcc --version` names, or None; the examined environment's own is not run."""
     from .commands import CommandFailed, run_command
 
+    if not machine.may_run(nvcc):
+        return None
     try:
         _, output = run_command([machine.at(nvcc), "--version"], LIMIT_S, machine.environ)
     except CommandFailed:

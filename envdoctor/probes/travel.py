@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import zipfile
 
-from .machine import list_names
+from .files import list_names
 
 PACKAGE = "envdoctor_probes"
 EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -14,6 +14,9 @@ import sys
 
 if sys.version_info < (3, 8):
     sys.exit("probe: Python 3.8 or later is needed, this is %d.%d" % sys.version_info[:2])
+foreign = [os.path.abspath(path) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+own = (os.path.dirname(os.path.abspath(__file__)), os.path.dirname(os.__file__))
+sys.path[:] = [path for path in sys.path if path in own or os.path.abspath(path) not in foreign]
 from envdoctor_probes.__main__ import main
 
 os._exit(main())

@@ -62,7 +62,16 @@ def _head(diagnosis: Diagnosis) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width"><meta name="referrer" content="no-referrer">'
         f"<title>envdoctor: {counted}</title><style>{_STYLE}</style></head>\n<body>"
-        f"<h1{'' if diagnosis.findings else ' class=ok'}>envdoctor: {counted}</h1>\n"
+        f"<h1{'' if diagnosis.findings or _broken(diagnosis) else ' class=ok'}>envdoctor: {counted}</h1>\n"
+        f"{_broken(diagnosis)}"
+    )
+
+
+def _broken(diagnosis: Diagnosis) -> str:
+    return "".join(
+        f"<p><strong>{_text(check.rule)} broke:</strong> {_text(check.reason or '')}</p>\n"
+        for check in diagnosis.checks
+        if check.outcome is Outcome.CRASHED
     )
 
 

@@ -71,7 +71,8 @@ def _headline(diagnosis: Diagnosis) -> Iterator[Line]:
         yield Segment(f"{_MARKS[worst]} {counted}", worst.value), *_named_roots(diagnosis)
     else:
         passed = sum(check.outcome is Outcome.PASSED for check in diagnosis.checks)
-        yield Segment(f"✓ {counted}", "ok"), Segment(f"  {passed} checks passed", "dim")
+        mark = Segment(f"! {counted}", "warning") if crashed else Segment(f"✓ {counted}", "ok")
+        yield mark, Segment(f"  {passed} checks passed", "dim")
     if crashed:
         yield (
             Segment(

@@ -26,6 +26,7 @@ from envdoctor.rules import (
     settings_fit,
     settings_relations,
     smokes,
+    unread,
     wheels,
 )
 from envdoctor.rules.base import Rule, Skip
@@ -56,6 +57,7 @@ RULES: tuple[Rule, ...] = (
     *settings_relations.RULES,
     *smokes.RULES,
     *wheels.RULES,
+    unread.UNREAD,
 )
 
 __all__ = ["RULES", "Rule", "Skip", "run_checks"]

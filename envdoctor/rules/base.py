@@ -9,6 +9,10 @@ from envdoctor.findings import Finding
 from envdoctor.rules.view import View
 
 
+class NotWhole(Exception):
+    """A part of the facts could not be read, so that no answer is whole; the message names it."""
+
+
 class Skip(Exception):
     """A rule cannot judge; the message is the reason."""
 

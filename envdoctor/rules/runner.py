@@ -11,8 +11,9 @@ from envdoctor.errors import InputError
 from envdoctor.facts import Facts, FactUnavailable
 from envdoctor.findings import Certainty, CheckResult, Finding, Outcome, order
 from envdoctor.matrix import ConditionRow, Matrix
-from envdoctor.rules.base import Rule, Skip
+from envdoctor.rules.base import NotWhole, Rule, Skip
 from envdoctor.rules.rows import check_row
+from envdoctor.rules.unread import UNREAD
 from envdoctor.rules.view import View
 
 _RIVALS_SHOWN = 3
@@ -35,6 +36,8 @@ def run_checks(
         (rule.id, _bind_rule(rule, view)) for rule in rules
     ] + [(row.id, _bind_row(row, view)) for row in matrix.conditions]
     chosen = choose([identity for identity, _ in checks], select, ignore)
+    if facts.unread and UNREAD.id not in _matching([UNREAD.id], ignore):
+        chosen.add(UNREAD.id)  # whatever was selected: its answer may hang on the unread part
     results: list[CheckResult] = []
     findings: list[Finding] = []
     found_by: dict[str, set[str]] = {}
@@ -66,12 +69,13 @@ def choose(identities: Sequence[str], select: Sequence[str], ignore: Sequence[st
     return chosen
 
 
-def _matching(identities: Sequence[str], patterns: Sequence[str], option: str) -> set[str]:
+def _matching(identities: Sequence[str], patterns: Sequence[str], option: str = "") -> set[str]:
+    """Return the ids that patterns name; with an option, raises InputError when one names none."""
     found: set[str] = set()
     for pattern in patterns:
         matched = {i for i in identities if fnmatch.fnmatchcase(i, pattern.upper())}
         matched |= {i for i in identities if i.startswith(pattern.upper() + "-")}
-        if not matched:
+        if not matched and option:
             raise InputError(f"{option} {pattern}: no check has this id (see `envdoctor rules`)")
         found |= matched
     return found
@@ -98,6 +102,8 @@ def _run(identity: str, check: Callable[[], Iterable[Finding]]) -> tuple[CheckRe
         outcome = Outcome.FAILED if found else Outcome.PASSED
     except (Skip, FactUnavailable) as skipped:
         outcome, reason = Outcome.SKIPPED, str(skipped)
+    except NotWhole as error:
+        outcome, reason = Outcome.CRASHED, str(error)
     except Exception as error:
         outcome, reason = Outcome.CRASHED, f"{type(error).__name__}: {error}"
     return CheckResult(identity, outcome, reason, (time.perf_counter() - start) * 1000), found

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from elf_files import make_elf
@@ -150,24 +153,62 @@ def test_an_environment_whose_interpreter_is_gone(tmp_path):
     assert "is gone: /nowhere/bin" in read(tmp_path / "venv")["problems"][0]
 
 
-def test_an_interpreter_that_its_files_do_not_explain_is_asked(tmp_path):
-    shim = tmp_path / "shims/python"
-    shim.parent.mkdir()
-    shim.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
-    shim.chmod(0o755)
-    told = read(shim)
-    assert told["python"] == {
-        "value": ".".join(map(str, sys.version_info[:3])),
-        "source": "the interpreter itself",
-    }
+def program(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
 
 
-def test_one_that_does_not_answer_is_unknown(tmp_path):
-    silent = tmp_path / "bin/python"
-    silent.parent.mkdir()
-    silent.write_text("#!/bin/sh\nexit 3\n")
-    silent.chmod(0o755)
-    assert read(silent)["python"] == {"unknown": "the interpreter did not answer"}
+def test_a_script_is_followed_to_the_interpreter_that_it_starts(tmp_path):
+    make_venv(tmp_path / "venv")
+    shim = program(tmp_path / "python", f'#!/bin/sh\nexport A=1\nexec "{tmp_path}/venv/bin/python" "$@"\n')
+    assert read(shim)["python"] == {"value": "3.12.3", "source": "pyvenv.cfg"}
+
+
+@pytest.mark.parametrize("chosen", ["variable", "folder", "root"])
+def test_pyenvs_shims_are_followed(tmp_path, monkeypatch, chosen):
+    make_venv(tmp_path / "versions/3.12.3")
+    text = f'export PYENV_ROOT="{tmp_path}"\nexec "{tmp_path}/libexec/pyenv" exec "$program" "$@"\n'
+    shim = program(tmp_path / "shims/python", "#!/usr/bin/env bash\nset -e\n" + text)
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    name = {"folder": ".python-version", "root": "version"}.get(chosen)
+    if name:
+        (tmp_path / name).write_text("3.12.3\n")
+    environ = {} if name else {"PYENV_VERSION": "3.12.3"}
+    assert read(shim, **environ)["python"]["value"] == "3.12.3"
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ('puts("3.11.9\\n/usr"); return 0;', "3.11.9"),
+        ('puts("3.11.9\\n/usr"); return 1;', "is no Python: it ended with 1"),
+        ('puts("3.11.9\\n/nowhere-at-all"); return 0;', "names as its prefix what is no folder"),
+        ('puts("[1, 2, 3, 4]"); return 0;', "is no Python"),
+        ('puts("9999999999.1.1\\n/usr"); return 0;', "is no Python"),
+        ("return 0;", "is no Python"),
+        ("raise(11);", "is no Python: it ended with -11"),
+        ("for (;;) pause();", "gave no answer within 0.5 s"),
+        ('for (;;) puts("junk");', "wrote more than"),
+    ],
+)
+def test_a_program_that_its_files_do_not_explain_is_asked(tmp_path, monkeypatch, answer, expected):
+    monkeypatch.setattr("envdoctor.probes.asking.ASK_LIMIT_S", 0.5)
+    headers = "".join(f"#include <{name}.h>\n" for name in ("stdio", "signal", "unistd"))
+    source = headers + "int main(void) {" + answer + "}\n"
+    subprocess.run(
+        ["gcc", "-w", "-x", "c", "-", "-o", tmp_path / "python"], input=source, text=True, check=True
+    )
+    answer = environment.read(Machine(python=str(tmp_path / "python"), environ={}))
+    told = answer["environment"]["python"]
+    if "unread" in answer:
+        assert expected in told["unknown"]
+        assert answer["unread"] == {"environment": told["unknown"]}
+    else:
+        assert told == {"value": expected, "source": "the interpreter itself"}
 
 
 @pytest.mark.parametrize("name", ["/nowhere/python", "no-such-python-here", "folder"])

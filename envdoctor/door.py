@@ -1,0 +1,73 @@
+"""The front door: puts out of our import path what is not ours, before anything else is imported.
+
+PYTHONPATH may lead to the very environment that is examined, and its packages, or modules named like the
+standard library's, would be imported into our process in place of our own. The folder of a script and, with
+`python -m`, the current folder are such places too. What Python itself imports before our first line is out
+of reach here: `python -I -m envdoctor` shuts that out as well.
+"""
+
+# Nothing may be imported here but what every Python has loaded before: not even `__future__`.
+import os
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+STANDARD_LIBRARY = os.path.dirname(os.path.realpath(os.__file__))
+
+
+def main() -> int:
+    """Run the command line with nothing but ours to import."""
+    leave_foreign_paths()
+    from envdoctor.cli import main as run
+
+    return run()
+
+
+def leave_foreign_paths() -> None:
+    """Take off `sys.path` what PYTHONPATH and the starting folder put there, and what came in from it."""
+    python_path = [os.path.realpath(path) for path in _python_path()]
+    foreign = {*python_path, *_starting_folder()}
+    if not foreign:
+        return
+    ours = _own_folders()
+    if ROOT in python_path:  # envdoctor itself was installed that way, and so may be what it needs
+        ours.update(python_path)
+    entries = [(path, os.path.realpath(path)) for path in sys.path]
+    again = [(path, real) for path, real in entries if real in foreign and real in ours]
+    first = [path for path, real in again if real.startswith(STANDARD_LIBRARY) and real != ROOT]
+    last = [path for path, _ in again if path not in first]
+    sys.path[:] = first + [path for path, real in entries if real not in foreign] + last
+    _forget(foreign - ours)
+
+
+def _python_path() -> list[str]:
+    told = "" if sys.flags.ignore_environment else os.environ.get("PYTHONPATH", "")
+    return told.split(os.pathsep) if told else []
+
+
+def _starting_folder() -> set[str]:
+    """Return what Python put first for the way it was started: the script's folder, or the current one."""
+    if getattr(sys.flags, "safe_path", sys.flags.isolated) or not sys.path:
+        return set()
+    first = os.path.realpath(sys.path[0])
+    places = (os.path.realpath(""), os.path.dirname(os.path.realpath(sys.argv[0])))
+    return {first} if first in places else set()
+
+
+def _own_folders() -> set[str]:
+    """Return the folders of our own interpreter, which PYTHONPATH may name a second time."""
+    folders = [ROOT, STANDARD_LIBRARY, os.path.join(STANDARD_LIBRARY, "lib-dynload")]
+    if site := sys.modules.get("site"):
+        folders += [*site.getsitepackages(), *([site.USER_SITE] if site.ENABLE_USER_SITE else [])]
+    return {os.path.realpath(path) for path in folders}
+
+
+def _forget(folders: set[str]) -> None:
+    """Drop what was imported from these folders, so that the next import finds ours."""
+    for name, module in list(sys.modules.items()):
+        path = getattr(module, "__file__", None)
+        if name == "__main__" or not isinstance(path, str):
+            continue
+        top = name.partition(".")[0]
+        inside = tuple(os.path.join(folder, top) + mark for folder in folders for mark in (os.sep, "."))
+        if os.path.realpath(path).startswith(inside):
+            del sys.modules[name]

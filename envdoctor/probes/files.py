@@ -1,0 +1,100 @@
+"""Files as the probes read them: regular ones alone, bounded in bytes and in entries, never waited on."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import BinaryIO, Iterator, List, Optional
+
+MAX_TEXT_BYTES = 1 << 20
+MAX_ENTRIES = 100000
+ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
+KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+class Unreadable(OSError):
+    """Something lies there that cannot be read; the message names it and says why."""
+
+
+def open_file(path: str) -> Optional[BinaryIO]:
+    """Open a regular file (or one of /proc or /sys), or return None when nothing lies there.
+
+    Raises Unreadable for whatever else lies there: a device is not even opened.
+    """
+    try:
+        _refuse_unless_regular(path, os.stat(path).st_mode)
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    except ValueError:
+        return None
+    except OSError as error:
+        if error.errno in ABSENT:
+            return None
+        raise _unreadable(path, error) from None
+    try:  # what lies there may have been exchanged in between
+        _refuse_unless_regular(path, os.fstat(handle).st_mode)
+        return os.fdopen(handle, "rb")
+    except OSError as error:
+        os.close(handle)
+        raise _unreadable(path, error) from None
+
+
+def _refuse_unless_regular(path: str, mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        kind = next((words for holds, words in KINDS if holds(mode)), "no file")
+        raise Unreadable("%s is %s, not a file" % (path, kind))
+
+
+def _unreadable(path: str, error: OSError) -> Unreadable:
+    if isinstance(error, Unreadable):
+        return error
+    return Unreadable("%s: %s" % (path, error.strerror or error))
+
+
+def read_bytes(path: str, limit: int = MAX_TEXT_BYTES) -> Optional[bytes]:
+    """Return at most `limit` bytes of a file, or None when there is none; raises Unreadable."""
+    stream = open_file(path)
+    if stream is None:
+        return None
+    with stream:
+        try:
+            return stream.read(limit)
+        except OSError as error:
+            raise _unreadable(path, error) from None
+
+
+def read_text(path: str, limit: int = MAX_TEXT_BYTES) -> Optional[str]:
+    """Return at most `limit` bytes of a file as text, or None when there is none; raises Unreadable."""
+    data = read_bytes(path, limit)
+    return None if data is None else data.decode("utf-8", "replace")
+
+
+def list_names(path: str) -> List[str]:
+    """Return a folder's printable entries in order, none when there is no folder; raises Unreadable."""
+    return sorted(name for name in list_entries(path) if name.isprintable())
+
+
+def list_entries(path: str) -> List[str]:
+    """Return all of a folder's entries, none when there is no folder; raises Unreadable."""
+    try:
+        with os.scandir(path) as entries:
+            return list(_bounded(path, entries))
+    except ValueError:
+        return []
+    except OSError as error:
+        if error.errno in ABSENT:
+            return []
+        raise _unreadable(path, error) from None
+
+
+def _bounded(path: str, entries: "Iterator[os.DirEntry[str]]") -> Iterator[str]:
+    for count, entry in enumerate(entries):
+        if count == MAX_ENTRIES:
+            raise Unreadable("%s holds more than %d entries" % (path, MAX_ENTRIES))
+        yield entry.name

@@ -1,0 +1,21 @@
+"""Whether the machine could be read at all: a part that could not leaves no diagnosis whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from envdoctor.findings import Finding
+from envdoctor.rules.base import NotWhole, Rule, Skip
+from envdoctor.rules.view import View
+
+
+def check_unread(view: View) -> Iterable[Finding]:
+    """Raise NotWhole for parts that a probe could not read; what they would have told is unknown."""
+    if view.facts.unread:
+        raise NotWhole("; ".join(f"{part} not known: {why}" for part, why in view.facts.unread.items()))
+    if view.facts.origin != "probe":
+        raise Skip("no machine was probed")
+    return ()
+
+
+UNREAD = Rule("UNREAD", "Every part of the machine could be read", check_unread)
