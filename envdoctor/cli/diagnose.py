@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
+import stat
+import sys
 from collections.abc import Sequence
+from io import BufferedReader
+from typing import cast
 
 from envdoctor.cli.output import colour_wanted, write
 
@@ -42,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     from envdoctor.report import render
 
     diagnosis = diagnose(
-        args.sources,
+        args.sources or standard_input(args),
         python=args.python,
         gpus=args.gpu,
         smoke=args.smoke,
@@ -56,6 +61,23 @@ def run(args: argparse.Namespace) -> int:
         diagnosis = redact_diagnosis(diagnosis)
     write(args, render(diagnosis, args.format, colour=colour_wanted(args)))
     return diagnosis.exit_code
+
+
+def standard_input(args: argparse.Namespace) -> tuple[str, ...]:
+    """Return `-` where standard input holds a text and nothing else says what to examine.
+
+    A terminal, a closed or an empty input means this machine; a pipe is waited for, as `cat` does.
+    """
+    if args.python or args.smoke or sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
+        return ()
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
+            return ()
+        reader = cast("BufferedReader", sys.stdin.buffer)
+        return ("-",) if reader.peek(1) else ()
+    except (OSError, ValueError):
+        return ()
 
 
 def split_ids(values: Sequence[str]) -> tuple[str, ...]:

@@ -178,6 +178,36 @@ class Symptom:
 
 
 @dataclass(frozen=True, slots=True)
+class Frame:
+    """One step of a traceback as printed; `line` is 0 where none is shown."""
+
+    file: str
+    line: int
+    function: str
+    code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorSeen:
+    """An error that a paste shows: an exception with its traceback, or a line that tells a fault.
+
+    Of chained exceptions it is the root; `ended` is then the last one's line.
+    """
+
+    text: str
+    source: str
+    exception: str = ""
+    """The class as printed, perhaps with its module; empty for a fault that is no exception."""
+    line: int = 0
+    """The line it stands on, from 1."""
+    frames: tuple[Frame, ...] = ()
+    """Outermost first."""
+    ended: str = ""
+    symptoms: tuple[str, ...] = ()
+    """The signatures recognised within it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """What a smoke kernel found."""
 
@@ -202,11 +232,13 @@ class Facts:
     variables: Mapping[str, str] = field(default_factory=lambda: EMPTY)
     settings: tuple[Setting, ...] = ()
     symptoms: tuple[Symptom, ...] = ()
+    errors: tuple[ErrorSeen, ...] = ()
+    """In the order of the text; the last that is no consequence decides."""
     verdicts: tuple[Verdict, ...] = ()
     notes: tuple[str, ...] = ()
-    """Remarks of the reader."""
+    """Remarks of the reader: contradictions, what was passed over."""
     unread: Mapping[str, str] = field(default_factory=lambda: EMPTY)
-    """The parts of a probed machine of which something there could not be read, each with the reason."""
+    """Texts, or parts of a probed machine, that gave no answer or not a whole one, each with the reason."""
 
     def distribution(self, name: str) -> Distribution | None:
         """Return the distribution of that normalized name, or None."""

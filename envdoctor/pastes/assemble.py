@@ -41,6 +41,7 @@ def assemble(sightings: Iterable[Sighting]) -> Facts:
         variables=_first_by_name(by_place.get("variable", ())),
         settings=_settings(by_place),
         symptoms=_unique(by_place.get("symptom", ()))[:MANY],
+        errors=tuple(s.value for s in by_place.get("error", ())),
         notes=tuple(dict.fromkeys(notes)),
     )
 

@@ -35,6 +35,7 @@ def _merge_two(first: Facts, second: Facts) -> Facts:
         settings=_joined(first.settings, second.settings),
         symptoms=_joined(first.symptoms, second.symptoms),
         verdicts=_joined(first.verdicts, second.verdicts),
+        errors=_joined(first.errors, second.errors),
         notes=_joined(_joined(first.notes, second.notes), tuple(notes)),
         unread={**second.unread, **first.unread},
     )

@@ -12,6 +12,7 @@ from envdoctor.pastes.commands import parse_commands
 from envdoctor.pastes.configs import parse_configs
 from envdoctor.pastes.console import parse_console
 from envdoctor.pastes.datasets import parse_dataset
+from envdoctor.pastes.errors import parse_errors
 from envdoctor.pastes.labelled import parse_labelled
 from envdoctor.pastes.listings import parse_listings
 from envdoctor.pastes.nvcc import parse_nvcc
@@ -47,13 +48,15 @@ def parse_paste(
     paste = Paste(plain_lines(text), name, file_name)
     facts = assemble(_sightings(paste, symptoms, key_table(keys)))
     if facts == Facts(origin="paste"):
-        return replace(facts, notes=(f"{name or file_name or 'the paste'}: nothing in it was recognised",))
+        return replace(facts, unread=(f"{name or file_name or 'the paste'}: nothing in it was recognised",))
     return facts
 
 
 def _sightings(paste: Paste, symptoms: Sequence[SymptomPattern], table: KeyTable) -> Iterator[Sighting]:
     """Yield the sightings of all readers, the best informed kinds of paste first."""
     recognised = scan(paste.lines, symptoms, paste.templates)
+    yield from parse_errors(paste, recognised)
+    recognised = [sight for sight in recognised if not sight.pattern.fault]
     yield from parse_nvidia_smi_q(paste)
     yield from parse_nvidia_smi(paste)
     yield from parse_nvcc(paste)

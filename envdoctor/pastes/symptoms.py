@@ -30,6 +30,8 @@ class SymptomPattern:
     tells: Mapping[str, str] = field(default_factory=dict)
     wrapped: bool = False
     """True when the pattern may run over into the next lines (re-laid tracebacks, tables)."""
+    fault: bool = False
+    """True when the line tells by itself that something failed, whatever it was."""
 
 
 def symptom_patterns(rows: Iterable[Mapping[str, Any]]) -> tuple[SymptomPattern, ...]:
@@ -42,6 +44,7 @@ def symptom_patterns(rows: Iterable[Mapping[str, Any]]) -> tuple[SymptomPattern,
             row.get("title", ""),
             dict(row.get("tells", {})),
             bool(row.get("wrapped", False)),
+            bool(row.get("fault", False)),
         )
         for row in rows
     )

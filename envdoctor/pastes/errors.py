@@ -1,0 +1,195 @@
+"""Exceptions in a paste: each with its frames, chained ones joined, and the signatures met in its lines.
+
+Tracebacks come plain, re-laid by Rich or IPython, behind a rank's or a logger's prefix, cut at either end.
+Here their grammar is read; which of them are explained is for the rules.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from envdoctor.facts import ErrorSeen, Frame
+from envdoctor.pastes.sightings import Paste, Sighting
+from envdoctor.pastes.symptoms import Sight
+
+HEADER = "Traceback (most recent call last)"
+FRAMES = 400
+"""Lines of a traceback that are read."""
+KEPT_FRAMES = 40
+MESSAGE_LINES = 12
+ERRORS = 64
+"""Errors kept of one paste: the last ones decide."""
+
+_FRAME = re.compile(r'^\s*File "?([^"\n]{1,400}?)"?, line (\d{1,7})(?:, in ([^\n]{1,200}))?$')
+_BOXED_FRAME = re.compile(r"^\W{0,6}(\S[^:|\n]{0,300}\.py):(\d{1,7}) in ([\w<>.]{1,120})")
+_CELL_FRAME = re.compile(
+    r"^\s*File ([^\s():,]{1,400}(?:\.py|>)):(\d{1,7}),? in ([\w<>.]{1,120})|"
+    r"^\s*([^\s(),]{1,400}\.py) in ([\w<>.]{1,120})\("
+)
+_RAISED = re.compile(r"^((?:[A-Za-z_]\w{0,60}\.){0,8}[A-Za-z_]\w{0,80})(?::[ \t]?(.{0,1000}))?$")
+_SUFFIX = r"(?:Error|Exception|Interrupt|Fault|Failure|Timeout|Unsupported|ExitException|OutOfMemory)"
+_LOOSE = re.compile(
+    rf"(?:^|[\s`'\"(\]|>])((?:[A-Za-z_]\w{{0,60}}\.){{0,8}}[A-Z]\w{{0,60}}?{_SUFFIX}):"
+    r"[ \t]{1,4}(\S.{0,1000})"
+)
+_CODE = re.compile(r"^\s*(?:except|raise|return|if|elif|assert|class|def|import|from|#|with)\b")
+_DIRECT = "The above exception was the direct cause"
+_DURING = "During handling of the above exception"
+_DIGITS = str.maketrans("0123456789", "0000000000")
+_PREFIX = re.compile(
+    r"^(?:\s{0,8}(?:\[rank\d{1,5}\]:|\([^()\n]{1,80}\)|\[[^\]\n]{1,60}\]:?|\d{1,5}:(?=\s)|"
+    r"(?:ERROR|CRITICAL|INFO|WARNING|E\d{4}) [^\]\n]{0,60}\]|E(?=\s{3}))\s?){1,4}"
+)
+
+
+@dataclass(slots=True)
+class _Raised:
+    """One exception while it is read: the lines it covers, and how it hangs on the one before."""
+
+    kind: str
+    text: str
+    line: int
+    last: int
+    frames: list[Frame] = field(default_factory=list)
+    first: int = 0
+
+
+def parse_errors(paste: Paste, sights: Sequence[Sight]) -> Iterator[Sighting]:
+    """Yield each error that the paste shows, in the order of its lines.
+
+    `sights` are the signatures met in the lines; an error names those within it, and one whose row calls it a
+    fault is an error by itself where no exception covers it.
+    """
+    chains = list(_joined(paste.lines, list(_raised(paste.lines))))
+    found = [_error(paste, chain, sights) for chain in chains]
+    covered = {line for chain in chains for r in chain for line in range(r.first, r.last + 1)}
+    for sight in sights:
+        if sight.pattern.fault and sight.line not in covered:
+            found.append(_fault(paste, sight, sights))
+    found.sort(key=lambda error: error.line)
+    yield from (Sighting("error", error) for error in found[-ERRORS:])
+
+
+def _fault(paste: Paste, sight: Sight, sights: Sequence[Sight]) -> ErrorSeen:
+    met = _met(sights, sight.line, sight.line)
+    return ErrorSeen(sight.text, paste.at("", sight.line), line=sight.line + 1, symptoms=met)
+
+
+def _error(paste: Paste, chain: Sequence[_Raised], sights: Sequence[Sight]) -> ErrorSeen:
+    root, end = chain[0], chain[-1]
+    return ErrorSeen(
+        root.text,
+        paste.at("traceback" if root.frames else "", root.line),
+        exception=root.kind,
+        line=root.line + 1,
+        frames=tuple(root.frames[-KEPT_FRAMES:]),
+        ended=end.text if end is not root else "",
+        symptoms=_met(sights, root.first, end.last),
+    )
+
+
+def _met(sights: Sequence[Sight], first: int, last: int) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(s.pattern.id for s in sights if first <= s.line <= last))
+
+
+def _raised(lines: Sequence[str]) -> Iterator[_Raised]:
+    index = 0
+    while index < len(lines):
+        line = lines[index]
+        raised = None
+        if HEADER in line:
+            raised = _traceback(lines, index)
+        elif ": " in line and (_LOOSE.search(line[:1500])):
+            raised = _loose(lines, index)
+        if raised is None:
+            index += 1
+            continue
+        yield raised
+        index = raised.last + 1
+
+
+def _traceback(lines: Sequence[str], header: int) -> _Raised | None:
+    """Return the exception that the traceback from that line on ends in; None where its end was cut off."""
+    prefix = lines[header][: lines[header].index(HEADER)]
+    prefix = "" if prefix.strip(" -=+|\u256d\u2500").endswith(("Error", "Exception")) else prefix
+    frames: list[Frame] = []
+    for index in range(header + 1, min(len(lines), header + FRAMES)):
+        if HEADER in lines[index]:
+            return None
+        line = _bare(lines[index], prefix)
+        if frame := _frame(line):
+            frames.append(frame)
+        elif frames and not frames[-1].code and line.startswith("    "):
+            frames[-1] = replace(frames[-1], code=line.strip()[:200])
+        elif (match := _RAISED.match(line)) and (frames or _is_exception(match[1])):
+            if match[2] is None and not _is_exception(match[1]):
+                continue
+            text, last = _message(lines, index, prefix, line)
+            return _Raised(match[1], text, index, last, frames, header)
+    return None
+
+
+def _is_exception(name: str) -> bool:
+    return bool(re.search(rf"{_SUFFIX}\w{{0,20}}$|Exit$|Iteration$|Warning$", name))
+
+
+def _frame(line: str) -> Frame | None:
+    if match := _FRAME.match(line):
+        return Frame(match[1], int(match[2]), (match[3] or "").strip())
+    if ".py:" in line and (match := _BOXED_FRAME.match(line)):
+        return Frame(match[1].strip(), int(match[2]), match[3])
+    if (".py" in line or "File <" in line) and (match := _CELL_FRAME.match(line)):
+        return Frame(match[1] or match[4], int(match[2] or 0), match[3] or match[5])
+    return None
+
+
+def _bare(line: str, prefix: str) -> str:
+    """Return a line without what a logger or a launcher put before each line of the traceback."""
+    if prefix and line[: len(prefix)].translate(_DIGITS) == prefix.translate(_DIGITS):
+        return line[len(prefix) :]
+    return _PREFIX.sub("", line) if line[:1] in "[(EICW 0123456789" else line
+
+
+def _message(lines: Sequence[str], index: int, prefix: str, first: str) -> tuple[str, int]:
+    """Return the exception's line with what continues it, and the last line it covers."""
+    parts, last = [first.strip()], index
+    for following in range(index + 1, min(len(lines), index + MESSAGE_LINES)):
+        line = _bare(lines[following], prefix).strip()
+        if not line or HEADER in line or line.startswith((_DIRECT, _DURING, "```")) or _frame(line):
+            break
+        if ": " in line and _is_exception(line.partition(":")[0][-80:]):
+            break
+        parts.append(line)
+        last = following
+    return " ".join(parts)[:600], last
+
+
+def _loose(lines: Sequence[str], index: int) -> _Raised | None:
+    """Return the exception that a line names outside of a traceback."""
+    line = lines[index][:1500]
+    match = _LOOSE.search(line)
+    if match is None or _CODE.match(line):
+        return None
+    text, last = _message(lines, index, "", line[match.start(1) :])
+    return _Raised(match[1], text, index, last, [], index)
+
+
+def _joined(lines: Sequence[str], raised: Sequence[_Raised]) -> Iterator[list[_Raised]]:
+    """Put each exception to the chain it belongs to, the root first."""
+    chain: list[_Raised] = []
+    for one in raised:
+        if chain and _chained(lines, chain[-1], one):
+            chain.append(one)
+            continue
+        if chain:
+            yield chain
+        chain = [one]
+    if chain:
+        yield chain
+
+
+def _chained(lines: Sequence[str], before: _Raised, after: _Raised) -> bool:
+    between = lines[before.last + 1 : min(after.first + 1, before.last + 8)]
+    return any(_DIRECT in line or _DURING in line for line in between)

@@ -1,0 +1,98 @@
+"""What nothing explains: the decisive error line, with where it was raised and what the facts rule out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from envdoctor.facts import ErrorSeen, Symptom
+from envdoctor.findings import Certainty, CheckResult, Evidence, Finding, Outcome, Severity
+from envdoctor.matrix import Matrix
+from envdoctor.rules.view import View
+
+ID = "UNEXPLAINED-ERROR"
+TITLE = "every error line is accounted for"
+_WEAK = "SYM-FAULT-LOGGED"
+_RULED_OUT = (
+    ("DRIVER-TOO-OLD", "a driver too old for torch's CUDA"),
+    ("TORCH-ARCH", "a torch without code for the card"),
+    ("TORCH-CPU-BUILD", "a CPU build of torch"),
+)
+"""Checks whose passing is worth saying: what an unexplained error is not."""
+
+
+def decisive(view: View) -> ErrorSeen | None:
+    """Return the last error that is no mere report of another one; None where the paste shows none."""
+    seen = view.facts.errors
+    strong = [error for error in seen if error.exception or _WEAK not in error.symptoms[:1]] or list(seen)
+    roots = [error for error in strong if not _reports_another(view.matrix, error)]
+    return (roots or strong)[-1] if seen else None
+
+
+def _reports_another(matrix: Matrix, error: ErrorSeen) -> bool:
+    told = f"{error.exception} {error.text}".lower()
+    return any(needle in told for row in matrix.rows("consequence") for needle in row["needles"])
+
+
+def find_unexplained(
+    view: View, findings: Sequence[Finding], checks: Iterable[CheckResult]
+) -> Iterable[Finding]:
+    """Yield one finding for the decisive error line where no cause that was found accounts for it."""
+    explained = {s for f in findings if f.severity is not Severity.NOTE for s in f.explains}
+    error = decisive(view)
+    if error is not None:
+        if not explained & set(error.symptoms):
+            yield _finding(view, error, checks)
+        return
+    left = [symptom for symptom in view.facts.symptoms if symptom.id not in explained]
+    if left and not explained:
+        yield _finding(view, _as_error(left[-1]), checks)
+
+
+def _as_error(symptom: Symptom) -> ErrorSeen:
+    return ErrorSeen(symptom.text, symptom.source, symptoms=(symptom.id,))
+
+
+def _finding(view: View, error: ErrorSeen, checks: Iterable[CheckResult]) -> Finding:
+    where = _raised_in(error)
+    passed = {check.rule for check in checks if check.outcome is Outcome.PASSED and check.reason is None}
+    excluded = [words for rule, words in _RULED_OUT if rule in passed]
+    cause = [
+        f"No row of the matrix and no rule accounts for this line{where}; what caused it is not known here.",
+        f"It ended as: {error.ended.rstrip('.')}." if error.ended else "",
+        "It only reports that something else failed: the error that started it is not in the text."
+        if _reports_another(view.matrix, error)
+        else "",
+        f"The facts rule out {_listed(excluded)}." if excluded else "",
+    ]
+    return Finding(
+        id=ID,
+        severity=Severity.ERROR,
+        summary=f"unexplained: {error.text[:300]}",
+        cause=" ".join(part for part in cause if part),
+        evidence=(Evidence("error", error.text, error.source),),
+        certainty=Certainty.UNCERTAIN,
+        explains=error.symptoms,
+        prior=0.0,
+    )
+
+
+def _raised_in(error: ErrorSeen) -> str:
+    if not error.frames:
+        return ""
+    frame = error.frames[-1]
+    package = package_of(frame.file)
+    place = f"{frame.function or 'a module'} ({frame.file.rpartition('/')[2]}, line {frame.line})"
+    return f", raised by {package} in {place}" if package else f", raised in {place}"
+
+
+def package_of(path: str) -> str:
+    """Return the top package that a traceback's path lies in; empty outside site-packages."""
+    for mark in ("site-packages", "dist-packages"):
+        _, found, rest = path.replace("\\", "/").partition(f"{mark}/")
+        if found:
+            return rest.partition("/")[0].removesuffix(".py")
+    return ""
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

@@ -1,0 +1,86 @@
+"""Unknown is never green: what nothing explains, and what nothing in was recognised."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+STRANGE = """\
+Traceback (most recent call last):
+  File "/opt/env/lib/python3.11/site-packages/trl/trainer/sft_trainer.py", line 300, in train
+    self.calibrate()
+ValueError: the frobnicator is not calibrated
+"""
+
+
+def diagnose(text: str, *options: str) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "envdoctor", "diagnose", *options], input=text, capture_output=True, text=True
+    )
+    return done.returncode, done.stdout
+
+
+def finding(text: str) -> dict[str, Any]:
+    code, out = diagnose(text, "--format", "json")
+    assert code == 1
+    return next(f for f in json.loads(out)["findings"] if f["id"] == "UNEXPLAINED-ERROR")
+
+
+def test_a_text_on_standard_input_is_read_without_from() -> None:
+    found = finding(STRANGE)
+    assert "the frobnicator is not calibrated" in found["summary"]
+    assert "raised by trl in train (sft_trainer.py, line 300)" in found["cause"]
+    assert (found["severity"], found["certainty"]) == ("error", "uncertain")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[rank1]:[E1101 ProcessGroupNCCL.cpp:629] [Rank 1] Watchdog caught collective operation timeout",
+        "RuntimeError: CUDA error: an illegal memory access was encountered",
+        "Segmentation fault (core dumped)",
+        "{'loss': nan, 'learning_rate': 1e-05}",
+        "ImportError: libcudart.so.9.0: cannot open shared object file: No such file or directory",
+        "pydantic_core.ValidationError: 1 validation error for Foo",
+    ],
+)
+def test_no_error_line_is_a_green_tick(line: str) -> None:
+    code, _ = diagnose(f"torch 2.4.0\n{line}\n")
+    assert code == 1
+
+
+def test_what_only_reports_another_failure_gives_way_to_it() -> None:
+    outer = 'Traceback (most recent call last):\n  File "run.py", line 1, in <module>\n    x\n'
+    elastic = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: train.py FAILED"
+    found = finding(f"{STRANGE}\n{outer}{elastic}\n")
+    assert "frobnicator" in found["summary"]
+    alone = finding(f"{outer}{elastic}\n")
+    assert "the error that started it is not in the text" in alone["cause"]
+
+
+def test_an_explained_error_is_not_called_unexplained() -> None:
+    code, out = diagnose(
+        "torch: 2.1.0\nValueError: Bfloat16 is only supported on GPUs with compute capability of at least "
+        "8.0. Your Tesla T4 GPU has compute capability 7.5.\n",
+        "--format", "json",
+    )  # fmt: skip
+    assert code == 1
+    assert "UNEXPLAINED-ERROR" not in [f["id"] for f in json.loads(out)["findings"]]
+
+
+def test_a_text_in_which_nothing_is_recognised_is_no_pass(tmp_path: Path) -> None:
+    code, out = diagnose("the weather is fine today\n")
+    assert code == 3
+    assert "nothing in it was recognised" in out
+    assert "Readable:" in out
+
+
+def test_an_empty_standard_input_means_this_machine() -> None:
+    code, out = diagnose("", "--format", "json")
+    assert json.loads(out)["facts"]["origin"] == "probe"
+    assert code in (0, 1)

@@ -1,0 +1,118 @@
+"""Error lines as they stand in pastes: found, joined to their causes, and told apart from mere prose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from envdoctor.facts import Facts
+
+Read = Callable[..., Facts]
+
+PLAIN = """\
+Traceback (most recent call last):
+  File "/home/u/train.py", line 3, in <module>
+    main()
+  File "/opt/env/lib/python3.11/site-packages/trl/trainer/sft_trainer.py", line 300, in train
+    self.calibrate()
+ValueError: the frobnicator is not calibrated
+calibrate it first
+"""
+LINES = PLAIN.splitlines()
+
+
+def only(facts: Facts) -> tuple[str, str, int]:
+    (error,) = facts.errors
+    return error.exception, error.text, len(error.frames)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PLAIN,
+        "".join(f"[rank3]: {line}\n" for line in LINES),
+        "".join(
+            f"(EngineCore_0 pid=41) ERROR 08-01 12:00:0{i} [core.py:586] {line}\n"
+            for i, line in enumerate(PLAIN.splitlines())
+        ),
+        "".join(f"> {line}\n" for line in LINES),
+        PLAIN.replace("\n", "\r\n"),
+    ],
+    ids=["plain", "torchrun", "vllm's logger", "quoted", "windows"],
+)
+def test_a_traceback_is_read_behind_any_prefix(read: Read, text: str) -> None:
+    exception, said, frames = only(read(text))
+    assert (exception, frames) == ("ValueError", 2)
+    assert said == "ValueError: the frobnicator is not calibrated calibrate it first"
+
+
+def test_its_frames_keep_file_line_function_and_code(read: Read) -> None:
+    frame = read(PLAIN).errors[0].frames[-1]
+    assert (frame.line, frame.function, frame.code) == (300, "train", "self.calibrate()")
+    assert frame.file.endswith("trl/trainer/sft_trainer.py")
+
+
+def test_rich_and_ipython_lay_tracebacks_out_their_way(read: Read) -> None:
+    rich = """\
+╭───────────── Traceback (most recent call last) ─────────────╮
+│ /opt/env/lib/python3.10/site-packages/axolotl/cli/train.py:68 in do_train │
+│                                                             │
+│    65 │   model = load()                                    │
+│ ❱  68 │   run(model)                                        │
+╰─────────────────────────────────────────────────────────────╯
+KeyError: 'adapter_of_nowhere'
+"""
+    cell = """\
+---------------------------------------------------------------------------
+TypeError                                 Traceback (most recent call last)
+Cell In[3], line 1
+----> 1 model.fit()
+
+File ~/env/lib/python3.11/site-packages/peft/peft_model.py:12, in fit(self)
+     11 def fit(self):
+---> 12     raise TypeError("no fit today")
+
+TypeError: no fit today
+"""
+    assert only(read(rich))[::2] == ("KeyError", 1)
+    assert only(read(cell))[::2] == ("TypeError", 1)
+
+
+@pytest.mark.parametrize(
+    "joint", ["The above exception was the direct cause of", "During handling of the above exception,"]
+)
+def test_of_a_chain_the_root_is_quoted(read: Read, joint: str) -> None:
+    wrapped = PLAIN.replace("ValueError: the frobnicator", "RuntimeError: it all")
+    (error,) = read(f"{PLAIN}\n{joint} …:\n\n{wrapped}").errors
+    assert error.text.startswith("ValueError: the frobnicator")
+    assert error.ended.startswith("RuntimeError: it all")
+
+
+def test_an_exception_named_in_a_sentence_is_an_error(read: Read) -> None:
+    facts = read("[Bug]: I get `RuntimeError: the gizmo is unplugged` with trl 0.12")
+    assert only(facts)[:2] == ("RuntimeError", "RuntimeError: the gizmo is unplugged` with trl 0.12")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["    except ValueError: pass", "error handling was improved", "Expected: no errors", "raise ValueError"],
+)
+def test_code_and_talk_of_errors_are_none(read: Read, line: str) -> None:
+    assert read(f"torch 2.4.0\n{line}\n").errors == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("Segmentation fault (core dumped)", "SYM-FAULT-SEGFAULT"),
+        ("{'loss': nan, 'grad_norm': nan, 'epoch': 0.1}", "SYM-FAULT-NAN"),
+        ("[E ProcessGroupNCCL.cpp:1] Watchdog caught collective operation timeout: Work", "SYM-FAULT-NCCL"),
+        ("CUDA error: an illegal memory access was encountered", "SYM-FAULT-CUDA"),
+        ("libcudart.so.9.0: cannot open shared object file: No such file or directory", "SYM-FAULT-LOADER"),
+        ("nvcc fatal   : Unsupported thing", "SYM-FAULT-BUILD"),
+    ],
+)  # fmt: skip
+def test_a_fault_that_is_no_exception_is_an_error(read: Read, line: str, fault: str) -> None:
+    (error, *_) = read(line).errors
+    assert fault in error.symptoms
