@@ -73,7 +73,8 @@ def parse_errors(paste: Paste, sights: Sequence[Sight]) -> Iterator[Sighting]:
 
 
 def _fault(paste: Paste, sight: Sight, sights: Sequence[Sight]) -> ErrorSeen:
-    met = _met(sights, sight.line, sight.line)
+    _, last = _message(paste.lines, sight.line, "", sight.text)
+    met = _met(sights, sight.line, last)
     return ErrorSeen(sight.text, paste.at("", sight.line), line=sight.line + 1, symptoms=met)
 
 
@@ -100,7 +101,9 @@ def _raised(lines: Sequence[str]) -> Iterator[_Raised]:
         line = lines[index]
         raised = None
         if HEADER in line:
-            raised = _traceback(lines, index)
+            raised = _traceback(lines, index + 1, line[: line.index(HEADER)], index)
+        elif (start := line.find('File "')) >= 0 and '", line ' in line:
+            raised = _traceback(lines, index, line[: max(0, start - 2)], index)
         elif ": " in line and (_LOOSE.search(line[:1500])):
             raised = _loose(lines, index)
         if raised is None:
@@ -110,12 +113,14 @@ def _raised(lines: Sequence[str]) -> Iterator[_Raised]:
         index = raised.last + 1
 
 
-def _traceback(lines: Sequence[str], header: int) -> _Raised | None:
-    """Return the exception that the traceback from that line on ends in; None where its end was cut off."""
-    prefix = lines[header][: lines[header].index(HEADER)]
+def _traceback(lines: Sequence[str], start: int, prefix: str, header: int) -> _Raised | None:
+    """Return the exception that the frames from `start` on end in; its head or its end may be cut off.
+
+    None for one that another interrupts before its end.
+    """
     prefix = "" if prefix.strip(" -=+|\u256d\u2500").endswith(("Error", "Exception")) else prefix
     frames: list[Frame] = []
-    for index in range(header + 1, min(len(lines), header + FRAMES)):
+    for index in range(start, min(len(lines), start + FRAMES)):
         if HEADER in lines[index]:
             return None
         line = _bare(lines[index], prefix)
@@ -128,7 +133,16 @@ def _traceback(lines: Sequence[str], header: int) -> _Raised | None:
                 continue
             text, last = _message(lines, index, prefix, line)
             return _Raised(match[1], text, index, last, frames, header)
-    return None
+    return _cut_off(lines[header], header, frames)
+
+
+def _cut_off(line: str, header: int, frames: list[Frame]) -> _Raised:
+    """Return what is left of a traceback whose last line is missing; IPython names the class on top."""
+    named = re.search(rf"([A-Z]\w{{1,80}})\s{{2,}}{re.escape(HEADER)}", line)
+    code = f" at `{frames[-1].code}`" if frames and frames[-1].code else ""
+    text = f"{named[1] if named else 'a traceback'}{code}: cut off before its message"
+    last = header + 2 * len(frames)
+    return _Raised(named[1] if named else "", text, header, last, frames, header)
 
 
 def _is_exception(name: str) -> bool:

@@ -11,7 +11,7 @@ from envdoctor.rules.view import View
 
 ID = "UNEXPLAINED-ERROR"
 TITLE = "every error line is accounted for"
-_WEAK = "SYM-FAULT-LOGGED"
+_LOGGED = "SYM-FAULT-LOGGED"
 _RULED_OUT = (
     ("DRIVER-TOO-OLD", "a driver too old for torch's CUDA"),
     ("TORCH-ARCH", "a torch without code for the card"),
@@ -23,9 +23,15 @@ _RULED_OUT = (
 def decisive(view: View) -> ErrorSeen | None:
     """Return the last error that is no mere report of another one; None where the paste shows none."""
     seen = view.facts.errors
-    strong = [error for error in seen if error.exception or _WEAK not in error.symptoms[:1]] or list(seen)
-    roots = [error for error in strong if not _reports_another(view.matrix, error)]
-    return (roots or strong)[-1] if seen else None
+    strong = [error for error in seen if not _is_weak(view, error)]
+    return (strong or seen)[-1] if seen else None
+
+
+def _is_weak(view: View, error: ErrorSeen) -> bool:
+    """True of what tells only that something failed: a report of another error, a logged line, a cut end."""
+    logged = not error.exception and error.symptoms[:1] == (_LOGGED,)
+    cut_off = not error.exception and not error.symptoms
+    return logged or cut_off or _reports_another(view.matrix, error)
 
 
 def _reports_another(matrix: Matrix, error: ErrorSeen) -> bool:
@@ -39,13 +45,13 @@ def find_unexplained(
     """Yield one finding for the decisive error line where no cause that was found accounts for it."""
     explained = {s for f in findings if f.severity is not Severity.NOTE for s in f.explains}
     error = decisive(view)
+    if error is None:
+        left = [symptom for symptom in view.facts.symptoms if symptom.id not in explained]
+        error = _as_error(left[-1]) if left and not explained else None
+    elif explained & set(error.symptoms) or (explained and _is_weak(view, error)):
+        error = None
     if error is not None:
-        if not explained & set(error.symptoms):
-            yield _finding(view, error, checks)
-        return
-    left = [symptom for symptom in view.facts.symptoms if symptom.id not in explained]
-    if left and not explained:
-        yield _finding(view, _as_error(left[-1]), checks)
+        yield _finding(view, error, checks)
 
 
 def _as_error(symptom: Symptom) -> ErrorSeen:

@@ -116,3 +116,10 @@ def test_code_and_talk_of_errors_are_none(read: Read, line: str) -> None:
 def test_a_fault_that_is_no_exception_is_an_error(read: Read, line: str, fault: str) -> None:
     (error, *_) = read(line).errors
     assert fault in error.symptoms
+
+
+def test_a_traceback_without_head_or_end_is_still_an_error(read: Read) -> None:
+    assert only(read("\n".join(LINES[1:])))[::2] == ("ValueError", 2)
+    exception, said, frames = only(read("\n".join(LINES[:5])))
+    assert (exception, frames) == ("", 2)
+    assert said == "a traceback at `self.calibrate()`: cut off before its message"
