@@ -12,8 +12,10 @@ from envdoctor.facts import Distribution
 from envdoctor.pastes.sightings import Paste, Sighting, distribution_sightings, told_sightings
 from envdoctor.pastes.versions import VERSION, parse_told
 
-WHOLE = 10
-"""Rows from which a listing that is not shortened counts as all that is installed."""
+WHOLE = 25
+"""Rows below which a listing never counts as all that is installed."""
+FREEZE_WHOLE = 40
+"""The same for a freeze, which has no header that would show where it begins."""
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 _HEADER = re.compile(r"^\W{0,4}Package\s+\|?\s*Version\b")
@@ -45,6 +47,7 @@ def parse_listings(paste: Paste) -> Iterator[Sighting]:
 
 def _parse_table(paste: Paste, header: int) -> Iterator[Sighting]:
     kind, rows, whole = "pip list", 0, True
+    names: list[str] = []
     paste.claimed.add(header)
     index = header
     for index in range(header + 1, len(paste.lines)):
@@ -53,6 +56,7 @@ def _parse_table(paste: Paste, header: int) -> Iterator[Sighting]:
             paste.claimed.add(index)
         elif match := _ROW.match(line):
             rows += 1
+            names.append(_key(match[1]))
             paste.claimed.add(index)
             yield from _installed(match[1], match[2], paste.at(kind, index), match[3])
         elif _ELLIPSIS.match(line):
@@ -60,12 +64,17 @@ def _parse_table(paste: Paste, header: int) -> Iterator[Sighting]:
         elif line.strip() or rows:
             break
     if rows >= WHOLE:
-        yield Sighting("complete", whole and not _cut(paste, index), paste.at(kind, header))
+        proven = whole and "pip" in names and _mostly_sorted(names) and not _cut(paste, index)
+        yield Sighting("complete", proven, paste.at(kind, header))
 
 
 def _cut(paste: Paste, index: int) -> bool:
     """Return whether an ellipsis follows within the next lines."""
     return any(_ELLIPSIS.match(line) for line in paste.lines[index : index + 3])
+
+
+def _key(name: str) -> str:
+    return name.lower().replace("_", "-")
 
 
 def _installed(name: str, version: str, source: str, location: str | None = None) -> list[Sighting]:
@@ -77,10 +86,11 @@ def _installed(name: str, version: str, source: str, location: str | None = None
 
 
 def _parse_conda(paste: Paste, header: int) -> Iterator[Sighting]:
-    rows, whole = 0, True
+    rows, whole, python = 0, True, False
     for index in range(header, len(paste.lines)):
         line = paste.lines[index].rstrip()
         if match := _CONDA_ROW.match(line):
+            python = python or match[1] == "python"
             if index not in paste.claimed:
                 rows += 1
                 paste.claimed.add(index)
@@ -92,7 +102,7 @@ def _parse_conda(paste: Paste, header: int) -> Iterator[Sighting]:
         elif line.strip() or rows:
             break
     if rows >= WHOLE:
-        yield Sighting("complete", whole, paste.at("conda list", header))
+        yield Sighting("complete", whole and python, paste.at("conda list", header))
 
 
 def _conda_sightings(match: re.Match[str], source: str) -> Iterator[Sighting]:
@@ -129,11 +139,11 @@ def _parse_freeze(paste: Paste) -> Iterator[Sighting]:
                 run.append("")
             continue
         if match := _PINNED.match(line):
-            run.append(match[1].lower().replace("_", "-"))
+            run.append(_key(match[1]))
             paste.claimed.add(index)
             yield from _pinned(match, paste.at(kind, index))
         elif match := _LOCATED.match(line):
-            run.append(match[1].lower().replace("_", "-"))
+            run.append(_key(match[1]))
             paste.claimed.add(index)
             yield from _located(match, paste.at(kind, index))
         elif match := _EDITABLE.match(line):
@@ -142,7 +152,7 @@ def _parse_freeze(paste: Paste) -> Iterator[Sighting]:
                 "distribution",
                 Distribution(canonicalize_name(match[1]), paste.at(kind, index), editable=True),
             )
-    if kind == "pip freeze" and len(run) >= WHOLE and _mostly_sorted(run):
+    if kind == "pip freeze" and len(run) >= FREEZE_WHOLE and _mostly_sorted(run):
         yield Sighting("complete", True, kind)
 
 

@@ -67,7 +67,7 @@ def judge(view: View, key: str, text: str) -> Answer:
 def _judge_distribution(view: View, name: str, text: str) -> Answer:
     distribution = view.facts.distribution(name)
     if distribution is None:
-        if view.facts.environment.complete:
+        if view.complete:
             return Answer(text == "absent", (Evidence(name, "not installed", "the whole list"),))
         return UNKNOWN
     if text == "absent":

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from envdoctor.errors import Unavailable
 from envdoctor.facts import Distribution, Symptom
 from envdoctor.facts.names import normalise
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
-from envdoctor.matrix.snapshot import load_snapshot
 from envdoctor.matrix.stack import STACK
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.ranges import parse_version, version_satisfies
+from envdoctor.rules.recorded import recorded_requirements
 from envdoctor.rules.rows import install_commands
 from envdoctor.rules.view import View
 
@@ -38,46 +37,32 @@ class Unmet:
 
 
 def check_requirements(view: View) -> Iterable[Finding]:
-    """Find what distributions of the stack require and do not get."""
+    """Find what distributions of the stack require and do not get, each such distribution once."""
     distributions = view.facts.environment.distributions
     judged = [d for name, d in distributions.items() if name in STACK and d.version]
     if not judged:
         raise Skip("no version of the stack is told")
+    unmet: dict[str, list[Unmet]] = {}
     for distribution in judged:
-        for unmet in find_unmet(view, distribution):
-            yield _finding(unmet)
+        for one in find_unmet(view, distribution):
+            unmet.setdefault(normalise(one.requirement.name), []).append(one)
+    for name, group in unmet.items():
+        yield _finding(name, sorted(group, key=lambda one: not _is_fatal(one, name)))
 
 
 def find_unmet(view: View, distribution: Distribution) -> Iterator[Unmet]:
     """Yield the requirements of one distribution that are missing or at another version."""
     environment = _marker_environment(view)
-    for line in distribution.requires or _recorded_requirements(view, distribution):
+    for line in distribution.requires or recorded_requirements(view, distribution):
         requirement = _parse(line)
         if requirement is None or (requirement.marker and not requirement.marker.evaluate(environment)):
             continue
         other = view.facts.distribution(normalise(requirement.name))
         if other is None:
-            if view.facts.environment.complete:
+            if view.complete:
                 yield Unmet(distribution, requirement, None)
         elif not _meets(other, requirement):
             yield Unmet(distribution, requirement, other)
-
-
-def _recorded_requirements(view: View, distribution: Distribution) -> list[str]:
-    """Return the unconditional requirements that the release is recorded with, for what was only listed."""
-    version = parse_version(distribution.version or "")
-    try:
-        snapshot = load_snapshot(view.matrix.folder)
-    except Unavailable:
-        return []
-    package = snapshot.package(distribution.name)
-    if package is None or version is None or version.public not in package.position:
-        return []
-    row = package.raw["r"][package.position[version.public]]
-    if row < 0:
-        return []
-    found = [(r, snapshot.package(r.name)) for r in package.requirements(row) if r.marker < 0]
-    return [f"{r.name}{required.spec_text(r.spec)}" for r, required in found if required]
 
 
 def _parse(line: str) -> Requirement | None:
@@ -113,32 +98,60 @@ def _marker_environment(view: View) -> dict[str, str]:
     }
 
 
-def _finding(unmet: Unmet) -> Finding:
-    name = normalise(unmet.requirement.name)
-    wanted = f"{name}{unmet.requirement.specifier}"
-    owner = f"{unmet.by.name} {unmet.by.version or ''}".strip()
-    shown = [Evidence(unmet.by.name, f"{owner} requires {wanted}", unmet.by.source)]
-    if unmet.other is None:
-        state, fact = "is not installed", Evidence(name, "not installed", "the whole list of distributions")
-    else:
-        state = f"is at {unmet.other.version}"
-        fact = Evidence(name, unmet.other.version or "", unmet.other.source)
-    pins: dict[str, str] = {name: str(unmet.requirement.specifier) or ">=0"}
+def _finding(name: str, group: Sequence[Unmet]) -> Finding:
+    """Return one finding of a distribution that several others ask for; the gravest demand speaks first."""
+    first = group[0]
+    state = "is not installed" if first.other is None else f"is at {first.other.version}"
+    pins = {name: _joined_specifier(group)}
+    owners = [_owner(one.by) for one in group]
     return Finding(
         id="REQUIREMENT-UNMET",
-        severity=Severity.ERROR if _is_fatal(unmet, name) else Severity.WARNING,
-        summary=f"{owner} requires {wanted}, which {state}",
-        cause=f"The metadata of {owner} states the requirement; "
+        severity=Severity.ERROR if _is_fatal(first, name) else Severity.WARNING,
+        summary=f"{owners[0]} requires {_wanted(name, first)}, which {state}"
+        + (f"; {_counted(owners[1:])} too" if owners[1:] else ""),
+        cause=f"The metadata of {owners[0]} states the requirement; "
         + (
             "without it importing or using the package fails."
-            if unmet.other is None
+            if first.other is None
             else "it was built for that."
         ),
-        evidence=(*shown, fact),
-        remedies=(Remedy(f"Install what {unmet.by.name} requires.", install_commands(pins), pins),),
-        sources=(f"wheel:{unmet.by.name}-{unmet.by.version}",),
-        follows=(f"{unmet.by.name.upper()}-{name.upper()}", f"{unmet.by.name.upper()}-MINIMUM"),
+        evidence=(
+            *(
+                Evidence(one.by.name, f"{_owner(one.by)} requires {_wanted(name, one)}", one.by.source)
+                for one in group
+            ),
+            _state(name, first.other),
+        ),
+        remedies=(Remedy(f"Install the {name} that is required.", install_commands(pins), pins),),
+        sources=(f"wheel:{first.by.name}-{first.by.version}",),
+        follows=(f"{first.by.name.upper()}-{name.upper()}", f"{first.by.name.upper()}-MINIMUM"),
     )
+
+
+def _owner(distribution: Distribution) -> str:
+    return f"{distribution.name} {distribution.version or ''}".strip()
+
+
+def _wanted(name: str, unmet: Unmet) -> str:
+    return f"{name}{unmet.requirement.specifier}"
+
+
+def _counted(owners: Sequence[str]) -> str:
+    return owners[0] if len(owners) == 1 else f"{len(owners)} others ask for it"
+
+
+def _joined_specifier(group: Sequence[Unmet]) -> str:
+    """Return what all of them take together."""
+    joined = SpecifierSet()
+    for one in group:
+        joined &= one.requirement.specifier
+    return str(joined) or ">=0"
+
+
+def _state(name: str, other: Distribution | None) -> Evidence:
+    if other is None:
+        return Evidence(name, "not installed", "the whole list of distributions")
+    return Evidence(name, other.version or "", other.source)
 
 
 def _is_fatal(unmet: Unmet, name: str) -> bool:

@@ -60,7 +60,14 @@ class View:
         """True or False when it is known, None when the facts do not tell."""
         if self.facts.distribution(name) is not None:
             return True
-        return False if self.facts.environment.complete else None
+        return False if self.complete else None
+
+    @cached_property
+    def complete(self) -> bool:
+        """True when what is not listed is not installed: of a paste only where it proves to be whole."""
+        from envdoctor.rules.recorded import is_closed
+
+        return self.facts.environment.complete and (self.facts.origin != "paste" or is_closed(self))
 
     @cached_property
     def torch_cuda(self) -> Fact[CudaVersion]:

@@ -6,6 +6,8 @@ import pytest
 
 TABLE = "Package      Version\n------------ -----------\n"
 ROWS = "".join(f"package-{letter}    1.{i}.0\n" for i, letter in enumerate("abcdefghijkl"))
+WHOLE = "".join(f"{letter}-package    1.{i}.0\n" for i, letter in enumerate("abcdefghijklmno"))
+WHOLE += "pip    24.0\n" + "".join(f"{letter}-package    2.0\n" for letter in "qrstuvwxyz")
 
 
 def test_pip_freeze_is_whole(read, sample):
@@ -16,10 +18,15 @@ def test_pip_freeze_is_whole(read, sample):
     assert facts.distribution("packaging").version == "26.3"
 
 
-def test_pip_list_is_whole_unless_shortened(read):
-    assert read(TABLE + ROWS).environment.complete
-    assert not read(TABLE + ROWS + "...\n").environment.complete
+def test_pip_list_may_be_whole_unless_shortened(read):
+    assert read(TABLE + WHOLE).environment.complete
+    assert not read(TABLE + WHOLE + "...\n").environment.complete
     assert not read(TABLE + "torch   2.1.0+cu121\n").environment.complete
+
+
+def test_a_table_without_pip_itself_is_an_excerpt(read):
+    assert not read(TABLE + WHOLE.replace("pip ", "pipes ")).environment.complete
+    assert not read(TABLE + ROWS).environment.complete
 
 
 def test_pip_list_cites_its_lines(read):

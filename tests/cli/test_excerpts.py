@@ -1,0 +1,55 @@
+"""An excerpt of a listing tells what stands in it, and of what does not stand in it nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from envdoctor import diagnose_facts
+from envdoctor.diagnosis import read_facts
+from envdoctor.findings import Severity
+from envdoctor.matrix import load_matrix
+
+SAMPLE = Path(__file__).parent.parent / "pastes" / "samples" / "h200-pip_freeze.txt"
+
+EXCERPT = """\
+Relevant packages:
+accelerate==1.2.1
+bitsandbytes==0.45.0
+datasets==3.2.0
+deepspeed==0.16.2
+huggingface-hub==0.27.0
+llamafactory==0.9.1
+numpy==1.26.4
+peft==0.12.0
+safetensors==0.4.5
+tokenizers==0.21.0
+torch==2.5.1
+transformers==4.46.1
+trl==0.9.6
+vllm==0.6.6
+"""
+
+
+def missing(text: str, tmp_path: Path) -> list[str]:
+    (tmp_path / "paste.txt").write_text(text)
+    matrix = load_matrix()
+    facts = read_facts([str(tmp_path / "paste.txt")], None, matrix)
+    found = diagnose_facts(facts, matrix, complete=False).findings
+    return [f.summary for f in found if f.severity is Severity.ERROR and "not installed" in f.summary]
+
+
+def test_fourteen_relevant_packages_are_no_environment(tmp_path: Path) -> None:
+    assert missing(EXCERPT, tmp_path) == []
+
+
+def test_every_other_line_of_a_freeze_is_no_environment(tmp_path: Path) -> None:
+    assert missing("\n".join(SAMPLE.read_text().splitlines()[::2]), tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["tokenizers", "jinja2", "networkx"])
+def test_one_package_taken_out_of_a_whole_freeze_is_missed_once(tmp_path: Path, name: str) -> None:
+    lines = [line for line in SAMPLE.read_text().splitlines() if not line.lower().startswith(f"{name}==")]
+    (summary,) = [s for s in missing("\n".join(lines), tmp_path) if "pydantic" not in s]
+    assert f"requires {name}" in summary
