@@ -10,16 +10,12 @@ from typing import TYPE_CHECKING
 from envdoctor import __version__
 from envdoctor.errors import InputError
 from envdoctor.facts import Facts, Observed, Symptom, Verdict, from_json
-from envdoctor.findings import Certainty, Diagnosis, Finding, Remedy, Severity, exit_code
+from envdoctor.findings import Diagnosis, Finding, Severity, exit_code
 from envdoctor.matrix import Matrix, load_matrix
 from envdoctor.rules import RULES, run_checks
-from envdoctor.rules.rows import install_commands
 
 if TYPE_CHECKING:
     from envdoctor.smokes import SmokeReport
-
-COMPLETED = 3
-"""How many findings have a remedy completed: each costs a tenth of a second."""
 
 
 def diagnose(
@@ -72,39 +68,12 @@ def diagnose_facts(
 
 
 def complete_findings(findings: Sequence[Finding], facts: Facts, matrix: Matrix) -> tuple[Finding, ...]:
-    """Return the findings with the first remedies of the worst completed to what leaves all else in order."""
-    installed = [d for d in facts.environment.distributions.values() if d.version]
-    worst = [
-        f for f in findings if f.severity is not Severity.NOTE and f.certainty is not Certainty.UNCERTAIN
-    ]
-    if len(installed) < 2:
+    """Return the findings with such remedies only as lead to no error that was not there."""
+    if not any(remedy.pins for finding in findings for remedy in finding.remedies):
         return tuple(findings)
-    chosen = {finding.id for finding in worst[:COMPLETED]}
-    return tuple(_completed(f, facts, matrix) if f.id in chosen else f for f in findings)
+    from envdoctor.plan import proven_remedies
 
-
-def _completed(finding: Finding, facts: Facts, matrix: Matrix) -> Finding:
-    """Complete the first plain installation that can be; those that cannot be go behind all others."""
-    ordered: list[Remedy] = []
-    broken: list[Remedy] = []
-    for place, remedy in enumerate(finding.remedies):
-        plain = remedy.pins and remedy.commands == install_commands(remedy.pins)
-        whole = _whole(remedy, facts, matrix) if plain else remedy
-        if plain and whole is not None:
-            return replace(finding, remedies=(*ordered, whole, *finding.remedies[place + 1 :], *broken))
-        (ordered if whole is not None else broken).append(remedy)
-    return replace(finding, remedies=(*ordered, *broken))
-
-
-def _whole(remedy: Remedy, facts: Facts, matrix: Matrix) -> Remedy | None:
-    from envdoctor.solve.remedy import NoRemedy, complete_remedy
-
-    found = complete_remedy(facts, matrix, remedy.pins)
-    if isinstance(found, NoRemedy):
-        return None
-    others = [f"{n} {old} to {new}" for n, (old, new) in found.changes.items() if n not in remedy.pins]
-    more = f" What depends on it moves along: {', '.join(others)}." if others else ""
-    return replace(remedy, text=remedy.text + more, commands=found.commands)
+    return proven_remedies(findings, facts, matrix)
 
 
 def read_facts(sources: Sequence[str], python: str | None, matrix: Matrix) -> Facts:

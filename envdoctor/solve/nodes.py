@@ -170,6 +170,15 @@ class Node:
         return mask
 
     @cached_property
+    def installable(self) -> int:
+        """The candidates on the default index that an installer, which knows of no card, may take."""
+        mask = self.all
+        for _, versions in self._version_bans():
+            mask &= ~self.expand(versions)
+        variants = sum(1 << bit for bit, build in enumerate(self.builds or ()) if build.variant)
+        return mask & ~variants
+
+    @cached_property
     def installed(self) -> int:
         """The candidates that are what is installed (no more than one bit; 0 when not installed)."""
         told = self.context.installed.get(self.name)
@@ -282,7 +291,7 @@ class Node:
         lacking = sum(
             1 << bit
             for bit, build in enumerate(self.builds)
-            if context.target.cards
+            if (context.target.cards or context.target.driver)
             and build.cuda
             and not driver_allows(context.matrix, build.cuda, context.target)
         )

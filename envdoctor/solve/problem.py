@@ -148,6 +148,12 @@ def _variant_masks(node: Node) -> list[tuple[bool, int]]:
     return [(False, node.all & ~variants), (True, variants)]
 
 
+def demands_of(node: Node, bit: int) -> tuple[Demand, ...]:
+    """Return what one candidate requires, without extras."""
+    row = node.package.raw["r"][node.places[bit]]
+    return _demands(node.context, node, row, "", bool(node.variant(bit))) if row >= 0 else ()
+
+
 def _demands(context: Context, node: Node, row: int, extra: str, own_runtime: bool) -> tuple[Demand, ...]:
     """Return what a row of requirements asks of packages that the facts cover; others are `uncovered`."""
     known = node.demands.get((row, extra, own_runtime))

@@ -28,10 +28,14 @@ RINGS = 3
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """A consistent set of changes: shell commands, and (old, new) versions of installed packages by name."""
+    """A consistent set of changes: shell commands, and (old, new) versions of installed packages by name.
+
+    `versions` are those of every package that changes or comes in.
+    """
 
     commands: tuple[str, ...]
     changes: Mapping[str, tuple[str, str]]
+    versions: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +188,8 @@ def _remedy(goal: Goal, picks: Picks) -> Remedy:
     }
     asked = {request.name for request in goal.requests}
     named = [pins[name] for name in sorted(asked | set(changed)) if not _follows(explained, name, asked)]
-    return Remedy((_command(named),), changed)
+    versions = {name: pin.label for name, pin in pins.items() if name in changed or name not in installed}
+    return Remedy((_command(named),), changed, versions)
 
 
 def _follows(explained: Explained, name: str, asked: set[str]) -> bool:

@@ -1,0 +1,123 @@
+"""What following advice leads to: its changes put into the facts, and the facts judged again.
+
+A remedy is shown only when the environment that it leads to has no error that was not there before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from envdoctor.facts import Distribution, DriverVersion, Facts, Observed
+from envdoctor.findings import Certainty, Finding, Remedy, Severity
+from envdoctor.matrix import Matrix
+from envdoctor.rules import RULES, run_checks
+from envdoctor.rules.rows import install_commands
+from envdoctor.rules.view import View
+from envdoctor.solve.installer import foresee_installation
+from envdoctor.solve.remedy import NOT_PACKAGES, NoRemedy, complete_remedy
+from envdoctor.solve.targets import installed_of
+
+APPLIED = "applied"
+
+
+def apply_changes(facts: Facts, versions: Mapping[str, str]) -> Facts:
+    """Return the facts with those versions installed; what an earlier run said is no fact of the result."""
+    environment = facts.environment
+    distributions = dict(environment.distributions)
+    for name, version in versions.items():
+        if name not in ("python", "nvidia-driver"):
+            distributions[name] = Distribution(name, APPLIED, version=version)
+    changed = replace(
+        environment,
+        distributions=distributions,
+        builds={name: told for name, told in environment.builds.items() if name not in versions},
+    )
+    if python := versions.get("python"):
+        changed = replace(changed, python=Observed(python, APPLIED))
+    driver = facts.driver
+    if told := versions.get("nvidia-driver"):
+        driver = replace(driver, version=Observed(DriverVersion.parse(told), APPLIED))
+    return replace(facts, environment=changed, driver=driver, symptoms=(), errors=(), verdicts=())
+
+
+def new_errors(before: Sequence[Finding], facts: Facts, matrix: Matrix) -> tuple[Finding, ...]:
+    """Return the errors of `facts` that do not stand among the findings `before`."""
+    known = {_identity(finding) for finding in before}
+    _, found = run_checks(facts, matrix, RULES)
+    return tuple(f for f in found if f.severity is Severity.ERROR and _identity(f) not in known)
+
+
+def _identity(finding: Finding) -> tuple[str, str]:
+    named = finding.id == "REQUIREMENT-UNMET" and finding.evidence
+    return finding.id, finding.evidence[-1].fact if named else ""
+
+
+COMPLETED = 3
+"""How many findings have a remedy completed: each costs a tenth of a second."""
+
+
+def proven_remedies(findings: Sequence[Finding], facts: Facts, matrix: Matrix) -> tuple[Finding, ...]:
+    """Return the findings with such remedies only as lead to no error that was not there.
+
+    The first remedies of the worst are completed to what leaves all else in order.
+    """
+    followed = _Followed(facts, matrix, tuple(findings))
+    worst = [
+        f for f in findings if f.severity is not Severity.NOTE and f.certainty is not Certainty.UNCERTAIN
+    ]
+    chosen = {finding.id for finding in worst[:COMPLETED]} if len(installed_of(facts)) > 1 else set()
+    return tuple(replace(f, remedies=followed.remedies(f, f.id in chosen)) for f in findings)
+
+
+class _Followed:
+    """The remedies of one diagnosis, each followed in thought before it is offered."""
+
+    def __init__(self, facts: Facts, matrix: Matrix, findings: tuple[Finding, ...]) -> None:
+        self._facts, self._matrix = facts, matrix
+        self._before = findings
+        self._complete = View(facts, matrix).complete
+
+    def remedies(self, finding: Finding, complete: bool) -> tuple[Remedy, ...]:
+        """Return the remedies that hold; with `complete` the first plain installation is made whole."""
+        kept: list[Remedy] = []
+        for remedy in finding.remedies:
+            plain = bool(remedy.pins) and remedy.commands == install_commands(remedy.pins)
+            whole = self._whole(remedy) if plain and complete else None
+            complete = complete and whole is None
+            if whole is None and self._holds(remedy, plain):
+                whole = remedy
+            if whole is None and plain:
+                whole = self._whole(remedy)
+            if whole is not None:
+                kept.append(whole)
+        return tuple(kept)
+
+    def _holds(self, remedy: Remedy, plain: bool) -> bool:
+        """True when what following it leads to has no new error, or cannot be foreseen."""
+        if not remedy.pins:
+            return True
+        pins = {name: spec for name, spec in remedy.pins.items() if name not in NOT_PACKAGES}
+        versions = (
+            foresee_installation(self._facts, self._matrix, pins, self._complete) if pins and plain else {}
+        )
+        return versions is None or self._leads_to_order(versions)
+
+    def _whole(self, remedy: Remedy) -> Remedy | None:
+        found = complete_remedy(self._facts, self._matrix, remedy.pins)
+        if isinstance(found, NoRemedy):
+            return None
+        told = {
+            name: version
+            for name, version in found.versions.items()
+            if self._complete or name in found.changes or name in remedy.pins
+        }
+        if not self._leads_to_order(told):
+            return None
+        others = [f"{n} {old} to {new}" for n, (old, new) in found.changes.items() if n not in remedy.pins]
+        more = f" What depends on it moves along: {', '.join(others)}." if others else ""
+        return replace(remedy, text=remedy.text + more, commands=found.commands)
+
+    def _leads_to_order(self, versions: Mapping[str, str]) -> bool:
+        changed = apply_changes(self._facts, versions)
+        return not new_errors(self._before, changed, self._matrix)

@@ -1,0 +1,81 @@
+"""What a plain `pip install` would put in: the newest that its arguments admit, and what that pulls along."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from envdoctor.errors import EnvdoctorError
+from envdoctor.facts import Facts
+from envdoctor.facts.names import normalise
+from envdoctor.matrix import Matrix
+from envdoctor.matrix.snapshot import load_snapshot
+from envdoctor.solve.nodes import Context, Node, Options
+from envdoctor.solve.problem import Demand, demands_of
+from envdoctor.solve.targets import installed_of, target_of
+from envdoctor.solve.versions import spec_mask
+
+PULLED = 80
+"""Packages that an installation may pull along before it is given up as unforeseeable."""
+
+
+def foresee_installation(
+    facts: Facts, matrix: Matrix, pins: Mapping[str, str], complete: bool
+) -> dict[str, str] | None:
+    """Return the versions that installing `pins` beside what is there leads to, by name.
+
+    `complete`: what is not listed is not there and is pulled along; else it may be there and fit.
+
+    None where the package facts do not cover a name or nothing fits. The installer knows no card or driver,
+    takes the newest, keeps what is installed where it satisfies, and minds no requirement of others.
+    """
+    try:
+        context = Context(
+            load_snapshot(matrix.folder),
+            matrix,
+            target_of(facts, matrix),
+            Options(allow_source=True),
+            installed_of(facts),
+        )
+    except EnvdoctorError:
+        return None
+    choice = _Choice(context, complete)
+    for name, specifier in pins.items():
+        node = context.node(normalise(name))
+        if node is None or not choice.take(node, _admitted(node, specifier)):
+            return None
+    return choice.versions()
+
+
+def _admitted(node: Node, specifier: str) -> int:
+    text = "" if specifier == "*" else specifier
+    return node.expand(spec_mask(text, node.package.versions)) & (node.installable | node.installed)
+
+
+class _Choice:
+    """Candidates chosen one after the other, each with what it asks for, never looked at again."""
+
+    def __init__(self, context: Context, complete: bool) -> None:
+        self._context, self._complete = context, complete
+        self._chosen: dict[str, int] = {}
+
+    def versions(self) -> dict[str, str]:
+        """Return what was chosen, by name."""
+        nodes = {name: self._context.node(name) for name in self._chosen}
+        return {name: node.version(self._chosen[name]) for name, node in nodes.items() if node}
+
+    def take(self, node: Node, mask: int) -> bool:
+        """Choose the newest of the mask; False when none is left or too much is pulled along."""
+        if not mask or len(self._chosen) > PULLED:
+            return False
+        if mask & node.installed:
+            return True
+        bit = self._chosen[node.name] = mask.bit_length() - 1
+        return all(self._pull(demand) for demand in demands_of(node, bit) if not demand.limit)
+
+    def _pull(self, demand: Demand) -> bool:
+        node = self._context.node(demand.name)
+        if node is None or not (self._complete or node.installed or demand.name in self._chosen):
+            return True
+        if demand.name in self._chosen:
+            return bool(demand.mask >> self._chosen[demand.name] & 1)
+        return self.take(node, demand.mask & (node.installable | node.installed))
