@@ -31,7 +31,8 @@ ALLOWED: dict[str, set[str]] = {
     "smokes": {"errors", "facts", "processes", "report"},
     "report": {"errors", "facts", "findings"},
     "bundle": {"errors", "facts", "files", "findings", "library", "matrix", "report"},
-    "diagnosis": {"errors", "facts", "findings", "matrix", "pastes", "probes", "rules", "smokes", "solve"},
+    "diagnosis": {"errors", "facts", "findings", "matrix", "pastes", "plan", "probes", "rules", "smokes"},
+    "plan": {"facts", "findings", "matrix", "rules", "solve"},
     "fleet": {
         *("errors", "facts", "findings", "matrix", "diagnosis", "solve", "report", "probes", "processes"),
         *("rules", "profile", "smokes", "memory"),

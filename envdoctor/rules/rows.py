@@ -16,6 +16,7 @@ from envdoctor.rules.view import View
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_.-]+)\}")
 _TIDY = re.compile(r" ?\(\(not told\)[^()]*\)")
+NOT_SAID = "(not told)"
 _DECISIVE, _PROBABLE = 0.9, 0.6
 _NOT_INSTALLED = frozenset({"nvidia-driver", "python"})
 
@@ -96,6 +97,8 @@ def _remedies(view: View, remedies: Iterable[RowRemedy], fill: _Filler) -> Itera
         if conjunction(judge_all(view, remedy.when).values()) is False or _already_met(view, remedy.pins):
             continue
         pins = {name: fill(specifier) for name, specifier in remedy.pins.items()}
+        if any(NOT_SAID in specifier for specifier in pins.values()):
+            continue
         commands = fitting_commands(view, map(fill, remedy.commands)) or install_commands(pins)
         yield Remedy(fill(remedy.text), commands, pins)
 
@@ -132,4 +135,4 @@ class _Filler:
             evidence = judge(self._view, key, "*").evidence
         except ValueError:
             evidence = ()
-        return evidence[0].value if evidence else "(not told)"
+        return evidence[0].value if evidence else NOT_SAID
