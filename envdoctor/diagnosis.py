@@ -60,7 +60,7 @@ def diagnose_facts(
         facts=facts,
         checks=checks,
         findings=findings,
-        exit_code=exit_code(facts, findings, checks, fail_on),
+        exit_code=exit_code(findings, checks, fail_on),
         tool_version=__version__,
         matrix_version=matrix.version,
         matrix_date=matrix.date,

@@ -171,10 +171,8 @@ def _descendants(root: Finding, findings: Sequence[Finding], seen: set[str]) -> 
     return found
 
 
-def exit_code(
-    facts: Facts, findings: Sequence[Finding], checks: Sequence[CheckResult], fail_on: Severity
-) -> int:
-    """Return 1 for a finding at or above the threshold, else 3 where a check or a source broke, else 0."""
+def exit_code(findings: Sequence[Finding], checks: Sequence[CheckResult], fail_on: Severity) -> int:
+    """Return 1 for a finding at or above the threshold, else 3 for a crashed check, else 0."""
     if any(_WEIGHT[f.severity] <= _WEIGHT[fail_on] for f in findings):
         return 1
-    return 3 if facts.unread or any(check.outcome is Outcome.CRASHED for check in checks) else 0
+    return 3 if any(check.outcome is Outcome.CRASHED for check in checks) else 0

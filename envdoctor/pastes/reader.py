@@ -28,6 +28,11 @@ from envdoctor.pastes.tells import tell_sightings
 from envdoctor.pastes.text import plain_lines
 from envdoctor.pastes.traces import parse_traces
 
+NOTHING = (
+    "nothing in it was recognised (readable are tracebacks, logs, pip list or freeze, nvidia-smi, collect_env"
+    " and settings files)"
+)
+
 
 def parse_paste(
     text: str,
@@ -48,7 +53,7 @@ def parse_paste(
     paste = Paste(plain_lines(text), name, file_name)
     facts = assemble(_sightings(paste, symptoms, key_table(keys)))
     if facts == Facts(origin="paste"):
-        return replace(facts, unread=(f"{name or file_name or 'the paste'}: nothing in it was recognised",))
+        return replace(facts, unread={name or file_name or "the paste": NOTHING})
     return facts
 
 

@@ -12,7 +12,6 @@ from envdoctor.report.sanitise import visible
 from envdoctor.report.summary import FactRow, fact_rows, key_packages, version_words
 
 _MARKS = {Severity.ERROR: "✗", Severity.WARNING: "!", Severity.NOTE: "·"}
-READABLE = "  Readable: tracebacks, logs, pip list or freeze, nvidia-smi, collect_env, settings files."
 _LABEL_WIDTH = 6
 _INDENT = 2
 
@@ -70,10 +69,6 @@ def _headline(diagnosis: Diagnosis) -> Iterator[Line]:
     crashed = sum(check.outcome is Outcome.CRASHED for check in diagnosis.checks)
     if worst:
         yield Segment(f"{_MARKS[worst]} {counted}", worst.value), *_named_roots(diagnosis)
-    elif diagnosis.facts.unread:
-        for reason in diagnosis.facts.unread:
-            yield (Segment(f"? {one_line(reason)}", "warning"),)
-        yield (Segment(READABLE, "dim"),)
     else:
         passed = sum(check.outcome is Outcome.PASSED for check in diagnosis.checks)
         mark = Segment(f"! {counted}", "warning") if crashed else Segment(f"✓ {counted}", "ok")

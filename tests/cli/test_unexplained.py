@@ -77,7 +77,7 @@ def test_a_text_in_which_nothing_is_recognised_is_no_pass(tmp_path: Path) -> Non
     code, out = diagnose("the weather is fine today\n")
     assert code == 3
     assert "nothing in it was recognised" in out
-    assert "Readable:" in out
+    assert "readable are tracebacks" in out
 
 
 def test_an_empty_standard_input_means_this_machine() -> None:

@@ -139,7 +139,7 @@ def test_cudnn_in_use(read):
 
 
 def test_nothing_recognised_is_said(read):
-    assert read("hello there").unread == ("the paste: nothing in it was recognised",)
+    assert read("hello there").unread["the paste"].startswith("nothing in it was recognised")
 
 
 @pytest.mark.parametrize(
