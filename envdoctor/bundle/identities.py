@@ -99,7 +99,9 @@ _PRIVATE_TAIL = re.compile(
     r"\.(?:internal|local|corp|lan|intra|intranet|localdomain|home\.arpa|private|svc)(?:$|[^A-Za-z0-9._-]|"
     r"\.[^A-Za-z0-9])"
 )
-_HOST_BEFORE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,62})(?:\.[A-Za-z0-9-]{1,63}){0,6}$")
+_HOST_BEFORE = re.compile(
+    r"(?:^|[^A-Za-z0-9])(?P<v>[A-Za-z0-9][A-Za-z0-9-]{0,62}(?:\.[A-Za-z0-9-]{1,63}){0,6})$"
+)
 
 _EMAIL_TAIL = re.compile(r"@[A-Za-z][A-Za-z0-9-]{0,62}(?:\.[A-Za-z0-9-]{1,62}){0,4}\.[A-Za-z]{2,24}\b")
 _EMAIL_BEFORE = re.compile(r"[A-Za-z0-9_%+][A-Za-z0-9._%+-]{0,63}$")
@@ -193,9 +195,9 @@ def find_hosts(text: str) -> Iterator[Span]:
                 yield Span(*match.span("v"), "host")
     for match in (*_NCCL_TAIL.finditer(text), *_PRIVATE_TAIL.finditer(text)):
         before = _HOST_BEFORE.search(text[max(0, match.start() - 128) : match.start()])
-        if before and before[0].lower() not in COMMON_HOSTS:
+        if before and before["v"].lower() not in COMMON_HOSTS:
             suffix = 0 if match[0].startswith(":") else len(match[0].rstrip("./:,;)]}\"' \n\t"))
-            yield Span(match.start() - len(before[0]), match.start() + suffix, "host")
+            yield Span(match.start() - len(before["v"]), match.start() + suffix, "host")
     for pattern in (_PROMPT, _SSH):
         for match in pattern.finditer(text):
             if not is_public_host(match["host"]):

@@ -50,7 +50,7 @@ def _gpu(gpu: Any) -> Any:
     if isinstance(reasons := kept.pop("throttle_reasons", None), list):
         kept["throttle_reasons"] = [r for r in reasons if r in HARMFUL_THROTTLING]
     if isinstance(gpu.get("mig_devices"), list):
-        kept["mig_devices"] = [re.sub(r" \(UUID:.*\)", "", str(one)) for one in gpu["mig_devices"]]
+        kept["mig_devices"] = [re.sub(r" \(UUID:[^)]{0,200}\)", "", str(one)) for one in gpu["mig_devices"]]
     if isinstance(unknown := kept.pop("unknown", None), dict):
         kept["unknown"] = {k: v for k, v in unknown.items() if k not in _OWN_OF_A_GPU}
     return kept

@@ -78,12 +78,25 @@ def _runs(numbers: Sequence[int], width: int) -> Iterator[str]:
 def expand(text: str) -> list[str]:
     """Return the names of a folded set in order; raises ValueError for what is none or is too large."""
     names: dict[str, None] = {}
-    for pattern in re.split(r",(?![^\[]*\])", text):
+    for pattern in _comma_parts(text):
         for name in _expand_pattern(pattern.strip()):
             names[name] = None
             if len(names) > MAX_NODES:
                 raise ValueError(f"more than {MAX_NODES} nodes")
     return sorted(names, key=natural_key)
+
+
+def _comma_parts(text: str) -> Iterator[str]:
+    """Yield what stands between the commas that are in no bracket."""
+    held: list[str] = []
+    for part in text.split(","):
+        held.append(part)
+        opened, closed = part.rfind("["), part.rfind("]")
+        if opened <= closed and (len(held) == 1 or closed >= 0):
+            yield ",".join(held)
+            held = []
+    if held:
+        yield ",".join(held)
 
 
 def _expand_pattern(pattern: str) -> Iterator[str]:

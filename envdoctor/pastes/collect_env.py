@@ -44,11 +44,11 @@ def parse_collect_env(paste: Paste) -> Iterator[Sighting]:
 
 
 def _gpu(match: re.Match[str], source: str) -> dict[int, Gpu]:
-    name = re.sub(r"\s*\(UUID:.*", "", match[2]).strip()
+    name = match[2].partition("(UUID:")[0].strip()
     told = parse_gpus(name, source)
     memory = told[0].memory_total_bytes if told else None
     capability = told[0].compute_capability if told else None
-    name = re.sub(r"\s*\(.*", "", name)
+    name = name.partition("(")[0].rstrip()
     gpu = Gpu(int(match[1]), source, name=name, memory_total_bytes=memory, compute_capability=capability)
     return {gpu.index: gpu}
 

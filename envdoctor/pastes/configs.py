@@ -28,10 +28,11 @@ _START = re.compile(
     r"^(\s{0,60})(?:- )?[{\"']{0,2}\s{0,4}[\"']?[A-Za-z][\w.-]{0,80}[\"']?\s{0,8}[:=](?!=|:)(?"
     r":\s|[\"'{\[\w]|$)|^(\s{0,60})[{}\]]"
 )
-_SEVERAL = re.compile(r"^[^{\"'#]*[:=] [^{\"'#]*[ ;,][A-Za-z][\w.-]{1,40}\s?[:=] ")
-"""Several loose statements on a line, which is no configuration."""
+_LOOSE = re.compile(r"[^{\"'#]*")
+_STATEMENT = re.compile(r"[ ;,][A-Za-z][\w.-]{1,40}\s?[:=] ")
+_ASSIGNS = re.compile(r"[:=] ")
 _SECTION = re.compile(r"^\[([A-Za-z][\w.-]{0,80})\]\s*$")
-_COMMENT = re.compile(r"(?:^|\s)(?://|#).{0,2000}$")
+_COMMENT = re.compile(r"(?:^|\s)(?://|#).*")
 
 
 @dataclass(slots=True)
@@ -65,13 +66,20 @@ def parse_configs(paste: Paste, table: KeyTable) -> Iterator[Sighting]:
     for index, line in paste.loose():
         if match := _SECTION.match(line):
             state = _Open(section=match[1])
-        elif _START.match(line) and not _SEVERAL.search(line):
+        elif _START.match(line) and not _several(line):
             found = list(_line(line, state, table, paste.at("", index), whole))
             if found:
                 paste.claimed.add(index)
                 yield from found
         elif not line.startswith((" ", "\t", "#", "//", "]")):
             state = _Open()
+
+
+def _several(line: str) -> bool:
+    """True for several loose statements on a line, which is no configuration."""
+    loose = _LOOSE.match(line)
+    first = _ASSIGNS.search(loose[0]) if loose else None
+    return bool(loose and first and _STATEMENT.search(loose[0], first.end()))
 
 
 def _line(line: str, state: _Open, table: KeyTable, source: str, whole: bool) -> Iterator[Sighting]:

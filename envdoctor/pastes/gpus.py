@@ -101,7 +101,8 @@ def complete_name(names: Sequence[str | None], stem: str) -> str | None:
 def _parts(text: str) -> list[tuple[int, str]]:
     text = text.strip().strip("`*\"'[]").strip()[:600]
     text = re.sub(r"^(?:GPU|cuda)\s?\d{0,3}\s?:(?:\d+\s)?\s*", "", text)
-    pieces = re.split(r"\s*[,;+]\s*(?![^()]*\))|\s+and\s+|\s+/\s+|\\n", text)
+    text = " ".join(text.split())
+    pieces = re.split(r"\s?[,;+]\s?(?![^()]{0,200}\))| and | / |\\n", text)
     parts: list[tuple[int, str]] = []
     for piece in pieces[:64]:
         piece = re.sub(r"^(?:GPU|cuda)\s?\d{0,3}\s?:\s*", "", piece.strip("'\" "))

@@ -15,13 +15,13 @@ from envdoctor.pastes.sightings import Paste, Sighting, distribution_sightings
 
 _LINE = re.compile(
     r"^[\s\-*•+#|`\"'\[\]>~✓✅]{0,16}(?:\[(?:pip3?|conda)\]\s*)?"
-    r"([A-Za-z操显驱系模深内][^:=|\n]{0,60}?)\s*(?:==?|:|\||\s-\s|\.{3,}|\t|\s{2,})[\s:|=]{0,40}(\S.{0,2000})$"
+    r"([A-Za-z操显驱系模深内][^:=|\n]{0,60}?)\s*(?:==?|:|\||\s-\s|\.{3,}|\t|\s{2,})[\s:|=]{0,40}(\S.*)"
 )
 _SPACED = re.compile(r"^[\s\-*•+|`]{0,12}([A-Za-z][\w-]{1,40}(?:\sversion)?)\s+[`v]{0,2}([\d<>=~!].{0,120})$")
 _WORDED = re.compile(r"(?i)^[\s\-*•+|`]{0,12}(gpus?|os|container|model)\s+(\S.{1,60})$")
 _RUNS = re.compile(r"[ \t]{3,}")
 _SEVERAL = re.compile(
-    r"[,;]\s*(?=[^\d\s<>=~!])|\s+(?:and|with|on)\s+|\s+(?!(?i:ver|type|model|name|list))(?=[A-Za-z][\w.-]{1,40}\s?[:=]\s)"
+    r"[,;]\s{0,4}(?=[^\d\s<>=~!])|\s{1,4}(?:and|with|on)\s{1,4}|\s{1,4}(?!(?i:ver|type|model|name|list))(?=[A-Za-z][\w.-]{1,40}\s?[:=]\s)"
 )
 _PLURAL = re.compile(r"[,;]|\s(?:and|with|on)\s|[:=][^:=]+[:=]")
 _FOREIGN = re.compile(r"\(you have |\bcompiled (?:w\.|with\b|for\b|against\b)|\bbuilt (?:with|for|against)\b")
@@ -30,7 +30,7 @@ _ABSENT = re.compile(
 )
 _CUDA = re.compile(r"(\d{1,2}\.\d{1,2})(?:\.\d{1,4}){0,2}(?![\d])|\bcu(\d{2})(\d)\b")
 _DRIVER = re.compile(r"(?<![\d.])[rR]?(\d{3}(?:\.\d{1,5}){0,3})(?![\d])")
-_PYTHON = re.compile(r"(?i)^(?:cpython|python|py)?\s*[-=]{0,2}\s*[v`]?(\d\.\d{1,2}(?:\.\d{1,2})?)")
+_PYTHON = re.compile(r"(?i)^(?:cpython|python|py)?\s{0,4}[-=]{0,2}\s{0,4}[v`]?(\d\.\d{1,2}(?:\.\d{1,2})?)")
 
 Handler = Callable[[str, str], Iterator[Sighting]]
 
@@ -66,10 +66,11 @@ def _in_context(label: str, line: str, since_driver: int, previous: str) -> str:
 
 def split_statements(line: str, table: KeyTable) -> list[str]:
     """Return the statements in a line; a piece that begins no known one belongs to the one before it."""
-    if _SEVERAL.search(line.strip()) is None or _PLURAL.search(line) is None:
+    short = _RUNS.sub("  ", line.strip()[:2000])
+    if _SEVERAL.search(short) is None or _PLURAL.search(line) is None:
         return [line]
     found: list[str] = []
-    for piece in _SEVERAL.split(line.strip()[:2000])[:60]:
+    for piece in _SEVERAL.split(short)[:60]:
         if found and not _begins(piece, table):
             found[-1] += f", {piece}"
         else:
@@ -109,7 +110,7 @@ def _handler(label: str) -> Handler | None:
     """Return what reads the value under a folded label, or None for a label that nobody knows."""
     if handler := HANDLERS.get(label):
         return handler
-    label = re.sub(r"\s*\([^)]*\)", "", label)
+    label = re.sub(r"\s?\([^)]{0,80}\)", "", label)
     short = re.sub(r"\s?\b(?:version|versions|ver|info)\b|版本", "", label).strip(" .'?")
     if handler := HANDLERS.get(label) or HANDLERS.get(short):
         return handler

@@ -18,7 +18,7 @@ FREEZE_WHOLE = 40
 """The same for a freeze, which has no header that would show where it begins."""
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
-_HEADER = re.compile(r"^\W{0,4}Package\s+\|?\s*Version\b")
+_HEADER = re.compile(r"^\W{0,4}Package\s{1,64}\|?\s{0,64}Version\b")
 _RULE = re.compile(r"^[-\s|:+=]{6,}$")
 _ROW = re.compile(rf"^\|?\s{{0,4}}`?({_NAME})`?\s*\|?\s+({VERSION})(?:\s+\|?\s*(\S.{{0,300}}?))?\s*\|?$")
 _CONDA_HEADER = re.compile(r"^#\s*(?:packages in environment at\b|Name\s+Version\s+Build)")
@@ -180,4 +180,4 @@ def _mostly_sorted(names: list[str]) -> bool:
 
 def is_requirements(file_name: str) -> bool:
     """Return whether a file's name says that it asks for distributions and lists none as installed."""
-    return bool(re.search(r"(?i)(?:requirement|constraint)s?[\w.-]*\.(?:txt|in)$", file_name))
+    return bool(re.search(r"(?i)(?:requirement|constraint)s?[\w.-]{0,80}\.(?:txt|in)$", file_name))

@@ -10,7 +10,7 @@ from envdoctor.facts import ComputeCapability, CudaVersion, DriverVersion, Gpu
 from envdoctor.pastes.gpus import MIB
 from envdoctor.pastes.sightings import Paste, Sighting
 
-_SMI = re.compile(r"NVIDIA-SMI(?: version)?\s*:?\s+(\d{3}\.[\d.]+|\d{2,3})")
+_SMI = re.compile(r"NVIDIA-SMI(?: version)?\s{0,8}:?\s{1,8}(\d{3}\.[\d.]+|\d{2,3})")
 _DRIVER = re.compile(r"\b(?:Driver|KMD) Version\s?:\s{0,8}(\d{2,3}(?:\.\d{1,5}){1,3})")
 _CUDA = re.compile(r"\bCUDA (?:UMD )?Version\s?:\s{0,8}(\d{1,2}\.\d{1,2})")
 _ROW = re.compile(

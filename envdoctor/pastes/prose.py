@@ -30,7 +30,7 @@ _INCLUDES = re.compile(
     r"|glibc)|[单双张块卡]"
 )
 _PYTHON = re.compile(
-    r"(?i)(?<![\w./-])python\s?(?:version)?[ :=v]{0,3}(3\.\d{1,2}(?:\.\d{1,2})?)(?![\w.]*/)(?!\w)"
+    r"(?i)(?<![\w./-])python\s?(?:version)?[ :=v]{0,3}(3\.\d{1,2}(?:\.\d{1,2})?)(?![\w.]{0,80}/)(?!\w)"
 )
 _DRIVER = re.compile(
     r"(?i)\b(?:nvidia[ -])?driver(?: version)?\s?[:=v]{0,2}\s?(\d{3}(?:\.\d{1,5}){0,3})(?![\w])"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import Any
 
 from envdoctor.facts import Symptom
 from envdoctor.pastes.text import line_templates
+from envdoctor.patterns import row_pattern
 
 MATCHES_PER_SYMPTOM = 8
 TRIES_PER_SYMPTOM = 500
@@ -48,12 +48,6 @@ def symptom_patterns(rows: Iterable[Mapping[str, Any]]) -> tuple[SymptomPattern,
         )
         for row in rows
     )
-
-
-@cache
-def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """Return the compiled signature; case is ignored, as the needle's is."""
-    return re.compile(pattern, re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,18 +103,19 @@ def _line_starts(lines: Sequence[str]) -> list[int]:
 def _sights(
     pattern: SymptomPattern, needles: Iterable[str], text: str, folded: str, starts: Sequence[int]
 ) -> Iterator[Sight]:
-    compiled = compile_pattern(pattern.pattern)
+    compiled = row_pattern(pattern.pattern)
     seen: set[tuple[tuple[str, str], ...]] = set()
     for line, begin, end in _windows(needles, text, folded, starts, pattern.wrapped):
-        match = compiled.search(text, begin, end)
+        match = compiled.search(text[begin:end])
         if match is None:
             continue
         captured = {k: v.strip() for k, v in match.groupdict().items() if v is not None}
         key = tuple(sorted(captured.items()))
         if key not in seen:
             seen.add(key)
-            spans = tuple(_spans(starts, match.start(), match.end()))
-            yield Sight(line, spans, _quoted(text, match, starts[line]), captured, pattern)
+            first, last = begin + match.start(), begin + match.end()
+            spans = tuple(_spans(starts, first, last))
+            yield Sight(line, spans, _quoted(text, first, last, starts[line]), captured, pattern)
         if len(seen) >= MATCHES_PER_SYMPTOM:
             return
 
@@ -156,7 +151,7 @@ def _window(text: str, starts: Sequence[int], line: int, position: int, wrapped:
     return max(starts[first], position - WINDOW // 2), min(end, position + WINDOW // 2)
 
 
-def _quoted(text: str, match: re.Match[str], line_start: int) -> str:
-    end = text.find("\n", match.end())
-    line = text[min(line_start, match.start()) : len(text) if end < 0 else end]
+def _quoted(text: str, first: int, last: int, line_start: int) -> str:
+    end = text.find("\n", last)
+    line = text[min(line_start, first) : len(text) if end < 0 else end]
     return " ".join(line.split())[:400]

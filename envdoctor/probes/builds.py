@@ -151,7 +151,7 @@ def _cuda(value: Any) -> Optional[str]:
 def read_deepspeed(site: str) -> Json:
     """Return the torch and CUDA that deepspeed was installed with, and its prebuilt ops."""
     text = read_text(site + "/deepspeed/git_version_info_installed.py") or ""
-    torch, ops = (re.search(name + r"\s*=\s*\{(.*)\}", text) for name in ("torch_info", "installed_ops"))
+    torch, ops = (re.search(name + r"\s*=\s*\{([^{}]*)\}", text) for name in ("torch_info", "installed_ops"))
     told = dict(re.findall(r"'(\w+)':\s*'([^']*)'", torch.group(1))) if torch else {}
     built = re.findall(r"'(\w+)': True", ops.group(1)) if ops else []
     return without_empty({"torch": told.get("version"), "cuda": told.get("cuda_version"), "built_ops": built})

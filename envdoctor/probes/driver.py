@@ -40,7 +40,7 @@ def read_module_version(machine: Machine) -> Tuple[Optional[str], str]:
 
 def parse_module_version(text: str) -> Optional[str]:
     """Read the version of the line that opens with `NVRM version:`."""
-    match = re.search(r"NVRM version:.*?\s(\d{2,4}\.\d+(?:\.\d+)?)\b", text)
+    match = re.search(r"NVRM version:[^\n]{0,200}?\s(\d{2,4}\.\d+(?:\.\d+)?)\b", text)
     return match.group(1) if match else None
 
 

@@ -65,5 +65,6 @@ def _gpu(machine: Machine, index: int, bus: str) -> Json:
 
 def parse_information(text: str) -> Dict[str, str]:
     """Read `/proc/driver/nvidia/gpus/*/information`; without the fields that the driver left as `?`."""
-    pairs = re.findall(r"^([^:\n]+):[ \t]*(.+?)[ \t]*$", text, re.MULTILINE)
-    return {key.strip(): value for key, value in pairs if "?" not in value and value != "Unknown"}
+    pairs = re.findall(r"^([^:\n]+):(.*)$", text, re.MULTILINE)
+    told = {key.strip(): value.strip(" \t") for key, value in pairs}
+    return {key: value for key, value in told.items() if value and "?" not in value and value != "Unknown"}

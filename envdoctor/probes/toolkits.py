@@ -57,14 +57,14 @@ def toolkit_of(machine: Machine, nvcc: str) -> str:
     """Return the toolkit that an nvcc belongs to, looking through a wrapping shell script."""
     real = machine.real(nvcc)
     text = machine.text(real, 1024) or ""
-    wrapped = re.search(r"(/\S+)/bin/nvcc\b", text) if text.startswith("#!") else None
+    wrapped = re.search(r"(/\S{1,300})/bin/nvcc\b", text) if text.startswith("#!") else None
     return wrapped.group(1) if wrapped else os.path.dirname(os.path.dirname(real))
 
 
 def read_version(machine: Machine, path: str) -> Optional[str]:
     """Return a toolkit's version, `12.4`: from its files, else from nvcc itself."""
     for name, pattern in (
-        ("version.json", r'"cuda"\s*:\s*\{[^}]*"version"\s*:\s*"(\d\d?\.\d\d?)\b'),
+        ("version.json", r'"cuda"\s*:\s*\{[^{}]*"version"\s*:\s*"(\d\d?\.\d\d?)\b'),
         ("version.txt", r"CUDA Version (\d\d?\.\d\d?)\b"),
     ):
         match = re.search(pattern, machine.text(path + "/" + name) or "")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from envdoctor.findings import Certainty, Diagnosis, Finding, Outcome, Severity
 from envdoctor.report.layout import counted_severities, one_line
+from envdoctor.report.places import file_and_line
 from envdoctor.report.sanitise import visible
-from envdoctor.report.sarif import file_and_line
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 # GitHub shows ten annotations of a kind for a step.

@@ -14,7 +14,7 @@ _ACTIVE = re.compile(
     r"github\.com/[^\s/]+/[^\s/]+/(?:issues|pull|discussions|commit)"
 )
 _LINE_START = re.compile(r"^(?:[#>+-]|[0-9]{1,9}[.)])(?=\s|$)|^[-=]{2,}|^:::?")
-_EDGE = re.compile(r"^([(\"']*)(.*?)([)\"'.,;:!?]*)$", re.DOTALL)
+_OPENING, _CLOSING = "(\"'", ")\"'.,;:!?"
 
 
 def prose(text: str) -> str:
@@ -37,8 +37,9 @@ def _inert(text: str) -> str:
 def _word(word: str) -> str:
     if not _ACTIVE.search(word):
         return word
-    edge = _EDGE.match(word)
-    before, core, after = edge.groups() if edge else ("", word, "")
+    inner = word.lstrip(_OPENING)
+    core = inner.rstrip(_CLOSING)
+    before, after = word[: len(word) - len(inner)], inner[len(core) :]
     return f"{before}{code(core)}{after}" if core else code(word)
 
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from typing import Any
 from urllib.parse import quote
 
 from envdoctor.findings import CheckResult, Diagnosis, Evidence, Finding, Outcome
+from envdoctor.report.places import file_and_line
 from envdoctor.report.sanitise import visible
 
 _RESULT_LIMIT = 5000
-_PLACE = re.compile(r"(?P<file>[^:,]*[./][^:,]*?)(?:, line |:)(?P<line>[0-9]{1,9})\b")
 _NOWHERE = "environment"
 
 
@@ -69,15 +68,6 @@ def fingerprint(finding: Finding) -> str:
     """Return a digest that stays the same while the finding speaks of the same facts."""
     facts = "\n".join(f"{e.fact}={e.value}" for e in finding.evidence)
     return hashlib.sha256(f"{finding.id}\n{facts}".encode("utf-8", "replace")).hexdigest()[:32]
-
-
-def file_and_line(evidence: tuple[Evidence, ...]) -> tuple[str, int] | None:
-    """Return the first file and line that evidence was read from, if any."""
-    for entry in evidence:
-        match = _PLACE.search(entry.source)
-        if match:
-            return match["file"].strip(), int(match["line"])
-    return None
 
 
 def _location(evidence: tuple[Evidence, ...]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from envdoctor.rules.ranges import version_satisfies
 from envdoctor.rules.rows import install_commands
 from envdoctor.rules.view import View
 
-_SUFFIX = re.compile(r"(For[A-Z]\w*|Model|LMHeadModel|LM)$")
+_SUFFIX = re.compile(r"(For[A-Z]\w{0,60}|Model|LMHeadModel|LM)$")
 _SYMPTOMS = ("SYM-MODEL-TYPE", "SYM-CONFIG-KEY", "SYM-VLLM-ARCHITECTURE", "SYM-TOKENIZER-CLASS")
 
 

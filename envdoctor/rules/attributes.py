@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.patterns import row_pattern
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.ranges import version_satisfies
 from envdoctor.rules.rows import install_commands
@@ -29,7 +29,7 @@ def _rows(view: View, symptom: Symptom) -> Iterator[Mapping[str, Any]]:
     captured = symptom.captured
     owner = captured.get("module") or captured.get("class") or captured.get("type") or ""
     for row in view.matrix.rows("attribute"):
-        if _attribute(symptom) in row["names"] and re.fullmatch(row["owner"], owner):
+        if _attribute(symptom) in row["names"] and row_pattern(row["owner"], case=True).fullmatch(owner):
             yield row
 
 

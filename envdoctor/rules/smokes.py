@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import fnmatch
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from envdoctor.facts import ComputeCapability, Verdict
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.patterns import row_pattern
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.view import View
 
@@ -31,7 +31,7 @@ def _cause_id(view: View, verdict: Verdict) -> str:
     if _below_claim(view, verdict.op) is not None:
         return "hardware"
     for row in view.matrix.rows("smoke_cause"):
-        if re.search(row["reason"], verdict.reason or "", re.IGNORECASE):
+        if row_pattern(row["reason"]).search(verdict.reason or ""):
             return str(row["id"])
     return verdict.op.partition(".")[0]
 

@@ -232,5 +232,5 @@ def _span(versions: Sequence[str], mask: int) -> str:
 
 
 def _first_sentence(text: str) -> str:
-    plain = re.sub(r"\s*\(\{[^}]*\}\)|\s*\{[^}]*\}", "", text)
+    plain = re.sub(r"\s{0,8}\(\{[^{}]{0,80}\}\)|\s{0,8}\{[^{}]{0,80}\}", "", text)
     return re.split(r"(?<=[a-z0-9)])\.\s+(?=[A-Z])", plain)[0].rstrip(".")

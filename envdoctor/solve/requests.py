@@ -49,7 +49,7 @@ def _is_prerelease(bound: str) -> bool:
 
 def parse_request(text: str, source: str) -> Request | None:
     """Read one requirement; None for a blank or comment. Raises InputError naming `source`."""
-    line = re.sub(r"(^|\s)#.*$", "", text).strip()
+    line = re.split(r"(?:^|\s)#", text, maxsplit=1)[0].strip()
     if not line:
         return None
     if "://" in line or " @ " in line or line.startswith((".", "/")):

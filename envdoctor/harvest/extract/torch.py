@@ -19,7 +19,7 @@ from envdoctor.harvest.index_pages import IndexFile
 from envdoctor.harvest.remote_archive import BadArchive, RemoteZip
 
 _LIBRARY = "torch/lib/libtorch_python.so"
-_ARCH_LIST = re.compile(rb"((?:sm|compute)_\d+[af]?(?: (?:sm|compute)_\d+[af]?)+)\0")
+_ARCH_LIST = re.compile(rb"((?:sm|compute)_\d{1,4}[af]?(?: (?:sm|compute)_\d{1,4}[af]?){1,64})\0")
 _LONGEST_LITERAL = 512
 _ASSIGNED = re.compile(r"^(__version__|cuda)\s*(?::[^=]*)?=\s*(?:'([^']*)'|None)\s*$", re.MULTILINE)
 _ABI = re.compile(r"_GLIBCXX_USE_CXX11_ABI=([01])")

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from envdoctor.harvest.index_pages import IndexFile
 
 ARCHITECTURES = ("x86_64", "aarch64")
-_PYTHON = re.compile(r"-(?:cp|py)(\d)(\d*)[.\w]*-(\w+)-[^-]+\.whl$")
+_PYTHON = re.compile(r"-(?:cp|py)(\d)(\d{0,4})[.\w]{0,80}-(\w{1,40})-[^-]{1,400}\.whl$")
 
 
 def linux_wheels(files: Iterable[IndexFile]) -> dict[str, IndexFile]:

@@ -1,0 +1,116 @@
+"""Every pattern of the project, found in its rows and in the syntax of its modules, so that none escapes."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+import envdoctor
+from envdoctor.bundle.secret_formats import FORMATS
+from envdoctor.matrix.load import load_matrix
+from envdoctor.pastes.names import mention_pattern
+
+ROOT = Path(envdoctor.__file__).parent
+METHODS = ("compile", "search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer")
+
+
+@dataclass(frozen=True)
+class Collected:
+    """A pattern, where it stands, its flags, and whether it is tried at the start of a text only."""
+
+    place: str
+    pattern: str | bytes
+    flags: int
+    anchored: bool
+
+    def compiled(self) -> re.Pattern:
+        return re.compile(self.pattern, self.flags)
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A call whose pattern is put together as it runs."""
+
+    place: str
+    source: str
+
+
+def patterns_of_modules() -> Iterator[Collected | Unread]:
+    """Yield the pattern of every call of `re` in the modules of the project."""
+    for path in sorted(ROOT.rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        if any(isinstance(node, ast.Call) and _method(node) for node in ast.walk(tree)):
+            yield from _of_module(path.relative_to(ROOT.parent), tree)
+
+
+def patterns_of_rows() -> Iterator[Collected]:
+    """Yield the patterns of the rows, and those that are put together of tables as the tool runs."""
+    matrix = load_matrix()
+    for row in matrix.rows("symptom"):
+        yield Collected(row["id"], row["pattern"], re.IGNORECASE, False)
+    for kind, field, anchored in (("attribute", "owner", True), ("smoke", "reason", False)):
+        for row in matrix.rows(kind):
+            if field in row:
+                yield Collected(f"{row['id']}.{field}", row[field], re.IGNORECASE, anchored)
+    for entry in FORMATS:
+        yield Collected(f"format {entry.kind}", entry.pattern, 0, False)
+    yield Collected("mention_pattern()", mention_pattern().pattern, 0, False)
+
+
+def _of_module(path: Path, tree: ast.Module) -> Iterator[Collected | Unread]:
+    module = importlib.import_module(".".join(path.with_suffix("").parts).removesuffix(".__init__"))
+    used = _methods_by_name(tree)
+    names = {id(node.value): target.id for node, target in _assigned(tree)}
+    for call in ast.walk(tree):
+        if isinstance(call, ast.Call) and (method := _method(call)):
+            methods = used.get(names.get(id(call), ""), {"finditer"}) if method == "compile" else {method}
+            anchored = methods <= {"match", "fullmatch"}
+            place = f"{path.as_posix()}:{names.get(id(call)) or ast.unparse(call.args[0])}"
+            try:
+                pattern = _evaluate(call.args[0], module)
+            except NameError:
+                yield Unread(path.as_posix(), ast.unparse(call.args[0]))
+                continue
+            yield Collected(place, pattern, _flags(call, method, module), anchored)
+
+
+def _method(call: ast.Call) -> str | None:
+    function = call.func
+    if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
+        return function.attr if function.value.id == "re" and function.attr in METHODS else None
+    return None
+
+
+def _assigned(tree: ast.Module) -> Iterator[tuple[ast.Assign, ast.Name]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            yield node, node.targets[0]
+
+
+def _methods_by_name(tree: ast.Module) -> dict[str, set[str]]:
+    """Return what is called on each name; a name that is handed on may meet anything."""
+    used: dict[str, set[str]] = {}
+    inner = {
+        id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr in METHODS
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr in METHODS:
+            used.setdefault(node.value.id, set()).add(node.attr)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in inner:
+            used.setdefault(node.id, set()).add("finditer")
+    return used
+
+
+def _evaluate(node: ast.expr, module: ModuleType) -> str | bytes:
+    return eval(compile(ast.Expression(node), "pattern", "eval"), vars(module))
+
+
+def _flags(call: ast.Call, method: str, module: ModuleType) -> int:
+    position = {"compile": 1, "sub": 4, "subn": 4, "split": 3}.get(method, 2)
+    given = [k.value for k in call.keywords if k.arg == "flags"] + call.args[position : position + 1]
+    return int(_evaluate(given[0], module)) if given else 0

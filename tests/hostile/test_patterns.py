@@ -1,0 +1,171 @@
+"""No pattern costs more than linear time: each is attacked by its parse tree, and RE2 takes it."""
+
+from __future__ import annotations
+
+import gc
+import re
+import subprocess
+import sys
+
+import pytest
+import re2
+from attacks import Attack, attacks, irregular, looks_around
+from collected_patterns import Collected, Unread, patterns_of_modules, patterns_of_rows
+from growth import FACTOR, unit, worst
+
+from envdoctor.findings import Evidence
+from envdoctor.patterns import row_pattern
+from envdoctor.report.places import file_and_line
+
+FOUND = [*patterns_of_rows(), *patterns_of_modules()]
+PATTERNS = [one for one in FOUND if isinstance(one, Collected)]
+PUT_TOGETHER = {
+    "envdoctor/bundle/secret_formats.py": "rows of FORMATS, collected as rows",
+    "envdoctor/pastes/names.py": "mention_pattern(), collected whole",
+    "envdoctor/pastes/settings.py": "a word of _TASKS between look-arounds",
+    "envdoctor/patterns.py": "rows of the matrix, collected as rows",
+    "envdoctor/probes/builds.py": "a name before BUILDS",
+    "envdoctor/probes/gpus.py": "a name at the start",
+    "envdoctor/probes/host.py": "a field at the start of a line of /proc/meminfo",
+    "envdoctor/probes/libraries.py": "a library's escaped name",
+    "envdoctor/probes/nvidia_smi.py": "two patterns of digits",
+    "envdoctor/probes/toolkits.py": "READ",
+    "envdoctor/report/markup.py": "one escaped character, again and again",
+    "envdoctor/rules/system_packages.py": "names of packages, from our own remedies",
+}
+"""Where a pattern is put together as it runs, and why that is known to be linear; examples follow."""
+EXAMPLES = [
+    Collected("builds", r"torch_info\s*=\s*\{([^{}]*)\}", 0, False),
+    Collected("meminfo", r"^MemTotal:\s+(\d+) kB", re.MULTILINE, False),
+    Collected("libraries", r"nvidia\-nccl-cu\d+", 0, True),
+    Collected("toolkits", r'"cuda"\s*:\s*\{[^{}]*"version"\s*:\s*"(\d\d?\.\d\d?)\b', 0, False),
+    Collected("settings", r"(?<![a-z])grpo(?![a-z])", 0, False),
+    Collected("markup", r"`+", 0, False),
+]
+
+
+def test_every_pattern_is_collected_or_its_making_is_told():
+    assert len(PATTERNS) > 650
+    assert {one.place for one in FOUND if isinstance(one, Unread)} == set(PUT_TOGETHER)
+
+
+@pytest.mark.parametrize("room", sorted({one.place.split(":")[0] for one in PATTERNS if ":" in one.place}))
+def test_re2_takes_every_pattern_of_a_module_but_for_bounded_looks_around(room):
+    for one in PATTERNS:
+        if one.place.startswith(f"{room}:"):
+            check_regular(one)
+
+
+def test_re2_takes_every_pattern_of_a_row():
+    for one in PATTERNS:
+        if ":" not in one.place:
+            check_regular(one)
+
+
+def check_regular(one: Collected) -> None:
+    assert not irregular(one.pattern, one.flags), one.place
+    widths = looks_around(one.pattern, one.flags)
+    assert all(width <= 1000 for width in widths), one.place
+    if not widths and not re.search("[\ud800-\udfff]", str(one.pattern)):
+        options = re2.Options()
+        options.log_errors = False
+        re2.compile(one.pattern, options)
+
+
+def test_rows_look_around_nowhere():
+    assert [one.place for one in patterns_of_rows() if looks_around(one.pattern, one.flags)] == [
+        "mention_pattern()"
+    ]
+
+
+@pytest.fixture(scope="module")
+def one() -> float:
+    return unit()
+
+
+@pytest.mark.parametrize("share", range(8))
+def test_no_attack_costs_more_than_linear_time(share, one):
+    gc.disable()
+    try:
+        for collected in [*PATTERNS, *EXAMPLES][share::8]:
+            tried = attacks(collected.pattern, collected.flags, 16) or [Attack("", "a", "")]
+            found, attack = worst(collected, tried, one)
+            assert found.growth <= FACTOR, (collected.place, attack, found)
+    finally:
+        gc.enable()
+
+
+NOT_LINEAR = [r"(\w+)\.so", r"a*a*b", r"(a+)+b", r"(?:\w+\s?)*!", r"[a-z]+\.so[a-z.]*x"]
+
+
+@pytest.mark.parametrize("pattern", NOT_LINEAR)
+def test_a_pattern_that_is_not_linear_is_found_out(pattern, one):
+    collected = Collected("bad", pattern, 0, False)
+    assert worst(collected, attacks(pattern, 0, 16), one)[0].growth > FACTOR
+
+
+LINES = {
+    "libraries before a symbol": "a.so" * 250 + " undefined symbol",
+    "libraries and blanks": "a.so " * 5_000 + "undefined symbol",
+    "libraries beside symbols": "a.so: undefined symbol" * 5_000,
+    "versions of symbols": "a.so: symbol a, version a " * 4_000 + "with link time reference",
+    "flash-attn": "flash_attn_2_cuda.so" * 5_000,
+    "vllm": "vllm/_a.so" * 10_000,
+    "one long word": "a" * 100_000 + " undefined symbol",
+    "dots": "a." * 50_000 + "got an unexpected keyword argument",
+    "requirements": "a a requires " * 8_000 + "which is incompatible",
+    "specifiers": "a<" * 50_000 + " is required for a normal functioning of this module",
+    "hosts": "a-" * 50_000 + ":1:1 [0] NCCL",
+    "hosts of NCCL": "a.b-c:1:1 [0] NCCL" * 6_000,
+    "statements": "a: b " * 20_000,
+    "comments": "a: b\t" * 20_000 + "#",
+    "keys": "_PW" * 30_000,
+}  # fmt: skip
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("name", LINES)
+def test_a_line_hangs_no_diagnosis(name):
+    command = [sys.executable, "-m", "envdoctor", "diagnose", "--from", "-", "--format", "json"]
+    done = subprocess.run(command, input=LINES[name], capture_output=True, text=True, timeout=20)
+    assert done.returncode in (0, 1, 3), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.timeout(60)
+def test_no_line_hangs_a_bundle(tmp_path):
+    log = tmp_path / "hostile.log"
+    log.write_text("\n".join(LINES.values()), encoding="utf-8")
+    command = [sys.executable, "-m", "envdoctor", "bundle", "--log", str(log), "-o", str(tmp_path / "b.zip")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=50)
+    assert done.returncode in (0, 1, 3), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("source", "place"),
+    [
+        ("train.yaml:12", ("train.yaml", 12)),
+        ("/a/reqs.txt, line 3", ("/a/reqs.txt", 3)),
+        ("paste: a/b.py:7: error", ("a/b.py", 7)),
+        ("12:34.py:5", ("34.py", 5)),
+        ("nvml", None),
+        ("a." * 50_000, None),
+        ("a.:" * 50_000, None),
+    ],
+)
+def test_a_place_is_read_in_linear_time(source, place):
+    assert file_and_line((Evidence("f", "v", source),)) == place
+
+
+@pytest.mark.parametrize("length", [10, 5_000])
+def test_both_engines_find_the_same_in_rows(length):
+    text = "x" * length + " /a/libnvJitLink.so.12: undefined symbol: __nvJitLinkAddData_12_1"
+    found = row_pattern(r"(?P<lib>lib\w{1,20}\.so[\d.]{0,9}): undefined symbol: (?P<symbol>\w+)").search(text)
+    assert found is not None
+    assert found.groupdict() == {"lib": "libnvJitLink.so.12", "symbol": "__nvJitLinkAddData_12_1"}
+    assert text[found.start() : found.end()].startswith("libnv")
+
+
+def test_half_a_surrogate_pair_is_searched():
+    assert row_pattern("b+").search("\ud800" * 600 + "bb") is not None
