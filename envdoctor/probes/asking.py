@@ -14,8 +14,8 @@ ASK = "import sys; print('%d.%d.%d' % sys.version_info[:3]); print(sys.prefix)"
 ISOLATED = ("-I", "-S")
 """No variable of Python's, no folder of the user's, no .pth file and no sitecustomize has a say."""
 PROGRAMS = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"MZ")
-EXEC = re.compile(r"^exec(?: -a \S{1,80})? [\"']?(/[^\"'$`\s]{1,4000})[\"']? [\"']?\$@[\"']?$")
-PYENV_ROOT = re.compile(r"^export PYENV_ROOT=[\"']?(/[^\"'$`\s]{1,4000})[\"']?$", re.MULTILINE)
+EXEC = re.compile(r"^exec(?: -a \S{1,80})? [\"']?(/[^\"'$`\s]{1,1000})[\"']? [\"']?\$@[\"']?$")
+PYENV_ROOT = re.compile(r"^export PYENV_ROOT=[\"']?(/[^\"'$`\s]{1,1000})[\"']?$", re.MULTILINE)
 MAX_SCRIPT = 65536
 
 

@@ -57,7 +57,7 @@ def toolkit_of(machine: Machine, nvcc: str) -> str:
     """Return the toolkit that an nvcc belongs to, looking through a wrapping shell script."""
     real = machine.real(nvcc)
     text = machine.text(real, 1024) or ""
-    wrapped = re.search(r"(/\S{1,300})/bin/nvcc\b", text) if text.startswith("#!") else None
+    wrapped = re.search(r"(?:^|[^\w/.-])(/\S{1,300})/bin/nvcc\b", text) if text.startswith("#!") else None
     return wrapped.group(1) if wrapped else os.path.dirname(os.path.dirname(real))
 
 

@@ -14,8 +14,8 @@ from collected_patterns import Collected
 
 SIZES = (16, 20, 24, 48, 96, 192, 384, 768, 1536, 4096)
 LONG = 40_960
-GREATEST = 60
-"""Units that 4,096 characters may cost: about a third of a second for 100 kB."""
+GREATEST = 100
+"""Units that 4,096 characters may cost: about half a second for 100 kB."""
 PROMISED = 12
 """What ten times the text may cost, as a quiet machine shows it."""
 FACTOR = 30
