@@ -51,17 +51,20 @@ def add_target_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--allow-source", action="store_true", help="allow releases without a fitting wheel")
 
 
+EXIT_CODES = {"solved": 0, "split": 1, "conflict": 1, "unknown": 3}
+
+
 def run(args: argparse.Namespace) -> int:
-    """Solve and write; 0 solved, 1 conflict or split."""
+    """Solve and write; 0 solved, 1 conflict or split, 3 where it hangs on what is not known."""
     from envdoctor.cli.solving import goal_of
     from envdoctor.solve.pinning import pin
 
     gc.disable()  # a short process: looking for garbage would take a tenth of its time
     answer = pin(goal_of(args, args.goal == "least-change"))
     write(args, _rendered(args, answer))
-    if answer.status != "solved" and args.format != "json":
+    if answer.status in ("split", "conflict") and args.format != "json":
         note(args, "no single environment satisfies the request")
-    return 0 if answer.status == "solved" else 1
+    return EXIT_CODES[answer.status]
 
 
 def _rendered(args: argparse.Namespace, answer: PinSet) -> str:
@@ -77,7 +80,7 @@ def _rendered(args: argparse.Namespace, answer: PinSet) -> str:
     )
     if answer.status == "split":
         return documents.split_text(answer, header)
-    if answer.status == "conflict":
+    if answer.status in ("conflict", "unknown"):
         return documents.conflict_text(answer)
     if args.format == "requirements":
         return documents.requirements_text(answer, header)

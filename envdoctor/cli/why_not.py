@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Explain and write; 1 when something forbids it."""
+    """Explain and write; 1 when something forbids it, 3 where it hangs on what is not known."""
     from envdoctor.cli.solving import goal_of
     from envdoctor.solve.pinning import why_not
 
@@ -27,4 +27,4 @@ def run(args: argparse.Namespace) -> int:
         if args.format == "json"
         else answer.text(),
     )
-    return 1 if answer.causes else 0
+    return {True: 1, False: 0, None: 3}[answer.forbidden]

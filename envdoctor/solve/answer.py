@@ -11,6 +11,11 @@ from envdoctor.solve.solver import Goal, Picks
 from envdoctor.solve.target import Target
 
 SCHEMA = "envdoctor.pins/1"
+UNKNOWN = (
+    "Not known, since a release's requirements are not (`envdoctor matrix update NAME` reads what an\n"
+    "index has of them; --allow-source takes a release as if it required nothing):\n"
+)
+"""How an answer opens that is neither a solution nor a conflict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class PinSet:
-    """What `pin` answers. `status` is solved, split (then `sets` holds two answers) or conflict."""
+    """What `pin` answers. `status` is solved, split (then `sets` holds two answers), conflict or unknown.
+
+    Unknown: an answer may exist, but a release's requirements could not be read; `causes` says whose.
+    """
 
     status: str
     target: Target

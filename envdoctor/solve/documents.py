@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from envdoctor.solve.answer import PinSet
+from envdoctor.solve.answer import UNKNOWN, PinSet
 from envdoctor.solve.requests import parse_request
 from envdoctor.solve.variants import INDEX_URL
 
@@ -63,7 +63,8 @@ def _index_lines(answer: PinSet) -> Iterator[str]:
 
 def conflict_text(answer: PinSet) -> str:
     """Return a conflict as a person reads it: the causes, and what giving each up would give."""
-    lines = ["No environment satisfies all of these together:"]
+    unknown = answer.status == "unknown"
+    lines = [UNKNOWN.rstrip() if unknown else "No environment satisfies all of these together:"]
     for cause in answer.causes:
         lines.append(f"  - {cause.text}")
         lines.append(f"      {cause.kind}: {cause.source}")

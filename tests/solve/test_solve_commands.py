@@ -130,3 +130,18 @@ def test_why_not(capsys: pytest.CaptureFixture[str]) -> None:
     assert (code, told["schema"], told["forbidden"]) == (1, "envdoctor.why-not/1", True)
     assert "T4 (sm_75) cannot run flash-attn 2.8.3" in told["causes"][1]["text"]
     assert answer(capsys, "why-not", "einops", *ON) == (0, "nothing forbids it\n", "")
+
+
+def test_what_hangs_on_unread_requirements_is_unknown(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = answer(capsys, "why-not", "sglang==0.5.3rc0", "--format", "json", *ON)
+    assert (code, json.loads(out)["forbidden"]) == (3, None)
+    code, out, err = answer(capsys, "pin", "sglang==0.5.3rc0", *ON)
+    assert (code, err) == (3, "")
+    assert "what sglang 0.5.3rc0 requires is not known" in out
+    assert "No environment" not in out
+
+
+def test_a_driver_counts_without_a_card(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = answer(capsys, "pin", "torch", "--driver", "535.183.01", *ON)
+    assert code == 0
+    assert "+cu126" in next(line for line in out.splitlines() if line.startswith("torch=="))
