@@ -196,8 +196,11 @@ class ErrorSeen:
 
     text: str
     source: str
+    kind: str = "exception"
+    """`exception`, `cut` (its last line is missing), `line` (a fault, no exception), `logged` (a logger
+    called it an error) or `said` (a person tells of trouble)."""
     exception: str = ""
-    """The class as printed, perhaps with its module; empty for a fault that is no exception."""
+    """The class as printed, perhaps with its module."""
     line: int = 0
     """The line it stands on, from 1."""
     frames: tuple[Frame, ...] = ()

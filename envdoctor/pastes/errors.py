@@ -75,7 +75,8 @@ def parse_errors(paste: Paste, sights: Sequence[Sight]) -> Iterator[Sighting]:
 def _fault(paste: Paste, sight: Sight, sights: Sequence[Sight]) -> ErrorSeen:
     _, last = _message(paste.lines, sight.line, "", sight.text)
     met = _met(sights, sight.line, last)
-    return ErrorSeen(sight.text, paste.at("", sight.line), line=sight.line + 1, symptoms=met)
+    source, kind = paste.at("", sight.line), sight.pattern.fault
+    return ErrorSeen(sight.text, source, kind, line=sight.line + 1, symptoms=met)
 
 
 def _error(paste: Paste, chain: Sequence[_Raised], sights: Sequence[Sight]) -> ErrorSeen:
@@ -83,6 +84,7 @@ def _error(paste: Paste, chain: Sequence[_Raised], sights: Sequence[Sight]) -> E
     return ErrorSeen(
         root.text,
         paste.at("traceback" if root.frames else "", root.line),
+        "exception" if root.kind else "cut",
         exception=root.kind,
         line=root.line + 1,
         frames=tuple(root.frames[-KEPT_FRAMES:]),

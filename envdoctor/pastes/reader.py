@@ -52,7 +52,8 @@ def parse_paste(
         return assemble(iter(data))  # what rows of training data say is no report of this machine
     paste = Paste(plain_lines(text), name, file_name)
     facts = assemble(_sightings(paste, symptoms, key_table(keys)))
-    if facts == Facts(origin="paste"):
+    told = replace(facts, errors=tuple(error for error in facts.errors if error.kind != "said"))
+    if told == Facts(origin="paste"):
         return replace(facts, unread={name or file_name or "the paste": NOTHING})
     return facts
 

@@ -30,8 +30,8 @@ class SymptomPattern:
     tells: Mapping[str, str] = field(default_factory=dict)
     wrapped: bool = False
     """True when the pattern may run over into the next lines (re-laid tracebacks, tables)."""
-    fault: bool = False
-    """True when the line tells by itself that something failed, whatever it was."""
+    fault: str = ""
+    """How the line tells by itself that something failed, whatever it was: see `ErrorSeen.kind`."""
 
 
 def symptom_patterns(rows: Iterable[Mapping[str, Any]]) -> tuple[SymptomPattern, ...]:
@@ -44,7 +44,7 @@ def symptom_patterns(rows: Iterable[Mapping[str, Any]]) -> tuple[SymptomPattern,
             row.get("title", ""),
             dict(row.get("tells", {})),
             bool(row.get("wrapped", False)),
-            bool(row.get("fault", False)),
+            row.get("fault", ""),
         )
         for row in rows
     )

@@ -11,7 +11,8 @@ from envdoctor.rules.view import View
 
 ID = "UNEXPLAINED-ERROR"
 TITLE = "every error line is accounted for"
-_LOGGED = "SYM-FAULT-LOGGED"
+_WEAK = frozenset({"cut", "logged", "said"})
+"""Kinds of errors that tell only that something failed."""
 _RULED_OUT = (
     ("DRIVER-TOO-OLD", "a driver too old for torch's CUDA"),
     ("TORCH-ARCH", "a torch without code for the card"),
@@ -24,14 +25,12 @@ def decisive(view: View) -> ErrorSeen | None:
     """Return the last error that is no mere report of another one; None where the paste shows none."""
     seen = view.facts.errors
     strong = [error for error in seen if not _is_weak(view, error)]
-    return (strong or seen)[-1] if seen else None
+    shown = [error for error in seen if error.kind != "said"]
+    return (strong or shown or seen)[-1] if seen else None
 
 
 def _is_weak(view: View, error: ErrorSeen) -> bool:
-    """True of what tells only that something failed: a report of another error, a logged line, a cut end."""
-    logged = not error.exception and error.symptoms[:1] == (_LOGGED,)
-    cut_off = not error.exception and not error.symptoms
-    return logged or cut_off or _reports_another(view.matrix, error)
+    return error.kind in _WEAK or _reports_another(view.matrix, error)
 
 
 def _reports_another(matrix: Matrix, error: ErrorSeen) -> bool:
@@ -59,6 +58,8 @@ def _as_error(symptom: Symptom) -> ErrorSeen:
 
 
 def _finding(view: View, error: ErrorSeen, checks: Iterable[CheckResult]) -> Finding:
+    if error.kind == "said":
+        return _told_in_words(error)
     where = _raised_in(error)
     passed = {check.rule for check in checks if check.outcome is Outcome.PASSED and check.reason is None}
     excluded = [words for rule, words in _RULED_OUT if rule in passed]
@@ -76,6 +77,20 @@ def _finding(view: View, error: ErrorSeen, checks: Iterable[CheckResult]) -> Fin
         summary=f"unexplained: {error.text[:300]}",
         cause=" ".join(part for part in cause if part),
         evidence=(Evidence("error", error.text, error.source),),
+        certainty=Certainty.UNCERTAIN,
+        explains=error.symptoms,
+        prior=0.0,
+    )
+
+
+def _told_in_words(error: ErrorSeen) -> Finding:
+    return Finding(
+        id=ID,
+        severity=Severity.WARNING,
+        summary=f"the text tells of trouble, but shows no error line that is recognised: {error.text[:200]}",
+        cause="What the text tells was judged; it does not say what failed. The last lines of the log and the"
+        " versions (`pip list`, `nvidia-smi`) would.",
+        evidence=(Evidence("text", error.text, error.source),),
         certainty=Certainty.UNCERTAIN,
         explains=error.symptoms,
         prior=0.0,
