@@ -21,6 +21,8 @@ from envdoctor.facts import (
     Unknown,
 )
 from envdoctor.findings import Finding, Severity
+from envdoctor.matrix import load_matrix
+from envdoctor.pastes import key_names, parse_paste, symptom_patterns
 
 
 def facts_of(
@@ -73,6 +75,13 @@ def seen(identity: str, text: str = "the error line", **captured: str) -> Sympto
 def found(facts: Facts) -> dict[str, Finding]:
     """Return what the rules find, before the solver completes remedies, by id."""
     return {finding.id: finding for finding in diagnose_facts(facts, complete=False).findings}
+
+
+def pasted(text: str) -> dict[str, Finding]:
+    """Return what the rules find in a pasted text, by id."""
+    matrix = load_matrix()
+    patterns, keys = symptom_patterns(matrix.rows("symptom")), key_names(matrix.rows("key"))
+    return found(parse_paste(text, "", patterns, keys))
 
 
 def errors(facts: Facts) -> list[str]:

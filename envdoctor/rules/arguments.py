@@ -1,0 +1,168 @@
+"""Arguments that a parser refused: which releases know them, and whose they are."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from envdoctor.facts import Symptom
+from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.profile.keys import BASES, KeyFacts, key_facts
+from envdoctor.rules.base import Rule, Skip
+from envdoctor.rules.rows import install_commands
+from envdoctor.rules.view import View
+
+_PARSERS = {
+    "SYM-ARGS-HF": ("llamafactory", "trl", "transformers"),
+    "SYM-ARGS-SWIFT": ("ms-swift",),
+    "SYM-ARGS-ARGPARSE": (
+        "vllm",
+        "accelerate",
+        "llamafactory",
+        "ms-swift",
+        "trl",
+        "transformers",
+        "deepspeed",
+    ),
+}
+"""Whose parsers speak so; of several the installed one is meant, else the one that ever knew the key."""
+_ITEM = re.compile(r"(?:^|[\s'\"\[,])--?([A-Za-z][\w-]{1,80})|'([A-Za-z_]\w{1,80})'")
+SHOWN = 6
+
+
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """One refused key: the facts of the framework that has it in some release, if one does."""
+
+    key: str
+    owner: KeyFacts | None
+    version: str | None
+
+    @property
+    def inherited(self) -> bool:
+        """True for a key of a training run that the command at hand does not make."""
+        return self.owner is not None and self.owner.has(self.key, self.version) is True
+
+
+def check_refused_arguments(view: View) -> Iterable[Finding]:
+    """Say of each argument that a parser refused which releases have it."""
+    seen = [s for s in view.facts.symptoms if s.id in _PARSERS and parse_keys(s.captured.get("keys", ""))]
+    if not seen:
+        raise Skip("no parser refused an argument")
+    for symptom in {s.captured["keys"]: s for s in reversed(seen)}.values():
+        yield _finding(view, symptom)
+
+
+def parse_keys(text: str) -> tuple[str, ...]:
+    """Return the names in a list of refused arguments: options where there are any, else quoted words."""
+    options: list[str] = []
+    quoted: list[str] = []
+    for option, word in _ITEM.findall(text):
+        (options if option else quoted).append((option or word).replace("-", "_"))
+    bare = re.fullmatch(r"\s*([a-z][a-z0-9_]{2,80})\W*", text)
+    return tuple(dict.fromkeys(options or quoted or ([bare[1]] if bare else ())))
+
+
+def _finding(view: View, symptom: Symptom) -> Finding:
+    frameworks = _frameworks(view, symptom)
+    refused = [_look_up(view, key, frameworks) for key in parse_keys(symptom.captured["keys"])]
+    owner = _owner(frameworks, refused)
+    version = view.version(owner)
+    told = [words for r in refused if (words := _words(r, owner))]
+    return Finding(
+        id="ARGUMENT-UNKNOWN",
+        severity=Severity.ERROR,
+        summary="; ".join(
+            (f"{owner}{f' {version}' if version else ''} refuses {_named(refused)}", *told[:2])
+        ),
+        cause=_cause(owner, refused, told),
+        evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
+        remedies=tuple(_remedies(view, owner, refused)),
+        certainty=Certainty.LIKELY,
+        sources=(f"wheel:{owner}",),
+        explains=(symptom.id,),
+        prior=0.8,
+    )
+
+
+def _owner(frameworks: Sequence[str], refused: Sequence[_Refused]) -> str:
+    """Return whose parser it was: the first that some key is a key of, but not by inheritance."""
+    having = {r.owner.framework for r in refused if r.owner}
+    return next((name for name in frameworks if name in having), frameworks[0])
+
+
+def _named(refused: Sequence[_Refused]) -> str:
+    return ", ".join(r.key for r in refused[:SHOWN]) + (" and more" if len(refused) > SHOWN else "")
+
+
+def _frameworks(view: View, symptom: Symptom) -> tuple[str, ...]:
+    """Return the frameworks whose parser it may be, the likeliest first."""
+    named = _PARSERS[symptom.id]
+    program = symptom.captured.get("program", "").removesuffix("-cli")
+    here = [name for name in named if name.split("-")[-1] in program and program]
+    here += [name for name in named if view.installed(name)]
+    here += [s.framework for s in view.facts.settings if s.framework in named and s.framework]
+    return tuple(dict.fromkeys([*here, *named]))
+
+
+def _look_up(view: View, key: str, frameworks: Sequence[str]) -> _Refused:
+    for name in dict.fromkeys(base for f in frameworks for base in (f, *BASES.get(f, ()))):
+        facts = key_facts(view.matrix, name)
+        if facts and facts.span(key):
+            version = view.version(name)
+            return _Refused(key, facts, str(version) if version else None)
+    return _Refused(key, None, None)
+
+
+def _words(refused: _Refused, owner: str) -> str:
+    """Say in which releases the owner has the key; nothing of what it merely inherits or has now."""
+    if refused.owner is None or refused.owner.framework != owner or (refused.inherited and refused.version):
+        return ""
+    first, after = refused.owner.span(refused.key) or ("", None)
+    return f"{owner} has {refused.key} from {first}{f' to before {after}' if after else ' on'}"
+
+
+def _cause(owner: str, refused: Sequence[_Refused], told: Sequence[str]) -> str:
+    misplaced = [r for r in refused if r.inherited]
+    unknown = [r for r in refused if r.owner is None]
+    parts = [
+        "The parser stops at what it does not know.",
+        f"{'; '.join(told[:SHOWN])}." if told else "",
+        f"Known to the framework, but not to the command that was run: {_named(misplaced)} (a file for"
+        " training given to another command), or another installation was run."
+        if misplaced
+        else "",
+        f"No release of {owner} that was read has {_named(unknown)}: it is of a later release or of another"
+        " command, or it is misspelt."
+        if unknown
+        else "",
+    ]
+    return " ".join(part for part in parts if part)
+
+
+def _remedies(view: View, owner: str, refused: Sequence[_Refused]) -> Iterator[Remedy]:
+    missing = [r for r in refused if r.owner and _words(r, owner)]
+    for r in missing[:1]:
+        first, after = r.owner.span(r.key) or ("", None) if r.owner else ("", None)
+        pins = {owner: f">={first},<{after}" if after else f">={first}"}
+        yield Remedy(f"Install a {owner} that has {r.key}.", install_commands(pins), pins)
+    if any(r.inherited for r in refused):
+        yield Remedy("Give the command a file of its own with its own keys only; see which copy is run.")
+    for r in refused:
+        if r.owner is None and (close := _nearest(view, owner, r.key)):
+            yield Remedy(f"Write {close}, if that is meant.")
+    update = (f"pip install -U {owner}",)
+    yield Remedy(f"Remove {_named(refused)}, or update {owner} to the release it was written for.", update)
+
+
+def _nearest(view: View, framework: str, key: str) -> str:
+    facts = key_facts(view.matrix, framework)
+    close = difflib.get_close_matches(key, sorted(facts.fields), 1, 0.84) if facts else []
+    return close[0] if close else ""
+
+
+RULES = (
+    Rule("ARGUMENT-UNKNOWN", "the parser knows every argument that it was given", check_refused_arguments),
+)
