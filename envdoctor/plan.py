@@ -54,7 +54,7 @@ def _identity(finding: Finding) -> tuple[str, str]:
 
 
 COMPLETED = 3
-"""How many findings have a remedy completed: each costs a tenth of a second."""
+"""How many remedies are completed: each costs tenths of a second."""
 
 
 def proven_remedies(findings: Sequence[Finding], facts: Facts, matrix: Matrix) -> tuple[Finding, ...]:
@@ -77,6 +77,7 @@ class _Followed:
         self._facts, self._matrix = facts, matrix
         self._before = findings
         self._complete = View(facts, matrix).complete
+        self._left = COMPLETED
 
     def remedies(self, finding: Finding, complete: bool) -> tuple[Remedy, ...]:
         """Return the remedies that hold; with `complete` the first plain installation is made whole."""
@@ -104,6 +105,9 @@ class _Followed:
         return versions is None or self._leads_to_order(versions)
 
     def _whole(self, remedy: Remedy) -> Remedy | None:
+        if self._left == 0:
+            return None
+        self._left -= 1
         found = complete_remedy(self._facts, self._matrix, remedy.pins)
         if isinstance(found, NoRemedy):
             return None

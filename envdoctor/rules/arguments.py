@@ -68,7 +68,7 @@ def parse_keys(text: str) -> tuple[str, ...]:
 def _finding(view: View, symptom: Symptom) -> Finding:
     frameworks = _frameworks(view, symptom)
     refused = [_look_up(view, key, frameworks) for key in parse_keys(symptom.captured["keys"])]
-    owner = _owner(frameworks, refused)
+    owner = frameworks[0] if view.installed(frameworks[0]) else _owner(frameworks, refused)
     version = view.version(owner)
     told = [words for r in refused if (words := _words(r, owner))]
     return Finding(
