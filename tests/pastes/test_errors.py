@@ -98,8 +98,8 @@ def test_an_exception_named_in_a_sentence_is_an_error(read: Read) -> None:
     "line",
     ["    except ValueError: pass", "error handling was improved", "Expected: no errors", "raise ValueError"],
 )
-def test_code_and_talk_of_errors_are_none(read: Read, line: str) -> None:
-    assert read(f"torch 2.4.0\n{line}\n").errors == ()
+def test_code_and_talk_of_errors_are_no_error_lines(read: Read, line: str) -> None:
+    assert {error.kind for error in read(f"torch 2.4.0\n{line}\n").errors} <= {"said"}
 
 
 @pytest.mark.parametrize(
