@@ -64,7 +64,7 @@ def parse_errors(paste: Paste, sights: Sequence[Sight]) -> Iterator[Sighting]:
     """
     chains = list(_joined(paste.lines, list(_raised(paste.lines))))
     found = [_error(paste, chain, sights) for chain in chains]
-    covered = {line for chain in chains for r in chain for line in range(r.first, r.last + 1)}
+    covered = {line for chain in chains for line in range(chain[0].first, chain[-1].last + 1)}
     for sight in sights:
         if sight.pattern.fault and sight.line not in covered:
             found.append(_fault(paste, sight, sights))
