@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from envdoctor import __version__
-from envdoctor.errors import InputError
-from envdoctor.facts import Facts, Observed, Symptom, Verdict, from_json
+from envdoctor.errors import InputError, Unavailable
+from envdoctor.facts import Facts, FactsFormatError, Observed, Symptom, Verdict, from_json
 from envdoctor.findings import Diagnosis, Finding, Severity, exit_code
 from envdoctor.matrix import Matrix, load_matrix
 from envdoctor.rules import RULES, run_checks
@@ -32,8 +32,9 @@ def diagnose(
 
     Raises InputError for an unusable file, card or selection, Unavailable when the matrix is missing.
     """
+    probed = None if sources else start_probes(python)
     matrix = load_matrix()
-    facts = declare_gpus(read_facts(sources, python, matrix), gpus, matrix)
+    facts = declare_gpus(probed() if probed else read_facts(sources, python, matrix), gpus, matrix)
     if smoke:
         facts, _ = with_verdicts(facts, python, matrix)
     return diagnose_facts(facts, matrix, select=select, ignore=ignore, fail_on=fail_on)
@@ -82,12 +83,28 @@ def read_facts(sources: Sequence[str], python: str | None, matrix: Matrix) -> Fa
         from envdoctor.pastes import key_names, read_files, symptom_patterns
 
         return read_files(sources, symptom_patterns(matrix.rows("symptom")), key_names(matrix.rows("key")))
-    from envdoctor.probes import NoInterpreter, read_machine
+    return start_probes(python)()
+
+
+def start_probes(python: str | None) -> Callable[[], Facts]:
+    """Start to read this machine, and return what waits for its facts; both raise, as `read_facts` does.
+
+    Raises InputError when the named interpreter is none, Unavailable when a probe's answer is no facts.
+    """
+    from envdoctor.probes import NoInterpreter, start_reading
 
     try:
-        return from_json(read_machine(python))
+        answer = start_reading(python)
     except NoInterpreter as error:
         raise InputError(f"--python {python}: {error}") from None
+    return lambda: _probed(answer())
+
+
+def _probed(answer: Any) -> Facts:
+    try:
+        return from_json(answer)
+    except FactsFormatError as error:
+        raise Unavailable(f"a probe's answer is no fact of ours: {error}") from None
 
 
 def declare_gpus(facts: Facts, names: Sequence[str], matrix: Matrix) -> Facts:

@@ -8,6 +8,6 @@ from __future__ import annotations
 
 from .asking import NotKnown
 from .interpreter import NoInterpreter
-from .reading import PROBES, read_machine
+from .reading import PROBES, read_machine, start_reading
 
-__all__ = ["PROBES", "NoInterpreter", "NotKnown", "read_machine"]
+__all__ = ["PROBES", "NoInterpreter", "NotKnown", "read_machine", "start_reading"]

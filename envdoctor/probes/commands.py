@@ -16,8 +16,17 @@ class CommandFailed(Exception):
     """A command gave no answer; the message says why."""
 
 
-def run_command(command: Sequence[str], limit_s: float, environ: Mapping[str, str]) -> Tuple[int, str]:
-    """Return exit status and output of a command; raises CommandFailed when it cannot run or hangs."""
+class NoAnswer(CommandFailed):
+    """A command did not end in its time."""
+
+
+def run_command(
+    command: Sequence[str], limit_s: float, environ: Mapping[str, str], keep: Sequence[int] = ()
+) -> Tuple[int, str]:
+    """Return exit status (negative: a signal) and output of a command; `keep` are files left open to it.
+
+    Raises CommandFailed when it cannot run, NoAnswer when it hangs.
+    """
     child_environ = dict(environ, LC_ALL="C", LANG="C")
     try:
         child = subprocess.Popen(
@@ -27,6 +36,7 @@ def run_command(command: Sequence[str], limit_s: float, environ: Mapping[str, st
             stderr=subprocess.STDOUT,
             env=child_environ,
             start_new_session=True,
+            pass_fds=tuple(keep),
         )
     except (OSError, ValueError) as error:
         raise CommandFailed("%s cannot be run: %s" % (command[0], error)) from None
@@ -42,7 +52,7 @@ def _collect(child: "subprocess.Popen[bytes]", name: str, deadline: float, limit
     while len(output) < MAX_OUTPUT_BYTES:
         left = deadline - time.monotonic()
         if left <= 0 or not select.select([handle], [], [], left)[0]:
-            raise CommandFailed("%s gave no answer within %g s" % (name, limit_s))
+            raise NoAnswer("%s gave no answer within %g s" % (name, limit_s))
         chunk = os.read(handle, 65536)
         if not chunk:
             break
@@ -52,7 +62,7 @@ def _collect(child: "subprocess.Popen[bytes]", name: str, deadline: float, limit
     try:
         status = child.wait(max(0.1, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:
-        raise CommandFailed("%s did not end within %g s" % (name, limit_s)) from None
+        raise NoAnswer("%s did not end within %g s" % (name, limit_s)) from None
     return status, output.decode("utf-8", "replace")
 
 

@@ -2,87 +2,77 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any, Optional
+import os
+from typing import Dict
 
 from . import nvidia_smi
-from .machine import Json, Machine, fact, observed, parse_driver_version, unknown
+from .commands import CommandFailed, NoAnswer
+from .library_paths import find_libraries
+from .machine import Json, Machine, fact, observed, unknown
 
 FACTS = ("gpus", "driver.nvml", "driver.cuda")
-SOURCE = "NVML"
-STOPPED, COMPLETED = (1, 2), 3
+LIMIT_S = 15.0
+SIGNS = ("/proc/driver/nvidia/version", "/sys/module/nvidia", "/dev/nvidiactl", "/dev/dxg")
+MISMATCH, NOT_LOADED = 18, 9
+EXPLAINED = (MISMATCH, NOT_LOADED)
+"""NVML's errors that say by themselves what is wrong."""
 
 
 def read(machine: Machine) -> Json:
     """Return the GPUs and the driver's facts that come with them."""
-    from .nvml import NvmlAbsent, NvmlError, open_nvml
-
     try:
-        nvml = open_nvml(machine)
-    except NvmlAbsent as error:
-        return _without_nvml(machine, str(error), unknown(str(error)))
-    except NvmlError as error:
-        return _without_nvml(machine, "NVML: %s" % error, observed(str(error), SOURCE))
-    try:
-        return _with_nvml(machine, nvml)
-    except NvmlError as error:
-        return _without_nvml(machine, "NVML: %s" % error, observed(str(error), SOURCE))
-    finally:
-        nvml.close()
+        answer = ask_nvml(machine)
+    except NoAnswer as error:  # nvidia-smi would ask the same library, and hang as long
+        return _unread("NVML: %s" % error)
+    except CommandFailed as error:
+        return dict(_without_nvml(machine, "NVML: %s" % error), **_unread_part("NVML: %s" % error))
+    if "absent" in answer:
+        return _without_nvml(machine, answer["absent"])
+    if "refused" not in answer:
+        return answer
+    reason = answer["refused"] if answer["refused"].startswith("NVML") else "NVML: %s" % answer["refused"]
+    told = _without_nvml(machine, reason)
+    told["driver"]["nvml"] = observed(answer["refused"], "NVML")
+    return told if answer["code"] in EXPLAINED else dict(told, **_unread_part(reason))
 
 
-def _with_nvml(machine: Machine, nvml: Any) -> Json:
-    from .nvml_gpu import read_gpu
+def ask_nvml(machine: Machine) -> Json:
+    """Return NVML's answer; raises CommandFailed when its process gave none.
 
-    gpus = [read_gpu(nvml, machine, index) for index in range(nvml.number("nvmlDeviceGetCount_v2"))]
-    driver = {
-        "version": _version(nvml, "nvmlSystemGetDriverVersion", ""),
-        "user_version": _version(nvml, "nvmlSystemGetNVMLVersion", r"\d+\."),
-        "cuda": _cuda(nvml),
-        "nvml": observed("ok", SOURCE),
-    }
-    fabric = _fabric(nvml) if gpus else None
-    if fabric is not None:
-        driver["fabric_manager"] = observed(fabric, "NVML, the GPU's fabric state")
-    return {"driver": driver, "gpus": observed(gpus, SOURCE)}
+    A library that crashes, ends its process or never returns takes down a child alone.
+    """
+    if machine.load_library is not None:
+        from .nvml_child import tell
 
+        return tell(machine)
+    from .isolation import ask_isolated
+    from .nvml import LIBRARIES, NOT_FOUND
 
-def _version(nvml: Any, name: str, before: str) -> Json:
-    """Return a driver version; in NVML's own, `13.580.159.04`, the CUDA major stands before it."""
-    from .nvml import NvmlError
-
-    try:
-        text = nvml.text(name)
-    except NvmlError as error:
-        return unknown(str(error))
-    version = parse_driver_version(re.sub("^" + before, "", text))
-    return fact(version, SOURCE, "NVML answered %r" % text[:40])
+    paths = [path for path in LIBRARIES if path.startswith("/")]
+    if not any(map(machine.exists, (*SIGNS, *paths))) and not find_libraries(machine, LIBRARIES[:1]):
+        return {"absent": NOT_FOUND}
+    return ask_isolated("nvml_child", LIMIT_S, _environ(machine))
 
 
-def _cuda(nvml: Any) -> Json:
-    from .nvml import NvmlError
-
-    try:
-        number = nvml.number("nvmlSystemGetCudaDriverVersion_v2")
-    except NvmlError as error:
-        return unknown(str(error))
-    return observed("%d.%d" % (number // 1000, number % 1000 // 10), SOURCE)
+def _environ(machine: Machine) -> Dict[str, str]:
+    """Return the variables for the child, in which no library of the examined environment is found first."""
+    environ = {name: value for name, value in machine.environ.items() if not name.startswith("PYTHON")}
+    folders = [path for path in environ.get("LD_LIBRARY_PATH", "").split(":") if os.path.isabs(path)]
+    kept = [path for path in folders if not machine.in_environment(path)]
+    return dict(environ, LD_LIBRARY_PATH=":".join(kept))
 
 
-def _fabric(nvml: Any) -> Optional[str]:
-    """Return whether the fabric of the first GPU stands; None where there is none to manage."""
-    from .nvml import Fabric, NvmlError
-
-    try:
-        device = nvml.handle("nvmlDeviceGetHandleByIndex_v2", 0)
-        state = nvml.fill(Fabric, "nvmlDeviceGetGpuFabricInfo", device).state
-    except NvmlError:
-        return None
-    return "running" if state == COMPLETED else "stopped" if state in STOPPED else None
+def _unread(reason: str) -> Json:
+    facts = {"driver": {"cuda": unknown(reason), "nvml": unknown(reason)}, "gpus": unknown(reason)}
+    return dict(facts, **_unread_part(reason))
 
 
-def _without_nvml(machine: Machine, reason: str, nvml: Json) -> Json:
-    driver = {"cuda": unknown(reason), "nvml": nvml}
+def _unread_part(reason: str) -> Json:
+    return {"unread": {"gpus": reason}}
+
+
+def _without_nvml(machine: Machine, reason: str) -> Json:
+    driver = {"cuda": unknown(reason), "nvml": unknown(reason)}
     try:
         gpus, version = nvidia_smi.read_gpus(machine)
     except nvidia_smi.SmiFailed as error:

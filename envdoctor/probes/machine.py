@@ -14,7 +14,10 @@ MAX_REASONS = 3
 
 
 class Machine:
-    """Where probes look. Tests give another `root`, `environ` and `load_library`."""
+    """Where probes look. Tests give another `root` and `environ`.
+
+    `load_library` loads NVML into this very process, which tests and the child made for it do alone.
+    """
 
     def __init__(
         self,
@@ -26,7 +29,7 @@ class Machine:
         self.python = python
         self.root = root.rstrip("/")
         self.environ = os.environ if environ is None else environ
-        self.load_library = load_library or load_shared_library
+        self.load_library = load_library
         self._lock = threading.Lock()
         self._told: Dict[str, Any] = {}
 
@@ -92,15 +95,16 @@ class Machine:
 
     def may_run(self, path: str) -> bool:
         """True for a program of the system: what lies in an environment is read, never run."""
+        places = (path, os.path.dirname(path))
+        return self.is_program(path) and not any(map(self.in_environment, places))
+
+    def in_environment(self, path: str) -> bool:
+        """True for what lies in the examined environment, or in an active one."""
         named = self.python or ""
         places = [named, os.path.dirname(os.path.dirname(os.path.abspath(named)))]
         places += [self.environ.get(name, "") for name in ("VIRTUAL_ENV", "CONDA_PREFIX")]
         prefixes = [os.path.realpath(place) for place in places if place and _is_environment(place)]
-        return self.is_program(path) and not any(
-            os.path.realpath(at).startswith(prefix + os.sep)
-            for prefix in prefixes
-            for at in (self.at(path), self.at(os.path.dirname(path)) + os.sep)
-        )
+        return any(os.path.realpath(self.at(path)).startswith(prefix + os.sep) for prefix in prefixes)
 
 
 def _is_environment(prefix: str) -> bool:

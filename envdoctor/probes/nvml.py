@@ -13,7 +13,9 @@ LIBRARIES = (
     "/usr/local/nvidia/lib64/libnvidia-ml.so.1",
     "/run/opengl-driver/lib/libnvidia-ml.so.1",
 )
-INSUFFICIENT_SIZE, NOT_SUPPORTED, FUNCTION_NOT_FOUND = 7, 3, 13
+NOT_FOUND = "libnvidia-ml.so.1 was not found: no NVIDIA driver is installed where this runs"
+FUNCTION_NOT_FOUND = 13
+MAX_NUMBER, MAX_BYTES = 0xFFFFFFFF, 1 << 50
 
 
 class NvmlAbsent(Exception):
@@ -26,6 +28,20 @@ class NvmlError(Exception):
     def __init__(self, code: int, text: str) -> None:
         super().__init__("%s (NVML error %d)" % (text, code))
         self.code = code
+
+
+class Absurd(NvmlError):
+    """NVML answered what no card can have."""
+
+    def __init__(self, value: int, what: str) -> None:
+        Exception.__init__(self, "NVML answered %d %s, which no machine has" % (value, what))
+        self.code = 0
+
+
+def printable(data: bytes) -> str:
+    """Return a library's text with a mark in place of what is no text."""
+    text = data.decode("utf-8", "replace")
+    return "".join(char if char.isprintable() else "\ufffd" for char in text)
 
 
 class Memory(ctypes.Structure):
@@ -75,6 +91,7 @@ class Nvml:
 
     def __init__(self, library: Any) -> None:
         self._library = library
+        self.absurd: List[str] = []
         self.call("nvmlInit_v2")
 
     def close(self) -> None:
@@ -105,13 +122,21 @@ class Nvml:
         """Return the text that a function fills in."""
         buffer = ctypes.create_string_buffer(256)
         self.call(name, *arguments, buffer, ctypes.c_uint(256))
-        return buffer.value.decode("utf-8", "replace")
+        return printable(buffer.value)
 
-    def number(self, name: str, *arguments: Any) -> int:
-        """Return the number that a function fills in."""
+    def bounded(self, value: int, top: int, what: str) -> int:
+        """Return a number up to `top`; raises Absurd for a larger one, and keeps its words."""
+        if value > top:
+            error = Absurd(value, what)
+            self.absurd.append(str(error))
+            raise error
+        return value
+
+    def number(self, name: str, *arguments: Any, top: int = MAX_NUMBER) -> int:
+        """Return the number that a function fills in; raises Absurd above `top`."""
         value = ctypes.c_uint()
         self.call(name, *arguments, ctypes.byref(value))
-        return value.value
+        return self.bounded(value.value, top, "to " + name)
 
     def long_number(self, name: str, *arguments: Any) -> int:
         """Return the 64-bit number that a function fills in."""
@@ -147,10 +172,11 @@ class Nvml:
 
 def open_nvml(machine: Machine) -> Nvml:
     """Load and initialise NVML; raises NvmlAbsent or NvmlError."""
+    assert machine.load_library is not None
     for name in LIBRARIES:
         try:
             library = machine.load_library(name)
         except OSError:
             continue
         return Nvml(library)
-    raise NvmlAbsent("libnvidia-ml.so.1 was not found: no NVIDIA driver is installed where this runs")
+    raise NvmlAbsent(NOT_FOUND)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, List, Tuple
 
 from .machine import Json, Machine, without_empty
-from .nvml import Memory, Nvml, NvmlError, Pci
+from .nvml import MAX_BYTES, Memory, Nvml, NvmlError, Pci, printable
 
 SOURCE = "NVML"
 SWITCH = {0: "Disabled", 1: "Enabled"}
@@ -22,8 +22,7 @@ THROTTLE_REASONS = (
     (0x100, "display_clock_setting"),
 )
 UNCORRECTED, VOLATILE = 1, 0
-MAX_NVLINKS = 18
-NO_MEMORY_TOLD = 0xFFFFFFFFFFFFFFFF
+MAX_NVLINKS, MAX_MIG, MAX_GENERATION, MAX_WIDTH = 18, 64, 16, 64
 
 
 def read_gpu(nvml: Nvml, machine: Machine, index: int) -> Json:
@@ -44,19 +43,24 @@ def read_gpu(nvml: Nvml, machine: Machine, index: int) -> Json:
 
 
 def _capability(nvml: Nvml, device: Any) -> Json:
-    pair = nvml.numbers(2, "nvmlDeviceGetCudaComputeCapability", device)
-    return {"compute_capability": "%d.%d" % pair}
+    name = "nvmlDeviceGetCudaComputeCapability"
+    major, minor = nvml.numbers(2, name, device)
+    capability = nvml.bounded(major, 99, "to " + name), nvml.bounded(minor, 9, "to " + name)
+    return {"compute_capability": "%d.%d" % capability}
 
 
 def _memory(nvml: Nvml, device: Any) -> Json:
-    memory = nvml.fill(Memory, "nvmlDeviceGetMemoryInfo", device)
-    return {"memory_total_bytes": int(memory.total), "memory_free_bytes": int(memory.free)}
+    name = "nvmlDeviceGetMemoryInfo"
+    memory = nvml.fill(Memory, name, device)
+    total = nvml.bounded(int(memory.total), MAX_BYTES, "to " + name)
+    free = nvml.bounded(int(memory.free), total, "to " + name)
+    return {"memory_total_bytes": total, "memory_free_bytes": free}
 
 
 def _pci(nvml: Nvml, device: Any) -> Json:
     pci = nvml.fill(Pci, "nvmlDeviceGetPciInfo_v3", device)
     ids = "%04x:%04x" % (pci.pci_device & 0xFFFF, pci.pci_device >> 16)
-    return {"pci_id": ids, "pci_bus": pci.bus_id.decode("ascii", "replace")}
+    return {"pci_id": ids, "pci_bus": printable(pci.bus_id)}
 
 
 def _mig(nvml: Nvml, device: Any) -> Json:
@@ -68,7 +72,7 @@ def _mig(nvml: Nvml, device: Any) -> Json:
 def read_mig_devices(nvml: Nvml, device: Any) -> List[str]:
     """Return a GPU's MIG devices as `MIG 1g.5gb (UUID: MIG-…)`."""
     found = []
-    for index in range(nvml.number("nvmlDeviceGetMaxMigDeviceCount", device)):
+    for index in range(nvml.number("nvmlDeviceGetMaxMigDeviceCount", device, top=MAX_MIG)):
         try:
             part = nvml.handle("nvmlDeviceGetMigDeviceHandleByIndex", device, index)
             name, uuid = nvml.text("nvmlDeviceGetName", part), nvml.text("nvmlDeviceGetUUID", part)
@@ -79,8 +83,9 @@ def read_mig_devices(nvml: Nvml, device: Any) -> List[str]:
 
 
 def _ecc_errors(nvml: Nvml, device: Any) -> Json:
-    count = nvml.long_number("nvmlDeviceGetTotalEccErrors", device, UNCORRECTED, VOLATILE)
-    return {"ecc_uncorrected": count}
+    name = "nvmlDeviceGetTotalEccErrors"
+    count = nvml.long_number(name, device, UNCORRECTED, VOLATILE)
+    return {"ecc_uncorrected": nvml.bounded(count, MAX_BYTES, "to " + name)}
 
 
 def _remapped(nvml: Nvml, device: Any) -> Json:
@@ -112,8 +117,8 @@ def _text(field: str, function: str) -> Tuple[str, Callable[[Nvml, Any], Json]]:
     return field, lambda nvml, device: {field: nvml.text(function, device)}
 
 
-def _number(field: str, function: str) -> Tuple[str, Callable[[Nvml, Any], Json]]:
-    return field, lambda nvml, device: {field: nvml.number(function, device)}
+def _number(field: str, function: str, top: int) -> Tuple[str, Callable[[Nvml, Any], Json]]:
+    return field, lambda nvml, device: {field: nvml.number(function, device, top=top)}
 
 
 FIELDS: Tuple[Tuple[str, Callable[[Nvml, Any], Json]], ...] = (
@@ -132,10 +137,10 @@ FIELDS: Tuple[Tuple[str, Callable[[Nvml, Any], Json]], ...] = (
         lambda nvml, device: {"persistence": bool(nvml.number("nvmlDeviceGetPersistenceMode", device))},
     ),
     ("compute_mode", _compute_mode),
-    _number("pcie_generation", "nvmlDeviceGetCurrPcieLinkGeneration"),
-    _number("pcie_generation_max", "nvmlDeviceGetMaxPcieLinkGeneration"),
-    _number("pcie_width", "nvmlDeviceGetCurrPcieLinkWidth"),
-    _number("pcie_width_max", "nvmlDeviceGetMaxPcieLinkWidth"),
+    _number("pcie_generation", "nvmlDeviceGetCurrPcieLinkGeneration", MAX_GENERATION),
+    _number("pcie_generation_max", "nvmlDeviceGetMaxPcieLinkGeneration", MAX_GENERATION),
+    _number("pcie_width", "nvmlDeviceGetCurrPcieLinkWidth", MAX_WIDTH),
+    _number("pcie_width_max", "nvmlDeviceGetMaxPcieLinkWidth", MAX_WIDTH),
     ("nvlinks_total", _nvlinks),
     ("throttle_reasons", _throttle),
 )
@@ -153,5 +158,5 @@ def _add_processes(nvml: Nvml, machine: Machine, device: Any, gpu: Json, refused
 def _process(machine: Machine, pid: int, used_bytes: int) -> Json:
     """Return a process by number, used bytes and the short name the kernel keeps (no arguments)."""
     name = (machine.text("/proc/%d/comm" % pid) or "").strip()
-    used = None if used_bytes == NO_MEMORY_TOLD else int(used_bytes)
+    used = int(used_bytes) if used_bytes <= MAX_BYTES else None
     return without_empty({"pid": int(pid), "used_bytes": used, "name": name})

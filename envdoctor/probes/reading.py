@@ -24,7 +24,7 @@ class Probe(NamedTuple):
 
 PROBES: Tuple[Probe, ...] = (
     Probe("driver", driver.read, 3.0, driver.FACTS),
-    Probe("gpus", gpus.read, 20.0, gpus.FACTS),
+    Probe("gpus", gpus.read, 30.0, gpus.FACTS),
     Probe("kernel_gpus", kernel_gpus.read, 2.0, kernel_gpus.FACTS),
     Probe("xids", xids.read, 2.0, xids.FACTS),
     Probe("host", host.read, 3.0, host.FACTS),
@@ -34,6 +34,7 @@ PROBES: Tuple[Probe, ...] = (
     Probe("environment", environment.read, 15.0, environment.FACTS),
     Probe("variables", variables.read, 1.0, variables.FACTS),
 )
+BACKUPS = frozenset(("kernel_gpus",))
 
 
 def read_machine(
@@ -45,21 +46,39 @@ def read_machine(
     raises NoInterpreter when it does not exist. Nothing else is raised: what cannot be read is unknown, with
     the reason.
     """
+    return start_reading(python, machine, probes)()
+
+
+def start_reading(
+    python: Optional[str] = None, machine: Optional[Machine] = None, probes: Tuple[Probe, ...] = PROBES
+) -> Callable[[], Json]:
+    """Start what `read_machine` does, and return what waits for its facts."""
     machine = machine or Machine(python)
     if machine.python:
         check_interpreter(machine, machine.python)
     running = [_Running(probe, machine) for probe in probes]
+    return lambda: _collect(running)
+
+
+def _collect(running: "List[_Running]") -> Json:
     answer: Json = {"schema": SCHEMA, "origin": "probe"}
     for one in running:
-        _merge(answer, one.answer())
+        part = one.answer()
+        _merge(answer, part if one.probe.name not in BACKUPS else _reliable(answer, part))
     return answer
+
+
+def _reliable(answer: Json, part: Json) -> Json:
+    """Return a backup's facts; that it sees nothing settles nothing where the first source was not read."""
+    unread = answer.get("unread", {})
+    return {key: value for key, value in part.items() if key not in unread or value.get("value")}
 
 
 class _Running:
     """A probe in its own thread; a thread that hangs is left behind."""
 
     def __init__(self, probe: Probe, machine: Machine) -> None:
-        self._probe, self._machine = probe, machine
+        self.probe, self._machine = probe, machine
         self._result: List[Json] = []
         self._started = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="probe-" + probe.name, daemon=True)
@@ -67,16 +86,16 @@ class _Running:
 
     def _run(self) -> None:
         try:
-            self._result.append(self._probe.read(self._machine))
+            self._result.append(self.probe.read(self._machine))
         except Exception as error:
-            self._result.append(failed(self._probe, "it broke: %s: %s" % (type(error).__name__, error)))
+            self._result.append(failed(self.probe, "it broke: %s: %s" % (type(error).__name__, error)))
 
     def answer(self) -> Json:
         """Wait until the probe's limit and return its facts, or that they are unknown."""
-        self._thread.join(max(0.0, self._started + self._probe.limit_s - time.monotonic()))
+        self._thread.join(max(0.0, self._started + self.probe.limit_s - time.monotonic()))
         if self._result:
             return self._result[0]
-        return failed(self._probe, "no answer within %g s" % self._probe.limit_s)
+        return failed(self.probe, "no answer within %g s" % self.probe.limit_s)
 
 
 def failed(probe: Probe, reason: str) -> Json:

@@ -7,12 +7,13 @@ import re
 from typing import Dict, Iterable, List, Tuple
 
 from .driver import read_module_version
+from .files import open_file
 from .machine import Json, Machine
 
 FACTS: Tuple[str, ...] = ()
 KMSG = "/dev/kmsg"
 LOGS = ("/var/log/kern.log", "/var/log/messages")
-TAIL_BYTES, MAX_RECORDS, MAX_XIDS, MAX_TEXT = 1 << 20, 20000, 50, 300
+TAIL_BYTES, MAX_BYTES, MAX_XIDS, MAX_TEXT = 1 << 20, 4 << 20, 50, 300
 XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9A-Fa-f:.]+)\): (\d{1,3})\b.*")
 
 
@@ -40,10 +41,11 @@ def _kernel_lines(machine: Machine) -> List[str]:
 
 def read_kmsg(path: str) -> List[str]:
     """Return the kernel's log records without waiting for new ones; raises OSError."""
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     records: List[str] = []
+    room = MAX_BYTES
     try:
-        while len(records) < MAX_RECORDS:
+        while room > 0:
             try:
                 record = os.read(handle, 8192)
             except BlockingIOError:
@@ -52,6 +54,7 @@ def read_kmsg(path: str) -> List[str]:
                 continue
             if not record:
                 break
+            room -= len(record)
             records.append(record.decode("utf-8", "replace"))
     finally:
         os.close(handle)
@@ -60,7 +63,10 @@ def read_kmsg(path: str) -> List[str]:
 
 def read_tail(path: str) -> List[str]:
     """Return the lines of a log's last part; raises OSError."""
-    with open(path, "rb") as stream:
+    stream = open_file(path)
+    if stream is None:
+        return []
+    with stream:
         stream.seek(max(0, os.path.getsize(path) - TAIL_BYTES))
         return stream.read(TAIL_BYTES).decode("utf-8", "replace").splitlines()
 
