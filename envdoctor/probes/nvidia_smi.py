@@ -95,7 +95,7 @@ def gpu_of(row: Dict[str, str]) -> Json:
             "source": SOURCE,
             "name": row.get("name"),
             "uuid": row.get("uuid"),
-            "compute_capability": _matching(row, "compute_cap", r"\d{1,2}\.\d", str),
+            "compute_capability": _matching(row, "compute_cap", r"[0-9]{1,2}\.[0-9]", str),
             "memory_total_bytes": _mebibytes(row, "memory.total"),
             "memory_free_bytes": _mebibytes(row, "memory.free"),
             "pci_id": _pci_id(row.get("pci.device_id", "")),
@@ -103,13 +103,13 @@ def gpu_of(row: Dict[str, str]) -> Json:
             "serial": row.get("serial"),
             "mig": row.get("mig.mode.current"),
             "ecc": row.get("ecc.mode.current"),
-            "ecc_uncorrected": _matching(row, "ecc.errors.uncorrected.volatile.total", r"\d{1,9}", int),
+            "ecc_uncorrected": _matching(row, "ecc.errors.uncorrected.volatile.total", r"[0-9]{1,9}", int),
             "persistence": {"Enabled": True, "Disabled": False}.get(row.get("persistence_mode", "")),
             "compute_mode": row.get("compute_mode"),
-            "pcie_generation": _matching(row, "pcie.link.gen.current", r"\d{1,9}", int),
-            "pcie_generation_max": _matching(row, "pcie.link.gen.max", r"\d{1,9}", int),
-            "pcie_width": _matching(row, "pcie.link.width.current", r"\d{1,9}", int),
-            "pcie_width_max": _matching(row, "pcie.link.width.max", r"\d{1,9}", int),
+            "pcie_generation": _matching(row, "pcie.link.gen.current", r"[0-9]{1,9}", int),
+            "pcie_generation_max": _matching(row, "pcie.link.gen.max", r"[0-9]{1,9}", int),
+            "pcie_width": _matching(row, "pcie.link.width.current", r"[0-9]{1,9}", int),
+            "pcie_width_max": _matching(row, "pcie.link.width.max", r"[0-9]{1,9}", int),
         }
     )
 
@@ -121,7 +121,7 @@ def _matching(row: Dict[str, str], name: str, pattern: str, kind: Callable[[str]
 
 def _mebibytes(row: Dict[str, str], name: str) -> Optional[int]:
     cell = row.get(name, "")
-    return int(cell) << 20 if re.fullmatch(r"\d{1,12}", cell) else None
+    return int(cell) << 20 if re.fullmatch(r"[0-9]{1,12}", cell) else None
 
 
 def _pci_id(cell: str) -> Optional[str]:

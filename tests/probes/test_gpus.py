@@ -4,7 +4,7 @@ import time
 
 import pytest
 from fake_nvml import H200, MISMATCH, FakeNvml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envdoctor.facts import from_json
@@ -167,6 +167,7 @@ def test_an_nvidia_smi_that_hangs_or_babbles_gives_a_reason(machine, write, monk
     assert reason in read(machine(PATH="/usr/bin:/bin"))["gpus"]["unknown"]
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(alphabet=st.characters(codec="utf-8"), max_size=12), min_size=17, max_size=17))
 def test_whatever_nvidia_smi_prints_stays_facts_of_ours(cells):
     try:
