@@ -13,6 +13,8 @@ HEADERS = (b"Requires-Dist:", b"Name:", b"Version:")
 BLANK_LINES = (b"\n\n", b"\n\r\n")
 EXTRA = re.compile(r"\bextra\s*(==|in\b)|==\s*extra\b")
 LIBRARY = re.compile(rb"\.so(?:\.\d+)*$")
+NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,250}[A-Za-z0-9])?")
+VERSION = re.compile(r"[A-Za-z0-9.!+_*-]{1,200}")
 CHUNK, MAX_HEADERS = 16384, 1 << 19
 KEY_MODULES = {
     "torch": "torch",
@@ -55,12 +57,16 @@ def read_site(site: str) -> Site:
     present = set(entries)
     found: Dict[str, List[Json]] = {}
     unread: List[str] = []
+    nameless = []
     for one in _read_all(site, entries, unread):
-        found.setdefault(normalize(one["name"]), []).append(one)
+        if NAME.fullmatch(one.get("name", "")):
+            found.setdefault(normalize(one["name"]), []).append(one)
+        else:
+            nameless.append("%s in %s names no distribution" % (ascii(one["source"]), site))
     for name, module in KEY_MODULES.items():
         for one in found.get(name, ()):
             _guarded(unread, _check_files, site, module, present, one)
-    problems = [_leftover(site, entry) for entry in entries if entry.startswith("~")]
+    problems = nameless + [_leftover(site, entry) for entry in entries if entry.startswith("~")]
     if len(everything) > len(entries):
         problems.append("%d names that cannot be printed, in %s" % (len(everything) - len(entries), site))
     return Site(found, problems, unread)
@@ -87,7 +93,7 @@ def _read_all(site: str, entries: List[str], unread: List[str]) -> Iterator[Json
 def _by_name(site: str, entry: str, problem: str) -> Json:
     """Return what the mere name of an entry tells of a distribution."""
     name, _, version = re.sub(r"(-py\d\.\d+)?\.[a-z-]+$", "", entry).partition("-")
-    told = {"name": normalize(name), "version": version, "source": entry, "location": site}
+    told = {"name": normalize(name), "version": fit(version, VERSION), "source": entry, "location": site}
     return without_empty(dict(told, problems=[problem]))
 
 
@@ -104,6 +110,7 @@ def read_dist_info(site: str, entry: str) -> Json:
     name, _, version = entry[: -len(".dist-info")].partition("-")
     told = read_headers(folder + "/METADATA")
     problems = [] if told else ["%s holds no METADATA" % entry]
+    problems += _unfit(told)
     installer = (read_text(folder + "/INSTALLER", 64) or "").strip() or None
     if installer in ("pip", "uv") and not os.path.exists(folder + "/RECORD"):
         problems.append("%s holds no RECORD, so that it can be neither checked nor uninstalled" % entry)
@@ -111,9 +118,9 @@ def read_dist_info(site: str, entry: str) -> Json:
     told_name, told_version, requires = told or (None, None, [])
     return without_empty(
         {
-            "name": normalize(told_name or name),
+            "name": normalize(fit(told_name, NAME) or name),
             "source": entry,
-            "version": told_version or version or None,
+            "version": fit(told_version, VERSION) or fit(version, VERSION),
             "location": site,
             "installer": installer,
             "editable": editable or None,
@@ -131,8 +138,31 @@ def read_egg_info(site: str, entry: str) -> Json:
     stem = re.sub(r"-py\d\.\d+$", "", entry[: -len(".egg-info")])
     name, _, version = stem.partition("-")
     told_name, told_version, requires = told or (None, None, [])
-    values = {"version": told_version or version or None, "location": site, "requires": requires}
-    return without_empty(dict(values, name=normalize(told_name or name), source=entry))
+    values = {
+        "version": fit(told_version, VERSION) or fit(version, VERSION),
+        "location": site,
+        "requires": requires,
+    }
+    named = normalize(fit(told_name, NAME) or name)
+    return without_empty(dict(values, name=named, source=entry, problems=_unfit(told)))
+
+
+Headers = Tuple[Optional[str], Optional[str], List[str]]
+
+
+def fit(text: Optional[str], pattern: "re.Pattern[str]") -> Optional[str]:
+    """Return a text that is what it should be, else None."""
+    return text if text and pattern.fullmatch(text) else None
+
+
+def _unfit(told: Optional[Headers]) -> List[str]:
+    """Return what of the headers is no name or no version, which then the folder's name must tell."""
+    values = zip(("name", "version"), told or (), (NAME, VERSION))  # noqa: B905 (newer than Python 3.8)
+    return [
+        "its METADATA tells what is no %s: %s" % (what, ascii(text[:60]))
+        for what, text, pattern in values
+        if isinstance(text, str) and not pattern.fullmatch(text)
+    ]
 
 
 def read_egg_link(site: str, entry: str) -> Optional[Json]:
@@ -145,7 +175,7 @@ def read_egg_link(site: str, entry: str) -> Optional[Json]:
     return dict(read_egg_info(folder, info), editable=True, origin="file", source=entry)
 
 
-def read_headers(path: str) -> Optional[Tuple[Optional[str], Optional[str], List[str]]]:
+def read_headers(path: str) -> "Optional[Headers]":
     """Return name, version and requirements (without extras) of a METADATA's headers; None without a file."""
     data = _read_until_blank(path)
     if data is None:
@@ -153,7 +183,7 @@ def read_headers(path: str) -> Optional[Tuple[Optional[str], Optional[str], List
     return parse_headers(data)
 
 
-def parse_headers(data: bytes) -> Tuple[Optional[str], Optional[str], List[str]]:
+def parse_headers(data: bytes) -> "Headers":
     """Read name, version and the requirements that hold without extras."""
     name: Optional[str] = None
     version: Optional[str] = None

@@ -74,7 +74,7 @@ def read_distributions(interpreter: Interpreter) -> Installed:
             problems += add_conda(chosen, read_conda(interpreter.prefix))
         except Unreadable as error:
             unread.append(str(error))
-    complete = bool(sites) and all(held.complete for held in sites)
+    complete = bool(sites) and not interpreter.unread and all(held.complete for held in sites)
     return Installed(chosen, problems, unread, complete)
 
 

@@ -38,14 +38,22 @@ def check_interpreter(machine: Machine, python: str) -> str:
     path = os.path.abspath(os.path.expanduser(path))
     if os.path.isdir(path):
         inside = [os.path.join(path, name) for name in PYTHONS]
-        path = next((one for one in inside if os.path.exists(one)), "")
+        path = next((one for one in inside if os.path.lexists(one)), "")
         if not path:
             raise NoInterpreter("%s holds no bin/python" % python)
+    if _is_orphan(path):
+        return path
     if not os.path.isfile(path):
         raise NoInterpreter("%s: no such interpreter" % python)
     if not os.access(path, os.X_OK):
         raise NoInterpreter("%s is not executable" % python)
     return path
+
+
+def _is_orphan(path: str) -> bool:
+    """True for the link of a virtual environment whose interpreter is gone: its packages are still there."""
+    settings = os.path.join(os.path.dirname(os.path.dirname(path)), "pyvenv.cfg")
+    return os.path.islink(path) and not os.path.exists(path) and os.path.exists(settings)
 
 
 def find_interpreter(machine: Machine) -> Interpreter:
@@ -115,17 +123,19 @@ def parse_pyvenv(text: str) -> Dict[str, str]:
 
 def _virtual(machine: Machine, executable: str, prefix: str, settings: Dict[str, str]) -> Interpreter:
     version = settings.get("version") or settings.get("version_info", "")
-    match = re.match(r"\d+\.\d+(\.\d+)?", version)
-    told = match.group() if match else None
+    match = re.match(r"[0-9]\.[0-9]{1,3}(\.[0-9]{1,3})?(?![0-9])", version)
+    told, source = (match.group(), "pyvenv.cfg") if match else (_only_library(prefix), prefix + "/lib")
     sites = _packages_folders(prefix, _short(told) if told else None)
     problems = []
     home = settings.get("home", "")
     if home and not os.path.isdir(home):
         problems.append("the interpreter that this virtual environment was made from is gone: %s" % home)
+    elif not os.path.exists(executable):
+        problems.append("%s leads to an interpreter that is gone" % executable)
     if settings.get("include-system-site-packages", "").lower() == "true":
         base = _installed(os.path.join(home, "python3"), os.path.dirname(home))
         sites += base.sites if base else ()
-    found = Interpreter(executable, prefix, "venv", told, "pyvenv.cfg", sites, tuple(problems))
+    found = Interpreter(executable, prefix, "venv", told, source, sites, tuple(problems))
     return _with_sites(machine, found)
 
 
@@ -145,23 +155,23 @@ def _short(version: str) -> str:
 
 
 def _short_of_name(name: str) -> Optional[str]:
-    match = re.fullmatch(r"python(\d\.\d+)", name)
+    match = re.fullmatch(r"python([0-9]\.[0-9]{1,3})", name)
     return match.group(1) if match else None
 
 
 def _only_library(prefix: str) -> Optional[str]:
-    names = [name for name in list_names(prefix + "/lib") if re.fullmatch(r"python3\.\d+", name)]
+    names = [name for name in list_names(prefix + "/lib") if re.fullmatch(r"python3\.[0-9]{1,3}", name)]
     return names[0][len("python") :] if len(names) == 1 else None
 
 
 def _full_version(prefix: str, short: str) -> Tuple[str, str]:
     """Return a version with its third part where a file tells it, and the file."""
     for name in list_names(prefix + "/conda-meta"):
-        match = re.fullmatch(r"python-(\d+\.\d+\.\d+)-.*\.json", name)
+        match = re.fullmatch(r"python-([0-9]\.[0-9]{1,3}\.[0-9]{1,3})-.*\.json", name)
         if match:
             return match.group(1), "conda-meta/" + name
     header = "%s/include/python%s/patchlevel.h" % (prefix, short)
-    match = re.search(r'PY_VERSION\s+"(\d+\.\d+\.\d+)', read_text(header) or "")
+    match = re.search(r'PY_VERSION[ \t]+"([0-9]\.[0-9]{1,3}\.[0-9]{1,3})', read_text(header) or "")
     if match:
         return match.group(1), header
     if os.path.realpath(prefix) == os.path.realpath(sys.prefix) and _short(_our_version()) == short:
@@ -185,7 +195,7 @@ def _packages_folders(prefix: str, short: Optional[str]) -> Tuple[str, ...]:
             "lib/pypy%s/site-packages",
         )
         places = [place % short for place in versioned] + places
-    return tuple(path for path in (prefix + "/" + place for place in places) if os.path.isdir(path))
+    return tuple(path for path in (prefix + "/" + place for place in places) if os.path.lexists(path))
 
 
 def _user_sites(machine: Machine, interpreter: Interpreter) -> Tuple[str, ...]:
@@ -221,6 +231,7 @@ def _sites(machine: Machine, sites: Tuple[str, ...], unread: List[str]) -> Tuple
     for path in (*python_path(machine), *sites):
         everything.append(path)
         everything += _pth_folders(path, unread)
+    unread += ["%s is no folder" % path for path in sites if not os.path.isdir(path)]
     unique: Json = {}
     for path in everything:
         if os.path.isdir(path):

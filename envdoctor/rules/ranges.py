@@ -10,6 +10,7 @@ from functools import cache
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
+MAX_VERSION = 200
 _EVERYTHING = ("", "*")
 
 
@@ -24,9 +25,9 @@ def parse_specifier(text: str) -> SpecifierSet:
 
 @cache
 def parse_version(text: str) -> Version | None:
-    """Return the version, or None when the text is none."""
+    """Return the version, or None when the text is none (or its numbers are longer than Python reads)."""
     try:
-        return Version(text)
+        return Version(text) if len(text) <= MAX_VERSION else None
     except InvalidVersion:
         return None
 
