@@ -24,19 +24,26 @@ def main() -> int:
 
 def leave_foreign_paths() -> None:
     """Take off `sys.path` what PYTHONPATH and the starting folder put there, and what came in from it."""
-    python_path = [os.path.realpath(path) for path in _python_path()]
+    python_path = [_real(path) for path in _python_path()]
     foreign = {*python_path, *_starting_folder()}
     if not foreign:
         return
     ours = _own_folders()
     if ROOT in python_path:  # envdoctor itself was installed that way, and so may be what it needs
         ours.update(python_path)
-    entries = [(path, os.path.realpath(path)) for path in sys.path]
+    entries = [(path, _real(path)) for path in sys.path]
     again = [(path, real) for path, real in entries if real in foreign and real in ours]
     first = [path for path, real in again if real.startswith(STANDARD_LIBRARY) and real != ROOT]
     last = [path for path, _ in again if path not in first]
     sys.path[:] = first + [path for path, real in entries if real not in foreign] + last
     _forget(foreign - ours)
+
+
+def _real(path: str) -> str:
+    try:
+        return os.path.realpath(path)
+    except OSError:  # the current folder is gone, and can hold nothing
+        return path
 
 
 def _python_path() -> list[str]:
@@ -48,8 +55,8 @@ def _starting_folder() -> set[str]:
     """Return what Python put first for the way it was started: the script's folder, or the current one."""
     if getattr(sys.flags, "safe_path", sys.flags.isolated) or not sys.path:
         return set()
-    first = os.path.realpath(sys.path[0])
-    places = (os.path.realpath(""), os.path.dirname(os.path.realpath(sys.argv[0])))
+    first = _real(sys.path[0])
+    places = (_real(""), os.path.dirname(_real(sys.argv[0])))
     return {first} if first in places else set()
 
 
@@ -58,7 +65,7 @@ def _own_folders() -> set[str]:
     folders = [ROOT, STANDARD_LIBRARY, os.path.join(STANDARD_LIBRARY, "lib-dynload")]
     if site := sys.modules.get("site"):
         folders += [*site.getsitepackages(), *([site.USER_SITE] if site.ENABLE_USER_SITE else [])]
-    return {os.path.realpath(path) for path in folders}
+    return {_real(path) for path in folders}
 
 
 def _forget(folders: set[str]) -> None:
@@ -69,5 +76,5 @@ def _forget(folders: set[str]) -> None:
             continue
         top = name.partition(".")[0]
         inside = tuple(os.path.join(folder, top) + mark for folder in folders for mark in (os.sep, "."))
-        if os.path.realpath(path).startswith(inside):
+        if _real(path).startswith(inside):
             del sys.modules[name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Iterator, Optional, Tuple
+from typing import Iterator, List, Optional, Tuple
 
 from .files import Unreadable, read_bytes, read_text
 from .machine import Machine
@@ -69,13 +69,18 @@ def _of_pyenv(machine: Machine, script: str, text: str) -> Optional[str]:
 def _pyenv_versions(machine: Machine, root: str) -> Iterator[str]:
     """Yield what can choose pyenv's versions, the strongest first."""
     yield machine.environ.get("PYENV_VERSION", "").replace(":", " ")
-    folder = os.getcwd()
-    while True:
+    for folder in _upward():
         yield read_text(folder + "/.python-version", 4096) or ""
-        if os.path.dirname(folder) == folder:
-            break
-        folder = os.path.dirname(folder)
     yield read_text(root + "/version", 4096) or ""
+
+
+def _upward() -> List[str]:
+    """Return the current folder and those around it, none when it is gone."""
+    try:
+        parts = os.getcwd().split(os.sep)
+    except OSError:
+        return []
+    return [os.sep.join(parts[:end]) for end in range(len(parts), 0, -1)]
 
 
 def ask(machine: Machine, executable: str) -> Tuple[str, str]:

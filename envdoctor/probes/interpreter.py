@@ -35,7 +35,10 @@ class Interpreter(NamedTuple):
 def check_interpreter(machine: Machine, python: str) -> str:
     """Return the interpreter that a path, command or environment's folder names; raises NoInterpreter."""
     path = python if os.sep in python or os.path.isdir(python) else machine.which(python) or python
-    path = os.path.abspath(os.path.expanduser(path))
+    try:
+        path = os.path.abspath(os.path.expanduser(path))
+    except OSError as error:  # the current folder is gone
+        raise NoInterpreter("%s: %s" % (python, error.strerror)) from None
     if os.path.isdir(path):
         inside = [os.path.join(path, name) for name in PYTHONS]
         path = next((one for one in inside if os.path.lexists(one)), "")

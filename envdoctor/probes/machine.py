@@ -100,9 +100,9 @@ class Machine:
 
     def in_environment(self, path: str) -> bool:
         """True for what lies in the examined environment, or in an active one."""
-        named = self.python or ""
-        places = [named, os.path.dirname(os.path.dirname(os.path.abspath(named)))]
-        places += [self.environ.get(name, "") for name in ("VIRTUAL_ENV", "CONDA_PREFIX")]
+        places = [self.environ.get(name, "") for name in ("VIRTUAL_ENV", "CONDA_PREFIX")]
+        if self.python:
+            places += [self.python, os.path.dirname(os.path.dirname(os.path.abspath(self.python)))]
         prefixes = [os.path.realpath(place) for place in places if place and _is_environment(place)]
         return any(os.path.realpath(self.at(path)).startswith(prefix + os.sep) for prefix in prefixes)
 

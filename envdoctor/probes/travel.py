@@ -14,7 +14,8 @@ import sys
 
 if sys.version_info < (3, 8):
     sys.exit("probe: Python 3.8 or later is needed, this is %d.%d" % sys.version_info[:2])
-foreign = [os.path.abspath(path) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+told = os.environ.get("PYTHONPATH")
+foreign = [os.path.abspath(path) for path in told.split(os.pathsep)] if told else []
 own = (os.path.dirname(os.path.abspath(__file__)), os.path.dirname(os.__file__))
 sys.path[:] = [path for path in sys.path if path in own or os.path.abspath(path) not in foreign]
 from envdoctor_probes.__main__ import main

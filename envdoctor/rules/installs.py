@@ -1,4 +1,4 @@
-"""What a look at the environment's files found damaged: a lost interpreter, broken and doubled installations."""
+"""What the environment's own files show damaged: a lost interpreter, broken and doubled installations."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _gone(texts: list[str]) -> Iterator[Finding]:
             id="INTERPRETER-GONE",
             severity=Severity.ERROR,
             summary="The interpreter of this virtual environment is gone: nothing in it starts.",
-            cause="A virtual environment borrows the interpreter it was made from; that one was removed or moved.",
+            cause="A virtual environment borrows the interpreter it was made from; that was moved or lost.",
             evidence=tuple(Evidence("environment", text, "its files") for text in texts),
             remedies=(
                 Remedy("Make the environment again with a Python that is there, and install into it anew."),
