@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from envdoctor.facts import Gpu
     from envdoctor.memory import Constants, ServingRun, TrainingRun
     from envdoctor.memory.answer import Tier
+    from envdoctor.memory.recipes import Recipe
     from envdoctor.probes.interpreter import Interpreter
 
 STACK_NAMES = (
@@ -23,9 +24,15 @@ STACK_NAMES = (
     "deepspeed",
     "liger-kernel",
     "trl",
+    "llamafactory",
+    "ms-swift",
+    "axolotl",
     "vllm",
 )
-COUNTS = ("batch", "seq", "grad-accum", "lora-rank", "gpus", "tp", "pp", "max-model-len", "max-num-seqs")
+COUNTS = (
+    "batch", "seq", "grad-accum", "lora-rank", "gpus", "tp", "pp", "max-model-len", "max-num-seqs",
+    "max-completion", "num-generations",
+)  # fmt: skip
 DEFAULTS = {"batch": 1, "seq": 2048, "grad-accum": 1, "lora-rank": 8, "gpus": 1, "tp": 1, "pp": 1}
 
 
@@ -35,7 +42,13 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         "--model", required=True, metavar="M", help="folder, config.json, catalogue name or Hub id"
     )
     parser.add_argument("--method", default="full", metavar="full|lora|qlora")
-    parser.add_argument("--task", default="train", choices=("train", "grpo", "serve"))
+    tasks = ("sft", "train", "dpo", "kto", "orpo", "reward", "grpo", "ppo", "serve")
+    parser.add_argument("--task", default="sft", choices=tasks, help="what is trained for (train is sft)")
+    trainers = ("transformers", "trl", "llamafactory", "ms-swift", "axolotl")
+    parser.add_argument(
+        "--trainer", choices=trainers, help="whose loss and upcasts (transformers; trl but for sft)"
+    )
+    parser.add_argument("--packing", action="store_true", help="rows follow each other without padding")
     for name in COUNTS:
         parser.add_argument(f"--{name}", type=int, default=DEFAULTS.get(name), metavar="N")
     _add_numbers(parser)
@@ -98,19 +111,32 @@ def run_of(args: argparse.Namespace, gpu: Gpu | None) -> TrainingRun | ServingRu
     if args.task == "serve":
         return _serving_run(args, shape, gpu)
     from envdoctor.memory.optimizer import find_optimizer
+    from envdoctor.memory.recipes import shaped
     from envdoctor.memory.run import TrainingRun
 
     find_optimizer(args.optim)
     sharding = _sharding(args, shape.hidden)
+    task = "sft" if args.task == "train" else args.task
+    trainer = args.trainer or ("transformers" if task == "sft" else "trl")
+    recipe = recipe_for(stack_of(args), trainer, task)
     return TrainingRun(
-        shape,
+        shaped(shape, recipe),
         method=args.method, batch=args.batch, seq=args.seq, grad_accum=args.grad_accum, dtype=args.dtype,
         amp=args.amp, optim=args.optim, grad_ckpt=args.grad_ckpt, attn=args.attn, liger=args.liger,
         lora_rank=args.lora_rank, lora_targets=args.lora_targets, lora_dropout=args.lora_dropout,
         quant=args.quant, double_quant=args.double_quant, upcast_kbit=args.upcast_kbit, gpus=args.gpus,
-        tp=args.tp, pp=args.pp, task=args.task, vllm_utilization=args.vllm_utilization,
+        tp=args.tp, pp=args.pp, task=task, trainer=trainer, recipe=recipe, packing=args.packing,
+        max_completion=args.max_completion, vllm_utilization=args.vllm_utilization,
         max_model_len=args.max_model_len, max_num_seqs=args.max_num_seqs, **sharding,
     )  # fmt: skip
+
+
+def recipe_for(stack: dict[str, str], trainer: str, task: str) -> Recipe:
+    """Return what that trainer's release does; raises InputError for a task that it is not known to have."""
+    from envdoctor.matrix import load_matrix
+    from envdoctor.memory.recipes import recipe_of
+
+    return recipe_of(load_matrix().rows("trainer"), trainer, task, stack)
 
 
 def _serving_run(args: argparse.Namespace, shape: Any, gpu: Gpu | None) -> ServingRun:

@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from envdoctor.cli.output import note, write
 from envdoctor.errors import InputError, Unavailable
@@ -105,6 +105,7 @@ def _workload(args: argparse.Namespace, matrix: Matrix) -> Workload:
     shape = find_shape(args.model)
     if args.seq is None:
         args.seq = min(2048, shape.learned_positions or 2048)
+    stack = _stack(args, facts)
     return Workload(
         shape,
         _cards(args, matrix, facts),
@@ -112,12 +113,27 @@ def _workload(args: argparse.Namespace, matrix: Matrix) -> Workload:
         args.method,
         args.seq,
         args.global_batch,
-        _stack(args, facts),
+        stack,
         args.model,
         int(args.beside * GIB),
         args.lora_rank,
         parallel=args.parallel,
+        **_trainer(args, matrix, stack),
     )
+
+
+def _trainer(args: argparse.Namespace, matrix: Matrix, stack: Stack) -> dict[str, Any]:
+    """Whose step the profile is for: the framework's, where it is a trainer."""
+    from envdoctor.memory.recipes import TRAINERS, recipe_of
+
+    if args.task == "serve":
+        return {}
+    usual = "trl" if args.task == "grpo" else "transformers"
+    trainer = args.framework if args.framework in TRAINERS else usual
+    return {
+        "trainer": trainer,
+        "recipe": recipe_of(matrix.rows("trainer"), trainer, args.task, stack.versions),
+    }
 
 
 def _facts(args: argparse.Namespace, matrix: Matrix) -> Facts | None:

@@ -44,6 +44,8 @@ def layer_cost(
         before = tape.live
         tape.live += stream  # the gradient that arrives
         out = decoder_layer(tape, s, shape, x, moe, windowed)
+        if not s.reentrant:
+            tape.peak = tape.reached
     else:
         before = tape.live - stream
         tape.peak = 0

@@ -19,6 +19,7 @@ class Churn(NamedTuple):
     kept: int
     table: int
     buffers: int
+    scores: int = 0
 
 
 def sharding_kind(parallel: str) -> str:
@@ -42,6 +43,7 @@ def reserved_bound(allocated: int, churn: Churn, parallel: str, constants: Const
         + bound.kept * churn.kept
         + bound.table * churn.table
         + bound.buffers * churn.buffers
+        + bound.scores * churn.scores
         + bound.allocated * allocated
     )
     return -(-int((allocated + slack) * (1 + bound.margin)) // SEGMENT) * SEGMENT

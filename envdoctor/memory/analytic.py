@@ -8,6 +8,7 @@ from envdoctor.memory.activations import LayerCost, LayerKind, layer_cost, layer
 from envdoctor.memory.allocator import Churn, reserved_bound
 from envdoctor.memory.constants import Constants
 from envdoctor.memory.loss import LossCost, loss_cost
+from envdoctor.memory.references import beside_reference, generation_bytes, reference_bytes
 from envdoctor.memory.run import Component, Prediction, ServingRun, TrainingRun
 from envdoctor.memory.settings import Settings, settings_of
 from envdoctor.memory.shape import ModelShape
@@ -28,11 +29,20 @@ def predict(run: TrainingRun | ServingRun, constants: Constants = DEFAULT) -> Pr
     kinds = layer_kinds(run.shape, run.pp)
     accumulating = run.grad_accum > 1
     costs = [layer_cost(run.shape, settings, run.grad_ckpt, k.moe, k.windowed, accumulating) for k in kinds]
-    loss = loss_cost(run.shape, settings, accumulating, bool(constants.loss_upcasts))
+    loss = loss_cost(run.shape, settings, accumulating, bool(constants.loss_upcasts), run.recipe, run.scored)
+    fixed = _fixed(run.shape, settings, constants)
     step = _heights(
-        run.shape, settings, plan, kinds, costs, loss, _fixed(run.shape, settings, constants), accumulating
+        run.shape, settings, plan, kinds, costs, loss, fixed, accumulating, _tables(run, settings)
     )
+    if run.recipe.reference == "beside":
+        step = step._replace(loss=max(step.loss, beside_reference(run, settings, kinds, loss, step)))
     return _assemble(run, plan, step, constants)
+
+
+def _tables(run: TrainingRun, s: Settings) -> int:
+    """Gradients of the embedding's size that meet at a tied table beside the head's own: the embedding's, and
+    their sum where the head's is a view, which autograd does not add in place."""
+    return 2 if run.shape.tied and not s.liger and run.recipe.loss in ("full", "logprobs", "kernel") else 1
 
 
 class Step(NamedTuple):
@@ -45,6 +55,7 @@ class Step(NamedTuple):
     kept: int
     logits: int
     churn: Churn
+    idle: int = 0  # what the policy's forward pass leaves
 
 
 def _fixed(shape: ModelShape, s: Settings, constants: Constants) -> int:
@@ -54,7 +65,7 @@ def _fixed(shape: ModelShape, s: Settings, constants: Constants) -> int:
     fixed += 2 * rounded(s.seq * shape.head_dim * s.stream) if shape.rope else 0
     if s.attn == "eager" or shape.alibi:
         fixed += rounded(s.batch * s.seq * s.seq * s.compute)
-    if s.seq > shape.window > 0 and shape.windowed_layers and s.attn == "sdpa":
+    if s.attn == "sdpa" and (s.packed or (shape.windowed_layers and s.seq > shape.window > 0)):
         fixed += rounded(s.batch * s.seq * s.seq)
     return fixed + rounded(tokens * shape.hidden * s.stream)
 
@@ -68,6 +79,7 @@ def _heights(
     loss: LossCost,
     fixed: int,
     accumulating: bool,
+    tables: int,
 ) -> Step:
     pairs = tuple(zip(kinds, costs, strict=True))
     kept = sum(k.number * c.kept for k, c in pairs)
@@ -79,12 +91,11 @@ def _heights(
     own = 0 if accumulating else max(int(plan.share * c.grads) for c in costs)
     head = loss.grads if plan.whole_head else 0 if accumulating else int(plan.share * loss.grads)
     table = rounded(shape.vocab // s.tp * shape.hidden * s.vector) if s.trains else 0
-    copies = 2 if shape.tied and not s.liger else 1
     backward = max(
         base + kept + loss.kept + loss.backward,
         base + kept + plan.bucket + head + layer,
         base + plan.bucket + layers - own + head + layer,
-        base + (plan.bucket // 2 if plan.gathered else plan.bucket) + layers + head + copies * table,
+        base + (plan.bucket // 2 if plan.gathered else plan.bucket) + layers + head + tables * table,
     )
     return Step(
         base + kept + cached + max(c.forward - c.kept - c.cached for c in costs),
@@ -94,18 +105,21 @@ def _heights(
         kept,
         loss.logits,
         Churn(
-            0 if s.liger else loss.logits // 3,
+            0 if s.liger or loss.scores else loss.logits // 3,
             layer,
             plan.gradients,
             kept,
             rounded(shape.vocab * shape.hidden * s.weight) if s.trains else 0,
             plan.bucket + plan.buffers,
+            loss.scores,
         ),
+        base + kept + loss.kept,
     )
 
 
 def _assemble(run: TrainingRun, plan: Plan, step: Step, constants: Constants) -> Prediction:
-    lasting = plan.weights + plan.adapters + plan.optimizer + plan.buffers
+    reference = reference_bytes(run, plan)
+    lasting = plan.weights + plan.adapters + plan.optimizer + plan.buffers + reference
     phases = {
         "load": max(plan.load + plan.adapters, plan.setup),
         "forward": lasting + step.forward,
@@ -113,6 +127,8 @@ def _assemble(run: TrainingRun, plan: Plan, step: Step, constants: Constants) ->
         "backward": lasting + step.backward,
         "optimizer": lasting + step.optimizer,
     }
+    if run.recipe.generates and run.vllm_utilization is None:
+        phases["generate"] = lasting + generation_bytes(run)
     peaks = {**phases, "load": plan.setup}  # what a trainer builds counts, loading has its own figure
     phase = max(peaks, key=lambda name: peaks[name])
     peak = peaks[phase]
@@ -123,7 +139,7 @@ def _assemble(run: TrainingRun, plan: Plan, step: Step, constants: Constants) ->
         reserved + _outside_torch(run, constants),
         phases["load"],
         phase,
-        _components(plan, step, phase, peak),
+        _components(plan, step, phase, peak, reference),
         phases,
         "analytic",
         (),
@@ -137,9 +153,10 @@ def _outside_torch(run: TrainingRun, constants: Constants) -> int:
     return total + (constants.int8_context if run.method == "qlora" and run.quant == "int8" else 0)
 
 
-def _components(plan: Plan, step: Step, phase: str, peak: int) -> tuple[Component, ...]:
+def _components(plan: Plan, step: Step, phase: str, peak: int, reference: int) -> tuple[Component, ...]:
     parts = [
         Component("weights", plan.weights),
+        Component("reference model", reference),
         Component("adapters", plan.adapters),
         Component("optimizer states", plan.optimizer),
         Component("gradient buffers", plan.buffers),

@@ -10,6 +10,7 @@ from envdoctor.errors import InputError
 from envdoctor.memory.analytic import predict
 from envdoctor.memory.constants import Constants
 from envdoctor.memory.layout import active_parameters, parameters
+from envdoctor.memory.recipes import TRAINERS
 from envdoctor.memory.run import Prediction, ServingRun, TrainingRun
 
 MODELLED = {
@@ -20,6 +21,16 @@ MODELLED = {
     "bitsandbytes": "0.50",
     "deepspeed": "0.19",
     "liger-kernel": "0.8",
+}
+
+
+LOSSES = {
+    "full": "the model's own loss over all logits",
+    "logprobs": "log probabilities from all logits in fp32",
+    "kernel": "log probabilities from all logits in fp32, by a kernel",
+    "checkpointed": "the loss in recomputed chunks of tokens",
+    "tiled": "the loss in tiles, never all logits",
+    "score": "a score for each text, no logits",
 }
 
 
@@ -58,7 +69,7 @@ def answer(
         from envdoctor.memory.measure import measure_run
 
         prediction = measure_run(run, tier.config, prediction, constants, tier.python)
-    if run.task == "grpo":
+    if run.vllm_utilization is not None:
         from envdoctor.memory.grpo import add_engine
 
         prediction = add_engine(run, prediction, gpu_bytes, constants)
@@ -71,16 +82,41 @@ def _assuming(prediction: Prediction, run: TrainingRun | ServingRun, stack: Mapp
         f"{total / 1e9:.2f} billion parameters" + (f", {active / 1e9:.2f} active" if active < total else "")
     ]
     if isinstance(run, TrainingRun):
-        notes += [f"{name} {version}: as modelled" for name, version in _modelled(run, stack).items()]
+        notes += [_taken(name, stack.get(name)) for name in _libraries(run)]
+        notes += [_trainer_note(run, stack)]
         notes.append("every row as long as --seq")
     return replace(prediction, assumptions=(*notes, *prediction.assumptions))
 
 
-def _modelled(run: TrainingRun, stack: Mapping[str, str]) -> dict[str, str]:
-    """The libraries that this run uses: the version at hand, or the one that the terms were written for."""
+def _taken(name: str, version: str | None) -> str:
+    """What a library is taken to do: as the release that was measured, of which another may differ."""
+    known = MODELLED[name]
+    if version is None or version.split("+")[0].split(".")[:2] == known.split("."):
+        return f"{name} {version or known}: as modelled"
+    return f"{name} {version}: taken to allocate as {known} does, on which this was measured"
+
+
+def _trainer_note(run: TrainingRun, stack: Mapping[str, str]) -> str:
+    """Whose step it is, of which release, and what of it decides memory."""
+    recipe = run.recipe
+    said = f"{run.trainer} {stack.get(TRAINERS[run.trainer]) or '(its newest release read)'}, {run.task}"
+    parts = [LOSSES[recipe.loss]] if not (run.liger and recipe.loss == "full") else ["Liger's fused loss"]
+    parts += ["two texts a row"] if recipe.texts > 1 else []
+    if recipe.reference:
+        parts.append("a second model as reference" if run.method == "full" else "adapters off as reference")
+    if recipe.scored == "completion":
+        parts.append(f"{run.completion} tokens of a row are answer")
+    if recipe.generates:
+        parts.append("vLLM writes" if run.vllm_utilization is not None else "transformers' generate writes")
+    parts += ["trained weights widened to fp32"] if recipe.full_fp32 and run.method == "full" else []
+    return f"{said}: {', '.join(parts)}"
+
+
+def _libraries(run: TrainingRun) -> list[str]:
+    """The libraries that this run uses."""
     used = ["torch", "transformers", "accelerate"]
     used += ["peft"] if run.method != "full" else []
     used += ["bitsandbytes"] if run.method == "qlora" else []
     used += ["deepspeed"] if run.parallel.startswith("zero") else []
     used += ["liger-kernel"] if run.liger else []
-    return {name: stack.get(name, MODELLED[name]) for name in used}
+    return used

@@ -20,7 +20,9 @@ def attention(tape: Tape, s: Settings, shape: ModelShape, x: Tensor, windowed: b
     else:
         query, key, value = _projections(tape, s, shape, x, matrices)
     query, key, value = _lowered(tape, s, query), _lowered(tape, s, key), _lowered(tape, s, value)
-    wide = s.seq > shape.window > 0 and windowed and s.attn == "sdpa"  # flash-attn knows windows itself
+    wide = s.attn == "sdpa" and (
+        s.packed or (windowed and s.seq > shape.window > 0)
+    )  # flash-attn needs no mask
     if s.attn == "eager" or shape.alibi:
         context = _eager(tape, s, shape, query, key, value)
     elif shape.model_type == "falcon" and _key_heads(shape) < shape.heads:
@@ -149,16 +151,9 @@ def _flash(tape: Tape, s: Settings, shape: ModelShape, q: Tensor, k: Tensor, v: 
     scratch = 4 * q.numel + 4 * s.tokens * heads + repeated
     out = tape.op(context, q.width, (q, k, v), (q, k, v, sums), temporary=scratch)
     # the kernel saves its own result as well
-    _save_more(tape, out)
+    tape.save_result(out)
     tape.drop(sums)
     return out
-
-
-def _save_more(tape: Tape, out: Tensor) -> None:
-    if tape.keep and out.needs:
-        node = tape.nodes[-1]
-        node.saved = (*node.saved, out)
-        out.refs += 1
 
 
 def _has_math_only(s: Settings, shape: ModelShape, q: Tensor) -> bool:
@@ -177,7 +172,7 @@ def _masked(
     bias = tape.new(s.batch * s.seq * s.seq, s.compute) if mask else tape.new(0, 1)
     sums = tape.new(s.tokens * shape.heads // s.tp, 4)
     out = tape.op(q.numel, q.width, (q, key, value), (q, key, value, bias, sums), temporary=2 * q.size)
-    _save_more(tape, out)
+    tape.save_result(out)
     tape.drop(key, value, bias, sums)
     return out
 
@@ -209,7 +204,7 @@ def _eager(tape: Tape, s: Settings, shape: ModelShape, q: Tensor, k: Tensor, v: 
         tape.drop(masked)
         masked = full
     soft = tape.op(n, 4, (masked,), (), temporary=4 * n)
-    _save_more(tape, soft)
+    tape.save_result(soft)
     tape.drop(masked)
     weights = soft
     if q.width != 4:
@@ -237,7 +232,7 @@ def _math(tape: Tape, s: Settings, shape: ModelShape, q: Tensor, k: Tensor, v: T
     masked = tape.op(n, 4, (raw,), through=True)
     tape.drop(raw)
     soft = tape.op(n, 4, (masked,), (), temporary=4 * n)
-    _save_more(tape, soft)
+    tape.save_result(soft)
     tape.drop(masked)
     out = tape.op(q.numel, 4, (soft, value), (soft, value))
     tape.drop(soft, key, value, wide[0])

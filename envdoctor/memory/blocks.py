@@ -128,10 +128,7 @@ def activate(tape: Tape, s: Settings, shape: ModelShape, x: Tensor) -> Tensor:
     """Apply the activation: its input is saved; takes over the hold on `x`."""
     if shape.activation == "relu":  # saves its result instead
         out = tape.op(x.numel, x.width, (x,))
-        if tape.keep and out.needs:
-            node = tape.nodes[-1]
-            node.saved = (out,)
-            out.refs += 1
+        tape.save_result(out)
     elif shape.activation == "gelu_tanh_composed":
         out = _composed_gelu(tape, s, x)
     else:
@@ -151,9 +148,7 @@ def _composed_gelu(tape: Tape, s: Settings, x: Tensor) -> Tensor:
     tape.drop(base, cube)
     curve = tape.op(x.numel, width, (inner,), (), temporary=x.numel * width)
     tape.drop(inner)
-    if tape.keep and curve.needs:
-        tape.nodes[-1].saved = (curve,)
-        curve.refs += 1
+    tape.save_result(curve)
     raised = tape.op(x.numel, width, (curve,), through=True)
     tape.drop(curve)
     half = tape.op(x.numel, x.width, (x,))

@@ -11,7 +11,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 MIB = 1 << 20
-PARTS = ("logits", "layer", "gradients", "kept", "table", "buffers", "allocated")
+PARTS = ("logits", "layer", "gradients", "kept", "table", "buffers", "scores", "allocated")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,7 @@ class ReservedBound:
     kept: float = 0.1
     table: float = 2.0
     buffers: float = 1.0
+    scores: float = 2.5
     allocated: float = 0.0
     margin: float = 0.05
 

@@ -140,7 +140,9 @@ def outer_tensors(shape: ModelShape) -> tuple[int, ...]:
         found += [shape.hidden] * 2
     if shape.norm != "layer-plain":
         found += [shape.hidden] * (2 if shape.norm == "layer" else 1)
-    if not shape.tied:
+    if shape.classes:
+        found.append(shape.classes * shape.hidden)
+    elif not shape.tied:
         found.append(shape.vocab * shape.hidden)
     if shape.head_bias:
         found.append(shape.vocab)

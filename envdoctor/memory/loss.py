@@ -2,32 +2,93 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
 from envdoctor.memory.layout import Linear
 from envdoctor.memory.linears import linear
 from envdoctor.memory.norms import norm
+from envdoctor.memory.recipes import PLAIN, Recipe
+from envdoctor.memory.scoring import ENTROPY_ROWS, checkpointed, logprobs, score, tiled
 from envdoctor.memory.settings import Settings
 from envdoctor.memory.shape import ModelShape
-from envdoctor.memory.tape import Tape, rounded
+from envdoctor.memory.tape import Tape, Tensor, rounded
 
 
 class LossCost(NamedTuple):
-    """Bytes that head and loss keep, their heights in both directions, and the head's gradient."""
+    """Bytes that head and loss keep, their heights in both directions, and the head's gradient.
+
+    `scores` are all logits in fp32 where log probabilities are taken of them.
+    `reference` is the height of the reference model's turn above what the policy's leaves.
+    """
 
     kept: int
     forward: int
     backward: int
     grads: int
     logits: int
+    reference: int = 0
+    scores: int = 0
 
 
 @lru_cache(maxsize=4096)
-def loss_cost(shape: ModelShape, s: Settings, accumulating: bool, upcast: bool = True) -> LossCost:
-    """Return the cost of everything after the last layer."""
-    if s.liger:
-        return _liger(shape, s, accumulating)
+def loss_cost(
+    shape: ModelShape,
+    s: Settings,
+    accumulating: bool,
+    upcast: bool = True,
+    recipe: Recipe = PLAIN,
+    scored: int = 0,
+) -> LossCost:
+    """Return the cost of everything after the last layer; `scored` tokens of them have a label."""
+    cost = _own(shape, s, accumulating, recipe, scored or s.tokens)
+    if cost is None:
+        cost = _liger(shape, s, accumulating) if s.liger else _full(shape, s, accumulating, upcast)
+    if not (recipe.held or recipe.held_reference or recipe.logged):
+        return cost
+    size = rounded((scored or s.tokens) * shape.vocab // s.tp * 4)
+    held = size * (recipe.held + recipe.held_reference)
+    entropies = 3 * rounded(4 * ENTROPY_ROWS * shape.vocab // s.tp)
+    logged = {"": 0, "logits": size, "entropy": size + entropies, "answers": size // 4}[recipe.logged]
+    forward = max(cost.forward, cost.kept + held + logged)
+    return cost._replace(forward=forward, reference=cost.reference + size * recipe.held)
+
+
+_OWN = {"tiled": tiled, "checkpointed": checkpointed, "logprobs": logprobs, "kernel": logprobs}
+
+
+def _own(shape: ModelShape, s: Settings, accumulating: bool, recipe: Recipe, scored: int) -> LossCost | None:
+    """The cost of a loss that the trainer computes itself; None for the model's own."""
+    if recipe.loss == "score":
+        return _replayed(shape, s, accumulating, lambda tape: score(tape, s, shape), 0)
+    compute = _OWN.get(recipe.loss)
+    if compute is None:
+        return None
+    whole = recipe.loss in ("logprobs", "kernel")
+    rows = scored if whole else min(scored, recipe.chunk_tokens)
+    size = rounded(rows * (recipe.chunk_columns or shape.vocab // s.tp) * 4)
+    cost = _replayed(shape, s, accumulating, lambda tape: compute(tape, s, shape, recipe, scored), 3 * size)
+    return cost._replace(scores=size) if whole else cost
+
+
+def _replayed(
+    shape: ModelShape, s: Settings, accumulating: bool, compute: Callable[[Tape], Tensor], logits: int
+) -> LossCost:
+    start = rounded(s.tokens * shape.hidden * s.stream)
+    tape = Tape(accumulating=accumulating)
+    out = compute(tape)
+    forward, kept = tape.peak - start, tape.live - start
+    before = tape.live
+    tape.peak = 0
+    tape.drop(out)
+    tape.backward(out)
+    quiet = Tape(keep=False)
+    compute(quiet)
+    return LossCost(kept, forward, tape.peak - before, tape.grads, logits, quiet.peak)
+
+
+def _full(shape: ModelShape, s: Settings, accumulating: bool, upcast: bool) -> LossCost:
     tape = Tape(accumulating=accumulating)
     x = tape.new(s.tokens * shape.hidden, s.stream, needs=True)
     start = tape.live
@@ -40,18 +101,14 @@ def loss_cost(shape: ModelShape, s: Settings, accumulating: bool, upcast: bool =
         for saves in (False, True, False):
             capped = tape.op(logits.numel, logits.width, (logits,))
             if saves:
-                node = tape.nodes[-1]
-                node.saved = (capped,)
-                capped.refs += 1
+                tape.save_result(capped)
             tape.drop(logits)
             logits = capped
     full = tape.op(logits.numel, 4, (logits,)) if upcast and logits.width != 4 else logits
     if full is logits:
         logits.refs += 1
     picked = tape.op(logits.numel, 4, (full,))
-    node = tape.nodes[-1]
-    node.saved = (picked,)
-    picked.refs += 1
+    tape.save_result(picked)
     tape.drop(full)
     loss = tape.op(1, 4, (picked,))
     tape.drop(picked)

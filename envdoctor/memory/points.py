@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from envdoctor.errors import InputError
 from envdoctor.memory.deepspeed_file import parse_deepspeed
+from envdoctor.memory.recipes import Recipe, recipe_of, shaped
 from envdoctor.memory.run import TrainingRun
 from envdoctor.memory.shape import find_config, parse_shape
 
@@ -43,7 +45,8 @@ def read_points(path: Path) -> tuple[Point, ...]:
 def parse_point(row: Mapping[str, Any]) -> Point:
     """Return a point; keys that are missing take the defaults of the measuring script."""
     config = _config(row)
-    shape = parse_shape(config, row["id"])
+    recipe = _recipe(row)
+    shape = shaped(parse_shape(config, row["id"]), recipe)
     amp = row.get("amp", True)
     run = TrainingRun(
         shape,
@@ -66,10 +69,34 @@ def parse_point(row: Mapping[str, Any]) -> Point:
         double_quant=row.get("double_quant", True),
         upcast_kbit=row.get("prepare_kbit", True),
         gpus=row.get("gpus", 1),
+        task=_task(row),
+        trainer=_trainer(row),
+        recipe=recipe,
+        packing=bool(row.get("extra", {}).get("packing")),
+        max_completion=row.get("completion"),
         **_sharding(row, shape.hidden),
     )
     allocated, reserved = (int(row[f"peak_{kind}_gib"] * GIB) for kind in ("allocated", "reserved"))
     return Point(row["id"], run, config, allocated, reserved, row.get("split", ""))
+
+
+def _task(row: Mapping[str, Any]) -> str:
+    return "sft" if row.get("task") in (None, "plain") else str(row["task"])
+
+
+def _trainer(row: Mapping[str, Any]) -> str:
+    return str(row.get("trainer") or ("transformers" if row.get("task") in (None, "plain") else "trl"))
+
+
+def _recipe(row: Mapping[str, Any]) -> Recipe:
+    from envdoctor.matrix import load_matrix
+
+    stack = {"trl": row["trl"]} if row.get("trl") else {}
+    recipe = recipe_of(load_matrix().rows("trainer"), _trainer(row), _task(row), stack)
+    extra = row.get("extra", {})
+    if extra.get("precompute_ref_log_probs"):
+        recipe = replace(recipe, reference="")
+    return replace(recipe, reference="before") if extra.get("beta") and row["task"] == "grpo" else recipe
 
 
 def _config(row: Mapping[str, Any]) -> Mapping[str, Any]:

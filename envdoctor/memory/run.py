@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from envdoctor.errors import InputError
+from envdoctor.memory.recipes import PLAIN, TASKS, Recipe
 from envdoctor.memory.shape import ModelShape
 
 DTYPES: Mapping[str, int] = {"bf16": 2, "fp16": 2, "fp32": 4}
@@ -31,7 +32,11 @@ class DeepSpeed:
 
 @dataclass(frozen=True, slots=True)
 class TrainingRun:
-    """One stated run of transformers' Trainer (or of a trainer built on it) on `gpus` equal cards."""
+    """One stated run of a trainer on `gpus` equal cards; `recipe` says what that trainer's release does.
+
+    `batch` counts rows: a row of dpo, orpo and reward holds a chosen and a rejected text. Of a row's tokens
+    `max_completion` are answer, where the task tells prompt and answer apart (default: half).
+    """
 
     shape: ModelShape
     method: str = "full"
@@ -59,7 +64,11 @@ class TrainingRun:
     deepspeed: DeepSpeed = field(default_factory=DeepSpeed)
     tp: int = 1
     pp: int = 1
-    task: str = "train"
+    task: str = "sft"
+    trainer: str = "transformers"
+    recipe: Recipe = PLAIN
+    packing: bool = False
+    max_completion: int | None = None
     vllm_utilization: float | None = None
     max_model_len: int | None = None
     max_num_seqs: int | None = None
@@ -72,6 +81,8 @@ class TrainingRun:
         for name, known in (("method", METHODS), ("dtype", tuple(DTYPES)), ("attn", ATTENTION)):
             if getattr(self, name) not in known:
                 raise InputError(f"--{name}: {getattr(self, name)!r} is none of {', '.join(known)}")
+        if self.task not in TASKS:
+            raise InputError(f"--task: {self.task!r} is none of {', '.join((*TASKS, 'serve'))}")
         if self.parallel not in PARALLEL:
             raise InputError(f"--parallel: {self.parallel!r} is none of {', '.join(PARALLEL)}")
         if self.amp not in ("bf16", "fp16", "none"):
@@ -84,6 +95,28 @@ class TrainingRun:
     def weight_bytes(self) -> int:
         """Bytes of a weight as loaded."""
         return DTYPES[self.dtype]
+
+    @property
+    def texts(self) -> int:
+        """Texts of a micro batch: two for each row of a comparison."""
+        return self.batch * self.recipe.texts
+
+    @property
+    def packed(self) -> bool:
+        """True when the rows of a micro batch follow each other, held apart by a mask or by the kernel."""
+        return self.packing or self.recipe.packed
+
+    @property
+    def completion(self) -> int:
+        """Tokens of a text that are answer."""
+        return min(self.seq, self.max_completion or max(1, self.seq // 2))
+
+    @property
+    def scored(self) -> int:
+        """Tokens of a micro batch that the loss looks at."""
+        if self.recipe.scored == "completion":
+            return self.texts * self.completion
+        return self.texts * max(1, self.seq - 1) if self.recipe.loss != "full" else self.texts * self.seq
 
     @property
     def compute_bytes(self) -> int:

@@ -34,6 +34,9 @@ class Settings(NamedTuple):
     liger: bool
     tp: int
     fused_norm: bool = False
+    loaded: int = 2  # bytes of a weight as loaded, before a trainer widens it
+    reentrant: bool = False  # a checkpoint that recomputes to its end
+    packed: bool = False  # several rows in one, which sdpa holds apart by a mask
     keeps_inputs: bool = False  # DeepSpeed's linear of stage 3 saves its input, trained or not
 
     @property
@@ -59,12 +62,15 @@ def settings_of(run: TrainingRun) -> Settings:
     liger = run.liger and run.shape.model_type in LIGER_TYPES
     # DeepSpeed's first stages and FSDP compute with adapters cast to the weights' dtype, its third does not
     lowered = run.parallel in ("zero1", "zero2", "fsdp")
-    upcast = run.method == "qlora" and run.upcast_kbit
-    vector = 4 if upcast else run.weight_bytes
+    upcast = run.method == "qlora" and run.upcast_kbit and run.recipe.kbit_upcast
+    widened = run.method == "full" and run.recipe.full_fp32 and run.parallel != "zero3"
+    weight = 4 if widened else run.weight_bytes
+    vector = 4 if upcast else weight
+    low_adapters = lowered or (run.method == "qlora" and run.recipe.adapters_low)
     return Settings(
-        batch=run.batch,
-        seq=run.seq,
-        weight=run.weight_bytes,
+        batch=1 if run.packed else run.texts,
+        seq=run.texts * run.seq if run.packed else run.seq,
+        weight=weight,
         vector=vector,
         stream=vector,
         compute=run.compute_bytes,
@@ -73,7 +79,10 @@ def settings_of(run: TrainingRun) -> Settings:
         rank=0 if run.method == "full" else run.lora_rank,
         targets=run.lora_targets,
         dropout=run.lora_dropout,
-        adapter=4 if run.adapter_fp32 and not lowered else run.weight_bytes,
+        adapter=4 if run.adapter_fp32 and not low_adapters else run.weight_bytes,
+        packed=run.packed,
+        reentrant=run.reentrant,
+        loaded=run.weight_bytes,
         keeps_inputs=run.parallel == "zero3",
         quant=run.quant if run.method == "qlora" else "",
         attn=run.attn,

@@ -40,7 +40,10 @@ class LatentAttention:
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:
-    """All that decides a decoder's memory. `uncertain` says why a prediction is a guess, or is empty."""
+    """All that decides a decoder's memory. `uncertain` says why a prediction is a guess, or is empty.
+
+    `classes` outputs of a classification head stand in the place of a vocabulary's.
+    """
 
     name: str
     model_type: str
@@ -81,6 +84,7 @@ class ModelShape:
     softcap: bool = False
     experts: Experts | None = None
     latent: LatentAttention | None = None
+    classes: int = 0
     uncertain: str = ""
 
     def __hash__(self) -> int:

@@ -38,6 +38,7 @@ class Plan(NamedTuple):
     load: int
     setup: int
     whole_head: bool = False
+    frozen: int = 0  # of a second model, as loaded, that is never trained
 
 
 class _Parts(NamedTuple):
@@ -49,6 +50,7 @@ class _Parts(NamedTuple):
     elements: int
     width: int
     load: int
+    frozen: int
 
 
 @lru_cache(maxsize=4096)
@@ -58,7 +60,8 @@ def _parts(shape: ModelShape, s: Settings, double: bool, adapter_width: int) -> 
     width = s.weight if s.trains else adapter_width
     adapters = 0 if s.trains else sum(count * rounded(width * n) for n, count in trained)
     elements = sum(n * count for n, count in trained) // s.tp
-    return _Parts(weights, adapters, trained, elements, width, load_peak(shape, s, weights))
+    frozen = weight_bytes(shape, s._replace(weight=s.loaded, vector=s.loaded), double) if s.trains else 0
+    return _Parts(weights, adapters, trained, elements, width, load_peak(shape, s, weights), frozen)
 
 
 def plan_of(run: TrainingRun) -> Plan:
@@ -94,6 +97,7 @@ def _replicated(
         step=step_bytes(optimizer, parts.trained, parts.width) // (s.tp * pp),
         load=parts.load // pp,
         setup=0,
+        frozen=parts.frozen // pp,
     )
 
 
@@ -122,6 +126,7 @@ def _zero(
         return Plan(
             parts.weights // pp, parts.adapters // pp, kept, 0, gradients,
             0.0 if offload_optimizer else 1 / replicas, 0, buckets, step, parts.load // pp, 0, shape.tied,
+            parts.frozen // pp,
         )  # fmt: skip
     weights = 0 if offload_params else parts.weights // (replicas * pp)
     whole = (parts.weights // s.weight) // pp
@@ -140,6 +145,7 @@ def _zero(
         load=weights + _largest(shape) * s.weight,
         setup=0,
         whole_head=shape.tied,
+        frozen=parts.frozen // (replicas * pp),
     )
 
 
@@ -181,6 +187,7 @@ def _fsdp(
         load=whole + parts.adapters,
         setup=_wrapped(parts, s, whole, shard, elements, replicas, pp),
         whole_head=True,
+        frozen=parts.frozen // (replicas * pp),
     )
 
 

@@ -73,7 +73,9 @@ class Node:
 class Tape:
     """Bytes live and their peak since the tape began; `keep` False records nothing, as a checkpoint does."""
 
-    __slots__ = ("accumulating", "cached", "grads", "held", "keep", "live", "nodes", "peak", "pinned")
+    __slots__ = (
+        "accumulating", "cached", "grads", "keep", "live", "nodes", "peak", "pinned", "pins", "reached",
+    )  # fmt: skip
 
     def __init__(self, keep: bool = True, accumulating: bool = False) -> None:
         self.keep = keep
@@ -83,7 +85,8 @@ class Tape:
         self.grads = 0
         self.pinned = 0  # kept until the backward pass, checkpoint or not
         self.cached = 0  # kept until the forward pass ends: autocast's copies of weights
-        self.held: set[int] = set()
+        self.pins: list[Tensor] = []
+        self.reached = 0  # the peak when the last tensor was saved: where a checkpoint stops to recompute
         self.nodes: list[Node] = []
 
     def new(self, numel: int, width: int, needs: bool = False) -> Tensor:
@@ -96,8 +99,8 @@ class Tape:
 
     def pin(self, tensor: Tensor) -> None:
         """Keep a tensor through a checkpoint."""
-        if not self.keep and id(tensor) not in self.held:
-            self.held.add(id(tensor))
+        if not self.keep and not any(held is tensor for held in self.pins):
+            self.pins.append(tensor)
             tensor.refs += 1
             self.pinned += tensor.size
 
@@ -129,6 +132,8 @@ class Tape:
         `through` says that the inputs' gradient is the output's own tensor.
         """
         needs = parameter > 0 or any(t.needs for t in inputs)
+        if self.keep and needs and saved:
+            self.reached = self.peak
         out = self.new(numel, width, needs)
         self.record(out, inputs, saved, temporary, parameter, through)
         return out
@@ -147,6 +152,14 @@ class Tape:
             for tensor in saved:
                 tensor.refs += 1
             self.nodes.append(Node(out, inputs, saved, temporary, parameter, through))
+
+    def save_result(self, out: Tensor) -> None:
+        """The operation that just made `out` saves it as well."""
+        if self.keep and out.needs:
+            node = self.nodes[-1]
+            node.saved = (*node.saved, out)
+            out.refs += 1
+            self.reached = self.peak
 
     def halves(self, whole: Tensor) -> tuple[Tensor, Tensor]:
         """Two views of one tensor; their gradients are joined into one tensor. They own no storage."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from envdoctor.errors import InputError
 from envdoctor.memory import Constants, Prediction, ServingRun, TrainingRun, predict
+from envdoctor.memory.recipes import Recipe
 from envdoctor.memory.serving import utilization_bounds
 from envdoctor.profile.options import Barred, barred, training_choices
 from envdoctor.profile.speed import CardSpeed, seconds_per_sample
@@ -132,7 +133,15 @@ def run_of(work: Workload, choice: Choice) -> TrainingRun:
         parallel=choice.parallel,
         offload_optimizer=choice.offload_optimizer,
         offload_params=choice.offload_params,
+        task=work.task,
+        trainer=work.trainer,
+        recipe=_recipe(work, choice),
     )
+
+
+def _recipe(work: Workload, choice: Choice) -> Recipe:
+    """The trainer's step, as its file is written: under GRPO vLLM generates."""
+    return replace(work.recipe, generates=work.recipe.generates and choice.vllm_mode is None)
 
 
 def engine_of(work: Workload, choice: Choice, utilization: float) -> ServingRun:

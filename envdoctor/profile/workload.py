@@ -12,6 +12,7 @@ from packaging.version import InvalidVersion, Version
 from envdoctor.errors import InputError
 from envdoctor.facts import ComputeCapability
 from envdoctor.memory import ModelShape
+from envdoctor.memory.recipes import PLAIN, Recipe
 from envdoctor.memory.run import PARALLEL
 
 METHODS = ("auto", "full", "lora", "qlora")
@@ -80,6 +81,8 @@ class Workload:
     lora_rank: int = 8
     num_generations: int = 8
     parallel: str | None = None
+    trainer: str = "transformers"
+    recipe: Recipe = PLAIN
 
     def __post_init__(self) -> None:
         """Raise InputError for what cannot be asked."""

@@ -1,0 +1,109 @@
+"""What a trainer's release does in a step of a task, as rows state it: loss, reference model, upcasts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from envdoctor.errors import InputError
+from envdoctor.memory.shape import ModelShape
+
+TRAINERS: Mapping[str, str] = {
+    "transformers": "transformers",
+    "trl": "trl",
+    "llamafactory": "llamafactory",
+    "ms-swift": "ms-swift",
+    "axolotl": "axolotl",
+}
+"""Trainers that `--trainer` knows, and the distribution whose release decides what they do."""
+TASKS = ("sft", "dpo", "kto", "orpo", "reward", "grpo", "ppo")
+BUILT_ON: Mapping[str, str] = {"axolotl": "trl", "ms-swift": "trl"}
+"""Trainers that take another's for the tasks they have no rows of their own for."""
+NEWEST = Version("9999")
+"""Stands for a release that is not known: the rows of the newest one hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """One trainer's step; the defaults are those of transformers' own Trainer.
+
+    `loss` is "full" (the model's own, all logits), "logprobs" (of the labels, from all logits), "kernel" (the
+    same in one kernel), "checkpointed" (chunks of `chunk_tokens`, recomputed), "tiled" (tiles of
+    `chunk_tokens` × `chunk_columns`, gradients in fp32) or "score" (a head of one output).
+    `held` and `held_reference` count fp32 copies of all logits that Python keeps beside the saved one until
+    the loss is done; what is `logged` copies "logits" once more, or "entropy" beside that, or the chosen
+    "answers". `nll` adds the cross entropy of the chosen texts. `reference` is "beside" where the reference
+    model takes its turn while the policy's graph is alive, "before" where it was asked before; full training
+    holds it as a second model, adapters are switched off for it.
+    """
+
+    loss: str = "full"
+    chunk_tokens: int = 0
+    chunk_columns: int = 0
+    head_fp32: bool = False
+    scored: str = "all"
+    texts: int = 1
+    reference: str = ""
+    held: int = 0
+    held_reference: int = 0
+    logged: str = ""
+    nll: bool = False
+    temperature: bool = False
+    generates: bool = False
+    kbit_upcast: bool = True
+    adapters_low: bool = False
+    full_fp32: bool = False
+    packed: bool = False
+    grad_ckpt: bool = True
+    rows: tuple[str, ...] = ()
+
+
+FIELDS = frozenset(item.name for item in fields(Recipe)) - {"rows"}
+PLAIN = Recipe()
+
+
+def recipe_of(
+    rows: Iterable[Mapping[str, Any]], trainer: str, task: str, stack: Mapping[str, str] | None = None
+) -> Recipe:
+    """Merge the `[[trainer]]` rows that hold for that trainer's release and task, later ones winning.
+
+    A release that is not known counts as the newest. Raises InputError for a trainer or a task that is none.
+    """
+    if trainer not in TRAINERS:
+        raise InputError(f"--trainer: {trainer!r} is none of {', '.join(TRAINERS)}")
+    if task not in TASKS:
+        raise InputError(f"--task: {task!r} is none of {', '.join((*TASKS, 'serve'))}")
+    table = [row for row in rows if task in row["tasks"]]
+    owner = trainer
+    if not any(row["trainer"] == owner for row in table):
+        owner = BUILT_ON.get(trainer, trainer)
+    holding = [row for row in table if row["trainer"] == owner and _holds(row, stack or {})]
+    if not holding:
+        raise InputError(f"--task {task}: {trainer} is not known to have it; --trainer trl is")
+    found: dict[str, Any] = {}
+    for row in holding:
+        found.update({key: value for key, value in row.items() if key in FIELDS})
+    return replace(PLAIN, **found, rows=tuple(row["id"] for row in holding))
+
+
+def shaped(shape: ModelShape, recipe: Recipe) -> ModelShape:
+    """Return the shape that a trainer builds: one with a head of one output where it scores texts."""
+    return replace(shape, classes=1, tied=False) if recipe.loss == "score" else shape
+
+
+def _holds(row: Mapping[str, Any], stack: Mapping[str, str]) -> bool:
+    return all(
+        SpecifierSet(wanted).contains(_release(stack.get(name)), prereleases=True)
+        for name, wanted in row.get("when", {}).items()
+    )
+
+
+def _release(version: str | None) -> Version:
+    try:
+        return Version(version) if version else NEWEST
+    except InvalidVersion:
+        return NEWEST

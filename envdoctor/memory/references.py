@@ -1,0 +1,47 @@
+"""What stands beside the policy: a reference model, and the texts that the policy writes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from envdoctor.memory.activations import LayerKind, layer_cost
+from envdoctor.memory.loss import LossCost, loss_cost
+from envdoctor.memory.run import TrainingRun
+from envdoctor.memory.settings import Settings
+from envdoctor.memory.sharding import Plan
+from envdoctor.memory.tape import rounded
+
+if TYPE_CHECKING:
+    from envdoctor.memory.analytic import Step
+
+
+def reference_bytes(run: TrainingRun, plan: Plan) -> int:
+    """Bytes of a reference model: the frozen start of full training; adapters are switched off instead."""
+    if not run.recipe.reference or run.method != "full":
+        return 0
+    return plan.frozen
+
+
+def beside_reference(
+    run: TrainingRun, s: Settings, kinds: tuple[LayerKind, ...], loss: LossCost, step: Step
+) -> int:
+    """Height of the reference model's forward pass, taken while the policy's graph is alive."""
+    plain = s._replace(rank=0, trains=False)
+    stream = rounded(s.tokens * run.shape.hidden * s.stream)
+    layers = max(layer_cost(run.shape, plain, True, k.moe, k.windowed, False).forward for k in kinds)
+    own = loss_cost(run.shape, plain, False, True, run.recipe, run.scored).reference
+    return step.idle + max(stream + layers, own)
+
+
+def generation_bytes(run: TrainingRun) -> int:
+    """Bytes that transformers' `generate` takes for the texts of one optimizer step.
+
+    Keys and values of every text grow by a copy of one layer's; the last token's logits are sampled in fp32.
+    """
+    from envdoctor.memory.serving import key_bytes_per_token
+
+    texts = run.texts * run.grad_accum
+    keys = rounded(texts * run.seq * key_bytes_per_token(run.shape, run.weight_bytes, run.tp, run.pp))
+    prompt = texts * max(1, run.seq - run.completion)
+    first = prompt * (4 * run.shape.hidden + 3 * run.shape.ffn // run.tp) * run.weight_bytes
+    return keys + max(2 * keys // run.shape.layers + 5 * rounded(4 * texts * run.shape.vocab), first)

@@ -1,0 +1,123 @@
+"""Losses that trainers compute themselves: from tiles or chunks of the logits, or from log probabilities."""
+
+from __future__ import annotations
+
+from envdoctor.memory.layout import Linear
+from envdoctor.memory.linears import linear
+from envdoctor.memory.norms import norm
+from envdoctor.memory.recipes import Recipe
+from envdoctor.memory.settings import Settings
+from envdoctor.memory.shape import ModelShape
+from envdoctor.memory.tape import Tape, Tensor, rounded
+
+ENTROPY_ROWS = 128
+"""Rows of logits whose entropy TRL computes at once (entropy_from_logits)."""
+
+
+def head_width(s: Settings) -> int:
+    """Bytes of a weight of the head, which is never quantised."""
+    return s.vector if s.quant else s.weight
+
+
+def head_of(shape: ModelShape, s: Settings) -> Linear:
+    """The head's matrix as one tensor-parallel rank holds it."""
+    return Linear("head", shape.hidden, shape.vocab // s.tp, shape.head_bias)
+
+
+def normed(tape: Tape, s: Settings, shape: ModelShape) -> Tensor:
+    """The last layer's output, which only its norm holds on to, after that norm."""
+    x = tape.new(s.tokens * shape.hidden, s.stream, needs=True)
+    hidden = norm(tape, s, x, shape.norm, shape.hidden)
+    tape.drop(x)
+    return hidden
+
+
+def labelled(tape: Tape, shape: ModelShape, hidden: Tensor, scored: int) -> Tensor:
+    """The rows that have a label, gathered by index; takes over the hold on `hidden`."""
+    positions = tape.new(2 * scored, 8)
+    picked = tape.op(scored * shape.hidden, hidden.width, (hidden,), (positions,))
+    tape.drop(hidden, positions)
+    return picked
+
+
+def tiled(tape: Tape, s: Settings, shape: ModelShape, recipe: Recipe, scored: int) -> Tensor:
+    """TRL's ChunkedLogProbFunction: tiles of logits, gradients of rows and head summed in fp32."""
+    picked = labelled(tape, shape, normed(tape, s, shape), scored)
+    compute = s.compute if s.autocast else picked.width
+    head, width = head_of(shape, s), head_width(s)
+    rows, columns = min(scored, recipe.chunk_tokens), min(recipe.chunk_columns, head.outputs)
+    tile = rounded(rows * recipe.chunk_columns * compute)
+    tile += rounded(columns * shape.hidden * compute) if width != compute else 0
+    tile += rounded(rows * shape.hidden * compute) if picked.width != compute else 0
+    sums = tape.new(2 * scored, 4)
+    tape.touch(tile + 7 * rounded(4 * scored))
+    trained = head.weight * width if s.trains else 0
+    scratch = tile + (rounded(4 * picked.numel) if picked.width != 4 else 0)
+    scratch += rounded(4 * head.weight) if trained and width != 4 else 0
+    out = tape.op(scored, 4, (picked,), (picked, sums), scratch, trained)
+    tape.drop(picked, sums)
+    return out
+
+
+def checkpointed(tape: Tape, s: Settings, shape: ModelShape, recipe: Recipe, scored: int) -> Tensor:
+    """TRL's chunks of 256 tokens, each under a checkpoint; early releases copy the whole head for each."""
+    picked = labelled(tape, shape, normed(tape, s, shape), scored)
+    head, width = head_of(shape, s), head_width(s)
+    low, full = (rounded(recipe.chunk_tokens * head.outputs * b) for b in (s.compute, 4))
+    copy = rounded(head.weight * s.compute) if s.autocast else 0
+    copies = copy + (rounded(4 * head.weight) if width != 4 else 0) if recipe.head_fp32 else 0
+    kept = copy if recipe.head_fp32 else 0
+    logits = low if recipe.head_fp32 else full  # whether the chunk's logits were widened before the softmax
+    tape.touch(max(copies + low, logits + 3 * full))
+    trained = head.weight * width if s.trains else 0
+    summed = rounded(trained)  # of the chunks before
+    widened = 3 * full + kept
+    turned = (2 * copy + rounded(4 * head.weight) + summed) if recipe.head_fp32 else 2 * summed
+    scratch = max(copies + low + summed, widened + logits + summed, turned if trained else 0)
+    out = tape.op(1, 4, (picked,), (picked,), max(0, scratch - picked.size - rounded(trained)), trained)
+    tape.drop(picked)
+    return out
+
+
+def logprobs(tape: Tape, s: Settings, shape: ModelShape, recipe: Recipe, scored: int) -> Tensor:
+    """Log probabilities of labels from all logits in fp32: gathered, less a log-sum-exp of each row."""
+    hidden = normed(tape, s, shape)
+    rows = Tensor(scored * shape.hidden, hidden.width, hidden.needs)  # a view
+    rows.size = 0
+    tape.record(rows, (hidden,), (hidden,))
+    tape.drop(hidden)
+    logits = linear(tape, s, rows, head_of(shape, s), outer=True)
+    full = tape.op(logits.numel, 4, (logits,)) if logits.width != 4 else logits
+    if full is not logits:
+        tape.drop(logits)
+    if recipe.temperature:
+        scaled = tape.op(full.numel, 4, (full,))
+        tape.drop(full)
+        full = scaled
+    tape.touch(3 * rounded(4 * ENTROPY_ROWS * (shape.vocab // s.tp)))
+    entropy = _cross_entropy(tape, full) if recipe.nll else tape.new(0, 4)
+    scratch = 0 if recipe.loss == "kernel" else full.size  # gradients of single rows beside their stack
+    out = tape.op(scored, 4, (full,), (full,), temporary=scratch)
+    tape.drop(full)
+    total = tape.op(1, 4, (out, entropy))
+    tape.drop(out, entropy)
+    return total
+
+
+def _cross_entropy(tape: Tape, logits: Tensor) -> Tensor:
+    """Of the chosen half of the texts: a copy, and its log-softmax, which is saved."""
+    chosen = tape.op(logits.numel // 2, 4, (logits,))
+    picked = tape.op(chosen.numel, 4, (chosen,))
+    tape.save_result(picked)
+    tape.drop(chosen)
+    out = tape.op(1, 4, (picked,))
+    tape.drop(picked)
+    return out
+
+
+def score(tape: Tape, s: Settings, shape: ModelShape) -> Tensor:
+    """A head of one output on every token, always trained."""
+    hidden = normed(tape, s, shape)
+    out = tape.op(s.tokens, s.compute, (hidden,), (hidden,), parameter=shape.hidden * head_width(s))
+    tape.drop(hidden)
+    return out
