@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from envdoctor.cli.output import write
@@ -25,12 +26,14 @@ def run(args: argparse.Namespace) -> int:
     from envdoctor.cli.memory_options import constants_of, gpu_of, run_of, stack_of, tier_of
     from envdoctor.memory.answer import answer
 
-    gpu = gpu_of(args)
+    gpu, edition = gpu_of(args)
     stack = stack_of(args)
     wanted = run_of(args, gpu)
     constants = constants_of(stack, gpu)
     gpu_bytes = gpu.memory_total_bytes if gpu else None
-    prediction = answer(wanted, constants, gpu_bytes, stack, tier_of(args))
+    prediction = answer(wanted, constants, gpu_bytes, stack, tier_of(args, wanted))
+    if edition:
+        prediction = replace(prediction, assumptions=(edition, *prediction.assumptions))
     if args.format == "json":
         write(args, json.dumps(prediction.to_json(gpu_bytes), indent=2))
     else:

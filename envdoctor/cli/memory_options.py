@@ -89,16 +89,21 @@ def _add_sharding(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--deepspeed", metavar="FILE", help="DeepSpeed's JSON configuration")
 
 
-def gpu_of(args: argparse.Namespace) -> Gpu | None:
-    """Return the declared card; raises InputError for an unknown name or a card without memory."""
+def gpu_of(args: argparse.Namespace) -> tuple[Gpu | None, str]:
+    """Return the declared card and what was taken for it, such as the smallest of several sizes.
+
+    Raises InputError for an unknown name or a card without memory.
+    """
     if args.gpu is None:
-        return None
+        return None, ""
     from envdoctor.matrix import load_matrix
     from envdoctor.matrix.gpus import declared_gpu
+    from envdoctor.memory.editions import with_memory
 
     if re.search(r"(?<![\d.])0+\s*g(i?b)?\b", args.gpu.lower()):
         raise InputError(f"--gpu {args.gpu}: a card without memory")
-    return declared_gpu(load_matrix(), args.gpu)
+    matrix = load_matrix()
+    return with_memory(matrix, declared_gpu(matrix, args.gpu), args.gpu)
 
 
 def run_of(args: argparse.Namespace, gpu: Gpu | None) -> TrainingRun | ServingRun:
@@ -217,16 +222,33 @@ def _interpreter(python: str | None) -> Interpreter:
         raise Unavailable(f"--python: {error}") from None
 
 
-def tier_of(args: argparse.Namespace) -> Tier:
-    """Return the tier that was asked for; raises Unavailable when no interpreter can be examined."""
+def tier_of(args: argparse.Namespace, run: TrainingRun | ServingRun) -> Tier:
+    """Return the tier that was asked for, or the trace for a family that is not known.
+
+    Raises Unavailable when no interpreter can be examined, or none that could trace.
+    """
     from envdoctor.memory.answer import ANALYTIC, Tier
 
-    if not args.trace and not args.measure:
+    asked = args.trace or args.measure
+    if not asked and run.shape.known:
+        return ANALYTIC
+    if not asked and not _can_trace(args):
+        raise Unavailable(
+            f"--model {args.model}: model type {run.shape.model_type!r} is not known here, and a guess is no"
+            " answer; --python with an interpreter that has torch and transformers traces it"
+        )
+    if args.task == "serve":
         return ANALYTIC
     from envdoctor.memory.shape import find_config
 
     executable = _interpreter(args.python).executable
-    return Tier("trace" if args.trace else "measure", find_config(args.model), executable)
+    return Tier("measure" if args.measure else "trace", find_config(args.model), executable)
+
+
+def _can_trace(args: argparse.Namespace) -> bool:
+    """True when the examined environment, not a stated stack, has what a trace needs."""
+    found = _examined_stack(args.python)
+    return args.task != "serve" and "torch" in found and "transformers" in found
 
 
 def constants_of(stack: dict[str, str], gpu: Gpu | None) -> Constants:

@@ -103,6 +103,8 @@ def _workload(args: argparse.Namespace, matrix: Matrix) -> Workload:
 
     facts = _facts(args, matrix)
     shape = find_shape(args.model)
+    if not shape.known:
+        raise Unavailable(f"--model {args.model}: model type {shape.model_type!r} is not known here")
     if args.seq is None:
         args.seq = min(2048, shape.learned_positions or 2048)
     stack = _stack(args, facts)
@@ -149,12 +151,16 @@ def _facts(args: argparse.Namespace, matrix: Matrix) -> Facts | None:
 
 def _cards(args: argparse.Namespace, matrix: Matrix, facts: Facts | None) -> tuple[Card, ...]:
     from envdoctor.matrix.gpus import declared_gpu
+    from envdoctor.memory.editions import with_memory
     from envdoctor.profile.workload import Card
 
     if args.gpus is not None and args.gpus < 1:
         raise InputError(f"--gpus: {args.gpus} is no count")
     if args.gpu:
-        gpus = [declared_gpu(matrix, name, index) for index, name in enumerate(args.gpu)]
+        gpus = [
+            with_memory(matrix, declared_gpu(matrix, name, index), name)[0]
+            for index, name in enumerate(args.gpu)
+        ]
     else:
         gpus = _seen(facts, matrix) if facts else []
     if not gpus:

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from envdoctor.memory.layout import layers
 from envdoctor.memory.settings import Settings
-from envdoctor.memory.shape import ModelShape
+from envdoctor.memory.shape import Experts, ModelShape
 
 
 @lru_cache(maxsize=1024)
@@ -18,4 +18,18 @@ def adapter_tensors(shape: ModelShape, s: Settings) -> tuple[tuple[int, int], ..
             if s.targeted(linear.role):
                 found.append((s.rank * linear.inputs, count * linear.times))
                 found.append((s.rank * linear.outputs, count * linear.times))
+        if layer.stacks and shape.experts and s.targeted("experts"):
+            found += [(n, count) for n in expert_factors(shape, shape.experts, s.rank)]
     return tuple(found)
+
+
+def expert_factors(shape: ModelShape, experts: Experts, rank: int) -> tuple[int, ...]:
+    """Elements of the factors that peft puts on both stacks of experts and on the router.
+
+    Each expert has factors of its own, of twice the rank where gate and up are one stack.
+    """
+    first, second = 2 * rank * experts.count, rank * experts.count
+    return (
+        first * shape.hidden, first * 2 * experts.width, second * experts.width, second * shape.hidden,
+        rank * shape.hidden, rank * experts.count,
+    )  # fmt: skip

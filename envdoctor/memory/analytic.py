@@ -94,8 +94,14 @@ def _heights(
     backward = max(
         base + kept + loss.kept + loss.backward,
         base + kept + plan.bucket + head + layer,
+        base + kept + plan.bucket + loss.grads + plan.norm,
         base + plan.bucket + layers - own + head + layer,
-        base + (plan.bucket // 2 if plan.gathered else plan.bucket) + layers + head + tables * table,
+        base
+        + (plan.bucket // 2 if plan.gathered else plan.bucket)
+        + layers
+        + head
+        + tables * table
+        + plan.norm,
     )
     return Step(
         base + kept + cached + max(c.forward - c.kept - c.cached for c in costs),
@@ -133,10 +139,11 @@ def _assemble(run: TrainingRun, plan: Plan, step: Step, constants: Constants) ->
     phase = max(peaks, key=lambda name: peaks[name])
     peak = peaks[phase]
     reserved = reserved_bound(peak, step.churn, run.parallel, constants)
+    outside = _outside_torch(run, constants)
     return Prediction(
         peak,
         reserved,
-        reserved + _outside_torch(run, constants),
+        reserved + sum(part.bytes for part in outside),
         phases["load"],
         phase,
         _components(plan, step, phase, peak, reference),
@@ -144,13 +151,15 @@ def _assemble(run: TrainingRun, plan: Plan, step: Step, constants: Constants) ->
         "analytic",
         (),
         run.shape.uncertain,
+        outside=outside,
     )
 
 
-def _outside_torch(run: TrainingRun, constants: Constants) -> int:
-    """Bytes of the CUDA context, cuBLASLt's where int8 needs it, and NCCL's."""
-    total = constants.cuda_context + (constants.nccl(run.parallel) if run.gpus > 1 else 0)
-    return total + (constants.int8_context if run.method == "qlora" and run.quant == "int8" else 0)
+def _outside_torch(run: TrainingRun, constants: Constants) -> tuple[Component, ...]:
+    """The CUDA context with cuBLASLt's where int8 needs it, and NCCL's buffers."""
+    int8 = constants.int8_context if run.method == "qlora" and run.quant == "int8" else 0
+    context = Component("CUDA context", constants.cuda_context + int8)
+    return (context, Component("NCCL", constants.nccl(run.parallel))) if run.gpus > 1 else (context,)
 
 
 def _components(plan: Plan, step: Step, phase: str, peak: int, reference: int) -> tuple[Component, ...]:

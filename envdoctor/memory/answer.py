@@ -85,6 +85,9 @@ def _assuming(prediction: Prediction, run: TrainingRun | ServingRun, stack: Mapp
         notes += [_taken(name, stack.get(name)) for name in _libraries(run)]
         notes += [_trainer_note(run, stack)]
         notes.append("every row as long as --seq")
+        if run.seq > run.shape.positions:
+            beyond = f"--seq {run.seq} lies beyond the {run.shape.positions} positions of {run.shape.name}"
+            notes.insert(0, f"{beyond}: it needs its rotary embedding scaled")
     return replace(prediction, assumptions=(*notes, *prediction.assumptions))
 
 

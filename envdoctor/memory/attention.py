@@ -157,8 +157,8 @@ def _flash(tape: Tape, s: Settings, shape: ModelShape, q: Tensor, k: Tensor, v: 
 
 
 def _has_math_only(s: Settings, shape: ModelShape, q: Tensor) -> bool:
-    """Flash takes no fp32 and no heads wider than it knows."""
-    return q.width == 4 or shape.head_dim > FLASH_HEAD_DIM
+    """torch's flash kernel takes no fp32 and no heads wider than it knows."""
+    return s.attn != "flash_attention_2" and (q.width == 4 or shape.head_dim > FLASH_HEAD_DIM)
 
 
 def _masked(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from envdoctor.memory.adapters import expert_factors
 from envdoctor.memory.attention import attention
 from envdoctor.memory.layout import Linear, mlp_linears
 from envdoctor.memory.linears import linear
@@ -157,21 +158,35 @@ def _composed_gelu(tape: Tape, s: Settings, x: Tensor) -> Tensor:
     return out
 
 
+def _grouped(
+    tape: Tape, s: Settings, x: Tensor, numel: int, elements: int, grads: int, factors: int
+) -> Tensor:
+    """One product by all experts; takes over the hold on `x`. peft adds its factors to the stack first."""
+    if not s.targeted("experts"):
+        out = tape.op(numel, s.compute, (x,), (x,) if s.trains else (), 0, grads)
+        tape.drop(x)
+        return out
+    low = tape.op(factors, s.compute, (), (), 0, factors * s.adapter)
+    adapted = tape.op(elements, s.compute, (low,), (low,))
+    tape.drop(low)
+    out = tape.op(numel, s.compute, (x, adapted), (x, adapted))
+    tape.drop(x, adapted)
+    return out
+
+
 def _experts(tape: Tape, s: Settings, shape: ModelShape, x: Tensor, experts: Experts) -> Tensor:
     """Routed experts by grouped products: rows gathered, two products, rows weighted and summed."""
     rows = s.tokens * experts.active
-    stack = experts.count * shape.hidden * experts.width * s.weight
+    elements = experts.count * shape.hidden * experts.width
+    stack = elements * s.weight
+    factors = expert_factors(shape, experts, s.rank)
     logits = tape.op(s.tokens * experts.count, 4, (x,), (x,), temporary=0, parameter=0)
     tape.touch(2 * logits.size)
     gathered = tape.op(rows * shape.hidden, s.compute, (x,))
     grads = stack if s.trains else 0
-    both = tape.op(
-        rows * 2 * experts.width, s.compute, (gathered,), (gathered,) if s.trains else (), 0, 2 * grads
-    )
-    tape.drop(gathered)
+    both = _grouped(tape, s, gathered, rows * 2 * experts.width, 2 * elements, 2 * grads, sum(factors[:2]))
     product = _fused_gate(tape, s, shape, both)
-    result = tape.op(rows * shape.hidden, s.compute, (product,), (product,) if s.trains else (), 0, grads)
-    tape.drop(product)
+    result = _grouped(tape, s, product, rows * shape.hidden, elements, grads, sum(factors[2:4]))
     weighted = tape.op(
         rows * shape.hidden, 4 if s.autocast else s.compute, (result, logits), (result, logits)
     )

@@ -21,8 +21,9 @@ def gib(size: int) -> str:
 def chart_parts(prediction: Prediction) -> tuple[Component, ...]:
     """The parts of all that must fit on the card: the peak's, what the allocator may hold, the context."""
     held = prediction.peak_reserved_bytes - prediction.peak_allocated_bytes
-    outside = prediction.device_bytes - prediction.peak_reserved_bytes
-    extra = (Component("held by the allocator", held), Component("CUDA context", outside))
+    told = prediction.outside
+    outside = prediction.device_bytes - prediction.peak_reserved_bytes - sum(part.bytes for part in told)
+    extra = (Component("held by the allocator", held), *told, Component("CUDA context", outside))
     return (*prediction.components, *(part for part in extra if part.bytes > 0))
 
 

@@ -13,6 +13,8 @@ def verdict(prediction: Prediction, gpu_bytes: int | None) -> str:
     """One sentence: whether it fits, and by how much."""
     if gpu_bytes is None:
         return "No card was named (--gpu), so whether it fits is not said."
+    if prediction.refused:
+        return f"It does not run on the card of {gib(gpu_bytes)}: {prediction.refused}."
     left = gpu_bytes - prediction.device_bytes
     if left >= 0:
         return f"It fits the card of {gib(gpu_bytes)} with {gib(left)} to spare."

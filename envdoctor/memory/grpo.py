@@ -42,7 +42,7 @@ def add_engine(
     return replace(
         trained,
         device_bytes=trained.device_bytes + taken,
-        components=(*trained.components, Component("vLLM beside it", taken)),
+        outside=(*trained.outside, Component("vLLM beside it", taken)),
         phases={**trained.phases, "generate": trained.phases["forward"] + taken},
         assumptions=(*trained.assumptions, *notes),
     )

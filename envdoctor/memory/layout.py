@@ -146,7 +146,15 @@ def outer_tensors(shape: ModelShape) -> tuple[int, ...]:
         found.append(shape.vocab * shape.hidden)
     if shape.head_bias:
         found.append(shape.vocab)
+    if shape.tower:
+        found.append(shape.tower)
     return tuple(found)
+
+
+def roles(shape: ModelShape) -> frozenset[str]:
+    """What the linears that an adapter can sit on are called, without the ending `_proj`."""
+    found = {linear.role for layer, _ in layers(shape) for linear in layer.linears}
+    return frozenset(found | ({"experts"} if shape.experts else set()))
 
 
 def layers(shape: ModelShape) -> tuple[tuple[Layer, int], ...]:

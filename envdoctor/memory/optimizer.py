@@ -64,9 +64,15 @@ def state_bytes(
 ) -> int:
     """Bytes of the states on the card for tensors (elements, occurrences) of `width` bytes an element.
 
-    `embedding` is the number of elements of the embedding, which bitsandbytes keeps in 32 bits.
+    `embedding` is the number of elements of the embedding, which bitsandbytes keeps in 32 bits; the head of
+    an untied model is as large and is not. The embedding stands first.
     """
-    return sum(count * _tensor_states(optimizer, n, width, n == embedding) for n, count in tensors)
+    found = tuple(tensors)
+    first = bool(embedding) and bool(found) and found[0][0] == embedding
+    return sum(
+        count * _tensor_states(optimizer, n, width, first and place == 0)
+        for place, (n, count) in enumerate(found)
+    )
 
 
 def _tensor_states(optimizer: Optimizer, n: int, width: int, embedding: bool) -> int:

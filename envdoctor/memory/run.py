@@ -62,6 +62,7 @@ class TrainingRun:
     offload_optimizer: bool = False
     offload_params: bool = False
     deepspeed: DeepSpeed = field(default_factory=DeepSpeed)
+    meta_load: bool = True  # FSDP's fsdp_cpu_ram_efficient_loading
     tp: int = 1
     pp: int = 1
     task: str = "sft"
@@ -151,10 +152,30 @@ def _check_agreement(run: TrainingRun) -> None:
         raise InputError(f"--seq {run.seq}: the model knows {run.shape.learned_positions} positions")
     if run.amp == "fp16" and run.dtype == "fp16" and run.method == "full":
         raise InputError("--amp fp16 with --dtype fp16: torch's GradScaler cannot unscale fp16 gradients")
+    _check_targets(run)
+    if run.method == "full" and run.shape.stored not in ("", "mxfp4"):
+        raise InputError(f"--method full: the weights of {run.shape.name} are stored as {run.shape.stored}")
+    if run.attn == "flash_attention_2" and run.dtype == "fp32" and run.amp == "none":
+        raise InputError(
+            "--attn flash_attention_2 with --dtype fp32 --amp none: its kernels take 16 bits only"
+        )
     if run.shape.hidden % run.tp or run.shape.heads % run.tp:
         raise InputError(f"--tp {run.tp} does not divide {run.shape.heads} heads")
     if run.pp > run.shape.layers:
         raise InputError(f"--pp {run.pp}: the model has {run.shape.layers} layers")
+
+
+def _check_targets(run: TrainingRun) -> None:
+    """Raise InputError for a name that no linear of the model has."""
+    if run.method == "full" or run.lora_targets in ("all", "attn", "qv"):
+        return
+    from envdoctor.memory.layout import roles
+
+    known = roles(run.shape)
+    for name in run.lora_targets.split(","):
+        if name.strip().removesuffix("_proj") not in known:
+            told = ", ".join(sorted(known))
+            raise InputError(f"--lora-targets: {name.strip()!r} is no linear of {run.shape.name} ({told})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +219,7 @@ class Prediction:
     """The peak of a run on rank 0, in bytes, and the phase it falls in.
 
     `peak_allocated_bytes` is the expected `torch.cuda.max_memory_allocated`, `peak_reserved_bytes` an upper
-    bound of `max_memory_reserved`, `device_bytes` adds the CUDA context: what must fit on the card.
+    bound of `max_memory_reserved`, `device_bytes` adds what lies `outside` torch: what must fit on the card.
     """
 
     peak_allocated_bytes: int
@@ -211,9 +232,13 @@ class Prediction:
     method: str = "analytic"
     assumptions: tuple[str, ...] = ()
     uncertain: str = ""
+    refused: str = ""
+    outside: tuple[Component, ...] = ()
 
     def fits(self, gpu_bytes: int | None) -> bool | None:
-        """True when it fits a card of that size; None when the card is not known."""
+        """True when it fits a card of that size and starts there; None when the card is not known."""
+        if self.refused:
+            return False
         return None if gpu_bytes is None else self.device_bytes <= gpu_bytes
 
     def to_json(self, gpu_bytes: int | None = None) -> dict[str, Any]:
@@ -231,5 +256,6 @@ class Prediction:
             "fits": self.fits(gpu_bytes),
             "gpu_bytes": gpu_bytes,
             "assumptions": list(self.assumptions),
+            "outside": [{"name": c.name, "bytes": c.bytes} for c in self.outside],
             "uncertain": self.uncertain or None,
         }

@@ -57,14 +57,24 @@ class Settings(NamedTuple):
         return role in {name.removesuffix("_proj").strip() for name in self.targets.split(",")}
 
 
+def _quant(run: TrainingRun) -> str:
+    """How the adapted linears are stored: as asked, or as the files are (MXFP4 is unpacked to train)."""
+    stored = run.shape.stored if run.shape.stored != "mxfp4" else ""
+    if run.method == "qlora":
+        return run.quant
+    return stored if run.method == "lora" else ""
+
+
 def settings_of(run: TrainingRun) -> Settings:
     """Return the settings of a run."""
     liger = run.liger and run.shape.model_type in LIGER_TYPES
     # DeepSpeed's first stages and FSDP compute with adapters cast to the weights' dtype, its third does not
     lowered = run.parallel in ("zero1", "zero2", "fsdp")
-    upcast = run.method == "qlora" and run.upcast_kbit and run.recipe.kbit_upcast
+    zero = run.parallel.startswith("zero")  # DeepSpeed casts the whole module to its own dtype
+    upcast = run.method == "qlora" and run.upcast_kbit and run.recipe.kbit_upcast and not zero
     widened = run.method == "full" and run.recipe.full_fp32 and run.parallel != "zero3"
-    weight = 4 if widened else run.weight_bytes
+    mixed = run.parallel == "fsdp" and run.amp != "none"  # fully_shard gathers and computes in 16 bits
+    weight = 2 if mixed else 4 if widened else run.weight_bytes
     vector = 4 if upcast else weight
     low_adapters = lowered or (run.method == "qlora" and run.recipe.adapters_low)
     return Settings(
@@ -84,7 +94,7 @@ def settings_of(run: TrainingRun) -> Settings:
         reentrant=run.reentrant,
         loaded=run.weight_bytes,
         keeps_inputs=run.parallel == "zero3",
-        quant=run.quant if run.method == "qlora" else "",
+        quant=_quant(run),
         attn=run.attn,
         liger=liger,
         tp=run.tp,

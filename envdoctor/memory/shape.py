@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from envdoctor.errors import InputError, Unavailable
+from envdoctor.memory.extras import stored_as, tower_parameters
 from envdoctor.memory.families import ACTIVATIONS, ACTIVE, ALIASES, EXPERTS, TRAITS, first
 
 MAX_CONFIG_BYTES = 4 << 20
@@ -42,7 +43,9 @@ class LatentAttention:
 class ModelShape:
     """All that decides a decoder's memory. `uncertain` says why a prediction is a guess, or is empty.
 
-    `classes` outputs of a classification head stand in the place of a vocabulary's.
+    `classes` outputs of a classification head stand in the place of a vocabulary's. `tower` are parameters of
+    towers for images and sound, `stored` is how the weights lie in the files ("" plain), `known` tells that
+    the family's traits are.
     """
 
     name: str
@@ -85,6 +88,9 @@ class ModelShape:
     experts: Experts | None = None
     latent: LatentAttention | None = None
     classes: int = 0
+    tower: int = 0
+    stored: str = ""
+    known: bool = True
     uncertain: str = ""
 
     def __hash__(self) -> int:
@@ -123,6 +129,7 @@ def read_config(source: str | Path) -> Mapping[str, Any]:
 
 def parse_shape(config: Mapping[str, Any], where: str) -> ModelShape:
     """Return the shape that a config describes; raises InputError `where: key: what is wrong`."""
+    whole = config
     nested = config.get("text_config")
     if isinstance(nested, Mapping) and "hidden_size" not in config:
         config = nested
@@ -134,8 +141,6 @@ def parse_shape(config: Mapping[str, Any], where: str) -> ModelShape:
     hidden, heads = _size(config, "hidden_size", where), _size(config, "num_attention_heads", where)
     kv_heads = _kv_heads(config, model_type, heads, where)
     head_dim = config.get("head_dim") or hidden // heads
-    if head_dim * heads != hidden and config.get("head_dim") is None:
-        raise InputError(f"{where}: hidden_size: {hidden} is no multiple of {heads} attention heads")
     if heads % kv_heads:
         raise InputError(f"{where}: num_key_value_heads: {kv_heads} does not divide {heads} heads")
     shape = ModelShape(
@@ -153,9 +158,23 @@ def parse_shape(config: Mapping[str, Any], where: str) -> ModelShape:
         **_switches(config, known, hidden),
         experts=_experts(config, where),
         latent=_latent(config),
-        uncertain="" if traits is not None else f"model type {model_type!r} is unknown: taken for a Llama",
+        tower=tower_parameters(whole),
+        stored=stored_as(whole),
+        known=traits is not None,
+        uncertain=_doubts(whole, model_type, traits is not None),
     )
     return replace(shape, **_family_sizes(config, shape))
+
+
+def _doubts(config: Mapping[str, Any], model_type: str, known: bool) -> str:
+    """What of a model is not counted or only guessed."""
+    doubts = [] if known else [f"model type {model_type!r} is unknown: taken for a Llama"]
+    if size := tower_parameters(config):
+        doubts.append(
+            f"its towers of {size / 1e9:.2f} billion parameters are counted as weights, and what they"
+            " allocate for images or sound is not"
+        )
+    return "; ".join(doubts)
 
 
 def _positive(value: Any, key: str, where: str) -> int:

@@ -38,6 +38,7 @@ class Plan(NamedTuple):
     load: int
     setup: int
     whole_head: bool = False
+    norm: int = 0  # of a copy in fp64 for the norm of the largest gradient
     frozen: int = 0  # of a second model, as loaded, that is never trained
 
 
@@ -72,7 +73,7 @@ def plan_of(run: TrainingRun) -> Plan:
         stage = int(run.parallel[-1])
         return _zero(*key, stage, run.deepspeed, run.offload_optimizer, run.offload_params)
     if run.parallel == "fsdp":
-        return _fsdp(*key, run.adapter_fp32, run.offload_params)
+        return _fsdp(*key, run.adapter_fp32, run.offload_params, run.meta_load)
     return _replicated(*key, run.parallel == "ddp")
 
 
@@ -123,10 +124,12 @@ def _zero(
         buckets = min(buckets, 4 * parts.elements) if not sizes.contiguous_gradients else buckets
         gradients = 0 if offload_optimizer else 2 * elements
         step = 0 if offload_optimizer else 2 * elements + 4 * elements
+        # temp_grad_buffer_for_gpu_offload, and the norm that is taken in fp64 of what this rank keeps
+        largest = max((n for n, _ in parts.trained), default=0) if offload_optimizer else 0
         return Plan(
-            parts.weights // pp, parts.adapters // pp, kept, 0, gradients,
+            parts.weights // pp, parts.adapters // pp, kept, rounded(2 * largest), gradients,
             0.0 if offload_optimizer else 1 / replicas, 0, buckets, step, parts.load // pp, 0, shape.tied,
-            parts.frozen // pp,
+            rounded(8 * min(largest, elements)), parts.frozen // pp,
         )  # fmt: skip
     weights = 0 if offload_params else parts.weights // (replicas * pp)
     whole = (parts.weights // s.weight) // pp
@@ -164,12 +167,13 @@ def _fsdp(
     replicas: int,
     adapter_fp32: bool,
     offload: bool,
+    meta: bool,
 ) -> Plan:
     """fully_shard over each layer and the root: accelerate keeps trained shards in fp32."""
     parts = _parts(shape, s, double, 4 if adapter_fp32 else s.weight)
     states = find_optimizer(optim).states
     elements = -(-parts.elements // (replicas * pp))
-    whole = parts.weights // pp
+    whole = parts.weights * s.loaded // (s.weight * pp) if not s.quant else parts.weights // pp
     shard = -(-whole // replicas)
     weights = 4 * elements if s.trains else shard
     largest = max(sum(layer.tensors()) for layer, _ in layers(shape)) * s.weight // s.tp
@@ -184,17 +188,22 @@ def _fsdp(
         gathered=root,
         bucket=2 * largest,
         step=0,
-        load=whole + parts.adapters,
-        setup=_wrapped(parts, s, whole, shard, elements, replicas, pp),
+        load=(shard + 2 * largest if meta else whole) + parts.adapters,
+        setup=_wrapped(parts, s, whole, shard, elements, replicas, pp, 0 if not meta else largest * 2),
         whole_head=True,
         frozen=parts.frozen // (replicas * pp),
     )
 
 
 def _wrapped(
-    parts: _Parts, s: Settings, whole: int, shard: int, elements: int, replicas: int, pp: int
+    parts: _Parts, s: Settings, whole: int, shard: int, elements: int, replicas: int, pp: int, single: int
 ) -> int:
-    """Bytes while accelerate wraps: all weights (trained ones in fp32) beside the shards cut from them."""
+    """Bytes while accelerate wraps: all weights (trained ones in fp32) beside the shards cut from them.
+
+    Loaded on the meta device (`single` bytes of one layer then), only what is being filled is whole.
+    """
+    if single:
+        return (4 * elements if s.trains else shard + parts.adapters // replicas) + single
     if s.trains:
         return 4 * parts.elements // pp + 4 * elements
     return whole + shard + parts.adapters + parts.adapters // replicas

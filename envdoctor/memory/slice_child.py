@@ -295,7 +295,17 @@ def trace(torch: Any, job: dict[str, Any], layers: int) -> dict[str, int]:
         count.seen.update(tensor.untyped_storage() for tensor in lasting)
         for _ in range(2 if job["accumulating"] else 1):
             heights = step(torch, model, job, "cpu", count.reset, lambda: count.live)
-    return heights
+    return {**heights, **inventory(model)}
+
+
+def inventory(model: Any) -> dict[str, int]:
+    """Bytes of all parameters, tied ones once, and how many elements are trained."""
+    own = {id(p): p for p in model.parameters()}.values()
+    return {
+        "weights": sum(p.numel() * p.element_size() for p in own),
+        "trained": sum(p.numel() for p in own if p.requires_grad),
+        "gradients": sum(p.numel() * p.element_size() for p in own if p.requires_grad),
+    }
 
 
 def measure(torch: Any, job: dict[str, Any], layers: int) -> dict[str, int]:
@@ -325,6 +335,7 @@ def measure(torch: Any, job: dict[str, Any], layers: int) -> dict[str, int]:
         optimizer.zero_grad()
         reset()
     heights = {name: peak - lasting for name, peak in heights.items()}
+    heights.update(inventory(model))
     free, total = cuda.mem_get_info()
     heights["reserved"], heights["allocated"] = int(cuda.max_memory_reserved()), most
     heights["outside"] = int(total - free - cuda.memory_reserved())

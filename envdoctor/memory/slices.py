@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from math import lcm
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from envdoctor.errors import Unavailable
 from envdoctor.memory.allocator import SEGMENT
 from envdoctor.memory.analytic import predict
 from envdoctor.memory.constants import Constants
+from envdoctor.memory.optimizer import find_optimizer, state_bytes, step_bytes
 from envdoctor.memory.run import Component, Prediction, TrainingRun
 
 LIMIT_S = 240.0
@@ -49,10 +51,28 @@ class Slices(NamedTuple):
         return max(heights)
 
 
-def depths_of(run: TrainingRun) -> tuple[int, int]:
+PERIODS = (
+    "attn_layer_period", "expert_layer_period", "full_attention_interval", "sliding_window_pattern",
+    "decoder_sparse_step", "moe_layer_freq", "interleave_moe_layer_step",
+)  # fmt: skip
+
+
+def _period(config: Mapping[str, Any]) -> int:
+    """After how many layers their kinds repeat, by what the config says."""
+    given = [config[key] for key in PERIODS if isinstance(config.get(key), int) and config[key] > 0]
+    kinds = config.get("layer_types")
+    if isinstance(kinds, list) and kinds:
+        repeats = (n for n in range(1, len(kinds)) if kinds[n:] == kinds[: len(kinds) - n])
+        given.append(next(repeats, 1))
+    return lcm(*given) if given else 1
+
+
+def depths_of(run: TrainingRun, config: Mapping[str, Any]) -> tuple[int, int]:
     """Two depths that differ by whole periods of the layers' kinds."""
     shape = run.shape
     first = 1 + (shape.experts.first_dense if shape.experts else 0)
+    if not shape.known and (period := _period(config)) > 1:
+        return period, 2 * period
     if shape.windowed_layers and shape.windowed_layers < shape.layers and run.seq > shape.window:
         period = round(shape.layers / (shape.layers - shape.windowed_layers))
         return period, 2 * period
@@ -65,7 +85,7 @@ def job_of(run: TrainingRun, config: Mapping[str, Any], mode: str) -> dict[str, 
     return {
         "mode": mode,
         "config": dict(config),
-        "layers": depths_of(run),
+        "layers": depths_of(run, config),
         "dtype": DTYPES[run.dtype],
         "amp": DTYPES[run.amp],
         "attn": "sdpa" if run.attn == "flash_attention_2" and not real else run.attn,
@@ -122,6 +142,8 @@ def corrected(
     plain = _plain_twin(run, mode)
     twin = predict(plain, constants)
     lasting = sum(c.bytes for c in twin.components if c.name in ("weights", "adapters", "optimizer states"))
+    if not run.shape.known:
+        return _inventoried(run, prediction, slices, constants)
     workspace = 2 * constants.cublas_workspace  # not there in a trace, there before the step when measured
     layers = run.shape.layers
     forward = slices.extended("forward", layers) + workspace
@@ -135,6 +157,33 @@ def corrected(
     peaks = {k: v for k, v in phases.items() if k != "load" or prediction.phase == "load"}
     phase = max(peaks, key=lambda name: peaks[name])
     return _moved(prediction, phases, phase, slices)
+
+
+def _inventoried(
+    run: TrainingRun, prediction: Prediction, slices: Slices, constants: Constants
+) -> Prediction:
+    """The whole prediction from the slices, weights and states too: nothing of the family is known here."""
+    if run.parallel not in ("none", "ddp") or run.tp * run.pp > 1 or run.method == "qlora":
+        raise Unavailable(
+            f"{run.shape.model_type}: a family that is not known is traced plain, on each card whole"
+        )
+    layers = run.shape.layers
+    weights, trained, gradients = (slices.extended(k, layers) for k in ("weights", "trained", "gradients"))
+    width = max(1, gradients // max(1, trained))
+    states = state_bytes(find_optimizer(run.optim), [(trained, 1)], width)
+    lasting = weights + states + (gradients if run.parallel == "ddp" else 0)
+    workspace = 2 * constants.cublas_workspace
+    heights = {
+        "load": 0,
+        "forward": slices.extended("forward", layers) + workspace,
+        "backward": slices.backward(layers) + workspace,
+        "optimizer": gradients + step_bytes(find_optimizer(run.optim), [(trained, 1)], width),
+    }
+    phases = {name: lasting + height for name, height in heights.items()} | {"load": weights}
+    phase = max(("forward", "backward", "optimizer"), key=lambda name: phases[name])
+    parts = (Component("weights", weights), Component("optimizer states", states))
+    known = replace(prediction, components=(*parts, Component("workspace and transients", 0)))
+    return _moved(known, phases, phase, slices)
 
 
 def _plain_twin(run: TrainingRun, mode: str) -> TrainingRun:

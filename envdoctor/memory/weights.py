@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from envdoctor.memory.extras import STORED_BYTES
 from envdoctor.memory.layout import Layer, layers, outer_tensors
 from envdoctor.memory.settings import Settings
 from envdoctor.memory.shape import ModelShape
@@ -42,6 +43,8 @@ def quantised_bytes(weight: int, outputs: int, quant: str, double_quant: bool) -
     """Bytes of a quantised matrix and its constants."""
     if quant == "int8":
         return rounded(weight) + rounded(4 * outputs)
+    if quant != "nf4":
+        return rounded(weight * STORED_BYTES[quant])
     blocks = -(-weight // BLOCK)
     packed = rounded(weight // 2) + rounded(64)
     if not double_quant:

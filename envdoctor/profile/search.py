@@ -272,10 +272,18 @@ def _notes(work: Workload, choice: Choice | None, judge: Judge, constants: Const
     if share < FULL:
         yield f"uses at most {share:.0%} of what the card offers: {_why_no_more(work, choice, judge)}"
     if choice.offload_optimizer or choice.offload_params:
-        from envdoctor.profile.speed import trained_parameters
+        yield f"needs about {_host_bytes(work, choice) / GIB:.0f} GiB of host memory over all ranks"
+    if work.shape.uncertain:
+        yield work.shape.uncertain
 
-        host = 16 * trained_parameters(work.shape, choice) / GIB
-        yield f"needs about {host:.0f} GiB of host memory over all ranks for offloaded states"
+
+def _host_bytes(work: Workload, choice: Choice) -> int:
+    """Bytes of host memory for what is offloaded: states with master weights and gradients, and weights."""
+    from envdoctor.memory.layout import parameters
+    from envdoctor.profile.speed import trained_parameters
+
+    states = 16 * trained_parameters(work.shape, choice) if choice.offload_optimizer else 0
+    return states + (2 * parameters(work.shape) if choice.offload_params else 0)
 
 
 def _why_no_more(work: Workload, choice: Choice, judge: Judge) -> str:

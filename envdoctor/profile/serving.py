@@ -23,7 +23,7 @@ def find_serving(work: Workload, constants: Constants) -> Found:
     for choice in _engines(work):
         tried += 1
         low, high = utilization_bounds(_run(work, choice, 0.5), constants)
-        share = int(min(HIGHEST, high - _driver_share(work)) * 100) / 100
+        share = int(min(HIGHEST, high) * 100) / 100
         if share >= low:
             return _found(
                 work, replace(choice, vllm_utilization=share), low, constants, tuple(rejected), tried
@@ -33,10 +33,6 @@ def find_serving(work: Workload, constants: Constants) -> Found:
     return Found(
         work, None, None, tuple(nearest), considered=tried, predicted=tried, notes=_shorter(work, constants)
     )
-
-
-def _driver_share(work: Workload) -> float:
-    return 1 - work.card.usable_bytes / work.card.memory_bytes
 
 
 def _engines(work: Workload) -> Iterator[Choice]:
@@ -126,6 +122,6 @@ def find_bounds(work: Workload, constants: Constants) -> bool:
     """True when some engine can serve one request of `work.seq` tokens."""
     for choice in _engines(work):
         low, high = utilization_bounds(_run(work, choice, 0.5), constants)
-        if min(HIGHEST, high - _driver_share(work)) >= low:
+        if min(HIGHEST, high) >= low:
             return True
     return False

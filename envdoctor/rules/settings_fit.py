@@ -262,13 +262,13 @@ def check_serving(view: View) -> Iterable[Finding]:
         raise Skip("the utilisation is no share")
     from envdoctor.memory.serving import utilization_bounds
 
-    low, high = utilization_bounds(_engine(view, shape, card, share), card.constants)
-    high = min(high, _DRIVER_SHARE)
-    if low > high:
+    low, high = bounds = utilization_bounds(_engine(view, shape, card, share), card.constants)
+    refusal = bounds.refusal(share)
+    if refusal == "none":
         yield _no_share(setting, card, shape, low, high)
-    elif share < low:
+    elif refusal == "low":
         yield _low(setting, card, shape, low, high)
-    elif share > high:
+    elif refusal == "high":
         yield _high(setting, card, low, high)
 
 

@@ -60,8 +60,8 @@ def test_the_backward_pass_is_highest_at_its_end_when_gradients_outgrow_activati
 
 def test_depths_differ_by_whole_periods_of_the_layers_kinds() -> None:
     windowed = replace(RUN.shape, window=128, windowed_layers=5)
-    assert depths_of(RUN) == (1, 2)
-    assert depths_of(replace(RUN, shape=windowed)) == (6, 12)
+    assert depths_of(RUN, {}) == (1, 2)
+    assert depths_of(replace(RUN, shape=windowed), {}) == (6, 12)
 
 
 def test_a_slice_moves_the_phases_that_it_saw_and_nothing_that_lasts() -> None:

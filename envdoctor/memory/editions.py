@@ -1,0 +1,42 @@
+"""The memory of a card that is sold in several sizes: the smallest, so that what fits it fits all."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from envdoctor.errors import InputError
+from envdoctor.facts import Gpu
+from envdoctor.matrix import Matrix
+from envdoctor.matrix.gpus import normalise_name
+
+GIB = 1 << 30
+_FORM = re.compile(r"\d+ ?gb|\d+|gb|hbm\w*|pcie|sxm\d?|nvl|dgxs|fhhl|n|h|ls|s|v\d*")
+"""Words of a name that tell an edition of a card and not another card."""
+
+
+def with_memory(matrix: Matrix, gpu: Gpu, asked: str) -> tuple[Gpu, str]:
+    """Return the card with a size and what was taken for it; raises InputError when no size is known."""
+    if gpu.memory_total_bytes:
+        return gpu, ""
+    sizes = _sizes(matrix, gpu)
+    if not sizes:
+        raise InputError(
+            f"--gpu {asked}: its memory is not told; name it with its size, such as '{asked} 12GB'"
+        )
+    smallest = min(sizes)
+    known = " and ".join(f"{size:g}" for size in sorted(sizes))
+    note = f"{gpu.name} is sold with {known} GiB: taken as the smallest; name it with its size to change that"
+    return replace(gpu, memory_total_bytes=int(smallest * GIB)), note if len(sizes) > 1 else ""
+
+
+def _sizes(matrix: Matrix, gpu: Gpu) -> set[float]:
+    """The sizes of the card's editions in the matrix: the same words, and beside them only a form's."""
+    base = normalise_name(gpu.name or "").split()
+    found: set[float] = set()
+    for row in matrix.rows("gpu"):
+        words = normalise_name(row["name"]).split()
+        rest = words[len(base) :]
+        if base and words[: len(base)] == base and rest and all(_FORM.fullmatch(word) for word in rest):
+            found |= {float(row["memory_gib"])} if row.get("memory_gib") else set()
+    return found

@@ -1,0 +1,53 @@
+"""What a config.json says beside the decoder: towers for images and sound, and how the weights are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from envdoctor.memory.families import first
+
+TOWERS = ("vision_config", "audio_config", "vit_config", "vision_tower_config")
+STORED_BYTES: Mapping[str, float] = {
+    "awq": 0.5 + 2.5 / 128,  # 4 bits, groups of 128 with a 16-bit scale and a 4-bit zero
+    "gptq": 0.5 + 2.5 / 128,
+    "hqq": 0.5 + 4 / 64,
+    "nf4": 0.5 + 1 / 64 + 4 / (64 * 256),
+    "mxfp4": 0.5 + 1 / 32,  # one 8-bit scale for 32 weights
+    "fp8": 1.0,
+    "int8": 1.0,
+    "aqlm": 0.25 + 1 / 64,
+}
+"""Bytes a weight of a linear in the files of each method."""
+
+
+def tower_parameters(config: Mapping[str, Any]) -> int:
+    """Parameters of all towers, by the usual transformer's count; 0 without any."""
+    return sum(_tower(part) for key in TOWERS if isinstance(part := config.get(key), Mapping))
+
+
+def _tower(part: Mapping[str, Any]) -> int:
+    hidden = first(part, ("embed_dim", "hidden_size", "d_model", "width"))
+    depth = first(part, ("depth", "num_hidden_layers", "encoder_layers", "layers"))
+    if not isinstance(hidden, int) or not isinstance(depth, int):
+        return 0
+    ratio = part.get("mlp_ratio") or 4
+    ffn = first(part, ("intermediate_size", "encoder_ffn_dim", "mlp_dim")) or int(hidden * ratio)
+    gated = 3 if part.get("hidden_act") in ("silu", "swish") else 2
+    patch = int(part.get("patch_size") or 14) if not isinstance(part.get("patch_size"), list) else 14
+    return depth * (4 * hidden * hidden + gated * hidden * int(ffn)) + 3 * patch * patch * hidden
+
+
+def stored_as(config: Mapping[str, Any]) -> str:
+    """How the weights lie in the files: a key of STORED_BYTES, or "" for plain ones."""
+    part = config.get("quantization_config")
+    if not isinstance(part, Mapping):
+        return ""
+    method = str(part.get("quant_method") or "").lower()
+    if method == "bitsandbytes" or part.get("load_in_4bit") or part.get("load_in_8bit"):
+        return "int8" if part.get("load_in_8bit") else "nf4"
+    if method in ("gptq", "awq") and part.get("bits") == 8:
+        return "int8"
+    if method == "compressed-tensors":
+        return "fp8" if "float" in str(part.get("format", "")) else "awq"
+    return {"fbgemm_fp8": "fp8", "modelopt": "fp8"}.get(method, method if method in STORED_BYTES else "")
