@@ -22,7 +22,7 @@ def with_memory(matrix: Matrix, gpu: Gpu, asked: str) -> tuple[Gpu, str]:
     sizes = _sizes(matrix, gpu)
     if not sizes:
         raise InputError(
-            f"--gpu {asked}: its memory is not told; name it with its size, such as '{asked} 12GB'"
+            f"--gpu {asked}: its memory is not known; name it with its size, such as '{asked} 12GB'"
         )
     smallest = min(sizes)
     known = " and ".join(f"{size:g}" for size in sorted(sizes))
