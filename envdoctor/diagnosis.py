@@ -36,7 +36,7 @@ def diagnose(
     matrix = load_matrix()
     facts = declare_gpus(probed() if probed else read_facts(sources, python, matrix), gpus, matrix)
     if smoke:
-        facts, _ = with_verdicts(facts, python, matrix)
+        facts, _ = with_verdicts(facts, smoked_python(facts, sources, python), matrix)
     return diagnose_facts(facts, matrix, select=select, ignore=ignore, fail_on=fail_on)
 
 
@@ -117,11 +117,17 @@ def declare_gpus(facts: Facts, names: Sequence[str], matrix: Matrix) -> Facts:
     return replace(facts, gpus=Observed(gpus, "--gpu"))
 
 
-def with_verdicts(facts: Facts, python: str | None, matrix: Matrix) -> tuple[Facts, SmokeReport]:
-    """Run the smoke kernels in the examined interpreter; return the facts with verdicts, and the report."""
+def smoked_python(facts: Facts, sources: Sequence[str], python: str | None) -> str:
+    """Return the interpreter that smokes run in: never one that only a sent file names."""
+    examined = None if sources else facts.environment.executable.get()
+    return python or examined or sys.executable
+
+
+def with_verdicts(facts: Facts, python: str, matrix: Matrix) -> tuple[Facts, SmokeReport]:
+    """Run the smoke kernels in an interpreter; return the facts with verdicts, and the report."""
     from envdoctor.smokes import run_smokes
 
-    report = run_smokes(python or facts.environment.executable.get() or sys.executable)
+    report = run_smokes(python)
     verdicts = tuple(Verdict(r.label, r.outcome, "smoke", r.reason) for r in report.results)
     said = "\n".join(f"{r.reason or ''}\n{r.stderr_tail}" for r in report.results if r.outcome != "passed")
     symptoms = (*facts.symptoms, *_symptoms_of(said, matrix))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from envdoctor.bundle import Bundle, build_bundle, find_tracker, write_bundle
 from envdoctor.bundle.excerpts import LogExcerpt, read_excerpt
-from envdoctor.diagnosis import diagnose, diagnose_facts, read_facts, with_verdicts
+from envdoctor.diagnosis import diagnose, diagnose_facts, read_facts, smoked_python, with_verdicts
 from envdoctor.facts import Facts
 from envdoctor.matrix import Matrix, load_matrix
 
@@ -54,7 +54,7 @@ def make_bundle(
     facts = _with_log_symptoms(read_facts(sources, None, matrix), excerpts, matrix)
     verdicts = None
     if smoke:
-        facts, report = with_verdicts(facts, None, matrix)
+        facts, report = with_verdicts(facts, smoked_python(facts, sources, None), matrix)
         verdicts = report.to_json()
     return build_bundle(diagnose_facts(facts, matrix), excerpts, verdicts, tracker)
 

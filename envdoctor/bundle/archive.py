@@ -1,18 +1,13 @@
-"""Writing the archive: the same bytes for the same contents, whole or not at all, for its owner alone."""
+"""The archive: the same bytes for the same contents."""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import json
-import os
-import tempfile
 import zipfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
-
-from envdoctor.errors import InputError, Unavailable
 
 SCHEMA = "envdoctor.bundle/1"
 MANIFEST = "MANIFEST.json"
@@ -52,40 +47,3 @@ def pack(files: Mapping[str, bytes]) -> bytes:
             entry.create_system = 3
             archive.writestr(entry, content)
     return stream.getvalue()
-
-
-def write_new_file(path: Path, content: bytes, force: bool = False) -> None:
-    """Write `path` atomically and readable by its owner alone.
-
-    Raises InputError when it exists and `force` is false, Unavailable when it cannot be written.
-    """
-    if path.is_dir() or (not force and os.path.lexists(path)):
-        raise InputError(f"{path}: exists already (--force replaces a file)")
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(content)
-                stream.flush()
-                os.fsync(stream.fileno())
-            _put_in_place(temporary, path, force)
-        except BaseException:
-            os.unlink(temporary)
-            raise
-    except OSError as error:
-        raise Unavailable(f"{path}: cannot be written: {error.strerror or error}") from None
-
-
-def _put_in_place(temporary: str, path: Path, force: bool) -> None:
-    # mkstemp made it 0600. A link fails where a rename would overwrite what came to be meanwhile.
-    if force:
-        os.replace(temporary, path)
-        return
-    try:
-        os.link(temporary, path)
-    except FileExistsError:
-        raise InputError(f"{path}: exists already (--force replaces a file)") from None
-    except OSError:
-        os.replace(temporary, path)
-        return
-    os.unlink(temporary)

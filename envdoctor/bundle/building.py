@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from envdoctor.bundle.archive import MANIFEST, make_manifest, pack, to_json_bytes, write_new_file
+from envdoctor.bundle.archive import MANIFEST, make_manifest, pack, to_json_bytes
 from envdoctor.bundle.excerpts import LogExcerpt
 from envdoctor.bundle.issue import compose, issue_link
 from envdoctor.bundle.redaction import Redactor
 from envdoctor.bundle.sharing import make_redactor, redact_diagnosis
 from envdoctor.bundle.trackers import Report, Tracker, only_the_user_can_fill
 from envdoctor.facts import to_json
+from envdoctor.files import write_new_file
 from envdoctor.findings import Diagnosis
 
 _TIMES = ("first_ms", "repeat_ms", "duration_ms", "elapsed_ms", "seconds")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from envdoctor.cli.output import note, write
-from envdoctor.errors import InputError, Unavailable
+from envdoctor.errors import InputError
 
 if TYPE_CHECKING:
     from envdoctor.facts import Facts, Gpu
@@ -77,17 +77,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write(args: argparse.Namespace, profile: Profile) -> None:
-    from envdoctor.files import replace_file
+    from envdoctor.files import write_folder
     from envdoctor.profile.prose import profile_text
 
     if args.output and profile.files:
         folder = Path(args.output)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise Unavailable(f"{folder}: cannot be made: {error.strerror}") from None
-        for name, text in profile.files.items():
-            replace_file(folder / name, text)
+        write_folder(folder, profile.files)
+        for name in profile.files:
             note(args, f"{folder / name} written")
     text = (
         json.dumps(profile.to_json(), indent=1)

@@ -10,10 +10,14 @@ from functools import cache
 from typing import Any, TypeVar
 
 from envdoctor.facts import model
+from envdoctor.facts.names import Form
 from envdoctor.facts.observed import Observed, Unknown
 from envdoctor.facts.versions import ComputeCapability, CudaVersion, DriverVersion
 
 V = TypeVar("V")
+GREATEST = 2**63
+"""No number of a machine is greater: bytes, counts and indices fit into 64 bits."""
+DEEPEST = 20
 _TEXTUAL = (ComputeCapability, CudaVersion, DriverVersion)
 
 
@@ -70,10 +74,12 @@ def decode(kind: type[V], data: Any, path: str) -> V:
 
 def _decode(kind: Any, data: Any, path: str) -> Any:
     if kind is Any:
-        return data
+        return _decode_plain(data, path)
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         return _decode_textual(kind, data, path) if kind in _TEXTUAL else _decode_dataclass(kind, data, path)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is typing.Annotated:
+        return _decode_form(arguments[1], data, path)
     if origin in (typing.Union, types.UnionType):
         return _decode_union(arguments, data, path)
     if origin is tuple:
@@ -83,12 +89,36 @@ def _decode(kind: Any, data: Any, path: str) -> Any:
     if origin is not None and issubclass(origin, Mapping):
         if not isinstance(data, dict):
             raise FactsFormatError(f"{path}: expected an object")
-        return {k: _decode(arguments[1], v, f"{path}.{k}") for k, v in data.items()}
+        return {
+            _decode(arguments[0], k, f"{path}, key {k[:60]}"): _decode(arguments[1], v, f"{path}.{k[:60]}")
+            for k, v in data.items()
+        }
     if kind is bool or kind is int or kind is str:
         if type(data) is not kind:
             raise FactsFormatError(f"{path}: expected {kind.__name__}")
+        if isinstance(data, int) and abs(data) > GREATEST:
+            raise FactsFormatError(f"{path}: out of bounds")
         return data
     raise FactsFormatError(f"{path}: unexpected type {kind}")
+
+
+def _decode_form(form: Form, data: Any, path: str) -> str:
+    if not isinstance(data, str) or not form.holds(data):
+        raise FactsFormatError(f"{path}: not {form.what}")
+    return data
+
+
+def _decode_plain(data: Any, path: str, depth: int = 0) -> Any:
+    """Read what has no type of its own: JSON without absurd numbers, and not deep."""
+    if depth > DEEPEST:
+        raise FactsFormatError(f"{path}: too deep")
+    if isinstance(data, dict):
+        return {k: _decode_plain(v, f"{path}.{k[:60]}", depth + 1) for k, v in data.items()}
+    if isinstance(data, list):
+        return [_decode_plain(v, f"{path}[{i}]", depth + 1) for i, v in enumerate(data)]
+    if isinstance(data, (int, float)) and not abs(data) <= GREATEST:
+        raise FactsFormatError(f"{path}: out of bounds")
+    return data
 
 
 def _decode_textual(kind: Any, data: Any, path: str) -> Any:
@@ -118,7 +148,7 @@ def _decode_dataclass(kind: Any, data: Any, path: str) -> Any:
     hints = _hints(kind)
     for name in data:
         if name not in hints:
-            raise FactsFormatError(f"{path}.{name}: unknown field")
+            raise FactsFormatError(f"{path}.{name[:60]}: unknown field")
     values = {name: _decode(hints[name], data[name], f"{path}.{name}") for name in data}
     try:
         return kind(**values)
@@ -135,4 +165,4 @@ def _decode_dataclass(kind: Any, data: Any, path: str) -> Any:
 
 @cache
 def _hints(kind: Any) -> dict[str, Any]:
-    return typing.get_type_hints(kind)
+    return typing.get_type_hints(kind, include_extras=True)

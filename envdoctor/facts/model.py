@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from envdoctor.facts.names import DistributionName, Line, OpName, Word
 from envdoctor.facts.observed import NOT_TOLD, Fact
 from envdoctor.facts.versions import ComputeCapability, CudaVersion, DriverVersion
 
@@ -125,7 +126,7 @@ class NativeLibrary:
 class Distribution:
     """An installed (or required) Python distribution. `version` None: only `specifier` is known of it."""
 
-    name: str
+    name: DistributionName
     source: str
     version: str | None = None
     specifier: str = ""
@@ -142,16 +143,16 @@ class Distribution:
 class Environment:
     """The examined interpreter and what is installed for it."""
 
-    python: Fact[str] = NOT_TOLD
-    executable: Fact[str] = NOT_TOLD
-    prefix: Fact[str] = NOT_TOLD
-    kind: Fact[str] = NOT_TOLD
+    python: Fact[Line] = NOT_TOLD
+    executable: Fact[Line] = NOT_TOLD
+    prefix: Fact[Line] = NOT_TOLD
+    kind: Fact[Word] = NOT_TOLD
     """`venv`, `conda` or `system`."""
-    distributions: Mapping[str, Distribution] = field(default_factory=lambda: EMPTY)
+    distributions: Mapping[DistributionName, Distribution] = field(default_factory=lambda: EMPTY)
     """By normalized name."""
     complete: bool = False
     """True when `distributions` is all there is, so that absence means not installed."""
-    builds: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: EMPTY)
+    builds: Mapping[DistributionName, Mapping[str, Any]] = field(default_factory=lambda: EMPTY)
     """Build facts by distribution: torch's `cuda`, `arch_list`, `cxx11_abi`; bitsandbytes' `binaries`; …"""
     problems: tuple[str, ...] = ()
 
@@ -214,8 +215,8 @@ class ErrorSeen:
 class Verdict:
     """What a smoke kernel found."""
 
-    op: str
-    outcome: str
+    op: OpName
+    outcome: Word
     source: str
     reason: str | None = None
 

@@ -1,8 +1,35 @@
-"""Names of distributions as an index knows them."""
+"""What the texts of facts may be: names that commands and files are made of, one line, or anything."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from typing import Annotated
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a text must look like to be taken for `what`, checked when facts are read from JSON."""
+
+    what: str
+    pattern: re.Pattern[str]
+    longest: int = 200
+
+    def holds(self, text: str) -> bool:
+        """True when `text` has the form."""
+        return len(text) <= self.longest and self.pattern.fullmatch(text) is not None
+
+
+_DISTRIBUTION = re.compile(r"[_-]?[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+_OP = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@:+-]*")
+_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
+_LINE = re.compile("[^\x00-\x1f\x7f\x85\u2028\u2029]*")
+
+DistributionName = Annotated[str, Form("a distribution's name", _DISTRIBUTION, 256)]
+"""A name as PEP 508 allows it, or as conda has it: `_libgcc_mutex`."""
+OpName = Annotated[str, Form("an op's name", _OP)]
+Word = Annotated[str, Form("a word", _WORD)]
+Line = Annotated[str, Form("one line of text", _LINE, 4096)]
 
 
 def normalise(name: str) -> str:

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import envdoctor
+from envdoctor.commands import commands
 from envdoctor.findings import Evidence, Finding, Remedy, Severity
 from envdoctor.fleet import landing_collective
 from envdoctor.fleet.answer import Collective, NodeFinding
@@ -59,7 +60,9 @@ def _finding(op: str, outcome: str, reason: str) -> Finding:
         summary=f"{op} {outcome}: {reason}",
         cause="A tiny kernel gave a wrong result or none: what is installed there does not compute.",
         evidence=(Evidence(op, outcome, "smoke"),),
-        remedies=(Remedy("Run it there by itself for the details.", (f"envdoctor smoke --select {op}",)),),
+        remedies=(
+            Remedy("Run it there by itself for the details.", commands("envdoctor smoke --select {}", op)),
+        ),
     )
 
 

@@ -21,6 +21,7 @@ from packaging.version import Version
 
 from envdoctor.errors import Unavailable
 from envdoctor.fetch import Fetcher, FetchSettings
+from envdoctor.files import replace_file
 from envdoctor.harvest.index_pages import IndexFile, read_project_page
 from envdoctor.harvest.interface_reader import ends_of_minors
 from envdoctor.harvest.remote_archive import RemoteZip, read_sdist_members
@@ -184,7 +185,7 @@ def main(names: Sequence[str]) -> None:
 def _write(found: Mapping[str, Iterable[str]], name: str, folder: Path) -> None:
     data = {"schema": SCHEMA, "framework": name, "made_by": "python -m envdoctor.harvest.config_fields"}
     text = json.dumps({**data, **encode_fields(found)}, separators=(",", ":"), sort_keys=True) + "\n"
-    (folder / f"{name}.json").write_text(text, encoding="utf-8")
+    replace_file(folder / f"{name}.json", text)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from packaging.version import Version
 
 from envdoctor.errors import Unavailable
 from envdoctor.fetch import Fetcher, FetchSettings
+from envdoctor.files import replace_file
 from envdoctor.harvest.index_pages import IndexFile, read_project_page
 from envdoctor.harvest.interfaces import SCHEMA, Interface, encode, scan_interface
 from envdoctor.harvest.remote_archive import RemoteZip, read_sdist_members
@@ -228,7 +229,7 @@ def _write(fetcher: Fetcher, index: str, library: Library, folder: Path) -> None
         **encode(read_library(fetcher, index, library), {}),
     }
     text = json.dumps(data, separators=(",", ":"), sort_keys=True) + "\n"
-    (folder / f"{library.name}.json").write_text(text, encoding="utf-8")
+    replace_file(folder / f"{library.name}.json", text)
 
 
 if __name__ == "__main__":

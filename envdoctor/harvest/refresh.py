@@ -8,10 +8,10 @@ from pathlib import Path
 
 from envdoctor.errors import Unavailable
 from envdoctor.fetch import Fetcher, FetchSettings
-from envdoctor.files import replace_file
+from envdoctor.files import write_folder
 from envdoctor.harvest.closure import CORE
 from envdoctor.harvest.index_settings import IndexSettings
-from envdoctor.harvest.release_tables import write_release_tables
+from envdoctor.harvest.release_tables import release_tables
 from envdoctor.harvest.seed import seed_store
 from envdoctor.harvest.snapshot_compile import compile_store
 from envdoctor.harvest.store import PackageStore
@@ -72,15 +72,13 @@ def refresh_user_data(
 
 
 def publish(store: PackageStore, folder: Path, matrix: Matrix | None = None) -> list[Path]:
-    """Write the snapshot and the tables of a store into `folder`; raises Unavailable."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise Unavailable(f"{folder}: cannot be written: {error.strerror}") from None
+    """Write the snapshot and the tables of a store into `folder`, all or none; raises Unavailable."""
     data, _ = compile_store(store.folder)
-    replace_file(folder / FILE_NAME, data)
-    tables = write_release_tables(store, folder, matrix.generated if matrix else lambda name: {})
-    return [folder / FILE_NAME, *(folder / f"{name}.json" for name in tables)]
+    tables = release_tables(store, matrix.generated if matrix else lambda name: {})
+    files: dict[str, str | bytes] = {FILE_NAME: data}
+    files |= {f"{name}.json": text for name, text in tables.items()}
+    write_folder(folder, files)
+    return [folder / name for name in files]
 
 
 def _snapshot_in_force(matrix: Matrix) -> Snapshot | None:

@@ -9,15 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from envdoctor.errors import Unavailable
-from envdoctor.files import replace_file
 from envdoctor.harvest.closure import CORE
 from envdoctor.harvest.seed import SOURCE
 from envdoctor.harvest.store import PackageStore, Record
@@ -38,31 +35,30 @@ _CPYTHON_LINUX = re.compile(r"-cp3(\d+)-cp3\d+m?-[^-]*linux")
 _OLD_GLIBC = {"1": "2.5", "2010": "2.12", "2014": "2.17"}
 
 
-def write_release_tables(
-    store: PackageStore, folder: Path, former: Callable[[str], Mapping[str, Any]] = lambda name: {}
-) -> list[str]:
-    """Write every table whose package the store has; return the names written.
+def release_tables(
+    store: PackageStore, former: Callable[[str], Mapping[str, Any]] = lambda name: {}
+) -> dict[str, str]:
+    """Return by family the text of every table whose package the store has.
 
     `former` gives the tables in force: their releases stay where the store has no facts of its own.
-    Raises Unavailable when the folder is missing or cannot be written.
     """
-    if not folder.is_dir():
-        raise Unavailable(f"{folder}: no such folder")
-    tables = {f: (record, build(record)) for f, build in _FAMILIES.items() if (record := store.read(f))}
-    for family, (record, releases) in tables.items():
-        _write(folder, family, str(record["fetched"]), {**former(family).get("releases", {}), **releases})
-    records = {name: record for name in PINNED if (record := store.read(name))}
+    found = {f: (record, build(record)) for f, build in _FAMILIES.items() if (record := store.read(f))}
+    tables = {
+        family: _table(family, record, {**former(family).get("releases", {}), **releases})
+        for family, (record, releases) in found.items()
+    }
+    records = [record for name in PINNED if (record := store.read(name))]
     if records:
-        dates = max(str(record["fetched"]) for record in records.values())
-        _write(folder, "pins", dates, {name: pin_table(record) for name, record in records.items()})
-    return [*tables, *(["pins"] if records else [])]
+        newest = max(records, key=lambda record: str(record["fetched"]))
+        tables["pins"] = _table("pins", newest, {r["name"]: pin_table(r) for r in records})
+    return tables
 
 
-def _write(folder: Path, family: str, generated: str, releases: Mapping[str, Any]) -> None:
+def _table(family: str, made_from: Record, releases: Mapping[str, Any]) -> str:
+    generated = str(made_from["fetched"])
     head = {"schema": SCHEMA, "family": family, "generated": generated, "command": COMMAND}
     lines = [f"{json.dumps(v)}: {json.dumps(facts, separators=(',', ':'))}" for v, facts in releases.items()]
-    text = json.dumps(head)[:-1] + ', "releases": {\n' + ",\n".join(lines) + "\n}}\n"
-    replace_file(folder / f"{family}.json", text)
+    return json.dumps(head)[:-1] + ', "releases": {\n' + ",\n".join(lines) + "\n}}\n"
 
 
 def _deep_releases(record: Record) -> Iterator[tuple[str, Record, dict[str, Any]]]:

@@ -2,7 +2,8 @@
 
 `{"schema": "envdoctor.package/1", "name", "fetched", "etag", "core", "floor", "releases": {VERSION:
 {"files": [...], "requires": [...] | null, "unusable": {line: reason}, "requires_source", "requires_reason",
-"deep": {...}}}}`. One lock a folder: a second writer is refused, not interleaved.
+"deep": {...}}}}`. One lock a folder: a second writer is refused, not interleaved. Nothing in the folder is
+ever removed, and no file that is not a record is replaced.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +22,7 @@ from envdoctor.errors import Unavailable
 from envdoctor.files import replace_file
 
 SCHEMA = "envdoctor.package/1"
+_OPENING = re.compile(rb'\s*\{\s*"schema"\s*:\s*"envdoctor\.package/')
 Record = dict[str, Any]
 
 
@@ -47,8 +50,12 @@ class PackageStore:
         return record if sound and isinstance(record.get("releases"), dict) else None
 
     def write(self, name: str, record: Record) -> None:
-        """Replace a package's record atomically; raises Unavailable and leaves the former one in force."""
-        replace_file(self._path(name), json.dumps(record, ensure_ascii=False, separators=(",", ":")))
+        """Replace a package's record atomically; raises Unavailable and leaves what is there in force."""
+        path = self._path(name)
+        if not _is_ours(path):
+            raise Unavailable(f"{path}: is no record of a package, so it stays as it is")
+        fields = {"schema": SCHEMA, **record}
+        replace_file(path, json.dumps(fields, ensure_ascii=False, separators=(",", ":")))
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -61,17 +68,21 @@ class PackageStore:
             raise Unavailable(f"{self.folder}: cannot be written: {error.strerror or error}") from None
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._sweep()
             yield
         except BlockingIOError:
             raise Unavailable(f"{self.folder}: another update is running") from None
         finally:
             os.close(handle)
 
-    def _sweep(self) -> None:
-        """Remove what a killed update left half written."""
-        for path in self.folder.glob(".*.*"):
-            path.unlink(missing_ok=True)
-
     def _path(self, name: str) -> Path:
         return self.folder / f"{name}.json"
+
+
+def _is_ours(path: Path) -> bool:
+    """True for a record however damaged, and for what is not there or empty."""
+    try:
+        with path.open("rb") as stream:
+            opening = stream.read(80)
+    except OSError:
+        return True  # writing says what is wrong
+    return not opening or _OPENING.match(opening) is not None

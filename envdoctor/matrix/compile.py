@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from envdoctor.files import write_folder
 from envdoctor.matrix.load import COMPILED, digest_of, find_folder, parse_sources, read_sources
 
 
@@ -17,9 +18,7 @@ def compile_rows(folder: Path) -> str:
 
 def write_rows(folder: Path) -> None:
     """Write the compiled rows of a matrix folder beside its generated release facts."""
-    target = folder / "releases" / COMPILED
-    target.parent.mkdir(exist_ok=True)
-    target.write_text(compile_rows(folder), encoding="utf-8")
+    write_folder(folder / "releases", {COMPILED: compile_rows(folder)})
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ class Matrix:
 def _read_generated(path: Path) -> Mapping[str, Any]:
     try:
         data = json.loads(path.read_bytes())
-    except (FileNotFoundError, NotADirectoryError):
+    except (OSError, ValueError):  # also for a name that no file can have
         return {}
     return data if isinstance(data, dict) else {}
 

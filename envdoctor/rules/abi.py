@@ -8,6 +8,7 @@ from typing import Any
 
 from packaging.version import Version
 
+from envdoctor.commands import pip_install
 from envdoctor.facts import Observed, Symptom
 from envdoctor.findings import Certainty, Finding, Remedy, Severity
 from envdoctor.matrix.flash_wheels import releases_for, torch_range, wheel_row
@@ -146,7 +147,7 @@ def _remedies(
     if spec := _built_range(view, package, built):
         yield Remedy(
             f"Install the torch it was built for: {spec}.",
-            (f'pip install "torch{spec}"',),
+            pip_install(f"torch{spec}"),
             {"torch": spec},
         )
 
@@ -157,9 +158,10 @@ def _flash_attn_remedies(view: View) -> Iterator[Remedy]:
     python = parse_version(view.python.get() or "")
     if torch is not None and (spec := releases_for(view.matrix, torch, glibc, python)):
         again = " --force-reinstall --no-deps" if judge(view, "flash-attn", spec).holds is not False else ""
+        options = f"--no-build-isolation --no-cache-dir{again}"
         yield Remedy(
             f"Install a flash-attn that has a wheel for torch {torch}: {spec}.",
-            (f'pip install --no-build-isolation --no-cache-dir{again} "flash-attn{spec}"',),
+            pip_install(f"flash-attn{spec}", options=options),
             {"flash-attn": spec},
         )
     row = wheel_row(view.matrix, version) if version else None
@@ -167,7 +169,7 @@ def _flash_attn_remedies(view: View) -> Iterator[Remedy]:
         spec = torch_range(row)
         yield Remedy(
             f"Keep flash-attn {version} with torch {spec}.",
-            (f'pip install "torch{spec}"',),
+            pip_install(f"torch{spec}"),
             {"torch": spec},
         )
 

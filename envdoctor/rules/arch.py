@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from envdoctor.commands import commands, pip_install
 from envdoctor.facts import ComputeCapability, CudaVersion, Gpu, Observed, Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.capabilities import capability_row, generation, runs_on
@@ -143,15 +144,15 @@ def _remedies(view: View, fault: _Fault) -> Iterator[Remedy]:
     version, advice = view.version("torch"), row.get("advice", row["default"])
     if version is not None and version_satisfies(version, advice):
         text = f"Reinstall torch {version.public} from the default index: that build runs on this GPU."
-        yield Remedy(text, (f"pip install --force-reinstall torch=={version.public}",))
+        yield Remedy(text, pip_install(f"torch=={version.public}", options="--force-reinstall"))
     else:
         text = f"Install torch {advice}: its default wheels run on this GPU."
-        yield Remedy(text, (f'pip install "torch{advice}"',), {"torch": advice})
+        yield Remedy(text, pip_install(f"torch{advice}"), {"torch": advice})
     if variant := row.get("variant"):
         wanted = row["variant_torch"]
         yield Remedy(
             f"The {variant} variant of torch {wanted}, which holds code for it.",
-            (f'uv pip install "torch{wanted}" --torch-backend={variant}',),
+            commands("uv pip install {} --torch-backend={}", f"torch{wanted}", variant),
             {"torch": wanted.partition(",")[0]} if wanted.startswith(">=") and not _runs_below(row) else {},
         )
 
@@ -211,19 +212,20 @@ _COMPILED = (
 )
 
 
+_FROM_SOURCE = "pip install --no-build-isolation --no-binary {} {}"
+
+
 def _extension_remedies(held: list[str], sm: str) -> Iterator[Remedy]:
     names = ["flashinfer-python" if name == "flashinfer" else name for name in held]
     if int(sm[3:]) < 90:
         yield Remedy(f"Do without it, or take a release of it whose kernels still include {sm}.")
     elif names:
-        yield Remedy(
-            "Raise it: newer wheels are compiled for newer GPUs.", (f"pip install -U {' '.join(names)}",)
-        )
+        yield Remedy("Raise it: newer wheels are compiled for newer GPUs.", pip_install(*names, options="-U"))
     yield Remedy(
         f"Compile it from source for {sm}.",
         (
-            f'export TORCH_CUDA_ARCH_LIST="{sm[3:-1]}.{sm[-1]}"',
-            *(f"pip install --no-build-isolation --no-binary {name} {name}" for name in names[:1]),
+            *commands("export TORCH_CUDA_ARCH_LIST={}", f"{sm[3:-1]}.{sm[-1]}"),
+            *(c for n in names[:1] for c in commands(_FROM_SOURCE, n, n)),
         ),
     )
 
@@ -283,13 +285,13 @@ def _cpu_finding(view: View, seen: tuple[Symptom, ...], cpu: bool) -> Finding:
 def _cuda_builds(view: View, arm: bool) -> Iterator[Remedy]:
     if arm:
         since = view.matrix.by_id[ARM_ROW][1]["cuda_since"]
-        yield Remedy(f"Install torch{since}.", (f'pip install -U "torch{since}"',), {"torch": since})
+        yield Remedy(f"Install torch{since}.", pip_install(f"torch{since}", options="-U"), {"torch": since})
         return
     version = view.version("torch")
     wanted = f"torch=={version.public}" if version and not version.is_prerelease else "torch"
     yield Remedy(
         "Reinstall torch as a CUDA build that fits the driver (and torchvision, torchaudio with it).",
-        ("pip uninstall -y torch", f'uv pip install "{wanted}" --torch-backend=auto'),
+        ("pip uninstall -y torch", *commands("uv pip install {} --torch-backend=auto", wanted)),
     )
 
 

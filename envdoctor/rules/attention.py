@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from packaging.version import Version
 
+from envdoctor.commands import commands, pip_install
 from envdoctor.facts import Gpu, Observed, Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.capabilities import runs_on
@@ -74,18 +75,20 @@ def _kernel_remedies(owner: str, hopper: bool, gpu: Gpu | None) -> Iterator[Reme
     if owner == "xformers":
         yield Remedy(
             "Build xformers for this card without flash attention.",
-            (
-                f'XFORMERS_DISABLE_FLASH_ATTN=1 TORCH_CUDA_ARCH_LIST="{number[:-1]}.{number[-1]}" '
+            commands(
+                "XFORMERS_DISABLE_FLASH_ATTN=1 TORCH_CUDA_ARCH_LIST={} "
                 "pip install --no-build-isolation --no-binary xformers --force-reinstall --no-deps xformers",
+                f"{number[:-1]}.{number[-1]}",
             ),
         )
     elif not hopper:
         yield Remedy(
             "Build flash-attn for this card with CUDA 12.8 or newer, or take an official wheel of "
             "2.8 or newer.",
-            (
-                f'FLASH_ATTN_CUDA_ARCHS="{number}" FLASH_ATTENTION_FORCE_BUILD=TRUE '
+            commands(
+                "FLASH_ATTN_CUDA_ARCHS={} FLASH_ATTENTION_FORCE_BUILD=TRUE "
                 "pip install --no-build-isolation --no-cache-dir --force-reinstall --no-deps flash-attn",
+                number,
             ),
         )
     yield Remedy("Use torch's scaled_dot_product_attention.", ('attn_implementation="sdpa"',))
@@ -164,7 +167,7 @@ def _glibc_remedies(view: View, glibc: Version | None) -> Iterator[Remedy]:
     if spec:
         yield Remedy(
             f"Install flash-attn {spec}, whose wheels fit the older C library.",
-            (f'pip install --no-build-isolation --no-cache-dir "flash-attn{spec}"',),
+            pip_install(f"flash-attn{spec}", options="--no-build-isolation --no-cache-dir"),
             {"flash-attn": spec},
         )
     yield Remedy(

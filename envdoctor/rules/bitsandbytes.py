@@ -9,6 +9,7 @@ from typing import Any
 
 from packaging.version import Version
 
+from envdoctor.commands import commands, pip_install
 from envdoctor.facts import CudaVersion, Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
@@ -52,7 +53,8 @@ def check_binary(view: View) -> Iterable[Finding]:
 
 def _wanted(view: View, seen: Sequence[Symptom]) -> _Wanted:
     for symptom in seen:
-        if digits := symptom.captured.get("cuda"):
+        digits = symptom.captured.get("cuda", "")
+        if re.fullmatch("[0-9]{2,3}", digits):
             cuda = CudaVersion.parse(f"cu{digits}") if len(digits) == 3 else CudaVersion(int(digits), 0)
             return _Wanted(
                 cuda, Evidence("looked for", f"libbitsandbytes_cuda{digits}", symptom.source), tuple(seen)
@@ -97,7 +99,7 @@ def _broken_copy(view: View, wanted: _Wanted) -> Finding:
                 "Reinstall it from the wheel.",
                 (
                     "pip uninstall -y bitsandbytes",
-                    f"pip install --only-binary :all: bitsandbytes=={installed}",
+                    *pip_install(f"bitsandbytes=={installed}", options="--only-binary :all:"),
                 ),
             ),
             Remedy(
@@ -176,11 +178,11 @@ def _remedies(cuda: CudaVersion, carried: frozenset[str] | None, having: str | N
     if near is not None:
         yield Remedy(
             f"As a stopgap, load its CUDA {near} library: minor versions of one major get along.",
-            (f"export BNB_CUDA_VERSION={near.tag.removeprefix('cu')}",),
+            commands("export BNB_CUDA_VERSION={}", near.tag.removeprefix("cu")),
         )
         yield Remedy(
             f"Use a torch built for CUDA {near}.",
-            (f"pip install torch --index-url https://download.pytorch.org/whl/{near.tag}",),
+            commands("pip install torch --index-url https://download.pytorch.org/whl/{}", near.tag),
         )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from envdoctor.commands import commands, pip_install
 from envdoctor.facts import ComputeCapability, CudaVersion, DriverVersion, Gpu, Observed, Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import Matrix
@@ -148,7 +149,9 @@ def _driver_remedy(view: View, least: DriverVersion, needed: CudaVersion) -> Rem
     )
     return Remedy(
         text,
-        fitting_commands(view, (f"sudo apt-get install nvidia-driver-{max(advised, LONG_TERM_BRANCH)}",)),
+        fitting_commands(
+            view, commands("sudo apt-get install nvidia-driver-{}", max(advised, LONG_TERM_BRANCH))
+        ),
         {"nvidia-driver": f">={least}"},
     )
 
@@ -164,12 +167,12 @@ def older_torch(
     if variant := newest_variant(matrix, ceiling, capabilities):
         yield Remedy(
             f"Install the {variant['variant']} build of torch{variant['torch']}, and its companions alike.",
-            (f'uv pip install "torch{variant["torch"]}" --torch-backend={variant["variant"]}',),
+            commands("uv pip install {} --torch-backend={}", f"torch{variant['torch']}", variant["variant"]),
         )
     if below := default_wheels_below(matrix, ceiling):
         yield Remedy(
             f"Take an older torch: the default wheels below {below} are built for a CUDA this driver runs.",
-            (f'pip install "torch<{below}"',),
+            pip_install(f"torch<{below}"),
             {"torch": f"<{below}"},
         )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from packaging.version import Version
 
+from envdoctor.commands import commands
 from envdoctor.facts import CudaVersion, Observed, Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
@@ -41,14 +42,10 @@ def check_extension_cuda(view: View) -> Iterable[Finding]:
 def _observed_pair(view: View) -> _Pair:
     for symptom in view.facts.symptoms:
         if symptom.id in _SYMPTOMS:
-            captured = symptom.captured
-            line = (Evidence(symptom.id, symptom.text, symptom.source),)
-            return _Pair(
-                CudaVersion.parse(captured["installed"]),
-                CudaVersion.parse(captured["torch"]),
-                line,
-                symptom,
-            )
+            told = [_cuda(symptom.captured.get(name, "")) for name in ("installed", "torch")]
+            if told[0] is not None and told[1] is not None:
+                line = (Evidence(symptom.id, symptom.text, symptom.source),)
+                return _Pair(told[0], told[1], line, symptom)
     toolkits = view.facts.toolkits
     if not isinstance(toolkits, Observed) or not toolkits.value:
         raise Skip("no CUDA toolkit is known")
@@ -60,6 +57,13 @@ def _observed_pair(view: View) -> _Pair:
         Evidence("torch's CUDA", str(built), getattr(torch_cuda, "source", "torch")),
     )
     return _Pair(active.version, built, evidence, None)
+
+
+def _cuda(text: str) -> CudaVersion | None:
+    try:
+        return CudaVersion.parse(text)
+    except ValueError:
+        return None
 
 
 def _tolerating_row(view: View, pair: _Pair) -> str | None:
@@ -112,11 +116,14 @@ def _by_deepspeed(view: View, pair: _Pair) -> bool:
 def _remedies(pair: _Pair) -> Iterable[Remedy]:
     yield Remedy(
         f"Use a CUDA {pair.torch} toolkit for building, beside whatever is installed.",
-        (f"export CUDA_HOME=/usr/local/cuda-{pair.torch}", "export PATH=$CUDA_HOME/bin:$PATH"),
+        (
+            *commands("export CUDA_HOME=/usr/local/cuda-{}", pair.torch),
+            "export PATH=$CUDA_HOME/bin:$PATH",
+        ),
     )
     yield Remedy(
         f"Install a torch built for CUDA {pair.toolkit}, where PyTorch offers one.",
-        (f"pip install torch --index-url https://download.pytorch.org/whl/{pair.toolkit.tag}",),
+        commands("pip install torch --index-url https://download.pytorch.org/whl/{}", pair.toolkit.tag),
     )
     if pair.toolkit.major == pair.torch.major:
         yield Remedy("The majors being equal, tell DeepSpeed to go on.", ("export DS_SKIP_CUDA_CHECK=1",))

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from envdoctor.facts import Gpu
+from envdoctor.facts.numbers import whole_number
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.view import GIB, View
@@ -131,7 +132,7 @@ def _shards(view: View, cards: int) -> int:
     shards = 1
     for key in ("tp", "pp"):
         split = view.facts.setting(key)
-        shards *= int(split.value) if split and split.value.isdigit() else 1
+        shards *= (whole_number(split.value) if split else None) or 1
     stage, fsdp = view.facts.setting("zero_stage"), view.facts.setting("fsdp")
     device_map = view.facts.setting("device_map")
     sharded = (stage and stage.value.startswith("3")) or (
@@ -210,7 +211,7 @@ def check_full_training(view: View) -> Iterable[Finding]:
 def _bytes_of_training(view: View, cards: int) -> float:
     """Bytes a parameter on each card: weights, gradients and states, as far as ZeRO or FSDP shard them."""
     stage, fsdp = view.facts.setting("zero_stage"), view.facts.setting("fsdp")
-    level = int(stage.value[0]) if stage and stage.value[:1].isdigit() else 0
+    level = (whole_number(stage.value[:1]) if stage else None) or 0
     if fsdp and fsdp.value.lower() not in ("false", "0", ""):
         level = 3
     states = 0.0 if view.facts.setting("offload_optimizer") or view.facts.setting("offload") else 12.0

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from envdoctor.commands import command, commands
 from envdoctor.facts import Gpu
+from envdoctor.facts.numbers import whole_number
 from envdoctor.findings import Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.conditions import text_matches
@@ -57,7 +59,7 @@ def _state_finding(row: Mapping[str, Any], affected: list[Gpu]) -> Finding:
             for gpu in affected[:4]
         ),
         remedies=tuple(
-            Remedy(text, tuple(command.replace("{index}", first) for command in row.get("commands", ())))
+            Remedy(text, tuple(command(c.replace("{index}", "{}"), first) for c in row.get("commands", ())))
             for text in row["remedies"]
         ),
         rows=(row["id"],),
@@ -93,8 +95,8 @@ def _xid_lines(view: View) -> Iterator[tuple[int, Evidence]]:
     for xid in view.facts.driver.xids:
         yield xid.number, Evidence(f"Xid {xid.number}", xid.text, "kernel log")
     for symptom in symptoms(view, "SYM-XID"):
-        if (number := symptom.captured.get("xid", "")).isdigit():
-            yield int(number), Evidence(f"Xid {number}", symptom.text, symptom.source)
+        if (number := whole_number(symptom.captured.get("xid"))) is not None:
+            yield number, Evidence(f"Xid {number}", symptom.text, symptom.source)
 
 
 def check_slots(view: View) -> Iterable[Finding]:
@@ -145,7 +147,9 @@ def _disk_finding(place: str, title: str, variable: str, size: int) -> Finding:
         summary=f"{title[0].upper()}{title[1:]} has {size / GIB:.1f} GiB left.",
         cause="Downloads and compilations end in 'No space left on device', sometimes with a truncated file.",
         evidence=(Evidence(place, f"{size / GIB:.2f} GiB free", "the file system"),),
-        remedies=(Remedy("Free it, or point it elsewhere.", (f"export {variable}=/path/with/room",)),),
+        remedies=(
+            Remedy("Free it, or point it elsewhere.", commands("export {}=/path/with/room", variable)),
+        ),
         sources=("https://huggingface.co/docs/huggingface_hub/package_reference/environment_variables",),
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from envdoctor.commands import commands
 from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.interface_ranges import specifier_of
@@ -143,7 +144,7 @@ def _installed(view: View, library: str) -> str | None:
 def _recorded(view: View, word: str) -> list[str]:
     """Return the libraries whose record holds `word`; looking for it is much cheaper than reading all."""
     folder = view.matrix.folder / "releases" / "interfaces"
-    quoted = f'"{word}"'.encode()
+    quoted = f'"{word}"'.encode("utf-8", "replace")
     return [path.stem for path in sorted(folder.glob("*.json")) if quoted in path.read_bytes()]
 
 
@@ -212,8 +213,12 @@ def _stale_finding(view: View, missing: Missing) -> Finding:
             Remedy(
                 "See which copy is imported, and reinstall it there.",
                 (
-                    f"python -c 'import {module}; print({module}.__version__, {module}.__file__)'",
-                    f"python -m pip install --force-reinstall --no-deps {library}=={installed}",
+                    *commands(
+                        "python -c {}", f"import {module}; print({module}.__version__, {module}.__file__)"
+                    ),
+                    *commands(
+                        "python -m pip install --force-reinstall --no-deps {}", f"{library}=={installed}"
+                    ),
                 ),
             ),
         ),

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator
 
 from packaging.version import Version
 
+from envdoctor.commands import commands, pip_install
 from envdoctor.facts import CudaVersion, Distribution, NativeLibrary, Symptom
+from envdoctor.facts.numbers import whole_number
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.ranges import parse_version
@@ -80,7 +82,10 @@ def _mixed_finding(
         remedies=(
             Remedy(
                 "Remove the packages of the other CUDA, then reinstall torch's own.",
-                (f"pip uninstall -y {' '.join(stale)}", "pip install --force-reinstall --no-cache-dir torch"),
+                (
+                    *commands("pip uninstall -y" + " {}" * len(stale), *stale),
+                    "pip install --force-reinstall --no-cache-dir torch",
+                ),
             ),
         ),
         certainty=Certainty.CERTAIN,
@@ -148,7 +153,7 @@ def check_nvjitlink(view: View) -> Iterable[Finding]:
         ),
         remedies=(
             Remedy(
-                f"Install nvJitLink {wanted} beside cuSPARSE.", (f'pip install "{name}{spec}"',), {name: spec}
+                f"Install nvJitLink {wanted} beside cuSPARSE.", pip_install(f"{name}{spec}"), {name: spec}
             ),
             Remedy("Take the toolkit's libraries off the path.", ("unset LD_LIBRARY_PATH",)),
         ),
@@ -164,8 +169,8 @@ def _same_line(view: View, seen: tuple[Symptom, ...]) -> tuple[str, ...]:
 
 
 def _wanted_by_symbol(seen: tuple[Symptom, ...]) -> CudaVersion | None:
-    major, minor = captured(seen, "major"), captured(seen, "minor")
-    return CudaVersion(int(major), int(minor)) if major and minor else None
+    major, minor = whole_number(captured(seen, "major")), whole_number(captured(seen, "minor"))
+    return None if major is None or minor is None else CudaVersion(major, minor)
 
 
 def _wanted_by_packages(view: View) -> CudaVersion | None:

@@ -6,11 +6,11 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from envdoctor.commands import pip_install
 from envdoctor.facts import Symptom
 from envdoctor.facts.names import normalise
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
-from envdoctor.rules.rows import install_commands
 from envdoctor.rules.view import View
 
 
@@ -25,7 +25,8 @@ def check_missing_modules(view: View) -> Iterable[Finding]:
 
 def _is_top_level(symptom: Symptom) -> bool:
     module = symptom.captured.get("module", "")
-    return bool(module) and "." not in module and module not in sys.stdlib_module_names - {"distutils"}
+    named = module.isascii() and module.isidentifier()
+    return named and module not in sys.stdlib_module_names - {"distutils"}
 
 
 def find_distribution(view: View, module: str) -> tuple[str, Mapping[str, Any] | None]:
@@ -55,7 +56,7 @@ def _finding(view: View, module: str, symptom: Symptom) -> Finding:
         remedies=(
             Remedy(
                 f"Install {name} with that very interpreter.",
-                (str(command),) if command else (install_commands({name: ""})[0].replace('"', ""),),
+                (str(command),) if command else pip_install(name),
                 pins,
             ),
             Remedy("See which interpreter runs.", ("python -c 'import sys; print(sys.executable)'",)),

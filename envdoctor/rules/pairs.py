@@ -7,6 +7,7 @@ from functools import partial
 
 from packaging.version import Version
 
+from envdoctor.commands import commands, pip_install
 from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Finding, Remedy, Severity
 from envdoctor.matrix.torch_pairs import TorchPair, pairs_of
@@ -95,7 +96,7 @@ def pair_remedies(view: View, package: str) -> Iterator[Remedy]:
         pair = fitting[-1]
         yield Remedy(
             f"Install the {package} that was built for this torch: {_bare(pair.versions)}.",
-            (_install(view, f"{package}{pair.versions}"),),
+            _install(view, f"{package}{pair.versions}"),
             {package: pair.versions},
         )
     pair_now = installed_pair(view, package)
@@ -103,18 +104,18 @@ def pair_remedies(view: View, package: str) -> Iterator[Remedy]:
         spec = pair_now.torch
         yield Remedy(
             f"Install the torch that this {package} was built for: {_bare(spec)}.",
-            (f'pip install "torch{spec}"',),
+            pip_install(f"torch{spec}"),
             {"torch": spec},
         )
 
 
-def _install(view: View, request: str) -> str:
+def _install(view: View, request: str) -> tuple[str, ...]:
     """The command for a compiled companion of torch; a variant of torch has them on PyTorch's index."""
     version = view.version("torch")
     variant = version.local if version else None
     if variant and variant.startswith("cu") and variant[2:].isdigit():
-        return f'uv pip install --reinstall "{request}" --torch-backend={variant}'
-    return f'pip install "{request}"'
+        return commands("uv pip install --reinstall {} --torch-backend={}", request, variant)
+    return pip_install(request)
 
 
 RULES = tuple(

@@ -6,6 +6,7 @@ import fnmatch
 import re
 from collections.abc import Iterable, Mapping
 
+from envdoctor.commands import is_inert, pip_install
 from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import ConditionRow, RowRemedy
@@ -99,14 +100,14 @@ def _remedies(view: View, remedies: Iterable[RowRemedy], fill: _Filler) -> Itera
         pins = {name: fill(specifier) for name, specifier in remedy.pins.items()}
         if any(NOT_SAID in specifier for specifier in pins.values()):
             continue
-        commands = fitting_commands(view, map(fill, remedy.commands)) or install_commands(pins)
+        filled = [command for template in remedy.commands if (command := fill.command(template))]
+        commands = fitting_commands(view, filled) or install_commands(pins)
         yield Remedy(fill(remedy.text), commands, pins)
 
 
 def install_commands(pins: Mapping[str, str]) -> tuple[str, ...]:
     """Return what to type so that the pins hold; nothing for what no installer installs."""
-    wanted = [f'"{name}{specifier}"' for name, specifier in pins.items() if name not in _NOT_INSTALLED]
-    return (f"pip install {' '.join(wanted)}",) if wanted else ()
+    return pip_install(*(f"{name}{spec}" for name, spec in pins.items() if name not in _NOT_INSTALLED))
 
 
 def _already_met(view: View, pins: Mapping[str, str]) -> bool:
@@ -127,12 +128,22 @@ class _Filler:
     def __call__(self, template: str) -> str:
         return _TIDY.sub("", _PLACEHOLDER.sub(self._value, template))
 
+    def command(self, template: str) -> str | None:
+        """Fill a command; None when a value is not known or would be more than a word to a shell."""
+        values = {key: self._known(key) for key in _PLACEHOLDER.findall(template)}
+        if not all(value and is_inert(value) for value in values.values()):
+            return None
+        return self(template)
+
     def _value(self, match: re.Match[str]) -> str:
-        key = match[1]
+        missing = "…" if match[1].startswith("sym.") else NOT_SAID
+        return self._known(match[1]) or missing
+
+    def _known(self, key: str) -> str | None:
         if key.startswith("sym."):
-            return self._captured.get(key[4:], "…")
+            return self._captured.get(key[4:])
         try:
             evidence = judge(self._view, key, "*").evidence
         except ValueError:
             evidence = ()
-        return evidence[0].value if evidence else NOT_SAID
+        return evidence[0].value if evidence else None

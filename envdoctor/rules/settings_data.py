@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from envdoctor.facts.numbers import whole_number
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.view import View
@@ -69,11 +70,12 @@ def _lengths(view: View) -> Iterable[Finding]:
     """Compare estimated tokens with the cap; an estimate only accuses where it passes the cap clearly."""
     cap = view.facts.setting("seq")
     longest, p99 = view.facts.setting("data.longest"), view.facts.setting("data.p99")
-    if cap is None or longest is None or p99 is None or not cap.value.isdigit():
+    if cap is None or longest is None or p99 is None:
         return
-    if int(longest.value) <= 1.3 * int(cap.value):
+    told = [whole_number(setting.value) for setting in (cap, longest, p99)]
+    if None in told or (told[1] or 0) <= 1.3 * (told[0] or 0):
         return
-    many = int(p99.value) > 1.3 * int(cap.value)
+    many = (told[2] or 0) > 1.3 * (told[0] or 0)
     yield Finding(
         id="DATA-LENGTH",
         severity=Severity.WARNING if many else Severity.NOTE,

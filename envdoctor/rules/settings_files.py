@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from envdoctor.commands import commands
 from envdoctor.facts import Setting
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.profile.keys import BASES, KeyFacts, key_facts
@@ -180,7 +181,7 @@ def _key_remedies(
     version: str | None,
 ) -> Iterator[Remedy]:
     if row and row["to"]:
-        yield Remedy(f"Rename {name} to {row['to']}.", (f"{row['to']}: …",))
+        yield Remedy(f"Rename {name} to {row['to']}.", commands("{}: …", row["to"]))
     elif row:
         yield Remedy(f"Remove {name}{': ' + row['note'] if row.get('note') else ''}.")
     first, after = span
@@ -208,7 +209,9 @@ def _outdated(
                 summary=f"{name} is now {row['to']} in {facts.framework} {version}; {row.get('note', '')}",
                 cause=f"{facts.framework} {row['deprecated']} took up the new name and warns of the old one.",
                 evidence=(Evidence(setting.native_key or name, setting.value, setting.source),),
-                remedies=(Remedy(f"Rename {name} to {row['to']}.", (f"{row['to']}: {setting.value}",)),),
+                remedies=(
+                    Remedy(f"Rename {name} to {row['to']}.", commands("{}: {}", row["to"], setting.value)),
+                ),
                 rows=(row["id"],),
                 sources=(row["source"],),
             )

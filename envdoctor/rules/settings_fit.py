@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from envdoctor.commands import commands
 from envdoctor.errors import EnvdoctorError
 from envdoctor.facts import Gpu, Setting
+from envdoctor.facts.numbers import whole_number
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.view import GIB, View
@@ -119,7 +121,7 @@ def _training_remedies(view: View, run: TrainingRun, card: Card) -> Iterable[Rem
             yield Remedy(f"{text}: at most {prediction.device_bytes / GIB:.1f} GiB.")
     yield Remedy(
         "Let `envdoctor profile` choose and write a setting that fits.",
-        (f"envdoctor profile --model {run.shape.name} --gpu '{card.gpu.name}' --seq {run.seq}",),
+        commands("envdoctor profile --model {} --gpu {} --seq {}", run.shape.name, card.gpu.name, run.seq),
     )
 
 
@@ -174,8 +176,7 @@ def _value(view: View, key: str) -> str | None:
 
 
 def _number(view: View, key: str, otherwise: int) -> int:
-    value = _value(view, key)
-    return int(value) if value and value.isdigit() and int(value) > 0 else otherwise
+    return whole_number(_value(view, key)) or otherwise
 
 
 def _training_run(view: View, shape: ModelShape, card: Card) -> TrainingRun:
@@ -312,7 +313,8 @@ def _low(setting: Setting, card: Card, shape: ModelShape, low: float, high: floa
         f" one longest request fits, and {high:.2f} is the most"
     )
     raise_it = Remedy(
-        f"Set it between {low:.2f} and {high:.2f}.", (f"--gpu-memory-utilization {min(0.9, high):.2f}",)
+        f"Set it between {low:.2f} and {high:.2f}.",
+        commands("--gpu-memory-utilization {}", f"{min(0.9, high):.2f}"),
     )
     shorten = Remedy("Or shorten max_model_len, or lower max_num_seqs.", ("--max-model-len 4096",))
     return _serving_finding("VLLM-BUDGET-LOW", setting, card, summary, (raise_it, shorten))
@@ -324,7 +326,8 @@ def _high(setting: Setting, card: Card, low: float, high: float) -> Finding:
         f" {high:.2f} is the most, {low:.2f} the least"
     )
     lower = Remedy(
-        f"Lower it to {high:.2f} or less.", (f"--gpu-memory-utilization {max(low, high - 0.02):.2f}",)
+        f"Lower it to {high:.2f} or less.",
+        commands("--gpu-memory-utilization {}", f"{max(low, high - 0.02):.2f}"),
     )
     return _serving_finding("VLLM-BUDGET-HIGH", setting, card, summary, (lower,))
 

@@ -6,6 +6,7 @@ import fnmatch
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from envdoctor.commands import commands
 from envdoctor.facts import ComputeCapability, Verdict
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.patterns import row_pattern
@@ -70,7 +71,7 @@ def _failed(view: View, identity: str, verdicts: list[Verdict]) -> Finding:
         remedies=(
             Remedy(
                 row.get("remedy", "Run the op alone to see all of its output."),
-                (f"envdoctor smoke --select {verdicts[0].op.partition('@')[0]}",),
+                commands("envdoctor smoke --select {}", verdicts[0].op.partition("@")[0]),
             ),
         ),
         certainty=Certainty.CERTAIN,

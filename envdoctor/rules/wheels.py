@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from packaging.version import Version
 
+from envdoctor.commands import commands
 from envdoctor.errors import Unavailable
 from envdoctor.facts import CudaVersion, Observed, Symptom
 from envdoctor.facts.names import normalise
@@ -140,12 +141,12 @@ def _no_wheel(
         remedies=(
             Remedy(
                 f"Make an environment with Python 3.{high} (3.{low} to 3.{high} have wheels).",
-                (f"uv venv --python 3.{high}",),
+                commands("uv venv --python 3.{}", high),
                 {"python": pythons},
             ),
             Remedy(
                 f"Take a {package.name} that has wheels for your Python, and what belongs to it.",
-                (f"envdoctor pin {package.name}",),
+                commands("envdoctor pin {}", package.name),
             ),
         ),
         certainty=Certainty.CERTAIN if isinstance(told, Observed) else Certainty.LIKELY,
@@ -164,7 +165,9 @@ def _no_such_version(package: Package, asked: str, symptom: Symptom) -> Finding:
         cause="The package's whole list of releases has nothing in that range.",
         evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
         remedies=(
-            Remedy("Let the solver choose a version that exists.", (f"envdoctor pin {package.name}",)),
+            Remedy(
+                "Let the solver choose a version that exists.", commands("envdoctor pin {}", package.name)
+            ),
         ),
         certainty=Certainty.LIKELY,
         sources=(f"wheel:{package.name}",),
@@ -198,13 +201,15 @@ def check_variant_index(view: View) -> Iterable[Finding]:
         remedies=(
             Remedy(
                 f"Install the {newest} build.",
-                (
-                    f"pip install torch=={version.public} --index-url https://download.pytorch.org/whl/{newest}",
+                commands(
+                    "pip install torch=={} --index-url https://download.pytorch.org/whl/{}",
+                    version.public,
+                    newest,
                 ),
             ),
             Remedy(
                 "Let uv choose by the driver.",
-                (f"uv pip install torch=={version.public} --torch-backend=auto",),
+                commands("uv pip install torch=={} --torch-backend=auto", version.public),
             ),
         ),
         certainty=Certainty.CERTAIN,

@@ -2,7 +2,7 @@
 
 Each process of the run is marked by it in its environment. A keeper clears up should this process be
 killed; in order, we do it ourselves. A keeper that was killed as well leaves a folder, which the next run
-removes: it knows it by the lock that nobody holds any more.
+removes: it knows it by the lock that nobody holds any more, in which the folder's own name is written.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ def scratch_folder() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix=PREFIX))
     lock = os.open(folder / "unlocked", os.O_CREAT | os.O_RDWR, 0o600)
     try:
+        os.write(lock, _marker(folder))
         fcntl.flock(lock, fcntl.LOCK_EX)
         os.rename(folder / "unlocked", folder / "lock")  # so that nobody ever sees it not held
         with Child([sys.executable, "-I", "-S", keeper.__file__, str(folder)]):
@@ -41,14 +42,20 @@ def scratch_folder() -> Iterator[Path]:
         os.close(lock)
 
 
+def _marker(folder: Path) -> bytes:
+    return f"scratch folder of envdoctor, removed with all that is in it: {folder.name}\n".encode()
+
+
 def remove_abandoned() -> None:
-    """Remove the folders of our own runs that ended without clearing up."""
+    """Remove the folders of our own runs that ended without clearing up, and no other's."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):
             if folder.is_symlink() or folder.stat().st_uid != os.getuid():
                 continue
-            lock = os.open(folder / "lock", os.O_RDWR)
+            lock = os.open(folder / "lock", os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:
+                if os.read(lock, len(_marker(folder)) + 1) != _marker(folder):
+                    continue
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 keeper.clear(str(folder))
             finally:

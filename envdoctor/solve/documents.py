@@ -25,11 +25,16 @@ class Header:
         cards = ", ".join(str(card) for card in target.cards) or "no GPU declared"
         driver = f", driver {target.driver}" if target.driver else ""
         python = ".".join(str(part) for part in target.python)
-        yield f"# envdoctor {self.tool}, matrix {self.matrix}, package facts of {self.date}"
-        yield f"# for Python {python} on {target.platform.name}; {cards}{driver}"
-        yield f"# command: {self.command}"
+        yield comment(f"envdoctor {self.tool}, matrix {self.matrix}, package facts of {self.date}")
+        yield comment(f"for Python {python} on {target.platform.name}; {cards}{driver}")
+        yield comment(f"command: {self.command}")
         for note in answer.notes:
-            yield f"# note: {note}"
+            yield comment(f"note: {note}")
+
+
+def comment(text: str) -> str:
+    """Return a text as one comment line, whatever line ends it holds (pip knows more of them than `\\n`)."""
+    return "# " + " ".join(text.split())
 
 
 def constraints_text(answer: PinSet, header: Header) -> str:
@@ -37,7 +42,7 @@ def constraints_text(answer: PinSet, header: Header) -> str:
     lines = [*header.lines(answer), *_index_lines(answer)]
     for pin in answer.pins:
         lines.append(f"{pin.name}=={pin.label}")
-        lines.extend(f"    # {reason}" for reason in pin.because)
+        lines.extend(f"    {comment(reason)}" for reason in pin.because)
     return "\n".join(lines) + "\n"
 
 
@@ -57,7 +62,9 @@ def requirements_text(answer: PinSet, header: Header) -> str:
 
 def _index_lines(answer: PinSet) -> Iterator[str]:
     for index in answer.indexes:
-        yield f"# {index}: builds from PyTorch's own index; with uv: uv pip install --torch-backend {index} …"
+        yield comment(
+            f"{index}: builds from PyTorch's own index; with uv: uv pip install --torch-backend {index} …"
+        )
         yield f"--extra-index-url {INDEX_URL}{index}"
 
 
@@ -81,7 +88,8 @@ def split_text(answer: PinSet, header: Header) -> str:
     """Return two environments, each as a constraints file under its own heading, after the proof."""
     proof = "".join(f"# {line}\n" for line in conflict_text(answer).splitlines())
     parts = [
-        f"# ---- environment {number} of {len(answer.sets)}: {', '.join(one.asked)}\n"
+        comment(f"---- environment {number} of {len(answer.sets)}: {', '.join(one.asked)}")
+        + "\n"
         + constraints_text(one, header)
         for number, one in enumerate(answer.sets, 1)
     ]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from envdoctor.commands import commands
 from envdoctor.errors import EnvdoctorError
 from envdoctor.facts import Facts
 from envdoctor.facts.names import normalise
@@ -189,7 +190,7 @@ def _remedy(goal: Goal, picks: Picks) -> Remedy:
     asked = {request.name for request in goal.requests}
     named = [pins[name] for name in sorted(asked | set(changed)) if not _follows(explained, name, asked)]
     versions = {name: pin.label for name, pin in pins.items() if name in changed or name not in installed}
-    return Remedy((_command(named),), changed, versions)
+    return Remedy(_commands(named), changed, versions)
 
 
 def _follows(explained: Explained, name: str, asked: set[str]) -> bool:
@@ -202,11 +203,11 @@ def _follows(explained: Explained, name: str, asked: set[str]) -> bool:
     )
 
 
-def _command(pins: Iterable[Pin]) -> str:
-    listed = list(pins)
-    indexes = sorted({pin.index for pin in listed if pin.index})
-    options = "".join(f" --extra-index-url {INDEX_URL}{index}" for index in indexes)
-    return "pip install " + " ".join(f'"{pin.name}=={pin.label}"' for pin in listed) + options
+def _commands(pins: Sequence[Pin]) -> tuple[str, ...]:
+    indexes = sorted({pin.index for pin in pins if pin.index})
+    options = " --extra-index-url {}" * len(indexes)
+    words = [*(f"{pin.name}=={pin.label}" for pin in pins), *(f"{INDEX_URL}{index}" for index in indexes)]
+    return commands("pip install" + " {}" * len(pins) + options, *words)
 
 
 __all__ = ["NoRemedy", "Remedy", "complete_remedy"]

@@ -13,7 +13,7 @@ _VERSION = re.compile(
     r"(?:[-_.]?(a|b|c|rc|alpha|beta|pre|preview)[-_.]?(\d*))?"
     r"(?:-(\d+)|[-_.]?(post|rev|r)[-_.]?(\d*))?"
     r"(?:[-_.]?(dev)[-_.]?(\d*))?(?:\+([a-z0-9]+(?:[-_.][a-z0-9]+)*))?",
-    re.IGNORECASE,
+    re.IGNORECASE | re.ASCII,
 )
 _CLAUSE = re.compile(r"\s*(===|~=|==|!=|<=|>=|<|>)\s*([^\s,;()]+)\s*")
 _PHASES = {"a": 0, "alpha": 0, "b": 1, "beta": 1, "c": 2, "rc": 2, "pre": 2, "preview": 2}
@@ -65,11 +65,22 @@ def clauses(spec: str) -> list[tuple[str, str]]:
         match = _CLAUSE.fullmatch(part)
         if match is None:
             raise InvalidSpecifier(part)
-        bare = match[2][:-2] if match[2].endswith(".*") else match[2]
-        if match[1] != "===" and not _VERSION.fullmatch(bare):
+        if not _fits(match[1], match[2]):
             raise InvalidSpecifier(part)
         found.append((match[1], match[2]))
     return found
+
+
+def _fits(operator: str, bound: str) -> bool:
+    """True when an operator may stand before a bound: a series for `==` and `!=` only, two parts for `~=`."""
+    series = bound.endswith(".*")
+    try:
+        version_key(bound[:-2] if series else bound)
+    except ValueError:
+        return False
+    if operator == "~=":
+        return not series and len(_release_of(bound)) > 1
+    return not series or operator in ("==", "!=")
 
 
 def spec_mask(spec: str, versions: Sequence[str]) -> int:

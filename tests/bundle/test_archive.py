@@ -7,8 +7,9 @@ import zipfile
 
 import pytest
 
-from envdoctor.bundle.archive import pack, write_new_file
+from envdoctor.bundle.archive import pack
 from envdoctor.errors import InputError, Unavailable
+from envdoctor.files import write_new_file
 
 FILES = {"report.md": b"# r\n", "logs/01-a.log": b"x" * 5000, "MANIFEST.json": b"{}"}
 
@@ -39,13 +40,14 @@ def test_nothing_is_overwritten_without_force(tmp_path):
     assert path.read_bytes() == b"new"
 
 
-def test_a_link_is_not_followed(tmp_path):
+def test_a_link_counts_as_a_file_and_is_followed_when_forced(tmp_path):
     target = tmp_path / "target"
     (tmp_path / "b.zip").symlink_to(target)
     with pytest.raises(InputError, match="exists already"):
         write_new_file(tmp_path / "b.zip", b"new")
     write_new_file(tmp_path / "b.zip", b"new", force=True)
-    assert not target.exists()
+    assert (tmp_path / "b.zip").is_symlink()
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
 
 
 def test_what_cannot_be_written_is_said(tmp_path):

@@ -6,13 +6,12 @@ import json
 
 import pytest
 
-from envdoctor.errors import Unavailable
 from envdoctor.harvest.release_tables import (
     bitsandbytes_table,
     pin_table,
     plain_table,
+    release_tables,
     torch_table,
-    write_release_tables,
 )
 from envdoctor.harvest.store import SCHEMA, PackageStore
 
@@ -113,12 +112,13 @@ def test_pins_are_those_on_linux_without_extras():
     }
 
 
-def test_tables_are_written_with_what_made_them(tmp_path):
+def test_tables_tell_what_made_them(tmp_path):
     store = PackageStore(tmp_path / "store")
     store.folder.mkdir()
     store.write("torch", TORCH)
-    assert write_release_tables(store, tmp_path) == ["torch"]
-    text = (tmp_path / "torch.json").read_text()
+    tables = release_tables(store)
+    assert list(tables) == ["torch"]
+    text = tables["torch"]
     table = json.loads(text)
     assert (table["schema"], table["generated"]) == ("envdoctor.releases/1", "2026-11-21")
     assert "matrix update" in table["command"]
@@ -130,12 +130,7 @@ def test_releases_of_the_tables_in_force_are_kept(tmp_path):
     store.folder.mkdir()
     store.write("torch", TORCH)
     former = {"releases": {"1.12.0": {"cuda": "10.2"}, "2.11.0": {"cuda": "wrong"}}}
-    write_release_tables(store, tmp_path, lambda family: former if family == "torch" else {})
-    releases = json.loads((tmp_path / "torch.json").read_text())["releases"]
+    tables = release_tables(store, lambda family: former if family == "torch" else {})
+    releases = json.loads(tables["torch"])["releases"]
     assert releases["1.12.0"] == {"cuda": "10.2"}
     assert releases["2.11.0"]["cuda"] == "13.0"
-
-
-def test_a_folder_that_is_not_there_is_unavailable(tmp_path):
-    with pytest.raises(Unavailable, match="no such folder"):
-        write_release_tables(PackageStore(tmp_path), tmp_path / "none")

@@ -72,11 +72,18 @@ def test_a_second_writer_is_refused_at_once(store):
         pass
 
 
-def test_what_a_killed_update_left_is_swept(store):
-    (store.folder / ".demo.json.x7f3").write_text('{"half')
-    with store.locked():
-        assert store.names() == []
-    assert [path.name for path in store.folder.iterdir()] == [".lock"]
+def test_nothing_of_anybody_else_is_removed_or_replaced(store):
+    theirs = {
+        ".bashrc": "alias",
+        ".env.local": "KEY=1",
+        ".demo.json.x7f3": "{",
+        "demo.json": '{"name": "demo"}',
+    }
+    for name, text in theirs.items():
+        (store.folder / name).write_text(text)
+    with store.locked(), pytest.raises(Unavailable, match="no record of a package"):
+        store.write("demo", RECORD)
+    assert {name: (store.folder / name).read_text() for name in theirs} == theirs
 
 
 def test_a_file_is_replaced_with_ordinary_permissions(tmp_path):

@@ -46,7 +46,7 @@ def test_a_missing_kernel_of_flash_attn_is_built_for_the_card() -> None:
         "RTX 5090", packages={"flash-attn": "2.8.3"}, symptoms=(seen("SYM-FA-CUTLASS-ARCH", path),)
     )
     command = found(facts)["FLASH-ATTN-NO-KERNEL"].remedies[0].commands[0]
-    assert 'FLASH_ATTN_CUDA_ARCHS="120"' in command
+    assert "FLASH_ATTN_CUDA_ARCHS=120" in command
 
 
 def test_a_wheel_for_a_newer_c_library_gives_way_to_an_older_release() -> None:

@@ -62,13 +62,17 @@ def test_random_kills_leave_nothing(tmp_path):
 
 def test_a_folder_that_nobody_holds_is_removed_by_the_next_run(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    abandoned, foreign = tmp_path / f"{PREFIX}dead", tmp_path / f"{PREFIX}without-lock"
-    for folder in (abandoned, foreign):
-        folder.mkdir()
-    (abandoned / "lock").touch()
     with scratch_folder() as held:
+        marker = (held / "lock").read_text()
+        dead = tmp_path / f"{PREFIX}dead"
+        foreign = [tmp_path / f"{PREFIX}{name}" for name in ("without-lock", "other-lock", "copied-lock")]
+        for folder in (dead, *foreign):
+            folder.mkdir()
+        (dead / "lock").write_text(marker.replace(held.name, dead.name))
+        (foreign[1] / "lock").touch()
+        (foreign[2] / "lock").write_text(marker)
         remove_abandoned()
         assert held.exists()
-        assert not abandoned.exists()
-        assert foreign.exists()
+        assert not dead.exists()
+        assert all(folder.exists() for folder in foreign)
     assert not held.exists()

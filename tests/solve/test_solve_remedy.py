@@ -29,7 +29,7 @@ def test_companions_of_torch_change_with_it() -> None:
     remedy = complete({"torch": "2.5.1", "torchvision": "0.20.1"}, {"torch": "==2.6.0"})
     assert isinstance(remedy, Remedy)
     assert remedy.changes == {"torch": ("2.5.1", "2.6.0"), "torchvision": ("0.20.1", "0.21.0")}
-    assert remedy.commands == ('pip install "torch==2.6.0" "torchvision==0.21.0"',)
+    assert remedy.commands == ("pip install torch==2.6.0 torchvision==0.21.0",)
 
 
 def test_what_need_not_change_stays() -> None:

@@ -1,0 +1,62 @@
+"""The one place where what a user is told to type is built: a value in a command is a word, never syntax."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+# What no shell changes, wherever it stands; a leading `~` or `=` would be expanded, a leading `-` an option.
+_INERT = re.compile(r"[\w@%+:,./][\w@%+:,./=~-]*", re.ASCII)
+# What double quotes, which every shell has, keep as it is.
+_PLAIN = re.compile(r"[\w@%+:,./=~<>()\[\]{};&|*?'# -]|!(?==)", re.ASCII)
+_UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]|^-")
+
+
+class NoCommand(ValueError):
+    """A value cannot stand in a command."""
+
+
+def command(template: str, *values: object) -> str:
+    """Return `template` with each `{}` filled by a value as one quoted word.
+
+    Raises NoCommand where one cannot be quoted so that a program takes it for what it is.
+    """
+    return template.format(*(quoted(str(value)) for value in values))
+
+
+def commands(template: str, *values: object) -> tuple[str, ...]:
+    """Return the command, or none where a value cannot stand in one."""
+    try:
+        return (command(template, *values),)
+    except NoCommand:
+        return ()
+
+
+def quoted(value: str) -> str:
+    """Return a value as one word of a shell.
+
+    Raises NoCommand for one with control characters, and for one that a program would take for an option.
+    """
+    if _UNFIT.search(value):
+        raise NoCommand(f"unfit for a command: {value[:40]!r}")
+    if _INERT.fullmatch(value):
+        return value
+    if value and not _PLAIN.sub("", value):
+        return f'"{value}"'
+    return shlex.quote(value)
+
+
+def is_inert(value: str) -> bool:
+    """True for a value that is one word wherever it stands in a command, between quotes included."""
+    return _INERT.fullmatch(value) is not None
+
+
+def pip_install(*requirements: str, options: str = "") -> tuple[str, ...]:
+    """Return the call of pip that installs `requirements`; none when there are none.
+
+    `options` are words of our own, such as `--force-reinstall`.
+    """
+    if not requirements:
+        return ()
+    call = f"pip install {options}".rstrip()
+    return commands(call + " {}" * len(requirements), *requirements)

@@ -1,0 +1,299 @@
+"""What a sent file says can become a word of an advised command, never a command of its own."""
+
+from __future__ import annotations
+
+import ast
+import json
+import random
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+from hostile_json import one_of_each_shape, with_key, with_value
+
+from envdoctor.commands import NoCommand, command, commands, pip_install, quoted
+from envdoctor.diagnosis import diagnose_facts
+from envdoctor.facts import FactsFormatError, from_json
+from envdoctor.matrix import load_matrix
+
+PACKAGE = Path(__file__).parents[2] / "envdoctor"
+ACTIVE = (
+    "x; touch PWNED",
+    "x && touch PWNED",
+    "x | touch PWNED",
+    "x & touch PWNED",
+    "$(touch PWNED)",
+    "`touch PWNED`",
+    "'; touch PWNED; '",
+    '"; touch PWNED; "',
+    '"$(touch PWNED)',
+    "\\'; touch PWNED #",
+    "x > PWNED",
+    "x\ntouch PWNED\n",
+    "x\r\ntouch PWNED",
+    "x\u2028touch PWNED",
+    "x #\ntouch PWNED",
+    "${x:-$(touch PWNED)}",
+    "--index-url=http://evil.example.com/",
+    "-r/etc/passwd",
+    "~root",
+    "*",
+    "!touch",
+    "a\\",
+    "(touch PWNED)",
+    "\x1b]0;touch PWNED\x07",
+    "\ud800",
+)
+PROGRAMS = ("pip", "uv", "python", "sudo", "nvidia-smi", "envdoctor", "docker", "conda", "ldconfig", "grep")
+
+
+def sent() -> dict:
+    """Facts of a machine on which nearly every rule finds something."""
+    packages = {
+        "torch": "2.4.0",
+        "transformers": "4.40.0",
+        "flash-attn": "2.5.0",
+        "xformers": "0.0.20",
+        "bitsandbytes": "0.41.0",
+        "torchvision": "0.15.0",
+        "vllm": "0.4.0",
+        "trl": "0.7.0",
+        "deepspeed": "0.10.0",
+        "numpy": "2.1.0",
+        "nvidia-nccl-cu11": "2.14.3",
+        "nvidia-nccl-cu12": "2.20.5",
+    }
+    distributions = {
+        name: {
+            "name": name,
+            "source": "pip list, line 1",
+            "version": version,
+            "specifier": "",
+            "location": "/site",
+            "installer": "pip",
+            "requires": ["numpy<2", "torch==2.9.0", "peft>=0.99"],
+            "problems": ["its module is missing"],
+        }
+        for name, version in packages.items()
+    }
+    text = {"value": "3.12", "source": "x"}
+    gpu = {"index": 0, "source": "NVML", "name": "NVIDIA GeForce RTX 5090", "compute_capability": "12.0"}
+    verdict = {"op": "matmul.bf16", "outcome": "failed", "source": "smoke", "reason": "no kernel image"}
+    return {
+        "schema": "envdoctor.facts/1",
+        "origin": "probe",
+        "driver": {
+            "version": {"value": "470.57.02", "source": "NVML"},
+            "cuda": {"value": "11.4", "source": "NVML"},
+            "nvml": {"value": "Driver/library version mismatch", "source": "NVML"},
+            "xids": [{"number": 79, "pci_bus": "0000:00:06.0", "text": "NVRM: Xid 79"}],
+        },
+        "gpus": {
+            "value": [
+                {
+                    **gpu,
+                    "mig": "Enabled",
+                    "compute_mode": "Prohibited",
+                    "ecc_uncorrected": 3,
+                    "remapped_rows_pending": True,
+                    "processes": [{"pid": 1, "name": "python", "bytes": 1}],
+                }
+            ],
+            "source": "NVML",
+        },
+        "host": {
+            "os": {"value": "linux", "source": "x"},
+            "distro": {"value": "Ubuntu 22.04", "source": "x"},
+            "glibc": {"value": "2.27", "source": "x"},
+            "arch": {"value": "x86_64", "source": "x"},
+            "disk_free_bytes": {"hf_cache": 1, "tmp": 1},
+        },
+        "toolkits": {
+            "value": [{"version": "11.8", "path": "/usr/local/cuda", "source": "CUDA_HOME", "active": True}],
+            "source": "x",
+        },
+        "libraries": [
+            {
+                "name": "cudnn",
+                "path": "/usr/lib/libcudnn.so.8",
+                "origin": "LD_LIBRARY_PATH",
+                "version": "8.9",
+                "cuda_major": 11,
+                "wins": True,
+            }
+        ],
+        "environment": {
+            "python": text,
+            "executable": {"value": "/venv/bin/python", "source": "x"},
+            "prefix": {"value": "/venv", "source": "x"},
+            "kind": {"value": "venv", "source": "x"},
+            "distributions": distributions,
+            "complete": True,
+            "builds": {"torch": {"cuda": "12.1", "arch_list": ["sm_80", "sm_90"]}},
+        },
+        "variables": {"LD_LIBRARY_PATH": "/usr/local/cuda/lib64", "CUDA_VISIBLE_DEVICES": "-1"},
+        "settings": [
+            {
+                "key": "attention",
+                "value": "flash_attention_2",
+                "source": "a.yaml",
+                "native_key": "attn_implementation",
+                "framework": "transformers",
+            },
+            {
+                "key": "evaluation_strategy",
+                "value": "steps",
+                "source": "a.yaml",
+                "native_key": "evaluation_strategy",
+                "framework": "transformers",
+            },
+        ],
+        "verdicts": [verdict, {**verdict, "op": "attention.flash@0", "outcome": "crashed"}],
+        "notes": ["a note"],
+    }
+
+
+def symptoms(rng: random.Random) -> list[dict]:
+    """One symptom of every row, its captured texts hostile."""
+    found = []
+    for row in load_matrix().rows("symptom"):
+        groups = re.compile(row["pattern"]).groupindex
+        hostile = {name: rng.choice(ACTIVE) for name in groups}
+        found.append({"id": row["id"], "text": rng.choice(ACTIVE), "source": "a", "captured": hostile})
+    return found
+
+
+def advised(data: dict) -> set[str]:
+    """All commands that a diagnosis of these facts advises; none when they are refused."""
+    try:
+        facts = from_json(data)
+    except FactsFormatError:
+        return set()
+    found = diagnose_facts(facts, complete=False)
+    assert [check for check in found.checks if check.outcome.value == "crashed"] == []
+    return {line for f in found.findings for remedy in f.remedies for line in remedy.commands}
+
+
+def run_in_sandbox(lines: set[str], folder: Path) -> list[str]:
+    """Run commands where only stubs can be found; return what the stubs were called with."""
+    stubs = folder / "bin"
+    stubs.mkdir()
+    for name in (*PROGRAMS, "touch"):
+        body = '#!/bin/sh\nprintf "%s\\n" "${0##*/}" >> "$LOG"\n'
+        (stubs / name).write_text(body + (": > PWNED\n" if name == "touch" else ""))
+        (stubs / name).chmod(0o755)
+    log, work = folder / "log", folder / "work"
+    work.mkdir()
+    for line in sorted(lines):
+        parsed = subprocess.run(["sh", "-n"], input=line, capture_output=True, text=True, check=False)
+        assert parsed.returncode == 0, (line, parsed.stderr)
+        options = {"cwd": work, "env": {"PATH": str(stubs), "LOG": str(log), "HOME": str(work)}}
+        subprocess.run(["/bin/sh"], input=line.encode(), capture_output=True, timeout=20, **options)
+        assert list(work.iterdir()) == [], line
+    return log.read_text().split() if log.exists() else []
+
+
+def worded_here(lines: set[str]) -> set[str]:
+    """The commands that rows and rules word themselves, which no sent text reaches."""
+    rows = json.dumps([row for _, row in load_matrix().by_id.values()], ensure_ascii=False)
+    code = "".join(path.read_text(encoding="utf-8") for path in (PACKAGE / "rules").glob("*.py"))
+    return {line for line in lines if json.dumps(line, ensure_ascii=False)[1:-1] in rows or line in code}
+
+
+@pytest.fixture(scope="module")
+def told() -> set[str]:
+    rng = random.Random(18)
+    data = sent()
+    found: set[str] = set()
+    for at, value in one_of_each_shape(data):
+        if isinstance(value, str) and at:
+            for text in rng.sample(ACTIVE, 6):
+                found |= advised(with_value(data, at, text))
+                found |= advised(with_value(data, at, f"{value}{text}"))
+        if at and isinstance(at[-1], str):
+            found |= advised(with_key(data, at, rng.choice(ACTIVE)))
+    for symptom in symptoms(rng):
+        found |= advised({**data, "symptoms": [symptom]})
+    return found
+
+
+def test_the_attacked_machine_has_much_to_advise():
+    assert len(advised(sent())) > 25
+
+
+def test_nothing_but_advised_programs_is_run(told, tmp_path):
+    assert set(run_in_sandbox(told - worded_here(told), tmp_path)) <= set(PROGRAMS)
+    assert not any("\n" in line or "--index-url=http://evil" in line.split() for line in told)
+
+
+@pytest.mark.parametrize("text", ACTIVE)
+@pytest.mark.parametrize("template", ["pip install {}", "envdoctor smoke --select {}", "{}: x", "a --b={} c"])
+def test_a_value_is_one_word_or_there_is_no_command(template, text, tmp_path):
+    try:
+        line = command(template, text)
+    except NoCommand:
+        return
+    assert shlex.split(line) == [word.format(text) for word in template.split()]
+    assert set(run_in_sandbox({line}, tmp_path)) <= set(PROGRAMS)
+
+
+def test_plain_words_are_left_plain():
+    assert quoted("torch==2.6.0") == "torch==2.6.0"
+    assert quoted("torch>=2.6,!=2.7.*") == '"torch>=2.6,!=2.7.*"'
+    assert pip_install("torch<2.9", "vllm", options="-U") == ('pip install -U "torch<2.9" vllm',)
+    assert pip_install() == commands("pip install {}", "--pre") == ()
+
+
+def makes_text(node: ast.AST) -> bool:
+    joined = isinstance(node, ast.JoinedStr) and any(isinstance(v, ast.FormattedValue) for v in node.values)
+    return joined or (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod))
+
+
+def handed_to_remedies(tree: ast.AST):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Remedy":
+            yield from node.args[1:2]
+            yield from (keyword.value for keyword in node.keywords if keyword.arg == "commands")
+
+
+BUILDERS = {"command", "commands", "pip_install", "install_commands", "_install"}
+
+
+def beside_builders(node: ast.AST):
+    """Yield a tree's nodes without what is handed to the functions that build commands."""
+    if isinstance(node, ast.Call) and getattr(node.func, "id", "") in BUILDERS:
+        return
+    yield node
+    for child in ast.iter_child_nodes(node):
+        yield from beside_builders(child)
+
+
+@pytest.mark.parametrize("room", ["rules", "solve", "fleet", "diagnosis.py", "bundle", "smokes"])
+def test_commands_are_built_in_one_place(room):
+    for path in [PACKAGE / room] if room.endswith(".py") else sorted((PACKAGE / room).rglob("*.py")):
+        for handed in handed_to_remedies(ast.parse(path.read_text(encoding="utf-8"))):
+            assert not any(makes_text(node) for node in beside_builders(handed)), f"{path}:{handed.lineno}"
+
+
+LINE_ENDS = ("\n", "\r", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029", "\\\n")
+
+
+@pytest.mark.parametrize("end", LINE_ENDS, ids=repr)
+@pytest.mark.parametrize("form", ["constraints", "requirements", "pylock"])
+def test_no_option_adds_a_line_to_a_pin_file(tmp_path, end, form):
+    from envdoctor.cli import build_parser
+    from envdoctor.cli.pin import command_line
+    from envdoctor.solve.answer import PinSet
+    from envdoctor.solve.documents import Header, constraints_text, requirements_text
+    from envdoctor.solve.pylock import pylock_text
+    from envdoctor.solve.target import Target, this_platform, this_python
+
+    evil = f"x{end}evil==1"
+    words = ["pin", "torch", "--target", evil, "-r", evil, "--gpu", evil, "--exclude-newer", evil]
+    header = Header("1", "1", "1", command_line(build_parser("pin").parse_args(words)))
+    answer = PinSet("solved", Target(this_python(), this_platform()), ("torch",), notes=(evil,))
+    write = {"constraints": constraints_text, "requirements": requirements_text}.get(form)
+    text = write(answer, header) if write else pylock_text(answer, header, lambda pin: ())
+    assert not [line for line in text.splitlines() if line.strip().startswith("evil")]
