@@ -36,11 +36,21 @@ def command(request):
     return request.param
 
 
-def test_a_device_stays_a_device(command):
-    former = kept(os.devnull)
-    done = call(command, os.devnull)
+@pytest.fixture
+def null(tmp_path):
+    """A null device: our own where we may make one, for what is broken here would break the machine."""
+    try:
+        os.mknod(tmp_path / "null", 0o666 | stat.S_IFCHR, os.stat(os.devnull).st_rdev)
+    except PermissionError:
+        return os.devnull
+    return tmp_path / "null"
+
+
+def test_a_device_stays_a_device(command, null):
+    former = kept(null)
+    done = call(command, null)
     assert (done.returncode, done.stderr) == (0, "")
-    assert kept(os.devnull) == former
+    assert kept(null) == former
 
 
 def test_a_full_device_is_said_in_one_line(command):
@@ -250,11 +260,11 @@ def test_links_and_modes_inside_a_folder_are_kept(tmp_path):
     assert stat.S_IMODE((tmp_path / "real").stat().st_mode) == 0o600
 
 
-def test_profile_writes_no_folder_in_place_of_a_device():
-    former = kept(os.devnull)
-    done = call("profile --model qwen2.5-0.5b --gpu A100-80GB", os.devnull)
-    assert (done.returncode, done.stderr) == (3, "envdoctor: /dev/null: cannot be written: Not a directory\n")
-    assert kept(os.devnull) == former
+def test_profile_writes_no_folder_in_place_of_a_device(null):
+    former = kept(null)
+    done = call("profile --model qwen2.5-0.5b --gpu A100-80GB", null)
+    assert (done.returncode, done.stderr) == (3, f"envdoctor: {null}: cannot be written: Not a directory\n")
+    assert kept(null) == former
 
 
 # --- the wall ----------------------------------------------------------------------------------------------
