@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from envdoctor.commands import pip_install
 from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.profile.keys import BASES, KeyFacts, key_facts
@@ -153,7 +154,7 @@ def _remedies(view: View, owner: str, refused: Sequence[_Refused]) -> Iterator[R
     for r in refused:
         if r.owner is None and (close := _nearest(view, owner, r.key)):
             yield Remedy(f"Write {close}, if that is meant.")
-    update = (f"pip install -U {owner}",)
+    update = pip_install(owner, options="-U")
     yield Remedy(f"Remove {_named(refused)}, or update {owner} to the release it was written for.", update)
 
 

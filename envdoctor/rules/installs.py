@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator
 
+from envdoctor.commands import pip_install
 from envdoctor.facts import Distribution
 from envdoctor.findings import Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
@@ -47,7 +47,7 @@ def _gone(texts: list[str]) -> Iterator[Finding]:
 def _damaged(damaged: list[Distribution]) -> Iterator[Finding]:
     if damaged:
         wanted = [f"{d.name}=={d.version}" if d.version else d.name for d in damaged[:SHOWN]]
-        command = f"pip install --force-reinstall --no-deps {' '.join(map(shlex.quote, wanted))}"
+        again = pip_install(*wanted, options="--force-reinstall --no-deps")
         yield Finding(
             id="INSTALL-DAMAGED",
             severity=Severity.WARNING,
@@ -55,7 +55,7 @@ def _damaged(damaged: list[Distribution]) -> Iterator[Finding]:
             cause="Their files do not match what an installer leaves: an installation or removal was cut "
             "short, or two installers wrote over each other.",
             evidence=tuple(Evidence(d.name, "; ".join(d.problems), d.source) for d in damaged[:SHOWN]),
-            remedies=(Remedy("Install them again over what is there.", (command,)),),
+            remedies=(Remedy("Install them again over what is there.", again),),
             sources=(SOURCE,),
         )
 

@@ -270,11 +270,23 @@ def beside_builders(node: ast.AST):
         yield from beside_builders(child)
 
 
-@pytest.mark.parametrize("room", ["rules", "solve", "fleet", "diagnosis.py", "bundle", "smokes"])
+CALL = re.compile(r"(?:pip|uv|sudo|conda|docker|export|unset) |python -|envdoctor [a-z]")
+
+
+def begins_as_a_command(node: ast.AST) -> bool:
+    first = node.values[0] if isinstance(node, ast.JoinedStr) and node.values else None
+    text = first.value if isinstance(first, ast.Constant) else ""
+    return makes_text(node) and CALL.match(text) is not None
+
+
+@pytest.mark.parametrize("room", ["rules", "solve", "fleet", "smokes", "plan.py", "diagnosis.py"])
 def test_commands_are_built_in_one_place(room):
     for path in [PACKAGE / room] if room.endswith(".py") else sorted((PACKAGE / room).rglob("*.py")):
-        for handed in handed_to_remedies(ast.parse(path.read_text(encoding="utf-8"))):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for handed in handed_to_remedies(tree):
             assert not any(makes_text(node) for node in beside_builders(handed)), f"{path}:{handed.lineno}"
+        made = [node.lineno for node in beside_builders(tree) if begins_as_a_command(node)]
+        assert made == [], path
 
 
 LINE_ENDS = ("\n", "\r", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029", "\\\n")
