@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from envdoctor.cli.output import note, write
-from envdoctor.errors import InputError
+from envdoctor.errors import InputError, Unavailable
 
 if TYPE_CHECKING:
     from envdoctor.facts import Facts, Gpu
