@@ -69,11 +69,12 @@ def worst(collected: Collected, attacks: list[Attack], one: float, tried: int = 
         timed = _Timed(collected, attack)
         return next((inf for size in (16, 20, 24) if timed.seconds(size) > one), 0.0) or timed.seconds(160)
 
-    ranked = sorted(attacks, key=short, reverse=True)[:tried]
-    return max(
-        ((cost(collected, attack, one), attack) for attack in ranked),
-        key=lambda found: (found[0].growth, found[0].units),
-    )
+    found: list[tuple[Cost, Attack]] = []
+    for attack in sorted(attacks, key=short, reverse=True)[:tried]:
+        found.append((cost(collected, attack, one), attack))
+        if found[-1][0].growth > FACTOR:
+            break
+    return max(found, key=lambda one: (one[0].growth, one[0].units))
 
 
 class _Timed:
