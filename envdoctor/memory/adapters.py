@@ -18,9 +18,14 @@ def adapter_tensors(shape: ModelShape, s: Settings) -> tuple[tuple[int, int], ..
             if s.targeted(linear.role):
                 found.append((s.rank * linear.inputs, count * linear.times))
                 found.append((s.rank * linear.outputs, count * linear.times))
-        if layer.stacks and shape.experts and s.targeted("experts"):
+        if layer.stacks and shape.experts and adapts_experts(shape, s):
             found += [(n, count) for n in expert_factors(shape, shape.experts, s.rank)]
     return tuple(found)
+
+
+def adapts_experts(shape: ModelShape, s: Settings) -> bool:
+    """True when peft finds the stacks of experts: plain parameters of a module that it knows."""
+    return shape.expert_adapters and s.targeted("experts")
 
 
 def expert_factors(shape: ModelShape, experts: Experts, rank: int) -> tuple[int, ...]:

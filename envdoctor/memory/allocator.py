@@ -20,6 +20,7 @@ class Churn(NamedTuple):
     table: int
     buffers: int
     scores: int = 0
+    stacks: int = 0
 
 
 def sharding_kind(parallel: str) -> str:
@@ -44,6 +45,7 @@ def reserved_bound(allocated: int, churn: Churn, parallel: str, constants: Const
         + bound.table * churn.table
         + bound.buffers * churn.buffers
         + bound.scores * churn.scores
+        + bound.stacks * churn.stacks
         + bound.allocated * allocated
     )
     return -(-int((allocated + slack) * (1 + bound.margin)) // SEGMENT) * SEGMENT

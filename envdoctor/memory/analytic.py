@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from envdoctor.memory.activations import LayerCost, LayerKind, layer_cost, layer_kinds
+from envdoctor.memory.adapters import adapts_experts
 from envdoctor.memory.allocator import Churn, reserved_bound
 from envdoctor.memory.constants import Constants
 from envdoctor.memory.loss import LossCost, loss_cost
@@ -43,6 +44,13 @@ def _tables(run: TrainingRun, s: Settings) -> int:
     """Gradients of the embedding's size that meet at a tied table beside the head's own: the embedding's, and
     their sum where the head's is a view, which autograd does not add in place."""
     return 2 if run.shape.tied and not s.liger and run.recipe.loss in ("full", "logprobs", "kernel") else 1
+
+
+def _stacks(shape: ModelShape, s: Settings) -> int:
+    """Bytes of one layer's expert stacks, where they or factors on them are trained."""
+    if shape.experts is None or not (s.trains or adapts_experts(shape, s)):
+        return 0
+    return rounded(3 * shape.experts.count * shape.hidden * shape.experts.width * s.compute)
 
 
 class Step(NamedTuple):
@@ -118,6 +126,7 @@ def _heights(
             rounded(shape.vocab * shape.hidden * s.weight) if s.trains else 0,
             plan.bucket + plan.buffers,
             loss.scores,
+            _stacks(shape, s),
         ),
         base + kept + loss.kept,
     )

@@ -106,7 +106,8 @@ def _trainer_note(run: TrainingRun, stack: Mapping[str, str]) -> str:
     parts = [LOSSES[recipe.loss]] if not (run.liger and recipe.loss == "full") else ["Liger's fused loss"]
     parts += ["two texts a row"] if recipe.texts > 1 else []
     if recipe.reference:
-        parts.append("a second model as reference" if run.method == "full" else "adapters off as reference")
+        second = "a second model as reference" + (", in fp32" if recipe.reference_fp32 else "")
+        parts.append(second if run.method == "full" else "adapters off as reference")
     if recipe.scored == "completion":
         parts.append(f"{run.completion} tokens of a row are answer")
     if recipe.generates:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envdoctor.memory.adapters import expert_factors
+from envdoctor.memory.adapters import adapts_experts, expert_factors
 from envdoctor.memory.attention import attention
 from envdoctor.memory.layout import Linear, mlp_linears
 from envdoctor.memory.linears import linear
@@ -127,7 +127,9 @@ def _fused_gate(tape: Tape, s: Settings, shape: ModelShape, whole: Tensor) -> Te
 
 def activate(tape: Tape, s: Settings, shape: ModelShape, x: Tensor) -> Tensor:
     """Apply the activation: its input is saved; takes over the hold on `x`."""
-    if shape.activation == "relu":  # saves its result instead
+    if shape.activation == "relu2":
+        out = _squared_relu(tape, s, x)
+    elif shape.activation == "relu":  # saves its result instead
         out = tape.op(x.numel, x.width, (x,))
         tape.save_result(out)
     elif shape.activation == "gelu_tanh_composed":
@@ -135,6 +137,17 @@ def activate(tape: Tape, s: Settings, shape: ModelShape, x: Tensor) -> Tensor:
     else:
         out = tape.op(x.numel, x.width, (x,), (x,))
     tape.drop(x)
+    return out
+
+
+def _squared_relu(tape: Tape, s: Settings, x: Tensor) -> Tensor:
+    """`relu(x) ** 2`: autocast takes the power in fp32."""
+    base = tape.op(x.numel, x.width, (x,))
+    tape.save_result(base)
+    width = 4 if s.autocast else x.width
+    wide = tape.op(x.numel, width, (base,)) if width != x.width else base
+    out = tape.op(x.numel, width, (wide,), (wide,), temporary=x.numel * width)
+    tape.drop(*((base, wide) if wide is not base else (base,)))
     return out
 
 
@@ -162,7 +175,7 @@ def _grouped(
     tape: Tape, s: Settings, x: Tensor, numel: int, elements: int, grads: int, factors: int
 ) -> Tensor:
     """One product by all experts; takes over the hold on `x`. peft adds its factors to the stack first."""
-    if not s.targeted("experts"):
+    if not factors:
         out = tape.op(numel, s.compute, (x,), (x,) if s.trains else (), 0, grads)
         tape.drop(x)
         return out
@@ -179,7 +192,7 @@ def _experts(tape: Tape, s: Settings, shape: ModelShape, x: Tensor, experts: Exp
     rows = s.tokens * experts.active
     elements = experts.count * shape.hidden * experts.width
     stack = elements * s.weight
-    factors = expert_factors(shape, experts, s.rank)
+    factors = expert_factors(shape, experts, s.rank) if adapts_experts(shape, s) else (0,) * 6
     logits = tape.op(s.tokens * experts.count, 4, (x,), (x,), temporary=0, parameter=0)
     tape.touch(2 * logits.size)
     gathered = tape.op(rows * shape.hidden, s.compute, (x,))

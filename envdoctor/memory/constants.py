@@ -11,7 +11,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 MIB = 1 << 20
-PARTS = ("logits", "layer", "gradients", "kept", "table", "buffers", "scores", "allocated")
+PARTS = ("logits", "layer", "gradients", "kept", "table", "buffers", "scores", "stacks", "allocated")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,7 @@ class ReservedBound:
     table: float = 2.0
     buffers: float = 1.0
     scores: float = 2.5
+    stacks: float = 1.0
     allocated: float = 0.0
     margin: float = 0.05
 

@@ -92,10 +92,12 @@ def mlp_linears(shape: ModelShape, width: int, prefix: str = "") -> tuple[Linear
 
 
 def _expert_stacks(shape: ModelShape, experts: Experts) -> tuple[int, ...]:
+    biases = (experts.count * 2 * experts.width, experts.count * shape.hidden, experts.count)
     return (
         2 * experts.count * shape.hidden * experts.width,
         experts.count * shape.hidden * experts.width,
         experts.count * shape.hidden,
+        *(biases if shape.expert_bias else ()),
     )
 
 

@@ -38,7 +38,7 @@ class Recipe:
     the loss is done; what is `logged` copies "logits" once more, or "entropy" beside that, or the chosen
     "answers". `nll` adds the cross entropy of the chosen texts. `reference` is "beside" where the reference
     model takes its turn while the policy's graph is alive, "before" where it was asked before; full training
-    holds it as a second model, adapters are switched off for it.
+    holds it as a second model (`reference_fp32`: loaded in fp32), adapters are switched off for it.
     """
 
     loss: str = "full"
@@ -48,6 +48,7 @@ class Recipe:
     scored: str = "all"
     texts: int = 1
     reference: str = ""
+    reference_fp32: bool = False
     held: int = 0
     held_reference: int = 0
     logged: str = ""

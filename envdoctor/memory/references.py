@@ -19,7 +19,7 @@ def reference_bytes(run: TrainingRun, plan: Plan) -> int:
     """Bytes of a reference model: the frozen start of full training; adapters are switched off instead."""
     if not run.recipe.reference or run.method != "full":
         return 0
-    return plan.frozen
+    return plan.frozen * 4 // run.weight_bytes if run.recipe.reference_fp32 else plan.frozen
 
 
 def beside_reference(
@@ -27,7 +27,9 @@ def beside_reference(
 ) -> int:
     """Height of the reference model's forward pass, taken while the policy's graph is alive."""
     plain = s._replace(rank=0, trains=False)
-    stream = rounded(s.tokens * run.shape.hidden * s.stream)
+    if s.trains and run.recipe.reference_fp32:
+        plain = plain._replace(weight=4, vector=4, stream=4)
+    stream = rounded(s.tokens * run.shape.hidden * plain.stream)
     layers = max(layer_cost(run.shape, plain, True, k.moe, k.windowed, False).forward for k in kinds)
     own = loss_cost(run.shape, plain, False, True, run.recipe, run.scored).reference
     return step.idle + max(stream + layers, own)

@@ -95,7 +95,7 @@ def settings_of(run: TrainingRun) -> Settings:
         loaded=run.weight_bytes,
         keeps_inputs=run.parallel == "zero3",
         quant=_quant(run),
-        attn=run.attn,
+        attn="eager" if run.shape.eager_only and run.attn == "sdpa" else run.attn,
         liger=liger,
         tp=run.tp,
         fused_norm=liger,

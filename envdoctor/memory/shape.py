@@ -86,6 +86,9 @@ class ModelShape:
     attention_dropout: float = 0.0
     softcap: bool = False
     experts: Experts | None = None
+    expert_adapters: bool = True
+    expert_bias: bool = False
+    eager_only: bool = False
     latent: LatentAttention | None = None
     classes: int = 0
     tower: int = 0
@@ -293,9 +296,17 @@ def _experts(config: Mapping[str, Any], where: str) -> Experts | None:
         active,
         width,
         int(shared),
-        int(config.get("first_k_dense_replace") or 0),
+        _first_dense(config),
         int(config.get("decoder_sparse_step") or config.get("moe_layer_freq") or 1),
     )
+
+
+def _first_dense(config: Mapping[str, Any]) -> int:
+    """How many layers stand before the first with experts."""
+    kinds = config.get("mlp_layer_types")
+    if isinstance(kinds, list) and "sparse" in kinds:
+        return kinds.index("sparse")
+    return int(first(config, ("first_k_dense_replace", "moe_layer_start_index")) or 0)
 
 
 def _latent(config: Mapping[str, Any]) -> LatentAttention | None:
