@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from envdoctor import __version__
 from envdoctor.errors import InputError, Unavailable
 from envdoctor.facts import Facts, FactsFormatError, Observed, Symptom, Verdict, from_json
-from envdoctor.findings import Diagnosis, Finding, Severity, exit_code
+from envdoctor.findings import Diagnosis, Examined, Finding, Severity, exit_code
 from envdoctor.matrix import Matrix, load_matrix
 from envdoctor.rules import RULES, run_checks
 
@@ -37,7 +38,18 @@ def diagnose(
     facts = declare_gpus(probed() if probed else read_facts(sources, python, matrix), gpus, matrix)
     if smoke:
         facts, _ = with_verdicts(facts, smoked_python(facts, sources, python), matrix)
-    return diagnose_facts(facts, matrix, select=select, ignore=ignore, fail_on=fail_on)
+    examined = examined_of(facts, sources)
+    return diagnose_facts(facts, matrix, select=select, ignore=ignore, fail_on=fail_on, examined=examined)
+
+
+def examined_of(facts: Facts, sources: Sequence[str]) -> Examined:
+    """Return what `sources` are in words; with none of them it is this machine that was looked at."""
+    if sources:
+        named = ("standard input" if source == "-" else source for source in sources)
+        return Examined(", ".join(named), tuple(source for source in sources if source != "-"))
+    prefix = facts.environment.prefix.get()
+    own = prefix is not None and os.path.realpath(prefix) == os.path.realpath(sys.prefix)
+    return Examined("this machine", own=own)
 
 
 def diagnose_facts(
@@ -48,6 +60,7 @@ def diagnose_facts(
     ignore: Sequence[str] = (),
     fail_on: Severity = Severity.ERROR,
     complete: bool = True,
+    examined: Examined | None = None,
 ) -> Diagnosis:
     """Judge `facts`; raises InputError for a selection that names no check.
 
@@ -65,6 +78,7 @@ def diagnose_facts(
         tool_version=__version__,
         matrix_version=matrix.version,
         matrix_date=matrix.date,
+        examined=examined or Examined(),
     )
 
 

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any
 
 from envdoctor.facts import Facts, to_json
+from envdoctor.facts.backend import backend_of
 from envdoctor.facts.model import EMPTY
 
 SCHEMA = "envdoctor.diagnosis/1"
@@ -91,6 +92,16 @@ class CheckResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Examined:
+    """What was looked at, beside the facts: their source in words, and the files as they were named."""
+
+    source: str = "not told"
+    files: tuple[str, ...] = ()
+    own: bool = False
+    """True when the examined interpreter is envdoctor's own."""
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnosis:
     """Everything one run of `diagnose` knows: the single argument of every report."""
 
@@ -101,6 +112,7 @@ class Diagnosis:
     tool_version: str
     matrix_version: str
     matrix_date: str
+    examined: Examined = Examined()
 
     def to_json(self) -> dict[str, Any]:
         """Return the diagnosis in the plain terms of `envdoctor.diagnosis/1`."""
@@ -110,10 +122,20 @@ class Diagnosis:
                 "version": self.tool_version,
                 "matrix": {"version": self.matrix_version, "date": self.matrix_date},
             },
+            "examined": self._examined_json(),
             "facts": to_json(self.facts),
             "checks": [_check_json(check) for check in self.checks],
             "findings": [finding_json(finding) for finding in self.findings],
             "exit_code": self.exit_code,
+        }
+
+    def _examined_json(self) -> dict[str, Any]:
+        backend = backend_of(self.facts).get()
+        return {
+            "source": self.examined.source,
+            "interpreter": self.facts.environment.executable.get(),
+            "backend": backend.value if backend else "unknown",
+            "own": self.examined.own,
         }
 
 

@@ -29,7 +29,7 @@ ALLOWED: dict[str, set[str]] = {
     "rules": {"commands", "errors", "facts", "findings", "matrix", "memory", "patterns", "profile"},
     "solve": {"commands", "errors", "facts", "files", "findings", "harvest", "matrix", "rules"},
     "memory": {"errors", "facts", "fetch", "matrix", "processes", "report"},
-    "profile": {"errors", "facts", "findings", "matrix", "memory", "rules", "processes"},
+    "profile": {"errors", "facts", "findings", "matrix", "memory", "report", "rules", "processes"},
     "smokes": {"errors", "facts", "processes", "report"},
     "report": {"errors", "facts", "findings"},
     "bundle": {"errors", "facts", "files", "findings", "library", "matrix", "report"},

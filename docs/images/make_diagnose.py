@@ -12,9 +12,11 @@ from rich.console import Console
 from rich.text import Text
 
 from envdoctor.diagnosis import diagnose_facts
+from envdoctor.findings import Examined
 from envdoctor.matrix import load_matrix
 from envdoctor.pastes import key_names, parse_paste, symptom_patterns
-from envdoctor.report import render
+from envdoctor.report import Format, Look
+from envdoctor.report.diagnosis import render
 
 ISSUE = """\
 GPU: 2x Tesla T4, driver 535.161.08
@@ -30,8 +32,9 @@ def main() -> None:
     """Write the picture beside this file."""
     matrix = load_matrix()
     facts = parse_paste(ISSUE, "", symptom_patterns(matrix.rows("symptom")), key_names(matrix.rows("key")))
-    text = render(diagnose_facts(facts, matrix), "text", colour=True)
-    console = Console(record=True, width=104, file=io.StringIO(), force_terminal=True)
+    examined = Examined("issue.md", ("issue.md",))
+    text = render(diagnose_facts(facts, matrix, examined=examined), Format.TEXT, Look(colour=True))
+    console = Console(record=True, width=84, file=io.StringIO(), force_terminal=True)
     console.print("[bold]$[/bold] envdoctor diagnose --from issue.md\n")
     console.print(Text.from_ansi(text))
     console.save_svg(str(Path(__file__).with_name("diagnose.svg")), title="envdoctor")

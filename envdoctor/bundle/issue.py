@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -15,15 +15,21 @@ from envdoctor.bundle.trackers import (
     plain_environment,
 )
 from envdoctor.findings import Diagnosis
-from envdoctor.report.layout import counted_severities, one_line
-from envdoctor.report.markdown import (
-    checks_section,
-    facts_section,
+from envdoctor.report.diagnosis import (
+    broken_rows,
+    check_rows,
+    finding_blocks,
     finding_section,
-    findings_section,
-    packages_section,
+    foot,
+    key_rows,
+    package_list,
+    severities,
 )
-from envdoctor.report.markup import details, fenced, prose
+from envdoctor.report.document import Row, Rows, Text
+from envdoctor.report.facts import fact_rows
+from envdoctor.report.markdown import draw_blocks
+from envdoctor.report.markup import code, details, fenced, prose
+from envdoctor.report.sanitise import visible
 
 BODY_LIMIT = 65_536
 """Characters that an issue's body may have, counted as UTF-16 units, which is never less than code points."""
@@ -112,17 +118,28 @@ def _sections(report: Report, tracker: Tracker | None) -> Iterator[Section]:
             yield _field_section(field, report, tracker.kind)
         yield Section("---\n\n## envdoctor\n")
     else:
-        yield Section(f"# envdoctor: {counted_severities(report.diagnosis.findings)}\n")
+        yield Section(f"# envdoctor: {severities(report.diagnosis.findings)}\n")
     yield _findings(report.diagnosis)
-    yield _headed("Facts", facts_section(report.diagnosis), Step(70, ""))
+    yield _headed("Facts", _rows(fact_rows(report.diagnosis.facts)), Step(70, ""))
+    key = _rows(key_rows(report.diagnosis)) or "None known.\n"
+    facts = report.diagnosis.facts
+    listed = details(
+        f"All {len(facts.environment.distributions)} packages", draw_blocks([package_list(facts)])
+    )
     yield _headed(
-        "Packages",
-        packages_section(report.diagnosis),
-        Step(10, packages_section(report.diagnosis, whole=False)),
-        Step(75, ""),
+        "Packages", f"{key}\n{listed if facts.environment.distributions else ''}", Step(10, key), Step(75, "")
     )
     yield from _logs(report)
-    yield _headed("Checks", checks_section(report.diagnosis), Step(20, ""))
+    yield _headed("Checks", _checks(report.diagnosis), Step(20, ""))
+
+
+def _rows(rows: Sequence[Row]) -> str:
+    return draw_blocks([Rows(tuple(rows))]) if rows else ""
+
+
+def _checks(diagnosis: Diagnosis) -> str:
+    rows = (*check_rows(diagnosis.checks), *broken_rows(diagnosis.checks))
+    return draw_blocks([Rows(rows), Text(foot(diagnosis))])
 
 
 def _headed(heading: str, text: str, *shorter: Step) -> Section:
@@ -145,11 +162,10 @@ def _field_section(field: TemplateField, report: Report, kind: str) -> Section:
 
 def _findings(diagnosis: Diagnosis) -> Section:
     findings = diagnosis.findings
-    brief = "".join(f"- `{one_line(f.id)}`: {prose(f.summary)}\n" for f in findings[:40])
-    worst = "\n".join(finding_section(f) for f in findings[:3])
-    return _headed(
-        "Findings", findings_section(findings), Step(65, f"{worst}\n{brief}"), Step(90, brief), Step(99, "")
-    )
+    brief = "".join(f"- {code(f.id)}: {prose(f.summary)}\n" for f in findings[:40])
+    worst = draw_blocks([finding_section(f) for f in findings[:3]])
+    whole = draw_blocks(finding_blocks(findings)) or "No check found anything wrong.\n"
+    return _headed("Findings", whole, Step(65, f"{worst}\n{brief}"), Step(90, brief), Step(99, ""))
 
 
 def _logs(report: Report) -> Iterator[Section]:
@@ -169,7 +185,7 @@ def issue_link(report: Report, tracker: Tracker) -> str:
     """Return a link that opens a new issue with title and fields filled, within 7,500 bytes."""
     base = f"https://github.com/{tracker.repository}/issues/new?"
     found = report.diagnosis.findings
-    title = f"{tracker.title.partition(' Please')[0]} {one_line(found[0].summary) if found else ''}"
+    title = f"{tracker.title.partition(' Please')[0]} {visible(found[0].summary) if found else ''}"
     filled = {"template": tracker.template, "title": " ".join(title.split())[: TITLE_LIMIT - 56]}
     link = base + "&".join(f"{name}={quote(value)}" for name, value in filled.items() if value)
     for name, texts in _link_values(report, tracker):

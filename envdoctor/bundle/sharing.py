@@ -45,6 +45,11 @@ def redact_diagnosis(diagnosis: Diagnosis, redactor: Redactor | None = None) -> 
         facts=redact_facts(diagnosis.facts, redactor),
         checks=tuple(_redact_check(check, redactor) for check in diagnosis.checks),
         findings=tuple(_redact_finding(finding, redactor) for finding in diagnosis.findings),
+        examined=replace(
+            diagnosis.examined,
+            source=redactor.redact(diagnosis.examined.source),
+            files=tuple(redactor.redact(file) for file in diagnosis.examined.files),
+        ),
     )
 
 

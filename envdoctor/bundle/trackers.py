@@ -10,9 +10,10 @@ from envdoctor.errors import InputError
 from envdoctor.facts import Observed
 from envdoctor.findings import Diagnosis
 from envdoctor.matrix import Matrix
-from envdoctor.report.layout import counted_severities, finding_depths
+from envdoctor.report.diagnosis import finding_depths, foot, key_rows, severities
+from envdoctor.report.facts import fact_rows, gpu_rows, gpu_words, version_words
 from envdoctor.report.markup import code, details, fenced, prose
-from envdoctor.report.summary import fact_rows, gpu_words, key_packages, version_words
+from envdoctor.report.words import plain
 
 _STEPS = (
     "*To be filled by you: the shortest code or command that shows it, and what you expected to matter.*\n"
@@ -115,10 +116,10 @@ def fill_field(field: TemplateField, report: Report, room: int) -> str:
 
 def plain_environment(diagnosis: Diagnosis) -> str:
     """Return the facts and key packages as lines of plain text, as an environment command prints them."""
-    lines = [f"{row.label}: {row.value}" for row in fact_rows(diagnosis.facts)]
-    lines += [f"{d.name}: {version_words(d)}" for d in key_packages(diagnosis.facts)]
-    matrix = f"matrix {diagnosis.matrix_version} of {diagnosis.matrix_date}"
-    return "\n".join([*lines, f"envdoctor: {diagnosis.tool_version}, {matrix}"])
+    rows = [*fact_rows(diagnosis.facts), *key_rows(diagnosis)]
+    return "\n".join(
+        [*(f"{row.label}: {plain(row.words)}" for row in rows), foot(diagnosis).replace(" ", ": ", 1)]
+    )
 
 
 def _environment(report: Report, room: int) -> str:
@@ -134,7 +135,7 @@ def _problem(report: Report, room: int) -> str:
     causes = [f for f in report.diagnosis.findings if depths[f.id] == 0][:5]
     found = "".join(f"- **{f.severity.value}**: {prose(f.summary)} {prose(f.cause)}\n" for f in causes)
     what = "*To be filled by you: what you did, in a sentence.*\n\n"
-    said = f"envdoctor found {counted_severities(report.diagnosis.findings)}:\n\n{found}\n" if found else ""
+    said = f"envdoctor found {severities(report.diagnosis.findings)}:\n\n{found}\n" if found else ""
     return what + said + _logs(report, room)
 
 
@@ -193,7 +194,7 @@ def _system(report: Report, room: int) -> str:
     links = [g.nvlinks_up for g in facts.gpus.get() or () if g.nvlinks_up is not None]
     interconnect = f"{links[0]} NVLinks up a GPU" if links else "*only you can say*"
     count = len(facts.gpus.get() or ())
-    gpus = ", ".join(row.value for row in fact_rows(facts) if row.label == "GPU")
+    gpus = ", ".join(plain(row.words) for row in gpu_rows(facts))
     return (
         f"- OS: {_os(report, room)}- GPU count and types: {count} ({prose(gpus)})\n"
         f"- Interconnects: {interconnect}\n- Python version: {_python(report, room)}"

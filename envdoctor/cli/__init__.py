@@ -8,10 +8,12 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from envdoctor import __version__
+from envdoctor.cli.output import never_fail_to_encode
 from envdoctor.errors import EnvdoctorError
+from envdoctor.report import Format, Gathered, Judged, Pinned, Reported, Tested, Told
 
 GARBAGE_THRESHOLD = 50_000
 """A command lives for tenths of a second; collecting as often as Python does costs a tenth of that."""
@@ -22,35 +24,29 @@ class Command(NamedTuple):
 
     module: str
     help: str
-    formats: tuple[str, ...] = ("text", "json")
+    formats: tuple[Format, ...] = get_args(Told)
 
 
 COMMANDS: dict[str, Command] = {
     "diagnose": Command(
         "diagnose",
         "say what is wrong with this machine, a recording or a pasted report, and why",
-        ("text", "json", "markdown", "html", "sarif", "junit", "github"),
+        get_args(Judged),
     ),
     "pin": Command(
-        "pin",
-        "solve for versions that work together on a card, a driver and a Python",
-        ("constraints", "requirements", "pylock", "json"),
+        "pin", "solve for versions that work together on a card, a driver and a Python", get_args(Pinned)
     ),
     "why-not": Command("why_not", "say what forbids a version, with sources"),
-    "memory": Command("memory", "predict the peak GPU memory of a run", ("text", "json", "html")),
-    "profile": Command("profile", "choose the fastest memory-safe setting and write it for a framework"),
+    "memory": Command("memory", "predict the peak GPU memory of a run", get_args(Reported)),
+    "profile": Command(
+        "profile", "choose the fastest memory-safe setting and write it for a framework", get_args(Reported)
+    ),
     "smoke": Command(
-        "smoke",
-        "run tiny kernels that prove, op by op, that this environment computes",
-        ("text", "json", "junit"),
+        "smoke", "run tiny kernels that prove, op by op, that this environment computes", get_args(Tested)
     ),
     "bundle": Command("bundle", "write a redacted archive to attach to a bug report"),
-    "fleet": Command(
-        "fleet",
-        "probe many nodes and answer for the cluster",
-        ("text", "json", "junit", "html", "prometheus"),
-    ),
-    "probe": Command("probe", "print this machine's facts as JSON", ("json",)),
+    "fleet": Command("fleet", "probe many nodes and answer for the cluster", get_args(Gathered)),
+    "probe": Command("probe", "print this machine's facts as JSON", (Format.JSON,)),
     "matrix": Command("matrix", "show, update and verify the compatibility matrix"),
     "rules": Command("rules", "list every check, or explain one"),
 }
@@ -76,7 +72,8 @@ def build_parser(command: str | None) -> argparse.ArgumentParser:
 def _fill(parser: argparse.ArgumentParser, entry: Command) -> None:
     module = importlib.import_module(f"envdoctor.cli.{entry.module}")
     module.add_arguments(parser)
-    parser.add_argument("--format", choices=entry.formats, default=entry.formats[0], help="output format")
+    formats = [format.value for format in entry.formats]
+    parser.add_argument("--format", choices=formats, default=formats[0], help="output format")
     parser.add_argument("-o", "--output", metavar="FILE", help="write there instead of standard output")
     parser.add_argument("-q", "--quiet", action="store_true", help="nothing on standard error but errors")
     parser.add_argument("--no-color", action="store_true", help="no colour (NO_COLOR is honoured too)")
@@ -86,10 +83,12 @@ def _fill(parser: argparse.ArgumentParser, entry: Command) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     gc.set_threshold(GARBAGE_THRESHOLD)
+    never_fail_to_encode()
     arguments = list(sys.argv[1:] if argv is None else argv)
     command = next((a for a in arguments if not a.startswith("-")), None)
     try:
         args = build_parser(command).parse_args(arguments)
+        args.format = Format(args.format)
         return int(args.run(args))
     except EnvdoctorError as error:
         print(f"envdoctor: {_one_line(error)}", file=sys.stderr)

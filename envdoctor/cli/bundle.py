@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from envdoctor.cli.output import note, write
+from envdoctor.cli.options import add, add_flag, add_list
+from envdoctor.cli.output import look_of, note, write
+from envdoctor.report import Format, as_json, draw
+from envdoctor.report.document import Block, Document, Row, Rows, Text
 
 if TYPE_CHECKING:
     from envdoctor.bundle import Bundle
@@ -17,23 +19,13 @@ _DEFAULT_PATH = "envdoctor-bundle.zip"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `bundle`."""
-    parser.add_argument(
-        "--from",
-        dest="sources",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="bundle what this paste or recording tells instead of this machine; - is standard input",
-    )
-    parser.add_argument(
-        "--log", dest="logs", action="append", default=[], metavar="FILE", help="a training log of any size"
-    )
-    parser.add_argument("--for", dest="project", metavar="PROJECT", help="fill this project's issue template")
-    parser.add_argument("--preview", action="store_true", help="print what would leave, and write nothing")
-    parser.add_argument(
-        "--smoke", action="store_true", help="run the smoke kernels and put their verdicts in"
-    )
-    parser.add_argument("--force", action="store_true", help="replace an existing file")
+    told = "bundle what this paste or recording tells instead of this machine; - is standard input"
+    add_list(parser, "--from", "FILE", told, dest="sources")
+    add_list(parser, "--log", "FILE", "a training log of any size", dest="logs")
+    add(parser, "--for", "PROJECT", "fill this project's issue template", dest="project")
+    add_flag(parser, "--preview", "print what would leave, and write nothing")
+    add_flag(parser, "--smoke", "run the smoke kernels and put their verdicts in")
+    add_flag(parser, "--force", "replace an existing file")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -43,28 +35,31 @@ def run(args: argparse.Namespace) -> int:
 
     bundle = make_bundle(args.sources, logs=args.logs, project=args.project, smoke=args.smoke)
     if args.preview:
-        write(args, _preview_json(bundle) if args.format == "json" else preview(bundle))
+        write(args, _preview_json(bundle) if args.format is Format.JSON else preview(bundle))
         return 0
     path = Path(args.output or _DEFAULT_PATH)
     write_bundle(path, bundle, args.force)
     args.output = None
-    write(args, json.dumps(bundle.to_json(path), indent=1) if args.format == "json" else _told(bundle, path))
+    json = args.format is Format.JSON
+    write(
+        args, as_json(bundle.to_json(path)) if json else draw(_told(bundle, path), Format.TEXT, look_of(args))
+    )
     note(args, "Look at it before you send it: envdoctor bundle --preview")
     return 0
 
 
 def _preview_json(bundle: Bundle) -> str:
     contents = {name: content.decode("utf-8", "replace") for name, content in sorted(bundle.files.items())}
-    return json.dumps({**bundle.to_json(None), "contents": contents}, indent=1)
+    return as_json({**bundle.to_json(None), "contents": contents})
 
 
-def _told(bundle: Bundle, path: Path) -> str:
-    from envdoctor.report.sanitise import visible
-
+def _told(bundle: Bundle, path: Path) -> Document:
     replaced = ", ".join(f"{count} {kind}" for kind, count in bundle.redactions.items()) or "nothing"
-    lines = [f"Written: {visible(str(path))}", f"Replaced: {replaced}"]
+    rows = [Row("Written", str(path)), Row("Replaced", replaced)]
     if bundle.to_fill:
-        lines.append("Only you can fill: " + "; ".join(bundle.to_fill))
+        rows.append(Row("Left to you", "; ".join(bundle.to_fill)))
+    blocks: list[Block] = [Rows(tuple(rows))]
     if bundle.issue_link:
-        lines += ["Open the issue, already filled, and attach the archive:", bundle.issue_link]
-    return "\n".join(lines)
+        blocks.append(Text("Open the issue, already filled, and attach the archive:"))
+        blocks.append(Text(bundle.issue_link))
+    return Document("", "", tuple(blocks))

@@ -6,60 +6,44 @@ import argparse
 import os
 import stat
 import sys
-from collections.abc import Sequence
 from io import BufferedReader
 from typing import cast
 
-from envdoctor.cli.output import colour_wanted, write
+from envdoctor.cli.options import add, add_flag, add_list, add_selection, split_list
+from envdoctor.cli.output import look_of, write
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `diagnose`."""
-    parser.add_argument(
-        "--from",
-        dest="sources",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="judge a paste, a recording or a bundle instead of this machine; - is standard input",
-    )
-    parser.add_argument("--python", metavar="PATH", help="the interpreter to examine")
-    parser.add_argument(
-        "--gpu", action="append", default=[], metavar="NAME", help="the card to judge for (repeatable)"
-    )
-    parser.add_argument(
-        "--smoke", action="store_true", help="run the smoke kernels and judge with their verdicts"
-    )
-    parser.add_argument("--share", action="store_true", help="redact what identifies you or the machine")
-    parser.add_argument(
-        "--select", action="append", default=[], metavar="IDS", help="only these checks (commas)"
-    )
-    parser.add_argument(
-        "--ignore", action="append", default=[], metavar="IDS", help="not these checks (commas)"
-    )
-    parser.add_argument("--fail-on", choices=("error", "warning", "note"), default="error", metavar="LEVEL")
+    judged = "judge a paste, a recording or a bundle instead of this machine; - is standard input"
+    add_list(parser, "--from", "FILE", judged, dest="sources")
+    add(parser, "--python", "PATH", "the interpreter to examine")
+    add_list(parser, "--gpu", "NAME", "the card to judge for (repeatable)")
+    add_flag(parser, "--smoke", "run the smoke kernels and judge with their verdicts")
+    add_flag(parser, "--share", "redact what identifies you or the machine")
+    add_selection(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Diagnose and return the exit code."""
     from envdoctor.diagnosis import diagnose
     from envdoctor.findings import Severity
-    from envdoctor.report import render
+    from envdoctor.report.diagnosis import render
 
     diagnosis = diagnose(
         args.sources or standard_input(args),
         python=args.python,
         gpus=args.gpu,
         smoke=args.smoke,
-        select=split_ids(args.select),
-        ignore=split_ids(args.ignore),
+        select=split_list(args.select),
+        ignore=split_list(args.ignore),
         fail_on=Severity(args.fail_on),
     )
     if args.share:
         from envdoctor.bundle import redact_diagnosis
 
         diagnosis = redact_diagnosis(diagnosis)
-    write(args, render(diagnosis, args.format, colour=colour_wanted(args)))
+    write(args, render(diagnosis, args.format, look_of(args), args.all))
     return diagnosis.exit_code
 
 
@@ -78,8 +62,3 @@ def standard_input(args: argparse.Namespace) -> tuple[str, ...]:
         return ("-",) if reader.peek(1) else ()
     except (OSError, ValueError):
         return ()
-
-
-def split_ids(values: Sequence[str]) -> tuple[str, ...]:
-    """Return the ids of repeated, comma-separated options."""
-    return tuple(part.strip() for value in values for part in value.split(",") if part.strip())

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from envdoctor.cli.diagnose import split_ids
-from envdoctor.cli.output import colour_wanted, write
+from envdoctor.cli.options import Group, add, add_flag, add_list, add_selection, seconds, split_list
+from envdoctor.cli.output import Progress, look_of, write
 
 if TYPE_CHECKING:
     from envdoctor.fleet.answer import FleetAnswer
@@ -18,70 +17,42 @@ if TYPE_CHECKING:
     from envdoctor.fleet.reaching import Cluster
     from envdoctor.matrix import Matrix
 
-_DEFAULT_DEADLINE_S = 60.0
-_DEFAULT_FANOUT = 128
-_DEFAULT_PORT = 29_533
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `fleet`."""
-    where = parser.add_argument_group("which nodes (one of these)").add_mutually_exclusive_group(
-        required=True
-    )
-    where.add_argument("--hosts", metavar="NODESET", help="ssh to node[001-064] or @group (ClusterShell)")
-    where.add_argument("--slurm", action="store_true", help="the allocation one is in, else all free nodes")
-    where.add_argument("--kubernetes", action="store_true", help="a Job on every node, through kubectl")
-    where.add_argument("--ray", metavar="ADDRESS", help="every node of that Ray cluster (auto: the one here)")
-    where.add_argument("--facts", metavar="DIR", help="facts that nodes wrote there, one *.json a node")
+    titled = parser.add_argument_group("which nodes (one of these)")
+    where = titled.add_mutually_exclusive_group(required=True)
+    add(where, "--hosts", "NODESET", "ssh to node[001-064] or @group (ClusterShell)")
+    add_flag(where, "--slurm", "the allocation one is in, else all free nodes")
+    add_flag(where, "--kubernetes", "a Job on every node, through kubectl")
+    add(where, "--ray", "ADDRESS", "every node of that Ray cluster (auto: the one here)")
+    add(where, "--facts", "DIR", "facts that nodes wrote there, one *.json a node")
     _add_ways(parser.add_argument_group("how they are reached"))
     _add_judgement(parser.add_argument_group("what is judged and planned"))
 
 
-def _add_ways(group: argparse._ArgumentGroup) -> None:
-    option = group.add_argument
-    option("--deadline", type=_seconds, default=_DEFAULT_DEADLINE_S, metavar="S", help="for each node (60)")
-    option("--python", metavar="PATH", help="the interpreter to run and to examine on the nodes")
-    option(
-        "--fanout", type=_number, default=_DEFAULT_FANOUT, metavar="N", help="nodes at a time by ssh (128)"
-    )
-    option("--worker", default="ssh", metavar="NAME", help="ClusterShell's worker: ssh, rsh, pdsh or exec")
-    option("--partition", metavar="NAME", help="Slurm's partition")
-    option(
-        "--launcher-arg",
-        action="append",
-        default=[],
-        metavar="ARG",
-        help="handed to srun or ssh (repeatable)",
-    )
-    option("--image", default="", help="with --kubernetes: the image that holds what is examined")
-    option(
-        "--namespace", default="default", metavar="NAME", help="with --kubernetes: where the Jobs are made"
-    )
-    option("--selector", default="", metavar="LABELS", help="with --kubernetes: only nodes with these labels")
-    option("--gpus-per-node", type=int, default=0, metavar="N", help="with --kubernetes: GPUs a Job asks for")
-    option("--master", metavar="HOST", help="with --smoke: where the ranks meet (the first node)")
-    option("--port", type=_number, default=_DEFAULT_PORT, help="with --smoke: its free port (29533)")
+def _add_ways(group: Group) -> None:
+    add(group, "--deadline", "S", "for each node (60)", type=seconds, default=60.0)
+    add(group, "--python", "PATH", "the interpreter to run and to examine on the nodes")
+    add(group, "--fanout", "N", "nodes at a time by ssh (128)", type=_number, default=128)
+    add(group, "--worker", "NAME", "ClusterShell's worker: ssh, rsh, pdsh or exec", default="ssh")
+    add(group, "--partition", "NAME", "Slurm's partition")
+    add_list(group, "--launcher-arg", "ARG", "handed to srun or ssh (repeatable)")
+    add(group, "--image", "IMAGE", "with --kubernetes: the image that holds what is examined", default="")
+    add(group, "--namespace", "NAME", "with --kubernetes: where the Jobs are made", default="default")
+    add(group, "--selector", "LABELS", "with --kubernetes: only nodes with these labels", default="")
+    add(group, "--gpus-per-node", "N", "with --kubernetes: GPUs a Job asks for", type=int, default=0)
+    add(group, "--master", "HOST", "with --smoke: where the ranks meet (the first node)")
+    add(group, "--port", "PORT", "with --smoke: its free port (29533)", type=_number, default=29_533)
 
 
-def _add_judgement(group: argparse._ArgumentGroup) -> None:
-    option = group.add_argument
-    option("--smoke", action="store_true", help="run the smoke kernels on every node, and one all-reduce")
-    option("--baseline", metavar="FILE", help="an accepted state: a former answer in JSON")
-    option("--pin", action="append", default=[], metavar="REQ", help="pins that hold on every kind of node")
-    option("--profile", metavar="MODEL", help="a training profile for the smallest card")
-    option("--select", action="append", default=[], metavar="IDS", help="only these checks (commas)")
-    option("--ignore", action="append", default=[], metavar="IDS", help="not these checks (commas)")
-    option(
-        "--ignore-fact", action="append", default=[], metavar="NAMES", help="facts that may differ (globs)"
-    )
-    option("--fail-on", choices=("error", "warning", "note"), default="error", metavar="LEVEL")
-
-
-def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 < seconds < 1e6:
-        raise argparse.ArgumentTypeError(f"{text}: seconds above 0")
-    return seconds
+def _add_judgement(group: Group) -> None:
+    add_flag(group, "--smoke", "run the smoke kernels on every node, and one all-reduce")
+    add(group, "--baseline", "FILE", "an accepted state: a former answer in JSON")
+    add_list(group, "--pin", "REQ", "pins that hold on every kind of node")
+    add(group, "--profile", "MODEL", "a training profile for the smallest card")
+    add_list(group, "--ignore-fact", "NAMES", "facts that may differ (globs)")
+    add_selection(group)
 
 
 def _number(text: str) -> int:
@@ -101,13 +72,13 @@ def run(args: argparse.Namespace) -> int:
 
     accepted = read_baseline(Path(args.baseline)) if args.baseline else None
     matrix = load_matrix()
-    uncompared = split_ids(args.ignore_fact)
+    uncompared = split_list(args.ignore_fact)
     cluster = None if args.facts else _cluster(args)
     told = answer(
         _collected(args, cluster),
         matrix,
-        select=split_ids(args.select),
-        ignore=split_ids(args.ignore),
+        select=split_list(args.select),
+        ignore=split_list(args.ignore),
         uncompared=uncompared,
         fail_on=Severity(args.fail_on),
     )
@@ -116,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
     if args.smoke:
         told = _smoked(args, told, cluster)
     told = _planned(args, told, matrix)
-    write(args, render(told, args.format, colour_wanted(args)))
+    write(args, render(told, args.format, look_of(args), args.all))
     return told.exit_code
 
 
@@ -182,12 +153,6 @@ def _planned(args: argparse.Namespace, told: FleetAnswer, matrix: Matrix) -> Fle
     return told
 
 
-def _progress_line(args: argparse.Namespace, total: int) -> Callable[[int], None] | None:
-    if args.quiet or not sys.stderr.isatty():
-        return None
-
-    def show(done: int) -> None:
-        sys.stderr.write(f"\r\x1b[K{done}/{total} nodes" if done < total else "\r\x1b[K")
-        sys.stderr.flush()
-
-    return show
+def _progress_line(args: argparse.Namespace, total: int) -> Callable[[int], None]:
+    line = Progress(args)
+    return lambda done: line.step(done, total, "nodes") if done < total else line.end()

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import json
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from envdoctor.cli.output import note, write
+from envdoctor.cli.options import add, add_flag, add_list
+from envdoctor.cli.output import Progress, note, write
 from envdoctor.errors import InputError, Unavailable
+from envdoctor.report import as_json
 
 if TYPE_CHECKING:
     from envdoctor.harvest.update import PackageOutcome, UpdateReport
@@ -22,17 +22,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the four actions and the options of `update` and `verify`."""
     parser.add_argument("action", choices=("status", "show", "update", "verify"))
     parser.add_argument("ids", nargs="*", metavar="ID", help="with show: these rows (default: list all)")
-    parser.add_argument("--index-url", metavar="URL", help="package index (default: the one pip or uv uses)")
-    parser.add_argument(
-        "--package",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="only it and what it requires",
-    )
-    parser.add_argument("--store", metavar="DIR", help="this build store, not the user's data")
-    parser.add_argument("--releases", metavar="DIR", help="with --store: write snapshot and tables there")
-    parser.add_argument("--all", action="store_true", help="with verify: re-read every recorded release")
+    add(parser, "--index-url", "URL", "package index (default: the one pip or uv uses)")
+    add_list(parser, "--package", "NAME", "only it and what it requires")
+    add(parser, "--store", "DIR", "this build store, not the user's data")
+    add(parser, "--releases", "DIR", "with --store: write snapshot and tables there")
+    add_flag(parser, "--all", "with verify: re-read every recorded release")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -64,7 +58,7 @@ def _status(args: argparse.Namespace) -> int:
     from envdoctor.matrix.status import matrix_status, status_text
 
     status = matrix_status(load_matrix())
-    write(args, _dump(status) if args.format == "json" else status_text(status))
+    write(args, as_json(status) if args.format == "json" else status_text(status))
     return 0
 
 
@@ -80,7 +74,9 @@ def _show(args: argparse.Namespace) -> int:
             raise InputError(f"no row {identity!r} in the matrix{hint}")
     if args.format == "json":
         chosen = args.ids or sorted(rows)
-        write(args, _dump({"schema": "envdoctor.matrix-rows/1", "rows": [_as_json(rows[i]) for i in chosen]}))
+        write(
+            args, as_json({"schema": "envdoctor.matrix-rows/1", "rows": [_as_json(rows[i]) for i in chosen]})
+        )
     elif args.ids:
         write(args, "\n\n".join(row_text(*rows[identity]) for identity in args.ids))
     else:
@@ -97,7 +93,7 @@ def _update(args: argparse.Namespace) -> int:
     from envdoctor.harvest.index_settings import read_index_settings
 
     settings = read_index_settings(args.index_url)
-    progress = _Progress(args)
+    progress = Progress(args)
     report, written = (_update_store if args.store else _update_user)(args, settings, progress)
     progress.end()
     for path in written:
@@ -108,21 +104,21 @@ def _update(args: argparse.Namespace) -> int:
     return 0
 
 
-def _update_user(args: argparse.Namespace, settings: Any, progress: _Progress) -> tuple[UpdateReport, Any]:
+def _update_user(args: argparse.Namespace, settings: Any, progress: Progress) -> tuple[UpdateReport, Any]:
     from envdoctor.harvest.refresh import refresh_user_data
     from envdoctor.matrix import load_matrix
     from envdoctor.matrix.user_data import user_folder
 
-    done = refresh_user_data(load_matrix(), user_folder(), settings, args.package, progress.package)
+    done = refresh_user_data(load_matrix(), user_folder(), settings, args.package, _shown(progress))
     return done.report, done.written
 
 
-def _update_store(args: argparse.Namespace, settings: Any, progress: _Progress) -> tuple[UpdateReport, Any]:
+def _update_store(args: argparse.Namespace, settings: Any, progress: Progress) -> tuple[UpdateReport, Any]:
     from envdoctor.harvest.refresh import publish, refresh_store
     from envdoctor.harvest.store import PackageStore
 
     folder = Path(args.store)
-    report = refresh_store(folder, settings, args.package, progress.package)
+    report = refresh_store(folder, settings, args.package, _shown(progress))
     if not args.releases or report.problems:
         return report, ()
     return report, publish(PackageStore(folder), Path(args.releases))
@@ -139,14 +135,8 @@ def _update_text(args: argparse.Namespace, report: UpdateReport) -> str:
     packages, releases = len(report.outcomes), report.read
     if args.format == "json":
         changed = {o.name: o.read for o in report.outcomes if o.read}
-        return _dump(
-            {
-                "schema": "envdoctor.matrix-update/1",
-                "packages": packages,
-                "releases": releases,
-                "read": changed,
-            }
-        )
+        counts = {"packages": packages, "releases": releases, "read": changed}
+        return as_json({"schema": "envdoctor.matrix-update/1", **counts})
     return f"{packages} packages are up to date; {releases} new releases were read"
 
 
@@ -154,42 +144,18 @@ def _verify(args: argparse.Namespace) -> int:
     from envdoctor.harvest.index_settings import read_index_settings
     from envdoctor.harvest.verify import verify_matrix
 
-    progress = _Progress(args)
+    progress = Progress(args)
     settings = read_index_settings(args.index_url)
-    mismatches = verify_matrix(settings, args.store, args.package, progress.step, every_release=args.all)
+    mismatches = verify_matrix(settings, args.store, args.package, _shown(progress), every_release=args.all)
     progress.end()
     if args.format == "json":
         found = [{"kind": m.kind, "what": m.what, "text": m.text} for m in mismatches]
-        write(args, _dump({"schema": "envdoctor.matrix-verify/1", "holds": not found, "mismatches": found}))
+        write(args, as_json({"schema": "envdoctor.matrix-verify/1", "holds": not found, "mismatches": found}))
     else:
         lines = [f"{m.kind} {m.what}: {m.text}" for m in mismatches]
         write(args, "\n".join(lines) or "everything that can be re-derived holds")
     return 1 if mismatches else 0
 
 
-def _dump(value: Any) -> str:
-    return json.dumps(value, indent=1, ensure_ascii=False)
-
-
-class _Progress:
-    """One line on a terminal's standard error that is drawn over; nothing anywhere else."""
-
-    def __init__(self, args: argparse.Namespace) -> None:
-        self._drawn = not args.quiet and sys.stderr.isatty()
-
-    def package(self, outcome: PackageOutcome, done: int, total: int) -> None:
-        """Draw how far an update is."""
-        self.step(outcome.name, done, total)
-
-    def step(self, what: str, done: int, total: int) -> None:
-        """Draw one step; `total` 0 is an unknown number."""
-        if self._drawn:
-            counted = f"{'#' * (20 * done // total):<20} {done}/{total} " if total else ""
-            sys.stderr.write(f"\r\x1b[K{counted}{what[:50]}")
-            sys.stderr.flush()
-
-    def end(self) -> None:
-        """Wipe the line."""
-        if self._drawn:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+def _shown(line: Progress) -> Callable[[PackageOutcome | str, int, int], None]:
+    return lambda what, done, total: line.step(done, total, what if isinstance(what, str) else what.name)

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from envdoctor.cli.output import write
-
-if TYPE_CHECKING:
-    from envdoctor.memory import Prediction
-    from envdoctor.memory.curves import Curve
+from envdoctor.cli.output import look_of, write
+from envdoctor.report import Format
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,6 +20,8 @@ def run(args: argparse.Namespace) -> int:
     """Predict and return the exit code: 0 fits or the card is unknown, 1 does not fit."""
     from envdoctor.cli.memory_options import constants_of, gpu_of, run_of, stack_of, tier_of
     from envdoctor.memory.answer import answer
+    from envdoctor.memory.curves import curves_of
+    from envdoctor.memory.report import render
 
     gpu, edition = gpu_of(args)
     stack = stack_of(args)
@@ -34,21 +31,7 @@ def run(args: argparse.Namespace) -> int:
     prediction = answer(wanted, constants, gpu_bytes, stack, tier_of(args, wanted))
     if edition:
         prediction = replace(prediction, assumptions=(edition, *prediction.assumptions))
-    if args.format == "json":
-        write(args, json.dumps(prediction.to_json(gpu_bytes), indent=2))
-    else:
-        from envdoctor.memory.curves import curves_of
-
-        write(args, _describe(args, prediction, gpu_bytes, curves_of(wanted, constants, gpu_bytes)))
-    return 1 if prediction.fits(gpu_bytes) is False else 0
-
-
-def _describe(
-    args: argparse.Namespace, prediction: Prediction, gpu_bytes: int | None, curves: tuple[Curve, ...]
-) -> str:
-    from envdoctor.memory.describe import describe_html, describe_text
-
     title = f"{args.model}, {args.method if args.task != 'serve' else 'serving'}"
-    if args.format == "html":
-        return describe_html(prediction, gpu_bytes, title, curves)
-    return describe_text(prediction, gpu_bytes, title, curves)
+    curves = () if args.format is Format.JSON else curves_of(wanted, constants, gpu_bytes)
+    write(args, render(prediction, gpu_bytes, args.format, look_of(args), title=title, curves=curves))
+    return 1 if prediction.fits(gpu_bytes) is False else 0

@@ -6,6 +6,7 @@ import argparse
 import re
 from typing import TYPE_CHECKING, Any
 
+from envdoctor.cli.options import add, add_flag
 from envdoctor.errors import InputError, Unavailable
 
 if TYPE_CHECKING:
@@ -38,55 +39,46 @@ DEFAULTS = {"batch": 1, "seq": 2048, "grad-accum": 1, "lora-rank": 8, "gpus": 1,
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:
     """Declare everything that states a run."""
-    parser.add_argument(
-        "--model", required=True, metavar="M", help="folder, config.json, catalogue name or Hub id"
-    )
-    parser.add_argument("--method", default="full", metavar="full|lora|qlora")
     tasks = ("sft", "train", "dpo", "kto", "orpo", "reward", "grpo", "ppo", "serve")
-    parser.add_argument("--task", default="sft", choices=tasks, help="what is trained for (train is sft)")
     trainers = ("transformers", "trl", "llamafactory", "ms-swift", "axolotl")
-    parser.add_argument(
-        "--trainer", choices=trainers, help="whose loss and upcasts (transformers; trl but for sft)"
-    )
-    parser.add_argument("--packing", action="store_true", help="rows follow each other without padding")
+    add(parser, "--model", "M", "folder, config.json, catalogue name or Hub id", required=True)
+    add(parser, "--method", "full|lora|qlora", "what is trained", default="full")
+    add(parser, "--task", "TASK", f"{', '.join(tasks)} (train is sft)", choices=tasks, default="sft")
+    whose = f"whose loss and upcasts: {', '.join(trainers)} (transformers; trl but for sft)"
+    add(parser, "--trainer", "TRAINER", whose, choices=trainers)
+    add_flag(parser, "--packing", "rows follow each other without padding")
     for name in COUNTS:
         parser.add_argument(f"--{name}", type=int, default=DEFAULTS.get(name), metavar="N")
     _add_numbers(parser)
     _add_sharding(parser)
-    parser.add_argument(
-        "--vllm-utilization", type=float, metavar="F", help="share of the card that vLLM may take"
-    )
-    parser.add_argument("--gpu", metavar="NAME", help="the card it must fit")
-    parser.add_argument(
-        "--stack", metavar="NAME=VERSION,…", help="versions (default: the examined environment's)"
-    )
-    parser.add_argument("--python", metavar="PATH", help="the interpreter to examine")
+    add(parser, "--vllm-utilization", "F", "share of the card that vLLM may take", type=float)
+    add(parser, "--gpu", "NAME", "the card it must fit")
+    add(parser, "--stack", "NAME=VERSION,…", "versions (default: the examined environment's)")
+    add(parser, "--python", "PATH", "the interpreter to examine")
     how = parser.add_mutually_exclusive_group()
-    how.add_argument(
-        "--trace", action="store_true", help="trace the real model class on the CPU (needs torch there)"
-    )
-    how.add_argument("--measure", action="store_true", help="run a two-layer slice on this machine's card")
+    add_flag(how, "--trace", "trace the real model class on the CPU (needs torch there)")
+    add_flag(how, "--measure", "run a two-layer slice on this machine's card")
 
 
 def _add_numbers(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dtype", default="bf16", metavar="bf16|fp16|fp32", help="weights as loaded")
-    parser.add_argument("--amp", default="bf16", metavar="bf16|fp16|none", help="autocast")
-    parser.add_argument("--optim", default="adamw_torch_fused", metavar="NAME", help="transformers' name")
-    parser.add_argument("--grad-ckpt", action=argparse.BooleanOptionalAction, default=True)
-    parser.add_argument("--attn", default="sdpa", metavar="eager|sdpa|flash_attention_2")
-    parser.add_argument("--liger", action="store_true", help="Liger's kernels and fused loss")
-    parser.add_argument("--lora-targets", default="all", metavar="all|attn|qv|NAME,…")
-    parser.add_argument("--lora-dropout", type=float, default=0.0, metavar="P")
-    parser.add_argument("--quant", default="nf4", metavar="nf4|int8")
-    parser.add_argument("--double-quant", action=argparse.BooleanOptionalAction, default=True)
-    parser.add_argument("--upcast-kbit", action=argparse.BooleanOptionalAction, default=True)
+    switch = argparse.BooleanOptionalAction
+    add(parser, "--dtype", "bf16|fp16|fp32", "weights as loaded", default="bf16")
+    add(parser, "--amp", "bf16|fp16|none", "autocast", default="bf16")
+    add(parser, "--optim", "NAME", "transformers' name", default="adamw_torch_fused")
+    add(parser, "--attn", "eager|sdpa|flash_attention_2", "attention", default="sdpa")
+    add_flag(parser, "--liger", "Liger's kernels and fused loss")
+    add(parser, "--lora-targets", "all|attn|qv|NAME,…", "where the adapters are", default="all")
+    add(parser, "--lora-dropout", "P", "dropout of the adapters", type=float, default=0.0)
+    add(parser, "--quant", "nf4|int8", "of the weights", default="nf4")
+    for name in ("--grad-ckpt", "--double-quant", "--upcast-kbit"):
+        parser.add_argument(name, action=switch, default=True)
 
 
 def _add_sharding(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--parallel", metavar="none|ddp|zero1|zero2|zero3|fsdp")
-    parser.add_argument("--offload-optimizer", action="store_true")
-    parser.add_argument("--offload-params", action="store_true")
-    parser.add_argument("--deepspeed", metavar="FILE", help="DeepSpeed's JSON configuration")
+    add(parser, "--parallel", "none|ddp|zero1|zero2|zero3|fsdp", "how the cards share the work")
+    add_flag(parser, "--offload-optimizer", "the optimizer's states in host memory")
+    add_flag(parser, "--offload-params", "the weights in host memory")
+    add(parser, "--deepspeed", "FILE", "DeepSpeed's JSON configuration")
 
 
 def gpu_of(args: argparse.Namespace) -> tuple[Gpu | None, str]:

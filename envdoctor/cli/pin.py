@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import shlex
 from typing import TYPE_CHECKING
 
 from envdoctor import __version__
+from envdoctor.cli.options import add, add_flag, add_list
 from envdoctor.cli.output import note, write
+from envdoctor.report import as_json
 
 if TYPE_CHECKING:
     from envdoctor.solve.answer import PinSet
@@ -19,36 +20,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `pin`."""
     parser.add_argument("requests", nargs="*", metavar="REQ", help="such as torch or 'transformers>=5'")
     add_target_arguments(parser)
-    parser.add_argument(
-        "--goal",
-        choices=("newest", "least-change"),
-        default="newest",
-        help="the newest that fits, or the fewest changes to what is installed",
-    )
-    parser.add_argument("--index-url", metavar="URL", help="where hashes for pylock are fetched")
-    parser.add_argument("--offline", action="store_true", help="use no network")
+    goals = ("newest", "least-change")
+    how = "newest: what fits; least-change: the fewest changes to what is installed"
+    add(parser, "--goal", "GOAL", how, choices=goals, default=goals[0])
+    add(parser, "--index-url", "URL", "where hashes for pylock are fetched")
+    add_flag(parser, "--offline", "use no network")
 
 
 def add_target_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what `pin` and `why-not` share: the target and what may be chosen from."""
-    parser.add_argument(
-        "-r", dest="files", action="append", default=[], metavar="FILE", help="requirements file"
-    )
-    parser.add_argument(
-        "--target", metavar="FILE", help="facts, a diagnosis or a bundle of the machine to pin for"
-    )
-    parser.add_argument(
-        "--gpu",
-        action="append",
-        default=[],
-        metavar="NAME|SM",
-        help="a card the pins must run on (repeatable)",
-    )
-    parser.add_argument("--driver", metavar="V", help="NVIDIA driver version")
-    parser.add_argument("--python-version", metavar="X.Y", help="Python version")
-    parser.add_argument("--platform", metavar="TAG", help="platform, such as x86_64-manylinux_2_35")
-    parser.add_argument("--exclude-newer", metavar="DATE", help="as if it were that day")
-    parser.add_argument("--allow-source", action="store_true", help="allow releases without a fitting wheel")
+    add_list(parser, "-r", "FILE", "requirements file", dest="files")
+    add(parser, "--target", "FILE", "facts, a diagnosis or a bundle of the machine to pin for")
+    add_list(parser, "--gpu", "NAME|SM", "a card the pins must run on (repeatable)")
+    add(parser, "--driver", "V", "NVIDIA driver version")
+    add(parser, "--python-version", "X.Y", "Python version")
+    add(parser, "--platform", "TAG", "platform, such as x86_64-manylinux_2_35")
+    add(parser, "--exclude-newer", "DATE", "as if it were that day")
+    add_flag(parser, "--allow-source", "allow releases without a fitting wheel")
 
 
 EXIT_CODES = {"solved": 0, "split": 1, "conflict": 1, "unknown": 3}
@@ -73,7 +61,7 @@ def _rendered(args: argparse.Namespace, answer: PinSet) -> str:
     from envdoctor.solve import documents
 
     if args.format == "json":
-        return json.dumps(answer.as_json(), indent=1, ensure_ascii=False)
+        return as_json(answer.as_json())
     matrix = load_matrix()
     header = documents.Header(
         __version__, matrix.version, load_snapshot(matrix.folder).date, command_line(args)

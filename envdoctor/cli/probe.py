@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 
 from envdoctor.cli.output import write
 from envdoctor.errors import InputError, Unavailable
+from envdoctor.report import as_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +22,7 @@ def run(args: argparse.Namespace) -> int:
         facts = read_machine(args.python)
     except NoInterpreter as error:
         raise InputError(f"--python: {error}") from None
-    write(args, json.dumps(facts, indent=1))
+    write(args, as_json(facts))
     if unread := "; ".join(f"{part}: {why}" for part, why in facts.get("unread", {}).items()):
         raise Unavailable(f"not known: {unread}")
     return 0

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from envdoctor.cli.output import note, write
+from envdoctor.cli.options import add, add_flag, add_list
+from envdoctor.cli.output import look_of, note, write
 from envdoctor.errors import InputError, Unavailable
 
 if TYPE_CHECKING:
@@ -22,39 +22,29 @@ GIB = 1 << 30
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `profile`."""
-    parser.add_argument(
-        "--model", required=True, metavar="M", help="a folder, config.json, known name or Hub id"
+    methods, tasks = ("auto", "full", "lora", "qlora"), ("sft", "grpo", "serve")
+    add(parser, "--model", "M", "a folder, config.json, known name or Hub id", required=True)
+    add(
+        parser,
+        "--method",
+        "METHOD",
+        f"what is trained: {', '.join(methods)}",
+        choices=methods,
+        default="auto",
     )
-    parser.add_argument(
-        "--method", choices=("auto", "full", "lora", "qlora"), default="auto", help="what is trained"
-    )
-    parser.add_argument(
-        "--task", choices=("sft", "grpo", "serve"), default="sft", help="what the cards are for"
-    )
-    parser.add_argument("--seq", type=int, metavar="N", help="tokens of the longest sample (2048)")
-    parser.add_argument("--global-batch", type=int, metavar="N", help="samples of one optimizer step (16)")
-    parser.add_argument(
-        "--gpu",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="a card in place of this machine's (repeatable)",
-    )
-    parser.add_argument("--gpus", type=int, metavar="N", help="how many of that card")
-    parser.add_argument("--parallel", metavar="P", help="only none, ddp, zero1, zero2, zero3 or fsdp")
-    parser.add_argument("--lora-rank", type=int, default=8, metavar="N", help="rank of the adapters")
-    parser.add_argument(
-        "--beside", type=float, default=0.0, metavar="GIB", help="what others hold of each card"
-    )
-    parser.add_argument("--stack", metavar="NAME=VERSION,…", help="versions to write for")
-    parser.add_argument(
-        "--target", metavar="FILE", help="facts, pins or a paste that tell versions and cards"
-    )
-    parser.add_argument("--python", metavar="PATH", help="the interpreter whose versions count")
-    parser.add_argument("--for", dest="framework", metavar="FRAMEWORK", help="whose files to write")
-    parser.add_argument(
-        "--validate", action="store_true", help="run it for a few steps on this machine's GPU"
-    )
+    add(parser, "--task", "TASK", f"what the cards are for: {', '.join(tasks)}", choices=tasks, default="sft")
+    add(parser, "--seq", "N", "tokens of the longest sample (2048)", type=int)
+    add(parser, "--global-batch", "N", "samples of one optimizer step (16)", type=int)
+    add_list(parser, "--gpu", "NAME", "a card in place of this machine's (repeatable)")
+    add(parser, "--gpus", "N", "how many of that card", type=int)
+    add(parser, "--parallel", "P", "only none, ddp, zero1, zero2, zero3 or fsdp")
+    add(parser, "--lora-rank", "N", "rank of the adapters", type=int, default=8)
+    add(parser, "--beside", "GIB", "what others hold of each card", type=float, default=0.0)
+    add(parser, "--stack", "NAME=VERSION,…", "versions to write for")
+    add(parser, "--target", "FILE", "facts, pins or a paste that tell versions and cards")
+    add(parser, "--python", "PATH", "the interpreter whose versions count")
+    add(parser, "--for", "FRAMEWORK", "whose files to write", dest="framework")
+    add_flag(parser, "--validate", "run it for a few steps on this machine's GPU")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -78,19 +68,15 @@ def run(args: argparse.Namespace) -> int:
 
 def _write(args: argparse.Namespace, profile: Profile) -> None:
     from envdoctor.files import write_folder
-    from envdoctor.profile.prose import profile_text
+    from envdoctor.profile.report import render
 
     if args.output and profile.files:
         folder = Path(args.output)
         write_folder(folder, profile.files)
         for name in profile.files:
             note(args, f"{folder / name} written")
-    text = (
-        json.dumps(profile.to_json(), indent=1)
-        if args.format == "json"
-        else profile_text(profile).rstrip("\n")
-    )
-    write(argparse.Namespace(output=None), text)
+    args.output = None
+    write(args, render(profile, args.format, look_of(args)))
 
 
 def _workload(args: argparse.Namespace, matrix: Matrix) -> Workload:

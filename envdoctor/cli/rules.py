@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import Any
 
-from envdoctor.cli.output import write
+from envdoctor.cli.output import look_of, write
 from envdoctor.errors import InputError
-from envdoctor.matrix import ConditionRow, Matrix, load_matrix
-from envdoctor.report.sanitise import visible
+from envdoctor.matrix import ConditionRow, load_matrix
+from envdoctor.report import Format, as_json, draw
+from envdoctor.report.document import Block, Document, Row, Rows, Table
 from envdoctor.rules import RULES, Rule
 
 
@@ -26,7 +26,10 @@ def run(args: argparse.Namespace) -> int:
         entries = [entry for entry in entries if entry["id"] == args.id.upper()]
         if not entries:
             raise InputError(f"{args.id}: no check has this id (see `envdoctor rules`)")
-    write(args, _as_json(entries, matrix) if args.format == "json" else _as_text(entries, bool(args.id)))
+    if args.format is Format.JSON:
+        write(args, as_json({"schema": "envdoctor.rules/1", "matrix": matrix.version, "rules": entries}))
+    else:
+        write(args, draw(Document("", "", (_drawn(entries, bool(args.id)),)), Format.TEXT, look_of(args)))
     return 0
 
 
@@ -50,24 +53,10 @@ def _row_entry(row: ConditionRow) -> dict[str, Any]:
     }
 
 
-def _as_json(entries: list[dict[str, Any]], matrix: Matrix) -> str:
-    return json.dumps(
-        {"schema": "envdoctor.rules/1", "matrix": matrix.version, "rules": entries},
-        indent=1,
-        ensure_ascii=False,
-    )
-
-
-def _as_text(entries: list[dict[str, Any]], explain: bool) -> str:
+def _drawn(entries: list[dict[str, Any]], explain: bool) -> Block:
     if not explain:
-        width = max(len(entry["id"]) for entry in entries)
-        return "\n".join(f"{entry['id']:<{width}}  {visible(entry['title'])}" for entry in entries)
-    lines = []
-    for entry in entries:
-        for key, value in entry.items():
-            if value:
-                lines.append(f"{key + ':':<12}{visible(_flat(value))}")
-    return "\n".join(lines)
+        return Table(("", ""), tuple((entry["id"], entry["title"]) for entry in entries))
+    return Rows(tuple(Row(key, _flat(value)) for entry in entries for key, value in entry.items() if value))
 
 
 def _flat(value: Any) -> str:

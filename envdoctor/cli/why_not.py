@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 
 from envdoctor.cli.output import write
 from envdoctor.cli.pin import add_target_arguments
+from envdoctor.report import Format, as_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,10 +21,5 @@ def run(args: argparse.Namespace) -> int:
     from envdoctor.solve.pinning import why_not
 
     answer = why_not(goal_of(args))
-    write(
-        args,
-        json.dumps(answer.as_json(), indent=1, ensure_ascii=False)
-        if args.format == "json"
-        else answer.text(),
-    )
+    write(args, as_json(answer.as_json()) if args.format is Format.JSON else answer.text())
     return {True: 1, False: 0, None: 3}[answer.forbidden]

@@ -18,7 +18,7 @@ from envdoctor.fleet.carriage import Cargo, program
 from envdoctor.fleet.merge import Group
 from envdoctor.fleet.nodeset import natural_key
 from envdoctor.fleet.reply import Reply, Take
-from envdoctor.fleet.report.words import counted
+from envdoctor.report.words import counted
 
 BAD_OUTCOMES = frozenset(("failed", "crashed", "timeout"))
 ROOMS = ("smokes", "report/__init__.py", "report/sanitise.py", "processes.py", "errors.py")

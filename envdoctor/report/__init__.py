@@ -1,54 +1,81 @@
-"""Turning values into text: one function a format, and the one sanitiser before any output."""
+"""A report is a document, drawn as text, Markdown or HTML; machines get JSON, JUnit, SARIF or annotations."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, TypeAlias
 
 if TYPE_CHECKING:
-    from envdoctor.findings import Diagnosis
-
-FORMATS = ("text", "json", "markdown", "html", "sarif", "junit", "github")
+    from envdoctor.report.document import Document
 
 
-def render(diagnosis: Diagnosis, format: str = "text", colour: bool = False) -> str:
-    """Return a diagnosis in one of `FORMATS`; `colour` is for text on a colour terminal alone.
+class Format(str, Enum):
+    """Every form in which an answer can be written; each command offers some."""
 
-    Only the chosen format's module is imported. Raises ValueError for an unknown format.
-    """
-    if format == "text" and colour:
-        from envdoctor.report.terminal import render_terminal
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+    HTML = "html"
+    SARIF = "sarif"
+    JUNIT = "junit"
+    GITHUB = "github"
+    PROMETHEUS = "prometheus"
+    CONSTRAINTS = "constraints"
+    REQUIREMENTS = "requirements"
+    PYLOCK = "pylock"
 
-        return render_terminal(diagnosis)
-    if format == "text":
-        from envdoctor.report.text import render_text
-
-        return render_text(diagnosis)
-    if format == "json":
-        from envdoctor.report.as_json import render_json
-
-        return render_json(diagnosis)
-    return _render_document(diagnosis, format)
+    def __str__(self) -> str:
+        return self.value
 
 
-def _render_document(diagnosis: Diagnosis, format: str) -> str:
-    if format == "markdown":
-        from envdoctor.report.markdown import render_markdown
+Drawn: TypeAlias = Literal[Format.TEXT, Format.MARKDOWN, Format.HTML]
+"""The formats that people read: every document can be drawn in each."""
+Told: TypeAlias = Literal[Format.TEXT, Format.JSON]
+Reported: TypeAlias = Literal[Told, Format.MARKDOWN, Format.HTML]
+Tested: TypeAlias = Literal[Reported, Format.JUNIT]
+Judged: TypeAlias = Literal[Tested, Format.SARIF, Format.GITHUB]
+Gathered: TypeAlias = Literal[Tested, Format.PROMETHEUS]
+Pinned: TypeAlias = Literal[Format.CONSTRAINTS, Format.REQUIREMENTS, Format.PYLOCK, Format.JSON]
 
-        return render_markdown(diagnosis)
-    if format == "html":
-        from envdoctor.report.html import render_html
 
-        return render_html(diagnosis)
-    if format == "sarif":
-        from envdoctor.report.sarif import render_sarif
+class Look(NamedTuple):
+    """How text is drawn: its width in columns, and whether in colour."""
 
-        return render_sarif(diagnosis)
-    if format == "junit":
-        from envdoctor.report.junit import render_junit
+    width: int = 80
+    colour: bool = False
 
-        return render_junit(diagnosis)
-    if format == "github":
-        from envdoctor.report.github import render_github
 
-        return render_github(diagnosis)
-    raise ValueError(f"unknown format {format!r}: expected one of {', '.join(FORMATS)}")
+PLAIN = Look()
+
+
+def as_json(value: Any) -> str:
+    """Return `value` as JSON in ASCII, which no terminal's encoding can spoil."""
+    return json.dumps(value, indent=1) + "\n"
+
+
+def draw(document: Document, format: Drawn, look: Look = PLAIN) -> str:
+    """Return the document in one format; only that format's module is imported."""
+    match format:
+        case Format.TEXT if look.colour:
+            from envdoctor.report.terminal import draw_colour
+
+            return draw_colour(document, look.width)
+        case Format.TEXT:
+            from envdoctor.report.text import draw_text
+
+            return draw_text(document, look.width)
+        case Format.MARKDOWN:
+            from envdoctor.report.markdown import draw_markdown
+
+            return draw_markdown(document)
+        case Format.HTML:
+            from envdoctor.report.html import draw_html
+
+            return draw_html(document)
+    refuse(format)
+
+
+def refuse(format: NoReturn) -> NoReturn:
+    """Raise ValueError for a format that is none; the type checker proves that none is forgotten."""
+    raise ValueError(f"unknown format {format!r}")

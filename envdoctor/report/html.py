@@ -1,118 +1,151 @@
-"""A diagnosis as one HTML file: no script, nothing fetched, a policy that says so."""
+"""A document as one HTML file: no script, nothing fetched, a policy that says so, readable on a phone."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import re
+from collections.abc import Iterable, Sequence
 from html import escape
+from pathlib import Path
 
-from envdoctor.findings import Certainty, Diagnosis, Finding, Outcome
-from envdoctor.report.layout import counted_severities, finding_depths
+from envdoctor.report.document import Bar, Bars, Block, Code, Document, Fold, Row, Rows, Section, Table, Text
 from envdoctor.report.sanitise import visible
-from envdoctor.report.summary import fact_rows, key_packages, version_words
+from envdoctor.report.words import Span, Words, plain, spans
 
-_LIMIT = 190_000
-_STYLE = """
-:root{color-scheme:light dark;--e:#b42318;--w:#9a6700;--n:#175cd3;--o:#067647;
---d:#667085;--b:#f6f7f9;--l:#d0d5dd}
-@media(prefers-color-scheme:dark){:root{--e:#f97066;--w:#fdb022;--n:#84caff;--o:#47cd89;
---d:#98a2b3;--b:#1d2430;--l:#344054}}
-body{font:15px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem}
-h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}h3{font-size:1rem;margin:0}
-article{border-left:4px solid var(--d);background:var(--b);
-padding:.8rem 1rem;margin:1rem 0;border-radius:0 6px 6px 0}
-.error{border-color:var(--e)}.warning{border-color:var(--w)}.note{border-color:var(--n)}
-.error .k{color:var(--e)}.warning .k{color:var(--w)}.note .k{color:var(--n)}.k{font-weight:700}
-.d1{margin-left:2rem}.d2{margin-left:4rem}.d3{margin-left:6rem}.ok{color:var(--o)}.dim{color:var(--d)}
-pre{background:#0b0f19;color:#e6edf3;padding:.6rem .8rem;border-radius:6px;overflow-x:auto}
-table{border-collapse:collapse;font-size:.9rem}td,th{text-align:left;
-padding:.2rem .8rem .2rem 0;border-bottom:1px solid var(--l)}
-td{vertical-align:top;overflow-wrap:anywhere}code{overflow-wrap:anywhere}
-"""
+_STYLE = Path(__file__).with_name("style.css")
+_LONG = 20
+"""Rows of a table that stand open; the rest folds."""
+_FOLD_BYTES = 120_000
+_WORDS = 2_000
+_AXIS = 1_000
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:[KMGT]i?B|ms|s|%|GPUs?|×)(?!\w))")
 
 
-def render_html(diagnosis: Diagnosis) -> str:
-    """Return a self-contained page of less than 200 KB; what does not fit is said to be left out."""
-    head, tail = _head(diagnosis), _tail(diagnosis)
-    room = _LIMIT - len(head.encode()) - len(tail.encode())
-    articles: list[str] = []
-    depths = finding_depths(diagnosis.findings)
-    for number, finding in enumerate(diagnosis.findings):
-        article = _article(finding, depths[finding.id])
-        room -= len(article.encode())
-        if room < 0:
-            articles.append(
-                f"<p class=dim>{len(diagnosis.findings) - number} more findings are left out here.</p>"
-            )
-            break
-        articles.append(article)
-    return head + "".join(articles) + tail
+def draw_html(document: Document) -> str:
+    """Return a self-contained page, in ASCII, so that no encoding can spoil it."""
+    style = _STYLE.read_text(encoding="ascii")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    page = (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        '<meta name="referrer" content="no-referrer">'
+        f"<title>envdoctor: {_text(plain(document.title))}</title><style>{style}</style></head>\n<body><main>"
+        f"<h1 class={document.tone or 'dim'}>{_words(document.title)}</h1>\n"
+        f"{_blocks(document.blocks, 2)}<p class=dim>{_text(document.foot)}</p></main></body></html>\n"
+    )
+    return page.encode("ascii", "xmlcharrefreplace").decode()
 
 
 def _text(text: str) -> str:
-    return escape(visible(text.encode("utf-8", "replace").decode()))
+    """Return words harmless inside HTML; a number is never parted from its unit, too long a text is cut."""
+    if len(text) > _WORDS:
+        text = f"{text[:_WORDS]} … ({len(text) - _WORDS} more characters)"
+    return escape(_BEFORE_UNIT.sub("\xa0", visible(text)))
 
 
-def _head(diagnosis: Diagnosis) -> str:
-    digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    counted = counted_severities(diagnosis.findings)
+def _words(words: Words) -> str:
+    return "".join(_span(span) for span in spans(words))
+
+
+def _span(span: Span) -> str:
+    match span.tone:
+        case "":
+            return _text(span.text)
+        case "strong":
+            return f"<strong>{_text(span.text)}</strong>"
+        case "code":
+            return f"<code>{_text(span.text)}</code>"
+        case tone:
+            return f"<span class={tone}>{_text(span.text)}</span>"
+
+
+def _blocks(blocks: Iterable[Block], level: int) -> str:
+    return "\n".join(_block(block, level) for block in blocks)
+
+
+def _block(block: Block, level: int) -> str:
+    match block:
+        case Text(words):
+            return f"<p>{_words(words)}</p>"
+        case Rows(rows):
+            return f"<dl>{''.join(map(_row, rows))}</dl>"
+        case Table():
+            return _table(block)
+        case Bars():
+            return _bars(block)
+        case Code(text):
+            return f"<pre tabindex=0>{escape(visible(text))}</pre>"
+        case Section(title, blocks, ""):
+            return f"<section><h{level}>{_words(title)}</h{level}>{_blocks(blocks, level + 1)}</section>"
+        case Section(title, blocks, tone):
+            heading = f"h{min(6, max(3, level))}"
+            return (
+                f"<article class={tone}><{heading}>{_words(title)}</{heading}>"
+                f"{_blocks(blocks, level + 1)}</article>"
+            )
+        case Fold(summary, blocks):
+            return _folded(_text(summary), _within([_block(b, level) for b in blocks]))
+
+
+def _folded(summary: str, body: str) -> str:
+    return f"<details><summary>{summary}</summary>{body}</details>"
+
+
+def _within(parts: list[str]) -> str:
+    """Return what there is room for; what is left out is counted."""
+    kept, room = 0, _FOLD_BYTES
+    while kept < len(parts) and (room := room - len(parts[kept].encode())) >= 0:
+        kept += 1
+    left = len(parts) - kept
+    return "\n".join(parts[:kept]) + (f"<p class=dim>{left} more are left out here.</p>" if left else "")
+
+
+def _row(row: Row) -> str:
+    source = f" <span class=dim>({_text(row.source)})</span>" if row.source else ""
+    commands = "\n".join(row.commands)
+    typed = f"<pre tabindex=0>{escape(visible(commands))}</pre>" if commands else ""
+    return f"{f'<dt>{_text(row.label)}' if row.label else ''}<dd>{_words(row.words)}{source}{typed}"
+
+
+def _table(block: Table) -> str:
+    rest = block.rows[_LONG:]
+    more = _folded(f"{len(rest)} more rows", _whole(block, rest)) if rest else ""
+    return _whole(block, block.rows[:_LONG]) + more
+
+
+def _whole(block: Table, rows: Sequence[tuple[Words, ...]]) -> str:
+    lines = [_cells("th", block.head, block.numbers)] if any(block.head) else []
+    lines += [_cells("td", row, block.numbers) for row in rows]
+    return f"<div class=t tabindex=0><table>{''.join(lines)}</table></div>"
+
+
+def _cells(tag: str, row: Sequence[Words], numbers: Sequence[int]) -> str:
+    return "<tr>" + "".join(
+        f"<{tag}{' class=n' if i in numbers else ''}>{_words(cell)}" for i, cell in enumerate(row)
+    )
+
+
+def _bars(chart: Bars) -> str:
+    drawn = "".join(_bar(bar, chart) for bar in chart.bars)
+    ends = "".join(f"<span>{_text(end)}</span>" for end in chart.ends or ())
+    return f"<div class=b>{drawn}{f'<div class=e>{ends}</div>' if ends else ''}</div>"
+
+
+def _bar(bar: Bar, chart: Bars) -> str:
+    unit = _AXIS / chart.length
+    rects = "".join(
+        f'<rect class="{run.tone or "fill"}" x="{run.start * unit:g}" '
+        f'width="{(run.end - run.start) * unit:g}" height="20"><title>{_text(run.told)}</title></rect>'
+        for run in bar.runs
+    )
+    if chart.limit is not None:
+        place = f'x1="{chart.limit * unit:g}" x2="{chart.limit * unit:g}"'
+        rects += f'<line {place} y1="0" y2="20" stroke-width="2" vector-effect="non-scaling-stroke"/>'
     return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        '<meta name="viewport" content="width=device-width"><meta name="referrer" content="no-referrer">'
-        f"<title>envdoctor: {counted}</title><style>{_STYLE}</style></head>\n<body>"
-        f"<h1{'' if diagnosis.findings or _broken(diagnosis) else ' class=ok'}>envdoctor: {counted}</h1>\n"
-        f"{_broken(diagnosis)}"
-    )
-
-
-def _broken(diagnosis: Diagnosis) -> str:
-    return "".join(
-        f"<p><strong>{_text(check.rule)} broke:</strong> {_text(check.reason or '')}</p>\n"
-        for check in diagnosis.checks
-        if check.outcome is Outcome.CRASHED
-    )
-
-
-def _article(finding: Finding, depth: int) -> str:
-    doubt = "" if finding.certainty is Certainty.CERTAIN else f" <em>{finding.certainty.value}</em>"
-    follows = (
-        f"<p class=dim>follows from <code>{_text(finding.consequence_of or '')}</code></p>" if depth else ""
-    )
-    seen = "".join(
-        f"<tr><td>{_text(e.fact)}<td>{_text(e.value)}<td class=dim>{_text(e.source)}"
-        for e in finding.evidence
-    )
-    remedies = "".join(
-        f"<p><strong>{'Do' if i == 0 else 'Or'}:</strong> {_text(r.text)}</p>"
-        + (f"<pre>{_text(chr(10).join(r.commands))}</pre>" if r.commands else "")
-        for i, r in enumerate(finding.remedies)
-    )
-    sources = "".join(f"<br>{_text(source)}" for source in finding.sources)
-    return (
-        f'<article class="{finding.severity.value} d{min(depth, 3)}">'
-        f"<h3><span class=k>{finding.severity.value}</span> <code>{_text(finding.id)}</code>{doubt}</h3>"
-        f"{follows}<p><strong>{_text(finding.summary)}</strong></p><p>{_text(finding.cause)}</p>"
-        + (f"<table>{seen}</table>" if seen else "")
-        + remedies
-        + (f"<p class=dim>Sources:{sources}</p>" if sources else "")
-        + "</article>\n"
-    )
-
-
-def _tail(diagnosis: Diagnosis) -> str:
-    facts = "".join(
-        f"<tr><th>{_text(r.label)}<td>{_text(r.value[:2000])}<td class=dim>{_text(r.source[:500])}"
-        for r in fact_rows(diagnosis.facts)[:200]
-    )
-    packages = "".join(
-        f"<tr><th>{_text(d.name)}<td>{_text(version_words(d)[:200])}" for d in key_packages(diagnosis.facts)
-    )
-    outcomes = [check.outcome for check in diagnosis.checks]
-    counted = ", ".join(f"{outcomes.count(o)} {o.value}" for o in Outcome if o in outcomes)
-    return (
-        f"<h2>Facts</h2><table>{facts}</table>\n<h2>Packages</h2><table>{packages}</table>\n"
-        f"<p class=dim>Checks: {counted or 'none'}.<br>envdoctor {_text(diagnosis.tool_version)}, "
-        f"matrix {_text(diagnosis.matrix_version)} of {_text(diagnosis.matrix_date)}</p></body></html>\n"
+        f'<div><span>{_text(bar.label)}</span><svg viewBox="0 0 {_AXIS} 20" preserveAspectRatio="none" '
+        f'role="img" aria-label="{_text(bar.label)}: {_text(bar.words)}">{rects}</svg>'
+        f"<span{' class=n' if chart.figures else ''}>{_text(bar.words)}</span></div>"
     )

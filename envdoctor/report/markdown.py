@@ -1,93 +1,70 @@
-"""A diagnosis as Markdown that can be pasted into an issue."""
+"""A document as Markdown that can be pasted into an issue."""
 
 from __future__ import annotations
 
-from collections import Counter
+import re
+from collections.abc import Iterable
 
-from envdoctor.findings import Certainty, Diagnosis, Finding, Outcome
-from envdoctor.report.layout import counted_severities, finding_depths
-from envdoctor.report.markup import cell, code, details, fenced, prose, table
-from envdoctor.report.summary import fact_rows, key_packages, version_words
-
-
-def render_markdown(diagnosis: Diagnosis) -> str:
-    """Return the whole report: findings, facts, packages, checks."""
-    sections = (
-        f"# envdoctor: {counted_severities(diagnosis.findings)}\n",
-        findings_section(diagnosis.findings),
-        f"## Facts\n\n{facts_section(diagnosis)}",
-        f"## Packages\n\n{packages_section(diagnosis)}",
-        f"## Checks\n\n{checks_section(diagnosis)}",
-    )
-    return "\n".join(section for section in sections if section)
+from envdoctor.report.document import Bars, Block, Code, Document, Fold, Row, Rows, Section, Table, Text
+from envdoctor.report.markup import code, details, fenced, prose, table
+from envdoctor.report.words import Words, plain, spans
 
 
-def findings_section(findings: tuple[Finding, ...]) -> str:
-    """Return each finding under its own heading, consequences named as such."""
-    if not findings:
-        return "No check found anything wrong.\n"
-    depths = finding_depths(findings)
-    return "\n".join(finding_section(finding, depths[finding.id]) for finding in findings)
+def draw_markdown(document: Document) -> str:
+    """Return the whole report; nothing that was said acts on GitHub."""
+    foot = f"\n{prose(document.foot)}\n" if document.foot else ""
+    title = f"# envdoctor: {inline(document.title)}\n\n" if document.title else ""
+    return f"{title}{draw_blocks(document.blocks)}{foot}"
 
 
-def finding_section(finding: Finding, depth: int = 0) -> str:
-    """Return one finding: what, why, what was seen, what mends it, and the sources."""
-    doubt = "" if finding.certainty is Certainty.CERTAIN else f", {finding.certainty.value}"
-    heading = "###" if depth == 0 else "####"
-    parts = [f"{heading} {code(finding.id)}: {prose(finding.summary)}\n"]
-    parts.append(f"*{finding.severity.value}{doubt}*\n")
-    if depth and finding.consequence_of:
-        parts.append(f"Follows from {code(finding.consequence_of)}.\n")
-    parts.append(f"{prose(finding.cause)}\n")
-    if finding.evidence:
-        seen = [(e.fact, e.value, e.source) for e in finding.evidence]
-        parts.append(table(("fact", "value", "read from"), seen))
-    parts += [_remedy(i, text, commands) for i, (text, commands) in enumerate(_remedies(finding))]
-    if finding.sources:
-        parts.append("Sources: " + ", ".join(prose(source) for source in finding.sources) + "\n")
-    return "\n".join(parts)
+def draw_blocks(blocks: Iterable[Block], level: int = 2) -> str:
+    """Return blocks one below the other; sections have headings of `level`."""
+    return "\n".join(_block(block, level) for block in blocks)
 
 
-def _remedies(finding: Finding) -> list[tuple[str, str]]:
-    return [
-        (r.text, "\n".join(r.commands) or " ".join(f"{name}{spec}" for name, spec in r.pins.items()))
-        for r in finding.remedies
-    ]
+def inline(words: Words) -> str:
+    """Return a text on one line."""
+    parts = []
+    for span in spans(words):
+        inner = code(span.text.strip()) if span.tone == "code" else prose(span.text)
+        before, after = (" " if edge.isspace() else "" for edge in (span.text[:1], span.text[-1:]))
+        parts.append(f"{before}{inner}{after}" if span.text.strip() else before)
+    return re.sub(" +", " ", "".join(parts)).strip()
 
 
-def _remedy(index: int, text: str, commands: str) -> str:
-    lead = "Remedy" if index == 0 else "Or"
-    block = f"\n{fenced(commands, 'sh')}" if commands else ""
-    return f"{lead}: {prose(text)}\n{block}"
+def _block(block: Block, level: int) -> str:
+    match block:
+        case Text(words):
+            return f"{inline(words)}\n"
+        case Rows(rows):
+            return _rows(rows)
+        case Table(head, rows):
+            return table(head, [tuple(inline(cell) for cell in row) for row in rows])
+        case Bars():
+            from envdoctor.report.text import lay_out
+
+            lines = (plain(tuple(line)).rstrip() for line in lay_out(Document("", "", (block,)), 80))
+            return fenced("\n".join(lines).strip("\n"), "text")
+        case Code(text, language):
+            return fenced(text, language)
+        case Section(title, blocks, tone):
+            heading = "#" * min(level + bool(tone), 6)
+            return f"{heading} {inline(title)}\n\n{draw_blocks(blocks, level + 1)}"
+        case Fold(summary, blocks):
+            return details(prose(summary), draw_blocks(blocks, level))
 
 
-def facts_section(diagnosis: Diagnosis) -> str:
-    """Return the table of what a person looks at first."""
-    rows = [(row.label, row.value, row.source) for row in fact_rows(diagnosis.facts)]
-    return table(("fact", "value", "read from"), rows)
+def _rows(rows: tuple[Row, ...]) -> str:
+    """Return a table where every row is a label and its value, else a list."""
+    if not any(row.commands or not row.label for row in rows):
+        sourced = any(row.source for row in rows)
+        lines = [(prose(r.label), inline(r.words), prose(r.source))[: 2 + sourced] for r in rows]
+        return table(("fact", "value", "read from")[: 2 + sourced], lines)
+    return "".join(_item(row) for row in rows)
 
 
-def packages_section(diagnosis: Diagnosis, whole: bool = True) -> str:
-    """Return the key packages, and all of them folded unless `whole` is false."""
-    installed = diagnosis.facts.environment.distributions
-    if not installed:
-        return "None known.\n"
-    rows = [(d.name, version_words(d)) for d in key_packages(diagnosis.facts)]
-    key = table(("package", "version"), rows) if rows else ""
-    if not whole:
-        return key
-    listed = "\n".join(f"{name}=={d.version}" if d.version else name for name, d in sorted(installed.items()))
-    return f"{key}\n{details(f'All {len(installed)} packages', fenced(listed))}"
-
-
-def checks_section(diagnosis: Diagnosis) -> str:
-    """Return how many checks passed, and each one that broke or could not tell."""
-    counts = Counter(check.outcome for check in diagnosis.checks)
-    words = ", ".join(f"{counts[outcome]} {outcome.value}" for outcome in Outcome if counts[outcome])
-    broken = "".join(
-        f"- {code(check.rule)} broke: {prose(check.reason or '')}\n"
-        for check in diagnosis.checks
-        if check.outcome is Outcome.CRASHED
-    )
-    matrix = f"matrix {diagnosis.matrix_version} of {diagnosis.matrix_date}"
-    return f"{words or 'none'}\n\n{broken}\nenvdoctor {cell(diagnosis.tool_version)}, {cell(matrix)}\n"
+def _item(row: Row) -> str:
+    label = f"**{prose(row.label)}** " if row.label else ""
+    source = f" ({prose(row.source)})" if row.source else ""
+    commands = "\n".join(row.commands)
+    return f"- {label}{inline(row.words)}{source}\n" + (f"\n{fenced(commands, 'sh')}\n" if commands else "")

@@ -14,6 +14,7 @@ _ACTIVE = re.compile(
     r"github\.com/[^\s/]+/[^\s/]+/(?:issues|pull|discussions|commit)"
 )
 _LINE_START = re.compile(r"^(?:[#>+-]|[0-9]{1,9}[.)])(?=\s|$)|^[-=]{2,}|^:::?")
+_PIPE = "\\|"
 _OPENING, _CLOSING = "(\"'", ")\"'.,;:!?"
 
 
@@ -58,16 +59,10 @@ def fenced(text: str, language: str = "") -> str:
     return f"{fence}{language}\n{text}\n{fence}\n"
 
 
-def cell(text: str) -> str:
-    """Return `text` for a table's cell, as code when Markdown would act on it."""
-    return prose(text).replace("|", "\\|")
-
-
 def table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    """Return a Markdown table of plain words."""
+    """Return a table of cells that are Markdown already."""
     lines = [header, tuple("---" for _ in header), *rows]
-    cells = [[cell(c) if i != 1 else c for c in line] for i, line in enumerate(lines)]
-    return "".join(f"| {' | '.join(line)} |\n" for line in cells)
+    return "".join(f"| {' | '.join(cell.replace('|', _PIPE) for cell in line)} |\n" for line in lines)
 
 
 def details(summary: str, body: str) -> str:

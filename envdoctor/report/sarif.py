@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
+from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
-from envdoctor.findings import CheckResult, Diagnosis, Evidence, Finding, Outcome
-from envdoctor.report.places import file_and_line
+from envdoctor.findings import CheckResult, Diagnosis, Finding, Outcome
+from envdoctor.report.places import find_place
 from envdoctor.report.sanitise import visible
 
 _RESULT_LIMIT = 5000
 _NOWHERE = "environment"
 
 
-def render_sarif(diagnosis: Diagnosis) -> str:
+def draw_sarif(diagnosis: Diagnosis) -> str:
     """Return one run: a result for each finding (the worst 5,000), a notification for each broken check."""
     findings = diagnosis.findings[:_RESULT_LIMIT]
     rules = list(dict.fromkeys(f.id for f in findings))
@@ -29,7 +31,7 @@ def render_sarif(diagnosis: Diagnosis) -> str:
             }
         },
         "invocations": [_invocation(diagnosis)],
-        "results": [_result(f, rules.index(f.id)) for f in findings],
+        "results": [_result(f, rules.index(f.id), diagnosis.examined.files) for f in findings],
         "columnKind": "unicodeCodePoints",
     }
     schema = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -45,7 +47,7 @@ def _rule(rule: str, findings: tuple[Finding, ...]) -> dict[str, Any]:
     }
 
 
-def _result(finding: Finding, index: int) -> dict[str, Any]:
+def _result(finding: Finding, index: int, files: Sequence[str]) -> dict[str, Any]:
     remedies = "".join(f"\n- {r.text}" + "".join(f"\n  {c}" for c in r.commands) for r in finding.remedies)
     text = f"{finding.summary}\n{finding.cause}" + (f"\nRemedies:{remedies}" if remedies else "")
     return {
@@ -53,7 +55,7 @@ def _result(finding: Finding, index: int) -> dict[str, Any]:
         "ruleIndex": index,
         "level": finding.severity.value,
         "message": {"text": visible(text)},
-        "locations": [_location(finding.evidence)],
+        "locations": [_location(finding, files)],
         "partialFingerprints": {"finding/v1": fingerprint(finding)},
         "properties": {
             "certainty": finding.certainty.value,
@@ -70,16 +72,13 @@ def fingerprint(finding: Finding) -> str:
     return hashlib.sha256(f"{finding.id}\n{facts}".encode("utf-8", "replace")).hexdigest()[:32]
 
 
-def _location(evidence: tuple[Evidence, ...]) -> dict[str, Any]:
-    place = file_and_line(evidence)
-    names = [{"name": visible(f"{e.fact} {e.value}"), "kind": "resource"} for e in evidence[:1]]
-    if place is None:
-        physical: dict[str, Any] = {"artifactLocation": {"uri": _NOWHERE}, "region": {"startLine": 1}}
-    else:
-        file, line = place
-        uri = ("file://" if file.startswith("/") else "") + quote(file.encode("utf-8", "replace"), safe="/")
-        physical = {"artifactLocation": {"uri": uri}, "region": {"startLine": max(1, line)}}
-    location: dict[str, Any] = {"physicalLocation": physical}
+def _location(finding: Finding, files: Sequence[str]) -> dict[str, Any]:
+    place = find_place(finding.evidence, files)
+    file = PurePath(place.file).as_posix() if place else _NOWHERE
+    uri = ("file://" if file.startswith("/") else "") + quote(file.encode("utf-8", "replace"), safe="/")
+    region = {"startLine": place.line if place else 1}
+    names = [{"name": visible(f"{e.fact} {e.value}"), "kind": "resource"} for e in finding.evidence[:1]]
+    location: dict[str, Any] = {"physicalLocation": {"artifactLocation": {"uri": uri}, "region": region}}
     return {**location, "logicalLocations": names} if names else location
 
 

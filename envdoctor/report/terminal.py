@@ -1,17 +1,17 @@
-"""A diagnosis in colour: the only place that knows rich."""
+"""The same lines in colour: the only place that knows rich."""
 
 from __future__ import annotations
 
 import io
-import shutil
 
 from rich.console import Console
 from rich.text import Text
 
-from envdoctor.findings import Diagnosis
-from envdoctor.report.layout import Line, lay_out
+from envdoctor.report.document import Document
+from envdoctor.report.text import lay_out
+from envdoctor.report.words import Tone
 
-_STYLES = {
+_STYLES: dict[Tone, str] = {
     "error": "bold red",
     "warning": "bold yellow",
     "note": "bold blue",
@@ -19,32 +19,19 @@ _STYLES = {
     "strong": "bold",
     "doubt": "italic magenta",
     "dim": "bright_black",
-    "command": "cyan",
+    "code": "cyan",
     "": "",
 }
-_MAXIMUM_WIDTH = 110
 
 
-def render_terminal(diagnosis: Diagnosis) -> str:
-    """Return the report with colour codes, as wide as the terminal allows."""
-    width = min(_MAXIMUM_WIDTH, max(60, shutil.get_terminal_size((100, 24)).columns))
+def draw_colour(document: Document, width: int = 80) -> str:
+    """Return the report with colour codes."""
     stream = io.StringIO()
     console = Console(
-        file=stream,
-        force_terminal=True,
-        color_system="standard",
-        width=10_000,
-        highlight=False,
-        legacy_windows=False,
+        file=stream, force_terminal=True, color_system="standard", width=10_000, legacy_windows=False
     )
-    for line in lay_out(diagnosis, width):
-        console.print(_text(line), soft_wrap=True)
+    for line in lay_out(document, width):
+        text = Text.assemble(*((span.text, _STYLES[span.tone]) for span in line))
+        text.rstrip()
+        console.print(text, soft_wrap=True, highlight=False)
     return stream.getvalue()
-
-
-def _text(line: Line) -> Text:
-    text = Text()
-    for segment in line:
-        text.append(segment.text, _STYLES[segment.style])
-    text.rstrip()
-    return text

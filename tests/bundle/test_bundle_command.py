@@ -31,7 +31,7 @@ def test_a_bundle_is_written_and_read_back(here, capsys):
     )
     assert code == 0
     told = capsys.readouterr().out
-    assert told.startswith("Written: b.zip\nReplaced: ")
+    assert told.startswith("Written      b.zip\nReplaced     ")
     assert "https://github.com/huggingface/transformers/issues/new?template=bug-report.yml" in told
     with zipfile.ZipFile(here / "b.zip") as archive:
         assert archive.namelist() == [

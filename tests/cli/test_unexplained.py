@@ -76,8 +76,9 @@ def test_an_explained_error_is_not_called_unexplained() -> None:
 def test_a_text_in_which_nothing_is_recognised_is_no_pass(tmp_path: Path) -> None:
     code, out = diagnose("the weather is fine today\n")
     assert code == 3
-    assert "nothing in it was recognised" in out
-    assert "readable are tracebacks" in out
+    words = " ".join(out.split())
+    assert "nothing in it was recognised" in words
+    assert "readable are tracebacks" in words
 
 
 def test_an_empty_standard_input_means_this_machine() -> None:

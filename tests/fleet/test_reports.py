@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from html.parser import HTMLParser
+from typing import get_args
 
 import pytest
 from clusters import Json, cluster, merged
@@ -13,8 +14,10 @@ from junitparser import JUnitXml
 from envdoctor.findings import Severity
 from envdoctor.fleet.answer import FleetAnswer
 from envdoctor.fleet.assembly import answer
-from envdoctor.fleet.report import FORMATS, render
+from envdoctor.fleet.report import render
+from envdoctor.report import Gathered, Look
 
+FORMATS = get_args(Gathered)
 HOSTILE = '\x1b]52;c;ZXZpbA==\x07<script>alert(1)</script>"\u202e'
 
 
@@ -57,10 +60,26 @@ def test_json_has_the_shape_that_was_promised(drifting: FleetAnswer) -> None:
 def test_text_names_the_odd_node_and_the_lost_one(drifting: FleetAnswer) -> None:
     text = render(drifting)
     assert text.startswith("✗ 9 nodes, 1 unreached, 1 fact in drift")
-    assert "→ 570.133.20  node008  (1)" in text
+    assert re.search(r"→ 570[.]133[.]20 +node008 +\(1\)", text)
     assert "node009  no answer within 60 s" in text
     assert "\x1b" not in text
-    assert "\x1b[1;31m" in render(drifting, colour=True)
+    assert "\x1b[1;31m" in render(drifting, look=Look(colour=True))
+
+
+def test_text_draws_a_map_of_the_nodes(drifting: FleetAnswer) -> None:
+    line = next(line for line in render(drifting).splitlines() if line.startswith("driver "))
+    assert re.fullmatch(r"driver +─+✗+[?]+  node008: 570[.]133[.]20", line)
+
+
+def test_differences_and_findings_fold_unless_all_are_asked_for() -> None:
+    nodes = cluster(4)
+    for distribution in nodes["node004"]["environment"]["distributions"].values():
+        distribution["version"] = "0.0.1"
+    found = told(nodes)
+    assert re.search(r"\n\d+ more differing facts  \(--all shows them\)\n", render(found))
+    assert "--all" not in render(found, unfold=True)
+    page = render(found, "html")
+    assert all(drift.fact in page for drift in found.drift)
 
 
 def test_junit_is_read_by_others(drifting: FleetAnswer) -> None:
@@ -91,9 +110,9 @@ def test_html_draws_a_map_and_fetches_nothing(drifting: FleetAnswer) -> None:
     names = [tag for tag, _ in tags.seen]
     assert not {"script", "link", "img"} & set(names)
     rects = [attributes for tag, attributes in tags.seen if tag == "rect"]
-    assert {"same", "error", "silent"} <= {str(r["class"]).split()[0] for r in rects}
+    assert {"ok", "error", "dim"} <= {str(r["class"]) for r in rects}
     odd = next(r for r in rects if r["class"] == "error")
-    assert odd["x"] == "70"
+    assert float(str(odd["x"])) == pytest.approx(1000 * 7 / 9, abs=0.1)
 
 
 def test_hostile_values_command_neither_terminal_nor_browser() -> None:
@@ -105,7 +124,7 @@ def test_hostile_values_command_neither_terminal_nor_browser() -> None:
         text = render(found, format)
         if format != "json":
             assert not {"\x1b", "\x07", "\u202e"} & set(text), format
-        assert "<script" not in text or format in ("text", "json", "prometheus")
+        assert "<script" not in text or format in ("text", "json", "prometheus", "markdown")
 
 
 def test_hostile_names_of_nodes_are_harmless_too(drifting: FleetAnswer) -> None:

@@ -12,7 +12,7 @@ import pytest
 from fake_index import FakeIndex
 
 from envdoctor.cli import main
-from envdoctor.cli.matrix import _Progress
+from envdoctor.cli.output import Progress
 from envdoctor.errors import Unavailable
 from envdoctor.harvest.store import PackageStore
 from envdoctor.harvest.update import Updater
@@ -211,14 +211,14 @@ class Terminal:
 def test_progress_is_drawn_on_a_terminal_alone(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
-    drawn = _Progress(argparse.Namespace(quiet=False))
-    drawn.step("torch", 1, 2)
+    drawn = Progress(argparse.Namespace(quiet=False))
+    drawn.step(1, 2, "torch")
     drawn.end()
     assert "##########           1/2 torch" in terminal.text
     assert terminal.text.endswith("\r\x1b[K")
     quiet = Terminal()
     monkeypatch.setattr("sys.stderr", quiet)
-    _Progress(argparse.Namespace(quiet=True)).step("torch", 1, 2)
+    Progress(argparse.Namespace(quiet=True)).step(1, 2, "torch")
     assert quiet.text == ""
 
 

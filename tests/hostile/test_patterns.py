@@ -15,7 +15,7 @@ from growth import FACTOR, unit, worst
 
 from envdoctor.findings import Evidence
 from envdoctor.patterns import row_pattern
-from envdoctor.report.places import file_and_line
+from envdoctor.report.places import find_place
 
 FOUND = [*patterns_of_rows(), *patterns_of_modules()]
 PATTERNS = [one for one in FOUND if isinstance(one, Collected)]
@@ -155,7 +155,7 @@ def test_no_line_hangs_a_bundle(tmp_path):
     ],
 )
 def test_a_place_is_read_in_linear_time(source, place):
-    assert file_and_line((Evidence("f", "v", source),)) == place
+    assert find_place((Evidence("f", "v", source),)) == place
 
 
 @pytest.mark.parametrize("length", [10, 5_000])

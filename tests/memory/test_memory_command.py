@@ -117,27 +117,25 @@ def test_the_peak_is_shown_against_batch_and_length(capsys: pytest.CaptureFixtur
         *STACK,
     ]
     main(["memory", *run])
-    lines = capsys.readouterr().out.splitlines()
-    batches = next(line for line in lines if line.startswith("By batch"))
-    lengths = next(line for line in lines if line.startswith("By length"))
-    assert [cell.split(":")[0] for cell in batches.split("GiB  ")[1].split(", ")] == [
-        "1",
-        "2",
-        "4",
-        "8",
-        "16",
-    ]
-    assert "512:" in lengths
-    assert batches.endswith("(too much)")
+    text = capsys.readouterr().out
+    assert [line.split()[0] for line in bars(text, "batch")] == ["1", "2", "4", "8", "16"]
+    assert bars(text, "length")[0].startswith("512 ")
+    assert "✗" not in bars(text, "batch")[0]
+    assert "✗|✗" in bars(text, "batch")[-1]
     main(["memory", *run, "--format", "html"])
-    assert capsys.readouterr().out.count("<polyline") == 2
+    page = capsys.readouterr().out
+    assert page.count("<h2>On the device by ") == 2
+    assert "too much for the card</title>" in page
+
+
+def bars(text: str, label: str) -> list[str]:
+    return text.partition(f"On the device by {label}")[2].split("\n\n")[0].splitlines()[1:]
 
 
 def test_lengths_beyond_the_learned_positions_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     main(["memory", "--model", "gpt2", "--method", "full", "--seq", "1024", *STACK])
-    (line,) = [one for one in capsys.readouterr().out.splitlines() if one.startswith("By length")]
-    assert "1024:" in line
-    assert "2048:" not in line
+    lengths = [line.split()[0] for line in bars(capsys.readouterr().out, "length")]
+    assert lengths[-1] == "1024"
 
 
 @pytest.mark.parametrize(

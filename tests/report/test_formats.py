@@ -7,6 +7,7 @@ import sys
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from html.parser import HTMLParser
+from typing import get_args
 
 import junitparser
 import pyte
@@ -16,9 +17,12 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from sample_diagnosis import ARCH, BNB, diagnosis, healthy
 
-from envdoctor.findings import Evidence, Finding, Remedy, Severity
-from envdoctor.report import FORMATS, render
+from envdoctor.findings import Evidence, Examined, Finding, Remedy, Severity
+from envdoctor.report import Judged, Look
+from envdoctor.report.diagnosis import render
+from envdoctor.report.places import find_place
 
+FORMATS = get_args(Judged)
 HOSTILE = (
     "\x1b]0;owned\x07\x1b[2J\x9b31m\u202eevil\r::error::x <script>alert(1)</script> ``` @maintainer #123 ]]>"
 )
@@ -40,8 +44,8 @@ def test_text_says_what_is_wrong_why_and_what_to_type():
     assert text.startswith("✗ 2 errors, 1 warning  from 2 causes\n")
     assert "has no kernels for the NVIDIA GeForce RTX 5090" in text
     assert "  why   The wheel was built for sm_50" in text
-    assert "          $ pip install 'torch>=2.7'" in text
-    assert "GPU                 NVIDIA GeForce RTX 5090, sm_120, 31.8 GiB" in text
+    assert "        $ pip install 'torch>=2.7'" in text
+    assert "GPU          NVIDIA GeForce RTX 5090, sm_120, 31.8 GiB  (nvidia-smi, line 9)" in text
 
 
 def test_text_puts_a_consequence_under_its_cause_and_marks_doubt():
@@ -61,11 +65,11 @@ def test_text_says_when_a_check_broke():
 def test_text_of_a_healthy_machine_is_short():
     text = render(healthy())
     assert text.startswith("✓ nothing found  1 checks passed\n")
-    assert len(text.splitlines()) < 12
+    assert len(text.splitlines()) < 16
 
 
 def test_colour_and_plain_text_say_the_same():
-    coloured = render(diagnosis(), colour=True)
+    coloured = render(diagnosis(), look=Look(colour=True))
     assert "\x1b[1;31m" in coloured
     words = re.sub(r"\x1b\[[0-9;]*m", "", coloured).split()
     assert words == render(diagnosis()).split()
@@ -73,9 +77,10 @@ def test_colour_and_plain_text_say_the_same():
 
 def test_only_colour_imports_rich():
     code = (
-        "import sys; sys.path.insert(0, 'tests/report'); import sample_diagnosis as s;"
-        "from envdoctor.report import render, FORMATS;"
-        "[render(s.diagnosis(), f) for f in FORMATS]; assert 'rich' not in sys.modules"
+        "import sys; from typing import get_args; sys.path.insert(0, 'tests/report');"
+        "import sample_diagnosis as s; from envdoctor.report import Judged;"
+        "from envdoctor.report.diagnosis import render;"
+        "[render(s.diagnosis(), f) for f in get_args(Judged)]; assert 'rich' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -85,10 +90,10 @@ def test_a_hostile_string_commands_no_terminal(colour):
     screen = pyte.Screen(200, 200)
     screen.set_title("mine")
     pyte.Stream(screen).feed("untouched\r\n")
-    pyte.Stream(screen).feed(render(diagnosis(hostile()), colour=colour).replace("\n", "\r\n"))
+    pyte.Stream(screen).feed(render(diagnosis(hostile()), look=Look(colour=colour)).replace("\n", "\r\n"))
     assert screen.title == "mine"
     assert screen.display[0].startswith("untouched")
-    assert "\u202e" not in render(diagnosis(hostile()), colour=colour)
+    assert "\u202e" not in render(diagnosis(hostile()), look=Look(colour=colour))
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -145,7 +150,7 @@ def test_html_stays_under_200_kb():
     many = tuple(replace(ARCH, id=f"X-{i}", cause="word " * 400) for i in range(400))
     page = render(diagnosis(*many), "html")
     assert len(page.encode()) < 200_000
-    assert "more findings are left out here" in page
+    assert "more are left out here" in page
 
 
 def words_outside_code(markdown: str) -> str:
@@ -156,7 +161,7 @@ def words_outside_code(markdown: str) -> str:
     ]
     assert not [t for t in tokens if t.type in ("link_open", "image", "html_inline")]
     assert {t.content for t in tokens if t.type == "html_block"} <= {
-        "<details>\n<summary>All 2 packages</summary>\n",
+        "<details>\n<summary>The machine, all 2 packages</summary>\n",
         "</details>\n",
     }
     return "\n".join(t.content for t in tokens if t.type == "text")
@@ -253,3 +258,83 @@ def test_github_annotations_are_escaped_and_capped():
 def test_severities_have_their_commands():
     note = replace(ARCH, severity=Severity.NOTE, evidence=())
     assert render(diagnosis(note), "github").startswith("::notice title=TORCH-ARCH::")
+
+
+def test_notes_are_no_failures():
+    note = replace(ARCH, severity=Severity.NOTE)
+    suite = next(iter(junitparser.JUnitXml.fromstring(render(diagnosis(note), "junit").encode())))
+    case = next(case for case in suite if case.name == "TORCH-ARCH")
+    assert (suite.failures, case.result) == (0, [])
+    assert "has no kernels" in case.system_out
+
+
+@pytest.mark.parametrize(
+    ("source", "files", "place"),
+    [
+        ("line 17", ("logs/issue.md",), ("logs/issue.md", 17)),
+        ("collect_env, line 6", ("issue.md",), ("issue.md", 6)),
+        (
+            "requirements.txt: requirements, line 3",
+            ("a/requirements.txt", "b.yaml"),
+            ("a/requirements.txt", 3),
+        ),
+        ("b.yaml: line 2", ("a/requirements.txt", "b.yaml"), ("b.yaml", 2)),
+        ("requirements.txt, line 12", (), ("requirements.txt", 12)),
+        ("collect_env, line 6", (), None),
+        ("line 6", ("a.txt", "b.txt"), None),
+        ("NVML", ("issue.md",), None),
+        ("vllm 0.4.0: Requires-Dist", ("issue.md",), None),
+        ("a" * 100_000 + ", line x", (), None),
+    ],
+)
+def test_a_place_is_a_file_as_it_was_named_and_a_line(source, files, place):
+    assert find_place((Evidence("torch", "2.6", source),), files) == place
+
+
+def test_annotations_stand_at_the_examined_file():
+    seen = replace(ARCH, evidence=(Evidence("torch", "2.6", "pip list, line 3"),))
+    told = replace(diagnosis(seen), examined=Examined("logs/x.md", ("logs/x.md",)))
+    assert ",file=logs/x.md,line=3::" in render(told, "github")
+    location = json.loads(render(told, "sarif"))["runs"][0]["results"][0]["locations"][0]
+    assert location["physicalLocation"]["artifactLocation"]["uri"] == "logs/x.md"
+    assert location["physicalLocation"]["region"] == {"startLine": 3}
+
+
+def test_sarif_has_the_members_that_its_schema_asks_for():
+    log = json.loads(render(diagnosis(crashed=True), "sarif"))
+    assert (log["version"], list(log)) == ("2.1.0", ["$schema", "version", "runs"])
+    run = log["runs"][0]
+    assert set(run) == {"tool", "invocations", "results", "columnKind"}
+    ids = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    assert len(ids) == len(set(ids))
+    for result in run["results"]:
+        assert result["level"] in {"none", "note", "warning", "error"}
+        assert result["message"]["text"]
+        assert ids[result["ruleIndex"]] == result["ruleId"]
+        assert all(isinstance(value, str) for value in result["partialFingerprints"].values())
+        for location in result["locations"]:
+            assert set(location) <= {"physicalLocation", "logicalLocations"}
+            assert location["physicalLocation"]["region"]["startLine"] >= 1
+            assert not re.search(r"[ \\]", location["physicalLocation"]["artifactLocation"]["uri"])
+
+
+def test_html_folds_what_is_long_and_can_be_used_with_a_keyboard():
+    many = tuple(replace(ARCH, id=f"E-{i}") for i in range(9))
+    page = render(diagnosis(*many), "html")
+    folded = page.partition("<details>")[2]
+    assert page.count("<article") == 9
+    assert folded.count("<article") == 4
+    assert "<summary>4 more: 4 errors</summary>" in folded
+    assert page.count("<pre") == page.count("<pre tabindex=0>")
+    assert page.isascii()
+
+
+def test_html_says_nothing_by_colour_alone():
+    assert "<span class=error>error</span>" in render(diagnosis(), "html")
+
+
+def test_findings_of_one_id_are_all_shown():
+    twice = (replace(BNB, id="UNMET", summary="first"), replace(BNB, id="UNMET", summary="second"))
+    for format in ("text", "markdown", "html", "sarif", "github", "junit"):
+        told = render(diagnosis(ARCH, *twice), format)
+        assert ("first" in told, "second" in told) == (True, True), format

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import io
+import re
 
 import junitparser
+import pytest
 
+from envdoctor.report import Format, Look
 from envdoctor.smokes import SmokeReport, SmokeResult
-from envdoctor.smokes.render import render_junit, render_text
+from envdoctor.smokes.report import render
 
 REPORT = SmokeReport(
     "NVIDIA H200",
@@ -20,7 +23,7 @@ REPORT = SmokeReport(
     ),
 )
 TEXT = """\
-device: NVIDIA H200
+✗ 1 passed, 1 failed, 1 crashed, 1 timeout, 1 skipped  on NVIDIA H200
 
 op             verdict    error  tolerance  first ms  repeat ms
 matmul.bf16    passed   1.7e-03    1.0e-02    137.00       0.40
@@ -29,29 +32,41 @@ sdpa.flash     crashed
 bnb.nf4        timeout             1.0e-02
 matmul.bf16@1  skipped             1.0e-02
 
-triu.bf16 failed: first call: RuntimeError: \\x1b[2Jno
-sdpa.flash crashed: died of SIGSEGV
+✗ failed  triu.bf16
+  first call: RuntimeError: \\x1b[2Jno
+
+✗ crashed  sdpa.flash
+  died of SIGSEGV
     Fatal
     error
-bnb.nf4 timeout: not done after 60 s
-matmul.bf16@1 skipped: no
-1 passed, 1 failed, 1 crashed, 1 timeout, 1 skipped"""
+
+✗ timeout  bnb.nf4
+  not done after 60 s
+
+skipped  matmul.bf16@1: no
+"""
 
 
 def test_text_is_a_table_with_the_troubles_below():
-    assert render_text(REPORT, colour=False) == TEXT
+    assert render(REPORT) == TEXT
 
 
-def test_colour_is_on_the_verdicts_alone():
-    coloured = render_text(REPORT, colour=True)
-    assert "  \x1b[32mpassed\x1b[0m   1.7e-03" in coloured
-    assert (
-        coloured.replace("\x1b[32m", "")
-        .replace("\x1b[31m", "")
-        .replace("\x1b[33m", "")
-        .replace("\x1b[0m", "")
-        == TEXT
-    )
+def test_colour_says_the_same():
+    coloured = render(REPORT, Format.TEXT, Look(colour=True))
+    assert "  \x1b[1;32mpassed\x1b[0m   1.7e-03" in coloured
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == TEXT
+
+
+def test_nothing_run_is_no_green_tick():
+    skipped = SmokeReport(None, (SmokeResult("a", "skipped", "no GPU"),))
+    assert render(skipped).startswith("! 1 skipped  no device\n")
+
+
+@pytest.mark.parametrize("format", [Format.MARKDOWN, Format.HTML])
+def test_pages_name_the_trouble(format):
+    page = render(REPORT, format)
+    assert "died of SIGSEGV" in page
+    assert "\x1b" not in page
 
 
 def test_json_has_the_keys_that_are_promised():
@@ -72,7 +87,7 @@ def test_json_has_the_keys_that_are_promised():
 
 
 def test_junit_counts_failures_errors_and_skips():
-    xml = junitparser.JUnitXml.fromfile(io.StringIO(render_junit(REPORT)))
+    xml = junitparser.JUnitXml.fromfile(io.StringIO(render(REPORT, Format.JUNIT)))
     assert (xml.tests, xml.failures, xml.errors, xml.skipped) == (5, 2, 1, 1)
 
 

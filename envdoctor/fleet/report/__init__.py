@@ -1,38 +1,40 @@
-"""The answer for a cluster as text: one function a format."""
+"""The answer for a cluster in every format."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING
 
+from envdoctor.report import PLAIN, Format, Gathered, Look, draw, refuse
+
 if TYPE_CHECKING:
     from envdoctor.fleet.answer import FleetAnswer
 
-FORMATS = ("text", "json", "junit", "html", "prometheus")
 
+def render(
+    answer: FleetAnswer, format: Gathered = Format.TEXT, look: Look = PLAIN, unfold: bool = False
+) -> str:
+    """Return an answer in one format; only that format's module is imported."""
+    match format:
+        case Format.TEXT | Format.MARKDOWN | Format.HTML:
+            from envdoctor.fleet.report.document import document
 
-def render(answer: FleetAnswer, format: str = "text", colour: bool = False) -> str:
-    """Return an answer in one of `FORMATS`; only the chosen format's module is imported."""
-    if format == "json":
-        return _json(answer)
-    if format == "junit":
-        from envdoctor.fleet.report.junit import render_junit
+            return draw(document(answer, unfold), format, look)
+        case Format.JSON:
+            return _json(answer)
+        case Format.JUNIT:
+            from envdoctor.fleet.report.cases import cases
+            from envdoctor.report.junit import draw_junit
 
-        return render_junit(answer)
-    if format == "html":
-        from envdoctor.fleet.report.html import render_html
+            return draw_junit("envdoctor fleet", cases(answer))
+        case Format.PROMETHEUS:
+            from envdoctor.fleet.report.prometheus import draw_prometheus
 
-        return render_html(answer)
-    if format == "prometheus":
-        from envdoctor.fleet.report.prometheus import render_prometheus
-
-        return render_prometheus(answer)
-    from envdoctor.fleet.report.text import render_text
-
-    return render_text(answer, colour)
+            return draw_prometheus(answer)
+    refuse(format)
 
 
 def _json(answer: FleetAnswer) -> str:
     """Return the JSON with one member a line; indented, a thousand kinds of nodes take far more memory."""
     members = (f"{json.dumps(name)}: {json.dumps(value)}" for name, value in answer.to_json().items())
-    return "{\n " + ",\n ".join(members) + "\n}"
+    return "{\n " + ",\n ".join(members) + "\n}\n"

@@ -20,7 +20,7 @@ _MAX_LABEL = 120
 Sample = tuple[str, Mapping[str, str], int]
 
 
-def render_prometheus(answer: FleetAnswer) -> str:
+def draw_prometheus(answer: FleetAnswer) -> str:
     """Return the exposition text, without times: the file's own tells it."""
     told: dict[str, list[str]] = {name: [] for name in _HELP}
     for name, labels, value in _samples(answer):

@@ -1,0 +1,180 @@
+"""A diagnosis as a document, and in every format."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from envdoctor.facts import Facts
+from envdoctor.findings import Certainty, CheckResult, Diagnosis, Finding, Outcome, Remedy, Severity
+from envdoctor.report import PLAIN, Format, Judged, Look, as_json, draw, refuse
+from envdoctor.report.document import Block, Code, Document, Fold, Row, Rows, Section, Text
+from envdoctor.report.facts import examined_rows, host_rows, key_packages, version_words
+from envdoctor.report.folding import OPEN, trees
+from envdoctor.report.words import Span, Tone, Words, counted
+
+TONES: Mapping[Severity, Tone] = {
+    Severity.ERROR: "error",
+    Severity.WARNING: "warning",
+    Severity.NOTE: "note",
+}
+_REASONS = 3
+
+
+def render(
+    diagnosis: Diagnosis, format: Judged = Format.TEXT, look: Look = PLAIN, unfold: bool = False
+) -> str:
+    """Return a diagnosis in one of its formats; `unfold` shows every finding and package."""
+    match format:
+        case Format.TEXT | Format.MARKDOWN | Format.HTML:
+            return draw(document(diagnosis, unfold), format, look)
+        case Format.JSON:
+            return as_json(diagnosis.to_json())
+        case Format.SARIF:
+            from envdoctor.report.sarif import draw_sarif
+
+            return draw_sarif(diagnosis)
+        case Format.JUNIT:
+            from envdoctor.report.cases import cases
+            from envdoctor.report.junit import draw_junit
+
+            return draw_junit("envdoctor", cases(diagnosis))
+        case Format.GITHUB:
+            from envdoctor.report.github import draw_github
+
+            return draw_github(diagnosis)
+    refuse(format)
+
+
+def document(diagnosis: Diagnosis, unfold: bool = False) -> Document:
+    """Return the report: the answer, what was examined, findings, machine, packages, checks."""
+    findings, outcomes = diagnosis.findings, Counter(check.outcome for check in diagnosis.checks)
+    causes = sum(depth == 0 for depth in finding_depths(findings).values())
+    note = f"  from {counted(causes, 'cause')}" if causes < len(findings) else ""
+    note = note if findings or outcomes[Outcome.CRASHED] else f"  {outcomes[Outcome.PASSED]} checks passed"
+    broken = outcomes[Outcome.CRASHED]
+    blocks: list[Block] = [Rows(examined_rows(diagnosis.facts, diagnosis.examined))]
+    if broken:
+        told = Text(Span(f"! {counted(broken, 'check')} broke: the answer is not whole", "warning"))
+        blocks += [told, Rows(tuple(broken_rows(diagnosis.checks)))]
+    blocks += finding_blocks(findings, unfold)
+    blocks += [*surroundings(diagnosis, unfold), Rows(tuple(check_rows(diagnosis.checks)))]
+    worst = min((f.severity for f in findings), key=list(Severity).index, default=None)
+    title = (severities(findings), Span(note, "dim"))
+    tone = TONES[worst] if worst else "warning" if broken else "ok"
+    return Document(title, tone, tuple(blocks), foot(diagnosis))
+
+
+def foot(diagnosis: Diagnosis) -> str:
+    """Return who judged, with what knowledge."""
+    matrix = f"matrix {diagnosis.matrix_version} of {diagnosis.matrix_date}"
+    return f"envdoctor {diagnosis.tool_version}, {matrix}"
+
+
+def severities(findings: Sequence[Finding]) -> str:
+    """Return `2 errors, 1 warning`, or that nothing was found."""
+    counts = Counter(f.severity for f in findings)
+    return ", ".join(counted(counts[s], s.value) for s in Severity if counts[s]) or "nothing found"
+
+
+def finding_depths(findings: Sequence[Finding]) -> dict[str, int]:
+    """Return how many causes lie above each finding: 0 for a root cause."""
+    parents = {f.id: f.consequence_of for f in findings}
+    return {finding_id: _depth(finding_id, parents) for finding_id in parents}
+
+
+def _depth(finding_id: str, parents: dict[str, str | None]) -> int:
+    seen = {finding_id}
+    parent = parents[finding_id]
+    while parent in parents and parent not in seen:
+        seen.add(parent)
+        parent = parents[parent]
+    return len(seen) - 1
+
+
+def finding_blocks(findings: Sequence[Finding], unfold: bool = False) -> list[Block]:
+    """Return the worst findings open, causes before consequences, and the others in a fold."""
+    depths, weight = finding_depths(findings), list(Severity).index
+    places = sorted(
+        range(len(findings)), key=lambda p: depths[findings[p].id] > 0 and 1 + weight(findings[p].severity)
+    )
+    chosen = set(places if unfold else places[:OPEN])
+    rest = [finding for place, finding in enumerate(findings) if place not in chosen]
+    shown = finding_trees([finding for place, finding in enumerate(findings) if place in chosen])
+    fold = Fold(f"{len(rest)} more: {severities(rest)}", tuple(finding_trees(rest)))
+    return [*shown, *([fold] if rest else ())]
+
+
+def finding_trees(findings: Sequence[Finding]) -> Iterator[Section]:
+    """Yield each finding with those that follow from it inside."""
+    known = {finding.id for finding in findings}
+
+    def section(finding: Finding, following: tuple[Section, ...]) -> Section:
+        apart = finding.consequence_of and finding.consequence_of not in known
+        return finding_section(
+            finding, f"  follows from {finding.consequence_of}" if apart else "", following
+        )
+
+    return trees(findings, lambda f: f.id, lambda f: f.consequence_of, section)
+
+
+def finding_section(finding: Finding, more: str = "", following: tuple[Section, ...] = ()) -> Section:
+    """Return one finding: what, why, what mends it, what was seen, and the sources."""
+    doubt = "" if finding.certainty is Certainty.CERTAIN else f"  {finding.certainty.value}"
+    tone = TONES[finding.severity]
+    title = (Span(tone, tone), "  ", Span(finding.id, "code"), Span(doubt, "doubt"), Span(more, "dim"))
+    rows = [Row("why", finding.cause)]
+    rows += [_remedy_row("or" if i else "do", remedy) for i, remedy in enumerate(finding.remedies)]
+    seen = {e.value: e for e in reversed(finding.evidence)}
+    rows += [
+        Row("" if i else "seen", e.value if e.fact.startswith("SYM-") else f"{e.fact} {e.value}", e.source)
+        for i, e in enumerate(reversed(seen.values()))
+    ]
+    rows += [Row("" if i else "see", Span(source, "dim")) for i, source in enumerate(finding.sources)]
+    return Section(title, (Text(Span(finding.summary, "strong")), Rows(tuple(rows)), *following), tone)
+
+
+def _remedy_row(label: str, remedy: Remedy) -> Row:
+    text = remedy.text
+    if label == "or" and text.startswith("Or "):
+        text = text[3:4].upper() + text[4:]
+    pins = "" if remedy.commands else "".join(f" {name}{spec}" for name, spec in remedy.pins.items())
+    words: Words = (text, Span(pins, "code")) if pins else text
+    return Row(label, words, commands=remedy.commands)
+
+
+def key_rows(diagnosis: Diagnosis) -> list[Row]:
+    """Return the packages that maintainers ask for, a row each."""
+    return [Row(d.name, version_words(d), d.source) for d in key_packages(diagnosis.facts)]
+
+
+def surroundings(diagnosis: Diagnosis, unfold: bool = False) -> Iterator[Block]:
+    """Yield the rest of the machine and all packages, folded."""
+    machine, installed = host_rows(diagnosis.facts), diagnosis.facts.environment.distributions
+    blocks: list[Block] = [Rows(tuple(machine))] if machine else []
+    if installed:
+        blocks.append(package_list(diagnosis.facts))
+    if blocks:
+        title = f"The machine, all {counted(len(installed), 'package')}"
+        yield Section(title, tuple(blocks)) if unfold else Fold(title, tuple(blocks))
+
+
+def package_list(facts: Facts) -> Code:
+    """Return every package with its version."""
+    installed = sorted(facts.environment.distributions.items())
+    return Code("\n".join(f"{name}=={d.version}" if d.version else name for name, d in installed))
+
+
+def broken_rows(checks: Sequence[CheckResult]) -> Iterator[Row]:
+    """Yield the checks that broke, with why."""
+    return (Row(check.rule, f"broke: {check.reason}") for check in checks if check.outcome is Outcome.CRASHED)
+
+
+def check_rows(checks: Sequence[CheckResult]) -> Iterator[Row]:
+    """Yield how many checks passed, and what most of the skipped lacked."""
+    counts = Counter(check.outcome for check in checks)
+    words = ", ".join(f"{counts[outcome]} {outcome.value}" for outcome in Outcome if counts[outcome])
+    yield Row("Checks", words or "none")
+    reasons = Counter(c.reason for c in checks if c.outcome is Outcome.SKIPPED and c.reason)
+    for reason, count in reasons.most_common(_REASONS):
+        yield Row("", Span(f"{count} skipped: {reason}", "dim"))

@@ -1,0 +1,96 @@
+"""Verdicts of smokes as a document, as test cases, and in every format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from envdoctor.report import PLAIN, Format, Look, Tested, as_json, draw, refuse
+from envdoctor.report.document import Block, Code, Document, Row, Rows, Section, Table, Text
+from envdoctor.report.junit import Case, draw_junit
+from envdoctor.report.words import Span, Tone, Words
+from envdoctor.smokes.catalogue import OpEntry
+from envdoctor.smokes.verdicts import BAD_OUTCOMES, Outcome, SmokeReport, SmokeResult
+
+_TONES: Mapping[Outcome, Tone] = {
+    "passed": "ok",
+    "failed": "error",
+    "crashed": "error",
+    "timeout": "error",
+    "skipped": "dim",
+}
+
+
+def render(report: SmokeReport, format: Tested = Format.TEXT, look: Look = PLAIN) -> str:
+    """Return the verdicts in one format."""
+    match format:
+        case Format.TEXT | Format.MARKDOWN | Format.HTML:
+            return draw(document(report), format, look)
+        case Format.JSON:
+            return as_json(report.to_json())
+        case Format.JUNIT:
+            return draw_junit("envdoctor.smoke", map(_case, report.results))
+    refuse(format)
+
+
+def document(report: SmokeReport) -> Document:
+    """Return a table of the verdicts, and the trouble of each below it."""
+    heads = ("op", "verdict", "error", "tolerance", "first ms", "repeat ms")
+    rows = tuple(_row(result) for result in report.results)
+    told = ", ".join(f"{count} {outcome}" for outcome, count in report.count().items())
+    tone: Tone = "error" if report.exit_code == 1 else "ok" if report.count().get("passed") else "warning"
+    blocks: list[Block] = [Table(heads, rows, (2, 3, 4, 5))] if rows else []
+    blocks += [_trouble(result) for result in report.results if result.outcome in BAD_OUTCOMES]
+    if skipped := tuple(_skips(report.results)):
+        blocks.append(Rows(skipped))
+    device = f"  on {report.device}" if report.device else "  no device"
+    return Document((told or "nothing was run", Span(device, "dim")), tone, tuple(blocks))
+
+
+def _row(result: SmokeResult) -> tuple[Words, ...]:
+    return result.label, Span(result.outcome, _TONES[result.outcome]), *_figures(result)
+
+
+def _figures(result: SmokeResult) -> tuple[str, ...]:
+    scientific = (result.max_rel_error, result.tolerance)
+    milliseconds = (result.first_ms, result.repeat_ms)
+    return (
+        *("" if value is None else f"{value:.1e}" if value else "0" for value in scientific),
+        *("" if value is None else f"{value:.2f}" for value in milliseconds),
+    )
+
+
+def _trouble(result: SmokeResult) -> Section:
+    title = (Span(result.outcome, _TONES[result.outcome]), "  ", Span(result.label, "code"))
+    tail: tuple[Block, ...] = (Code(result.stderr_tail),) if result.stderr_tail else ()
+    return Section(title, (Text(result.reason or "no reason given"), *tail), _TONES[result.outcome])
+
+
+def _skips(results: Sequence[SmokeResult]) -> Iterator[Row]:
+    """Yield each reason for skipping once, with the ops it holds for."""
+    by_reason: dict[str, list[str]] = {}
+    for result in results:
+        if result.outcome == "skipped":
+            by_reason.setdefault(result.reason or "", []).append(result.label)
+    for reason, labels in by_reason.items():
+        yield Row("skipped", f"{', '.join(labels) if len(labels) <= 12 else f'{len(labels)} ops'}: {reason}")
+
+
+def list_document(ops: Sequence[OpEntry]) -> Document:
+    """Return the ops with what each proves; those outside the default set are marked."""
+    rows = tuple((op.name, "" if op.quick else "all", op.summary) for op in ops)
+    return Document("", "", (Table(("op", "set", "proves"), rows),))
+
+
+def _case(result: SmokeResult) -> Case:
+    seconds = ((result.first_ms or 0) + (result.repeat_ms or 0)) / 1000
+    case = Case("smoke", result.label, seconds=seconds)
+    told = case._replace(message=result.reason or result.outcome, text=result.stderr_tail)
+    match result.outcome:
+        case "passed":
+            return case
+        case "skipped":
+            return told._replace(outcome="skipped")
+        case "crashed":
+            return told._replace(outcome="error")
+        case "failed" | "timeout":
+            return told._replace(outcome="failure")
