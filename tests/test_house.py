@@ -27,7 +27,7 @@ ALLOWED: dict[str, set[str]] = {
     "harvest": {"errors", "fetch", "files", "matrix"},
     "pastes": {"errors", "facts", "bundle", "patterns"},
     "rules": {"commands", "errors", "facts", "findings", "matrix", "memory", "patterns", "profile"},
-    "solve": {"commands", "errors", "facts", "files", "findings", "harvest", "matrix", "rules"},
+    "solve": {"commands", "errors", "facts", "files", "findings", "harvest", "matrix", "report", "rules"},
     "memory": {"errors", "facts", "fetch", "matrix", "processes", "report"},
     "profile": {"errors", "facts", "findings", "matrix", "memory", "report", "rules", "processes"},
     "smokes": {"errors", "facts", "processes", "report"},

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from envdoctor import __version__
 from envdoctor.cli.options import add, add_flag, add_list
-from envdoctor.cli.output import note, write
-from envdoctor.report import as_json
+from envdoctor.cli.output import look_of, note, write
+from envdoctor.report import Format, Pinned, as_json, draw, refuse
 
 if TYPE_CHECKING:
     from envdoctor.solve.answer import PinSet
@@ -59,24 +59,28 @@ def _rendered(args: argparse.Namespace, answer: PinSet) -> str:
     from envdoctor.matrix import load_matrix
     from envdoctor.matrix.snapshot import load_snapshot
     from envdoctor.solve import documents
+    from envdoctor.solve.report import conflict_document
 
-    if args.format == "json":
+    format: Pinned = args.format
+    if format is Format.JSON:
         return as_json(answer.as_json())
+    if answer.status in ("conflict", "unknown"):
+        return draw(conflict_document(answer), Format.TEXT, look_of(args))
     matrix = load_matrix()
-    header = documents.Header(
-        __version__, matrix.version, load_snapshot(matrix.folder).date, command_line(args)
-    )
+    date = load_snapshot(matrix.folder).date
+    header = documents.Header(__version__, matrix.version, date, command_line(args))
     if answer.status == "split":
         return documents.split_text(answer, header)
-    if answer.status in ("conflict", "unknown"):
-        return documents.conflict_text(answer)
-    if args.format == "requirements":
-        return documents.requirements_text(answer, header)
-    if args.format == "pylock":
-        from envdoctor.solve.pylock import index_reader, pylock_text
+    match format:
+        case Format.CONSTRAINTS:
+            return documents.constraints_text(answer, header)
+        case Format.REQUIREMENTS:
+            return documents.requirements_text(answer, header)
+        case Format.PYLOCK:
+            from envdoctor.solve.pylock import index_reader, pylock_text
 
-        return pylock_text(answer, header, index_reader(args.index_url, args.offline))
-    return documents.constraints_text(answer, header)
+            return pylock_text(answer, header, index_reader(args.index_url, args.offline))
+    refuse(format)
 
 
 def command_line(args: argparse.Namespace) -> str:

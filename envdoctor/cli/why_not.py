@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from envdoctor.cli.output import write
+from envdoctor.cli.output import look_of, write
 from envdoctor.cli.pin import add_target_arguments
-from envdoctor.report import Format, as_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,7 +18,8 @@ def run(args: argparse.Namespace) -> int:
     """Explain and write; 1 when something forbids it, 3 where it hangs on what is not known."""
     from envdoctor.cli.solving import goal_of
     from envdoctor.solve.pinning import why_not
+    from envdoctor.solve.report import render
 
     answer = why_not(goal_of(args))
-    write(args, as_json(answer.as_json()) if args.format is Format.JSON else answer.text())
+    write(args, render(answer, args.format, look_of(args)))
     return {True: 1, False: 0, None: 3}[answer.forbidden]

@@ -31,7 +31,7 @@ def lay_out(document: Document, width: int) -> Iterator[Line]:
     """Yield the document's lines, wrapped at `width` columns."""
     if document.title:
         yield from _wrapped((Span(_MARKS.get(document.tone, ""), document.tone), *_in_tone(document)), width)
-        yield []
+        yield from [[]] if document.blocks else []
     yield from _blocks(document.blocks, width)
     if document.foot:
         yield from ([], *_wrapped(Span(document.foot, "dim"), width))

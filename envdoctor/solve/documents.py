@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from envdoctor.solve.answer import UNKNOWN, PinSet
+from envdoctor.report import Format, draw
+from envdoctor.solve.answer import PinSet
+from envdoctor.solve.report import conflict_document
 from envdoctor.solve.requests import parse_request
 from envdoctor.solve.variants import INDEX_URL
 
@@ -68,25 +70,10 @@ def _index_lines(answer: PinSet) -> Iterator[str]:
         yield f"--extra-index-url {INDEX_URL}{index}"
 
 
-def conflict_text(answer: PinSet) -> str:
-    """Return a conflict as a person reads it: the causes, and what giving each up would give."""
-    unknown = answer.status == "unknown"
-    lines = [UNKNOWN.rstrip() if unknown else "No environment satisfies all of these together:"]
-    for cause in answer.causes:
-        lines.append(f"  - {cause.text}")
-        lines.append(f"      {cause.kind}: {cause.source}")
-    if answer.relaxations:
-        lines.append("Without one of them:")
-    for relaxation in answer.relaxations:
-        given = ", ".join(f"{name} {version}" for name, version in relaxation.gives.items())
-        lines.append(f"  - drop {relaxation.drop}: {given}")
-    lines.extend(f"note: {note}" for note in answer.notes)
-    return "\n".join(lines) + "\n"
-
-
 def split_text(answer: PinSet, header: Header) -> str:
     """Return two environments, each as a constraints file under its own heading, after the proof."""
-    proof = "".join(f"# {line}\n" for line in conflict_text(answer).splitlines())
+    told = draw(conflict_document(answer), Format.TEXT)
+    proof = "".join(f"# {line}".rstrip() + "\n" for line in told.splitlines())
     parts = [
         comment(f"---- environment {number} of {len(answer.sets)}: {', '.join(one.asked)}")
         + "\n"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from envdoctor.solve.answer import UNKNOWN, Cause, PinSet, solved
+from envdoctor.solve.answer import Cause, PinSet, solved
 from envdoctor.solve.solver import Goal, solve
 
 if TYPE_CHECKING:
@@ -27,13 +27,6 @@ class WhyNot:
             "forbidden": self.forbidden,
             "causes": [cause.as_json() for cause in self.causes],
         }
-
-    def text(self) -> str:
-        """Return the answer as a person reads it."""
-        if not self.causes:
-            return "nothing forbids it\n"
-        head = UNKNOWN if self.forbidden is None else ""
-        return head + "".join(f"- {cause.text}\n    {cause.kind}: {cause.source}\n" for cause in self.causes)
 
 
 def pin(goal: Goal) -> PinSet:

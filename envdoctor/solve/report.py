@@ -1,0 +1,57 @@
+"""A conflict, and what forbids a version, as documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from envdoctor.report import PLAIN, Format, Look, Reported, as_json, draw, refuse
+from envdoctor.report.document import Block, Document, Row, Rows, Section, Text
+from envdoctor.report.words import counted
+from envdoctor.solve.answer import UNKNOWN, Cause, PinSet, Relaxation
+
+if TYPE_CHECKING:
+    from envdoctor.solve.pinning import WhyNot
+
+
+def render(answer: WhyNot, format: Reported = Format.TEXT, look: Look = PLAIN) -> str:
+    """Return what forbids a request in one format."""
+    match format:
+        case Format.TEXT | Format.MARKDOWN | Format.HTML:
+            return draw(forbidden_document(answer), format, look)
+        case Format.JSON:
+            return as_json(answer.as_json())
+    refuse(format)
+
+
+def forbidden_document(answer: WhyNot) -> Document:
+    """Return the causes, or that there are none."""
+    if answer.forbidden is None:
+        return Document("not known", "warning", (Text(UNKNOWN), causes(answer.causes)))
+    if not answer.causes:
+        return Document("nothing forbids it", "", ())
+    return Document(f"{counted(len(answer.causes), 'cause')} forbid it", "error", (causes(answer.causes),))
+
+
+def conflict_document(answer: PinSet) -> Document:
+    """Return a conflict: the causes, and what giving each up would give."""
+    blocks: list[Block] = [causes(answer.causes)]
+    if answer.relaxations:
+        given = (", ".join(f"{n} {v}" for n, v in one.gives.items()) for one in answer.relaxations)
+        rows = (
+            Row("without", f"{r.drop}: {gives}") for r, gives in zip(answer.relaxations, given, strict=True)
+        )
+        blocks.append(Section("One of them given up", (Rows(tuple(rows)),)))
+    blocks += [Text(f"Note: {note}") for note in answer.notes]
+    if answer.status == "unknown":
+        return Document("not known", "warning", (Text(UNKNOWN), *blocks))
+    return Document("no environment satisfies all of these together", "error", tuple(blocks))
+
+
+def _relaxed(one: Relaxation) -> Row:
+    return Row("without", f"{one.drop}: {', '.join(f'{name} {v}' for name, v in one.gives.items())}")
+
+
+def causes(found: Sequence[Cause]) -> Rows:
+    """Return each cause with its source."""
+    return Rows(tuple(Row(cause.kind, cause.text, cause.source) for cause in found))
