@@ -12,15 +12,45 @@ from typing import Any
 from envdoctor.errors import InputError, Unavailable
 
 _HUB_PAGE = re.compile(r"https://huggingface\.co/([\w.-]+/[\w.-]+)/")
-_SUFFIX = re.compile(r"[-_](instruct|chat|it|hf|base|v\d+\.\d+)$")
+_SUFFIX = re.compile(
+    r"[-_](instruct|chat|it|hf|base|pt|thinking|sft|unsloth|gguf|mlx|v\d+\.\d+|2[4-9](?:0[1-9]|1[0-2])|20\d{6}"
+    r"|awq|gptq|hqq|fp8|fp8-dynamic|mxfp4|bf16|bnb-[48]bit|bnb|nf4|int[48]|[48]bit|w4a16|w8a8)$"
+)
+_PREFIX = re.compile(r"^(meta|unsloth|official)[-_]")
+_STORED = (
+    (re.compile(r"awq|w4a16"), {"quant_method": "awq", "bits": 4}),
+    (re.compile(r"gptq.*(int8|8bit)|w8a8|-int8"), {"quant_method": "gptq", "bits": 8}),
+    (re.compile(r"gptq"), {"quant_method": "gptq", "bits": 4}),
+    (re.compile(r"hqq"), {"quant_method": "hqq", "bits": 4}),
+    (re.compile(r"fp8"), {"quant_method": "fp8"}),
+    (re.compile(r"bnb-8bit"), {"quant_method": "bitsandbytes", "load_in_8bit": True}),
+    (re.compile(r"bnb-4bit|nf4"), {"quant_method": "bitsandbytes", "load_in_4bit": True}),
+)
+"""What an edition's name tells of how its weights are stored."""
 
 
 def catalogue_name(model: str) -> str:
-    """Return a Hub name as the catalogue spells it: lower case, without organisation and edition."""
-    name = model.rsplit("/", 1)[-1].lower()
-    while (shorter := _SUFFIX.sub("", name)) != name:
+    """Return a name people use as the catalogue spells it: lower case, without organisation and edition."""
+    name = re.sub(r"[\s:]+", "-", model.strip().rsplit("/", 1)[-1].lower())
+    while (shorter := _SUFFIX.sub("", _PREFIX.sub("", name))) != name:
         name = shorter
     return name
+
+
+def nearest_names(model: str) -> tuple[str, ...]:
+    """Return the catalogue's names that come nearest to one that it does not have."""
+    from difflib import get_close_matches
+
+    from envdoctor.matrix import load_matrix
+
+    names = [row["name"] for row in load_matrix().rows("model")]
+    return tuple(get_close_matches(catalogue_name(model), names, n=3, cutoff=0.6))
+
+
+def _stored(model: str) -> Mapping[str, Any]:
+    edition = model.rsplit("/", 1)[-1].lower()
+    found = next((part for pattern, part in _STORED if pattern.search(edition)), None)
+    return {"quantization_config": found} if found else {}
 
 
 def catalogue_config(model: str) -> Mapping[str, Any] | None:
@@ -29,7 +59,8 @@ def catalogue_config(model: str) -> Mapping[str, Any] | None:
 
     wanted = catalogue_name(model)
     rows = load_matrix().rows("model")
-    return next((row["config"] for row in rows if row["name"] == wanted), None)
+    found = next((row["config"] for row in rows if row["name"] == wanted), None)
+    return None if found is None else {**found, **_stored(model)}
 
 
 def hub_id(model: str) -> str:

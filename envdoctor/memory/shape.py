@@ -331,7 +331,7 @@ def find_shape(model: str) -> ModelShape:
 
 def find_config(model: str) -> Mapping[str, Any]:
     """Return the config that `find_shape` reads; raises as it does."""
-    from envdoctor.memory.catalogue import catalogue_config, hub_config
+    from envdoctor.memory.catalogue import catalogue_config, hub_config, nearest_names
 
     path = Path(model)
     if path.exists():
@@ -339,8 +339,14 @@ def find_config(model: str) -> Mapping[str, Any]:
     if (known := catalogue_config(model)) is not None:
         return known
     if model.count("/") != 1 or model.endswith(".json") or model.startswith((".", "/")):
-        raise InputError(f"--model {model}: no such folder, file or name in the catalogue")
+        near = ", ".join(nearest_names(model))
+        meant = f"; nearest: {near}" if near else ""
+        raise InputError(
+            f"--model {model}: no such folder, file or name in the catalogue{meant}; a config.json will do"
+        )
     config = hub_config(model)
     if config is None:
-        raise Unavailable(f"--model {model}: not in the local cache, and the Hub could not be reached")
+        raise Unavailable(
+            f"--model {model}: not in the local cache, and the Hub is out of reach; a config.json will do"
+        )
     return config

@@ -1,7 +1,8 @@
 """How fast a setting is beside another: a simple cost model of one optimizer step, never a measurement.
 
-Arithmetic, the bytes that dequantising and the loss move, launches, and what the cards exchange are added
-up as if nothing overlapped. Only the order of settings and rough ratios mean anything.
+A micro step takes as long as the slower of card (products, and bytes that norms, adapters and the loss
+move) and host (launches); what cards exchange is added. The figures were fitted to 44 settings timed on
+an H200 with 16 host cores (`benchmarks/speed.py`): order and rough ratios are what they are good for.
 """
 
 from __future__ import annotations
@@ -16,17 +17,26 @@ from envdoctor.memory import ModelShape
 from envdoctor.memory.layout import active_parameters, attention_linears, mlp_linears, parameters
 from envdoctor.profile.workload import Choice
 
-BUSY = 0.5
-"""The share of a card's throughput that large matrix products reach in training."""
-HALF_BUSY_TOKENS = 256
-"""Tokens of a micro batch at which products reach half of that."""
-LAUNCH_S = 0.0004
-"""Seconds of launches for one layer, there and back."""
+BUSY = 0.62
+"""The share of a card's throughput that matrix products reach in training."""
+LAUNCHES = {"full": 3.1e-3, "lora": 5.1e-3, "qlora": 8.3e-3}
+"""Seconds that the host takes to launch one layer's kernels, there and back, by what is trained."""
+LAUNCHES_AGAIN = {"full": 2.75e-3, "lora": 4.1e-3, "qlora": 5.2e-3}
+"""The same for a layer's second forward pass under a checkpoint."""
+LAUNCHES_LIGER = 1.1e-3
+"""What Liger's Triton kernels take longer to launch."""
+LOGIT_BYTES = {False: 48.0, True: 24.0}
+"""Bytes that move for each logit, without and with Liger's fused loss."""
+ELEMENT_BYTES = {False: 24.0, True: 4.0}
+"""Bytes that move for each element that norms, activations and rotations touch in a layer."""
+ADAPTED_BYTES = 22.0
+"""Bytes that move for each element that an adapter reads or writes: casts to fp32 and back, and a sum."""
+OVERLAP = 4
+"""How sharply the slower of card and host decides: a power mean of both."""
 HOST_LINK, HOST_MEMORY = 10e9, 40e9
 """Bytes a second between card and host, and of an optimizer that steps in host memory."""
-DEQUANTISED = 12.0
-"""Bytes that rebuilding a 4-bit weight costs a pass, as if at full bandwidth: QLoRA of a 7B at batch 1 then
-takes about 1.4 times as long as LoRA, as published (magazine.sebastianraschka.com, practical tips)."""
+DEQUANTISED = 2.5
+"""Bytes that rebuilding a 4-bit weight moves in one pass."""
 ENGINE_SHARE = 0.02
 """What DeepSpeed and FSDP add to a step; plain data parallelism wins where nothing needs sharding."""
 
@@ -69,11 +79,8 @@ def trained_parameters(shape: ModelShape, choice: Choice) -> int:
 
 def seconds_per_sample(shape: ModelShape, choice: Choice, speed: CardSpeed) -> float:
     """Return the modelled seconds that one sample costs, all cards working at once."""
-    micro = (
-        _arithmetic(shape, choice, speed)
-        + _traffic(shape, choice, speed)
-        + _micro_exchange(shape, choice, speed)
-    )
+    card, host = _computing(shape, choice, speed), _launching(shape, choice)
+    micro = float((card**OVERLAP + host**OVERLAP) ** (1 / OVERLAP)) + _micro_exchange(shape, choice, speed)
     step = _step(shape, choice, speed)
     seconds = (choice.grad_accum * micro + step) / (choice.batch * choice.grad_accum * choice.gpus)
     seconds *= 1 + ENGINE_SHARE * (choice.deepspeed or choice.parallel == "fsdp")
@@ -85,25 +92,34 @@ def _passes(choice: Choice) -> int:
     return 2 + choice.grad_ckpt + (choice.method == "full")
 
 
-def _arithmetic(shape: ModelShape, choice: Choice, speed: CardSpeed) -> float:
+def _computing(shape: ModelShape, choice: Choice, speed: CardSpeed) -> float:
+    """The card's own time for a micro step: products, and what moves through its memory beside them."""
     tokens = choice.batch * choice.seq
     attention = 2 * choice.seq * shape.heads * shape.head_dim * shape.layers
     flops = tokens * (2 * active_parameters(shape) * _passes(choice) + attention * (3 + choice.grad_ckpt))
-    busy = BUSY * tokens / (tokens + HALF_BUSY_TOKENS)
-    return flops / (speed.flops * busy) + LAUNCH_S * shape.layers * (1 + 0.5 * choice.grad_ckpt)
+    return flops / (speed.flops * BUSY) + _moved(shape, choice, tokens) / speed.bandwidth
 
 
-def _traffic(shape: ModelShape, choice: Choice, speed: CardSpeed) -> float:
-    """What moves through memory beside the products: logits, attention's scores, dequantised weights."""
-    tokens = choice.batch * choice.seq
-    moved = tokens * shape.vocab * (6.0 if choice.liger else 20.0)
+def _moved(shape: ModelShape, choice: Choice, tokens: int) -> float:
+    again = (3 + choice.grad_ckpt) / 3
+    layers = tokens * shape.layers * again
+    moved = tokens * shape.vocab * LOGIT_BYTES[choice.liger]
+    moved += layers * (6 * shape.hidden + 2 * shape.ffn) * ELEMENT_BYTES[choice.liger]
     if choice.attn == "eager":
         moved += 12.0 * tokens * choice.seq * shape.heads * shape.layers
     if choice.attn == "sdpa":
         moved += 0.05 * tokens * shape.hidden * shape.layers
+    if choice.method != "full":
+        moved += layers * ADAPTED_BYTES * adapter_parameters(shape, 1) / shape.layers
     if choice.method == "qlora":
         moved += (2 + choice.grad_ckpt) * DEQUANTISED * parameters(shape)
-    return moved / speed.bandwidth
+    return moved
+
+
+def _launching(shape: ModelShape, choice: Choice) -> float:
+    """The host's time to launch a micro step, during which a card with little to do waits."""
+    layer = LAUNCHES[choice.method] + LAUNCHES_LIGER * choice.liger
+    return shape.layers * (layer + LAUNCHES_AGAIN[choice.method] * choice.grad_ckpt)
 
 
 def _micro_exchange(shape: ModelShape, choice: Choice, speed: CardSpeed) -> float:

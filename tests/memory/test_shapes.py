@@ -10,7 +10,7 @@ import pytest
 
 from envdoctor.errors import InputError
 from envdoctor.matrix import load_matrix
-from envdoctor.memory import parse_shape, read_shape
+from envdoctor.memory import find_shape, parse_shape, read_shape
 from envdoctor.memory.catalogue import catalogue_name
 from envdoctor.memory.layout import active_parameters, parameters
 
@@ -88,3 +88,29 @@ def test_a_file_that_is_no_config_is_told(text: str, tmp_path: Path) -> None:
 
 def test_a_vision_model_is_taken_by_its_text_part() -> None:
     assert parse_shape({"model_type": "mllama", "text_config": LLAMA}, "x").layers == 32
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted", "stored"),
+    [
+        ("meta-llama/Meta-Llama-3.1-8B-Instruct", "llama-3.1-8b", ""),
+        ("unsloth/Meta-Llama-3.1-8B-Instruct-bnb-4bit", "llama-3.1-8b", "nf4"),
+        ("unsloth/Qwen2.5-7B-Instruct-unsloth-bnb-4bit", "qwen2.5-7b", "nf4"),
+        ("Qwen/Qwen2.5-7B-Instruct-AWQ", "qwen2.5-7b", "awq"),
+        ("Qwen/Qwen2.5-7B-Instruct-GPTQ-Int4", "qwen2.5-7b", "gptq"),
+        ("Qwen/Qwen2.5-7B-Instruct-GPTQ-Int8", "qwen2.5-7b", "int8"),
+        ("Qwen/Qwen3-8B-FP8", "qwen3-8b", "fp8"),
+        ("qwen2.5:7b", "qwen2.5-7b", ""),
+        ("Qwen2.5 7B Instruct", "qwen2.5-7b", ""),
+        ("google/gemma-2-2b-it", "gemma-2-2b", ""),
+    ],
+)
+def test_names_resolve_as_people_write_them(name: str, wanted: str, stored: str) -> None:
+    shape, plain = find_shape(name), find_shape(wanted)
+    assert (shape.hidden, shape.layers, shape.vocab) == (plain.hidden, plain.layers, plain.vocab)
+    assert shape.stored == stored
+
+
+def test_an_unknown_name_lists_the_nearest() -> None:
+    with pytest.raises(InputError, match=r"nearest: .*qwen2\.5-7b"):
+        find_shape("qwen2.5-7bb")
