@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from envdoctor.memory.activations import LayerCost, LayerKind, layer_cost, layer_kinds
@@ -17,6 +18,7 @@ from envdoctor.memory.sharding import Plan, plan_of
 from envdoctor.memory.tape import rounded
 
 DEFAULT = Constants()
+UNCOUNTED: Mapping[str, str] = {"ppo": "PPO's value and reward models are not counted: each is a model more"}
 
 
 def predict(run: TrainingRun | ServingRun, constants: Constants = DEFAULT) -> Prediction:
@@ -159,7 +161,7 @@ def _assemble(run: TrainingRun, plan: Plan, step: Step, constants: Constants) ->
         phases,
         "analytic",
         (),
-        run.shape.uncertain,
+        "; ".join(filter(None, (run.shape.uncertain, UNCOUNTED.get(run.task)))),
         outside=outside,
     )
 

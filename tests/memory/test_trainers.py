@@ -102,6 +102,11 @@ def test_what_a_trainer_does_not_have_is_said(
     assert said in capsys.readouterr().err
 
 
+def test_what_ppo_holds_beside_is_said_not_to_be_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["memory", *MODEL, "--task", "ppo", "--stack", "trl=1.16.0", "--format", "json"])
+    assert "not counted" in json.loads(capsys.readouterr().out)["uncertain"]
+
+
 def test_rows_hold_by_release() -> None:
     rows: tuple[dict[str, Any], ...] = load_matrix().rows("trainer")  # type: ignore[assignment]
     losses = {
