@@ -19,7 +19,7 @@ _SUFFIX = re.compile(
 _PREFIX = re.compile(r"^(meta|unsloth|official)[-_]")
 _STORED = (
     (re.compile(r"awq|w4a16"), {"quant_method": "awq", "bits": 4}),
-    (re.compile(r"gptq.*(int8|8bit)|w8a8|-int8"), {"quant_method": "gptq", "bits": 8}),
+    (re.compile(r"gptq[^/]{0,40}(?:int8|8bit)|w8a8|-int8"), {"quant_method": "gptq", "bits": 8}),
     (re.compile(r"gptq"), {"quant_method": "gptq", "bits": 4}),
     (re.compile(r"hqq"), {"quant_method": "hqq", "bits": 4}),
     (re.compile(r"fp8"), {"quant_method": "fp8"}),
