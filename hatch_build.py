@@ -10,7 +10,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class CompileRows(BuildHookInterface[Any]):
-    """Writes `matrices/releases/rows.json`, which loads thirty times faster than the TOML files."""
+    """Writes `matrices/releases/rows.jsonl`, which loads thirty times faster than the TOML files."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile the rows; a malformed row stops the build with its file and id."""

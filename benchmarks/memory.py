@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from envdoctor.matrix import load_matrix
+from envdoctor.matrix import load_matrix, tables
 from envdoctor.memory import Constants, TrainingRun, predict, read_constants
 from envdoctor.memory.layout import layers, parameters
 from envdoctor.memory.points import GIB, Point, read_points
@@ -94,7 +94,7 @@ def main(arguments: list[str]) -> None:
     """Print the table for the given files."""
     files = [Path(a) for a in arguments] or sorted(POINTS.glob("*.json"))
     points = tuple(point for file in files for point in read_points(file))
-    constants = read_constants(load_matrix().rows("memory"), {}, (9, 0))
+    constants = read_constants(load_matrix().rows(tables.MemoryRow), {}, (9, 0))
     print_speed(points, constants)
     print_rows(points, constants)
 

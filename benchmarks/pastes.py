@@ -22,12 +22,13 @@ sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent.par
 
 from test_hostile import SAMPLES, mutate  # noqa: E402
 
+from envdoctor.matrix import tables  # noqa: E402
 from envdoctor.matrix.load import load_matrix  # noqa: E402
-from envdoctor.pastes import key_names, parse_paste, read_files, symptom_patterns  # noqa: E402
+from envdoctor.pastes import parse_paste, read_files  # noqa: E402
 
 SIZES = (100_000, 1_000_000, 10_000_000)
-SYMPTOMS = symptom_patterns(load_matrix().rows("symptom"))
-KEYS = key_names(load_matrix().rows("key"))
+SYMPTOMS = load_matrix().rows(tables.SymptomRow)
+KEYS = load_matrix().rows(tables.KeyRow)
 WORDS = sorted({word for sample in SAMPLES for word in sample.split() if len(word) < 40})
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from envdoctor.facts import ComputeCapability
-from envdoctor.matrix import load_matrix
+from envdoctor.matrix import load_matrix, tables
 from envdoctor.memory import find_shape
 from envdoctor.profile.speed import card_speed, seconds_per_sample
 from envdoctor.profile.workload import Choice
@@ -27,7 +27,7 @@ DIFFERENT = math.log(1.07)
 def read_timed(path: Path) -> list[tuple[float, float]]:
     """Return measured and modelled seconds a sample of each timed setting."""
     rows: list[dict[str, Any]] = json.loads(path.read_bytes())
-    speed = card_speed(load_matrix().rows("speed"), ComputeCapability(9, 0))
+    speed = card_speed(load_matrix().rows(tables.SpeedRow), ComputeCapability(9, 0))
     found = []
     for row in rows:
         if row["s_per_sample"] is None:

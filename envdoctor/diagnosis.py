@@ -12,7 +12,7 @@ from envdoctor import __version__
 from envdoctor.errors import InputError, Unavailable
 from envdoctor.facts import Facts, FactsFormatError, Observed, Symptom, Verdict, from_json
 from envdoctor.findings import Diagnosis, Examined, Finding, Severity, exit_code
-from envdoctor.matrix import Matrix, load_matrix
+from envdoctor.matrix import Matrix, load_matrix, tables
 from envdoctor.rules import RULES, run_checks
 
 if TYPE_CHECKING:
@@ -94,9 +94,9 @@ def complete_findings(findings: Sequence[Finding], facts: Facts, matrix: Matrix)
 def read_facts(sources: Sequence[str], python: str | None, matrix: Matrix) -> Facts:
     """Return the facts of the given files, or of this machine when there are none; raises InputError."""
     if sources:
-        from envdoctor.pastes import key_names, read_files, symptom_patterns
+        from envdoctor.pastes import read_files
 
-        return read_files(sources, symptom_patterns(matrix.rows("symptom")), key_names(matrix.rows("key")))
+        return read_files(sources, matrix.rows(tables.SymptomRow), matrix.rows(tables.KeyRow))
     return start_probes(python)()
 
 
@@ -150,6 +150,6 @@ def with_verdicts(facts: Facts, python: str, matrix: Matrix) -> tuple[Facts, Smo
 
 def _symptoms_of(text: str, matrix: Matrix) -> tuple[Symptom, ...]:
     """Return the error lines recognised in what failing kernels said."""
-    from envdoctor.pastes import parse_paste, symptom_patterns
+    from envdoctor.pastes import parse_paste
 
-    return parse_paste(text, "smoke", symptom_patterns(matrix.rows("symptom"))).symptoms
+    return parse_paste(text, "smoke", matrix.rows(tables.SymptomRow)).symptoms

@@ -16,7 +16,7 @@ from envdoctor.bundle import Bundle, build_bundle, find_tracker, write_bundle
 from envdoctor.bundle.excerpts import LogExcerpt, read_excerpt
 from envdoctor.diagnosis import diagnose, diagnose_facts, read_facts, smoked_python, with_verdicts
 from envdoctor.facts import Facts
-from envdoctor.matrix import Matrix, load_matrix
+from envdoctor.matrix import Matrix, load_matrix, tables
 
 __all__ = ["bundle", "diagnose", "diagnose_facts", "make_bundle"]
 
@@ -62,9 +62,9 @@ def make_bundle(
 def _with_log_symptoms(facts: Facts, logs: dict[str, LogExcerpt], matrix: Matrix) -> Facts:
     if not logs:
         return facts
-    from envdoctor.pastes import key_names, parse_paste, symptom_patterns
+    from envdoctor.pastes import parse_paste
 
-    patterns, keys = symptom_patterns(matrix.rows("symptom")), key_names(matrix.rows("key"))
+    patterns, keys = matrix.rows(tables.SymptomRow), matrix.rows(tables.KeyRow)
     for path, excerpt in logs.items():
         told = parse_paste(excerpt.text(), Path(path).name, patterns, keys)
         facts = replace(facts, symptoms=(*facts.symptoms, *told.symptoms))

@@ -25,7 +25,7 @@ ALLOWED: dict[str, set[str]] = {
     "fetch": {"errors"},
     "matrix": {"errors", "facts", "files"},
     "harvest": {"errors", "fetch", "files", "matrix"},
-    "pastes": {"errors", "facts", "bundle", "patterns"},
+    "pastes": {"errors", "facts", "bundle", "matrix", "patterns"},
     "rules": {"commands", "errors", "facts", "findings", "matrix", "memory", "patterns", "profile"},
     "solve": {"commands", "errors", "facts", "files", "findings", "harvest", "matrix", "report", "rules"},
     "memory": {"errors", "facts", "fetch", "matrix", "processes", "report"},

@@ -13,10 +13,11 @@ from envdoctor.bundle.excerpts import LogExcerpt
 from envdoctor.bundle.issue import compose, issue_link
 from envdoctor.bundle.redaction import Redactor
 from envdoctor.bundle.sharing import make_redactor, redact_diagnosis
-from envdoctor.bundle.trackers import Report, Tracker, only_the_user_can_fill
+from envdoctor.bundle.trackers import Report, only_the_user_can_fill
 from envdoctor.facts import to_json
 from envdoctor.files import write_new_file
 from envdoctor.findings import Diagnosis
+from envdoctor.matrix import tables
 
 _TIMES = ("first_ms", "repeat_ms", "duration_ms", "elapsed_ms", "seconds")
 
@@ -46,7 +47,7 @@ def build_bundle(
     diagnosis: Diagnosis,
     logs: Mapping[str, LogExcerpt] | None = None,
     smoke: Mapping[str, Any] | None = None,
-    tracker: Tracker | None = None,
+    tracker: tables.TrackerRow | None = None,
     redactor: Redactor | None = None,
 ) -> Bundle:
     """Return the redacted files of a bundle; the same input gives the same bytes."""

@@ -8,13 +8,12 @@ from urllib.parse import quote
 
 from envdoctor.bundle.trackers import (
     Report,
-    TemplateField,
-    Tracker,
     cut_middle,
     fill_field,
     plain_environment,
 )
 from envdoctor.findings import Diagnosis
+from envdoctor.matrix import tables
 from envdoctor.report.diagnosis import (
     broken_rows,
     check_rows,
@@ -55,7 +54,7 @@ class Section(NamedTuple):
     shorter: tuple[Step, ...] = ()
 
 
-def compose(report: Report, tracker: Tracker | None = None, limit: int = _BUDGET) -> str:
+def compose(report: Report, tracker: tables.TrackerRow | None = None, limit: int = _BUDGET) -> str:
     """Return the report in Markdown, at most `limit` UTF-16 units long."""
     return fit(list(_sections(report, tracker)), limit)
 
@@ -112,9 +111,9 @@ def _open_fence(text: str) -> str:
     return fence if len(fence) < 300 else ""
 
 
-def _sections(report: Report, tracker: Tracker | None) -> Iterator[Section]:
+def _sections(report: Report, tracker: tables.TrackerRow | None) -> Iterator[Section]:
     if tracker:
-        for field in tracker.fields:
+        for field in tracker.field:
             yield _field_section(field, report, tracker.kind)
         yield Section("---\n\n## envdoctor\n")
     else:
@@ -147,7 +146,7 @@ def _headed(heading: str, text: str, *shorter: Step) -> Section:
     return Section(f"## {heading}\n\n{text}", steps)
 
 
-def _field_section(field: TemplateField, report: Report, kind: str) -> Section:
+def _field_section(field: tables.TemplateField, report: Report, kind: str) -> Section:
     # A form turns its labels into headings of the third level; a Markdown template has them in bold.
     heading = f"**{field.label}**" if kind == "markdown" else f"### {field.label}"
     heading = f"## {field.label}" if field.type == "heading" else heading
@@ -181,7 +180,7 @@ def _log_steps(form: Callable[[int], str]) -> tuple[Step, ...]:
     return (*(Step(30 + i * 10, form(room)) for i, room in enumerate(_ROOMS[1:])), Step(80, ""))
 
 
-def issue_link(report: Report, tracker: Tracker) -> str:
+def issue_link(report: Report, tracker: tables.TrackerRow) -> str:
     """Return a link that opens a new issue with title and fields filled, within 7,500 bytes."""
     base = f"https://github.com/{tracker.repository}/issues/new?"
     found = report.diagnosis.findings
@@ -197,12 +196,12 @@ def issue_link(report: Report, tracker: Tracker) -> str:
     return link
 
 
-def _link_values(report: Report, tracker: Tracker) -> Iterator[tuple[str, list[str]]]:
+def _link_values(report: Report, tracker: tables.TrackerRow) -> Iterator[tuple[str, list[str]]]:
     environment = plain_environment(report.diagnosis)
     if tracker.kind != "form":
         sections = list(_sections(report, tracker))
         yield "body", [*(fit(sections, limit) for limit in (4000, 2500, 1500)), environment[:600]]
         return
-    for field in tracker.fields:
+    for field in tracker.field:
         if field.id and field.type != "checkboxes":
             yield field.id, [cut_middle(fill_field(field, report, room), room) for room in (2500, 1200, 500)]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from envdoctor.errors import InputError
 from envdoctor.facts import Observed
 from envdoctor.findings import Diagnosis
-from envdoctor.matrix import Matrix
+from envdoctor.matrix import Matrix, tables
 from envdoctor.report.diagnosis import finding_depths, foot, key_rows, severities
 from envdoctor.report.facts import fact_rows, gpu_rows, gpu_words, version_words
 from envdoctor.report.markup import code, details, fenced, prose
@@ -22,32 +21,6 @@ _EXPECTED = "*To be filled by you: what should have happened.*\n"
 
 
 @dataclass(frozen=True, slots=True)
-class TemplateField:
-    """One field of a template: its label, the form's id if it has one, and what answers it."""
-
-    label: str
-    fill: str
-    id: str = ""
-    type: str = "textarea"
-    required: bool = False
-    options: tuple[str, ...] = ()
-    render: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Tracker:
-    """A project's tracker: where issues are opened, and its template's fields in order."""
-
-    project: str
-    repository: str
-    template: str
-    kind: str
-    title: str
-    fields: tuple[TemplateField, ...]
-    command: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Report:
     """What a template is filled from; everything in it is redacted already."""
 
@@ -55,43 +28,18 @@ class Report:
     logs: Mapping[str, str]
 
 
-def find_tracker(matrix: Matrix, project: str) -> Tracker:
+def find_tracker(matrix: Matrix, project: str) -> tables.TrackerRow:
     """Return the tracker of `project`; raises InputError naming the known ones."""
-    trackers = {row["project"]: row for row in matrix.rows("tracker")}
+    trackers = matrix.rows(tables.TrackerRow)
     wanted = project.lower().replace("_", "-")
-    matching = [
-        p for p, row in trackers.items() if wanted in (p, p.replace("-", ""), row["repository"].lower())
-    ]
-    if not matching:
-        raise InputError(f"--for {project}: no tracker is known of it (known: {', '.join(sorted(trackers))})")
-    return _tracker(trackers[matching[0]])
+    for row in trackers:
+        if wanted in (row.project, row.project.replace("-", ""), row.repository.lower()):
+            return row
+    known = ", ".join(sorted(row.project for row in trackers))
+    raise InputError(f"--for {project}: no tracker is known of it (known: {known})")
 
 
-def _tracker(row: Mapping[str, Any]) -> Tracker:
-    fields = tuple(
-        TemplateField(
-            label=f["label"],
-            fill=f["fill"],
-            id=f.get("id", ""),
-            type=f.get("type", "textarea"),
-            required=f.get("required", False),
-            options=tuple(f.get("options", ())),
-            render=f.get("render", ""),
-        )
-        for f in row["field"]
-    )
-    return Tracker(
-        row["project"],
-        row["repository"],
-        row["template"],
-        row["kind"],
-        row["title"],
-        fields,
-        row.get("command", ""),
-    )
-
-
-def only_the_user_can_fill(tracker: Tracker) -> tuple[str, ...]:
+def only_the_user_can_fill(tracker: tables.TrackerRow) -> tuple[str, ...]:
     """Return the labels that facts do not answer: steps, expectations, check-boxes, whom to tag."""
     asked = (
         "reproduction",
@@ -102,10 +50,10 @@ def only_the_user_can_fill(tracker: Tracker) -> tuple[str, ...]:
         "launcher",
         "model",
     )
-    return tuple(f.label for f in tracker.fields if f.fill.partition("_")[0] in asked)
+    return tuple(f.label for f in tracker.field if f.fill.partition("_")[0] in asked)
 
 
-def fill_field(field: TemplateField, report: Report, room: int) -> str:
+def fill_field(field: tables.TemplateField, report: Report, room: int) -> str:
     """Return the Markdown that answers `field`, long texts cut to about `room` characters."""
     if field.fill.startswith("package:"):
         return _package(field.fill.partition(":")[2], report)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from envdoctor.cli.options import add, add_flag
 from envdoctor.errors import InputError, Unavailable
+from envdoctor.matrix import tables
 
 if TYPE_CHECKING:
     from envdoctor.facts import Gpu
@@ -133,7 +134,7 @@ def recipe_for(stack: dict[str, str], trainer: str, task: str) -> Recipe:
     from envdoctor.matrix import load_matrix
     from envdoctor.memory.recipes import recipe_of
 
-    return recipe_of(load_matrix().rows("trainer"), trainer, task, stack)
+    return recipe_of(load_matrix().rows(tables.TrainerRow), trainer, task, stack)
 
 
 def _serving_run(args: argparse.Namespace, shape: Any, gpu: Gpu | None) -> ServingRun:
@@ -250,4 +251,4 @@ def constants_of(stack: dict[str, str], gpu: Gpu | None) -> Constants:
 
     capability = gpu.compute_capability if gpu else None
     pair = (capability.major, capability.minor) if capability else None
-    return read_constants(load_matrix().rows("memory"), stack, pair)
+    return read_constants(load_matrix().rows(tables.MemoryRow), stack, pair)

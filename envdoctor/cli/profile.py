@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from envdoctor.cli.options import add, add_flag, add_list
 from envdoctor.cli.output import look_of, note, write
 from envdoctor.errors import InputError, Unavailable
+from envdoctor.matrix import tables
 
 if TYPE_CHECKING:
     from envdoctor.facts import Facts, Gpu
@@ -116,7 +117,7 @@ def _trainer(args: argparse.Namespace, matrix: Matrix, stack: Stack) -> dict[str
     trainer = args.framework if args.framework in TRAINERS else usual
     return {
         "trainer": trainer,
-        "recipe": recipe_of(matrix.rows("trainer"), trainer, args.task, stack.versions),
+        "recipe": recipe_of(matrix.rows(tables.TrainerRow), trainer, args.task, stack.versions),
     }
 
 

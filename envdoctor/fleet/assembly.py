@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from envdoctor import __version__
 from envdoctor.findings import Severity
 from envdoctor.fleet.answer import FleetAnswer
-from envdoctor.fleet.drift import Agreement, agreement_rows, find_drift
+from envdoctor.fleet.drift import Agreement, find_drift
 from envdoctor.fleet.judging import judge_groups
 from envdoctor.fleet.merge import Merge
 from envdoctor.fleet.reply import Reply, Take
-from envdoctor.matrix import Matrix, load_matrix
+from envdoctor.matrix import Matrix, load_matrix, tables
 
 Progress = Callable[[int], None]
 
@@ -67,8 +67,8 @@ def answer(
 def agreement_of(matrix: Matrix, uncompared: Sequence[str] = ()) -> Agreement:
     """Return the rows of what must agree between nodes, less the facts named in `uncompared`."""
     return Agreement(
-        facts=agreement_rows(matrix.rows("fleet_fact")),
-        packages=agreement_rows(matrix.rows("fleet_package")),
-        variables=agreement_rows(matrix.rows("fleet_variable")),
+        facts=matrix.rows(tables.FleetFactRow),
+        packages=matrix.rows(tables.FleetPackageRow),
+        variables=matrix.rows(tables.FleetVariableRow),
         uncompared=tuple(uncompared),
     )

@@ -13,9 +13,10 @@ from envdoctor.facts import Facts, FactsFormatError, from_json
 from envdoctor.findings import Severity
 from envdoctor.fleet.answer import SCHEMA, Change, Comparison, FleetAnswer
 from envdoctor.fleet.comparable import Value
-from envdoctor.fleet.drift import Agreement, AgreementRow, Drift, absent_value, are_near, node_facts
+from envdoctor.fleet.drift import Agreement, Drift, absent_value, are_near, node_facts
 from envdoctor.fleet.merge import Group
 from envdoctor.fleet.nodeset import expand, natural_key
+from envdoctor.matrix import tables
 
 
 def read_baseline(path: Path) -> tuple[Group, ...]:
@@ -74,7 +75,7 @@ def _changes(
     for former, present, nodes in pairs.values():
         for fact, row, was, is_now in _differences(former.facts, present.facts, agreement):
             key = (fact, was.text, is_now.text)
-            found.setdefault(key, (row.severity or Severity.NOTE, []))[1].extend(nodes)
+            found.setdefault(key, (Severity(row.severity), []))[1].extend(nodes)
     weight = {severity: position for position, severity in enumerate(Severity)}
     changes = [Change(*key, _ordered(nodes), severity) for key, (severity, nodes) in found.items()]
     return tuple(sorted(changes, key=lambda c: (weight[c.severity], c.fact)))
@@ -82,7 +83,7 @@ def _changes(
 
 def _differences(
     former: Facts, present: Facts, agreement: Agreement
-) -> Iterator[tuple[str, AgreementRow, Value, Value]]:
+) -> Iterator[tuple[str, tables.AgreementRow, Value, Value]]:
     was, now = node_facts(former, agreement), node_facts(present, agreement)
     for fact in [*was, *(fact for fact in now if fact not in was)]:
         row = (was.get(fact) or now[fact])[0]
@@ -92,7 +93,7 @@ def _differences(
             yield fact, row, old, new
 
 
-def _counts(old: Value, new: Value, row: AgreementRow) -> bool:
+def _counts(old: Value, new: Value, row: tables.AgreementRow) -> bool:
     if old.text is None or new.text is None:
         return row.absence
     return not are_near(old, new, row.nearness)

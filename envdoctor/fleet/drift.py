@@ -4,38 +4,18 @@ from __future__ import annotations
 
 import fnmatch
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from envdoctor.facts import Facts
 from envdoctor.findings import Severity
 from envdoctor.fleet.comparable import UNSET, Value, comparable_facts, missing_package, packages
 from envdoctor.fleet.merge import Group
 from envdoctor.fleet.nodeset import natural_key
+from envdoctor.matrix import tables
 
 _MINORITY = 0.5
-_UNJUDGED = "none"
-
-
-@dataclass(frozen=True, slots=True)
-class AgreementRow:
-    """One row of `matrices/fleet.toml`: facts that must be equal on all nodes, why, and how grave it is."""
-
-    id: str
-    names: tuple[str, ...]
-    severity: Severity | None
-    """None: not compared."""
-    why: str
-    follows: tuple[str, ...]
-    """Facts that explain a difference of this one when the same nodes differ in them."""
-    nearness: float
-    """Sizes within this share of each other are equal."""
-    absence: bool
-    """True when not knowing it on some nodes, while most tell it, is a difference."""
-    nothing: str
-    """The value that means there is nothing: where most have it, not knowing is no difference."""
-    source: str
+UNJUDGED = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +34,7 @@ class Drift:
     fact: str
     values: tuple[DriftValue, ...]
     severity: Severity
-    row: AgreementRow
+    row: tables.AgreementRow
     consequence_of: str | None = None
     accepted: bool = False
 
@@ -64,39 +44,21 @@ class Drift:
         return tuple(node for value in self.values[1:] for node in value.nodes)
 
 
-def agreement_rows(tables: Sequence[Mapping[str, Any]]) -> tuple[AgreementRow, ...]:
-    """Read rows of one kind, in file order: the first that names a fact judges it."""
-    return tuple(
-        AgreementRow(
-            id=table["id"],
-            names=tuple(table["names"]),
-            severity=None if table["severity"] == _UNJUDGED else Severity(table["severity"]),
-            why=table["why"],
-            follows=tuple(table.get("follows", ())),
-            nearness=float(table.get("nearness", 0.0)),
-            absence=bool(table.get("absence", False)),
-            nothing=str(table.get("nothing", "")),
-            source=table["source"],
-        )
-        for table in tables
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Agreement:
     """The rows by what they are about, and the names to leave out."""
 
-    facts: tuple[AgreementRow, ...]
-    packages: tuple[AgreementRow, ...]
-    variables: tuple[AgreementRow, ...]
+    facts: Sequence[tables.AgreementRow]
+    packages: Sequence[tables.AgreementRow]
+    variables: Sequence[tables.AgreementRow]
     uncompared: tuple[str, ...] = ()
 
-    def row(self, rows: Sequence[AgreementRow], name: str) -> AgreementRow | None:
+    def row(self, rows: Sequence[tables.AgreementRow], name: str) -> tables.AgreementRow | None:
         """Return the row that judges a fact, or None when nobody compares it."""
         if _named(self.uncompared, name):
             return None
         row = next((row for row in rows if _named(row.names, name)), None)
-        return None if row is None or row.severity is None else row
+        return None if row is None or row.severity == UNJUDGED else row
 
 
 def _named(patterns: Iterable[str], name: str) -> bool:
@@ -113,7 +75,7 @@ def find_drift(groups: Sequence[Group], agreement: Agreement) -> tuple[Drift, ..
     return _ordered(_explained(found))
 
 
-def node_facts(facts: Facts, agreement: Agreement) -> dict[str, tuple[AgreementRow, Value]]:
+def node_facts(facts: Facts, agreement: Agreement) -> dict[str, tuple[tables.AgreementRow, Value]]:
     """Return every fact of one group that is compared at all, with the row that judges it."""
     variables = {name: Value(value) for name, value in facts.variables.items()}
     tables = (
@@ -129,14 +91,14 @@ def node_facts(facts: Facts, agreement: Agreement) -> dict[str, tuple[AgreementR
     }
 
 
-def absent_value(facts: Facts, row: AgreementRow, agreement: Agreement) -> Value:
+def absent_value(facts: Facts, row: tables.AgreementRow, agreement: Agreement) -> Value:
     """Return the value of a fact that one group has and another does not."""
     return Value(UNSET) if row in agreement.variables else missing_package(facts)
 
 
 def _compared(
     groups: Sequence[Group], agreement: Agreement
-) -> Iterator[tuple[str, AgreementRow, list[Value]]]:
+) -> Iterator[tuple[str, tables.AgreementRow, list[Value]]]:
     tables = [node_facts(group.facts, agreement) for group in groups]
     rows = {name: row for table in tables for name, (row, _) in table.items()}
     for name, row in rows.items():
@@ -148,7 +110,7 @@ def _compared(
             yield name, row, values
 
 
-def _judge(name: str, row: AgreementRow, groups: Sequence[Group], values: list[Value]) -> Drift | None:
+def _judge(name: str, row: tables.AgreementRow, groups: Sequence[Group], values: list[Value]) -> Drift | None:
     if row.nearness:
         values = _with_near_ones_equal(values, row.nearness)
     nodes: dict[str | None, list[str]] = {}
@@ -163,7 +125,7 @@ def _judge(name: str, row: AgreementRow, groups: Sequence[Group], values: list[V
     absent = row.absence and bool(told) and told[0].value != row.nothing
     if silent and absent and len(silent) < _MINORITY * sum(len(g.nodes) for g in groups):
         told.append(DriftValue(None, _in_order(silent), reasons.most_common(1)[0][0]))
-    return Drift(name, tuple(told), row.severity or Severity.NOTE, row) if len(told) > 1 else None
+    return Drift(name, tuple(told), Severity(row.severity), row) if len(told) > 1 else None
 
 
 def _with_near_ones_equal(values: list[Value], nearness: float) -> list[Value]:

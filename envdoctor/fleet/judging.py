@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from envdoctor.diagnosis import complete_findings, diagnose_facts
 from envdoctor.facts import ComputeCapability
@@ -11,7 +10,7 @@ from envdoctor.findings import Evidence, Finding, Outcome, Remedy, Severity
 from envdoctor.fleet.answer import NodeFinding
 from envdoctor.fleet.merge import Group
 from envdoctor.fleet.nodeset import fold, natural_key
-from envdoctor.matrix import Matrix
+from envdoctor.matrix import Matrix, tables
 
 _COMPLETED_GROUPS = 4
 _WEIGHT = {severity: position for position, severity in enumerate(Severity)}
@@ -56,27 +55,27 @@ def _key(finding: Finding) -> tuple[str, str]:
 def mixed_capability(groups: Iterable[Group], matrix: Matrix) -> NodeFinding | None:
     """Return what GPUs of unlike compute capability forbid a job over all nodes; None where all are alike."""
     nodes = nodes_by_capability(groups)
-    rows = matrix.rows("fleet_mixture")
+    rows = matrix.rows(tables.FleetMixtureRow)
     if len(nodes) < 2 or not rows:
         return None
     lowest, highest = min(nodes), max(nodes)
-    lost = [row for row in matrix.rows("hardware_feature") if _has(row, highest) and not _has(row, lowest)]
+    lost = [r for r in matrix.rows(tables.HardwareFeatureRow) if r.covers(highest) and not r.covers(lowest)]
     words = {
         "capabilities": ", ".join(str(capability) for capability in sorted(nodes)),
         "lowest": f"{lowest} ({lowest.sm})",
-        "forbidden": "no " + ", no ".join(row["feature"] for row in lost) if lost else "its kernels alone",
+        "forbidden": "no " + ", no ".join(row.feature for row in lost) if lost else "its kernels alone",
         "split": "; ".join(f"{where} ({capability})" for capability, where in _folded(nodes)),
     }
     row = rows[0]
     finding = Finding(
-        id=row["id"],
-        severity=Severity(row["severity"]),
-        summary=row["summary"].format_map(words),
-        cause=row["cause"].format_map(words),
+        id=row.id,
+        severity=Severity(row.severity),
+        summary=row.summary.format_map(words),
+        cause=row.cause.format_map(words),
         evidence=tuple(Evidence("compute capability", str(c), where) for c, where in _folded(nodes)),
-        remedies=(Remedy(row["remedy"].format_map(words)),),
-        rows=(row["id"], *(one["id"] for one in lost)),
-        sources=(row["source"], *dict.fromkeys(one["source"] for one in lost)),
+        remedies=(Remedy(row.remedy.format_map(words)),),
+        rows=(row.id, *(one.id for one in lost)),
+        sources=(row.source, *dict.fromkeys(one.source for one in lost)),
     )
     return NodeFinding(finding, tuple(node for where in nodes.values() for node in where))
 
@@ -93,9 +92,3 @@ def nodes_by_capability(groups: Iterable[Group]) -> dict[ComputeCapability, list
 
 def _folded(nodes: Mapping[ComputeCapability, list[str]]) -> list[tuple[ComputeCapability, str]]:
     return [(capability, fold(nodes[capability])) for capability in sorted(nodes)]
-
-
-def _has(row: Mapping[str, Any], capability: ComputeCapability) -> bool:
-    below = row.get("below")
-    enough = capability >= ComputeCapability.parse(row["capability"])
-    return enough and not (below and capability >= ComputeCapability.parse(below))

@@ -1,8 +1,8 @@
-"""The compatibility matrix: rows with sources, and release facts generated from wheels."""
+"""The compatibility matrix: typed rows with sources, and release facts generated from wheels."""
 
 from __future__ import annotations
 
 from envdoctor.matrix.load import Matrix, load_matrix
-from envdoctor.matrix.rows import ConditionRow, RowRemedy
+from envdoctor.matrix.tables.conditions import ConditionRow, RowRemedy
 
 __all__ = ["ConditionRow", "Matrix", "RowRemedy", "load_matrix"]

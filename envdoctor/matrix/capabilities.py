@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from envdoctor.facts import ComputeCapability
+from envdoctor.matrix import tables
 from envdoctor.matrix.load import Matrix
 
 _ENTRY = re.compile(r"(?:(sm|compute)_)?(\d{1,2})\.?(\d)([af]?)(\+ptx)?", re.IGNORECASE)
@@ -33,21 +33,14 @@ def _entry_runs_on(entry: str, capability: ComputeCapability) -> bool:
     return built <= capability and (binary or ptx)
 
 
-def capability_row(matrix: Matrix, capability: ComputeCapability) -> Mapping[str, Any] | None:
+def capability_row(matrix: Matrix, capability: ComputeCapability) -> tables.TorchCapabilityRow | None:
     """Return torch's row for that capability: the highest of the same major not above it."""
-    rows = [row for row in matrix.rows("torch_capability") if _covers(row, capability)]
-    return max(rows, key=lambda row: ComputeCapability.parse(row["capability"]), default=None)
+    rows = matrix.rows(tables.TorchCapabilityRow)
+    lower = [r for r in rows if r.capability.major == capability.major and r.capability <= capability]
+    return max(lower, key=lambda row: row.capability, default=None)
 
 
-def _covers(row: Mapping[str, Any], capability: ComputeCapability) -> bool:
-    built = ComputeCapability.parse(row["capability"])
-    return built.major == capability.major and built <= capability
-
-
-def generation(capability: ComputeCapability) -> str:
+def generation(matrix: Matrix, capability: ComputeCapability) -> str:
     """Return the architecture's name: `Turing` for 7.5."""
-    exact = {(7, 5): "Turing", (8, 9): "Ada"}
-    by_major = {3: "Kepler", 5: "Maxwell", 6: "Pascal", 7: "Volta", 8: "Ampere", 9: "Hopper"}
-    if name := exact.get((capability.major, capability.minor)):
-        return name
-    return by_major.get(capability.major, "Blackwell")
+    rows = matrix.rows(tables.ArchitectureRow)
+    return next((row.name for row in rows if capability in row.capabilities), "an unknown architecture")

@@ -1,4 +1,4 @@
-"""`python -m envdoctor.matrix.compile`: write the rows of `matrices/*.toml` as one JSON that loads fast."""
+"""`python -m envdoctor.matrix.compile`: check the rows of `matrices/*.toml`, and write what loads fast."""
 
 from __future__ import annotations
 
@@ -6,14 +6,23 @@ import json
 from pathlib import Path
 
 from envdoctor.files import write_folder
-from envdoctor.matrix.load import COMPILED, digest_of, find_folder, parse_sources, read_sources
+from envdoctor.matrix.load import COMPILED, digest_of, find_folder, read_files
+from envdoctor.matrix.references import check_references, known_names
+from envdoctor.matrix.sources import parse_sources, tables_of
 
 
 def compile_rows(folder: Path) -> str:
-    """Return the text of the compiled rows of a matrix folder; raises Unavailable for a malformed row."""
-    sources = read_sources(folder)
-    data = {"digest": digest_of(sources), "tables": parse_sources(sources)}
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), sort_keys=True) + "\n"
+    """Return a matrix folder's rows, a head and one line a kind; raises Unavailable for a wrong row."""
+    files = read_files(folder)
+    rows = parse_sources(files)
+    check_references(rows, known_names(rows, folder))
+    tables, date = tables_of(rows)
+    head = {"digest": digest_of(files), "date": date, "kinds": list(tables)}
+    return "".join(f"{_dumped(line)}\n" for line in (head, *tables.values()))
+
+
+def _dumped(line: object) -> str:
+    return json.dumps(line, ensure_ascii=False, separators=(",", ":"))
 
 
 def write_rows(folder: Path) -> None:

@@ -2,43 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
+from envdoctor.matrix import tables
 from envdoctor.matrix.load import Matrix
 
 
-def wheel_row(matrix: Matrix, version: Version) -> Mapping[str, Any] | None:
+def wheel_row(matrix: Matrix, version: Version) -> tables.FlashAttnWheelRow | None:
     """Return the row of that release of flash-attn, or None when its wheels are not recorded."""
     text = str(version.public)
-    return next((row for row in matrix.rows("flash_attn_wheel") if text in row["versions"]), None)
+    return next((row for row in matrix.rows(tables.FlashAttnWheelRow) if text in row.versions), None)
 
 
 def releases_for(
     matrix: Matrix, torch: Version, glibc: Version | None = None, python: Version | None = None
 ) -> str | None:
     """Return the range of releases that have a wheel for that torch's minor version; None without one."""
-    rows = matrix.rows("flash_attn_wheel")
-    newest = max((Version(v) for row in rows for v in row["versions"]), default=None)
-    fitting = [Version(v) for row in rows if _fits(row, torch, glibc, python) for v in row["versions"]]
+    rows = matrix.rows(tables.FlashAttnWheelRow)
+    newest = max((Version(v) for row in rows for v in row.versions), default=None)
+    fitting = [Version(v) for row in rows if _fits(row, torch, glibc, python) for v in row.versions]
     if not fitting:
         return None
     lowest, highest = min(fitting), max(fitting)
     return f">={lowest}" if highest == newest else f">={lowest},<={highest}"
 
 
-def _fits(row: Mapping[str, Any], torch: Version, glibc: Version | None, python: Version | None) -> bool:
+def _fits(
+    row: tables.FlashAttnWheelRow, torch: Version, glibc: Version | None, python: Version | None
+) -> bool:
     return (
-        f"{torch.major}.{torch.minor}" in row["torch"]
-        and (glibc is None or glibc >= Version(row["glibc"]))
-        and (python is None or SpecifierSet(row["python"]).contains(f"{python.major}.{python.minor}"))
+        f"{torch.major}.{torch.minor}" in row.torch
+        and (glibc is None or glibc >= Version(row.glibc))
+        and (python is None or SpecifierSet(row.python).contains(f"{python.major}.{python.minor}"))
     )
 
 
-def torch_range(row: Mapping[str, Any]) -> str:
+def torch_range(row: tables.FlashAttnWheelRow) -> str:
     """Return the torch versions that a release has wheels for, as one range: `>=2.4,<2.9`."""
-    minors = sorted(map(Version, row["torch"]))
+    minors = sorted(map(Version, row.torch))
     return f">={minors[0]},<{minors[-1].major}.{minors[-1].minor + 1}"

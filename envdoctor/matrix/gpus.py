@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from envdoctor.errors import InputError
 from envdoctor.facts import ComputeCapability, Gpu
+from envdoctor.matrix import tables
 from envdoctor.matrix.load import Matrix
 
 GIB = 1 << 30
@@ -30,21 +29,21 @@ class KnownGpu:
 
 def find_gpu(matrix: Matrix, name: str | None, pci_id: str | None = None) -> KnownGpu | None:
     """Return the model of that PCI id (`10de:2335`) or else of that name; None when it is not known."""
-    rows = matrix.rows("gpu")
+    rows = matrix.rows(tables.GpuRow)
     if pci_id:
         device = pci_id.lower().removeprefix("10de:").removeprefix("0x")[:4]
         for row in rows:
-            if device in row.get("pci", ()):
+            if device in row.pci:
                 return _known(row, name)
     return _find_by_name(rows, name) if name else None
 
 
-def _find_by_name(rows: tuple[Mapping[str, Any], ...], name: str) -> KnownGpu | None:
+def _find_by_name(rows: tuple[tables.GpuRow, ...], name: str) -> KnownGpu | None:
     """Take the longest known name whose words stand in order in the given one."""
     words = normalise_name(name)
-    best: tuple[int, Mapping[str, Any]] | None = None
+    best: tuple[int, tables.GpuRow] | None = None
     for row in rows:
-        for alias in (row["name"], *row.get("aliases", ())):
+        for alias in (row.name, *row.aliases):
             known = normalise_name(alias)
             if _contains(words, known) and (best is None or len(known) > best[0]):
                 best = (len(known), row)
@@ -64,24 +63,24 @@ def _contains(words: str, known: str) -> bool:
     return bool(known) and f" {known} " in f" {words} "
 
 
-def _known(row: Mapping[str, Any], name: str | None) -> KnownGpu:
+def _known(row: tables.GpuRow, name: str | None) -> KnownGpu:
     memory = _memory_gib(row, name or "")
     return KnownGpu(
-        row["id"],
-        row["name"],
-        ComputeCapability.parse(row["compute_capability"]),
+        row.id,
+        row.name,
+        row.compute_capability,
         int(memory * GIB) if memory else None,
     )
 
 
-def _memory_gib(row: Mapping[str, Any], name: str) -> float | None:
+def _memory_gib(row: tables.GpuRow, name: str) -> float | None:
     """The size the name states, unless the row knows what the card really reports for that nominal size."""
-    known: float | None = row.get("memory_gib")
+    known = row.memory_gib
     stated = _STATED_MEMORY.search(name.lower())
     if stated is None:
         return known
     size = int(stated[1])
-    if known and (abs(size - known) <= _NOMINAL_SHARE * size or f"{size}G" in row["name"]):
+    if known and (abs(size - known) <= _NOMINAL_SHARE * size or f"{size}G" in row.name):
         return known
     return size
 

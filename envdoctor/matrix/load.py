@@ -1,48 +1,72 @@
-"""Finding and reading the matrix: TOML for people, one compiled JSON of the same rows for speed."""
+"""Finding and reading the matrix: TOML for people, the same rows compiled for speed."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from envdoctor.errors import Unavailable
-from envdoctor.matrix.rows import ConditionRow, RowError, check_provenance, parse_condition_row
+from envdoctor.facts.codec import trusting
+from envdoctor.matrix import tables
+from envdoctor.matrix.tables.row import Row
 
-COMPILED = "rows.json"
-UNSOURCED_KINDS = frozenset({"meta"})
+COMPILED = "rows.jsonl"
+Plain = list[dict[str, Any]]
+R = TypeVar("R", bound=Row)
 
 
-@dataclass(frozen=True)
+class Tables(Mapping[str, Plain]):
+    """Rows as plain tables by kind, each kind read from its line of JSON when first asked."""
+
+    def __init__(self, lines: Mapping[str, bytes]) -> None:
+        self._lines = lines
+        self._read: dict[str, Plain] = {}
+
+    def __getitem__(self, kind: str) -> Plain:
+        if kind not in self._read:
+            self._read[kind] = json.loads(self._lines[kind])
+        return self._read[kind]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._lines)
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+
 class Matrix:
-    """All rows, by kind (`row`, `gpu`, `symptom`, …); kinds other than `row` are plain tables.
+    """All rows, typed (`rows`) and as plain tables (`tables`); `folder` is where the generated facts lie."""
 
-    `folder` is where the generated release facts lie.
-    """
+    def __init__(self, tables: Mapping[str, Plain], version: str, date: str, folder: Path) -> None:
+        self.tables, self.version, self.date, self.folder = tables, version, date, folder
+        self._rows: dict[type[Row], tuple[Any, ...]] = {}
 
-    tables: Mapping[str, tuple[Mapping[str, Any], ...]]
-    version: str
-    date: str
-    folder: Path
+    def rows(self, kind: type[R]) -> tuple[R, ...]:
+        """Return the rows of that kind, in file order; empty when there are none."""
+        found = self._rows.get(kind)
+        if found is None:
+            make: Any = trusting(kind)  # type: ignore[arg-type]
+            found = self._rows[kind] = tuple(make(table) for table in self.tables.get(kind.KIND, ()))
+        return found
 
-    def rows(self, kind: str) -> tuple[Mapping[str, Any], ...]:
-        """Return the tables of that kind, in file order; empty when there are none."""
-        return self.tables.get(kind, ())
+    def row(self, kind: type[R], identity: str) -> R | None:
+        """Return the row of that kind and id, or None."""
+        return next((row for row in self.rows(kind) if row.id == identity), None)
 
-    @cached_property
-    def conditions(self) -> tuple[ConditionRow, ...]:
+    @property
+    def conditions(self) -> tuple[tables.ConditionRow, ...]:
         """The rows that decide something by themselves."""
-        return tuple(parse_condition_row(row, "matrices") for row in self.rows("row"))
+        return self.rows(tables.ConditionRow)
 
     @cached_property
     def by_id(self) -> Mapping[str, tuple[str, Mapping[str, Any]]]:
-        """Every row's kind and table by its id."""
-        return {row["id"]: (kind, row) for kind, rows in self.tables.items() for row in rows if "id" in row}
+        """Every row's kind and plain table by its id."""
+        return {row["id"]: (kind, row) for kind, rows in self.tables.items() for row in rows}
 
     def generated(self, name: str) -> Mapping[str, Any]:
         """Return the generated facts of that name, the user's where they are newer; empty without any."""
@@ -78,25 +102,33 @@ def find_folder() -> Path:
 
 @cache
 def load_matrix(folder: Path | None = None) -> Matrix:
-    """Return the matrix; raises Unavailable naming the file and row that is malformed."""
+    """Return the matrix; raises Unavailable naming file and line of what is malformed."""
     folder = folder or find_folder()
-    sources = read_sources(folder)
-    digest = digest_of(sources)
+    files = read_files(folder)
+    digest = digest_of(files)
+    tables, date = _read_compiled(folder, digest) or _read_sources(files)
+    return Matrix(tables, f"{date}+{digest[:8]}", date, folder)
+
+
+def _read_compiled(folder: Path, digest: str) -> tuple[Mapping[str, Plain], str] | None:
+    """Return tables and date of the compiled rows; None when they are missing or of other files."""
     try:
-        compiled = json.loads((folder / "releases" / COMPILED).read_bytes())
-        tables = compiled["tables"] if compiled["digest"] == digest else None
+        head, *lines = (folder / "releases" / COMPILED).read_bytes().split(b"\n")
+        told = json.loads(head)
+        if told["digest"] != digest:
+            return None
+        return Tables(dict(zip(told["kinds"], lines, strict=False))), told["date"]
     except (OSError, ValueError, KeyError, TypeError):
-        tables = None
-    if tables is None:
-        tables = parse_sources(sources)
-    date = max(
-        (str(row["checked_on"]) for rows in tables.values() for row in rows if "checked_on" in row),
-        default="",
-    )
-    return Matrix({k: tuple(v) for k, v in tables.items()}, f"{date}+{digest[:8]}", date, folder)
+        return None
 
 
-def read_sources(folder: Path) -> dict[str, bytes]:
+def _read_sources(files: Mapping[str, bytes]) -> tuple[dict[str, Plain], str]:
+    from envdoctor.matrix.sources import parse_sources, tables_of
+
+    return tables_of(parse_sources(files))
+
+
+def read_files(folder: Path) -> dict[str, bytes]:
     """Return the TOML files of a matrix folder by name; raises Unavailable."""
     try:
         return {path.name: path.read_bytes() for path in sorted(folder.glob("*.toml"))}
@@ -104,50 +136,9 @@ def read_sources(folder: Path) -> dict[str, bytes]:
         raise Unavailable(f"{folder}: the matrix cannot be read: {error.strerror}") from None
 
 
-def digest_of(sources: Mapping[str, bytes]) -> str:
+def digest_of(files: Mapping[str, bytes]) -> str:
     """Return a digest of names and contents."""
     digest = hashlib.sha256()
-    for name, content in sources.items():
+    for name, content in files.items():
         digest.update(f"{name}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()
-
-
-def parse_sources(sources: Mapping[str, bytes]) -> dict[str, list[dict[str, Any]]]:
-    """Read and check every row; raises Unavailable naming file and row."""
-    tables: dict[str, list[dict[str, Any]]] = {}
-    seen: dict[str, str] = {}
-    for name, content in sources.items():
-        for kind, rows in _parse_toml(name, content).items():
-            for row in rows:
-                _check_row(kind, row, name, seen)
-                tables.setdefault(kind, []).append(row)
-    return tables
-
-
-def _parse_toml(name: str, content: bytes) -> dict[str, list[dict[str, Any]]]:
-    try:
-        import tomllib
-    except ModuleNotFoundError:
-        import tomli as tomllib  # type: ignore[no-redef]
-    try:
-        data = tomllib.loads(content.decode())
-    except ValueError as error:
-        raise Unavailable(f"{name}: {error}") from None
-    for kind, rows in data.items():
-        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-            raise Unavailable(f"{name}: {kind}: expected tables written as [[{kind}]]")
-    return data
-
-
-def _check_row(kind: str, row: dict[str, Any], name: str, seen: dict[str, str]) -> None:
-    if kind in UNSOURCED_KINDS:
-        return
-    try:
-        check_provenance(row, name)
-        if kind == "row":
-            parse_condition_row(row, name)
-    except RowError as error:
-        raise Unavailable(str(error)) from None
-    if row["id"] in seen:
-        raise Unavailable(f"{name}: row id {row['id']} is already used in {seen[row['id']]}")
-    seen[row["id"]] = name

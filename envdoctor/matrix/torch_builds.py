@@ -8,6 +8,7 @@ from typing import Any
 from packaging.version import Version
 
 from envdoctor.facts import ComputeCapability, CudaVersion
+from envdoctor.matrix import tables
 from envdoctor.matrix.capabilities import runs_on
 from envdoctor.matrix.driver_tables import ceiling_allows
 from envdoctor.matrix.load import Matrix
@@ -36,21 +37,21 @@ def default_wheels_below(matrix: Matrix, ceiling: CudaVersion) -> str | None:
 
 def newest_variant(
     matrix: Matrix, ceiling: CudaVersion, capabilities: Sequence[ComputeCapability], arch: str = "x86_64"
-) -> Mapping[str, Any] | None:
+) -> tables.TorchVariantRow | None:
     """Return the row of the newest CUDA variant that the driver and all the GPUs run, or None."""
     rows = [
         row
-        for row in matrix.rows("torch_variant")
-        if row.get("arch") == arch
-        and str(row["variant"]).startswith("cu")
-        and ceiling_allows(ceiling, CudaVersion.parse(row["variant"]))
-        and all(runs_on(row["arch_list"], capability) for capability in capabilities)
+        for row in matrix.rows(tables.TorchVariantRow)
+        if row.arch == arch
+        and row.variant.startswith("cu")
+        and ceiling_allows(ceiling, row.cuda)
+        and all(runs_on(row.arch_list, capability) for capability in capabilities)
     ]
     return max(rows, key=_reach, default=None)
 
 
-def _reach(row: Mapping[str, Any]) -> tuple[Version, CudaVersion]:
+def _reach(row: tables.TorchVariantRow) -> tuple[Version, CudaVersion]:
     from packaging.specifiers import SpecifierSet
 
-    versions = [clause.version.removesuffix(".*") for clause in SpecifierSet(row["torch"])]
-    return max(map(Version, versions), default=Version("0")), CudaVersion.parse(row["variant"])
+    versions = [clause.version.removesuffix(".*") for clause in SpecifierSet(row.torch)]
+    return max(map(Version, versions), default=Version("0")), row.cuda

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from packaging.version import Version
 
+from envdoctor.matrix import tables
 from envdoctor.matrix.load import Matrix
 
 FLOOR_FROM = Version("0.0.35")
@@ -30,11 +31,9 @@ def pairs_of(matrix: Matrix, package: str) -> tuple[TorchPair, ...]:
     if package == "xformers":
         return _xformers_pairs(matrix)
     return tuple(
-        TorchPair(
-            row["id"], package, row["versions"], row["torch"], row["source"], soft=bool(row.get("soft"))
-        )
-        for row in matrix.rows("torch_pair")
-        if row["package"] == package
+        TorchPair(row.id, package, row.versions, row.torch, row.source, soft=row.soft)
+        for row in matrix.rows(tables.TorchPairRow)
+        if row.package == package
     )
 
 

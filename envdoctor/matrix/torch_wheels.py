@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from envdoctor.facts import CudaVersion
+from envdoctor.matrix import tables
 from envdoctor.matrix.load import Matrix
 
 
@@ -37,13 +38,13 @@ def variant_arch_list(matrix: Matrix, version: str, cuda: str, arch: str = "x86_
     if wheel is not None and wheel.cuda == cuda:
         return wheel.arch_list
     tag = CudaVersion.parse(cuda).tag
-    for row in matrix.rows("torch_variant"):
-        if row.get("variant") == tag and row.get("arch") == arch and _covers(row, version):
-            return tuple(row.get("arch_list", ()))
+    for row in matrix.rows(tables.TorchVariantRow):
+        if row.variant == tag and row.arch == arch and _covers(row, version):
+            return row.arch_list
     return ()
 
 
-def _covers(row: Mapping[str, Any], version: str) -> bool:
+def _covers(row: tables.TorchVariantRow, version: str) -> bool:
     from packaging.specifiers import SpecifierSet
 
-    return SpecifierSet(row["torch"]).contains(version)
+    return SpecifierSet(row.torch).contains(version)

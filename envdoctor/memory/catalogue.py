@@ -41,9 +41,9 @@ def nearest_names(model: str) -> tuple[str, ...]:
     """Return the catalogue's names that come nearest to one that it does not have."""
     from difflib import get_close_matches
 
-    from envdoctor.matrix import load_matrix
+    from envdoctor.matrix import load_matrix, tables
 
-    names = [row["name"] for row in load_matrix().rows("model")]
+    names = [row.name for row in load_matrix().rows(tables.ModelRow)]
     return tuple(get_close_matches(catalogue_name(model), names, n=3, cutoff=0.6))
 
 
@@ -55,20 +55,20 @@ def _stored(model: str) -> Mapping[str, Any]:
 
 def catalogue_config(model: str) -> Mapping[str, Any] | None:
     """Return the catalogue's config keys of that name, or None when it is not there."""
-    from envdoctor.matrix import load_matrix
+    from envdoctor.matrix import load_matrix, tables
 
     wanted = catalogue_name(model)
-    rows = load_matrix().rows("model")
-    found = next((row["config"] for row in rows if row["name"] == wanted), None)
+    rows = load_matrix().rows(tables.ModelRow)
+    found = next((row.config for row in rows if row.name == wanted), None)
     return None if found is None else {**found, **_stored(model)}
 
 
 def hub_id(model: str) -> str:
     """Return the Hub's id of a catalogue name, as its row's source states it; anything else as it is."""
-    from envdoctor.matrix import load_matrix
+    from envdoctor.matrix import load_matrix, tables
 
-    for row in load_matrix().rows("model"):
-        if row["name"] == model and (found := _HUB_PAGE.match(row["source"])):
+    for row in load_matrix().rows(tables.ModelRow):
+        if row.name == model and (found := _HUB_PAGE.match(row.source)):
             return found[1]
     return model
 

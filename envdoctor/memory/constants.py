@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
+
+from envdoctor.matrix import tables
 
 MIB = 1 << 20
 PARTS = ("logits", "layer", "gradients", "kept", "table", "buffers", "scores", "stacks", "allocated")
@@ -57,7 +58,7 @@ class Constants:
 
 
 def read_constants(
-    rows: tuple[Mapping[str, Any], ...],
+    rows: Iterable[tables.MemoryRow],
     stack: Mapping[str, str] | None = None,
     capability: tuple[int, int] | None = None,
 ) -> Constants:
@@ -65,24 +66,23 @@ def read_constants(
 
     A row whose condition names something that is not known does not hold; the last that holds wins.
     """
-    known = {f.name for f in fields(Constants)} - {"rows", "reserved"}
     chosen: dict[str, int] = {}
     bounds: dict[str, ReservedBound] = {}
     used: dict[str, str] = {}
     for row in rows:
-        if not _holds(row.get("when", {}), stack or {}, capability):
+        if not _holds(row.when, stack or {}, capability):
             continue
-        if row["constant"] == "reserved":
-            bounds[row["sharding"]] = _bound(row)
-            used["reserved " + row["sharding"]] = row["id"]
-        elif row["constant"] in known:
-            chosen[row["constant"]] = int(row["value"])
-            used[row["constant"]] = row["id"]
+        if row.sharding is not None:
+            bounds[row.sharding] = _bound(row)
+            used[f"reserved {row.sharding}"] = row.id
+        elif row.value is not None:
+            chosen[row.constant] = row.value
+            used[row.constant] = row.id
     return Constants(**chosen, reserved=MappingProxyType(bounds), rows=tuple(sorted(used.values())))
 
 
-def _bound(row: Mapping[str, Any]) -> ReservedBound:
-    return ReservedBound(**{part: float(row.get(part, 0.0)) for part in (*PARTS, "margin")})
+def _bound(row: tables.MemoryRow) -> ReservedBound:
+    return ReservedBound(**{part: getattr(row, part) for part in (*PARTS, "margin")})
 
 
 def _holds(when: Mapping[str, str], stack: Mapping[str, str], capability: tuple[int, int] | None) -> bool:

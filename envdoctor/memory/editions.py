@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from envdoctor.errors import InputError
 from envdoctor.facts import Gpu
-from envdoctor.matrix import Matrix
+from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.gpus import normalise_name
 
 GIB = 1 << 30
@@ -34,9 +34,9 @@ def _sizes(matrix: Matrix, gpu: Gpu) -> set[float]:
     """The sizes of the card's editions in the matrix: the same words, and beside them only a form's."""
     base = normalise_name(gpu.name or "").split()
     found: set[float] = set()
-    for row in matrix.rows("gpu"):
-        words = normalise_name(row["name"]).split()
+    for row in matrix.rows(tables.GpuRow):
+        words = normalise_name(row.name).split()
         rest = words[len(base) :]
         if base and words[: len(base)] == base and rest and all(_FORM.fullmatch(word) for word in rest):
-            found |= {float(row["memory_gib"])} if row.get("memory_gib") else set()
+            found |= {row.memory_gib} if row.memory_gib else set()
     return found

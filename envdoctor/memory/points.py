@@ -89,10 +89,10 @@ def _trainer(row: Mapping[str, Any]) -> str:
 
 
 def _recipe(row: Mapping[str, Any]) -> Recipe:
-    from envdoctor.matrix import load_matrix
+    from envdoctor.matrix import load_matrix, tables
 
     stack = {"trl": row["trl"]} if row.get("trl") else {}
-    recipe = recipe_of(load_matrix().rows("trainer"), _trainer(row), _task(row), stack)
+    recipe = recipe_of(load_matrix().rows(tables.TrainerRow), _trainer(row), _task(row), stack)
     extra = row.get("extra", {})
     if extra.get("precompute_ref_log_probs"):
         recipe = replace(recipe, reference="")

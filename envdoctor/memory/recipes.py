@@ -10,6 +10,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from envdoctor.errors import InputError
+from envdoctor.matrix import tables
 from envdoctor.memory.shape import ModelShape
 
 TRAINERS: Mapping[str, str] = {
@@ -68,7 +69,7 @@ PLAIN = Recipe()
 
 
 def recipe_of(
-    rows: Iterable[Mapping[str, Any]], trainer: str, task: str, stack: Mapping[str, str] | None = None
+    rows: Iterable[tables.TrainerRow], trainer: str, task: str, stack: Mapping[str, str] | None = None
 ) -> Recipe:
     """Merge the `[[trainer]]` rows that hold for that trainer's release and task, later ones winning.
 
@@ -78,17 +79,17 @@ def recipe_of(
         raise InputError(f"--trainer: {trainer!r} is none of {', '.join(TRAINERS)}")
     if task not in TASKS:
         raise InputError(f"--task: {task!r} is none of {', '.join((*TASKS, 'serve'))}")
-    table = [row for row in rows if task in row["tasks"]]
+    table = [row for row in rows if task in row.tasks]
     owner = trainer
-    if not any(row["trainer"] == owner for row in table):
+    if not any(row.trainer == owner for row in table):
         owner = BUILT_ON.get(trainer, trainer)
-    holding = [row for row in table if row["trainer"] == owner and _holds(row, stack or {})]
+    holding = [row for row in table if row.trainer == owner and _holds(row, stack or {})]
     if not holding:
         raise InputError(f"--task {task}: {trainer} is not known to have it; --trainer trl is")
     found: dict[str, Any] = {}
     for row in holding:
-        found.update({key: value for key, value in row.items() if key in FIELDS})
-    return replace(PLAIN, **found, rows=tuple(row["id"] for row in holding))
+        found.update({key: told for key in FIELDS if (told := getattr(row, key)) is not None})
+    return replace(PLAIN, **found, rows=tuple(row.id for row in holding))
 
 
 def shaped(shape: ModelShape, recipe: Recipe) -> ModelShape:
@@ -96,10 +97,10 @@ def shaped(shape: ModelShape, recipe: Recipe) -> ModelShape:
     return replace(shape, classes=1, tied=False) if recipe.loss == "score" else shape
 
 
-def _holds(row: Mapping[str, Any], stack: Mapping[str, str]) -> bool:
+def _holds(row: tables.TrainerRow, stack: Mapping[str, str]) -> bool:
     return all(
         SpecifierSet(wanted).contains(_release(stack.get(name)), prereleases=True)
-        for name, wanted in row.get("when", {}).items()
+        for name, wanted in row.when.items()
     )
 
 

@@ -10,10 +10,9 @@ from typing import BinaryIO
 
 from envdoctor.errors import InputError
 from envdoctor.facts import Facts
+from envdoctor.matrix import tables
 from envdoctor.pastes.merge import merge_facts
 from envdoctor.pastes.reader import parse_paste
-from envdoctor.pastes.settings import KeyName
-from envdoctor.pastes.symptoms import SymptomPattern
 
 WHOLE = 4 << 20
 """Bytes up to which a text is read whole."""
@@ -33,7 +32,7 @@ _TELLING = (
 
 
 def read_files(
-    paths: Sequence[str], symptoms: Sequence[SymptomPattern], keys: Sequence[KeyName] = ()
+    paths: Sequence[str], symptoms: Sequence[tables.SymptomRow], keys: Sequence[tables.KeyRow] = ()
 ) -> Facts:
     """Return the facts that the texts at `paths` tell together; `-` is standard input, `*.zip` a bundle.
 
@@ -43,7 +42,9 @@ def read_files(
     return merge_facts([_read_one(path, several, symptoms, keys) for path in paths])
 
 
-def _read_one(path: str, several: bool, symptoms: Sequence[SymptomPattern], keys: Sequence[KeyName]) -> Facts:
+def _read_one(
+    path: str, several: bool, symptoms: Sequence[tables.SymptomRow], keys: Sequence[tables.KeyRow]
+) -> Facts:
     name = "<stdin>" if path == "-" else path
     if path.endswith(".zip"):
         from envdoctor.bundle import read_bundle

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from envdoctor.facts import Facts
+from envdoctor.matrix import tables
 from envdoctor.pastes.assemble import assemble
 from envdoctor.pastes.collect_env import parse_collect_env
 from envdoctor.pastes.commands import parse_commands
@@ -21,9 +22,9 @@ from envdoctor.pastes.nvidia_smi_q import parse_nvidia_smi_q
 from envdoctor.pastes.own import parse_own
 from envdoctor.pastes.prose import parse_prose
 from envdoctor.pastes.requirements import parse_requirements
-from envdoctor.pastes.settings import KeyName, KeyTable, key_table
+from envdoctor.pastes.settings import KeyTable, key_table
 from envdoctor.pastes.sightings import Paste, Sighting
-from envdoctor.pastes.symptoms import SymptomPattern, scan
+from envdoctor.pastes.symptoms import scan
 from envdoctor.pastes.tells import tell_sightings
 from envdoctor.pastes.text import plain_lines
 from envdoctor.pastes.traces import parse_traces
@@ -37,8 +38,8 @@ NOTHING = (
 def parse_paste(
     text: str,
     name: str,
-    symptoms: Sequence[SymptomPattern],
-    keys: Sequence[KeyName] = (),
+    symptoms: Sequence[tables.SymptomRow],
+    keys: Sequence[tables.KeyRow] = (),
     file_name: str = "",
 ) -> Facts:
     """Return what `text` tells: facts, settings, recognised error lines, and notes of what was unreadable.
@@ -58,7 +59,7 @@ def parse_paste(
     return facts
 
 
-def _sightings(paste: Paste, symptoms: Sequence[SymptomPattern], table: KeyTable) -> Iterator[Sighting]:
+def _sightings(paste: Paste, symptoms: Sequence[tables.SymptomRow], table: KeyTable) -> Iterator[Sighting]:
     """Yield the sightings of all readers, the best informed kinds of paste first."""
     recognised = scan(paste.lines, symptoms, paste.templates)
     yield from parse_errors(paste, recognised)

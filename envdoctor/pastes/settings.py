@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from envdoctor.facts import Setting
+from envdoctor.matrix import tables
 from envdoctor.pastes.sightings import Sighting
 
 _TRUE = frozenset({"true", "yes", "on", "1", "enabled", "enable", "y", "是", "开启", "启用"})
@@ -32,25 +33,12 @@ _TASKS = ("grpo", "dpo", "kto", "orpo", "ppo", "sft", "serve", "rm", "pt")
 
 
 @dataclass(frozen=True, slots=True)
-class KeyName:
-    """A row of the formats' table: what a framework calls a setting, and which values mean what.
-
-    `values` maps native values to the common ones; where it is given, other values tell nothing.
-    """
-
-    framework: str
-    native: str
-    canonical: str
-    values: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class KeyTable:
     """Native key names by their folded form; a nested key is found by its longest known suffix."""
 
-    by_native: Mapping[str, tuple[KeyName, ...]]
+    by_native: Mapping[str, tuple[tables.KeyRow, ...]]
 
-    def find(self, key: str) -> tuple[KeyName, ...]:
+    def find(self, key: str) -> tuple[tables.KeyRow, ...]:
         """Return the rows for a key path such as `zero_optimization.stage`; empty when none is known."""
         folded = fold_key(key)
         while True:
@@ -61,17 +49,9 @@ class KeyTable:
                 return ()
 
 
-def key_names(rows: Iterable[Mapping[str, Any]]) -> tuple[KeyName, ...]:
-    """Return the key names of `[[key]]` rows; raises KeyError for a row without native or canonical."""
-    return tuple(
-        KeyName(row.get("framework", "any"), row["native"], row["canonical"], dict(row.get("values", {})))
-        for row in rows
-    )
-
-
-def key_table(keys: Iterable[KeyName]) -> KeyTable:
+def key_table(keys: Iterable[tables.KeyRow]) -> KeyTable:
     """Return the table in which key paths are looked up."""
-    by_native: dict[str, list[KeyName]] = {}
+    by_native: dict[str, list[tables.KeyRow]] = {}
     for key in keys:
         by_native.setdefault(fold_key(key.native), []).append(key)
     return KeyTable({native: tuple(rows) for native, rows in by_native.items()})
@@ -101,7 +81,7 @@ def setting_sightings(
         yield from _implied(row, text, key, mine, source)
 
 
-def common_value(row: KeyName, text: str) -> str | None:
+def common_value(row: tables.KeyRow, text: str) -> str | None:
     """Return the common spelling of a native value, or None when it tells nothing (`auto`, a variable)."""
     folded = text.lower()
     if row.values:
@@ -123,7 +103,9 @@ def _plain(value: Any) -> str:
     return str(value)[:1000].strip().strip("'\"`").rstrip(",").strip("'\"`").strip()
 
 
-def _implied(row: KeyName, text: str, key: str, framework: str | None, source: str) -> Iterator[Sighting]:
+def _implied(
+    row: tables.KeyRow, text: str, key: str, framework: str | None, source: str
+) -> Iterator[Sighting]:
     """Yield what a value says besides: offloading beside a ZeRO stage, 4 bits beside QLoRA."""
     folded = text.lower()
     if row.canonical == "zero_stage" and re.search(r"off_?load", folded):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
-from typing import Any
 
 from envdoctor.facts import Symptom
+from envdoctor.matrix import tables
 from envdoctor.pastes.text import line_templates
 from envdoctor.patterns import row_pattern
 
@@ -20,37 +20,6 @@ WINDOW = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class SymptomPattern:
-    """A row of the symptoms' table: where a needle stands, `pattern` is tried."""
-
-    id: str
-    needles: tuple[str, ...]
-    pattern: str
-    title: str = ""
-    tells: Mapping[str, str] = field(default_factory=dict)
-    wrapped: bool = False
-    """True when the pattern may run over into the next lines (re-laid tracebacks, tables)."""
-    fault: str = ""
-    """How the line tells by itself that something failed, whatever it was: see `ErrorSeen.kind`."""
-
-
-def symptom_patterns(rows: Iterable[Mapping[str, Any]]) -> tuple[SymptomPattern, ...]:
-    """Return the patterns of `[[symptom]]` rows; raises KeyError for a row without id, needle or pattern."""
-    return tuple(
-        SymptomPattern(
-            row["id"],
-            (row["needle"],) if isinstance(row["needle"], str) else tuple(row["needle"]),
-            row["pattern"],
-            row.get("title", ""),
-            dict(row.get("tells", {})),
-            bool(row.get("wrapped", False)),
-            row.get("fault", ""),
-        )
-        for row in rows
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class Sight:
     """A signature met: its first line (0-based), the columns it matched by line, and its captures."""
 
@@ -58,7 +27,7 @@ class Sight:
     spans: tuple[tuple[int, int, int], ...]
     text: str
     captured: Mapping[str, str]
-    pattern: SymptomPattern
+    pattern: tables.SymptomRow
 
     def symptom(self, source: str) -> Symptom:
         """Return the symptom with its source."""
@@ -66,7 +35,7 @@ class Sight:
 
 
 def scan(
-    lines: Sequence[str], patterns: Iterable[SymptomPattern], templates: Iterable[bytes] | None = None
+    lines: Sequence[str], patterns: Iterable[tables.SymptomRow], templates: Iterable[bytes] | None = None
 ) -> list[Sight]:
     """Return the signatures met in `lines`, in the order of the lines, the same captures once.
 
@@ -101,7 +70,7 @@ def _line_starts(lines: Sequence[str]) -> list[int]:
 
 
 def _sights(
-    pattern: SymptomPattern, needles: Iterable[str], text: str, folded: str, starts: Sequence[int]
+    pattern: tables.SymptomRow, needles: Iterable[str], text: str, folded: str, starts: Sequence[int]
 ) -> Iterator[Sight]:
     compiled = row_pattern(pattern.pattern)
     seen: set[tuple[tuple[str, str], ...]] = set()

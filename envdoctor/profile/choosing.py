@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from envdoctor.matrix import Matrix
+from envdoctor.matrix import Matrix, tables
 from envdoctor.memory import Constants, read_constants
 from envdoctor.profile.emit import Plan, emit
 from envdoctor.profile.keys import Names
@@ -70,12 +70,12 @@ def constants_of(work: Workload, matrix: Matrix) -> Constants:
     """Return the memory room's constants for the examined versions and card."""
     capability = work.card.capability
     pair = (capability.major, capability.minor) if capability else None
-    return read_constants(matrix.rows("memory"), work.stack.versions, pair)
+    return read_constants(matrix.rows(tables.MemoryRow), work.stack.versions, pair)
 
 
 def speed_of(work: Workload, matrix: Matrix) -> CardSpeed:
     """Return the speed figures of the workload's smallest card."""
-    return card_speed(matrix.rows("speed"), work.card.capability)
+    return card_speed(matrix.rows(tables.SpeedRow), work.card.capability)
 
 
 def find_profile(work: Workload, matrix: Matrix) -> Found:

@@ -7,12 +7,12 @@ an H200 with 16 host cores (`benchmarks/speed.py`): order and rough ratios are w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from envdoctor.facts import ComputeCapability
+from envdoctor.matrix import tables
 from envdoctor.memory import ModelShape
 from envdoctor.memory.layout import active_parameters, attention_linears, mlp_linears, parameters
 from envdoctor.profile.workload import Choice
@@ -50,19 +50,13 @@ class CardSpeed:
     link: float
 
 
-def card_speed(rows: Iterable[Mapping[str, Any]], capability: ComputeCapability | None) -> CardSpeed:
+def card_speed(rows: Iterable[tables.SpeedRow], capability: ComputeCapability | None) -> CardSpeed:
     """Return the figures of the nearest capability that is not higher, or of an unknown card."""
-    chosen: tuple[ComputeCapability, Mapping[str, Any]] | None = None
-    unknown: Mapping[str, Any] = {"tflops": 150, "bandwidth": 900, "link": 12}
-    for row in rows:
-        if "compute_capability" not in row:
-            unknown = row
-            continue
-        known = ComputeCapability.parse(row["compute_capability"])
-        if capability is not None and known <= capability and (chosen is None or known > chosen[0]):
-            chosen = (known, row)
-    row = chosen[1] if chosen else unknown
-    return CardSpeed(row["tflops"] * 1e12, row["bandwidth"] * 1e9, row["link"] * 1e9)
+    rows = tuple(rows)
+    lower = [r for r in rows if r.compute_capability and capability and r.compute_capability <= capability]
+    unknown = next(row for row in rows if row.compute_capability is None)
+    row = max(lower, key=lambda row: row.compute_capability or ComputeCapability(0, 0), default=unknown)
+    return CardSpeed(row.tflops * 1e12, row.bandwidth * 1e9, row.link * 1e9)
 
 
 @lru_cache(maxsize=256)

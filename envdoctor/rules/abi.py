@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from packaging.version import Version
 
 from envdoctor.commands import pip_install
 from envdoctor.facts import Observed, Symptom
 from envdoctor.findings import Certainty, Finding, Remedy, Severity
+from envdoctor.matrix import tables
 from envdoctor.matrix.flash_wheels import releases_for, torch_range, wheel_row
 from envdoctor.rules.base import Rule
 from envdoctor.rules.conditions import judge
@@ -43,15 +43,15 @@ def _owner(view: View, symptom: Symptom) -> str:
     if package := _OWNED.get(symptom.id):
         return f"ABI-{package.upper()}"
     path = f"{symptom.captured.get('lib', '')} {symptom.text}"
-    for row in view.matrix.rows("extension"):
-        if any(fnmatch.fnmatchcase(path, glob) for glob in row["libraries"]):
-            return str(row["id"])
+    for row in view.matrix.rows(tables.ExtensionRow):
+        if any(fnmatch.fnmatchcase(path, glob) for glob in row.libraries):
+            return row.id
     return "ABI-EXTENSION"
 
 
 def _finding(view: View, identity: str, seen: tuple[Symptom, ...]) -> Finding:
-    row = view.matrix.by_id.get(identity, ("", {}))[1]
-    package = row.get("package", "an extension")
+    row = view.matrix.row(tables.ExtensionRow, identity)
+    package = row.package if row else "an extension"
     symbol = seen[0].captured.get("symbol", "")
     built = _symbol_rows(view, symbol)
     torch = view.version_text("torch") or "the installed one"
@@ -63,8 +63,8 @@ def _finding(view: View, identity: str, seen: tuple[Symptom, ...]) -> Finding:
         evidence=(*installed(view, package), *torch_build(view), *quoted(seen)),
         remedies=tuple(_remedies(view, package, row, built)),
         certainty=Certainty.CERTAIN if view.version_text("torch") or built else Certainty.LIKELY,
-        rows=(identity, *(r["id"] for r in built)) if row else tuple(r["id"] for r in built),
-        sources=tuple(dict.fromkeys(r["source"] for r in (row, *built) if r)),
+        rows=(identity, *(r.id for r in built)) if row else tuple(r.id for r in built),
+        sources=tuple(dict.fromkeys(r.source for r in (row, *built) if r is not None)),
         explains=(*explained(seen), *_also(view, seen)),
         prior=0.9,
         follows=(f"{package.upper()}-TORCH",),
@@ -77,24 +77,24 @@ def _also(view: View, seen: tuple[Symptom, ...]) -> tuple[str, ...]:
     return tuple({s.id for s in symptoms(view, *UNDEFINED) if s.text in texts} - {s.id for s in seen})
 
 
-def _symbol_rows(view: View, symbol: str) -> list[Mapping[str, Any]]:
+def _symbol_rows(view: View, symbol: str) -> list[tables.TorchSymbolRow]:
     return [
         row
-        for row in view.matrix.rows("torch_symbol")
-        if any(fnmatch.fnmatchcase(symbol, glob) for glob in row["symbols"])
+        for row in view.matrix.rows(tables.TorchSymbolRow)
+        if any(fnmatch.fnmatchcase(symbol, glob) for glob in row.symbols)
     ]
 
 
-def _causes(view: View, package: str, built: list[Mapping[str, Any]]) -> Iterator[str]:
+def _causes(view: View, package: str, built: list[tables.TorchSymbolRow]) -> Iterator[str]:
     yield (
         f"A compiled wheel of {package} fits one minor version of torch (and its CUDA major "
         f"version, C++ ABI and "
         "Python); the symbol it asks torch for is not in the installed one."
     )
     for row in built:
-        if "cxx11_abi" not in row:
-            yield f"That symbol exists in torch {row['torch']}, so that is what the binary was built against."
-        elif row["cxx11_abi"]:
+        if row.cxx11_abi is None:
+            yield f"That symbol exists in torch {row.torch}, so that is what the binary was built against."
+        elif row.cxx11_abi:
             yield "It was built with the new C++ ABI (cxx11abiTRUE), the default wheels' from 2.7 on."
         else:
             yield "It was built with the old C++ ABI (cxx11abiFALSE), the default wheels' up to 2.6."
@@ -123,9 +123,9 @@ def _is_split_release(view: View) -> bool:
 
 
 def _remedies(
-    view: View, package: str, row: Mapping[str, Any], built: list[Mapping[str, Any]]
+    view: View, package: str, row: tables.ExtensionRow | None, built: list[tables.TorchSymbolRow]
 ) -> Iterator[Remedy]:
-    rebuild = row.get("rebuild")
+    rebuild = row.rebuild if row else ""
     rebuilding = Remedy(
         f"Rebuild or reinstall {package} against the torch that is installed, past pip's cache.",
         (rebuild,) if rebuild else (),
@@ -165,7 +165,7 @@ def _flash_attn_remedies(view: View) -> Iterator[Remedy]:
             {"flash-attn": spec},
         )
     row = wheel_row(view.matrix, version) if version else None
-    if row is not None and (torch is None or str(torch) not in row["torch"]):
+    if row is not None and (torch is None or str(torch) not in row.torch):
         spec = torch_range(row)
         yield Remedy(
             f"Keep flash-attn {version} with torch {spec}.",
@@ -181,9 +181,9 @@ def torch_minor(view: View) -> Version | None:
     return Version(f"{version.major}.{version.minor}") if version else None
 
 
-def _built_range(view: View, package: str, built: list[Mapping[str, Any]]) -> str | None:
+def _built_range(view: View, package: str, built: list[tables.TorchSymbolRow]) -> str | None:
     """The torch that the symbol and the package's own pairs agree on; None when it tells nothing new."""
-    told = [row["torch"] for row in built if "cxx11_abi" not in row]
+    told = [row.torch for row in built if row.cxx11_abi is None]
     if not told:
         return None
     spec = ",".join(dict.fromkeys(",".join(told).split(",")))
@@ -196,7 +196,9 @@ def _built_range(view: View, package: str, built: list[Mapping[str, Any]]) -> st
 def _newest_pair(view: View, package: str, spec: str) -> Version | None:
     from packaging.specifiers import SpecifierSet
 
-    exact = (r["torch"].removeprefix("==") for r in view.matrix.rows("torch_pair") if r["package"] == package)
+    exact = (
+        r.torch.removeprefix("==") for r in view.matrix.rows(tables.TorchPairRow) if r.package == package
+    )
     versions = [version for text in exact if (version := parse_version(text))]
     return max((v for v in versions if SpecifierSet(spec).contains(v)), default=None)
 
@@ -207,7 +209,7 @@ def _newest_of_wheels(view: View, package: str, spec: str) -> Version | None:
 
     version = view.version(package) if package == "flash-attn" else None
     row = wheel_row(view.matrix, version) if version else None
-    minors = [Version(text) for text in row["torch"]] if row else []
+    minors = [Version(text) for text in row.torch] if row else []
     return max((v for v in minors if SpecifierSet(spec).contains(v)), default=None)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from envdoctor.commands import commands, pip_install
-from envdoctor.facts import ComputeCapability, CudaVersion, Gpu, Observed, Symptom
+from envdoctor.facts import ComputeCapability, Gpu, Observed, Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.matrix import tables
 from envdoctor.matrix.capabilities import capability_row, generation, runs_on
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.conditions import judge
@@ -28,7 +28,7 @@ class _Fault:
 
     gpu: Gpu
     why: str
-    row: Mapping[str, Any] | None
+    row: tables.TorchCapabilityRow | None
     evidence: tuple[Evidence, ...] = ()
     certainty: Certainty = Certainty.CERTAIN
 
@@ -66,13 +66,13 @@ def _said_by_torch(view: View, capability: ComputeCapability) -> bool:
     return any(s.captured.get("cc") in (capability.sm, str(capability)) for s in said)
 
 
-def _supposed_fault(view: View, gpu: Gpu, row: Mapping[str, Any]) -> _Fault | None:
+def _supposed_fault(view: View, gpu: Gpu, row: tables.TorchCapabilityRow) -> _Fault | None:
     """The likely fault where no torch is told, a kernel was missing, and only some releases have the code."""
     if view.facts.distribution("torch") or not symptoms(view, "SYM-NO-KERNEL-IMAGE", "SYM-NO-BINARY"):
         return None
-    if symptoms(view, "SYM-FA-CUTLASS-ARCH") or not ("cuda_below" in row or row.get("variant")):
+    if symptoms(view, "SYM-FA-CUTLASS-ARCH") or not (row.cuda_below or row.variant):
         return None
-    why = f"the default wheels of torch {row['default']} hold code for it, others do not"
+    why = f"the default wheels of torch {row.default} hold code for it, others do not"
     return _Fault(gpu, why, row, certainty=Certainty.LIKELY)
 
 
@@ -93,17 +93,17 @@ def _where(view: View) -> str:
     return "torch's files" if "arch_list" in told else "what that torch's wheel holds"
 
 
-def _fault_of_version(view: View, gpu: Gpu, row: Mapping[str, Any]) -> _Fault | None:
+def _fault_of_version(view: View, gpu: Gpu, row: tables.TorchCapabilityRow) -> _Fault | None:
     """What version and CUDA alone prove: no official build had the code, or no such toolkit can make it."""
     cuda = view.torch_cuda.get() if _is_told_of(view) else None
-    if judge(view, "torch", row["builds"]).holds is False:
+    if judge(view, "torch", row.builds).holds is False:
         return _Fault(gpu, f"no official build of torch {view.version_text('torch')} holds code for it", row)
     if cuda is None:
         return None
-    least, below = row.get("cuda_least"), row.get("cuda_below")
-    if least and cuda < CudaVersion.parse(least):
+    least, below = row.cuda_least, row.cuda_below
+    if least and cuda < least:
         return _Fault(gpu, f"CUDA {cuda} cannot compile for it (CUDA {least} is the first that can)", row)
-    if below and cuda >= CudaVersion.parse(below):
+    if below and cuda >= below:
         return _Fault(gpu, f"CUDA {below} and newer no longer compile for it", row)
     return None
 
@@ -116,20 +116,20 @@ def _finding(view: View, faults: list[_Fault], some_run: bool) -> Finding:
         id="TORCH-ARCH",
         severity=Severity.WARNING if some_run and not seen else Severity.ERROR,
         summary=f"torch has no code for {worst.gpu.name or 'this GPU'} ({sm}): no kernel image is available.",
-        cause=_cause(worst, sm),
+        cause=_cause(view, worst, sm),
         evidence=(*cards(f.gpu for f in faults), *torch_build(view), *worst.evidence, *quoted(seen)),
         remedies=tuple(_remedies(view, worst)),
-        rows=(worst.row["id"],) if worst.row else (),
+        rows=(worst.row.id,) if worst.row else (),
         certainty=worst.certainty,
-        sources=(worst.row["source"],) if worst.row else (),
+        sources=(worst.row.source,) if worst.row else (),
         explains=explained(seen),
         prior=0.9,
     )
 
 
-def _cause(fault: _Fault, sm: str) -> str:
+def _cause(view: View, fault: _Fault, sm: str) -> str:
     capability = fault.gpu.compute_capability
-    family = generation(capability) if capability else ""
+    family = generation(view.matrix, capability) if capability else ""
     return (
         f"Compute capability {capability} ({sm}, {family}): {fault.why}. Code runs on the same major "
         "capability with an equal or lower minor one; nothing else in the wheel can stand in."
@@ -141,15 +141,15 @@ def _remedies(view: View, fault: _Fault) -> Iterator[Remedy]:
     if row is None:
         yield Remedy("Build torch from source for this GPU.")
         return
-    version, advice = view.version("torch"), row.get("advice", row["default"])
+    version, advice = view.version("torch"), row.advice or row.default
     if version is not None and version_satisfies(version, advice):
         text = f"Reinstall torch {version.public} from the default index: that build runs on this GPU."
         yield Remedy(text, pip_install(f"torch=={version.public}", options="--force-reinstall"))
     else:
         text = f"Install torch {advice}: its default wheels run on this GPU."
         yield Remedy(text, pip_install(f"torch{advice}"), {"torch": advice})
-    if variant := row.get("variant"):
-        wanted = row["variant_torch"]
+    if variant := row.variant:
+        wanted = row.variant_torch
         yield Remedy(
             f"The {variant} variant of torch {wanted}, which holds code for it.",
             commands("uv pip install {} --torch-backend={}", f"torch{wanted}", variant),
@@ -157,9 +157,9 @@ def _remedies(view: View, fault: _Fault) -> Iterator[Remedy]:
         )
 
 
-def _runs_below(row: Mapping[str, Any]) -> bool:
+def _runs_below(row: tables.TorchCapabilityRow) -> bool:
     """True for old GPUs, where a floor on torch alone would be no remedy."""
-    return "cuda_below" in row
+    return row.cuda_below is not None
 
 
 def check_extension_architectures(view: View) -> Iterable[Finding]:
@@ -284,7 +284,8 @@ def _cpu_finding(view: View, seen: tuple[Symptom, ...], cpu: bool) -> Finding:
 
 def _cuda_builds(view: View, arm: bool) -> Iterator[Remedy]:
     if arm:
-        since = view.matrix.by_id[ARM_ROW][1]["cuda_since"]
+        row = view.matrix.row(tables.TorchPlatformRow, ARM_ROW)
+        since = row.cuda_since if row else "*"
         yield Remedy(f"Install torch{since}.", pip_install(f"torch{since}", options="-U"), {"torch": since})
         return
     version = view.version("torch")

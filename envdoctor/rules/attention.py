@@ -127,11 +127,11 @@ def check_flash_glibc(view: View) -> Iterable[Finding]:
     seen = tuple(s for s in symptoms(view, "SYM-GLIBC") if FLASH_LIBRARY in s.text)
     version, glibc = view.version("flash-attn"), parse_version(view.facts.host.glibc.get() or "")
     row = wheel_row(view.matrix, version) if version else None
-    short = row is not None and glibc is not None and glibc < Version(row["glibc"])
+    short = row is not None and glibc is not None and glibc < Version(row.glibc)
     if not seen and (row is None or glibc is None):
         raise Skip("flash-attn's version, or glibc's, is not told")
     if short or seen:
-        needed = captured(seen, "needed") or (row["glibc"] if row else "2.32")
+        needed = captured(seen, "needed") or (row.glibc if row else "2.32")
         yield _glibc_finding(view, needed, glibc, seen)
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.matrix import tables
 from envdoctor.patterns import row_pattern
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.ranges import version_satisfies
@@ -25,11 +25,11 @@ def check_attributes(view: View) -> Iterable[Finding]:
                 yield _finding(view, row, symptom)
 
 
-def _rows(view: View, symptom: Symptom) -> Iterator[Mapping[str, Any]]:
+def _rows(view: View, symptom: Symptom) -> Iterator[tables.AttributeRow]:
     captured = symptom.captured
     owner = captured.get("module") or captured.get("class") or captured.get("type") or ""
-    for row in view.matrix.rows("attribute"):
-        if _attribute(symptom) in row["names"] and row_pattern(row["owner"], case=True).fullmatch(owner):
+    for row in view.matrix.rows(tables.AttributeRow):
+        if _attribute(symptom) in row.names and row_pattern(row.owner, case=True).fullmatch(owner):
             yield row
 
 
@@ -38,38 +38,38 @@ def _attribute(symptom: Symptom) -> str | None:
     return symptom.captured.get("attribute") or symptom.captured.get("name")
 
 
-def _has(view: View, row: Mapping[str, Any]) -> bool:
-    version = view.version(row["library"]) if row["library"] else None
-    return version is not None and version_satisfies(version, row["having"])
+def _has(view: View, row: tables.AttributeRow) -> bool:
+    version = view.version(row.library) if row.library else None
+    return version is not None and version_satisfies(version, row.having)
 
 
-def _finding(view: View, row: Mapping[str, Any], symptom: Symptom) -> Finding:
-    library, having = row["library"], row["having"]
+def _finding(view: View, row: tables.AttributeRow, symptom: Symptom) -> Finding:
+    library, having = row.library, row.having
     attribute = _attribute(symptom)
-    distribution = view.facts.distribution(library)
+    distribution = view.facts.distribution(library) if library else None
     installed = view.version_text(library) if library else None
-    shown = (Evidence(library, installed, distribution.source),) if installed and distribution else ()
+    shown = (Evidence(library or "", installed, distribution.source),) if installed and distribution else ()
     where = f"only {library} {having} has it" + (f" ({installed} is installed)" if installed else "")
     return Finding(
         id="ATTRIBUTE-MISSING",
         severity=Severity.ERROR,
-        summary=f"{attribute}: {where if library else row.get('hint', '')}",
-        cause=f"The attribute {attribute} came or went with a release. {row.get('hint', '')}".strip(),
+        summary=f"{attribute}: {where if library else row.hint}",
+        cause=f"The attribute {attribute} came or went with a release. {row.hint}".strip(),
         evidence=(*shown, Evidence(symptom.id, symptom.text, symptom.source)),
         remedies=tuple(_remedies(row)),
         certainty=Certainty.CERTAIN if installed or not library else Certainty.LIKELY,
-        rows=(row["id"],),
-        sources=(row["source"],),
+        rows=(row.id,),
+        sources=(row.source,),
         explains=(symptom.id,),
         prior=0.8,
     )
 
 
-def _remedies(row: Mapping[str, Any]) -> Iterator[Remedy]:
-    if row["library"]:
-        pins = {row["library"]: row["having"]}
-        yield Remedy(f"Use a release of {row['library']} that has it.", install_commands(pins), pins)
-    if hint := row.get("hint"):
+def _remedies(row: tables.AttributeRow) -> Iterator[Remedy]:
+    if row.library:
+        pins = {row.library: row.having}
+        yield Remedy(f"Use a release of {row.library} that has it.", install_commands(pins), pins)
+    if hint := row.hint:
         yield Remedy(hint)
 
 

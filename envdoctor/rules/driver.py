@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from envdoctor.commands import commands, pip_install
 from envdoctor.facts import ComputeCapability, CudaVersion, DriverVersion, Gpu, Observed, Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
-from envdoctor.matrix import Matrix
+from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.driver_tables import (
     FIRST_MINOR_COMPATIBLE,
     architecture_row,
@@ -56,8 +55,8 @@ def check_driver_for_torch(view: View) -> Iterable[Finding]:
         evidence=(*limit.evidence, *torch_build(view), *quoted(seen)),
         remedies=tuple(_remedies(view, limit, needed, row)),
         certainty=Certainty.CERTAIN if told or seen else Certainty.LIKELY,
-        rows=(row["id"],),
-        sources=(row["source"],),
+        rows=(row.id,),
+        sources=(row.source,),
         explains=explained(seen),
         prior=0.95,
     )
@@ -93,7 +92,7 @@ def _needed(view: View, limit: _Limit, seen: tuple[Symptom, ...]) -> tuple[CudaV
     return CudaVersion(ceiling.major + 1, 0), False
 
 
-def _allowed(view: View, limit: _Limit, needed: CudaVersion, row: Mapping[str, Any]) -> bool:
+def _allowed(view: View, limit: _Limit, needed: CudaVersion, row: tables.CudaDriverRow) -> bool:
     least = least_driver(row, view.facts.host.os.get())
     user = view.facts.driver.user_version.get()
     if limit.version is not None:
@@ -108,7 +107,7 @@ def _shown(limit: _Limit) -> str:
     return f"{cuda} ({version})" if cuda and version else cuda or f"less ({version})"
 
 
-def _cause(view: View, limit: _Limit, needed: CudaVersion, row: Mapping[str, Any], told: bool) -> str:
+def _cause(view: View, limit: _Limit, needed: CudaVersion, row: tables.CudaDriverRow, told: bool) -> str:
     least = least_driver(row, view.facts.host.os.get())
     built = (
         f"This torch was built for CUDA {needed}"
@@ -123,7 +122,7 @@ def _cause(view: View, limit: _Limit, needed: CudaVersion, row: Mapping[str, Any
     return f"{built}; {rule}. What is here allows {_shown(limit)}."
 
 
-def _remedies(view: View, limit: _Limit, needed: CudaVersion, row: Mapping[str, Any]) -> Iterator[Remedy]:
+def _remedies(view: View, limit: _Limit, needed: CudaVersion, row: tables.CudaDriverRow) -> Iterator[Remedy]:
     os = view.facts.host.os.get()
     least = least_driver(row, os)
     last = min(filter(None, (_last_branch(view.matrix, gpu) for gpu in view.gpus.get() or ())), default=0)
@@ -136,7 +135,7 @@ def _remedies(view: View, limit: _Limit, needed: CudaVersion, row: Mapping[str, 
 
 def _last_branch(matrix: Matrix, gpu: Gpu) -> int:
     row = architecture_row(matrix, gpu.compute_capability) if gpu.compute_capability else None
-    return int(row.get("last_branch", 0)) if row else 0
+    return (row.last_branch or 0) if row else 0
 
 
 def _driver_remedy(view: View, least: DriverVersion, needed: CudaVersion) -> Remedy:
@@ -166,8 +165,8 @@ def older_torch(
     """Yield torch builds whose CUDA a driver with that ceiling runs: another variant, or an older default."""
     if variant := newest_variant(matrix, ceiling, capabilities):
         yield Remedy(
-            f"Install the {variant['variant']} build of torch{variant['torch']}, and its companions alike.",
-            commands("uv pip install {} --torch-backend={}", f"torch{variant['torch']}", variant["variant"]),
+            f"Install the {variant.variant} build of torch{variant.torch}, and its companions alike.",
+            commands("uv pip install {} --torch-backend={}", f"torch{variant.torch}", variant.variant),
         )
     if below := default_wheels_below(matrix, ceiling):
         yield Remedy(
@@ -193,10 +192,10 @@ def _seen_by_driver(view: View, gpu: Gpu) -> bool:
     return "NVML" in gpu.source or "nvidia-smi" in gpu.source or view.facts.driver.nvml.get() == "ok"
 
 
-def _branch_fault(driver: DriverVersion, row: Mapping[str, Any]) -> tuple[str, str] | None:
-    if driver.branch < row["first_branch"]:
-        return "does not know it yet", f">={row['first_branch']}"
-    last = row.get("last_branch")
+def _branch_fault(driver: DriverVersion, row: tables.DriverArchitectureRow) -> tuple[str, str] | None:
+    if driver.branch < row.first_branch:
+        return "does not know it yet", f">={row.first_branch}"
+    last = row.last_branch
     return ("no longer drives it", f"<{last + 1}") if last and driver.branch > last else None
 
 
@@ -208,7 +207,7 @@ def _successor(driver: DriverVersion) -> Remedy:
 
 
 def _branch_finding(
-    driver: Observed[DriverVersion], gpu: Gpu, row: Mapping[str, Any], fault: str, pin: str
+    driver: Observed[DriverVersion], gpu: Gpu, row: tables.DriverArchitectureRow, fault: str, pin: str
 ) -> Finding:
     return Finding(
         id="DRIVER-GPU",
@@ -218,14 +217,14 @@ def _branch_finding(
         evidence=(Evidence("driver", str(driver.value), driver.source), card(gpu)),
         remedies=(Remedy(f"Install a driver of branches {_span(row)}.", (), {"nvidia-driver": pin}),),
         certainty=Certainty.LIKELY,
-        rows=(row["id"],),
-        sources=(row["source"],),
+        rows=(row.id,),
+        sources=(row.source,),
     )
 
 
-def _span(row: Mapping[str, Any]) -> str:
-    last = row.get("last_branch")
-    return f"{row['first_branch']} to {last}" if last else f"{row['first_branch']} and newer"
+def _span(row: tables.DriverArchitectureRow) -> str:
+    last = row.last_branch
+    return f"{row.first_branch} to {last}" if last else f"{row.first_branch} and newer"
 
 
 def check_driver_life(view: View) -> Iterable[Finding]:
@@ -234,21 +233,17 @@ def check_driver_life(view: View) -> Iterable[Finding]:
     if not isinstance(driver, Observed):
         raise Skip("the driver's version is not told")
     row = branch_row(view.matrix, driver.value)
-    if (
-        row is None
-        or row["branch"] != driver.value.branch
-        or row.get("end_of_life", "9") >= view.matrix.date[:7]
-    ):
+    if row is None or row.branch != driver.value.branch or (row.end_of_life or "9") >= view.matrix.date[:7]:
         return
     yield Finding(
         id="DRIVER-END-OF-LIFE",
         severity=Severity.NOTE,
-        summary=f"Driver branch {row['branch']} has been without fixes since {row['end_of_life']}.",
-        cause=f"Branch {row['branch']} ({row['designation']}) ended; it still runs CUDA up to {row['cuda']}.",
+        summary=f"Driver branch {row.branch} has been without fixes since {row.end_of_life}.",
+        cause=f"Branch {row.branch} ({row.designation}) ended; it still runs CUDA up to {row.cuda}.",
         evidence=(Evidence("driver", str(driver.value), driver.source),),
         remedies=(_successor(driver.value),),
-        rows=(row["id"],),
-        sources=(row["source"],),
+        rows=(row.id,),
+        sources=(row.source,),
     )
 
 

@@ -10,6 +10,7 @@ from packaging.version import Version
 from envdoctor.commands import commands
 from envdoctor.facts import CudaVersion, Observed, Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.matrix import tables
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.ranges import range_satisfies, version_satisfies
 from envdoctor.rules.view import View
@@ -71,10 +72,10 @@ def _tolerating_row(view: View, pair: _Pair) -> str | None:
     if pair.toolkit.major != pair.torch.major:
         return None
     deepspeed = view.version_text("deepspeed")
-    for row in view.matrix.rows("deepspeed_cuda"):
-        covers = all(version_satisfies(Version(str(v)), row["cuda"]) for v in (pair.toolkit, pair.torch))
-        if covers and (deepspeed is None or _could_be(view, row["deepspeed"])):
-            return str(row["id"])
+    for row in view.matrix.rows(tables.DeepspeedCudaRow):
+        covers = all(version_satisfies(Version(str(v)), row.cuda) for v in (pair.toolkit, pair.torch))
+        if covers and (deepspeed is None or _could_be(view, row.deepspeed)):
+            return row.id
     return None
 
 

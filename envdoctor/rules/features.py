@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Any
 
-from envdoctor.facts import ComputeCapability, Gpu, Setting, Symptom
+from envdoctor.facts import Gpu, Setting, Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.matrix import tables
 from envdoctor.matrix.capabilities import generation
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.conditions import judge
@@ -24,14 +24,13 @@ def feature_rules(titles: Mapping[str, str]) -> tuple[Rule, ...]:
 
 def check_feature(identity: str, view: View) -> Iterable[Finding]:
     """A feature asked for by a setting, or refused in an error line, on GPUs that lack it."""
-    found = view.matrix.by_id.get(identity)
-    if found is None:
+    row = view.matrix.row(tables.HardwareFeatureRow, identity)
+    if row is None:
         raise Skip(f"the matrix has no row {identity}")
-    row = found[1]
-    seen = symptoms(view, *row["symptoms"])
-    asked = [setting for key, value in row["asked"].items() if (setting := _asked(view, key, value))]
+    seen = symptoms(view, *row.symptoms)
+    asked = [setting for key, value in row.asked.items() if (setting := _asked(view, key, value))]
     if not seen and not asked:
-        raise Skip(f"nothing asks for {row['feature']}")
+        raise Skip(f"nothing asks for {row.feature}")
     lacking, unknown = _lacking(view, row)
     if lacking or (seen and unknown):
         yield _finding(view, row, lacking, asked, seen)
@@ -41,59 +40,59 @@ def _asked(view: View, key: str, value: str) -> Setting | None:
     return view.facts.setting(key) if judge(view, f"setting.{key}", value).holds else None
 
 
-def _lacking(view: View, row: Mapping[str, Any]) -> tuple[list[Gpu], bool]:
+def _lacking(view: View, row: tables.HardwareFeatureRow) -> tuple[list[Gpu], bool]:
     """The GPUs outside a feature's capabilities, and whether that of some GPU is unknown."""
     gpus = view.gpus.get() or ()
-    lacking = [gpu for gpu in gpus if gpu.compute_capability and not _has(row, gpu.compute_capability)]
+    lacking = [gpu for gpu in gpus if gpu.compute_capability and not row.covers(gpu.compute_capability)]
     return lacking, not gpus or any(gpu.compute_capability is None for gpu in gpus)
 
 
-def _has(row: Mapping[str, Any], capability: ComputeCapability) -> bool:
-    below = row.get("below")
-    if below and capability >= ComputeCapability.parse(below):
-        return False
-    return capability >= ComputeCapability.parse(row["capability"])
-
-
 def _finding(
-    view: View, row: Mapping[str, Any], lacking: list[Gpu], asked: list[Setting], seen: tuple[Symptom, ...]
+    view: View,
+    row: tables.HardwareFeatureRow,
+    lacking: list[Gpu],
+    asked: list[Setting],
+    seen: tuple[Symptom, ...],
 ) -> Finding:
     first = lacking[0] if lacking else None
-    commands = row["commands"]
+    commands = row.commands
     return Finding(
-        id=row["id"],
-        severity=Severity.ERROR if seen or _is_strict(asked) else Severity(row["refused"]),
-        summary=f"{row['feature']} needs {_needed(row)}{_shown(first)}.",
-        cause=row["because"],
+        id=row.id,
+        severity=Severity.ERROR if seen or _is_strict(asked) else Severity(row.refused),
+        summary=f"{row.feature} needs {_needed(row)}{_shown(view, first)}.",
+        cause=row.because,
         evidence=(
             *cards(lacking),
             *(Evidence(s.native_key or s.key, s.value, s.source) for s in asked),
             *quoted(seen),
         ),
-        remedies=tuple(Remedy(text, tuple(commands[i : i + 1])) for i, text in enumerate(row["remedies"])),
+        remedies=tuple(Remedy(text, tuple(commands[i : i + 1])) for i, text in enumerate(row.remedies)),
         certainty=Certainty.CERTAIN if first else Certainty.LIKELY,
-        rows=(row["id"],),
-        sources=(row["source"],),
+        rows=(row.id,),
+        sources=(row.source,),
         explains=(*explained(seen), *_consequences(view, row)),
         prior=0.95,
     )
 
 
-def _consequences(view: View, row: Mapping[str, Any]) -> tuple[str, ...]:
+def _consequences(view: View, row: tables.HardwareFeatureRow) -> tuple[str, ...]:
     """Error lines that follow where software falls back silently (eager attention and memory, say)."""
-    return explained(symptoms(view, *row.get("leads_to", ())))
+    return explained(symptoms(view, *row.leads_to))
 
 
-def _needed(row: Mapping[str, Any]) -> str:
-    below = row.get("below")
-    return f"compute capability {row['capability']}" + (f" and less than {below}" if below else " or higher")
+def _needed(row: tables.HardwareFeatureRow) -> str:
+    return f"compute capability {row.capability}" + (
+        f" and less than {row.below}" if row.below else " or higher"
+    )
 
 
-def _shown(gpu: Gpu | None) -> str:
+def _shown(view: View, gpu: Gpu | None) -> str:
     if gpu is None or gpu.compute_capability is None:
         return ", and this GPU was refused"
     capability = gpu.compute_capability
-    return f"; {gpu.name or 'this GPU'} is {generation(capability)}, {capability} ({capability.sm})"
+    return (
+        f"; {gpu.name or 'this GPU'} is {generation(view.matrix, capability)}, {capability} ({capability.sm})"
+    )
 
 
 def _is_strict(asked: list[Setting]) -> bool:

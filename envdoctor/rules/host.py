@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from envdoctor.commands import command, commands
 from envdoctor.facts import Gpu
 from envdoctor.facts.numbers import whole_number
 from envdoctor.findings import Evidence, Finding, Remedy, Severity
+from envdoctor.matrix import tables
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.conditions import text_matches
 from envdoctor.rules.seen import explained, symptoms
@@ -28,42 +28,42 @@ _WORKSTATION = ("geforce", "rtx", "quadro", "titan", "laptop")
 def check_gpu_states(view: View) -> Iterable[Finding]:
     """States of a GPU that mean trouble: memory errors, pending remaps, exclusive modes."""
     gpus = view.gpus.require()
-    for row in view.matrix.rows("gpu_state"):
+    for row in view.matrix.rows(tables.GpuStateRow):
         affected = [gpu for gpu in gpus if _is_in_state(row, gpu)]
         if affected:
             yield _state_finding(row, affected)
 
 
-def _is_in_state(row: Mapping[str, Any], gpu: Gpu) -> bool:
-    value = getattr(gpu, row["field"])
-    if value is None or (row.get("servers_only") and _is_workstation(gpu)):
+def _is_in_state(row: tables.GpuStateRow, gpu: Gpu) -> bool:
+    value = getattr(gpu, row.field)
+    if value is None or (row.servers_only and _is_workstation(gpu)):
         return False
     shown = str(value).lower() if isinstance(value, bool) else str(value)
-    return bool(text_matches(shown, row["value"]))
+    return bool(text_matches(shown, row.value))
 
 
 def _is_workstation(gpu: Gpu) -> bool:
     return any(word in (gpu.name or "").lower() for word in _WORKSTATION)
 
 
-def _state_finding(row: Mapping[str, Any], affected: list[Gpu]) -> Finding:
+def _state_finding(row: tables.GpuStateRow, affected: list[Gpu]) -> Finding:
     numbers = ", ".join(str(gpu.index) for gpu in affected)
     first = str(affected[0].index)
     return Finding(
-        id=row["id"],
-        severity=Severity(row["severity"]),
-        summary=f"GPU {numbers} ({affected[0].name or 'NVIDIA'}) {row['summary']}.",
-        cause=row["cause"],
+        id=row.id,
+        severity=Severity(row.severity),
+        summary=f"GPU {numbers} ({affected[0].name or 'NVIDIA'}) {row.summary}.",
+        cause=row.cause,
         evidence=tuple(
-            Evidence(f"GPU {gpu.index} {row['field']}", str(getattr(gpu, row["field"])), gpu.source)
+            Evidence(f"GPU {gpu.index} {row.field}", str(getattr(gpu, row.field)), gpu.source)
             for gpu in affected[:4]
         ),
         remedies=tuple(
-            Remedy(text, tuple(command(c.replace("{index}", "{}"), first) for c in row.get("commands", ())))
-            for text in row["remedies"]
+            Remedy(text, tuple(command(c.replace("{index}", "{}"), first) for c in row.commands))
+            for text in row.remedies
         ),
-        rows=(row["id"],),
-        sources=(row["source"],),
+        rows=(row.id,),
+        sources=(row.source,),
     )
 
 
@@ -75,18 +75,18 @@ def check_xids(view: View) -> Iterable[Finding]:
             return
         raise Skip("no kernel log is told")
     seen = symptoms(view, "SYM-XID")
-    for row in view.matrix.rows("xid"):
-        if found := lines.get(row["number"]):
+    for row in view.matrix.rows(tables.XidRow):
+        if found := lines.get(row.number):
             yield Finding(
-                id=row["id"],
-                severity=Severity(row["severity"]),
-                summary=f"The kernel logged Xid {row['number']} for a GPU: {row['meaning']}.",
-                cause=f"NVIDIA's driver reports {row['meaning']}.",
+                id=row.id,
+                severity=Severity(row.severity),
+                summary=f"The kernel logged Xid {row.number} for a GPU: {row.meaning}.",
+                cause=f"NVIDIA's driver reports {row.meaning}.",
                 evidence=(found,),
-                remedies=(Remedy(row["remedy"], ("sudo dmesg -T | grep -i xid",)),),
-                rows=(row["id"],),
-                sources=(row["source"],),
-                explains=explained(s for s in seen if s.captured.get("xid") == str(row["number"])),
+                remedies=(Remedy(row.remedy, ("sudo dmesg -T | grep -i xid",)),),
+                rows=(row.id,),
+                sources=(row.source,),
+                explains=explained(s for s in seen if s.captured.get("xid") == str(row.number)),
                 prior=0.8,
             )
 

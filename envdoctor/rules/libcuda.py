@@ -85,7 +85,7 @@ def check_container_cuda(view: View) -> Iterable[Finding]:
     row = least_driver_row(view.matrix, images[0].version)
     if row is not None and not ceiling_allows(ceiling, images[0].version):
         least = least_driver(row, view.facts.host.os.get())
-        yield _image_finding(images[0], ceiling, least, str(row["id"]), str(row["source"]))
+        yield _image_finding(images[0], ceiling, least, row.id, row.source)
 
 
 def _image_finding(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from envdoctor.commands import pip_install
 from envdoctor.facts import Symptom
 from envdoctor.facts.names import normalise
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.matrix import tables
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.view import View
 
@@ -29,18 +29,18 @@ def _is_top_level(symptom: Symptom) -> bool:
     return named and module not in sys.stdlib_module_names - {"distutils"}
 
 
-def find_distribution(view: View, module: str) -> tuple[str, Mapping[str, Any] | None]:
+def find_distribution(view: View, module: str) -> tuple[str, tables.ImportNameRow | None]:
     """Return the distribution that brings a module, and the row that says so when the names differ."""
-    for row in view.matrix.rows("import_name"):
-        if row["module"] == module:
-            return str(row["distribution"]), row
+    for row in view.matrix.rows(tables.ImportNameRow):
+        if row.module == module:
+            return row.distribution, row
     return normalise(module), None
 
 
 def _finding(view: View, module: str, symptom: Symptom) -> Finding:
     name, row = find_distribution(view, module)
     installed = view.version_text(name)
-    command = row.get("install") if row else None
+    command = row.install if row else ""
     pins = {} if command else {name: ">=0"}
     elsewhere = (
         f"{name} {installed} is listed, so the failing process runs another interpreter or a broken install."
@@ -56,14 +56,14 @@ def _finding(view: View, module: str, symptom: Symptom) -> Finding:
         remedies=(
             Remedy(
                 f"Install {name} with that very interpreter.",
-                (str(command),) if command else pip_install(name),
+                (command,) if command else pip_install(name),
                 pins,
             ),
             Remedy("See which interpreter runs.", ("python -c 'import sys; print(sys.executable)'",)),
         ),
         certainty=Certainty.UNCERTAIN if installed else Certainty.LIKELY,
-        rows=(str(row["id"]),) if row else (),
-        sources=(str(row["source"]),) if row else (f"wheel:{name}",),
+        rows=(row.id,) if row else (),
+        sources=(row.source,) if row else (f"wheel:{name}",),
         explains=(symptom.id,),
         prior=0.6,
         fallback=True,

@@ -29,7 +29,7 @@ def check_row(view: View, row: ConditionRow) -> Finding | None:
     if verdict is False or any_holds(judge_all(view, row.unless).values()):
         return None
     seen = [symptom for symptom in view.facts.symptoms if _explains(row, symptom)]
-    if row.raises == "symptom" and not seen:
+    if row.needs_symptom and not seen:
         return None
     if verdict is None and _is_guess(row, answers):
         raise Skip("the report tells none of the settings that decide")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from envdoctor.commands import commands
 from envdoctor.facts import Setting
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.matrix import tables
 from envdoctor.profile.keys import BASES, KeyFacts, key_facts
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.view import View
@@ -158,8 +158,8 @@ def _gone(view: View, owner: KeyFacts, version: str | None, setting: Setting) ->
     row = _renamed(view, owner.framework, name)
     shown = f"{owner.framework} {version}" if version else f"the newest {owner.framework}"
     when = f"it went with {after}" if after else f"it came with {first}"
-    instead = f": use {row['to']}" if row and row["to"] else ""
-    note = f" ({row['note']})" if row and row.get("note") else ""
+    instead = f": use {row.to}" if row and row.to else ""
+    note = f" ({row.note})" if row and row.note else ""
     return Finding(
         id="SETTING-KEY-GONE",
         severity=Severity.ERROR if version else Severity.WARNING,
@@ -168,22 +168,22 @@ def _gone(view: View, owner: KeyFacts, version: str | None, setting: Setting) ->
         evidence=(Evidence(setting.native_key or name, setting.value, setting.source),),
         remedies=tuple(_key_remedies(owner, name, row, span, version)),
         certainty=Certainty.CERTAIN if version else Certainty.LIKELY,
-        rows=(row["id"],) if row else (),
-        sources=(row["source"] if row else f"wheel:{owner.framework}",),
+        rows=(row.id,) if row else (),
+        sources=(row.source if row else f"wheel:{owner.framework}",),
     )
 
 
 def _key_remedies(
     owner: KeyFacts,
     name: str,
-    row: Mapping[str, Any] | None,
+    row: tables.RenamedRow | None,
     span: tuple[str, str | None],
     version: str | None,
 ) -> Iterator[Remedy]:
-    if row and row["to"]:
-        yield Remedy(f"Rename {name} to {row['to']}.", commands("{}: …", row["to"]))
+    if row and row.to:
+        yield Remedy(f"Rename {name} to {row.to}.", commands("{}: …", row.to))
     elif row:
-        yield Remedy(f"Remove {name}{': ' + row['note'] if row.get('note') else ''}.")
+        yield Remedy(f"Remove {name}{': ' + row.note if row.note else ''}.")
     first, after = span
     if version:
         specifier = f">={first},<{after}" if after else f">={first}"
@@ -200,27 +200,25 @@ def _outdated(
     for facts, version in told:
         row = _renamed(view, facts.framework, name)
         installed = view.version(facts.framework)
-        if row is None or "deprecated" not in row or installed is None or version is None:
+        if row is None or row.deprecated is None or installed is None or version is None:
             continue
-        if version_satisfies(installed, f">={row['deprecated']}"):
+        if version_satisfies(installed, f">={row.deprecated}"):
             return Finding(
                 id="SETTING-KEY-DEPRECATED",
                 severity=Severity.NOTE,
-                summary=f"{name} is now {row['to']} in {facts.framework} {version}; {row.get('note', '')}",
-                cause=f"{facts.framework} {row['deprecated']} took up the new name and warns of the old one.",
+                summary=f"{name} is now {row.to} in {facts.framework} {version}; {row.note}",
+                cause=f"{facts.framework} {row.deprecated} took up the new name and warns of the old one.",
                 evidence=(Evidence(setting.native_key or name, setting.value, setting.source),),
-                remedies=(
-                    Remedy(f"Rename {name} to {row['to']}.", commands("{}: {}", row["to"], setting.value)),
-                ),
-                rows=(row["id"],),
-                sources=(row["source"],),
+                remedies=(Remedy(f"Rename {name} to {row.to}.", commands("{}: {}", row.to, setting.value)),),
+                rows=(row.id,),
+                sources=(row.source,),
             )
     return None
 
 
-def _renamed(view: View, framework: str, name: str) -> Mapping[str, Any] | None:
-    rows = view.matrix.rows("renamed")
-    return next((r for r in rows if r["framework"] == framework and r["native"] == name), None)
+def _renamed(view: View, framework: str, name: str) -> tables.RenamedRow | None:
+    rows = view.matrix.rows(tables.RenamedRow)
+    return next((r for r in rows if r.framework == framework and r.native == name), None)
 
 
 def _suggestion(name: str, facts: Iterable[KeyFacts], view: View) -> str:

@@ -11,6 +11,7 @@ from envdoctor.errors import EnvdoctorError
 from envdoctor.facts import Gpu, Setting
 from envdoctor.facts.numbers import whole_number
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.matrix import tables
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.view import GIB, View
 
@@ -151,7 +152,7 @@ def _card(view: View) -> Card:
     capability = gpu.compute_capability
     pair = (capability.major, capability.minor) if capability else None
     stack = {n: d.version for n, d in view.facts.environment.distributions.items() if d.version}
-    constants = read_constants(view.matrix.rows("memory"), stack, pair)
+    constants = read_constants(view.matrix.rows(tables.MemoryRow), stack, pair)
     count = max(len(gpus), _number(view, "gpus", 1))  # one named card may stand for all of a run's
     return Card(gpu, int((gpu.memory_total_bytes or 0) * _DRIVER_SHARE), count, constants)
 

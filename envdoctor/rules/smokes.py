@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from envdoctor.commands import commands
-from envdoctor.facts import ComputeCapability, Verdict
+from envdoctor.facts import Verdict
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.matrix import tables
 from envdoctor.patterns import row_pattern
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.view import View
@@ -31,30 +31,32 @@ def check_failed_kernels(view: View) -> Iterable[Finding]:
 def _cause_id(view: View, verdict: Verdict) -> str:
     if _below_claim(view, verdict.op) is not None:
         return "hardware"
-    for row in view.matrix.rows("smoke_cause"):
-        if row_pattern(row["reason"]).search(verdict.reason or ""):
-            return str(row["id"])
+    for row in view.matrix.rows(tables.SmokeCauseRow):
+        if row_pattern(row.reason).search(verdict.reason or ""):
+            return row.id
     return verdict.op.partition(".")[0]
 
 
-def _below_claim(view: View, op: str) -> Mapping[str, Any] | None:
+def _below_claim(view: View, op: str) -> tables.SmokeClaimRow | None:
     """Return the row that says this card cannot do the op, when it says so."""
     lowest = view.lowest_capability()
-    for row in view.matrix.rows("smoke_claim"):
-        named = fnmatch.fnmatchcase(op.partition("@")[0], row["ops"])
-        if named and lowest and lowest < ComputeCapability.parse(row["compute_capability"]):
+    for row in view.matrix.rows(tables.SmokeClaimRow):
+        named = fnmatch.fnmatchcase(op.partition("@")[0], row.ops)
+        if named and lowest and lowest < row.compute_capability:
             return row
     return None
 
 
 def _failed(view: View, identity: str, verdicts: list[Verdict]) -> Finding:
-    row = view.matrix.by_id.get(identity, ("", {}))[1]
+    row = view.matrix.row(tables.SmokeCauseRow, identity)
     by_the_book = identity == "hardware"
     names = ", ".join(verdict.op for verdict in verdicts)
     why = (
         "this card cannot do it, as the matrix says"
         if by_the_book
-        else row.get("cause", "the reason stands beside it")
+        else row.cause
+        if row
+        else "the reason stands beside it"
     )
     return Finding(
         id="SMOKE-FAILED",
@@ -70,13 +72,13 @@ def _failed(view: View, identity: str, verdicts: list[Verdict]) -> Finding:
         ),
         remedies=(
             Remedy(
-                row.get("remedy", "Run the op alone to see all of its output."),
+                row.remedy if row else "Run the op alone to see all of its output.",
                 commands("envdoctor smoke --select {}", verdicts[0].op.partition("@")[0]),
             ),
         ),
         certainty=Certainty.CERTAIN,
-        rows=(row["id"],) if row else (),
-        sources=(row["source"],) if row else (),
+        rows=(row.id,) if row else (),
+        sources=(row.source,) if row else (),
         follows=("TORCH-ARCH*", "DRIVER-TOO-OLD*", "BNB-BINARY", "ABI-*", "TORCH-CPU-BUILD"),
     )
 
@@ -91,18 +93,18 @@ def check_contradicted_rows(view: View) -> Iterable[Finding]:
             yield Finding(
                 id="SMOKE-CONTRADICTS",
                 severity=Severity.NOTE,
-                summary=f"{verdict.op} passed, but row {row['id']} says that this card lacks {row['what']}",
+                summary=f"{verdict.op} passed, but row {row.id} says that this card lacks {row.what}",
                 cause="A measured kernel outweighs a row: please report it, so that the row is corrected.",
                 evidence=(Evidence(verdict.op, "passed", verdict.source),),
                 remedies=(Remedy("Send a bundle with the smoke verdicts.", ("envdoctor bundle --smoke",)),),
-                rows=(str(row["id"]),),
-                sources=(str(row["source"]),),
+                rows=(row.id,),
+                sources=(row.source,),
             )
 
 
-def _emulated(view: View, row: Mapping[str, Any]) -> bool:
-    lowest, start = view.lowest_capability(), row.get("emulated_from")
-    return bool(start and lowest and lowest >= ComputeCapability.parse(start))
+def _emulated(view: View, row: tables.SmokeClaimRow) -> bool:
+    lowest, start = view.lowest_capability(), row.emulated_from
+    return bool(start and lowest and lowest >= start)
 
 
 RULES = (

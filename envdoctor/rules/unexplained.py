@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from envdoctor.facts import ErrorSeen, Symptom
 from envdoctor.findings import Certainty, CheckResult, Evidence, Finding, Outcome, Severity
-from envdoctor.matrix import Matrix
+from envdoctor.matrix import Matrix, tables
 from envdoctor.rules.view import View
 
 ID = "UNEXPLAINED-ERROR"
@@ -35,7 +35,7 @@ def _is_weak(view: View, error: ErrorSeen) -> bool:
 
 def _reports_another(matrix: Matrix, error: ErrorSeen) -> bool:
     told = f"{error.exception} {error.text}".lower()
-    return any(needle in told for row in matrix.rows("consequence") for needle in row["needles"])
+    return any(needle in told for row in matrix.rows(tables.ConsequenceRow) for needle in row.needles)
 
 
 def find_unexplained(

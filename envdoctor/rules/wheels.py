@@ -13,6 +13,7 @@ from envdoctor.errors import Unavailable
 from envdoctor.facts import CudaVersion, Observed, Symptom
 from envdoctor.facts.names import normalise
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.matrix import tables
 from envdoctor.matrix.snapshot import SDIST, Package, Snapshot, load_snapshot
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.ranges import parse_version, range_satisfies, version_satisfies
@@ -220,8 +221,8 @@ def check_variant_index(view: View) -> Iterable[Finding]:
 
 
 def _variants_of(view: View, version: Version) -> list[str]:
-    rows = view.matrix.rows("torch_variant")
-    found = {str(row["variant"]) for row in rows if version_satisfies(version, row["torch"])}
+    rows = view.matrix.rows(tables.TorchVariantRow)
+    found = {row.variant for row in rows if version_satisfies(version, row.torch)}
     return sorted((name for name in found if name.startswith("cu")), key=CudaVersion.parse)
 
 

@@ -6,14 +6,15 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from envdoctor.facts import CudaVersion
+from envdoctor.matrix import ConditionRow, tables
+from envdoctor.matrix.driver_tables import least_driver, least_driver_row
 from envdoctor.matrix.snapshot import LIMITS
 from envdoctor.solve.answer import Cause
 from envdoctor.solve.explain import Reason
 from envdoctor.solve.nodes import TORCH, Node
 from envdoctor.solve.problem import bits_of
-from envdoctor.solve.rows import BINARIES, FOLLOWER, row_of
+from envdoctor.solve.rows import BINARIES, FOLLOWER, conditions_of
 from envdoctor.solve.solver import Goal, request_mask
-from envdoctor.solve.variants import driver_floor
 from envdoctor.solve.versions import satisfies
 
 SHOWN = 3
@@ -49,7 +50,7 @@ class _Teller:
         if reason.nogood is None:
             return
         target = self.context.target
-        when = row_of(self.context, reason.nogood.row).get("when", {})
+        when = conditions_of(self.context, reason.nogood.row)
         if "gpu.cc" in when:
             cards = [card for card in target.cards if satisfies(str(card.capability), when["gpu.cc"])]
             yield Cause(
@@ -110,7 +111,6 @@ class _Teller:
     def _row(self, reason: Reason) -> Cause:
         nogood = reason.nogood
         assert nogood is not None
-        row = row_of(self.context, nogood.row)
         if nogood.row.startswith(BINARIES):
             tag = nogood.row.rpartition("-CU")[2]
             cuda = f"{tag[:-1]}.{tag[-1]}"
@@ -120,15 +120,16 @@ class _Teller:
             return Cause("row", text, f"{nogood.row}: bitsandbytes' wheels")
         if nogood.row.startswith(FOLLOWER):
             text = f"{nogood.literals[0].name} is built for the torch of the default index only"
-            return Cause("row", text, f"{nogood.row}: {row.get('source', '')}")
-        if "package" in row:
-            text = f"{row['package']} {row['versions']} is built for torch {row['torch']}"
-        else:
-            pair = " with ".join(
-                f"{key} {text}".replace(" *", "") for key, text in row.get("when", {}).items()
-            )
-            text = f"{pair} does not work: {_first_sentence(str(row.get('cause', '')))}"
-        return Cause("row", text, f"{nogood.row}: {row.get('source', '')}")
+            follower = self.context.matrix.row(tables.TorchFollowerRow, nogood.row)
+            return Cause("row", text, f"{nogood.row}: {follower.source if follower else ''}")
+        if pair := self.context.matrix.row(tables.TorchPairRow, nogood.row):
+            text = f"{pair.package} {pair.versions} is built for torch {pair.torch}"
+            return Cause("row", text, f"{pair.id}: {pair.source}")
+        row = self.context.matrix.row(ConditionRow, nogood.row)
+        assert row is not None
+        together = " with ".join(f"{key} {text}".replace(" *", "") for key, text in row.when.items())
+        text = f"{together} does not work: {_first_sentence(row.cause)}"
+        return Cause("row", text, f"{row.id}: {row.source}")
 
     def _where(self, nogood: object, place: int) -> str:
         literal = nogood.literals[place]  # type: ignore[attr-defined]
@@ -154,9 +155,10 @@ class _Teller:
             told = words[ban.what](span, node, mask or ban.mask)
             return Cause(told.kind, told.text.replace("{subject}", ban.subject), told.source)
         if ban.what == "kernels":
-            row = row_of(self.context, ban.row)
+            row = self.context.matrix.row(tables.PackageCapabilityRow, ban.row)
+            assert row is not None
             return Cause(
-                "target", f"{ban.subject} cannot run {span}: {row['because']}", f"{ban.row}: {row['source']}"
+                "target", f"{ban.subject} cannot run {span}: {row.because}", f"{row.id}: {row.source}"
             )
         if ban.what == "newer":
             return Cause("request", f"{span} came out after the day given", "--exclude-newer")
@@ -172,10 +174,10 @@ class _Teller:
     def _driver(self, span: str, node: Node, mask: int) -> Cause:
         built = [build for bit in bits_of(mask) if (build := (node.builds or [])[bit]).cuda]
         build = min(built, key=lambda build: build.cuda or CudaVersion(99, 0))
-        row = driver_floor(self.context.matrix, build.cuda, self.context.target) if build.cuda else None
-        least = (row or {}).get("windows" if self.context.target.platform.os == "windows" else "linux", "")
+        row = least_driver_row(self.context.matrix, build.cuda) if build.cuda else None
+        least = least_driver(row, self.context.target.platform.os) if row else ""
         text = f"driver {{subject}} is too old for {span}: even CUDA {build.cuda} needs {least} or newer"
-        return Cause("target", text, str((row or {}).get("source", "")))
+        return Cause("target", text, row.source if row else "")
 
     def _python(self, span: str, node: Node, mask: int) -> Cause:
         newest = mask.bit_length() - 1

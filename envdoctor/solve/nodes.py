@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from envdoctor.facts import ComputeCapability
-from envdoctor.matrix import Matrix
+from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.snapshot import SDIST, File, Package, Snapshot
 from envdoctor.solve.markers import clauses_hold, decide
 from envdoctor.solve.target import Card, Target
@@ -278,12 +277,11 @@ class Node:
 
     def _hardware_bans(self) -> Iterator[Ban]:
         context = self.context
-        for row in context.matrix.rows("package_capability"):
-            if row["package"] == self.name:
-                least = ComputeCapability.parse(row["capability"])
-                for card in (card for card in context.target.cards if card.capability < least):
-                    mask = spec_mask(row["versions"].replace("*", ""), self.package.versions)
-                    yield Ban("kernels", self.expand(mask), str(card), row["id"])
+        for row in context.matrix.rows(tables.PackageCapabilityRow):
+            if row.package == self.name:
+                for card in (card for card in context.target.cards if card.capability < row.capability):
+                    mask = spec_mask(row.versions.replace("*", ""), self.package.versions)
+                    yield Ban("kernels", self.expand(mask), str(card), row.id)
         if self.builds is None:
             return
         for card in context.target.cards:

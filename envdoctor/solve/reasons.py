@@ -9,7 +9,7 @@ from envdoctor.matrix.snapshot import LIMITS
 from envdoctor.matrix.snapshot import Requirement as Wanted
 from envdoctor.solve.nodes import TORCH, Node
 from envdoctor.solve.problem import Literal, Nogood
-from envdoctor.solve.rows import nogoods, row_of
+from envdoctor.solve.rows import conditions_of, nogoods
 from envdoctor.solve.solver import Goal, Picks
 from envdoctor.solve.variants import OWN_RUNTIME, followers
 
@@ -155,7 +155,7 @@ class Explained:
                 yield held or f"it {'works only with' if limit else 'requires'} {wanted.name}{spec}"
         for row in self.rows:
             if self._would_break(row, node.name, newest):
-                when = row_of(self.goal.context, row.row).get("when", {})
+                when = conditions_of(self.goal.context, row.row)
                 pair = " with ".join(f"{key} {spec}" for key, spec in when.items())
                 yield f"{pair or row.literals[0].name} does not work ({row.row})"
 

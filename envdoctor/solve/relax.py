@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from envdoctor.matrix import tables
 from envdoctor.solve.answer import PinSet, Relaxation, solved
 from envdoctor.solve.explain import Reason
 from envdoctor.solve.nodes import Context, Options
 from envdoctor.solve.policy import Cost
-from envdoctor.solve.rows import row_of
+from envdoctor.solve.rows import conditions_of
 from envdoctor.solve.solver import Goal, distinct, solve, solve_nearby
 from envdoctor.solve.target import Target, parse_platform
 from envdoctor.solve.versions import satisfies
@@ -52,7 +53,7 @@ def _proposals(goal: Goal, reasons: Sequence[Reason]) -> Iterator[tuple[str, Goa
 def _other_cards(goal: Goal, row: str) -> Iterator[tuple[str, Goal]]:
     """Propose to give up the cards that a matrix row speaks of."""
     target = goal.context.target
-    bound = row_of(goal.context, row).get("when", {}).get("gpu.cc")
+    bound = conditions_of(goal.context, row).get("gpu.cc")
     if bound:
         hit = [card for card in target.cards if satisfies(str(card.capability), bound)]
         left = tuple(card for card in target.cards if card not in hit)
@@ -100,7 +101,7 @@ def split(goal: Goal, reasons: Sequence[Reason]) -> tuple[PinSet, ...]:
 
     What no stack needs for itself (torch, transformers…) is pinned in both.
     """
-    roles = {row["name"]: row["role"] for row in goal.context.matrix.rows("stack_role")}
+    roles = {row.name: row.role for row in goal.context.matrix.rows(tables.StackRoleRow)}
     clashing = {reason.request.name for reason in reasons if reason.request is not None}
     asked = distinct(goal.requests)
     serving = [name for name in asked if roles.get(name) == "serving"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from envdoctor.matrix import ConditionRow
+from envdoctor.matrix import ConditionRow, tables
 from envdoctor.solve.nodes import TORCH, Context, Node
 from envdoctor.solve.problem import Literal, Nogood
 from envdoctor.solve.variants import Build, followers
@@ -26,7 +26,7 @@ def nogoods(context: Context, names: Collection[str]) -> list[Nogood]:
 
 
 def _of_condition(context: Context, row: ConditionRow, names: Collection[str]) -> Nogood | None:
-    if not row.solve or row.severity != "error" or row.raises != "always":
+    if not row.solve or row.severity != "error" or row.needs_symptom:
         return None
     literals: list[Literal] = []
     for inside, conditions in ((True, row.when), (False, row.unless)):
@@ -102,13 +102,13 @@ def _of_pairs(context: Context, names: Collection[str]) -> Iterator[Nogood]:
     torch = context.node(TORCH) if TORCH in names else None
     if torch is None:
         return
-    for row in context.matrix.rows("torch_pair"):
-        node = context.node(row["package"]) if row["package"] in names else None
-        if node is None or row.get("soft"):
+    for row in context.matrix.rows(tables.TorchPairRow):
+        node = context.node(row.package) if row.package in names else None
+        if node is None or row.soft:
             continue
-        versions, fitting = version_mask(node, row["versions"]), version_mask(torch, row["torch"])
+        versions, fitting = version_mask(node, row.versions), version_mask(torch, row.torch)
         if versions and fitting is not None:
-            yield Nogood((Literal(node.name, versions), Literal(TORCH, torch.all & ~fitting)), row["id"])
+            yield Nogood((Literal(node.name, versions), Literal(TORCH, torch.all & ~fitting)), row.id)
 
 
 def _of_followers(context: Context, names: Collection[str]) -> Iterator[Nogood]:
@@ -146,6 +146,7 @@ def _digits(build: Build) -> str:
     return build.cuda.tag.removeprefix("cu") if build.cuda else ""
 
 
-def row_of(context: Context, identity: str) -> Mapping[str, Any]:
-    """Return the table of a matrix row by id; empty for facts read from wheels."""
-    return context.matrix.by_id.get(identity, ("", {}))[1]
+def conditions_of(context: Context, identity: str) -> Mapping[str, str]:
+    """Return the conditions of a row by its id; none for pairs and for facts read from wheels."""
+    row = context.matrix.row(ConditionRow, identity)
+    return row.when if row else {}

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from envdoctor.facts import ComputeCapability, CudaVersion, DriverVersion
-from envdoctor.matrix import Matrix
+from envdoctor.facts import ComputeCapability, CudaVersion
+from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.capabilities import runs_on
+from envdoctor.matrix.driver_tables import least_driver, least_driver_row
 from envdoctor.solve.target import Target
 from envdoctor.solve.versions import satisfies
 
@@ -40,19 +41,19 @@ class Build:
 def builds_of(matrix: Matrix, versions: Iterable[str], target: Target) -> dict[str, list[Build]]:
     """Return the builds of each torch version on the target's platform, the default index's last (best)."""
     releases = matrix.generated("torch").get("releases", {})
-    rows = [row for row in matrix.rows("torch_variant") if row["arch"] == target.platform.arch]
+    rows = [row for row in matrix.rows(tables.TorchVariantRow) if row.arch == target.platform.arch]
     if target.platform.os == "macos":
         rows = []
     return {version: _builds(version, releases.get(version, {}), rows, target) for version in versions}
 
 
 def _builds(
-    version: str, release: Mapping[str, Any], rows: Iterable[Mapping[str, Any]], target: Target
+    version: str, release: Mapping[str, Any], rows: Iterable[tables.TorchVariantRow], target: Target
 ) -> list[Build]:
     variants = [
-        Build(version, row["variant"], CudaVersion.parse(row["cuda"]), tuple(row["arch_list"]), row["source"])
+        Build(version, row.variant, row.cuda, row.arch_list, row.source)
         for row in rows
-        if satisfies(version, row["torch"])
+        if satisfies(version, row.torch)
     ]
     own = release.get("platforms", {}).get(target.platform.arch, {}) if target.platform.os == "linux" else {}
     cuda = CudaVersion.parse(own["cuda"]) if own.get("cuda") else None
@@ -61,21 +62,14 @@ def _builds(
     return [*(build for build in reversed(variants) if build not in same_cuda), default]
 
 
-def driver_floor(matrix: Matrix, cuda: CudaVersion, target: Target) -> Mapping[str, Any] | None:
-    """Return the row with the least driver of a CUDA version: the newest not above it; None when unknown."""
-    known = [row for row in matrix.rows("cuda_driver") if CudaVersion.parse(row["cuda"]) <= cuda]
-    return max(known, key=lambda row: CudaVersion.parse(row["cuda"]), default=None)
-
-
 def driver_allows(matrix: Matrix, cuda: CudaVersion, target: Target) -> bool:
     """True when the target's driver (if told) is at least the least one of that CUDA version."""
-    row = driver_floor(matrix, cuda, target)
+    row = least_driver_row(matrix, cuda)
     if target.driver is None or row is None:
         return True
-    least = row["windows" if target.platform.os == "windows" else "linux"]
-    return target.driver >= DriverVersion.parse(least)
+    return target.driver >= least_driver(row, target.platform.os)
 
 
 def followers(matrix: Matrix, mode: str) -> frozenset[str]:
     """Return the packages that take torch's variant (`same`) or exist only beside the default (`default`)."""
-    return frozenset(row["name"] for row in matrix.rows("torch_follower") if row["variant"] == mode)
+    return frozenset(row.name for row in matrix.rows(tables.TorchFollowerRow) if row.variant == mode)

@@ -13,11 +13,11 @@ from envdoctor.bundle.trackers import Report, find_tracker, only_the_user_can_fi
 from envdoctor.diagnosis import diagnose_facts
 from envdoctor.errors import InputError
 from envdoctor.facts import Facts, from_json
-from envdoctor.matrix import load_matrix
-from envdoctor.pastes import parse_paste, symptom_patterns
+from envdoctor.matrix import load_matrix, tables
+from envdoctor.pastes import parse_paste
 
 MATRIX = load_matrix()
-PROJECTS = sorted(row["project"] for row in MATRIX.rows("tracker"))
+PROJECTS = sorted(row.project for row in MATRIX.rows(tables.TrackerRow))
 # Read from the projects' own templates; `matrices/trackers.toml` names the commits.
 TEMPLATES = json.loads((Path(__file__).parent / "template_fields.json").read_text())
 RECORDED = sorted((Path(__file__).parents[1] / "machines").glob("h200*.json"))
@@ -42,7 +42,7 @@ LOG = 'step 1\nTraceback (most recent call last):\n  File "x.py", line 1\nRuntim
 
 def facts_of(machine: str) -> Facts:
     if machine in BROKEN:
-        return parse_paste(BROKEN[machine], "", symptom_patterns(MATRIX.rows("symptom")))
+        return parse_paste(BROKEN[machine], "", MATRIX.rows(tables.SymptomRow))
     path = next(p for p in RECORDED if p.stem == machine)
     return from_json(json.loads(path.read_text()))
 
@@ -71,7 +71,7 @@ def test_the_ten_projects_and_two_more_are_known():
 def test_the_fields_are_the_templates_in_their_order(project):
     ours = [
         {"label": f.label, "id": f.id, "type": f.type, "required": f.required, "options": list(f.options)}
-        for f in find_tracker(MATRIX, project).fields
+        for f in find_tracker(MATRIX, project).field
     ]
     real = TEMPLATES[project]
     assert [f["label"] for f in ours] == [f["label"] for f in real]
@@ -89,11 +89,11 @@ def test_a_filled_template_has_every_field_and_ticks_nothing(project, report):
     tracker = find_tracker(MATRIX, project)
     text = compose(report, tracker)
     positions = [
-        text.index(f"{mark}{field.label}") for field in tracker.fields for mark in [_mark(tracker, field)]
+        text.index(f"{mark}{field.label}") for field in tracker.field for mark in [_mark(tracker, field)]
     ]
     assert positions == sorted(positions)
     assert "[x]" not in text.lower()
-    assert text.count("- [ ] ") == sum(len(f.options) for f in tracker.fields)
+    assert text.count("- [ ] ") == sum(len(f.options) for f in tracker.field)
     assert "RuntimeError: no kernel image" in text
     assert text.index("## envdoctor") > positions[-1]
 
@@ -109,7 +109,7 @@ def test_no_field_is_empty(project, report):
     tracker = find_tracker(MATRIX, project)
     text = compose(report, tracker).split("\n## envdoctor")[0]
     sections = re.split(r"^(?:### |\*\*|## ).*$", text, flags=re.MULTILINE)[1:]
-    kinds = [f.fill for f in tracker.fields]
+    kinds = [f.fill for f in tracker.field]
     assert all(
         body.strip() for body, kind in zip(sections, kinds, strict=False) if kind not in ("heading", "logs")
     )
@@ -126,7 +126,7 @@ def test_the_link_opens_the_template_within_the_limit(project, report):
     assert len(query.get("title", [""])[0]) <= TITLE_LIMIT
     assert query.get("template", [""])[0] == tracker.template
     prefilled = set(query) - {"template", "title", "body"}
-    assert prefilled <= {f.id for f in tracker.fields if f.type != "checkboxes"}
+    assert prefilled <= {f.id for f in tracker.field if f.type != "checkboxes"}
 
 
 def test_forms_are_prefilled_by_their_fields_ids(report):

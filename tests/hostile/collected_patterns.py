@@ -12,7 +12,10 @@ from types import ModuleType
 
 import envdoctor
 from envdoctor.bundle.secret_formats import FORMATS
+from envdoctor.matrix.forms import REGEX
+from envdoctor.matrix.kinds import KINDS
 from envdoctor.matrix.load import load_matrix
+from envdoctor.matrix.sources import leaves
 from envdoctor.pastes.names import mention_pattern
 
 ROOT = Path(envdoctor.__file__).parent
@@ -51,12 +54,12 @@ def patterns_of_modules() -> Iterator[Collected | Unread]:
 def patterns_of_rows() -> Iterator[Collected]:
     """Yield the patterns of the rows, and those that are put together of tables as the tool runs."""
     matrix = load_matrix()
-    for row in matrix.rows("symptom"):
-        yield Collected(row["id"], row["pattern"], re.IGNORECASE, False)
-    for kind, field, anchored in (("attribute", "owner", True), ("smoke", "reason", False)):
-        for row in matrix.rows(kind):
-            if field in row:
-                yield Collected(f"{row['id']}.{field}", row[field], re.IGNORECASE, anchored)
+    for kind, rows in matrix.tables.items():
+        for row in rows:
+            for path, form, text in leaves(KINDS[kind], row):
+                if form is REGEX:
+                    name = row["id"] if kind == "symptom" else f"{row['id']}.{path[0]}"
+                    yield Collected(name, text, re.IGNORECASE, kind == "attribute")
     for entry in FORMATS:
         yield Collected(f"format {entry.kind}", entry.pattern, 0, False)
     yield Collected("mention_pattern()", mention_pattern().pattern, 0, False)

@@ -16,7 +16,7 @@ from hostile_json import one_of_each_shape, with_key, with_value
 from envdoctor.commands import NoCommand, command, commands, pip_install, quoted
 from envdoctor.diagnosis import diagnose_facts
 from envdoctor.facts import FactsFormatError, from_json
-from envdoctor.matrix import load_matrix
+from envdoctor.matrix import load_matrix, tables
 
 PACKAGE = Path(__file__).parents[2] / "envdoctor"
 ACTIVE = (
@@ -158,10 +158,10 @@ def sent() -> dict:
 def symptoms(rng: random.Random) -> list[dict]:
     """One symptom of every row, its captured texts hostile."""
     found = []
-    for row in load_matrix().rows("symptom"):
-        groups = re.compile(row["pattern"]).groupindex
+    for row in load_matrix().rows(tables.SymptomRow):
+        groups = re.compile(row.pattern).groupindex
         hostile = {name: rng.choice(ACTIVE) for name in groups}
-        found.append({"id": row["id"], "text": rng.choice(ACTIVE), "source": "a", "captured": hostile})
+        found.append({"id": row.id, "text": rng.choice(ACTIVE), "source": "a", "captured": hostile})
     return found
 
 

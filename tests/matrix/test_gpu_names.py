@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from envdoctor.facts import ComputeCapability
-from envdoctor.matrix import load_matrix
+from envdoctor.matrix import load_matrix, tables
 from envdoctor.matrix.capabilities import generation
 from envdoctor.matrix.gpus import GIB, find_gpu
 
@@ -82,14 +81,14 @@ def test_the_pci_id_outweighs_a_name_that_lies() -> None:
 
 
 def test_no_device_id_stands_for_two_cards() -> None:
-    ids = [device for row in MATRIX.rows("gpu") for device in row.get("pci", ())]
+    ids = [device for row in MATRIX.rows(tables.GpuRow) for device in row.pci]
     assert len(ids) == len(set(ids))
     assert all(re.fullmatch(r"[0-9a-f]{4}", device) for device in ids)
 
 
 def test_every_generation_from_kepler_to_blackwell_is_there() -> None:
-    capabilities = {ComputeCapability.parse(row["compute_capability"]) for row in MATRIX.rows("gpu")}
-    assert {generation(capability) for capability in capabilities} == {
+    capabilities = {row.compute_capability for row in MATRIX.rows(tables.GpuRow)}
+    assert {generation(MATRIX, capability) for capability in capabilities} == {
         "Kepler",
         "Maxwell",
         "Pascal",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from envdoctor.matrix import load_matrix
+from envdoctor.matrix import load_matrix, tables
 from envdoctor.memory import Constants, predict, read_constants
 from envdoctor.memory.points import Point, read_points
 
@@ -17,7 +17,7 @@ FILES = sorted(POINTS.glob("*.json"))
 
 @pytest.fixture(scope="module")
 def constants() -> Constants:
-    return read_constants(load_matrix().rows("memory"), {}, (9, 0))
+    return read_constants(load_matrix().rows(tables.MemoryRow), {}, (9, 0))
 
 
 def error(point: Point, constants: Constants) -> float:

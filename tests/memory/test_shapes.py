@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from envdoctor.errors import InputError
-from envdoctor.matrix import load_matrix
+from envdoctor.matrix import load_matrix, tables
 from envdoctor.memory import find_shape, parse_shape, read_shape
 from envdoctor.memory.catalogue import catalogue_name
 from envdoctor.memory.layout import active_parameters, parameters
@@ -25,14 +25,14 @@ LLAMA: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("row", load_matrix().rows("model"), ids=lambda row: row["name"])
+@pytest.mark.parametrize("row", load_matrix().rows(tables.ModelRow), ids=lambda row: row.name)
 def test_a_catalogued_shape_has_its_published_number_of_parameters(row: dict[str, Any]) -> None:
-    count = parameters(parse_shape(row["config"], row["name"]))
-    assert count / 1e9 == pytest.approx(row["parameters_b"], rel=0.007)
+    count = parameters(parse_shape(row.config, row.name))
+    assert count / 1e9 == pytest.approx(row.parameters_b, rel=0.007)
 
 
 def test_the_catalogue_is_large_and_its_names_are_their_own() -> None:
-    names = [row["name"] for row in load_matrix().rows("model")]
+    names = [row.name for row in load_matrix().rows(tables.ModelRow)]
     assert len(names) >= 60
     assert all(catalogue_name(name) == name for name in names)
 
@@ -51,8 +51,8 @@ def test_a_hub_name_finds_its_catalogue_name(hub: str, name: str) -> None:
 
 
 def test_experts_count_by_total_and_by_active_parameters() -> None:
-    row = next(row for row in load_matrix().rows("model") if row["name"] == "mixtral-8x7b")
-    shape = parse_shape(row["config"], "x")
+    row = next(row for row in load_matrix().rows(tables.ModelRow) if row.name == "mixtral-8x7b")
+    shape = parse_shape(row.config, "x")
     assert active_parameters(shape) / 1e9 == pytest.approx(12.9, rel=0.01)
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import statistics
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from envdoctor.cli import main
 from envdoctor.errors import InputError
-from envdoctor.matrix import load_matrix
+from envdoctor.matrix import load_matrix, tables
 from envdoctor.memory import Constants, predict, read_constants
 from envdoctor.memory.points import read_points
 from envdoctor.memory.recipes import recipe_of
@@ -22,7 +21,7 @@ MODEL = ("--model", "qwen2.5-0.5b", "--batch", "2", "--seq", "1024")
 
 @pytest.fixture(scope="module")
 def constants() -> Constants:
-    return read_constants(load_matrix().rows("memory"), {}, (9, 0))
+    return read_constants(load_matrix().rows(tables.MemoryRow), {}, (9, 0))
 
 
 def peak(capsys: pytest.CaptureFixture[str], *arguments: str, stack: str = "torch=2.11.0") -> int:
@@ -108,7 +107,7 @@ def test_what_ppo_holds_beside_is_said_not_to_be_counted(capsys: pytest.CaptureF
 
 
 def test_rows_hold_by_release() -> None:
-    rows: tuple[dict[str, Any], ...] = load_matrix().rows("trainer")  # type: ignore[assignment]
+    rows = load_matrix().rows(tables.TrainerRow)
     losses = {
         v: recipe_of(rows, "trl", "sft", {"trl": v}).loss
         for v in ("0.15.2", "1.5.1", "1.6.0", "1.14.2", "1.15.0")

@@ -8,24 +8,25 @@ from pathlib import Path
 import pytest
 
 from envdoctor.facts import Facts
+from envdoctor.matrix import tables
 from envdoctor.matrix.load import load_matrix
-from envdoctor.pastes import KeyName, SymptomPattern, key_names, parse_paste, symptom_patterns
+from envdoctor.pastes import parse_paste
 
 SAMPLES = Path(__file__).parent / "samples"
 
 
 @pytest.fixture(scope="session")
-def symptoms() -> tuple[SymptomPattern, ...]:
-    return symptom_patterns(load_matrix().rows("symptom"))
+def symptoms() -> tuple[tables.SymptomRow, ...]:
+    return load_matrix().rows(tables.SymptomRow)
 
 
 @pytest.fixture(scope="session")
-def keys() -> tuple[KeyName, ...]:
-    return key_names(load_matrix().rows("key"))
+def keys() -> tuple[tables.KeyRow, ...]:
+    return load_matrix().rows(tables.KeyRow)
 
 
 @pytest.fixture(scope="session")
-def read(symptoms: tuple[SymptomPattern, ...], keys: tuple[KeyName, ...]) -> Callable[..., Facts]:
+def read(symptoms: tuple[tables.SymptomRow, ...], keys: tuple[tables.KeyRow, ...]) -> Callable[..., Facts]:
     def parse(text: str, file_name: str = "") -> Facts:
         return parse_paste(text, "", symptoms, keys, file_name)
 

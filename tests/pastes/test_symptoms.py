@@ -6,24 +6,23 @@ import re as python_re
 
 import pytest
 
+from envdoctor.matrix import tables
 from envdoctor.matrix.load import load_matrix
-from envdoctor.pastes import SymptomPattern, symptom_patterns
 from envdoctor.pastes.symptoms import MATCHES_PER_SYMPTOM, scan
 from envdoctor.pastes.tells import TELLABLE
 
-ROWS = load_matrix().rows("symptom")
+ROWS = load_matrix().rows(tables.SymptomRow)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["id"])
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
 def test_every_row_is_usable(row):
     re2 = pytest.importorskip("re2")
-    re2.compile("(?i)" + row["pattern"])
-    pattern = python_re.compile(row["pattern"])
-    for needle in symptom_patterns([row])[0].needles:
-        assert needle == needle.lower()
+    re2.compile("(?i)" + row.pattern)
+    pattern = python_re.compile(row.pattern)
+    for needle in row.needles:
         assert len(needle.encode()) >= 3
-    assert not row["pattern"].startswith("^"), "patterns are searched within a line"
-    for place, group in row.get("tells", {}).items():
+    assert not row.pattern.startswith("^"), "patterns are searched within a line"
+    for place, group in row.tells.items():
         assert group in pattern.groupindex
         assert place in TELLABLE or place.partition(":")[0] in ("distribution", "setting", "present")
 
@@ -113,18 +112,25 @@ def test_a_traceback_shows_its_python(read):
     assert facts.environment.python.value == "3.10"
 
 
+def symptom_row(pattern):
+    return tables.SymptomRow(
+        id="SYM-X",
+        needle="boom",
+        pattern=pattern,
+        title="",
+        source="https://example.com",
+        checked_on="2026-11-20",
+        basis="issue thread",
+    )
+
+
 def test_the_same_line_counts_once_and_never_too_often():
-    pattern = SymptomPattern("SYM-X", ("boom",), r"boom (?P<n>\d+)")
+    pattern = symptom_row(r"boom (?P<n>\d+)")
     assert len(scan(["boom 1"] * 500, [pattern])) == 1
     assert len(scan([f"boom {n}" for n in range(500)], [pattern])) == MATCHES_PER_SYMPTOM
 
 
-def test_a_row_without_needle_is_refused():
-    with pytest.raises(KeyError):
-        symptom_patterns([{"id": "SYM-X", "pattern": "x"}])
-
-
 def test_case_folding_never_shifts_the_line():
-    pattern = SymptomPattern("SYM-X", ("boom",), "BOOM")
+    pattern = symptom_row("BOOM")
     sight = scan(["İİİİİİ", "straße", "BOOM"], [pattern])[0]
     assert (sight.line, sight.text) == (2, "BOOM")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from envdoctor.harvest.config_fields import FRAMEWORKS, encode_fields, fields_of
-from envdoctor.matrix import load_matrix
+from envdoctor.matrix import load_matrix, tables
 from envdoctor.profile.keys import KeyFacts, Names, key_facts
 from envdoctor.profile.workload import Stack
 
@@ -96,9 +96,9 @@ def test_an_inherited_key_is_found_in_the_release_it_is_inherited_from() -> None
 def test_every_renamed_key_is_gone_and_its_successor_is_there() -> None:
     matrix = load_matrix()
     names = Names(matrix, Stack())
-    for row in matrix.rows("renamed"):
-        facts = key_facts(matrix, row["framework"])
+    for row in matrix.rows(tables.RenamedRow):
+        facts = key_facts(matrix, row.framework)
         assert facts is not None
-        assert row["native"] in facts.fields, row["id"]
-        assert "deprecated" in row or facts.has(row["native"]) is False, row["id"]
-        assert not row["to"] or names.has(row["framework"], row["to"]), row["id"]
+        assert row.native in facts.fields, row.id
+        assert row.deprecated or facts.has(row.native) is False, row.id
+        assert not row.to or names.has(row.framework, row.to), row.id

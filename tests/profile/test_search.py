@@ -9,7 +9,7 @@ from cards import GIB, found, workload
 
 from envdoctor.errors import InputError
 from envdoctor.facts import ComputeCapability
-from envdoctor.matrix import load_matrix
+from envdoctor.matrix import load_matrix, tables
 from envdoctor.profile.choosing import constants_of, find_profile, speed_of
 from envdoctor.profile.search import needed, step_down
 from envdoctor.profile.speed import card_speed, seconds_per_sample
@@ -135,7 +135,7 @@ def test_the_model_of_speed_keeps_to_what_is_known() -> None:
 
 
 def test_an_unknown_card_has_a_speed_too() -> None:
-    rows = load_matrix().rows("speed")
+    rows = load_matrix().rows(tables.SpeedRow)
     assert card_speed(rows, None).flops > 0
     assert card_speed(rows, ComputeCapability(9, 0)).flops > card_speed(rows, ComputeCapability(7, 5)).flops
 

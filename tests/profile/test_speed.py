@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from envdoctor.facts import ComputeCapability
-from envdoctor.matrix import load_matrix
+from envdoctor.matrix import load_matrix, tables
 from envdoctor.memory import find_shape
 from envdoctor.profile.speed import card_speed, seconds_per_sample
 from envdoctor.profile.workload import Choice
@@ -19,7 +19,7 @@ POINTS = Path(__file__).parent / "points"
 
 
 def timed(name: str) -> list[tuple[float, float]]:
-    speed = card_speed(load_matrix().rows("speed"), ComputeCapability(9, 0))
+    speed = card_speed(load_matrix().rows(tables.SpeedRow), ComputeCapability(9, 0))
     found = []
     for row in json.loads((POINTS / name).read_bytes()):
         if row["s_per_sample"]:
@@ -45,7 +45,7 @@ def test_pairs_that_differ_by_seven_per_cent_are_ordered_right(name: str, settin
 def test_small_micro_batches_wait_for_the_host() -> None:
     """A layer's launches cost 3 ms there and back, so half the batch takes nearly the same time."""
     shape = find_shape("qwen2.5-1.5b")
-    speed = card_speed(load_matrix().rows("speed"), ComputeCapability(9, 0))
+    speed = card_speed(load_matrix().rows(tables.SpeedRow), ComputeCapability(9, 0))
     one, two = (
         seconds_per_sample(shape, Choice("sft", "full", batch=batch, seq=1024, grad_ckpt=False), speed)
         * batch

@@ -21,8 +21,8 @@ from envdoctor.facts import (
     Unknown,
 )
 from envdoctor.findings import Finding, Severity
-from envdoctor.matrix import load_matrix
-from envdoctor.pastes import key_names, parse_paste, symptom_patterns
+from envdoctor.matrix import load_matrix, tables
+from envdoctor.pastes import parse_paste
 
 
 def facts_of(
@@ -80,7 +80,7 @@ def found(facts: Facts) -> dict[str, Finding]:
 def pasted(text: str) -> dict[str, Finding]:
     """Return what the rules find in a pasted text, by id."""
     matrix = load_matrix()
-    patterns, keys = symptom_patterns(matrix.rows("symptom")), key_names(matrix.rows("key"))
+    patterns, keys = matrix.rows(tables.SymptomRow), matrix.rows(tables.KeyRow)
     return found(parse_paste(text, "", patterns, keys))
 
 

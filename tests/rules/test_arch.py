@@ -72,7 +72,7 @@ def test_the_rows_say_what_the_wheels_hold() -> None:
             row = capability_row(matrix, ComputeCapability.parse(name))
             assert row is not None
             held = runs_on(release["arch_list"], ComputeCapability.parse(name))
-            assert version_satisfies(version, row["default"]) is held, (str(version), name)
+            assert version_satisfies(version, row.default) is held, (str(version), name)
 
 
 @pytest.mark.parametrize(

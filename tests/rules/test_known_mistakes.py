@@ -6,8 +6,8 @@ import pytest
 
 from envdoctor.diagnosis import diagnose_facts
 from envdoctor.findings import Finding
-from envdoctor.matrix import load_matrix
-from envdoctor.pastes import key_names, parse_paste, symptom_patterns
+from envdoctor.matrix import load_matrix, tables
+from envdoctor.pastes import parse_paste
 
 MATRIX = load_matrix()
 FLASH_ATTN_SYMBOL = (
@@ -18,7 +18,7 @@ FLASH_ATTN_SYMBOL = (
 
 def diagnose(text: str) -> dict[str, Finding]:
     """Return the findings for a pasted text by id."""
-    patterns, keys = symptom_patterns(MATRIX.rows("symptom")), key_names(MATRIX.rows("key"))
+    patterns, keys = MATRIX.rows(tables.SymptomRow), MATRIX.rows(tables.KeyRow)
     return {
         f.id: f for f in diagnose_facts(parse_paste(text, "paste", patterns, keys), complete=False).findings
     }

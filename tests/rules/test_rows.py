@@ -168,10 +168,16 @@ def test_select_and_ignore_name_checks(matrix_of: MatrixOf) -> None:
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
-        (PAIR.replace('source = "https://example.org/why"\n', ""), "has no source"),
-        (PAIR.replace('severity = "error"', 'severity = "bad"'), "severity is none of"),
-        (PAIR.replace("2026-11-20", "yesterday"), "checked_on is no date"),
-        (PAIR.replace("cause =", "causes ="), "unknown key"),
+        (
+            PAIR.replace('source = "https://example.org/why"\n', ""),
+            r"rows\.toml:2: PAIR-OLD-NEW: source missing",
+        ),
+        (
+            PAIR.replace('severity = "error"', 'severity = "bad"'),
+            r"rows\.toml:6: PAIR-OLD-NEW: severity: 'bad' is none of",
+        ),
+        (PAIR.replace("2026-11-20", "yesterday"), r"rows\.toml:14: PAIR-OLD-NEW: checked_on: no day"),
+        (PAIR.replace("cause =", "causes ="), r"rows\.toml:8: PAIR-OLD-NEW: causes: unknown field"),
         (PAIR + PAIR, "already used"),
         ("[[row]", "rows.toml"),
     ],

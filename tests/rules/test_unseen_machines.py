@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from envdoctor.diagnosis import diagnose_facts
-from envdoctor.matrix import load_matrix
-from envdoctor.pastes import key_names, parse_paste, symptom_patterns
+from envdoctor.matrix import load_matrix, tables
+from envdoctor.pastes import parse_paste
 
 MATRIX = load_matrix()
 GCC = "host_config.h:132:2: error: unsupported GNU version! gcc versions later than 11 are not supported!"
@@ -16,7 +16,7 @@ XFORMERS = "xFormers was built for: PyTorch 2.6.0+cu124 with CUDA 1204 (you have
 
 
 def commands(paste: str) -> str:
-    patterns, keys = symptom_patterns(MATRIX.rows("symptom")), key_names(MATRIX.rows("key"))
+    patterns, keys = MATRIX.rows(tables.SymptomRow), MATRIX.rows(tables.KeyRow)
     findings = diagnose_facts(parse_paste(paste, "", patterns, keys), MATRIX).findings
     return "\n".join(c for f in findings for r in f.remedies for c in r.commands)
 

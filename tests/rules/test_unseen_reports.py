@@ -8,8 +8,8 @@ import pytest
 
 from envdoctor.diagnosis import diagnose_facts
 from envdoctor.findings import Finding
-from envdoctor.matrix import Matrix, load_matrix
-from envdoctor.pastes import key_names, parse_paste, symptom_patterns
+from envdoctor.matrix import Matrix, load_matrix, tables
+from envdoctor.pastes import parse_paste
 
 REPORTS = {
     "transformers: 4.48.1\ncannot import name 'is_torch_greater_or_equal_than_1_13' from "
@@ -95,7 +95,7 @@ def matrix() -> Matrix:
 
 
 def answered(matrix: Matrix, paste: str) -> Iterator[Finding]:
-    patterns, keys = symptom_patterns(matrix.rows("symptom")), key_names(matrix.rows("key"))
+    patterns, keys = matrix.rows(tables.SymptomRow), matrix.rows(tables.KeyRow)
     yield from diagnose_facts(parse_paste(paste, "", patterns, keys), matrix).findings
 
 

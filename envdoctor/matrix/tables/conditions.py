@@ -1,0 +1,73 @@
+"""Rows that decide something by themselves."""
+
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Annotated, ClassVar, Literal
+
+from envdoctor.matrix import forms
+from envdoctor.matrix.tables.row import Conditions, Fact, Row, Severity, SymptomGlob, Template, fact
+
+
+@fact
+class RowRemedy(Fact):
+    """A remedy as a row states it."""
+
+    text: Template
+    """What to do."""
+    commands: tuple[Template, ...] = ()
+    """What to type; without any, the installation of `pins`."""
+    pins: Annotated[Mapping[str, str], forms.PINS] = field(default_factory=dict)
+    """Versions that mend it; a remedy whose pins all hold already is not offered."""
+    when: Conditions = field(default_factory=dict)
+    """Where it is offered at all."""
+
+
+@fact
+class ConditionRow(Row):
+    """Where all of `when` holds and nothing of `unless`, something is wrong.
+
+    With `raises = "symptom"` it speaks only when one of `symptoms` was seen; then unknown conditions lower
+    its certainty and contradicted ones silence it. A symptom counts only if it captured what `captured` says.
+    """
+
+    KIND: ClassVar = "row"
+
+    severity: Severity
+    """How grave it is."""
+    summary: Template
+    """What is wrong, in a sentence."""
+    cause: Template
+    """Why."""
+    when: Conditions = field(default_factory=dict)
+    """Conditions on the facts, all of which must hold."""
+    unless: Conditions = field(default_factory=dict)
+    """Conditions of which none may hold."""
+    symptoms: tuple[SymptomGlob, ...] = ()
+    """Error lines that it explains."""
+    captured: Annotated[Mapping[str, str], forms.CAPTURED] = field(default_factory=dict)
+    """What such a line must have captured."""
+    raises: Literal["always", "symptom"] | None = None
+    """When it speaks: by its conditions alone (the default with `when`), or only beside a symptom."""
+    remedies: tuple[RowRemedy, ...] = ()
+    """What mends it, the best first."""
+    consequence_of: tuple[str, ...] = ()
+    """Findings (ids, `*` for any letters) that it follows from."""
+    prior: float = 0.5
+    """How often such a symptom has this cause, 0 to 1, where nothing else tells."""
+    fallback: bool = False
+    """True: it speaks only where nothing better explains the symptom."""
+    solve: bool = True
+    """False: the solver does not forbid what `when` describes."""
+
+    @property
+    def needs_symptom(self) -> bool:
+        """True when it speaks only beside one of its symptoms."""
+        return self.raises == "symptom" or (self.raises is None and not self.when)
+
+    def problem(self) -> str | None:
+        """A row without conditions and symptoms would never or always speak."""
+        if not self.when and not self.symptoms:
+            return "neither when nor symptoms"
+        if self.needs_symptom and not self.symptoms:
+            return "raises is 'symptom', and there are no symptoms"
+        return None if 0 <= self.prior <= 1 else "prior is no share (0 to 1)"

@@ -1,0 +1,102 @@
+"""Rows about packages with compiled code of their own."""
+
+from typing import Annotated, ClassVar
+
+from envdoctor.matrix import forms
+from envdoctor.matrix.tables.row import Bound, Capability, Package, Row, Text, fact
+
+Minor = Annotated[str, forms.MINOR]
+
+
+@fact
+class ExtensionRow(Row):
+    """A package compiled against torch, known by its libraries in an error line."""
+
+    KIND: ClassVar = "extension"
+
+    package: Package
+    """The package."""
+    libraries: tuple[str, ...]
+    """Paths of its libraries, `*` for any letters."""
+    rebuild: str
+    """The command that builds or installs it anew."""
+
+
+@fact
+class TorchSymbolRow(Row):
+    """Symbols that tell which torch a binary was built against."""
+
+    KIND: ClassVar = "torch_symbol"
+
+    symbols: tuple[str, ...]
+    """Mangled names, `*` for any letters."""
+    torch: Bound
+    """The releases that have them."""
+    cxx11_abi: bool | None = None
+    """The C++ ABI that they tell, instead of the release."""
+
+
+@fact
+class TorchPairRow(Row):
+    """Releases of a package that were built for releases of torch."""
+
+    KIND: ClassVar = "torch_pair"
+
+    package: Package
+    """The package."""
+    versions: Bound
+    """Its releases."""
+    torch: Bound
+    """torch's."""
+    soft: bool = False
+    """True: beside another torch it loses features and does not fail."""
+
+
+@fact
+class FlashAttnWheelRow(Row):
+    """What the prebuilt wheels of some releases of flash-attn fit."""
+
+    KIND: ClassVar = "flash_attn_wheel"
+
+    versions: tuple[Annotated[str, forms.VERSION], ...]
+    """The releases."""
+    torch: tuple[Minor, ...]
+    """Minor versions of torch that have a wheel."""
+    torch_prerelease: tuple[Minor, ...] = ()
+    """Those of which only a pre-release had one."""
+    cuda: tuple[Annotated[str, forms.VERSION], ...]
+    """The CUDA versions that wheels were built with."""
+    python: Bound
+    """The interpreters."""
+    glibc: Minor
+    """The least C library."""
+    arch_list: tuple[Annotated[str, forms.SM], ...]
+    """The architectures compiled."""
+
+
+@fact
+class DeepspeedCudaRow(Row):
+    """CUDA versions among which DeepSpeed's builder lets a toolkit differ from torch's."""
+
+    KIND: ClassVar = "deepspeed_cuda"
+
+    deepspeed: Bound
+    """Its releases."""
+    cuda: Bound
+    """The CUDA versions that pass for one another."""
+
+
+@fact
+class PackageCapabilityRow(Row):
+    """The least compute capability that releases of a package have kernels for."""
+
+    KIND: ClassVar = "package_capability"
+
+    package: Package
+    """Whose kernels."""
+    versions: Bound
+    """Its releases."""
+    capability: Capability
+    """The least that they run on."""
+    because: Text
+    """Why."""

@@ -1,0 +1,165 @@
+"""Rows for predictions of memory and speed: measured and published figures, and shapes of models."""
+
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Annotated, ClassVar, Literal
+
+from envdoctor.matrix import forms
+from envdoctor.matrix.tables.row import Capability, Row, Text, fact
+
+Constant = Literal[
+    "cublas_workspace", "cuda_context", "int8_context", "nccl_ddp", "nccl_fsdp", "nccl_zero3", "nccl_zero12",
+    "loss_upcasts", "vllm_context", "vllm_utilization_percent", "grpo_utilization_percent", "reserved",
+]  # fmt: skip
+
+_CONFIG_KEYS = """
+    alibi attention_bias attn_pdrop bias dropout ffn_dim ffn_hidden_size first_k_dense_replace head_dim
+    hidden_size intermediate_size kv_channels kv_lora_rank max_position_embeddings model_type
+    moe_intermediate_size multi_query multi_query_group_num n_embd n_head n_layer n_positions
+    n_routed_experts n_shared_experts new_decoder_architecture num_attention_heads num_experts
+    num_experts_per_tok num_hidden_layers num_key_value_heads num_kv_heads num_layers num_local_experts
+    padded_vocab_size parallel_attn partial_rotary_factor q_lora_rank qk_nope_head_dim qk_rope_head_dim
+    resid_pdrop rotary_pct shared_expert_intermediate_size sliding_window sliding_window_pattern
+    tie_word_embeddings use_bias use_qkv_bias v_head_dim vocab_size
+"""
+CONFIG_KEYS = frozenset(_CONFIG_KEYS.split())
+CONFIG_KEY = forms.Form(
+    "config key",
+    "a key of config.json",
+    lambda k: None if k in CONFIG_KEYS else f"{k!r} is no key of a shape",
+)
+
+
+@fact
+class MemoryRow(Row):
+    """A figure that depends on versions or on the card; of those that hold, the last wins.
+
+    `reserved` has the shares of each part of a run that may lie reserved beside what is allocated; every
+    other constant has one `value`.
+    """
+
+    KIND: ClassVar = "memory"
+
+    constant: Constant
+    """Which figure it is."""
+    when: Annotated[Mapping[str, str], forms.STACK] = field(default_factory=dict)
+    """Bounds on packages or on `compute_capability`; what is not known does not hold."""
+    value: int | None = None
+    """Bytes, unless the constant's name says otherwise."""
+    sharding: Literal["plain", "zero12", "zero3", "fsdp"] | None = None
+    """Of `reserved`: the way of sharding."""
+    logits: float = 0.0
+    """Share of the logits."""
+    layer: float = 0.0
+    """Share of a layer's activations."""
+    gradients: float = 0.0
+    """Share of the gradients."""
+    kept: float = 0.0
+    """Share of what is kept for the backward pass."""
+    table: float = 0.0
+    """Share of the largest table of weights."""
+    buffers: float = 0.0
+    """Share of the communication buffers."""
+    allocated: float = 0.0
+    """Share of all that is allocated."""
+    stacks: float = 0.0
+    """Share of a layer's stacks of experts, where they are trained."""
+    scores: float = 0.0
+    """Share of the attention's scores."""
+    margin: float = 0.0
+    """Added to the sum, as a share of it."""
+
+    def problem(self) -> str | None:
+        """`reserved` has a sharding, all others have a value."""
+        if self.constant == "reserved":
+            return None if self.sharding and self.value is None else "reserved needs sharding, and no value"
+        return (
+            None
+            if self.value is not None and self.sharding is None
+            else f"{self.constant} needs a value alone"
+        )
+
+
+@fact
+class TrainerRow(Row):
+    """What a trainer's release does in one step of a task; rows that hold are merged, later ones winning.
+
+    What a row leaves out stays as it was; the fields are those of `envdoctor.memory.recipes.Recipe`.
+    """
+
+    KIND: ClassVar = "trainer"
+
+    trainer: Literal["transformers", "trl", "llamafactory", "ms-swift", "axolotl"]
+    """Whose step."""
+    tasks: tuple[Literal["sft", "dpo", "kto", "orpo", "reward", "grpo", "ppo"], ...]
+    """In which tasks."""
+    when: Annotated[Mapping[str, str], forms.STACK] = field(default_factory=dict)
+    """Bounds on releases; one that is not known counts as the newest."""
+    loss: Literal["full", "logprobs", "kernel", "checkpointed", "tiled", "score"] | None = None
+    """How the loss is computed."""
+    chunk_tokens: int | None = None
+    """Tokens of a chunk or a tile of the loss."""
+    chunk_columns: int | None = None
+    """Columns of the vocabulary in a tile."""
+    head_fp32: bool | None = None
+    """True when the head's product is raised to fp32."""
+    scored: Literal["all", "completion"] | None = None
+    """The tokens whose logits are kept."""
+    texts: int | None = None
+    """Texts of a sample."""
+    reference: Literal["", "beside", "before"] | None = None
+    """When the reference model is asked: while the policy's graph is alive, or before."""
+    reference_fp32: bool | None = None
+    """True when a second model that is the reference is loaded in fp32."""
+    held: int | None = None
+    """fp32 copies of all logits that are kept until the loss is done."""
+    held_reference: int | None = None
+    """Such copies of the reference's logits."""
+    logged: Literal["", "logits", "entropy", "answers"] | None = None
+    """What is copied once more to be logged."""
+    nll: bool | None = None
+    """True when the cross entropy of the chosen texts is added."""
+    temperature: bool | None = None
+    """True when logits are divided by a temperature."""
+    generates: bool | None = None
+    """True when the step generates text."""
+    kbit_upcast: bool | None = None
+    """True when small weights of a quantised model are raised to fp32."""
+    adapters_low: bool | None = None
+    """True when adapters are kept in 16 bits."""
+    full_fp32: bool | None = None
+    """True when full training holds its weights in fp32."""
+    packed: bool | None = None
+    """True when samples share one sequence."""
+    grad_ckpt: bool | None = None
+    """True when activations are computed again, unless told otherwise."""
+
+
+@fact
+class ModelRow(Row):
+    """A model's shape, as its config.json has it."""
+
+    KIND: ClassVar = "model"
+
+    name: Text
+    """In lower case, without organisation and edition."""
+    parameters_b: float
+    """10⁹ parameters, as published."""
+    config: Mapping[Annotated[str, CONFIG_KEY], bool | int | float | str]
+    """The keys of config.json that the shape needs."""
+
+
+@fact
+class SpeedRow(Row):
+    """Published figures of the cards of a compute capability."""
+
+    KIND: ClassVar = "speed"
+
+    compute_capability: Capability | None = None
+    """Whose; none: a card that is not known."""
+    tflops: float
+    """10¹² operations a second in 16 bits, without sparsity."""
+    bandwidth: float
+    """10⁹ bytes a second of the card's memory."""
+    link: float
+    """10⁹ bytes a second to another card of the host."""

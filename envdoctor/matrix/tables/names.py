@@ -1,0 +1,38 @@
+"""Rows about names in Python: attributes that come and go, modules that are installed under other names."""
+
+from typing import Annotated, ClassVar
+
+from envdoctor.matrix import forms
+from envdoctor.matrix.tables.row import Bound, Package, Row, Text, fact
+
+
+@fact
+class AttributeRow(Row):
+    """An attribute that came or went with a release of a library."""
+
+    KIND: ClassVar = "attribute"
+
+    owner: Annotated[str, forms.REGEX]
+    """The module, class or type that is asked, as the error line writes it."""
+    names: tuple[str, ...]
+    """The attributes."""
+    library: Package | None = None
+    """The library whose releases differ; none where only the hint helps."""
+    having: Bound = "*"
+    """Its releases that have the attribute."""
+    hint: str = ""
+    """What else to do."""
+
+
+@fact
+class ImportNameRow(Row):
+    """A module whose distribution has another name."""
+
+    KIND: ClassVar = "import_name"
+
+    module: Text
+    """As it is imported."""
+    distribution: Package
+    """As it is installed."""
+    install: str = ""
+    """The command, where it is not on the index."""

@@ -1,0 +1,47 @@
+"""Rows about error lines."""
+
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Annotated, ClassVar, Literal
+
+from envdoctor.matrix import forms
+from envdoctor.matrix.tables.row import Row, Text, fact
+
+Needle = Annotated[str, forms.NEEDLE]
+
+
+@fact
+class SymptomRow(Row):
+    """An error line by its signature: where a needle stands, `pattern` is tried."""
+
+    KIND: ClassVar = "symptom"
+
+    needle: Needle | tuple[Needle, ...]
+    """Words of which one is in every such line; they make the search fast."""
+    pattern: Annotated[str, forms.REGEX]
+    """The signature; its named groups are captured."""
+    title: Text
+    """What the line means."""
+    tells: Annotated[Mapping[str, str], forms.TELLS] = field(default_factory=dict)
+    """Facts that captures tell."""
+    wrapped: bool = False
+    """True when the pattern may run over into the next lines (re-laid tracebacks, tables)."""
+    fault: Literal["", "line", "logged", "said"] = ""
+    """How the line tells by itself that something failed, whatever it was: see `ErrorSeen.kind`."""
+
+    @property
+    def needles(self) -> tuple[str, ...]:
+        """The needles, also where there is one."""
+        return (self.needle,) if isinstance(self.needle, str) else self.needle
+
+
+@fact
+class ConsequenceRow(Row):
+    """An error that only reports that something else failed."""
+
+    KIND: ClassVar = "consequence"
+
+    needles: tuple[Needle, ...]
+    """Words of which one is in its line."""
+    reports: Text
+    """What it reports."""
