@@ -17,8 +17,8 @@ from envdoctor.profile.workload import Workload
 SCHEMA = "envdoctor.profile/1"
 PREDICTED: Mapping[str, Any] = {"status": "predicted"}
 SPEED_NOTE = (
-    "relative_speed compares a simple cost model's samples per second (arithmetic, memory traffic, transfers,"
-    " nothing overlapped) with the chosen setting's; nothing was timed"
+    "relative_speed compares a simple cost model's samples per second (arithmetic and memory traffic or launches,"
+    " whichever is slower, and transfers) with the chosen setting's; nothing was timed"
 )
 
 

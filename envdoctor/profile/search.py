@@ -266,6 +266,7 @@ def _with_engine(work: Workload, choice: Choice, judge: Judge, constants: Consta
 def _notes(work: Workload, choice: Choice | None, judge: Judge, constants: Constants) -> Iterable[str]:
     if choice is None:
         yield from _longest(work, constants)
+        yield from _what_would_do(work, constants)
         return
     need = judge.need(replace(choice, vllm_utilization=None, max_num_seqs=None))
     share = need.device_bytes / work.room
@@ -307,7 +308,7 @@ def _why_no_more(work: Workload, choice: Choice, judge: Judge) -> str:
 
 def _longest(work: Workload, constants: Constants) -> Iterable[str]:
     """When nothing fits at the asked length: the longest that does, found by halving the interval."""
-    smallest = [c for c in training_choices(work) if c.batch == 1 and c.grad_ckpt]
+    smallest = _smallest(work)
 
     def fits(seq: int) -> bool:
         judge = Judge(replace(work, seq=seq), constants)
@@ -323,6 +324,25 @@ def _longest(work: Workload, constants: Constants) -> Iterable[str]:
         yield f"nothing fits at a length of {work.seq}; {low * 64} tokens would"
     else:
         yield "nothing fits at any length: shard over more cards, quantise, offload, or take a smaller model"
+
+
+def _what_would_do(work: Workload, constants: Constants) -> Iterable[str]:
+    """What would make the asked length fit: Liger, where it may be there, or more of the card."""
+    if not work.stack.has("liger-kernel") and not work.stack.lacks("liger-kernel"):
+        fused = [replace(c, liger=True) for c in _smallest(work)]
+        if any(Judge(work, constants).fits(choice) for choice in fused):
+            yield "with Liger's kernels (pip install liger-kernel) it would fit as asked"
+    for count in (2, 4, 8):
+        if count > len(work.cards):
+            wider = replace(work, cards=(work.card,) * count, global_batch=None)
+            if any(Judge(wider, constants).fits(choice) for choice in _smallest(wider)):
+                yield f"{count} of this card would do"
+                return
+
+
+def _smallest(work: Workload) -> list[Choice]:
+    """The settings that need the least of their kind: one row a card, checkpointing on."""
+    return [c for c in training_choices(work) if c.batch == 1 and c.grad_ckpt]
 
 
 def brief(choice: Choice) -> dict[str, Any]:

@@ -163,3 +163,19 @@ def test_a_card_without_enough_for_a_context_fits_nothing() -> None:
     tiny = replace(work, cards=(Card("tiny", 256 << 20, ComputeCapability(8, 9)),))
     assert isinstance(tiny, Workload)
     assert find_profile(tiny, load_matrix()).choice is None
+
+
+def test_when_nothing_fits_it_says_what_would() -> None:
+    answer = found("qwen2.5-7b", ["RTX 3060 12GB"], method="qlora", seq=1024)
+    assert answer.choice is None
+    assert "2 of this card would do" in answer.notes
+
+
+def test_liger_that_is_not_known_to_be_there_is_an_answer() -> None:
+    answer = found("qwen2.5-7b", ["RTX 3060 12GB"], method="qlora", seq=2048)
+    assert answer.choice is None
+    assert any("Liger" in note for note in answer.notes)
+    installed = found(
+        "qwen2.5-7b", ["RTX 3060 12GB"], method="qlora", seq=2048, stack={"liger-kernel": "0.8.5"}
+    )
+    assert installed.choice is not None
