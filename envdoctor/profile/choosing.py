@@ -17,7 +17,7 @@ from envdoctor.profile.workload import Workload
 SCHEMA = "envdoctor.profile/1"
 PREDICTED: Mapping[str, Any] = {"status": "predicted"}
 SPEED_NOTE = (
-    "relative_speed compares a simple cost model's samples per second (arithmetic and memory traffic or launches,"
+    "relative_speed compares a simple cost model's samples a second (arithmetic and traffic, or launches,"
     " whichever is slower, and transfers) with the chosen setting's; nothing was timed"
 )
 
