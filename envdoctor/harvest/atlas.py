@@ -1,0 +1,267 @@
+"""Reads the messages out of libraries' releases and files them by their words.
+
+    python -m envdoctor.harvest.atlas [LIBRARY]...
+
+writes `matrices/releases/atlas.bin`. What was read of a release is kept in the user's cache, so that an
+interrupted run goes on where it stopped; the same releases give the same bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+import sys
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from packaging.version import Version
+
+from envdoctor.errors import Unavailable
+from envdoctor.fetch import Fetcher, FetchSettings
+from envdoctor.files import replace_file
+from envdoctor.harvest.index_pages import IndexFile, read_project_page
+from envdoctor.harvest.messages import Message, scan_messages
+from envdoctor.harvest.remote_archive import RemoteZip, read_sdist_members
+from envdoctor.matrix.atlas import FILE_NAME, MAGIC, key_of
+from envdoctor.matrix.load import find_folder
+
+WHOLE = 40 << 20
+"""Wheels up to this many bytes are read whole; of larger ones the Python files alone."""
+BLOCK = 200
+"""Entries of a block."""
+_LEFT_OUT = ("/tests/", "/test/", "/testing/", "/examples/", "/benchmarks/", "/_vendor/", "/convert_")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A library whose messages are read: from which release on, and the top folders of its files."""
+
+    name: str
+    since: str
+    roots: tuple[str, ...] = ()
+
+    def wants(self, path: str) -> bool:
+        """True for a file whose messages a user may meet."""
+        roots = self.roots or (self.name.replace("-", "_"),)
+        inside = path.startswith(tuple(f"{root}/" for root in roots))
+        return inside and path.endswith(".py") and not any(part in f"/{path}" for part in _LEFT_OUT)
+
+
+SOURCES = (
+    Source("transformers", "4.28"),
+    Source("tokenizers", "0.13"),
+    Source("huggingface-hub", "0.14"),
+    Source("safetensors", "0.3"),
+    Source("accelerate", "0.18"),
+    Source("peft", "0.3"),
+    Source("trl", "0.4"),
+    Source("datasets", "2.11"),
+    Source("bitsandbytes", "0.38"),
+    Source("deepspeed", "0.9"),
+    Source("flash-attn", "2.0", ("flash_attn",)),
+    Source("xformers", "0.0.20"),
+    Source("triton", "2.0"),
+    Source("vllm", "0.2"),
+    Source("sglang", "0.3"),
+    Source("llamafactory", "0.7"),
+    Source("ms-swift", "2.0", ("swift",)),
+    Source("axolotl", "0.4"),
+    Source("unsloth", "2024.8"),
+    Source("unsloth-zoo", "2024.9", ("unsloth_zoo",)),
+    Source("optimum", "1.8"),
+    Source("auto-gptq", "0.3", ("auto_gptq",)),
+    Source("gptqmodel", "1.0"),
+    Source("autoawq", "0.1", ("awq",)),
+    Source("compressed-tensors", "0.5"),
+    Source("liger-kernel", "0.3", ("liger_kernel",)),
+    Source("torchao", "0.3"),
+    Source("diffusers", "0.16"),
+    Source("sentence-transformers", "2.2"),
+    Source("gradio", "3.28"),
+    Source("lightning", "2.0", ("lightning",)),
+    Source("ray", "2.5"),
+    Source("kernels", "0.1"),
+    Source("mistral-common", "1.3", ("mistral_common",)),
+    Source("lm-eval", "0.4", ("lm_eval",)),
+    Source("timm", "0.9"),
+    Source("evaluate", "0.4"),
+    Source("xgrammar", "0.1"),
+    Source("openai", "1.0"),
+    Source("torch", "2.0"),
+    Source("torchvision", "0.15"),
+    Source("numpy", "1.24"),
+    Source("protobuf", "3.20", ("google/protobuf",)),
+    Source("pyarrow", "12.0"),
+    Source("pydantic", "1.10"),
+    Source("packaging", "21.3"),
+)
+"""The libraries whose lines stand in most reports of this field."""
+
+
+def read_source(
+    fetcher: Fetcher, index: str, source: Source, cache: Path
+) -> dict[str, dict[str, list[list[str]]]]:
+    """Return the messages of the last release of each minor, by release and file; raises Unavailable."""
+    page = read_project_page(fetcher, index, source.name)
+    releases = page.releases() if page else {}
+    chosen = ends_of_minors([v for v in releases if _counts(v, source)])
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda v: _read_release(fetcher, source, v, releases[v], cache), chosen))
+    return {version: files for version, files in zip(chosen, found, strict=True) if files}
+
+
+def _counts(version: str, source: Source) -> bool:
+    parsed = Version(version)
+    return not parsed.is_prerelease and parsed >= Version(source.since)
+
+
+def ends_of_minors(versions: Iterable[str]) -> list[str]:
+    """Keep the last release of each minor, in order."""
+    last: dict[tuple[int, ...], str] = {}
+    for version in sorted(versions, key=Version):
+        last[Version(version).release[:2]] = version
+    return list(last.values())
+
+
+def _read_release(
+    fetcher: Fetcher, source: Source, version: str, files: Sequence[IndexFile], cache: Path
+) -> dict[str, list[list[str]]]:
+    kept = cache / source.name / f"{version}.json"
+    try:
+        read: dict[str, list[list[str]]] = json.loads(kept.read_bytes())
+        return read
+    except (OSError, ValueError):
+        pass
+    try:
+        read = {
+            path: told for path, body in _python_files(fetcher, source, files) if (told := _messages(body))
+        }
+    except (Unavailable, zipfile.BadZipFile):
+        return {}
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(kept, json.dumps(read, separators=(",", ":")))
+    return read
+
+
+@lru_cache(maxsize=8192)
+def _messages(body: bytes) -> list[list[str]]:
+    """Return the messages of one file; most files are the same in the next release."""
+    return [_row(message) for message in scan_messages(body.decode("utf-8", "replace"))]
+
+
+def _row(message: Message) -> list[str]:
+    return [message.template, message.kind, message.function, message.guard]
+
+
+def _python_files(
+    fetcher: Fetcher, source: Source, files: Sequence[IndexFile]
+) -> Iterator[tuple[str, bytes]]:
+    usable = [f for f in files if not f.yanked] or list(files)
+    small = [f for f in usable if f.is_wheel and (f.size or WHOLE + 1) <= WHOLE]
+    sdists = [f for f in usable if not f.is_wheel and (f.size or WHOLE + 1) <= WHOLE]
+    wheels = [f for f in usable if f.is_wheel and "linux" in f.filename and "x86_64" in f.filename]
+    if small:
+        file = min(small, key=lambda f: (not f.filename.endswith("none-any.whl"), "linux" not in f.filename))
+        archive = zipfile.ZipFile(io.BytesIO(fetcher.get(file.url, cap=WHOLE * 2).body))
+        yield from ((n, archive.read(n)) for n in archive.namelist() if source.wants(n))
+    elif sdists:
+        members = read_sdist_members(
+            fetcher, sdists[0].url, lambda n: source.wants(_inside(n)), lambda _: False
+        )
+        yield from ((_inside(name), body) for name, body in members.items())
+    elif wheels:
+        remote = RemoteZip(fetcher, wheels[-1].url)
+        yield from remote.read_many([name for name in remote.members if source.wants(name)])
+
+
+def _inside(name: str) -> str:
+    """Return a path of an sdist without the sdist's folder and `src`."""
+    return name.partition("/")[2].removeprefix("src/").removeprefix("python/")
+
+
+def encode_atlas(found: Mapping[str, Mapping[str, Mapping[str, Sequence[Sequence[str]]]]]) -> bytes:
+    """Return the atlas of messages by library, release and file."""
+    libraries = [(name, sorted(found[name], key=Version)) for name in sorted(found)]
+    entries = sorted(
+        (key, json.dumps(entry, ensure_ascii=False, separators=(",", ":")))
+        for number, (name, versions) in enumerate(libraries)
+        for entry in _entries(found[name], versions, number)
+        if (key := key_of(entry[0])) is not None
+    )
+    blocks, packed = [], []
+    at = 0
+    for start in range(0, len(entries), BLOCK):
+        body = zlib.compress(f"[{','.join(text for _, text in entries[start : start + BLOCK])}]".encode(), 9)
+        blocks.append((at, len(body)))
+        packed.append(body)
+        at += len(body)
+    places = [((i // BLOCK) << 8) | (i % BLOCK) for i in range(len(entries))]
+    head = zlib.compress(json.dumps({"libraries": libraries, "blocks": blocks}).encode(), 9)
+    index = struct.pack(f"<{len(entries)}I", *(key for key, _ in entries)) + struct.pack(
+        f"<{len(places)}I", *places
+    )
+    padding = b" " * (-(len(MAGIC) + 8 + len(head)) % 4)
+    start_of = MAGIC + struct.pack("<II", len(head) + len(padding), len(entries))
+    return b"".join([start_of, head, padding, index, *packed])
+
+
+def _entries(
+    releases: Mapping[str, Mapping[str, Sequence[Sequence[str]]]], versions: Sequence[str], library: int
+) -> Iterator[list[Any]]:
+    """Yield one entry a template: where it stands, under what, and the releases' ranges."""
+    seen: dict[tuple[str, str, str], tuple[list[int], str, str]] = {}
+    for position, version in enumerate(versions):
+        for file, messages in releases[version].items():
+            for template, kind, function, guard in messages:
+                places, _, _ = seen.get((template, kind, function), ([], "", ""))
+                if not places or places[-1] != position:
+                    places.append(position)
+                seen[template, kind, function] = (places, file, guard)
+    merged: dict[tuple[str, str], tuple[list[int], str, str, str]] = {}
+    for (template, kind, function), (places, file, guard) in seen.items():
+        key = (template, kind)
+        if key in merged:
+            both = sorted({*merged[key][0], *places})
+            merged[key] = (both, *merged[key][1:])
+        else:
+            merged[key] = (places, file, function, guard)
+    for (template, kind), (places, file, function, guard) in merged.items():
+        yield [template, library, kind, file, function, guard, _ranges(places)]
+
+
+def _ranges(positions: Sequence[int]) -> list[list[int]]:
+    ranges: list[list[int]] = []
+    for position in positions:
+        if ranges and ranges[-1][1] == position - 1:
+            ranges[-1][1] = position
+        else:
+            ranges.append([position, position])
+    return ranges
+
+
+def main(names: Sequence[str]) -> None:
+    """Read the named libraries (all when none is named), then file what the cache holds of all."""
+    from platformdirs import user_cache_path
+
+    from envdoctor.harvest.index_settings import read_index_settings
+
+    settings = read_index_settings()
+    cache = user_cache_path("envdoctor") / "atlas"
+    found = {}
+    with Fetcher(FetchSettings(certificates=settings.certificates, proxy=settings.proxy)) as fetcher:
+        for source in SOURCES:
+            if not names or source.name in names:
+                found[source.name] = read_source(fetcher, settings.url, source, cache)
+                sys.stderr.write(f"{source.name}: {len(found[source.name])} releases\n")
+    replace_file(find_folder() / "releases" / FILE_NAME, encode_atlas({n: f for n, f in found.items() if f}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

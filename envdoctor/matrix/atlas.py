@@ -1,0 +1,166 @@
+"""The messages of every release that was read: which line of which library said what an error line says.
+
+One file holds an index of hashed word triples and blocks of entries that are unpacked when a line asks for
+them. `envdoctor.harvest.atlas` writes it.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import re
+import struct
+import zlib
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+MAGIC = b"envdoctor-atlas/1\n"
+FILE_NAME = "atlas.bin"
+HOLE = "\x00"
+LINE = 1200
+"""Characters of an error line that are looked up."""
+LEAST_SHARE = 0.55
+"""How much of a line its template must account for, where the template is not long by itself."""
+LONG = 60
+_WORD = re.compile(r"[A-Za-z0-9_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a message stands: library, releases, place, and the conditions that lead to it."""
+
+    library: str
+    template: str
+    kind: str
+    file: str
+    function: str
+    guard: str
+    spans: tuple[tuple[str, str], ...]
+    """First and last release of each range; the last is the newest that was read where nothing ended it."""
+    newest: str
+    """The newest release of the library that was read."""
+    letters: int
+    """Letters and digits of the template: how telling the match is."""
+
+
+@dataclass(frozen=True)
+class Atlas:
+    """The atlas as it lies on disk."""
+
+    libraries: Sequence[tuple[str, Sequence[str]]]
+    hashes: Sequence[int]
+    places: Sequence[int]
+    blocks: Sequence[tuple[int, int]]
+    data: bytes | mmap.mmap
+
+    def find(self, line: str) -> list[Origin]:
+        """Return where a line's message stands, the most telling template first; empty when none has it."""
+        text = " ".join(line[:LINE].split())
+        wanted = sorted({p for triple in triples(text) for p in self._places(triple)})
+        found = []
+        for place in wanted:
+            entry = self._entry(place)
+            if entry and fits(str(entry[0]), text):
+                found.append(self._origin(entry))
+        return sorted(dict.fromkeys(found), key=lambda origin: -origin.letters)
+
+    def _places(self, triple: int) -> Iterator[int]:
+        at = bisect_left(self.hashes, triple)
+        while at < len(self.hashes) and self.hashes[at] == triple:
+            yield self.places[at]
+            at += 1
+
+    def _entry(self, place: int) -> list[object] | None:
+        block, number = place >> 8, place & 0xFF
+        entries = _block(self, block)
+        return entries[number] if number < len(entries) else None
+
+    def _origin(self, entry: Sequence[object]) -> Origin:
+        template, library, kind, file, function, guard, spans = entry
+        name, versions = self.libraries[int(library)]  # type: ignore[call-overload]
+        told = tuple((versions[first], versions[last]) for first, last in spans)  # type: ignore[attr-defined]
+        text = str(template)
+        return Origin(
+            name, text, str(kind), str(file), str(function), str(guard), told, versions[-1], letters_of(text)
+        )
+
+
+def load_atlas(folder: Path) -> Atlas | None:
+    """Return the atlas of a matrix folder, or None where there is none or it is not what it should be."""
+    return _load(folder / "releases" / FILE_NAME)
+
+
+@cache
+def _load(path: Path) -> Atlas | None:
+    try:
+        with path.open("rb") as stream:
+            data = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+        if data[: len(MAGIC)] != MAGIC:
+            return None
+        size, count = struct.unpack_from("<II", data, len(MAGIC))
+        start = len(MAGIC) + 8
+        head = json.loads(zlib.decompress(data[start : start + size]))
+        index = start + size
+        body = index + 8 * count
+        hashes = memoryview(data)[index : index + 4 * count].cast("I")
+        places = memoryview(data)[index + 4 * count : body].cast("I")
+        blocks = [(body + offset, length) for offset, length in head["blocks"]]
+        libraries = [(name, versions) for name, versions in head["libraries"]]
+    except (OSError, ValueError, KeyError, TypeError, struct.error, zlib.error):
+        return None
+    return Atlas(libraries, hashes, places, blocks, data)
+
+
+@cache
+def _block(atlas: Atlas, number: int) -> list[list[object]]:
+    start, length = atlas.blocks[number]
+    entries: list[list[object]] = json.loads(zlib.decompress(atlas.data[start : start + length]))
+    return entries
+
+
+def triples(text: str) -> set[int]:
+    """Return the hashes of each three words that follow one another."""
+    words = [word.lower() for word in _WORD.findall(text)]
+    joined = (" ".join(words[i : i + 3]) for i in range(max(1, len(words) - 2)))
+    return {zlib.crc32(words.encode()) for words in joined}
+
+
+def key_of(template: str) -> int | None:
+    """Return the hash under which a template is filed: the longest three words within one literal stretch.
+
+    None for a template that has no three (or, being whole, fewer) words in a row.
+    """
+    best = ""
+    for stretch in template.split(HOLE):
+        words = [word.lower() for word in _WORD.findall(_whole_words(stretch, template))]
+        for i in range(len(words) - 2):
+            best = max(best, " ".join(words[i : i + 3]), key=len)
+    return zlib.crc32(best.encode()) if best else None
+
+
+def _whole_words(stretch: str, template: str) -> str:
+    """Return a stretch without a first or last word that a hole may lengthen."""
+    if HOLE not in template:
+        return stretch
+    return re.sub(r"^\w+|\w+$", " ", stretch)
+
+
+def fits(template: str, text: str) -> bool:
+    """True when the literal stretches of a template stand in the text in order and make up enough of it."""
+    at, covered = 0, 0
+    for stretch in (" ".join(part.split()) for part in template.split(HOLE)):
+        if stretch:
+            found = text.find(stretch, at)
+            if found < 0:
+                return False
+            at = found + len(stretch)
+            covered += letters_of(stretch)
+    return covered >= LONG or covered >= LEAST_SHARE * letters_of(text)
+
+
+def letters_of(text: str) -> int:
+    """Return how many letters and digits a text has."""
+    return sum(character.isalnum() for character in text)
