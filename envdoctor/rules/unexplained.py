@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from envdoctor.facts import ErrorSeen, Symptom
 from envdoctor.findings import Certainty, CheckResult, Evidence, Finding, Outcome, Severity
 from envdoctor.matrix import Matrix, tables
+from envdoctor.rules.origins import origin_finding, origin_of
 from envdoctor.rules.view import View
 
 ID = "UNEXPLAINED-ERROR"
@@ -50,7 +51,8 @@ def find_unexplained(
     elif explained & set(error.symptoms) or (explained and _is_weak(view, error)):
         error = None
     if error is not None:
-        yield _finding(view, error, checks)
+        origin = origin_of(view, error)
+        yield origin_finding(view, error, origin) if origin else _finding(view, error, checks)
 
 
 def _as_error(symptom: Symptom) -> ErrorSeen:

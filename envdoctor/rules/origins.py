@@ -1,0 +1,76 @@
+"""Where an error line comes from: the releases that have it as a message, and what leads to it there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from envdoctor.facts import ErrorSeen
+from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.matrix.atlas import Origin, load_atlas
+from envdoctor.rules.rows import install_commands
+from envdoctor.rules.view import View
+
+ID = "RAISED-BY-LIBRARY"
+_CLASS = re.compile(r"^(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Za-z_]\w{0,80}:\s*")
+_WARNED = frozenset({"warning", "warning_once", "warn", "UserWarning", "FutureWarning"})
+
+
+def origin_of(view: View, error: ErrorSeen) -> Origin | None:
+    """Return the most telling place whose message the error line is, or None.
+
+    A library that the facts or the traceback name is believed before another with the same words.
+    """
+    atlas = load_atlas(view.matrix.folder)
+    if atlas is None or error.kind == "said":
+        return None
+    found = [o for o in atlas.find(_CLASS.sub("", error.text, count=1)) if o.kind not in _WARNED]
+    named = [o for o in found if view.installed(o.library) or _in_frames(o, error)]
+    return next(iter(named or found), None)
+
+
+def _in_frames(origin: Origin, error: ErrorSeen) -> bool:
+    return any(frame.file.endswith(origin.file) for frame in error.frames)
+
+
+def origin_finding(view: View, error: ErrorSeen, origin: Origin) -> Finding:
+    """Return what the origin tells of the error: who says so, in which releases, under what."""
+    version = view.version(origin.library)
+    place = f"{origin.file.rpartition('/')[2]}{f', {origin.function}' if origin.function else ''}"
+    guard = f" when {origin.guard}" if origin.guard else ""
+    return Finding(
+        id=ID,
+        severity=Severity.ERROR,
+        summary=f"{origin.library} stops{guard}: {error.text[:240]}",
+        cause=f"The line is one of {origin.library}'s own, in {told_spans(origin)} ({place})."
+        + (f" The condition there: {origin.guard}." if origin.guard else "")
+        + (f" Here is {version}." if version else " Its release is not told here."),
+        evidence=(Evidence("error", error.text, error.source),),
+        remedies=tuple(_remedies(view, origin)),
+        certainty=Certainty.LIKELY if origin.guard else Certainty.UNCERTAIN,
+        sources=(f"wheel:{origin.library}",),
+        explains=error.symptoms,
+        prior=0.3,
+    )
+
+
+def told_spans(origin: Origin) -> str:
+    """Return the releases that have the message in words; of each minor the last release was read."""
+    return " and ".join(_told(first, last, origin.newest) for first, last in origin.spans)
+
+
+def _told(first: str, last: str, newest: str) -> str:
+    if last == newest:
+        return f"{first} and later"
+    return first if first == last else f"{first} to {last}"
+
+
+def _remedies(view: View, origin: Origin) -> Iterator[Remedy]:
+    if origin.guard:
+        yield Remedy(f"Change what the condition names, so that it no longer holds: {origin.guard}.")
+    last = origin.spans[-1][1]
+    if last != origin.newest:
+        pins = {origin.library: f">{last}"}
+        yield Remedy(
+            f"Releases of {origin.library} after {last} no longer say so.", install_commands(pins), pins
+        )
