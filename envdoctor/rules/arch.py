@@ -35,6 +35,8 @@ class _Fault:
 
 def check_torch_architectures(view: View) -> Iterable[Finding]:
     """GPUs that the installed torch carries no machine code (and no PTX) for."""
+    if view.installed("torch") is False:
+        raise Skip("torch is not installed")
     gpus = [gpu for gpu in view.gpus.require() if gpu.compute_capability]
     verdicts = [(gpu, _fault(view, gpu)) for gpu in gpus]
     if not gpus or all(verdict is None for _, verdict in verdicts):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from declared import errors, facts_of, found, pins, seen
 
@@ -136,3 +138,9 @@ def test_windows_takes_a_cpu_build_from_the_default_index() -> None:
 def test_another_build_of_the_same_torch_is_enough_where_the_version_is_right() -> None:
     finding = found(facts_of("RTX 5090", packages={"torch": "2.8.0+cu126"}))["TORCH-ARCH"]
     assert finding.remedies[0].commands == ("pip install --force-reinstall torch==2.8.0",)
+
+
+def test_a_torch_that_is_not_there_is_not_judged() -> None:
+    facts = facts_of("sm_86", packages={"numpy": "2.0.0"})
+    whole = replace(facts, environment=replace(facts.environment, complete=True))
+    assert errors(whole) == []
