@@ -73,11 +73,15 @@ class _Scan:
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             call = node.value
             if isinstance(call.func, ast.Attribute) and call.func.attr in _LOGGED and call.args:
-                yield from _message(call.args[0], call.func.attr, function, guards)
+                yield from _message(call.args[0], call.func.attr, function, guards, len(call.args) > 1)
 
 
-def _message(node: ast.expr, kind: str, function: str, guards: tuple[str, ...]) -> Iterator[Message]:
-    template = " ".join(_template(node).split())[:LONGEST]
+def _message(
+    node: ast.expr, kind: str, function: str, guards: tuple[str, ...], filled: bool = False
+) -> Iterator[Message]:
+    """Yield the message of a string expression; `filled`: its `%s` are filled in by the call's arguments."""
+    text = _holed(_template(node), "%") if filled else _template(node)
+    template = " ".join(text.split())[:LONGEST]
     if sum(character.isalnum() for character in template) >= LEAST and " " in template.strip(HOLE):
         told = " and ".join(guards[-GUARDS:])
         yield Message(template, kind, function, told)

@@ -46,7 +46,7 @@ class Origin:
     """Letters and digits of the template: how telling the match is."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Atlas:
     """The atlas as it lies on disk."""
 

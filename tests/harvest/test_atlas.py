@@ -1,0 +1,111 @@
+"""Messages read out of sources, filed, and found again by the line that a user pastes."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from envdoctor.diagnosis import diagnose_facts, read_facts
+from envdoctor.harvest.atlas import encode_atlas, ends_of_minors
+from envdoctor.harvest.messages import HOLE, scan_messages
+from envdoctor.matrix.atlas import Atlas, load_atlas
+from envdoctor.matrix.load import find_folder, load_matrix
+
+SOURCE = """
+class Engine:
+    def verify(self, heads, tp):
+        if heads % tp != 0:
+            raise ValueError(
+                f"Total number of attention heads ({heads}) must be divisible by tensor parallel size ({tp})."
+            )
+        try:
+            import gizmo
+        except ImportError:
+            raise ImportError("The gizmo kernels are needed for this, install them with pip.")
+        logger.warning("Falling back to %s because %d blocks are free on this device", "slow", 3)
+        assert heads > 0, "The number of heads must never be zero here"
+"""
+LINE = "ValueError: Total number of attention heads (14) must be divisible by tensor parallel size (4)."
+
+
+def messages(source: str) -> dict[str, tuple[str, str, str]]:
+    return {m.template: (m.kind, m.function, m.guard) for m in scan_messages(source)}
+
+
+def atlas_of(folder: Path) -> Atlas:
+    rows = [[m.template, m.kind, m.function, m.guard] for m in scan_messages(SOURCE)]
+    (folder / "releases").mkdir(exist_ok=True)
+    found = {"servit": {v: {"servit/engine.py": rows} for v in ("0.2.0", "0.3.1")} | {"0.4.0": {}}}
+    (folder / "releases" / "atlas.bin").write_bytes(encode_atlas(found))
+    atlas = load_atlas(folder)
+    assert atlas is not None
+    return atlas
+
+
+def test_messages_keep_their_holes_place_and_condition() -> None:
+    found = messages(SOURCE)
+    heads = f"Total number of attention heads ({HOLE}) must be divisible by tensor parallel size ({HOLE})."
+    assert found[heads] == ("ValueError", "Engine.verify", "heads % tp != 0")
+    assert (
+        found["The gizmo kernels are needed for this, install them with pip."][2] == "ImportError is raised"
+    )
+    assert f"Falling back to {HOLE} because {HOLE} blocks are free on this device" in found
+    assert found["The number of heads must never be zero here"][0] == "AssertionError"
+
+
+def test_a_file_of_another_python_has_no_messages() -> None:
+    assert messages("print 'hello'") == {}
+
+
+def test_a_pasted_line_is_found_with_its_releases(tmp_path: Path) -> None:
+    (origin,) = atlas_of(tmp_path).find(LINE.partition(": ")[2])
+    assert (origin.library, origin.spans, origin.newest) == ("servit", (("0.2.0", "0.3.1"),), "0.4.0")
+    assert origin.guard == "heads % tp != 0"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Total number of attention layers (14) must be divisible by tensor parallel size (4).",
+        "must be divisible",
+        "",
+        "x" * 5000,
+        "Total number of attention heads " * 200,
+    ],
+)
+def test_other_lines_are_not(tmp_path: Path, line: str) -> None:
+    assert atlas_of(tmp_path).find(line) == []
+
+
+def test_the_same_releases_give_the_same_bytes(tmp_path: Path) -> None:
+    atlas_of(tmp_path)
+    first = (tmp_path / "releases" / "atlas.bin").read_bytes()
+    atlas_of(tmp_path)
+    assert (tmp_path / "releases" / "atlas.bin").read_bytes() == first
+
+
+@pytest.mark.parametrize("damage", [b"", b"junk", b"envdoctor-atlas/1\n\xff\xff\xff\xff\xff\xff\xff\xff"])
+def test_a_damaged_atlas_is_none(tmp_path: Path, damage: bytes) -> None:
+    (tmp_path / "releases").mkdir()
+    (tmp_path / "releases" / "atlas.bin").write_bytes(damage)
+    assert load_atlas(tmp_path) is None
+
+
+def test_the_last_release_of_each_minor_is_read() -> None:
+    assert ends_of_minors(["0.10.0", "0.9.1", "0.9.0", "1.0.0", "0.10.2"]) == ["0.9.1", "0.10.2", "1.0.0"]
+
+
+def test_an_unexplained_line_is_answered_by_the_release_that_says_it(tmp_path: Path) -> None:
+    folder = shutil.copytree(find_folder(), tmp_path / "matrices")
+    atlas_of(folder)
+    head = 'Traceback (most recent call last):\n  File "a.py", line 1, in b\n'
+    (tmp_path / "log.txt").write_text(f"{head}{LINE}\n")
+    matrix = load_matrix(folder)
+    facts = read_facts([str(tmp_path / "log.txt")], None, matrix)
+    (finding,) = diagnose_facts(facts, matrix, complete=False).findings
+    assert finding.id == "RAISED-BY-LIBRARY"
+    assert finding.summary.startswith("servit stops when heads % tp != 0: ValueError: Total number")
+    assert "0.2.0 to 0.3.1 (engine.py, Engine.verify)" in finding.cause
+    assert finding.remedies[-1].pins == {"servit": ">0.3.1"}
