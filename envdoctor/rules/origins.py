@@ -22,7 +22,7 @@ def origin_of(view: View, error: ErrorSeen) -> Origin | None:
     A library that the facts or the traceback name is believed before another with the same words.
     """
     atlas = load_atlas(view.matrix.folder)
-    if atlas is None or error.kind == "said":
+    if atlas is None:
         return None
     found = [o for o in atlas.find(_CLASS.sub("", error.text, count=1)) if o.kind not in _WARNED]
     named = [o for o in found if view.installed(o.library) or _in_frames(o, error)]

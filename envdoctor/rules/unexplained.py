@@ -51,8 +51,10 @@ def find_unexplained(
     elif explained & set(error.symptoms) or (explained and _is_weak(view, error)):
         error = None
     if error is not None:
-        origin = origin_of(view, error)
-        yield origin_finding(view, error, origin) if origin else _finding(view, error, checks)
+        said = [one for one in view.facts.errors if one.kind == "said"] if error.kind == "said" else []
+        origins = ((one, origin_of(view, one)) for one in (error, *said))
+        found = next(((one, origin) for one, origin in origins if origin), None)
+        yield origin_finding(view, *found) if found else _finding(view, error, checks)
 
 
 def _as_error(symptom: Symptom) -> ErrorSeen:
