@@ -39,7 +39,21 @@ def diagnose(
     if smoke:
         facts, _ = with_verdicts(facts, smoked_python(facts, sources, python), matrix)
     examined = examined_of(facts, sources)
-    return diagnose_facts(facts, matrix, select=select, ignore=ignore, fail_on=fail_on, examined=examined)
+    diagnosis = diagnose_facts(
+        facts, matrix, select=select, ignore=ignore, fail_on=fail_on, examined=examined
+    )
+    return _with_own_note(diagnosis, fail_on) if examined.own and not (python or select) else diagnosis
+
+
+def _with_own_note(diagnosis: Diagnosis, fail_on: Severity) -> Diagnosis:
+    """Say that envdoctor's own environment was examined where it has no torch, and what lies near."""
+    from envdoctor.nearby import own_environment_note
+
+    note = own_environment_note(diagnosis.facts)
+    if note is None:
+        return diagnosis
+    findings = (*diagnosis.findings, note)
+    return replace(diagnosis, findings=findings, exit_code=exit_code(findings, diagnosis.checks, fail_on))
 
 
 def examined_of(facts: Facts, sources: Sequence[str]) -> Examined:

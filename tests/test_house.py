@@ -33,7 +33,19 @@ ALLOWED: dict[str, set[str]] = {
     "smokes": {"errors", "facts", "processes", "report"},
     "report": {"errors", "facts", "findings"},
     "bundle": {"errors", "facts", "files", "findings", "library", "matrix", "report"},
-    "diagnosis": {"errors", "facts", "findings", "matrix", "pastes", "plan", "probes", "rules", "smokes"},
+    "diagnosis": {
+        "errors",
+        "facts",
+        "findings",
+        "matrix",
+        "nearby",
+        "pastes",
+        "plan",
+        "probes",
+        "rules",
+        "smokes",
+    },
+    "nearby": {"facts", "findings"},
     "plan": {"facts", "findings", "matrix", "rules", "solve"},
     "fleet": {
         *(
