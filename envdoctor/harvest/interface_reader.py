@@ -121,6 +121,7 @@ LIBRARIES = (
     Library("llamafactory", "0.7"),
     Library("ms-swift", "2.0", ("swift/__init__.py", "swift/llm/__init__.py", "swift/arguments/*.py")),
     Library("torchao", "0.1"),
+    Library("pyarrow", "10.0", ("pyarrow/__init__.py",), minors=True),
     Library("liger-kernel", "0.1"),
 )
 

@@ -12,6 +12,11 @@ _TAG = re.compile(r"\.cpython-3(\d{1,2})-(?:x86_64|aarch64)-linux")
 _ARCH = re.compile(r"\.cpython-3\d{1,2}-(x86_64|aarch64)-linux")
 
 
+_WINDOWS = re.compile(
+    r"\b[A-Za-z]:[/\\]{1,2}(?:[^\s\"']{1,200}[/\\])?(?:site-packages|python\.exe|[\w.-]{1,80}\.py)\b"
+)
+
+
 def parse_traces(paste: Paste) -> Iterator[Sighting]:
     """Yield Python's version and the architecture from the first path that shows each."""
     for index, line in enumerate(paste.lines):
@@ -24,4 +29,8 @@ def parse_traces(paste: Paste) -> Iterator[Sighting]:
             yield Sighting("environment.python", f"3.{match[1]}", source)
             if arch := _ARCH.search(line):
                 yield Sighting("host.arch", arch[1], source)
+            break
+    for index, line in enumerate(paste.lines):
+        if ":\\" in line and _WINDOWS.search(line[:600]):
+            yield Sighting("host.os", "windows", paste.at("", index))
             break

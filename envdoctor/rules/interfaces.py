@@ -58,6 +58,8 @@ def find_missing(view: View, symptom: Symptom) -> Iterator[Missing]:
         yield from _missing_module(view, captured["module"], symptom)
     elif symptom.id == "SYM-UNEXPECTED-KWARG":
         yield from _missing_keyword(view, captured, symptom)
+    elif symptom.id == "SYM-NAME-UNDEFINED":
+        yield from _undefined_name(view, captured["undefined"], symptom)
     elif symptom.id == "SYM-NO-ATTRIBUTE" and "module" in captured:
         yield from _missing_attribute(view, captured["module"], captured["attribute"], symptom)
 
@@ -134,6 +136,22 @@ def _missing_keyword(view: View, captured: Mapping[str, str], symptom: Symptom) 
                 specifier_of(data["versions"], spans, _installed(view, data["library"])),
                 symptom,
             )
+
+
+def _undefined_name(view: View, name: str, symptom: Symptom) -> Iterator[Missing]:
+    """Yield the one library that exports a class of that name: a guard kept its import from running."""
+    if not name[:1].isupper():
+        return
+    owners = []
+    for library in _recorded(view, name):
+        data = view.matrix.generated(f"interfaces/{library}")
+        top = data["library"].replace("-", "_")
+        if spans := data.get("names", {}).get(top, {}).get(name):
+            owners.append((data, top, spans))
+    if len(owners) == 1:
+        data, top, spans = owners[0]
+        specifier = specifier_of(data["versions"], spans, _installed(view, data["library"]))
+        yield Missing(data["library"], f"{name} in {top}", specifier, symptom, top, name)
 
 
 def _installed(view: View, library: str) -> str | None:
