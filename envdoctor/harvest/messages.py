@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -13,6 +14,8 @@ LEAST = 14
 LONGEST = 400
 GUARDS = 2
 GUARD_LENGTH = 160
+_PERCENT = re.compile(r"%(?:\(\w{1,60}\))?[-#0 +]{0,4}\d{0,4}(?:\.\d{1,4})?[diouxXeEfFgGcrsa]")
+_BRACES = re.compile(r"\{[^{}]{0,60}\}")
 _LOGGED = frozenset({"error", "exception", "critical", "fatal", "warning", "warning_once", "warn"})
 
 
@@ -104,10 +107,7 @@ def _template(node: ast.expr) -> str:
 
 def _holed(text: str, mark: str) -> str:
     """Put holes in place of `%s` or `{name}`."""
-    import re
-
-    pattern = r"%(?:\(\w+\))?[-#0 +]*\d*(?:\.\d+)?[diouxXeEfFgGcrsa]" if mark == "%" else r"\{[^{}]{0,60}\}"
-    return re.sub(pattern, HOLE, text)
+    return (_PERCENT if mark == "%" else _BRACES).sub(HOLE, text)
 
 
 def _text(node: ast.expr) -> str:
