@@ -76,6 +76,20 @@ def _has_torch(prefix: Path) -> bool:
     return any(site.is_dir() for site in sites[:4])
 
 
+def _current_folder() -> Path:
+    try:
+        return Path.cwd()
+    except OSError:  # it was removed under us
+        return Path("/")
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError:  # neither HOME nor a user of that number
+        return Path("/")
+
+
 def own_environment_note(facts: Facts) -> Finding | None:
     """Return a note for envdoctor's own environment where it has no torch to speak of.
 
