@@ -29,7 +29,7 @@ from envdoctor.files import replace_file
 from envdoctor.harvest.index_pages import IndexFile, read_project_page
 from envdoctor.harvest.messages import Message, scan_messages
 from envdoctor.harvest.remote_archive import RemoteZip, read_sdist_members
-from envdoctor.matrix.atlas import FILE_NAME, MAGIC, key_of
+from envdoctor.matrix.atlas import FILE_NAME, MAGIC, WARNINGS, key_of
 from envdoctor.matrix.load import find_folder
 
 WHOLE = 40 << 20
@@ -220,6 +220,8 @@ def _entries(
     for position, version in enumerate(versions):
         for file, messages in releases[version].items():
             for template, kind, function, guard in messages:
+                if kind in WARNINGS:
+                    continue
                 places, _, _ = seen.get((template, kind, function), ([], "", ""))
                 if not places or places[-1] != position:
                     places.append(position)

@@ -13,7 +13,6 @@ from envdoctor.rules.view import View
 
 ID = "RAISED-BY-LIBRARY"
 _CLASS = re.compile(r"^(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Za-z_]\w{0,80}:\s*")
-_WARNED = frozenset({"warning", "warning_once", "warn", "UserWarning", "FutureWarning"})
 
 
 def origin_of(view: View, error: ErrorSeen) -> Origin | None:
@@ -24,7 +23,7 @@ def origin_of(view: View, error: ErrorSeen) -> Origin | None:
     atlas = load_atlas(view.matrix.folder)
     if atlas is None:
         return None
-    found = [o for o in atlas.find(_CLASS.sub("", error.text, count=1)) if o.kind not in _WARNED]
+    found = atlas.find(_CLASS.sub("", error.text, count=1))
     named = [o for o in found if view.installed(o.library) or _in_frames(o, error)]
     return next(iter(named or found), None)
 
