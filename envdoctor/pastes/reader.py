@@ -8,6 +8,7 @@ from dataclasses import replace
 from envdoctor.facts import Facts
 from envdoctor.matrix import tables
 from envdoctor.pastes.assemble import assemble
+from envdoctor.pastes.backends import parse_backends
 from envdoctor.pastes.collect_env import parse_collect_env
 from envdoctor.pastes.commands import parse_commands
 from envdoctor.pastes.configs import parse_configs
@@ -68,6 +69,7 @@ def _sightings(paste: Paste, symptoms: Sequence[tables.SymptomRow], table: KeyTa
     yield from parse_nvidia_smi(paste)
     yield from parse_nvcc(paste)
     yield from parse_collect_env(paste)
+    yield from parse_backends(paste)
     yield from parse_console(paste)
     for sight in recognised:
         paste.blank(sight.spans)

@@ -11,7 +11,7 @@ from envdoctor.errors import InputError
 from envdoctor.facts import Facts, FactUnavailable
 from envdoctor.findings import Certainty, CheckResult, Finding, Outcome, order
 from envdoctor.matrix import ConditionRow, Matrix
-from envdoctor.rules import unexplained
+from envdoctor.rules import foreign, unexplained
 from envdoctor.rules.base import NotWhole, Rule, Skip
 from envdoctor.rules.rows import check_row
 from envdoctor.rules.unread import UNREAD
@@ -36,7 +36,7 @@ def run_checks(
     checks: list[tuple[str, Callable[[], Iterable[Finding]]]] = [
         (rule.id, _bind_rule(rule, view)) for rule in rules
     ] + [(row.id, _bind_row(row, view)) for row in matrix.conditions]
-    chosen = choose([*(identity for identity, _ in checks), unexplained.ID], select, ignore)
+    chosen = choose([*(identity for identity, _ in checks), foreign.ID, unexplained.ID], select, ignore)
     if facts.unread and UNREAD.id not in _matching([UNREAD.id], ignore):
         chosen.add(UNREAD.id)  # whatever was selected: its answer may hang on the unread part
     results: list[CheckResult] = []
@@ -49,6 +49,8 @@ def run_checks(
             findings.extend(found)
             found_by[identity] = {finding.id for finding in found}
     kept = _weigh(findings)
+    if (backend := foreign.foreign_backend(view)) and foreign.ID in chosen:
+        kept = foreign.without_cuda(backend, kept)
     standing = {finding.id for finding in kept}
     settled = [_settled(result, found_by[result.rule] & standing) for result in results]
     if unexplained.ID in chosen:

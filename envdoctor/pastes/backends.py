@@ -1,0 +1,66 @@
+"""Words of a paste that tell of another accelerator than NVIDIA's: ROCm, Ascend, Intel's GPUs, Apple's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from envdoctor.pastes.sightings import Paste, Sighting, distribution_sightings
+
+_HINTS = ("rocm", "hip", "gfx", "amd", "mi2", "mi3", "npu", "ascend", "xpu", "intel", "mps", "apple")
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """A wording, and what it tells: a build of torch, a distribution, or an operating system."""
+
+    pattern: re.Pattern[str]
+    place: str
+    value: str
+
+
+_WORDS = (
+    _Word(
+        re.compile(
+            r"(?i)rocm used to build pytorch: [\d.]{1,20}|\brocm[- ]?(?:smi|version|\d)|\bgfx(?:9|1[01])\w{1,3}\b|"
+            r"\bHIP (?:runtime|error|version)|\bhip(?:error|blas)|\bInstinct\b|\bMI(?:210|250X?|3\d\d[XA])\b"
+        ),
+        "build",
+        "rocm",
+    ),
+    _Word(
+        re.compile(r"(?i)\btorch[-_]npu\b|\bAscend ?(?:910|310|NPU)|\bnpu-smi\b"), "distribution", "torch-npu"
+    ),
+    _Word(
+        re.compile(r"(?i)\+xpu\b|\bxpu:\d|Intel\(R\) (?:Arc|Data Center GPU)|\bipex-llm\b"), "build", "xpu"
+    ),
+    _Word(
+        re.compile(r"(?i)\bMPS backend\b|\bmps:0\b|\bApple M[1-9]\b|\bdevice[ =:'\"]{1,4}mps\b"),
+        "os",
+        "macos",
+    ),
+)
+
+
+def parse_backends(paste: Paste) -> Iterator[Sighting]:
+    """Yield what the first wording of each accelerator tells."""
+    told: set[str] = set()
+    for index, line in enumerate(paste.lines):
+        low = line.lower()
+        if not any(hint in low for hint in _HINTS):
+            continue
+        for word in _WORDS:
+            if word.value not in told and word.pattern.search(line[:600]):
+                told.add(word.value)
+                yield from _sightings(word, paste.at("", index))
+
+
+def _sightings(word: _Word, source: str) -> Iterator[Sighting]:
+    if word.place == "build":
+        yield Sighting("build", ("torch", {"variant": word.value, "cuda": None}), source)
+    elif word.place == "distribution":
+        yield from distribution_sightings(word.value, "installed", source)
+    else:
+        yield Sighting("host.os", word.value, source)
+        yield Sighting("host.arch", "arm64", source)

@@ -1,0 +1,54 @@
+"""Accelerators that are not NVIDIA's: what is said of CUDA is not said to them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from envdoctor.facts.backend import Backend, backend_of
+from envdoctor.facts.observed import Observed
+from envdoctor.findings import Certainty, Evidence, Finding, Severity
+from envdoctor.rules.view import View
+
+ID = "BACKEND-NOT-JUDGED"
+TITLE = "the accelerator is one that is judged here"
+_FOREIGN = {
+    Backend.ROCM: "AMD's ROCm",
+    Backend.ASCEND: "Huawei's Ascend",
+    Backend.XPU: "Intel's XPU",
+    Backend.MPS: "Apple's MPS",
+}
+_CUDA = re.compile(
+    r"\bcuda\b|nvidia|\bnvcc\b|\bcudnn|\bnvml|\bsm_\d|compute capability|\bcu1[123]\d\b|\bptxas\b|xformers|"
+    r"bitsandbytes|flash-attn|the gpu ran out",
+    re.IGNORECASE,
+)
+
+
+def foreign_backend(view: View) -> Observed[Backend] | None:
+    """Return the accelerator that the facts tell of, with its evidence, where it is not NVIDIA's."""
+    backend = backend_of(view.facts)
+    return backend if isinstance(backend, Observed) and backend.value in _FOREIGN else None
+
+
+def without_cuda(backend: Observed[Backend], findings: Sequence[Finding]) -> list[Finding]:
+    """Return what holds on any accelerator, and a note that no more was judged."""
+    kept = [finding for finding in findings if not _speaks_of_cuda(finding)]
+    return [*kept, _note(backend)]
+
+
+def _speaks_of_cuda(finding: Finding) -> bool:
+    advice = " ".join(f"{r.text} {' '.join(r.commands)}" for r in finding.remedies)
+    return bool(_CUDA.search(f"{finding.summary} {finding.cause} {advice}"))
+
+
+def _note(backend: Observed[Backend]) -> Finding:
+    return Finding(
+        id=ID,
+        severity=Severity.NOTE,
+        summary=f"this is {_FOREIGN[backend.value]}: what is known of NVIDIA's stack was not held against it",
+        cause="Only what does not depend on the accelerator was judged: packages among one another, settings,"
+        " the interpreter, the host.",
+        evidence=(Evidence("accelerator", backend.value.value, backend.source),),
+        certainty=Certainty.LIKELY,
+    )
