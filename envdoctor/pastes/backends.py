@@ -23,8 +23,9 @@ class _Word:
 _WORDS = (
     _Word(
         re.compile(
-            r"(?i)rocm used to build pytorch: [\d.]{1,20}|\brocm[- ]?(?:smi|version|\d)|\bgfx(?:9|1[01])\w{1,3}\b|"
-            r"\bHIP (?:runtime|error|version)|\bhip(?:error|blas)|\bInstinct\b|\bMI(?:210|250X?|3\d\d[XA])\b"
+            r"(?i)rocm used to build pytorch: \d|\brocm[- ]?(?:smi|\d)|\bgfx(?:9|1[01])\w{1,3}\b|"
+            r"\bHIP (?:error\b|runtime version: \d)|\bhip(?:error|blas)|"
+            r"\bInstinct\b|\bMI(?:210|250X?|3\d\d[XA])\b"
         ),
         "build",
         "rocm",
