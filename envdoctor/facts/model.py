@@ -234,6 +234,8 @@ class Facts:
     libraries: tuple[NativeLibrary, ...] = ()
     environment: Environment = field(default_factory=Environment)
     variables: Mapping[str, str] = field(default_factory=lambda: EMPTY)
+    astray: Mapping[str, str] = field(default_factory=lambda: EMPTY)
+    """What is wrong with the place or device that a variable names, by variable."""
     settings: tuple[Setting, ...] = ()
     symptoms: tuple[Symptom, ...] = ()
     errors: tuple[ErrorSeen, ...] = ()

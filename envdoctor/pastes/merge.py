@@ -32,6 +32,7 @@ def _merge_two(first: Facts, second: Facts) -> Facts:
         libraries=_joined(first.libraries, second.libraries),
         environment=_merge_environment(first.environment, second.environment, notes),
         variables={**second.variables, **first.variables},
+        astray={**second.astray, **first.astray},
         settings=_joined(first.settings, second.settings),
         symptoms=_joined(first.symptoms, second.symptoms),
         verdicts=_joined(first.verdicts, second.verdicts),

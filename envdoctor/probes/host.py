@@ -106,8 +106,15 @@ def _meminfo(field: str) -> Callable[[Machine], Json]:
 
 
 def _shm(machine: Machine) -> Json:
-    size = _total_bytes(machine.at("/dev/shm"))
-    return fact(size, "/dev/shm", "/dev/shm is not there")
+    """Return the size; none at all where there is no shared memory, or none that we may write to."""
+    path = machine.at("/dev/shm")
+    if not sys.platform.startswith("linux"):
+        return unknown("only Linux has a /dev/shm")
+    if not os.path.isdir(path):
+        return observed(0, "/dev/shm, which is not there")
+    if not os.access(path, os.W_OK | os.X_OK):
+        return observed(0, "/dev/shm, which is closed to us for writing")
+    return fact(_total_bytes(path), "/dev/shm", "/dev/shm does not tell its size")
 
 
 def _total_bytes(path: str) -> Optional[int]:

@@ -62,6 +62,10 @@ class Machine:
         """True when something lies there."""
         return os.path.exists(self.at(path))
 
+    def is_folder(self, path: str) -> bool:
+        """True when a folder lies there."""
+        return os.path.isdir(self.at(path))
+
     def real(self, path: str) -> str:
         """Return a path with its links followed, in the examined machine's terms."""
         target = os.path.realpath(self.at(path))

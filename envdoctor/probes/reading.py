@@ -6,7 +6,7 @@ import threading
 import time
 from typing import Any, Callable, List, NamedTuple, Optional, Tuple
 
-from . import disk, driver, environment, gpus, host, kernel_gpus, libraries, toolkits, variables, xids
+from . import disk, driver, environment, gpus, host, kernel_gpus, libraries, places, toolkits, variables, xids
 from .interpreter import check_interpreter
 from .machine import Json, Machine, unknown
 
@@ -33,6 +33,7 @@ PROBES: Tuple[Probe, ...] = (
     Probe("libraries", libraries.read, 15.0, libraries.FACTS),
     Probe("environment", environment.read, 15.0, environment.FACTS),
     Probe("variables", variables.read, 1.0, variables.FACTS),
+    Probe("places", places.read, 3.0, places.FACTS),
 )
 BACKUPS = frozenset(("kernel_gpus",))
 

@@ -21,6 +21,7 @@ from envdoctor.rules import (
     libraries,
     minimums,
     modules,
+    occupancy,
     pairs,
     requirements,
     settings_data,
@@ -29,6 +30,8 @@ from envdoctor.rules import (
     settings_relations,
     smokes,
     unread,
+    variables,
+    visibility,
     wheels,
 )
 from envdoctor.rules.base import Rule, Skip
@@ -60,6 +63,9 @@ RULES: tuple[Rule, ...] = (
     *settings_fit.RULES,
     *settings_relations.RULES,
     *smokes.RULES,
+    *variables.RULES,
+    *visibility.RULES,
+    *occupancy.RULES,
     *wheels.RULES,
     unread.UNREAD,
 )

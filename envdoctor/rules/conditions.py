@@ -55,6 +55,8 @@ def judge(view: View, key: str, text: str) -> Answer:
         return _judge_setting(view, rest, text)
     if dot and prefix == "env":
         return _judge_variable(view, rest, text)
+    if dot and prefix == "astray":
+        return _judge_astray(view, rest, text)
     if dot and prefix == "build":
         return _judge_build(view, rest, text)
     if dot and prefix == "sym":
@@ -97,6 +99,15 @@ def _judge_variable(view: View, name: str, text: str) -> Answer:
     if value is None:
         return Answer(text == "absent") if view.facts.origin == "probe" else UNKNOWN
     return Answer(text_matches(value, text), (Evidence(name, value, "environment"),))
+
+
+def _judge_astray(view: View, name: str, text: str) -> Answer:
+    """Whether a variable names a place that is not what it should be."""
+    why = view.facts.astray.get(name)
+    if why is None:
+        return Answer(False) if view.facts.origin == "probe" else UNKNOWN
+    shown = f"{view.facts.variables.get(name, '')}: {why}"
+    return Answer(text_matches(why, text), (Evidence(name, shown, "environment"),))
 
 
 def _judge_build(view: View, path: str, text: str) -> Answer:

@@ -14,6 +14,7 @@ from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.view import View
 
 _BAD = frozenset({"failed", "crashed", "timeout"})
+_NO_CARD = ("GPU-FULL", "GPU-HIDDEN", "GPU-LOST", "GPU-EXCLUSIVE-TAKEN", "GPU-MIG-EMPTY")
 
 
 def check_failed_kernels(view: View) -> Iterable[Finding]:
@@ -79,7 +80,7 @@ def _failed(view: View, identity: str, verdicts: list[Verdict]) -> Finding:
         certainty=Certainty.CERTAIN,
         rows=(row.id,) if row else (),
         sources=(row.source,) if row else (),
-        follows=("TORCH-ARCH*", "DRIVER-TOO-OLD*", "BNB-BINARY", "ABI-*", "TORCH-CPU-BUILD"),
+        follows=("TORCH-ARCH*", "DRIVER-TOO-OLD*", "BNB-BINARY", "ABI-*", "TORCH-CPU-BUILD", *_NO_CARD),
     )
 
 

@@ -31,7 +31,7 @@ def test_what_is_closed_to_us_is_unknown_with_a_reason(machine):
     told = host.read(machine())["host"]
     assert told["distro"] == {"unknown": "no os-release file"}
     assert told["wsl"] == {"unknown": "/proc/version is closed to us"}
-    assert told["shm_bytes"] == {"unknown": "/dev/shm is not there"}
+    assert told["shm_bytes"] == {"value": 0, "source": "/dev/shm, which is not there"}
 
 
 def test_wsl(machine, write):
