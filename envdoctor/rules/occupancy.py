@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from envdoctor.commands import commands
 from envdoctor.facts import Gpu
 from envdoctor.findings import Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
@@ -99,7 +100,7 @@ def _evidence(gpu: Gpu) -> list[Evidence]:
 def _remedies(free: Sequence[Gpu]) -> Iterable[Remedy]:
     if free:
         numbers = ",".join(str(gpu.index) for gpu in free)
-        yield Remedy("Use the cards that are free.", (f"export CUDA_VISIBLE_DEVICES={numbers}",))
+        yield Remedy("Use the cards that are free.", commands("export CUDA_VISIBLE_DEVICES={}", numbers))
     yield Remedy("See who holds the memory, and wait for it or end it.", (LIST,))
     yield Remedy(
         "Where no process is listed: ask the host, or look for one that hangs.",
@@ -124,7 +125,8 @@ def check_exclusive(view: View) -> Iterable[Finding]:
                 remedies=(
                     Remedy("Wait for that process, or end it.", (LIST,)),
                     Remedy(
-                        "Or let processes share the card.", (f"sudo nvidia-smi -i {gpu.index} -c DEFAULT",)
+                        "Or let processes share the card.",
+                        commands("sudo nvidia-smi -i {} -c DEFAULT", gpu.index),
                     ),
                 ),
                 sources=(SOURCE,),

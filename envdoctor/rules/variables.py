@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from envdoctor.commands import commands
 from envdoctor.facts import ComputeCapability, Distribution
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
@@ -86,8 +87,8 @@ def _arch_finding(id_: str, value: str, what: str, cause: str, view: View) -> Fi
         cause=cause,
         evidence=(Evidence(ARCH_LIST, value[:200], "environment"),),
         remedies=(
-            Remedy("Build for the cards that are here.", (f"export {ARCH_LIST}='{cards}'",)),
-            Remedy("Or let the builder ask the cards.", (f"unset {ARCH_LIST}",)),
+            Remedy("Build for the cards that are here.", commands("export TORCH_CUDA_ARCH_LIST={}", cards)),
+            Remedy("Or let the builder ask the cards.", ("unset TORCH_CUDA_ARCH_LIST",)),
         ),
         sources=(ARCH_SOURCE,),
     )
@@ -107,8 +108,10 @@ def check_allocator(view: View) -> Iterable[Finding]:
                 cause="torch reads it when CUDA starts, and raises.",
                 evidence=(Evidence(name, value[:200], "environment"),),
                 remedies=(
-                    Remedy("Write it as torch reads it.", (f"export {name}=expandable_segments:True",)),
-                    Remedy("Or do without.", (f"unset {name}",)),
+                    Remedy(
+                        "Write it as torch reads it.", commands("export {}=expandable_segments:True", name)
+                    ),
+                    Remedy("Or do without.", commands("unset {}", name)),
                 ),
                 certainty=Certainty.LIKELY,
                 sources=(ALLOCATOR_SOURCE,),
@@ -152,7 +155,7 @@ def check_bitsandbytes_override(view: View) -> Iterable[Finding]:
                 Evidence(BNB, value[:60], "environment"),
                 Evidence("bitsandbytes' libraries", ", ".join(map(str, binaries)), "its folder"),
             ),
-            remedies=(Remedy("Let bitsandbytes choose.", (f"unset {BNB}",)),),
+            remedies=(Remedy("Let bitsandbytes choose.", ("unset BNB_CUDA_VERSION",)),),
             sources=(BNB_SOURCE,),
         )
 

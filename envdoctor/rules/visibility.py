@@ -6,14 +6,20 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from envdoctor.commands import commands
 from envdoctor.facts import Gpu, Unknown
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.seen import explained, symptoms
+from envdoctor.rules.system_packages import fitting_commands
 from envdoctor.rules.view import View
 
 NAME, ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
 SOURCE = "https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html"
+DRIVER_SOURCE = "https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/index.html"
+CONTAINER_SOURCE = (
+    "https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/docker-specialized.html"
+)
 MIG_SOURCE = "https://docs.nvidia.com/datacenter/tesla/mig-user-guide/index.html"
 LOST_SOURCE = "https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceEnumvs.html"
 NO_DEVICES = ("SYM-NO-CUDA-GPUS", "SYM-NO-DEVICE")
@@ -124,8 +130,10 @@ def _hidden(view: View, value: str, visible: Visible, gpus: Sequence[Gpu], wishe
         "list, or one that names a device twice, shows none.",
         evidence=(Evidence(NAME, value[:200] or "(empty)", "environment"), *_listed(gpus)),
         remedies=(
-            Remedy("Let programs see every GPU.", (f"unset {NAME}",)),
-            Remedy("Or name the GPUs that are meant.", (f"export {NAME}={everything}",)),
+            Remedy("Let programs see every GPU.", ("unset CUDA_VISIBLE_DEVICES",)),
+            Remedy(
+                "Or name the GPUs that are meant.", commands("export CUDA_VISIBLE_DEVICES={}", everything)
+            ),
         ),
         sources=(SOURCE,),
         explains=explained(seen),
@@ -157,7 +165,7 @@ def check_order(view: View) -> Iterable[Finding]:
             summary=f"{NAME}={value[:80]} counts the GPUs fastest first, nvidia-smi counts them by slot.",
             cause=f"The GPUs differ, and {ORDER} is not PCI_BUS_ID: the same number means another card.",
             evidence=_listed(view.gpus.require()),
-            remedies=(Remedy("Count as nvidia-smi does.", (f"export {ORDER}=PCI_BUS_ID",)),),
+            remedies=(Remedy("Count as nvidia-smi does.", ("export CUDA_DEVICE_ORDER=PCI_BUS_ID",)),),
             sources=(SOURCE,),
         )
 
@@ -176,11 +184,54 @@ def check_lost(view: View) -> Iterable[Finding]:
                 Remedy("See what the kernel says of it.", ("sudo dmesg -T | grep -iE 'xid|nvrm' | tail",)),
                 Remedy(
                     "Reset it, or reboot; take it out of service when it comes back.",
-                    (f"sudo nvidia-smi --gpu-reset -i {gpu.index}",),
+                    commands("sudo nvidia-smi --gpu-reset -i {}", gpu.index),
                 ),
             ),
             sources=(LOST_SOURCE,),
         )
+
+
+def check_reachable(view: View) -> Iterable[Finding]:
+    """GPUs that the kernel lists, where nothing of NVIDIA's driver reaches this process."""
+    gpus = view.gpus.require()
+    if view.facts.origin != "probe" or not gpus:
+        raise Skip("no GPU was probed")
+    nvml = view.facts.driver.nvml
+    if not (isinstance(nvml, Unknown) and "not found" in nvml.reason):
+        return
+    if not all(gpu.source.startswith("/sys/") for gpu in gpus):
+        return
+    container = view.facts.host.container.get()
+    meant = view.torch_cuda.get() is not None
+    bare = container in (None, "none")
+    yield Finding(
+        id="DRIVER-MISSING" if bare else "GPU-NOT-HANDED",
+        severity=Severity.ERROR if meant else Severity.NOTE,
+        summary="An NVIDIA GPU is in this machine, and no NVIDIA driver is installed."
+        if bare
+        else "The machine has an NVIDIA GPU, and this container was handed none.",
+        cause="CUDA programs load libcuda.so.1, which comes with the driver; without it they see no device."
+        if bare
+        else "A container gets devices and the driver's libraries from NVIDIA's runtime, where it is asked.",
+        evidence=(*_listed(gpus), Evidence("NVML", nvml.reason, "the loader's path")),
+        remedies=_to_get_a_driver(view) if bare else _to_be_handed(container),
+        sources=(DRIVER_SOURCE if bare else CONTAINER_SOURCE,),
+        explains=explained(symptoms(view, *NO_DEVICES)),
+        prior=0.95,
+    )
+
+
+def _to_get_a_driver(view: View) -> tuple[Remedy, ...]:
+    wanted = fitting_commands(view, ("sudo apt-get install nvidia-driver-580",))
+    return (Remedy("Install NVIDIA's driver, and reboot.", wanted),)
+
+
+def _to_be_handed(container: str | None) -> tuple[Remedy, ...]:
+    if container == "kubernetes":
+        return (Remedy("Ask for it in the pod's limits.", ("resources: {limits: {nvidia.com/gpu: 1}}",)),)
+    if container == "singularity":
+        return (Remedy("Ask for it.", ("apptainer exec --nv IMAGE COMMAND",)),)
+    return (Remedy("Ask for it when the container is started.", ("docker run --gpus all …",)),)
 
 
 def check_instances(view: View) -> Iterable[Finding]:
@@ -198,9 +249,9 @@ def check_instances(view: View) -> Iterable[Finding]:
                 remedies=(
                     Remedy(
                         "Make an instance with all of the card.",
-                        (f"sudo nvidia-smi mig -i {gpu.index} -cgi 0 -C",),
+                        commands("sudo nvidia-smi mig -i {} -cgi 0 -C", gpu.index),
                     ),
-                    Remedy("Or leave MIG mode.", (f"sudo nvidia-smi -i {gpu.index} -mig 0",)),
+                    Remedy("Or leave MIG mode.", commands("sudo nvidia-smi -i {} -mig 0", gpu.index)),
                 ),
                 certainty=Certainty.LIKELY,
                 sources=(MIG_SOURCE,),
@@ -211,5 +262,6 @@ RULES = (
     Rule("GPU-HIDDEN", "CUDA_VISIBLE_DEVICES hides no GPU by mistake", check_hidden, SOURCE),
     Rule("GPU-ORDER", "GPUs are counted in one order", check_order, SOURCE),
     Rule("GPU-LOST", "Every GPU answers", check_lost, LOST_SOURCE),
+    Rule("GPU-REACHABLE", "A driver reaches the GPUs of this machine", check_reachable, DRIVER_SOURCE),
     Rule("GPU-MIG-EMPTY", "A GPU in MIG mode has an instance", check_instances, MIG_SOURCE),
 )

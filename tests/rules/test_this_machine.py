@@ -10,7 +10,7 @@ from types import MappingProxyType
 import pytest
 from declared import found
 
-from envdoctor.facts import Distribution, Facts, Gpu, Observed, from_json
+from envdoctor.facts import Distribution, Facts, Gpu, Observed, Unknown, from_json
 from envdoctor.rules.variables import allocator_fault
 from envdoctor.rules.visibility import parse_visible
 
@@ -337,3 +337,26 @@ def test_fast_downloads_without_their_package() -> None:
     }
     facts = replace(ONE, environment=replace(ONE.environment, distributions=packages))
     assert severity(with_variables(facts, HF_HUB_ENABLE_HF_TRANSFER="1"), "HF-TRANSFER-MISSING") == "error"
+
+
+@pytest.mark.parametrize(
+    ("container", "finding", "command"),
+    [
+        ("none", "DRIVER-MISSING", "nvidia-driver"),
+        ("docker", "GPU-NOT-HANDED", "--gpus all"),
+        ("kubernetes", "GPU-NOT-HANDED", "nvidia.com/gpu"),
+        ("singularity", "GPU-NOT-HANDED", "--nv"),
+    ],
+)
+def test_a_card_that_only_the_kernel_knows(container: str, finding: str, command: str) -> None:
+    gpu = Gpu(0, "/sys/bus/pci/devices", pci_id="10de:2335")
+    driver = replace(
+        ONE.driver, nvml=Unknown("libnvidia-ml.so.1 was not found: no NVIDIA driver is installed")
+    )
+    host = replace(ONE.host, container=Observed(container, "x"))
+    facts = replace(ONE, gpus=Observed((gpu,), gpu.source), driver=driver, host=host)
+    told = found(facts)[finding]
+    assert told.severity.value == "error"
+    assert command in told.remedies[0].commands[0]
+    plain = replace(facts, environment=replace(ONE.environment, distributions={}, builds={}))
+    assert severity(plain, finding) == "note"
