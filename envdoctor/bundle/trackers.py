@@ -9,7 +9,7 @@ from envdoctor.errors import InputError
 from envdoctor.facts import Observed
 from envdoctor.findings import Diagnosis
 from envdoctor.matrix import Matrix, tables
-from envdoctor.report.diagnosis import finding_depths, foot, key_rows, severities
+from envdoctor.report.diagnosis import foot, key_rows, root_causes, severities
 from envdoctor.report.facts import fact_rows, gpu_rows, gpu_words, version_words
 from envdoctor.report.markup import code, details, fenced, prose
 from envdoctor.report.words import plain
@@ -79,8 +79,7 @@ def _environment_folded(report: Report, room: int) -> str:
 
 
 def _problem(report: Report, room: int) -> str:
-    depths = finding_depths(report.diagnosis.findings)
-    causes = [f for f in report.diagnosis.findings if depths[f.id] == 0][:5]
+    causes = root_causes(report.diagnosis.findings)[:5]
     found = "".join(f"- **{f.severity.value}**: {prose(f.summary)} {prose(f.cause)}\n" for f in causes)
     what = "*To be filled by you: what you did, in a sentence.*\n\n"
     said = f"envdoctor found {severities(report.diagnosis.findings)}:\n\n{found}\n" if found else ""

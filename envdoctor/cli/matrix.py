@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from envdoctor.cli.options import add, add_flag, add_list
-from envdoctor.cli.output import Progress, note, write
+from envdoctor.cli.output import Progress, look_of, note, write
 from envdoctor.errors import InputError, Unavailable
-from envdoctor.report import as_json
+from envdoctor.report import Format, as_json, draw
 
 if TYPE_CHECKING:
     from envdoctor.harvest.update import PackageOutcome, UpdateReport
@@ -55,16 +55,18 @@ def _package_name(text: str) -> str:
 
 def _status(args: argparse.Namespace) -> int:
     from envdoctor.matrix import load_matrix
-    from envdoctor.matrix.status import matrix_status, status_text
+    from envdoctor.matrix.status import matrix_status
+    from envdoctor.report.knowledge import status_document
 
     status = matrix_status(load_matrix())
-    write(args, as_json(status) if args.format == "json" else status_text(status))
+    json = args.format is Format.JSON
+    write(args, as_json(status) if json else draw(status_document(status), Format.TEXT, look_of(args)))
     return 0
 
 
 def _show(args: argparse.Namespace) -> int:
     from envdoctor.matrix import load_matrix
-    from envdoctor.matrix.status import row_list, row_text
+    from envdoctor.report.knowledge import list_document, row_document
 
     rows = load_matrix().by_id
     for identity in args.ids:
@@ -72,21 +74,13 @@ def _show(args: argparse.Namespace) -> int:
             close = difflib.get_close_matches(identity.upper(), rows, n=3)
             hint = f"; did you mean {' or '.join(close)}?" if close else ""
             raise InputError(f"no row {identity!r} in the matrix{hint}")
-    if args.format == "json":
-        chosen = args.ids or sorted(rows)
-        write(
-            args, as_json({"schema": "envdoctor.matrix-rows/1", "rows": [_as_json(rows[i]) for i in chosen]})
-        )
-    elif args.ids:
-        write(args, "\n\n".join(row_text(*rows[identity]) for identity in args.ids))
+    if args.format is Format.JSON:
+        chosen = [{"kind": rows[i][0], **rows[i][1]} for i in args.ids or sorted(rows)]
+        write(args, as_json({"schema": "envdoctor.matrix-rows/1", "rows": chosen}))
     else:
-        write(args, row_list(rows))
+        shown = row_document([rows[i] for i in args.ids]) if args.ids else list_document(rows)
+        write(args, draw(shown, Format.TEXT, look_of(args)))
     return 0
-
-
-def _as_json(row: tuple[str, Any]) -> dict[str, Any]:
-    kind, table = row
-    return {"kind": kind, **table}
 
 
 def _update(args: argparse.Namespace) -> int:
@@ -133,7 +127,7 @@ def _problem_line(report: UpdateReport) -> str:
 
 def _update_text(args: argparse.Namespace, report: UpdateReport) -> str:
     packages, releases = len(report.outcomes), report.read
-    if args.format == "json":
+    if args.format is Format.JSON:
         changed = {o.name: o.read for o in report.outcomes if o.read}
         counts = {"packages": packages, "releases": releases, "read": changed}
         return as_json({"schema": "envdoctor.matrix-update/1", **counts})
@@ -148,7 +142,7 @@ def _verify(args: argparse.Namespace) -> int:
     settings = read_index_settings(args.index_url)
     mismatches = verify_matrix(settings, args.store, args.package, _shown(progress), every_release=args.all)
     progress.end()
-    if args.format == "json":
+    if args.format is Format.JSON:
         found = [{"kind": m.kind, "what": m.what, "text": m.text} for m in mismatches]
         write(args, as_json({"schema": "envdoctor.matrix-verify/1", "holds": not found, "mismatches": found}))
     else:

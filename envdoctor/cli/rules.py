@@ -9,7 +9,8 @@ from envdoctor.cli.output import look_of, write
 from envdoctor.errors import InputError
 from envdoctor.matrix import ConditionRow, load_matrix
 from envdoctor.report import Format, as_json, draw
-from envdoctor.report.document import Block, Document, Row, Rows, Table
+from envdoctor.report.document import Block, Document, Rows, Table
+from envdoctor.report.knowledge import members
 from envdoctor.rules import RULES, Rule
 
 
@@ -56,10 +57,6 @@ def _row_entry(row: ConditionRow) -> dict[str, Any]:
 def _drawn(entries: list[dict[str, Any]], explain: bool) -> Block:
     if not explain:
         return Table(("", ""), tuple((entry["id"], entry["title"]) for entry in entries))
-    return Rows(tuple(Row(key, _flat(value)) for entry in entries for key, value in entry.items() if value))
-
-
-def _flat(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {text}" for key, text in value.items())
-    return "; ".join(value) if isinstance(value, list) else str(value)
+    return Rows(
+        tuple(row for entry in entries for key, value in entry.items() for row in members(key, value))
+    )

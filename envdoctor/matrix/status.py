@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
 from typing import Any
 
 from envdoctor.errors import Unavailable
@@ -53,59 +52,3 @@ def crawled_packages(snapshot: Snapshot) -> list[Package]:
     """Return the packages whose versions a snapshot knows."""
     packages = (snapshot.package(name) for name in snapshot.names())
     return [package for package in packages if package is not None and package.crawled]
-
-
-def status_text(status: Mapping[str, Any]) -> str:
-    """Return a status for people to read."""
-    rows = status["rows"]
-    lines = [f"matrix {status['version']}: {sum(rows.values())} rows, checked up to {status['date']}"]
-    lines += [f"  {count:5} {kind}" for kind, count in rows.items()]
-    facts = status["package_facts"]
-    if "reason" in facts:
-        lines.append(f"package facts: {facts['reason']}")
-    else:
-        lines.append(
-            f"package facts of {facts['date']}: {facts['packages']} packages, {facts['releases']} releases"
-        )
-    for name, table in status["generated"].items():
-        lines.append(f"  {table['releases']:5} {name} (read {table['date']})")
-    if status["stale"]:
-        lines.append(f"{status['age_days']} days old: run `envdoctor matrix update`")
-    return "\n".join(lines)
-
-
-def row_list(rows: Mapping[str, tuple[str, Mapping[str, Any]]]) -> str:
-    """Return one line a row: id, kind and what it is about."""
-    width = max((len(identity) for identity in rows), default=0)
-    return "\n".join(
-        f"{identity:<{width}}  {kind:<12}  {_about(row)}" for identity, (kind, row) in sorted(rows.items())
-    )
-
-
-def _about(row: Mapping[str, Any]) -> str:
-    for key in ("summary", "title", "name", "message", "text"):
-        if isinstance(row.get(key), str):
-            return str(row[key])
-    return ""
-
-
-def row_text(kind: str, row: Mapping[str, Any]) -> str:
-    """Return one row in full, a key a line."""
-    lines = [f"{row.get('id')} ({kind})"]
-    for key, value in row.items():
-        if key != "id":
-            lines += _entry(key, value, 2)
-    return "\n".join(lines)
-
-
-def _entry(key: str, value: Any, indent: int) -> list[str]:
-    pad = " " * indent
-    if isinstance(value, Mapping):
-        return [f"{pad}{key}:", *(line for k, v in value.items() for line in _entry(k, v, indent + 2))]
-    if isinstance(value, list) and any(isinstance(item, (Mapping, list)) for item in value):
-        return [
-            f"{pad}{key}:",
-            *(line for n, item in enumerate(value, 1) for line in _entry(str(n), item, indent + 2)),
-        ]
-    shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-    return [f"{pad}{key}: {shown}"]

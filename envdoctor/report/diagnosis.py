@@ -49,7 +49,7 @@ def render(
 def document(diagnosis: Diagnosis, unfold: bool = False) -> Document:
     """Return the report: the answer, what was examined, findings, machine, packages, checks."""
     findings, outcomes = diagnosis.findings, Counter(check.outcome for check in diagnosis.checks)
-    causes = sum(depth == 0 for depth in finding_depths(findings).values())
+    causes = len(root_causes(findings))
     note = f"  from {counted(causes, 'cause')}" if causes < len(findings) else ""
     note = note if findings or outcomes[Outcome.CRASHED] else f"  {outcomes[Outcome.PASSED]} checks passed"
     broken = outcomes[Outcome.CRASHED]
@@ -77,26 +77,18 @@ def severities(findings: Sequence[Finding]) -> str:
     return ", ".join(counted(counts[s], s.value) for s in Severity if counts[s]) or "nothing found"
 
 
-def finding_depths(findings: Sequence[Finding]) -> dict[str, int]:
-    """Return how many causes lie above each finding: 0 for a root cause."""
-    parents = {f.id: f.consequence_of for f in findings}
-    return {finding_id: _depth(finding_id, parents) for finding_id in parents}
-
-
-def _depth(finding_id: str, parents: dict[str, str | None]) -> int:
-    seen = {finding_id}
-    parent = parents[finding_id]
-    while parent in parents and parent not in seen:
-        seen.add(parent)
-        parent = parents[parent]
-    return len(seen) - 1
+def root_causes(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings that follow from no other one here."""
+    known = {finding.id for finding in findings}
+    return [finding for finding in findings if finding.consequence_of not in known]
 
 
 def finding_blocks(findings: Sequence[Finding], unfold: bool = False) -> list[Block]:
     """Return the worst findings open, causes before consequences, and the others in a fold."""
-    depths, weight = finding_depths(findings), list(Severity).index
+    known, weight = {finding.id for finding in findings}, list(Severity).index
     places = sorted(
-        range(len(findings)), key=lambda p: depths[findings[p].id] > 0 and 1 + weight(findings[p].severity)
+        range(len(findings)),
+        key=lambda p: findings[p].consequence_of in known and 1 + weight(findings[p].severity),
     )
     chosen = set(places if unfold else places[:OPEN])
     rest = [finding for place, finding in enumerate(findings) if place not in chosen]

@@ -27,6 +27,7 @@ def draw_html(document: Document) -> str:
     style = _STYLE.read_text(encoding="ascii")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    foot = f"<p class=dim>{_text(document.foot)}</p>" if document.foot else ""
     page = (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
@@ -34,7 +35,7 @@ def draw_html(document: Document) -> str:
         '<meta name="referrer" content="no-referrer">'
         f"<title>envdoctor: {_text(plain(document.title))}</title><style>{style}</style></head>\n<body><main>"
         f"<h1 class={document.tone or 'dim'}>{_words(document.title)}</h1>\n"
-        f"{_blocks(document.blocks, 2)}<p class=dim>{_text(document.foot)}</p></main></body></html>\n"
+        f"{_blocks(document.blocks, 2)}{foot}</main></body></html>\n"
     )
     return page.encode("ascii", "xmlcharrefreplace").decode()
 

@@ -59,7 +59,7 @@ def _rows(rows: tuple[Row, ...]) -> str:
     if not any(row.commands or not row.label for row in rows):
         sourced = any(row.source for row in rows)
         lines = [(prose(r.label), inline(r.words), prose(r.source))[: 2 + sourced] for r in rows]
-        return table(("fact", "value", "read from")[: 2 + sourced], lines)
+        return table(("", "", "read from")[: 2 + sourced], lines)
     return "".join(_item(row) for row in rows)
 
 

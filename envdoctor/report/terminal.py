@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from itertools import groupby
 
 from rich.console import Console
 from rich.text import Text
@@ -31,7 +32,8 @@ def draw_colour(document: Document, width: int = 80) -> str:
         file=stream, force_terminal=True, color_system="standard", width=10_000, legacy_windows=False
     )
     for line in lay_out(document, width):
-        text = Text.assemble(*((span.text, _STYLES[span.tone]) for span in line))
+        runs = ((tone, "".join(s.text for s in run)) for tone, run in groupby(line, lambda s: s.tone))
+        text = Text.assemble(*((words, _STYLES[tone]) for tone, words in runs))
         text.rstrip()
         console.print(text, soft_wrap=True, highlight=False)
     return stream.getvalue()

@@ -82,7 +82,7 @@ def _wrapped(words: Words, room: int) -> list[Line]:
             lines.append([])
             used = 0
         if lines[-1]:
-            lines[-1].append(Span(gap))
+            lines[-1].append(Span(gap, atom[0].tone if lines[-1][-1].tone == atom[0].tone else ""))
             used += len(gap)
         lines[-1] += atom
         used += size
