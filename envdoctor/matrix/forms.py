@@ -163,7 +163,14 @@ ATOMS: Mapping[str, Form] = {
     "toolkit": PRESENCE,
 }
 """Conditions on the machine by name; any other key without a dot is a package."""
-_PREFIXES = {"setting": SETTING, "env": VARIABLE, "build": BUILD, "sym": CAPTURE, "smoke": OPERATION}
+_PREFIXES = {
+    "setting": SETTING,
+    "env": VARIABLE,
+    "astray": VARIABLE,
+    "build": BUILD,
+    "sym": CAPTURE,
+    "smoke": OPERATION,
+}
 
 
 def key_part(key: str) -> tuple[Form, str] | None:
@@ -214,7 +221,7 @@ def _tells(tells: Mapping[str, str]) -> Iterator[Part]:
 
 CONDITIONS = Form(
     "conditions",
-    "a key of the machine, a package, `setting.`, `env.`, `build.`, `sym.` or `smoke.`",
+    "a key of the machine, a package, `setting.`, `env.`, `astray.`, `build.`, `sym.` or `smoke.`",
     parts=_conditions,
 )
 TEMPLATE = Form(
