@@ -22,11 +22,12 @@ class Backend(str, Enum):
 
 
 _CARDS = {
-    Backend.CUDA: re.compile(r"nvidia|geforce|tesla|quadro|\brtx|\bgtx|\b(?:[abhlvpt]|gb|gh)\d{1,3}s?\b"),
     Backend.ROCM: re.compile(r"\bamd\b|radeon|instinct|\bmi\d{2,3}[a-z]?\b|\bgfx\d"),
     Backend.ASCEND: re.compile(r"ascend|\b910[bc]\d?\b"),
     Backend.XPU: re.compile(r"\bintel\b|\barc a\d|\bdata center gpu"),
     Backend.MPS: re.compile(r"\bapple\b"),
+    # Last: `A770` and `V340` are named as NVIDIA's cards are.
+    Backend.CUDA: re.compile(r"nvidia|geforce|tesla|quadro|\brtx|\bgtx|\b(?:[abhlvpt]|gb|gh)\d{1,3}s?\b"),
 }
 _BUILDS = {"cu": Backend.CUDA, "rocm": Backend.ROCM, "xpu": Backend.XPU, "cpu": Backend.CPU}
 _PACKAGES = {"torch-npu": Backend.ASCEND, "intel-extension-for-pytorch": Backend.XPU}

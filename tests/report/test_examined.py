@@ -70,6 +70,8 @@ def test_torch_stands_with_its_variant(facts: Facts, words: str):
         (with_card("AMD Instinct MI250X/MI250"), Backend.ROCM),
         (with_card("Ascend 910B3"), Backend.ASCEND),
         (with_card("Intel(R) Data Center GPU Max 1550"), Backend.XPU),
+        (with_card("Intel(R) Arc(TM) A770 Graphics"), Backend.XPU),
+        (with_card("AMD Radeon Pro V340"), Backend.ROCM),
         (with_card("Apple M1 Pro"), Backend.MPS),
         (with_torch("2.6.0+cu124"), Backend.CUDA),
         (with_torch("2.4.0+rocm6.1"), Backend.ROCM),
