@@ -24,8 +24,8 @@ from envdoctor.diagnosis import diagnose_facts
 from envdoctor.errors import InputError
 from envdoctor.facts import Facts
 from envdoctor.findings import Finding, Severity
-from envdoctor.matrix import Matrix, load_matrix
-from envdoctor.pastes import key_names, parse_paste, symptom_patterns
+from envdoctor.matrix import Matrix, load_matrix, tables
+from envdoctor.pastes import parse_paste
 from envdoctor.pastes.merge import merge_facts
 
 KINDS = (".yaml", ".yml", ".json", ".sh")
@@ -72,8 +72,8 @@ class Judge:
 
     def __init__(self, matrix: Matrix) -> None:
         self.matrix = matrix
-        self.patterns = symptom_patterns(matrix.rows("symptom"))
-        self.keys = key_names(matrix.rows("key"))
+        self.patterns = matrix.rows(tables.SymptomRow)
+        self.keys = matrix.rows(tables.KeyRow)
         self.read = lru_cache(maxsize=4096)(self._read)
 
     def _read(self, digest: str, text: str, name: str) -> Facts | None:

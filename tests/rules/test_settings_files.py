@@ -6,8 +6,8 @@ import pytest
 
 from envdoctor.facts import Facts
 from envdoctor.findings import Certainty, Finding, Severity
-from envdoctor.matrix import load_matrix
-from envdoctor.pastes import key_names, parse_paste, symptom_patterns
+from envdoctor.matrix import load_matrix, tables
+from envdoctor.pastes import parse_paste
 from envdoctor.pastes.merge import merge_facts
 from envdoctor.rules.base import Skip
 from envdoctor.rules.settings_files import check_keys
@@ -20,7 +20,7 @@ GRPO = "num_generations: 8\nmax_completion_length: 256\nuse_vllm: true\n"
 def found_in(text: str, *pins: str, name: str = "train.yaml") -> dict[str, Finding]:
     """Judge a file beside pins; return the findings by the key that they are about."""
     matrix = load_matrix()
-    patterns, keys = symptom_patterns(matrix.rows("symptom")), key_names(matrix.rows("key"))
+    patterns, keys = matrix.rows(tables.SymptomRow), matrix.rows(tables.KeyRow)
     parts: list[Facts] = [parse_paste(pin, "pins", patterns) for pin in pins]
     facts = merge_facts([*parts, parse_paste(text, "", patterns, keys, file_name=name)])
     try:
