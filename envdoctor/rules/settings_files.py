@@ -142,7 +142,8 @@ def _judge_file(view: View, file: KeyFile) -> Iterator[Finding]:
             continue
         key = missing_key(setting, told)
         if key is None:
-            yield from _of_a_usual_trainer(view, file.framework, setting, heads)
+            if not any(t.inherited and t.has(_path(setting)) for t in told):
+                yield from _of_a_usual_trainer(view, file.framework, setting, heads)
             if finding := _outdated(view, setting, told):
                 yield finding
         elif owner := next((t for t in told if t.facts.span(key)), None):
