@@ -10,6 +10,7 @@ from typing import BinaryIO
 
 from envdoctor.errors import InputError
 from envdoctor.facts import Facts
+from envdoctor.inputs import open_input
 from envdoctor.matrix import tables
 from envdoctor.pastes.merge import merge_facts
 from envdoctor.pastes.reader import parse_paste
@@ -69,7 +70,7 @@ def read_text(path: str) -> tuple[str, list[str]]:
         if path == "-":
             data, left_out = read_window(sys.stdin.buffer)
         else:
-            with open(path, "rb") as stream:
+            with open_input(path) as stream:
                 data, left_out = read_window(stream)
     except OSError as error:
         raise InputError(f"{name}: {error.strerror or 'cannot be read'}") from None

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import datetime
+import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from envdoctor.errors import InputError
 from envdoctor.facts.names import normalise
+from envdoctor.inputs import read_input_text
 from envdoctor.solve.versions import InvalidSpecifier, clauses, is_prerelease
 
 _REQUEST = re.compile(
     r"(?P<name>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:\[(?P<extras>[^\]]*)\])?\s*(?P<spec>[^;#]*)"
 )
+MAX_DEPTH, MAX_FILES, MAX_REQUESTS = 50, 500, 20_000
+_LONGEST = 4096
 _EPOCH = datetime.date(1970, 1, 1)
 
 
@@ -49,6 +54,8 @@ def _is_prerelease(bound: str) -> bool:
 
 def parse_request(text: str, source: str) -> Request | None:
     """Read one requirement; None for a blank or comment. Raises InputError naming `source`."""
+    if len(text) > _LONGEST:
+        raise InputError(f"{source}: {text[:40]}…: too long for a requirement")
     line = re.split(r"(?:^|\s)#", text, maxsplit=1)[0].strip()
     if not line:
         return None
@@ -74,22 +81,24 @@ def parse_requests(arguments: Iterable[str]) -> list[Request]:
 
 
 def read_requests(path: Path) -> list[Request]:
-    """Read a requirements file (with nested `-r`); raises InputError naming file and line."""
-    return list(_read_file(path, frozenset()))
+    """Read a requirements file (with nested `-r`, each file once); raises InputError naming file and line."""
+    return list(islice(_read_file(path, (), set()), MAX_REQUESTS))
 
 
-def _read_file(path: Path, open_files: frozenset[Path]) -> Iterator[Request]:
-    if path in open_files:
+def _read_file(path: Path, within: tuple[str, ...], read: set[str]) -> Iterator[Request]:
+    if "\0" in str(path):
+        raise InputError(f"{path}: no name that a file can have")
+    place = os.path.realpath(path)
+    if place in within:
         raise InputError(f"{path}: includes itself")
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"{path}: cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8'}"
-        ) from None
-    for number, line in _joined(text):
+    if place in read:
+        return
+    if len(within) == MAX_DEPTH or len(read) == MAX_FILES:
+        raise InputError(f"{path}: files within files: more than {MAX_DEPTH} deep, or {MAX_FILES} in all")
+    read.add(place)
+    for number, line in _joined(read_input_text(path)):
         if nested := re.match(r"(?:-r|--requirement|-c|--constraint)[\s=]+(\S+)", line):
-            yield from _read_file(path.parent / nested[1], open_files | {path})
+            yield from _read_file(path.parent / nested[1], (*within, place), read)
         elif not line.startswith("-"):
             request = parse_request(re.split(r"\s--?[a-z]", line)[0], f"{path}:{number}")
             if request is not None:

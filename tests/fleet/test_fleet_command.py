@@ -44,7 +44,7 @@ def test_a_rank_that_wrote_garbage_is_a_node_without_answer(tmp_path: Path) -> N
         (["--hosts", "node[1-"], "--hosts node[1-"),
         (["--hosts", "node1", "--worker", "telnet"], "--worker telnet: one of ssh"),
         (["--kubernetes"], "needs --image"),
-        (["--facts", "{tmp}", "--baseline", "{tmp}/none.json"], "none.json: No such file"),
+        (["--facts", "{tmp}", "--baseline", "{tmp}/none.json"], "none.json: cannot be read: No such file"),
     ],
 )
 def test_an_unusable_call_is_one_line_and_2(

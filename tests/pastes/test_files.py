@@ -40,7 +40,7 @@ def test_unusable_files_are_named(paste, content, reason):
 
 
 def test_missing_files_and_folders_are_named(tmp_path):
-    with pytest.raises(InputError, match=r"gone\.txt: No such file"):
+    with pytest.raises(InputError, match=r"gone\.txt: cannot be read: No such file"):
         read_files([str(tmp_path / "gone.txt")], ())
     with pytest.raises(InputError, match="Is a directory"):
         read_files([str(tmp_path)], ())
