@@ -42,7 +42,7 @@ LOG = 'step 1\nTraceback (most recent call last):\n  File "x.py", line 1\nRuntim
 
 def facts_of(machine: str) -> Facts:
     if machine in BROKEN:
-        return parse_paste(BROKEN[machine], "", MATRIX.rows(tables.SymptomRow))
+        return parse_paste(BROKEN[machine], "", MATRIX.lexicon)
     path = next(p for p in RECORDED if p.stem == machine)
     return from_json(json.loads(path.read_text()))
 
