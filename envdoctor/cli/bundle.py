@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 _DEFAULT_PATH = "envdoctor-bundle.zip"
 
 
+EXAMPLES = (
+    ("an archive for a bug report", "-o report.zip"),
+    ("with the log of the run", "--log train.log -o report.zip"),
+    ("what would go in, nothing written", "--preview"),
+)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `bundle`."""
     told = "bundle what this paste or recording tells instead of this machine; - is standard input"

@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from envdoctor.solve.answer import PinSet
 
 
+EXAMPLES = (
+    ("versions that work together on this machine", "torch transformers flash-attn"),
+    ("a requirements file, for a T4 with an old driver", "-r requirements.txt --gpu T4 --driver 525"),
+    ("as a lock file", "vllm --gpu H100 --format pylock -o pylock.toml"),
+)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `pin`."""
     parser.add_argument("requests", nargs="*", metavar="REQ", help="such as torch or 'transformers>=5'")
