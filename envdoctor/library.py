@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from envdoctor.bundle import Bundle, build_bundle, find_tracker, write_bundle
-from envdoctor.bundle.excerpts import LogExcerpt, read_excerpt
+from envdoctor.bundling import Bundle, build_bundle, find_tracker, write_bundle
+from envdoctor.bundling.excerpts import LogExcerpt, read_excerpt
 from envdoctor.diagnosis import diagnose, diagnose_facts, read_facts, smoked_python, with_verdicts
 from envdoctor.facts import Facts
 from envdoctor.matrix import Matrix, load_matrix

@@ -27,7 +27,7 @@ ALLOWED: dict[str, set[str]] = {
     "fetch": {"errors", "inflating", "inputs", "probes"},
     "matrix": {"errors", "facts", "files"},
     "harvest": {"errors", "fetch", "files", "matrix", "inflating", "inputs", "probes"},
-    "pastes": {"errors", "facts", "bundle", "matrix", "patterns", "inputs"},
+    "pastes": {"errors", "facts", "bundling", "matrix", "patterns", "inputs"},
     "rules": {"commands", "errors", "facts", "findings", "matrix", "memory", "patterns", "profile"},
     "solve": {
         "commands",
@@ -45,7 +45,7 @@ ALLOWED: dict[str, set[str]] = {
     "profile": {"errors", "facts", "findings", "matrix", "memory", "report", "rules", "processes"},
     "smokes": {"errors", "facts", "processes", "report"},
     "report": {"errors", "facts", "findings"},
-    "bundle": {"errors", "facts", "files", "findings", "library", "matrix", "report", "inputs"},
+    "bundling": {"errors", "facts", "files", "findings", "matrix", "report", "inputs"},
     "diagnosis": {
         "errors",
         "facts",

@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         fail_on=Severity(args.fail_on),
     )
     if args.share:
-        from envdoctor.bundle import redact_diagnosis
+        from envdoctor.bundling import redact_diagnosis
 
         diagnosis = redact_diagnosis(diagnosis)
     write(args, render(diagnosis, args.format, look_of(args), args.all))

@@ -44,7 +44,7 @@ def read_files(paths: Sequence[str], lexicon: Lexicon) -> Facts:
 def _read_one(path: str, several: bool, lexicon: Lexicon) -> Facts:
     name = "<stdin>" if path == "-" else path
     if path.endswith(".zip"):
-        from envdoctor.bundle import read_bundle
+        from envdoctor.bundling import read_bundle
 
         return read_bundle(Path(path))
     text, notes = read_text(path)

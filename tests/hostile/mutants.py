@@ -19,9 +19,9 @@ from typing import Any
 from hostile_json import one_of_each_shape, places, with_key, with_value
 from sent_facts import sent
 
-from envdoctor.bundle import build_bundle
-from envdoctor.bundle.archive import pack
-from envdoctor.bundle.reading import read_bundle
+from envdoctor.bundling import build_bundle
+from envdoctor.bundling.archive import pack
+from envdoctor.bundling.reading import read_bundle
 from envdoctor.diagnosis import diagnose_facts
 from envdoctor.errors import EnvdoctorError
 from envdoctor.facts import Facts, from_json, to_json
