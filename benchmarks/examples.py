@@ -24,7 +24,7 @@ from envdoctor.diagnosis import diagnose_facts
 from envdoctor.errors import InputError
 from envdoctor.facts import Facts
 from envdoctor.findings import Finding, Severity
-from envdoctor.matrix import Matrix, load_matrix, tables
+from envdoctor.matrix import Matrix, load_matrix
 from envdoctor.pastes import parse_paste
 from envdoctor.pastes.merge import merge_facts
 
@@ -72,13 +72,11 @@ class Judge:
 
     def __init__(self, matrix: Matrix) -> None:
         self.matrix = matrix
-        self.patterns = matrix.rows(tables.SymptomRow)
-        self.keys = matrix.rows(tables.KeyRow)
         self.read = lru_cache(maxsize=4096)(self._read)
 
     def _read(self, digest: str, text: str, name: str) -> Facts | None:
         try:
-            return parse_paste(text, name, self.patterns, self.keys, file_name=name)
+            return parse_paste(text, name, self.matrix.lexicon, name)
         except InputError:
             return None
 
@@ -90,7 +88,9 @@ class Judge:
         if facts is None:
             return []
         if example.version:
-            stated = parse_paste(f"{example.framework}=={example.version}", "version.txt", self.patterns)
+            stated = parse_paste(
+                f"{example.framework}=={example.version}", "version.txt", self.matrix.lexicon
+            )
             facts = merge_facts([stated, facts])
         found = diagnose_facts(facts, self.matrix, complete=False).findings
         return [f for f in found if f.severity is not Severity.NOTE]

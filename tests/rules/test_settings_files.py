@@ -6,7 +6,7 @@ import pytest
 
 from envdoctor.facts import Facts
 from envdoctor.findings import Certainty, Finding, Severity
-from envdoctor.matrix import load_matrix, tables
+from envdoctor.matrix import load_matrix
 from envdoctor.pastes import parse_paste
 from envdoctor.pastes.merge import merge_facts
 from envdoctor.rules.base import Skip
@@ -20,9 +20,8 @@ GRPO = "num_generations: 8\nmax_completion_length: 256\nuse_vllm: true\n"
 def found_in(text: str, *pins: str, name: str = "train.yaml") -> dict[str, Finding]:
     """Judge a file beside pins; return the findings by the key that they are about."""
     matrix = load_matrix()
-    patterns, keys = matrix.rows(tables.SymptomRow), matrix.rows(tables.KeyRow)
-    parts: list[Facts] = [parse_paste(pin, "pins", patterns) for pin in pins]
-    facts = merge_facts([*parts, parse_paste(text, "", patterns, keys, file_name=name)])
+    parts: list[Facts] = [parse_paste(pin, "pins", matrix.lexicon) for pin in pins]
+    facts = merge_facts([*parts, parse_paste(text, "", matrix.lexicon, name)])
     try:
         return {f.evidence[0].fact: f for f in check_keys(View(facts, matrix))}
     except Skip:
