@@ -50,7 +50,7 @@ EXIT_CODES = {"solved": 0, "split": 1, "conflict": 1, "unknown": 3}
 
 
 def run(args: argparse.Namespace) -> int:
-    """Solve and write; 0 solved, 1 conflict or split, 3 where it hangs on what is not known."""
+    """Solve and write; 0 solved, 1 conflict or split, 3 where something is not known."""
     from envdoctor.cli.solving import goal_of
     from envdoctor.solve.pinning import pin
 
@@ -59,7 +59,11 @@ def run(args: argparse.Namespace) -> int:
     write(args, _rendered(args, answer))
     if answer.status in ("split", "conflict") and args.format != "json":
         note(args, "no single environment satisfies the request")
-    return EXIT_CODES[answer.status]
+    for one in answer.unjudged:
+        note(args, f"{one.source}: {one.shown}: not judged, it stays as it stands: {one.why}")
+    for text in answer.notes:
+        note(args, text)
+    return EXIT_CODES[answer.status] or (3 if answer.unjudged or answer.notes else 0)
 
 
 def _rendered(args: argparse.Namespace, answer: PinSet) -> str:

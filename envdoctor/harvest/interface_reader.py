@@ -8,8 +8,10 @@ writes `matrices/releases/interfaces/<library>.json`.
 from __future__ import annotations
 
 import fnmatch
+import io
 import json
 import sys
+import zipfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,8 +24,11 @@ from envdoctor.fetch import Fetcher, FetchSettings
 from envdoctor.files import replace_file
 from envdoctor.harvest.index_pages import IndexFile, read_project_page
 from envdoctor.harvest.interfaces import SCHEMA, Interface, encode, scan_interface
-from envdoctor.harvest.release_sources import best_file, read_sources
+from envdoctor.harvest.remote_archive import RemoteZip, read_sdist_members
 from envdoctor.matrix.load import find_folder
+
+WHOLE = 4 << 20
+"""Wheels up to this many bytes are read whole; of larger ones only the chosen members."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,8 @@ class Library:
     name: str
     since: str
     members: tuple[str, ...] = ()
+    minors: bool = False
+    """Read only the first and the last release of each minor: interfaces do not change between them."""
 
     @property
     def root(self) -> str:
@@ -48,7 +55,7 @@ LIBRARIES = (
     Library("datasets", "2.0"),
     Library("tokenizers", "0.10", ("tokenizers/*.py",)),
     Library("sentence-transformers", "2.0"),
-    Library("deepspeed", "0.5"),
+    Library("deepspeed", "0.5", minors=True),
     Library(
         "diffusers",
         "0.10",
@@ -71,6 +78,7 @@ LIBRARIES = (
             "transformers/models/bert/modeling_bert.py",
             "transformers/models/auto/*.py",
         ),
+        minors=True,
     ),
     Library(
         "bitsandbytes",
@@ -113,7 +121,7 @@ LIBRARIES = (
     Library("llamafactory", "0.7"),
     Library("ms-swift", "2.0", ("swift/__init__.py", "swift/llm/__init__.py", "swift/arguments/*.py")),
     Library("torchao", "0.1"),
-    Library("pyarrow", "10.0", ("pyarrow/__init__.py",)),
+    Library("pyarrow", "10.0", ("pyarrow/__init__.py",), minors=True),
     Library("liger-kernel", "0.1"),
 )
 
@@ -126,7 +134,7 @@ def read_library(fetcher: Fetcher, index: str, library: Library) -> dict[str, In
     page = read_project_page(fetcher, index, library.name)
     releases = page.releases() if page else {}
     wanted = [
-        (v, best) for v, files in releases.items() if _counts(v, library) and (best := best_file(files))
+        (v, best) for v, files in releases.items() if _counts(v, library) and (best := _best_file(files))
     ]
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda item: _read_release(fetcher, item[1], library), wanted))
@@ -139,19 +147,66 @@ def _counts(version: str, library: Library) -> bool:
     return not early and parsed >= Version(library.since)
 
 
+def ends_of_minors(versions: Sequence[str]) -> list[str]:
+    """Keep the first and the last version of each minor; `versions` are in order."""
+    minors: dict[tuple[int, ...], list[str]] = {}
+    for version in versions:
+        minors.setdefault(Version(version).release[:2], []).append(version)
+    return [version for found in minors.values() for version in dict.fromkeys((found[0], found[-1]))]
+
+
+def _best_file(files: Sequence[IndexFile]) -> IndexFile | None:
+    """Prefer a pure wheel, then a Linux one, then any wheel, then the source."""
+    usable = [file for file in files if not file.yanked] or list(files)
+    return min(usable, key=_rank, default=None)
+
+
+def _rank(file: IndexFile) -> int:
+    if not file.is_wheel:
+        return 3
+    if file.filename.endswith("-none-any.whl"):
+        return 0
+    return 1 if "x86_64" in file.filename and "linux" in file.filename else 2
+
+
 def _read_release(fetcher: Fetcher, file: IndexFile, library: Library) -> Interface | None:
     try:
-        sources = read_sources(fetcher, file, whole=not library.members)
-        files = {path: sources.read(path) if _chosen(path, library) else None for path in sources.paths}
-        return scan_interface(files, library.root)
-    except Unavailable:
+        return scan_interface(_read_files(fetcher, file, library), library.root)
+    except (Unavailable, zipfile.BadZipFile):
         return None
+
+
+def _read_files(fetcher: Fetcher, file: IndexFile, library: Library) -> dict[str, str | None]:
+    if not file.is_wheel:
+        members = read_sdist_members(fetcher, file.url, lambda name: name.endswith(".py"), lambda _: False)
+        return {_without_root(name): _decoded(body) for name, body in members.items()}
+    if not library.members or (file.size or WHOLE + 1) <= WHOLE:
+        archive = zipfile.ZipFile(io.BytesIO(fetcher.get(file.url, cap=64 << 20).body))
+        return {
+            name: _decoded(archive.read(name)) if _chosen(name, library) else None
+            for name in archive.namelist()
+            if name.endswith(".py")
+        }
+    remote = RemoteZip(fetcher, file.url)
+    return {
+        name: _decoded(remote.read(name)) if _chosen(name, library) else None
+        for name in remote.members
+        if name.endswith(".py")
+    }
 
 
 def _chosen(name: str, library: Library) -> bool:
     if not library.members:
         return True
     return any(fnmatch.fnmatchcase(name, p) and name.count("/") == p.count("/") for p in library.members)
+
+
+def _without_root(name: str) -> str:
+    return name.partition("/")[2].removeprefix("src/")
+
+
+def _decoded(body: bytes) -> str:
+    return body.decode("utf-8", "replace")
 
 
 def main(names: Sequence[str]) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-
-from packaging.specifiers import SpecifierSet
 
 from envdoctor.errors import Unavailable
 from envdoctor.fetch import Fetcher, FetchSettings
@@ -22,8 +20,6 @@ from envdoctor.matrix.load import Matrix
 from envdoctor.matrix.snapshot import FILE_NAME, Snapshot, load_snapshot
 
 Progress = Callable[[PackageOutcome, int, int], None]
-Reread = Mapping[str, SpecifierSet]
-NOTHING: Reread = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,28 +42,18 @@ def fetcher_for(settings: IndexSettings) -> Fetcher:
 
 
 def refresh_store(
-    folder: Path, settings: IndexSettings, roots: Iterable[str], progress: Progress, reread: Reread = NOTHING
+    folder: Path, settings: IndexSettings, roots: Iterable[str], progress: Progress
 ) -> UpdateReport:
-    """Update a build store from nothing but the index; raises Unavailable when it is held or unwritable.
-
-    With `reread` what these releases require is read again, and nothing else is followed.
-    """
+    """Update a build store from nothing but the index; raises Unavailable when it is held or unwritable."""
     with fetcher_for(settings) as fetcher:
-        updater = Updater(fetcher, settings.url, PackageStore(folder), progress=progress, reread=reread)
-        return updater.run([*roots, *reread] or CORE, follow=not reread)
+        return Updater(fetcher, settings.url, PackageStore(folder), progress=progress).run(roots or CORE)
 
 
 def refresh_user_data(
-    matrix: Matrix,
-    folder: Path,
-    settings: IndexSettings,
-    roots: Iterable[str],
-    progress: Progress,
-    reread: Reread = NOTHING,
+    matrix: Matrix, folder: Path, settings: IndexSettings, roots: Iterable[str], progress: Progress
 ) -> Refreshment:
     """Update the user's facts, starting from those in force, and make snapshot and tables of them.
 
-    With `reread` what these releases require is read again, and nothing else is followed.
     Packages that fail keep their former facts. Raises Unavailable when nothing could be written.
     """
     store = PackageStore(folder / "packages")
@@ -76,10 +62,9 @@ def refresh_user_data(
         seed_store(store, snapshot)
     with fetcher_for(settings) as fetcher:
         known_deep = _known_deep(matrix)
-        updater = Updater(
-            fetcher, settings.url, store, known_deep=known_deep, progress=progress, reread=reread
+        report = Updater(fetcher, settings.url, store, known_deep=known_deep, progress=progress).run(
+            roots or CORE
         )
-        report = updater.run([*roots, *reread] or CORE, follow=not reread)
     releases = folder / "releases"
     stale = bool(report.read) or not (releases / FILE_NAME).is_file()
     whole = snapshot is not None or not report.problems

@@ -32,6 +32,9 @@ class Header:
         yield comment(f"command: {self.command}")
         for note in answer.notes:
             yield comment(f"note: {note}")
+        for one in answer.carried:
+            what = "as it stands" if one.judged else "as it stands, not judged"
+            yield comment(f"{what}: {one.shown} ({f'{one.source}: ' if one.source else ''}{one.why})")
 
 
 def comment(text: str) -> str:
@@ -55,10 +58,14 @@ def requirements_text(answer: PinSet, header: Header) -> str:
         for text in answer.asked
         if (request := parse_request(text, "request")) is not None and request.extras
     }
-    lines = [*header.lines(answer), *_index_lines(answer)]
+    own = [line for line in _index_lines(answer) if line not in answer.options]
+    lines = [*header.lines(answer), *answer.options, *own]
     for pin in answer.pins:
         chosen = f"[{','.join(extras[pin.name])}]" if pin.name in extras else ""
         lines.append(f"{pin.name}{chosen}=={pin.label}")
+    lines.extend(
+        " ".join(one.text.split()) for one in answer.carried if one.source and one.text not in answer.options
+    )
     return "\n".join(lines) + "\n"
 
 

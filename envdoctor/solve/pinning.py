@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from envdoctor.solve.answer import Cause, PinSet, solved
+from envdoctor.solve.answer import Cause, PinSet, asked_words, solved
 from envdoctor.solve.solver import Goal, solve
 
 if TYPE_CHECKING:
@@ -40,14 +40,15 @@ def pin(goal: Goal) -> PinSet:
 
     reasons = clash(goal) or []
     sets = split(goal, reasons)
-    asked = tuple(dict.fromkeys(str(request) for request in goal.requests))
     return PinSet(
         "split" if sets else "unknown" if hangs_on_the_unread(reasons) else "conflict",
         goal.context.target,
-        asked,
+        asked_words(goal),
         causes=causes_of(goal, reasons),
         relaxations=relaxations(goal, reasons),
         sets=sets,
+        carried=goal.carried,
+        options=goal.options,
     )
 
 
