@@ -30,8 +30,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     goals = ("newest", "least-change")
     how = "newest: what fits; least-change: the fewest changes to what is installed"
     add(parser, "--goal", "GOAL", how, choices=goals, default=goals[0])
-    add(parser, "--index-url", "URL", "where hashes for pylock are fetched")
-    add_flag(parser, "--offline", "use no network")
 
 
 def add_target_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,6 +42,8 @@ def add_target_arguments(parser: argparse.ArgumentParser) -> None:
     add(parser, "--platform", "TAG", "platform, such as x86_64-manylinux_2_35")
     add(parser, "--exclude-newer", "DATE", "as if it were that day")
     add_flag(parser, "--allow-source", "allow releases without a fitting wheel")
+    add(parser, "--index-url", "URL", "where unknown packages, and hashes for pylock, are looked up")
+    add_flag(parser, "--offline", "use no network")
 
 
 EXIT_CODES = {"solved": 0, "split": 1, "conflict": 1, "unknown": 3}

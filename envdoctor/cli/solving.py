@@ -11,6 +11,7 @@ from envdoctor.errors import InputError
 from envdoctor.facts import ComputeCapability, DriverVersion, Facts
 from envdoctor.matrix import Matrix, load_matrix
 from envdoctor.matrix.snapshot import Snapshot, load_snapshot
+from envdoctor.solve.coverage import Coverage
 from envdoctor.solve.nodes import TORCH, Context, Options
 from envdoctor.solve.request_files import read_requests
 from envdoctor.solve.requests import Asked, Carried, Request, parse_day, parse_requests
@@ -28,20 +29,21 @@ def goal_of(args: argparse.Namespace, least_change: bool = False) -> Goal:
     target = declared_target(args, matrix, facts)
     asked = written.under(target.marker_environment())
     installed = installed_of(facts) if facts else {}
-    snapshot = load_snapshot(matrix.folder)
+    coverage = Coverage(load_snapshot(matrix.folder), args.index_url, args.offline)
     if given:
         _check_not_empty(asked, args.files)
-        asked = direct_references(without_uncovered(asked, snapshot), snapshot)
+        coverage.cover(asked.requests)
+        asked = direct_references(without_uncovered(asked, coverage), coverage.snapshot)
     elif not installed:
         raise InputError(
             "nothing to pin: no requirement was given, and nothing is installed in that environment"
         )
     elif not least_change:
         requests = (Request(name, (), "", "installed") for name in sorted(installed))
-        asked = Asked(tuple(r for r in requests if covers(snapshot, r.name)))
+        asked = Asked(tuple(r for r in requests if coverage.knows(r.name)))
     options = options_of(asked, args.exclude_newer, args.allow_source)
-    context = Context(snapshot, matrix, target, options, installed)
-    return Goal(context, asked.requests, least_change, asked.carried, asked.options)
+    context = Context(coverage.snapshot, matrix, target, options, installed)
+    return Goal(context, asked.requests, least_change, asked.carried, asked.options, coverage)
 
 
 def asked_by(requests: Sequence[str], files: Sequence[str]) -> Asked:
@@ -57,17 +59,10 @@ def _check_not_empty(asked: Asked, files: Sequence[str]) -> None:
         raise InputError(f"{', '.join(files) or 'the arguments'}: nothing is asked for")
 
 
-def covers(snapshot: Snapshot, name: str) -> bool:
-    """True when the package facts know releases of a package."""
-    package = snapshot.package(name)
-    return package is not None and package.crawled
-
-
-def without_uncovered(asked: Asked, snapshot: Snapshot) -> Asked:
+def without_uncovered(asked: Asked, coverage: Coverage) -> Asked:
     """Return what can be solved for; requests for packages that the facts do not cover are carried."""
-    unknown = [request for request in asked.requests if not covers(snapshot, request.name)]
-    why = f"not among the package facts of {snapshot.date}"
-    carried = tuple(Carried(r.line or str(r), r.source, why) for r in unknown)
+    unknown = [request for request in asked.requests if not coverage.knows(request.name)]
+    carried = tuple(Carried(r.line or str(r), r.source, coverage.why(r.name)) for r in unknown)
     return replace(
         asked,
         requests=tuple(request for request in asked.requests if request not in unknown),

@@ -23,8 +23,7 @@ from envdoctor.errors import Unavailable
 from envdoctor.fetch import Fetcher, FetchSettings
 from envdoctor.files import replace_file
 from envdoctor.harvest.index_pages import IndexFile, read_project_page
-from envdoctor.harvest.interface_reader import chosen_releases
-from envdoctor.harvest.interface_sources import Step
+from envdoctor.harvest.interface_reader import ends_of_minors
 from envdoctor.harvest.remote_archive import RemoteZip, read_sdist_members
 from envdoctor.matrix.load import find_folder
 
@@ -141,7 +140,7 @@ def read_framework(fetcher: Fetcher, index: str, framework: Framework) -> dict[s
     page = read_project_page(fetcher, index, framework.name)
     releases = page.releases() if page else {}
     wanted = [v for v in releases if not Version(v).is_prerelease and Version(v) >= Version(framework.since)]
-    chosen = chosen_releases(wanted, Step.ENDS)
+    chosen = ends_of_minors(sorted(wanted, key=Version))
     with ThreadPoolExecutor(6) as pool:
         found = list(pool.map(lambda v: _read_release(fetcher, releases[v], framework), chosen))
     return {version: keys for version, keys in zip(chosen, found, strict=True) if keys}

@@ -71,6 +71,8 @@ class PinSet:
     notes: tuple[str, ...] = ()
     carried: tuple[Carried, ...] = ()
     options: tuple[str, ...] = ()
+    looked_up: tuple[tuple[str, str], ...] = ()
+    """Packages read from the index because the facts do not cover them, with the day of each."""
 
     @property
     def unjudged(self) -> tuple[Carried, ...]:
@@ -123,6 +125,7 @@ def solved(goal: Goal, picks: Picks) -> PinSet:
         notes=explained.notes(),
         carried=goal.carried,
         options=goal.options,
+        looked_up=tuple(sorted(goal.coverage.read.items())) if goal.coverage else (),
     )
 
 

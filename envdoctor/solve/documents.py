@@ -30,6 +30,9 @@ class Header:
         yield comment(f"envdoctor {self.tool}, matrix {self.matrix}, package facts of {self.date}")
         yield comment(f"for Python {python} on {target.platform.name}; {cards}{driver}")
         yield comment(f"command: {self.command}")
+        for day in sorted({day for _, day in answer.looked_up}):
+            names = ", ".join(name for name, when in answer.looked_up if when == day)
+            yield comment(f"read from the index on {day}: {names}")
         for note in answer.notes:
             yield comment(f"note: {note}")
         for one in answer.carried:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from envdoctor.errors import Unavailable
+from envdoctor.solve.coverage import Coverage
 from envdoctor.solve.nodes import Context
 from envdoctor.solve.policy import STALE_CAP, STALE_PLACE, WINDOWS, Cost, Policy, total
 from envdoctor.solve.problem import Problem, Root, close
@@ -27,6 +28,14 @@ class Goal:
     least_change: bool = False
     carried: tuple[Carried, ...] = ()
     options: tuple[str, ...] = ()
+    coverage: Coverage | None = None
+
+    def widened(self) -> Goal:
+        """Return the goal on the facts that its coverage has now."""
+        old = self.context
+        snapshot = self.coverage.snapshot if self.coverage else old.snapshot
+        context = Context(snapshot, old.matrix, old.target, old.options, old.installed)
+        return replace(self, context=context)
 
     @property
     def kept(self) -> list[str]:
