@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from envdoctor.facts.codec import FactsFormatError, from_json, to_json
 from envdoctor.facts.model import (
+    WISH,
     Distribution,
     Driver,
     Environment,
@@ -24,6 +25,7 @@ from envdoctor.facts.versions import ComputeCapability, CudaVersion, DriverVersi
 
 __all__ = [
     "NOT_TOLD",
+    "WISH",
     "ComputeCapability",
     "CudaVersion",
     "Distribution",

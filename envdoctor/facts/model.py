@@ -221,6 +221,10 @@ class Verdict:
     reason: str | None = None
 
 
+WISH = "the text asks for a feature: what it quotes is taken as an example, not as what happened"
+"""A note of the reader: findings about such a text are no more than hints."""
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
     """All observations of one machine: what a probe writes, a paste tells and a bundle holds."""

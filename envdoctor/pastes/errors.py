@@ -122,28 +122,30 @@ def _traceback(lines: Sequence[str], start: int, prefix: str, header: int) -> _R
     """
     prefix = "" if prefix.strip(" -=+|\u256d\u2500").endswith(("Error", "Exception")) else prefix
     frames: list[Frame] = []
+    end = header
     for index in range(start, min(len(lines), start + FRAMES)):
         if HEADER in lines[index]:
             return None
         line = _bare(lines[index], prefix)
         if frame := _frame(line):
             frames.append(frame)
+            end = index
         elif frames and not frames[-1].code and line.startswith("    "):
             frames[-1] = replace(frames[-1], code=line.strip()[:200])
+            end = index
         elif (match := _RAISED.match(line)) and (frames or _is_exception(match[1])):
             if match[2] is None and not _is_exception(match[1]):
                 continue
             text, last = _message(lines, index, prefix, line)
             return _Raised(match[1], text, index, last, frames, header)
-    return _cut_off(lines[header], header, frames)
+    return _cut_off(lines[header], header, end, frames)
 
 
-def _cut_off(line: str, header: int, frames: list[Frame]) -> _Raised:
+def _cut_off(line: str, header: int, last: int, frames: list[Frame]) -> _Raised:
     """Return what is left of a traceback whose last line is missing; IPython names the class on top."""
     named = re.search(rf"([A-Z]\w{{1,80}})\s{{2,}}{re.escape(HEADER)}", line)
     code = f" at `{frames[-1].code}`" if frames and frames[-1].code else ""
     text = f"{named[1] if named else 'a traceback'}{code}: cut off before its message"
-    last = header + 2 * len(frames)
     return _Raised(named[1] if named else "", text, header, last, frames, header)
 
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from envdoctor.facts import Facts
 from envdoctor.matrix import tables
-from envdoctor.matrix.lexicon import Lexicon
 from envdoctor.pastes.assemble import assemble
 from envdoctor.pastes.backends import parse_backends
 from envdoctor.pastes.collect_env import parse_collect_env
@@ -30,6 +29,7 @@ from envdoctor.pastes.symptoms import scan
 from envdoctor.pastes.tells import tell_sightings
 from envdoctor.pastes.text import plain_lines
 from envdoctor.pastes.traces import parse_traces
+from envdoctor.pastes.wishes import parse_wish
 
 NOTHING = (
     "nothing in it was recognised (readable are tracebacks, logs, pip list or freeze, nvidia-smi, collect_env"
@@ -40,20 +40,21 @@ NOTHING = (
 def parse_paste(
     text: str,
     name: str,
-    lexicon: Lexicon,
+    symptoms: Sequence[tables.SymptomRow],
+    keys: Sequence[tables.KeyRow] = (),
     file_name: str = "",
 ) -> Facts:
     """Return what `text` tells: facts, settings, recognised error lines, and notes of what was unreadable.
 
     `name` stands before each source when several texts are read, else it is empty; `file_name` helps to
-        tell a requirements file from a freeze. Nothing else is read: no file, no network.
+    tell a requirements file from a freeze. Nothing else is read: no file, no network.
     """
     if (own := parse_own(text)) is not None:
         return own
     if data := list(parse_dataset(text, name or file_name, file_name)):
         return assemble(iter(data))  # what rows of training data say is no report of this machine
-    paste = Paste(plain_lines(text), name, file_name, lexicon.cards)
-    facts = assemble(_sightings(paste, lexicon.symptoms, key_table(lexicon.keys)))
+    paste = Paste(plain_lines(text), name, file_name)
+    facts = assemble(_sightings(paste, symptoms, key_table(keys)))
     told = replace(facts, errors=tuple(error for error in facts.errors if error.kind != "said"))
     if told == Facts(origin="paste"):
         return replace(facts, unread={name or file_name or "the paste": NOTHING})
@@ -84,5 +85,6 @@ def _sightings(paste: Paste, symptoms: Sequence[tables.SymptomRow], table: KeyTa
         yield from tell_sightings(sight, paste.at("", sight.line))
     yield from parse_prose(paste)
     yield from parse_traces(paste)
+    yield from parse_wish(paste)
     if paste.passed_over:
         yield Sighting("note", f"{paste.passed_over} lines in the middle were not read for loose statements")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from envdoctor.facts.backend import Backend, backend_of
 from envdoctor.facts.observed import Observed
-from envdoctor.findings import Certainty, Evidence, Finding, Severity
+from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.view import View
 
 ID = "BACKEND-NOT-JUDGED"
@@ -19,8 +20,8 @@ _FOREIGN = {
     Backend.MPS: "Apple's MPS",
 }
 _CUDA = re.compile(
-    r"\bcuda\b|nvidia|\bnvcc\b|\bcudnn|\bnvml|\bsm_\d|compute capability|\bcu1[123]\d\b|\bptxas\b|xformers|"
-    r"bitsandbytes|flash-attn|the gpu ran out",
+    r"\bcuda\b(?![ -]?graph)|nvidia|\bnvcc\b|\bcudnn|\bnvml|\bsm_\d|compute capability|\bcu1[123]\d\b|"
+    r"\bptxas\b|xformers|bitsandbytes|flash-attn|the gpu ran out",
     re.IGNORECASE,
 )
 
@@ -33,13 +34,12 @@ def foreign_backend(view: View) -> Observed[Backend] | None:
 
 def without_cuda(backend: Observed[Backend], findings: Sequence[Finding]) -> list[Finding]:
     """Return what holds on any accelerator, and a note that no more was judged."""
-    kept = [finding for finding in findings if not _speaks_of_cuda(finding)]
-    return [*kept, _note(backend)]
+    kept = [finding for finding in findings if not _CUDA.search(f"{finding.summary} {finding.cause}")]
+    return [*(replace(f, remedies=_without_cuda(f.remedies)) for f in kept), _note(backend)]
 
 
-def _speaks_of_cuda(finding: Finding) -> bool:
-    advice = " ".join(f"{r.text} {' '.join(r.commands)}" for r in finding.remedies)
-    return bool(_CUDA.search(f"{finding.summary} {finding.cause} {advice}"))
+def _without_cuda(remedies: Sequence[Remedy]) -> tuple[Remedy, ...]:
+    return tuple(r for r in remedies if not _CUDA.search(f"{r.text} {' '.join(r.commands)}"))
 
 
 def _note(backend: Observed[Backend]) -> Finding:

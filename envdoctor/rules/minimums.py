@@ -24,6 +24,8 @@ def check_minimums(view: View) -> Iterable[Finding]:
     version = view.version("transformers")
     if version is None:
         raise Skip("the version of transformers is not told")
+    if version.is_devrelease:
+        raise Skip(f"transformers {version} is a state between releases, whose bounds are not recorded")
     release = view.matrix.generated("transformers").get("releases", {}).get(version.base_version)
     if not isinstance(release, dict):
         raise Skip(f"transformers {version} is not recorded")

@@ -14,6 +14,26 @@ from envdoctor.rules.view import View
 ID = "RAISED-BY-LIBRARY"
 _CLASS = re.compile(r"^(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Za-z_]\w{0,80}:\s*")
 
+_RAISING = re.compile(r"^raise \w{1,80}\(\s{0,4}[rfb]{0,2}(?:\"([^\"]{8,400})|'([^']{8,400}))")
+_FIELD = re.compile(r"\{[^{}]{0,120}\}")
+_SENTENCE = re.compile(r"(?<=[.!;])\s{1,4}|\s\d\.\s")
+_ASKING = re.compile(
+    r"^(?:so |either |otherwise,? |alternatively,? |if [^,]{3,120}, )?"
+    r"(?:please|try|consider|use|set|make sure|you (?:can|should|need|must|have to)|run|install|upgrade|"
+    r"update|reduce|increase|decrease|lower|raise|pass|ensure|check|specify|disable|enable|add|remove|"
+    r"provide)\b",
+    re.IGNORECASE,
+)
+ASKED = 3
+"""How many sentences of a message that ask for something are taken for ways out."""
+
+
+def asked_by(text: str) -> tuple[Remedy, ...]:
+    """Return what an error message itself asks to be done."""
+    sentences = (part.strip() for part in _SENTENCE.split(_CLASS.sub("", text, count=1)))
+    asking = [part for part in sentences if len(part) <= 300 and _ASKING.match(part)]
+    return tuple(Remedy(f"The message itself asks: {part}") for part in asking[:ASKED])
+
 
 def origin_of(view: View, error: ErrorSeen) -> Origin | None:
     """Return the most telling place whose message the error line is, or None.
@@ -23,9 +43,16 @@ def origin_of(view: View, error: ErrorSeen) -> Origin | None:
     atlas = load_atlas(view.matrix.folder)
     if atlas is None:
         return None
-    found = atlas.find(_CLASS.sub("", error.text, count=1))
+    found = atlas.find(_quoted_by_code(error) or _CLASS.sub("", error.text, count=1))
     named = [o for o in found if view.installed(o.library) or _in_frames(o, error)]
     return next(iter(named or found), None)
+
+
+def _quoted_by_code(error: ErrorSeen) -> str:
+    """Return the message in the line of code at which a traceback is cut off; empty where there is none."""
+    code = error.frames[-1].code if error.kind == "cut" and error.frames else ""
+    match = _RAISING.search(code)
+    return _FIELD.sub("...", match[1] or match[2]) if match else ""
 
 
 def _in_frames(origin: Origin, error: ErrorSeen) -> bool:
@@ -45,7 +72,7 @@ def origin_finding(view: View, error: ErrorSeen, origin: Origin) -> Finding:
         + (f" The condition there: {origin.guard}." if origin.guard else "")
         + (f" Here is {version}." if version else " Its release is not told here."),
         evidence=(Evidence("error", error.text, error.source),),
-        remedies=tuple(_remedies(view, origin)),
+        remedies=(*asked_by(error.text), *_remedies(view, origin)),
         certainty=Certainty.LIKELY if origin.guard else Certainty.UNCERTAIN,
         sources=(f"wheel:{origin.library}",),
         explains=error.symptoms,

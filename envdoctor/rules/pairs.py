@@ -17,6 +17,9 @@ from envdoctor.rules.seen import captured, explained, installed, quoted, symptom
 from envdoctor.rules.view import View
 
 SIGNATURES = {"xformers": ("SYM-XFORMERS-BUILD",), "torchvision": ("SYM-TORCHVISION-NMS",)}
+_ANOTHER = "another torch"
+_SIDE_BY_SIDE = ("torchvision", "torchaudio")
+"""Packages whose newest release is always that of the newest torch."""
 PAIRED = ("vllm", "xformers", "torchvision", "torchaudio", "torchao")
 
 
@@ -46,18 +49,20 @@ def installed_pair(view: View, package: str) -> TorchPair | None:
 
 
 def _finding(view: View, package: str, pair: TorchPair | None, seen: tuple[Symptom, ...]) -> Finding:
-    built = captured(seen, "built") or (pair.torch if pair else "another torch")
+    told = captured(seen, "built")
+    built = told or (pair.torch if pair else _ANOTHER)
+    apart = pair is not None and judge(view, "torch", pair.torch).holds is False
     return Finding(
         id=f"{package.upper()}-TORCH",
         severity=_severity(view, pair, seen),
-        summary=f"{_named(view, package)} is built for torch {_bare(built)}, "
+        summary=f"{_named(view, package)} is built for {_torch(built)}, "
         f"not {view.version_text('torch') or 'the installed one'}.",
         cause=f"{package}'s compiled operators are linked against one torch; beside another one "
         f"they do not load "
         "(undefined symbols, missing operators, or features switched off).",
         evidence=(*installed(view, package), *torch_build(view), *quoted(seen)),
         remedies=tuple(pair_remedies(view, package)),
-        certainty=Certainty.CERTAIN if pair or seen else Certainty.LIKELY,
+        certainty=Certainty.CERTAIN if told or apart else Certainty.LIKELY,
         rows=(pair.id,) if pair else (),
         sources=(pair.source,) if pair else (),
         explains=explained(seen),
@@ -67,6 +72,10 @@ def _finding(view: View, package: str, pair: TorchPair | None, seen: tuple[Sympt
 
 def _named(view: View, package: str) -> str:
     return f"{package} {view.version_text(package) or ''}".strip()
+
+
+def _torch(built: str) -> str:
+    return built if built == _ANOTHER else f"torch {_bare(built)}"
 
 
 def _bare(text: str) -> str:
@@ -106,6 +115,11 @@ def pair_remedies(view: View, package: str) -> Iterator[Remedy]:
             f"Install the torch that this {package} was built for: {_bare(spec)}.",
             pip_install(f"torch{spec}"),
             {"torch": spec},
+        )
+    if not fitting and pair_now is None and package in _SIDE_BY_SIDE:
+        yield Remedy(
+            f"Install torch and {package} together, as a pair.",
+            pip_install("torch", package, options="--force-reinstall"),
         )
 
 

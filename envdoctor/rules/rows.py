@@ -24,12 +24,12 @@ _NOT_INSTALLED = frozenset({"nvidia-driver", "python"})
 
 def check_row(view: View, row: ConditionRow) -> Finding | None:
     """Judge one row; returns None when it does not speak, raises Skip when facts are missing."""
+    seen = [symptom for symptom in view.facts.symptoms if _explains(row, symptom)]
+    if row.needs_symptom and not seen:
+        return None
     answers = judge_all(view, row.when)
     verdict = conjunction(answers.values())
     if verdict is False or any_holds(judge_all(view, row.unless).values()):
-        return None
-    seen = [symptom for symptom in view.facts.symptoms if _explains(row, symptom)]
-    if row.needs_symptom and not seen:
         return None
     if verdict is None and _is_guess(row, answers):
         raise Skip("the report tells none of the settings that decide")

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from envdoctor.errors import InputError
-from envdoctor.facts import Facts, FactUnavailable
-from envdoctor.findings import Certainty, CheckResult, Finding, Outcome, order
+from envdoctor.facts import WISH, Facts, FactUnavailable
+from envdoctor.findings import Certainty, CheckResult, Finding, Outcome, Severity, order
 from envdoctor.matrix import ConditionRow, Matrix
 from envdoctor.rules import foreign, unexplained
 from envdoctor.rules.base import NotWhole, Rule, Skip
@@ -57,7 +57,15 @@ def run_checks(
         result, left = _run(unexplained.ID, lambda: unexplained.find_unexplained(view, kept, settled))
         settled.append(result)
         kept.extend(left)
+    if WISH in facts.notes:
+        kept = [_as_hint(finding) for finding in kept]
     return tuple(settled), order(_link(kept))
+
+
+def _as_hint(finding: Finding) -> Finding:
+    """An error that a text gives as an example did not happen to its writer."""
+    severity = Severity.WARNING if finding.severity is Severity.ERROR else finding.severity
+    return replace(finding, severity=severity, certainty=Certainty.UNCERTAIN)
 
 
 def _settled(result: CheckResult, standing: set[str]) -> CheckResult:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from envdoctor.facts import ErrorSeen, Symptom
 from envdoctor.findings import Certainty, CheckResult, Evidence, Finding, Outcome, Severity
 from envdoctor.matrix import Matrix, tables
-from envdoctor.rules.origins import origin_finding, origin_of
+from envdoctor.rules.import_chains import mixed_finding, package_of
+from envdoctor.rules.origins import asked_by, origin_finding, origin_of
 from envdoctor.rules.view import View
 
 ID = "UNEXPLAINED-ERROR"
@@ -54,7 +55,7 @@ def find_unexplained(
         said = [one for one in view.facts.errors if one.kind == "said"] if error.kind == "said" else []
         origins = ((one, origin_of(view, one)) for one in (error, *said))
         found = next(((one, origin) for one, origin in origins if origin), None)
-        yield origin_finding(view, *found) if found else _finding(view, error, checks)
+        yield origin_finding(view, *found) if found else mixed_finding(error) or _finding(view, error, checks)
 
 
 def _as_error(symptom: Symptom) -> ErrorSeen:
@@ -81,6 +82,7 @@ def _finding(view: View, error: ErrorSeen, checks: Iterable[CheckResult]) -> Fin
         summary=f"unexplained: {error.text[:300]}",
         cause=" ".join(part for part in cause if part),
         evidence=(Evidence("error", error.text, error.source),),
+        remedies=asked_by(error.text),
         certainty=Certainty.UNCERTAIN,
         explains=error.symptoms,
         prior=0.0,
@@ -108,15 +110,6 @@ def _raised_in(error: ErrorSeen) -> str:
     package = package_of(frame.file)
     place = f"{frame.function or 'a module'} ({frame.file.rpartition('/')[2]}, line {frame.line})"
     return f", raised by {package} in {place}" if package else f", raised in {place}"
-
-
-def package_of(path: str) -> str:
-    """Return the top package that a traceback's path lies in; empty outside site-packages."""
-    for mark in ("site-packages", "dist-packages"):
-        _, found, rest = path.replace("\\", "/").partition(f"{mark}/")
-        if found:
-            return rest.partition("/")[0].removesuffix(".py")
-    return ""
 
 
 def _listed(words: Sequence[str]) -> str:

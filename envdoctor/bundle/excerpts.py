@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 from envdoctor.errors import InputError
-from envdoctor.inputs import open_input
 
 HEAD_LINES = 30
 TAIL_LINES = 60
@@ -134,7 +133,7 @@ def _lines_before(block: bytes, position: int, count: int) -> int:
 def read_excerpt(path: Path) -> LogExcerpt:
     """Read the log at `path`, never whole; raises InputError naming it when it cannot be read."""
     try:
-        with open_input(path) as stream:
+        with path.open("rb") as stream:
             return excerpt(stream)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or 'cannot be read'}") from None

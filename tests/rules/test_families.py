@@ -1,0 +1,186 @@
+"""Lines that upstream prints, each with the row that accounts for it, however little else is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from envdoctor.diagnosis import diagnose_facts
+from envdoctor.findings import Certainty, Severity
+from envdoctor.matrix import load_matrix, tables
+from envdoctor.pastes.reader import parse_paste
+
+MATRIX = load_matrix()
+
+LINES = [
+    (
+        "ValueError: Total number of attention heads (28) must be divisible by tensor parallel size (8).",
+        "VLLM-TP-HEADS",
+    ),
+    ("AssertionError: 151936 is not divisible by 6", "TP-NOT-DIVISIBLE"),
+    (
+        "ValueError: The output_size of gate's and up's weight = 192 is not divisible by weight"
+        " quantization block_n = 128.",
+        "VLLM-WEIGHT-ALIGN",
+    ),
+    (
+        "ValueError: User-specified max_model_len (8192) is greater than the derived max_model_len"
+        " (max_position_embeddings=4096 or model_max_length=None in model's config.json).",
+        "VLLM-MAX-LEN",
+    ),
+    (
+        "ValueError: max_num_batched_tokens (2048) is smaller than max_model_len (8192).",
+        "VLLM-BATCHED-TOKENS",
+    ),
+    (
+        "openai.BadRequestError: This model's maximum context length is 4096 tokens. However, you requested"
+        " 5010 tokens",
+        "SERVE-PROMPT-LONG",
+    ),
+    ("ValueError: LoRA rank 64 is greater than max_lora_rank 16.", "VLLM-LORA-RANK"),
+    ("ValueError: At most 1 image(s) may be provided in one prompt.", "VLLM-MM-LIMIT"),
+    (
+        '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set',
+        "VLLM-TOOL-CHOICE",
+    ),
+    (
+        "RuntimeError: Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing,"
+        " you must use the 'spawn' start method",
+        "CUDA-FORK",
+    ),
+    (
+        "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 147456, Hardware"
+        " limit: 101376. Reducing block sizes or `num_stages` may help.",
+        "TRITON-SHARED-MEMORY",
+    ),
+    ("ModuleNotFoundError: No module named 'pkg_resources'", "PKG-RESOURCES-GONE"),
+    ("ModuleNotFoundError: No module named 'numpy._core'", "NUMPY-CORE-PICKLE"),
+    (
+        "ImportError: cannot import name 'Foo' from partially initialized module 'datasets' (most likely due"
+        " to a circular import) (/home/me/datasets.py)",
+        "IMPORT-PARTIAL",
+    ),
+    (
+        "ImportError: cannot import name 'LLM' from 'vllm' (unknown location)",
+        "IMPORT-UNKNOWN-LOCATION",
+    ),
+    ("NameError: name 'PeftConfig' is not defined", "NAME-UNBOUND-PEFT"),
+    ("OSError: libsndfile.so.1: cannot open shared object file: No such file or directory", "LIB-SYSTEM"),
+    (
+        "huggingface_hub.errors.HfHubHTTPError: 429 Client Error: Too Many Requests for url",
+        "HUB-RATE-LIMIT",
+    ),
+    (
+        "safetensors_rust.SafetensorError: Error while deserializing header: MetadataIncompleteBuffer",
+        "SAFETENSORS-HEADER",
+    ),
+    ("_pickle.UnpicklingError: invalid load key, 'v'.", "PICKLE-LOAD-KEY"),
+    (
+        "RuntimeError: Dataset scripts are no longer supported, but found wikitext.py",
+        "DATASET-SCRIPT",
+    ),
+    (
+        "torch.distributed.DistNetworkError: The client socket has timed out after 600000ms while trying to"
+        " connect to (10.0.0.1, 29500).",
+        "STORE-CONNECT",
+    ),
+    ("RuntimeError: CUDA error: invalid device ordinal", "CUDA-DEVICE-ORDINAL"),
+    ("NCCL WARN Bootstrap : no socket interface found", "NCCL-NO-INTERFACE"),
+    (
+        "RuntimeError: [1] is setting up NCCL communicator and retrieving ncclUniqueId from [0] via c10d"
+        " key-value store by store->get('0'), but store->get('0') got error: Socket Timeout",
+        "NCCL-ID-WAIT",
+    ),
+    (
+        "ValueError: Target modules {'q_proj', 'v_proj'} not found in the base model. Please check the"
+        " target modules and try again.",
+        "PEFT-TARGETS",
+    ),
+    (
+        "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn",
+        "NO-GRAD-LOSS",
+    ),
+    (
+        "RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one.",
+        "DDP-UNUSED",
+    ),
+    (
+        "RuntimeError: probability tensor contains either `inf`, `nan` or element < 0",
+        "PROBABILITY-NAN",
+    ),
+    (
+        "NotImplementedError: Cannot copy out of meta tensor; no data!",
+        "META-COPY",
+    ),
+    ("RuntimeError: [enforce fail at alloc_cpu.cpp:83] DefaultCPUAllocator: can't allocate memory: you tried"
+     " to allocate 45088768 bytes.", "HOST-ALLOCATION"),
+    ("slurmstepd: error: Detected 1 oom_kill event in StepId=1.batch.", "OOM-KILL-EVENT"),
+    ("c++: fatal error: Killed signal terminated program cc1plus", "BUILD-KILLED"),
+    (
+        "error: Microsoft Visual C++ 14.0 or greater is required.",
+        "BUILD-MSVC-ABSENT",
+    ),
+    ("error: externally-managed-environment", "PIP-EXTERNALLY-MANAGED"),
+    (
+        "NotImplementedError: The operator 'aten::isin.Tensor_Tensor_out' is not currently implemented for"
+        " the MPS device.",
+        "MPS-OPERATOR",
+    ),
+    ("RuntimeError: HIP error: invalid device function", "ROCM-NO-KERNEL"),
+]  # fmt: skip
+
+
+def findings(text):
+    facts = parse_paste(text, "", MATRIX.rows(tables.SymptomRow), MATRIX.rows(tables.KeyRow))
+    return diagnose_facts(facts, MATRIX).findings
+
+
+@pytest.mark.parametrize(("line", "id"), LINES, ids=[id for _, id in LINES])
+def test_a_line_is_accounted_for_by_its_row_first(line, id):
+    first = findings(line)[0]
+    assert first.id == id
+    assert first.remedies
+
+
+@pytest.mark.parametrize(("line", "id"), LINES, ids=[id for _, id in LINES])
+def test_words_alone_make_nothing_certain(line, id):
+    assert findings(line)[0].certainty is not Certainty.CERTAIN
+
+
+def test_a_request_for_a_feature_is_no_run():
+    text = (
+        "# [Feature]: say it earlier\n\nSuch as\n```\nBfloat16 is only supported on GPUs with compute"
+        " capability of at least 8.0. Your Tesla T4 GPU has compute capability 7.5.\n```\n"
+    )
+    told = findings(text)
+    assert {f.certainty for f in told} <= {Certainty.UNCERTAIN}
+    assert Severity.ERROR not in {f.severity for f in told}
+
+
+def test_a_request_with_a_traceback_is_a_run():
+    text = (
+        "# Add support for T4\n\nTraceback (most recent call last):\n"
+        '  File "a.py", line 1, in <module>\n    run()\n'
+        "ValueError: LoRA rank 64 is greater than max_lora_rank 16.\n"
+    )
+    assert findings(text)[0].severity is Severity.ERROR
+
+
+def test_an_import_that_leads_into_another_environment_is_told():
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/venv/lib/python3.12/site-packages/transformers/quantizers/auto.py", line 67, in <module>\n'
+        "    from .quantizer_torchao import TorchAoHfQuantizer\n"
+        "          ^^^^^^^^^^^^^^^^^\n"
+        '  File "/usr/local/lib/python3.12/dist-packages/torchao/utils.py", line 10, in <module>\n'
+        "    from torchao.prototype.mx_formats.mx_tensor import MXTensor\n"
+        "          ^^^^^^^^^^^^^^^^^\n"
+    )
+    first = findings(text)[0]
+    assert first.id == "PACKAGES-MIXED"
+    assert "torchao" in first.summary
+
+
+def test_what_a_message_asks_for_is_a_way_out():
+    line = "ValueError: the frobnicator is too wide. Please set `frob_width` to 3 or less."
+    (found,) = [f for f in findings(line) if f.id == "UNEXPLAINED-ERROR"]
+    assert "Please set `frob_width` to 3 or less." in found.remedies[0].text
