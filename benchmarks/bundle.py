@@ -20,7 +20,7 @@ from benign import benign  # noqa: E402
 from hostile_archives import hostile  # noqa: E402
 from planted import identities, planted  # noqa: E402
 
-from envdoctor.bundle import Redactor, read_bundle  # noqa: E402
+from envdoctor.bundling import Redactor, read_bundle  # noqa: E402
 from envdoctor.errors import InputError  # noqa: E402
 
 STEP = "{'loss': 0.5123, 'grad_norm': 0.312, 'learning_rate': 1e-05, 'epoch': 1.02} and more words\n"

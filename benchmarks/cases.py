@@ -21,7 +21,7 @@ from packaging.specifiers import SpecifierSet
 from envdoctor.diagnosis import diagnose_facts
 from envdoctor.facts import Distribution, DriverVersion, Facts, Observed
 from envdoctor.findings import Finding, Remedy
-from envdoctor.matrix import Matrix, load_matrix, tables
+from envdoctor.matrix import Matrix, load_matrix
 from envdoctor.matrix.snapshot import Snapshot, load_snapshot
 from envdoctor.pastes import parse_paste
 from envdoctor.rules.ranges import range_satisfies
@@ -126,8 +126,7 @@ def _inside(specifier: str) -> str:
 def judge(case: dict[str, Any], matrix: Matrix) -> Score:
     """Diagnose one case and hold the answer against what was confirmed."""
     expected = case["expected"]
-    patterns, keys = matrix.rows(tables.SymptomRow), matrix.rows(tables.KeyRow)
-    facts = parse_paste(pasted(case), "", patterns, keys)
+    facts = parse_paste(pasted(case), "", matrix.lexicon)
     findings = diagnose_facts(facts, matrix).findings
     named, missing = is_named(findings, expected["finding_keywords"])
     pins: dict[str, str] = expected.get("pins") or {}

@@ -22,13 +22,11 @@ sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent.par
 
 from test_hostile import SAMPLES, mutate  # noqa: E402
 
-from envdoctor.matrix import tables  # noqa: E402
 from envdoctor.matrix.load import load_matrix  # noqa: E402
 from envdoctor.pastes import parse_paste, read_files  # noqa: E402
 
 SIZES = (100_000, 1_000_000, 10_000_000)
-SYMPTOMS = load_matrix().rows(tables.SymptomRow)
-KEYS = load_matrix().rows(tables.KeyRow)
+LEXICON = load_matrix().lexicon
 WORDS = sorted({word for sample in SAMPLES for word in sample.split() if len(word) < 40})
 
 
@@ -52,7 +50,7 @@ def words_line(chance: random.Random, number: int) -> str:
 
 def error_line(chance: random.Random, number: int) -> str:
     """Return a line in which a signature's needle stands."""
-    return f"{chance.choice(SYMPTOMS).needles[0]} {number} {chance.choice(WORDS)}"
+    return f"{chance.choice(LEXICON.symptoms).needles[0]} {number} {chance.choice(WORDS)}"
 
 
 def text_of(line: Callable[[random.Random, int], str], size: int) -> str:
@@ -71,7 +69,7 @@ def seconds(text: str) -> float:
     best = float("inf")
     for _ in range(3):
         start = time.process_time()
-        parse_paste(text, "", SYMPTOMS, KEYS)
+        parse_paste(text, "", LEXICON)
         best = min(best, time.process_time() - start)
     return best
 
@@ -94,7 +92,7 @@ def measure_mutants(count: int) -> bool:
         chance = random.Random(seed)
         text = mutate(chance.choice(SAMPLES), chance)
         start = time.process_time()
-        parse_paste(text, "", SYMPTOMS, KEYS)
+        parse_paste(text, "", LEXICON)
         worst = max(worst, ((time.process_time() - start) / max(1.0, len(text) / 100_000), seed))
     print(f"{count} mutants, none crashed; worst {worst[0]:.3f} s per 100 kB (seed {worst[1]})")
     return worst[0] < 1
@@ -109,7 +107,7 @@ def measure_huge() -> bool:
         file.flush()
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         start = time.process_time()
-        read_files([file.name], SYMPTOMS, KEYS)
+        read_files([file.name], LEXICON)
         taken = time.process_time() - start
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     print(f"100 MB log: {taken:.2f} s, {grown:.0f} MiB more memory")

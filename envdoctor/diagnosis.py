@@ -12,7 +12,7 @@ from envdoctor import __version__
 from envdoctor.errors import InputError, Unavailable
 from envdoctor.facts import Facts, FactsFormatError, Observed, Symptom, Verdict, from_json
 from envdoctor.findings import Diagnosis, Examined, Finding, Severity, exit_code
-from envdoctor.matrix import Matrix, load_matrix, tables
+from envdoctor.matrix import Matrix, load_matrix
 from envdoctor.rules import RULES, run_checks
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def read_facts(sources: Sequence[str], python: str | None, matrix: Matrix) -> Fa
     if sources:
         from envdoctor.pastes import read_files
 
-        return read_files(sources, matrix.rows(tables.SymptomRow), matrix.rows(tables.KeyRow))
+        return read_files(sources, matrix.lexicon)
     return start_probes(python)()
 
 
@@ -166,4 +166,4 @@ def _symptoms_of(text: str, matrix: Matrix) -> tuple[Symptom, ...]:
     """Return the error lines recognised in what failing kernels said."""
     from envdoctor.pastes import parse_paste
 
-    return parse_paste(text, "smoke", matrix.rows(tables.SymptomRow)).symptoms
+    return parse_paste(text, "smoke", matrix.lexicon).symptoms

@@ -1,27 +1,33 @@
 """The only place that reaches a network: bounded, retried, ranged reads over HTTP and `file:`.
 
-Everything read is treated as hostile: sizes are capped after decompression, a whole read has a deadline,
-and no message shows the credentials that a URL may carry.
+Everything read is treated as hostile: it is unpacked piece by piece and capped by what it unpacks to, a
+transfer has one deadline from the first byte sent on, and no message shows the credentials of a URL.
 """
 
 from __future__ import annotations
 
+import os
 import ssl
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import cache
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import TypeVar
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit
 
 import httpx
 
 from envdoctor import __version__
-from envdoctor.errors import Unavailable
+from envdoctor.errors import InputError, Unavailable
+from envdoctor.inflating import inflate
+from envdoctor.inputs import open_input
+from envdoctor.probes.urls import hide_credentials, plain_url
 
 MEBIBYTE = 1 << 20
 _Answer = TypeVar("_Answer")
@@ -68,15 +74,6 @@ class Range:
     body: bytes
     start: int
     total: int
-
-
-def plain_url(url: str) -> str:
-    """Return `url` without user name, password, query and fragment: safe to show and to log."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return "a malformed URL"
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def retry_after(value: str | None, now: float) -> float | None:
@@ -134,16 +131,16 @@ class Fetcher:
     def stream(self, url: str, start: int = 0, length: int | None = None) -> Iterator[Iterator[bytes]]:
         """Give the bytes of `url` as they come; leaving the block early stops the transfer."""
         if url.startswith("file:"):
-            yield iter([_read_local(url, 1 << 40)[start : None if length is None else start + length]])
+            yield _local_chunks(url, start, length)
             return
         ranged = start > 0 or length is not None
         last = "" if length is None else start + length - 1
         headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-{last}"} if ranged else {})
         try:
-            with self._opened(url, headers) as response:
+            with self._opened(url, headers) as (response, chunks):
                 if ranged and response.status_code != 206:
                     raise Unavailable(f"{plain_url(url)}: the server does not serve parts of files")
-                yield self._chunks(url, response)
+                yield chunks
         except _Again as broken:
             raise Unavailable(f"{plain_url(url)}: {broken.reason}") from None
 
@@ -171,47 +168,100 @@ class Fetcher:
         raise AssertionError("unreachable")
 
     @contextmanager
-    def _opened(self, url: str, headers: dict[str, str]) -> Iterator[httpx.Response]:
-        try:
-            with self._client(url).stream("GET", url, headers=headers) as response:
-                _check_status(url, response)
-                yield response
-        except httpx.InvalidURL as error:
-            raise Unavailable(f"{plain_url(url)}: not a usable URL: {error}") from None
-        except (httpx.UnsupportedProtocol, httpx.TooManyRedirects, httpx.DecodingError) as error:
-            raise Unavailable(f"{plain_url(url)}: {error}") from None
-        except httpx.TransportError as error:
-            raise _Again(f"{_transport_reason(error)}") from None
-
-    def _chunks(self, url: str, response: httpx.Response, cap: int | None = None) -> Iterator[bytes]:
+    def _opened(
+        self, url: str, headers: dict[str, str], cap: int | None = None
+    ) -> Iterator[tuple[httpx.Response, Iterator[bytes]]]:
+        """Give the answer and the bytes of its body, unpacked; raises TooLarge past `cap` of them."""
         end = self.clock() + self.settings.deadline
+        try:
+            with closing(self._send(url, headers)) as response:
+                _check_status(url, response)
+                yield response, self._chunks(url, response, end, cap)
+        except httpx.InvalidURL:  # its message would show a part of the URL
+            raise Unavailable(f"{plain_url(url)}: not a usable URL") from None
+        except (httpx.UnsupportedProtocol, httpx.TooManyRedirects) as error:
+            raise Unavailable(f"{plain_url(url)}: {hide_credentials(str(error))}") from None
+        except zlib.error as error:
+            raise Unavailable(f"{plain_url(url)}: cannot be unpacked: {error}") from None
+        except httpx.TransportError as error:
+            raise _Again(hide_credentials(_transport_reason(error))) from None
+
+    def _send(self, url: str, headers: dict[str, str]) -> httpx.Response:
+        """Send a request and return the answer once its headers are there, within the deadline.
+
+        The client's own time limits are for each read: a server that sends a byte now and then never meets
+        them. So the client waits in a thread, which is left behind when the deadline passes.
+        """
+        answers: SimpleQueue[httpx.Response | Exception] = SimpleQueue()
+        given_up = threading.Event()
+
+        def send() -> None:
+            try:
+                client = self._client(url)
+                response = client.send(client.build_request("GET", url, headers=headers), stream=True)
+            except Exception as error:
+                answers.put(error)
+                return
+            answers.put(response)
+            if given_up.is_set():
+                response.close()
+
+        threading.Thread(target=send, name="fetch", daemon=True).start()
+        try:
+            answer = answers.get(timeout=self.settings.deadline)
+        except Empty:
+            given_up.set()
+            raise self._late(url) from None
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def _chunks(self, url: str, response: httpx.Response, end: float, cap: int | None) -> Iterator[bytes]:
         seen = 0
-        for chunk in response.iter_bytes(64 * 1024):
+        for chunk in _unpacked(url, response, self._raw(url, response, end)):
             seen += len(chunk)
             if cap is not None and seen > cap:
                 raise TooLarge(f"{plain_url(url)}: larger than the {cap} bytes allowed")
-            if self.clock() > end:
-                raise Unavailable(f"{plain_url(url)}: not finished after {self.settings.deadline:.0f} s")
             yield chunk
 
+    def _raw(self, url: str, response: httpx.Response, end: float) -> Iterator[bytes]:
+        """Yield the bytes as they come over the wire, however few at a time."""
+        for chunk in response.iter_raw():
+            if self.clock() > end:
+                raise self._late(url)
+            yield chunk
+
+    def _late(self, url: str) -> Unavailable:
+        return Unavailable(f"{plain_url(url)}: not finished after {self.settings.deadline:.0f} s")
+
     def _get_once(self, url: str, headers: dict[str, str], cap: int) -> Fetched:
-        with self._opened(url, headers) as response:
+        with self._opened(url, headers, cap) as (response, chunks):
             etag = response.headers.get("ETag")
             if response.status_code == 304:
                 return Fetched(url, b"", etag=etag or headers.get("If-None-Match"), not_modified=True)
-            body = b"".join(self._chunks(url, response, cap))
+            body = b"".join(chunks)
             return Fetched(str(response.url), body, response.headers.get("Content-Type", ""), etag)
 
     def _range_once(self, url: str, headers: dict[str, str], start: int, length: int) -> Range:
-        with self._opened(url, headers) as response:
+        with self._opened(url, headers, length) as (response, chunks):
             if response.status_code != 206:
                 raise Unavailable(f"{plain_url(url)}: the server does not serve parts of files")
             first, total = _content_range(url, response.headers.get("Content-Range", ""))
-            body = b"".join(self._chunks(url, response, length))
+            body = b"".join(chunks)
             expected = min(length, total - first)
             if len(body) != expected:
                 raise _Again(f"{len(body)} of {expected} bytes came")
             return Range(body, first, total)
+
+
+def _unpacked(url: str, response: httpx.Response, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Return a body's bytes as they were before they were packed: once, and only as was asked."""
+    packing = response.headers.get("Content-Encoding", "").strip().lower()
+    if packing in ("", "identity"):
+        return chunks
+    if packing in ("gzip", "x-gzip"):
+        return inflate(chunks)
+    raise Unavailable(f"{plain_url(url)}: packed as {packing[:40]!r}, which was not asked for")
 
 
 class _Again(Exception):
@@ -281,7 +331,7 @@ def _new_client(settings: FetchSettings, *, verify: bool) -> httpx.Client:
         limits=limits,
         follow_redirects=True,
         max_redirects=5,
-        headers={"User-Agent": f"envdoctor/{__version__}"},
+        headers={"User-Agent": f"envdoctor/{__version__}", "Accept-Encoding": "gzip"},
         mounts=proxied,
     )
 
@@ -293,17 +343,37 @@ def _local_path(url: str) -> Path:
 
 def _read_local(url: str, cap: int) -> bytes:
     path = _local_path(url)
+    if not os.path.exists(path):
+        raise NotFound(f"{path}: not there")
     try:
-        if path.stat().st_size > cap:
-            raise TooLarge(f"{path}: larger than the {cap} bytes allowed")
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise NotFound(f"{path}: not there") from None
-    except OSError as error:
-        raise Unavailable(f"{path}: {error.strerror}") from None
+        with open_input(path) as stream:
+            body = stream.read(cap + 1)
+    except (OSError, InputError) as error:
+        raise Unavailable(str(error)) from None
+    if len(body) > cap:
+        raise TooLarge(f"{path}: larger than the {cap} bytes allowed")
+    return body
 
 
 def _read_local_range(url: str, start: int, length: int) -> Range:
-    body = _read_local(url, 1 << 40)
-    first = max(0, len(body) + start) if start < 0 else start
-    return Range(body[first : first + length], first, len(body))
+    path = _local_path(url)
+    try:
+        with open_input(path) as stream:
+            total = stream.seek(0, os.SEEK_END)
+            first = max(0, total + start) if start < 0 else start
+            stream.seek(first)
+            return Range(stream.read(length), first, total)
+    except (OSError, InputError) as error:
+        raise Unavailable(f"{path}: {error}") from None
+
+
+def _local_chunks(url: str, start: int, length: int | None) -> Iterator[bytes]:
+    path, left = _local_path(url), length
+    try:
+        with open_input(path) as stream:
+            stream.seek(start)
+            while chunk := stream.read(64 * 1024 if left is None else min(left, 64 * 1024)):
+                left = None if left is None else left - len(chunk)
+                yield chunk
+    except (OSError, InputError) as error:
+        raise Unavailable(f"{path}: {error}") from None

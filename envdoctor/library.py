@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from envdoctor.bundle import Bundle, build_bundle, find_tracker, write_bundle
-from envdoctor.bundle.excerpts import LogExcerpt, read_excerpt
+from envdoctor.bundling import Bundle, build_bundle, find_tracker, write_bundle
+from envdoctor.bundling.excerpts import LogExcerpt, read_excerpt
 from envdoctor.diagnosis import diagnose, diagnose_facts, read_facts, smoked_python, with_verdicts
 from envdoctor.facts import Facts
-from envdoctor.matrix import Matrix, load_matrix, tables
+from envdoctor.matrix import Matrix, load_matrix
 
 __all__ = ["bundle", "diagnose", "diagnose_facts", "make_bundle"]
 
@@ -64,8 +64,7 @@ def _with_log_symptoms(facts: Facts, logs: dict[str, LogExcerpt], matrix: Matrix
         return facts
     from envdoctor.pastes import parse_paste
 
-    patterns, keys = matrix.rows(tables.SymptomRow), matrix.rows(tables.KeyRow)
     for path, excerpt in logs.items():
-        told = parse_paste(excerpt.text(), Path(path).name, patterns, keys)
+        told = parse_paste(excerpt.text(), Path(path).name, matrix.lexicon)
         facts = replace(facts, symptoms=(*facts.symptoms, *told.symptoms))
     return facts

@@ -32,7 +32,7 @@ def test_diagnose_returns_a_value(paste: str) -> None:
 def test_bundle_is_a_function_before_and_after_its_room_was_imported(paste: str, tmp_path: Path) -> None:
     first, second = tmp_path / "first.zip", tmp_path / "second.zip"
     envdoctor.bundle(first, [paste])
-    import envdoctor.bundle as room
+    import envdoctor.bundling as room
 
     assert room.read_bundle(first)
     envdoctor.bundle(second, [paste])

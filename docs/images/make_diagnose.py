@@ -13,7 +13,7 @@ from rich.text import Text
 
 from envdoctor.diagnosis import diagnose_facts
 from envdoctor.findings import Examined
-from envdoctor.matrix import load_matrix, tables
+from envdoctor.matrix import load_matrix
 from envdoctor.pastes import parse_paste
 from envdoctor.report import Format, Look
 from envdoctor.report.diagnosis import render
@@ -31,7 +31,7 @@ RuntimeError: CUDA error: The NVIDIA driver on your system is too old (found ver
 def main() -> None:
     """Write the picture beside this file."""
     matrix = load_matrix()
-    facts = parse_paste(ISSUE, "", matrix.rows(tables.SymptomRow), matrix.rows(tables.KeyRow))
+    facts = parse_paste(ISSUE, "", matrix.lexicon)
     examined = Examined("issue.md", ("issue.md",))
     text = render(diagnose_facts(facts, matrix, examined=examined), Format.TEXT, Look(colour=True))
     console = Console(record=True, width=84, file=io.StringIO(), force_terminal=True)

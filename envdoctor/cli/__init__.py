@@ -12,6 +12,7 @@ from typing import NamedTuple, get_args
 
 from envdoctor import __version__
 from envdoctor.cli.output import never_fail_to_encode
+from envdoctor.cli.parsing import Parser, examples
 from envdoctor.errors import EnvdoctorError
 from envdoctor.report import Format, Gathered, Judged, Pinned, Reported, Tested, Told
 
@@ -54,7 +55,7 @@ COMMANDS: dict[str, Command] = {
 
 def build_parser(command: str | None) -> argparse.ArgumentParser:
     """Return the parser; only the chosen command's module is imported."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="envdoctor", description="Says what is wrong with a GPU machine's LLM stack, and what mends it."
     )
     parser.add_argument("--version", action="version", version=f"envdoctor {__version__}")
@@ -62,15 +63,17 @@ def build_parser(command: str | None) -> argparse.ArgumentParser:
     for name, entry in COMMANDS.items():
         chosen = name == command
         sub = subparsers.add_parser(
-            name, help=entry.help, description=entry.help[0].upper() + entry.help[1:] + ".", add_help=chosen
+            name, help=entry.help, add_help=chosen, formatter_class=argparse.RawDescriptionHelpFormatter
         )
         if chosen:
-            _fill(sub, entry)
+            _fill(sub, name, entry)
     return parser
 
 
-def _fill(parser: argparse.ArgumentParser, entry: Command) -> None:
+def _fill(parser: argparse.ArgumentParser, name: str, entry: Command) -> None:
     module = importlib.import_module(f"envdoctor.cli.{entry.module}")
+    said = entry.help[0].upper() + entry.help[1:]
+    parser.description = f"{said}.\n\n{examples(name, module.EXAMPLES)}"
     module.add_arguments(parser)
     formats = [format.value for format in entry.formats]
     parser.add_argument("--format", choices=formats, default=formats[0], help="output format")

@@ -12,9 +12,16 @@ from envdoctor.report import Format, as_json, draw
 from envdoctor.report.document import Block, Document, Row, Rows, Text
 
 if TYPE_CHECKING:
-    from envdoctor.bundle import Bundle
+    from envdoctor.bundling import Bundle
 
 _DEFAULT_PATH = "envdoctor-bundle.zip"
+
+
+EXAMPLES = (
+    ("an archive for a bug report", "-o report.zip"),
+    ("with the log of the run", "--log train.log -o report.zip"),
+    ("what would go in, nothing written", "--preview"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Build the bundle, then print or write it; return 0."""
-    from envdoctor.bundle import preview, write_bundle
+    from envdoctor.bundling import preview, write_bundle
     from envdoctor.library import make_bundle
 
     bundle = make_bundle(args.sources, logs=args.logs, project=args.project, smoke=args.smoke)

@@ -12,6 +12,15 @@ from typing import cast
 from envdoctor.cli.options import add, add_flag, add_list, add_selection, split_list
 from envdoctor.cli.output import look_of, write
 
+EXAMPLES = (
+    ("this machine, and the environment that is active", ""),
+    ("what somebody pasted: an issue, a log, a pip freeze", "--from issue.md"),
+    (
+        "another interpreter, for a card that is not in this machine",
+        "--python .venv/bin/python --gpu 'RTX 4090'",
+    ),
+)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `diagnose`."""
@@ -40,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         fail_on=Severity(args.fail_on),
     )
     if args.share:
-        from envdoctor.bundle import redact_diagnosis
+        from envdoctor.bundling import redact_diagnosis
 
         diagnosis = redact_diagnosis(diagnosis)
     write(args, render(diagnosis, args.format, look_of(args), args.all))

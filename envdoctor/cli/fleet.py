@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from envdoctor.matrix import Matrix
 
 
+EXAMPLES = (
+    ("nodes of Slurm", "--slurm"),
+    ("nodes by name over ssh", "--hosts node[01-16]"),
+    ("facts that were gathered before", "--facts facts/"),
+)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `fleet`."""
     titled = parser.add_argument_group("which nodes (one of these)")

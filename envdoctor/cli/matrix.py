@@ -18,9 +18,16 @@ if TYPE_CHECKING:
     from envdoctor.harvest.update import PackageOutcome, UpdateReport
 
 
+EXAMPLES = (
+    ("what is known, and how old it is", "status"),
+    ("newer facts of releases", "update"),
+    ("facts derived again from their sources", "verify"),
+)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the four actions and the options of `update` and `verify`."""
-    parser.add_argument("action", choices=("status", "show", "update", "verify"))
+    parser.add_argument("action", choices=("status", "show", "update", "verify"), help="what to do with it")
     parser.add_argument("ids", nargs="*", metavar="ID", help="with show: these rows (default: list all)")
     add(parser, "--index-url", "URL", "package index (default: the one pip or uv uses)")
     add_list(parser, "--package", "NAME", "only it and what it requires")

@@ -8,6 +8,12 @@ from dataclasses import replace
 from envdoctor.cli.output import look_of, write
 from envdoctor.report import Format
 
+EXAMPLES = (
+    ("QLoRA of an 8B on a 4090", "--model llama-3.1-8b --method qlora --batch 1 --seq 4096 --gpu 'RTX 4090'"),
+    ("full training on eight cards with ZeRO-3", "--model qwen2.5-7b --gpus 8 --parallel zero3 --gpu H100"),
+    ("GRPO with TRL", "--model qwen2.5-1.5b --method lora --task grpo --trainer trl --gpu A100"),
+)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `memory`."""

@@ -31,11 +31,26 @@ STACK_NAMES = (
     "axolotl",
     "vllm",
 )
-COUNTS = (
-    "batch", "seq", "grad-accum", "lora-rank", "gpus", "tp", "pp", "max-model-len", "max-num-seqs",
-    "max-completion", "num-generations",
-)  # fmt: skip
-DEFAULTS = {"batch": 1, "seq": 2048, "grad-accum": 1, "lora-rank": 8, "gpus": 1, "tp": 1, "pp": 1}
+COUNTS = {
+    "batch": (1, "rows a card takes in one step"),
+    "seq": (2048, "tokens of a row (prompt and answer together)"),
+    "grad-accum": (1, "steps whose gradients are summed before the optimizer's"),
+    "lora-rank": (8, "rank of the adapters"),
+    "gpus": (1, "cards of this run, all nodes together"),
+    "tp": (1, "cards that share each layer (tensor parallel)"),
+    "pp": (1, "groups of layers on cards of their own (pipeline parallel)"),
+    "max-model-len": (None, "serving: longest request in tokens (default: the model's own)"),
+    "max-num-seqs": (None, "serving: requests at a time (default: the engine's own)"),
+    "max-completion": (None, "GRPO, PPO: tokens generated for a prompt, of --seq (default: the trainer's)"),
+    "num-generations": (None, "GRPO: completions of one prompt, a share of the whole batch"),
+}
+"""Options with a number: its default, and what it counts."""
+
+SWITCHES = {
+    "--grad-ckpt": "gradient checkpointing: keep each layer's input alone, compute the rest again (on)",
+    "--double-quant": "quantize the constants of 4-bit weights as well (on)",
+    "--upcast-kbit": "norms and head in fp32, as prepare_model_for_kbit_training makes them (on)",
+}
 
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:
@@ -48,8 +63,9 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     whose = f"whose loss and upcasts: {', '.join(trainers)} (transformers; trl but for sft)"
     add(parser, "--trainer", "TRAINER", whose, choices=trainers)
     add_flag(parser, "--packing", "rows follow each other without padding")
-    for name in COUNTS:
-        parser.add_argument(f"--{name}", type=int, default=DEFAULTS.get(name), metavar="N")
+    for name, (default, meaning) in COUNTS.items():
+        said = meaning if default is None else f"{meaning} ({default})"
+        add(parser, f"--{name}", "N", said, type=int, default=default)
     _add_numbers(parser)
     _add_sharding(parser)
     add(parser, "--vllm-utilization", "F", "share of the card that vLLM may take", type=float)
@@ -71,8 +87,8 @@ def _add_numbers(parser: argparse.ArgumentParser) -> None:
     add(parser, "--lora-targets", "all|attn|qv|NAME,…", "where the adapters are", default="all")
     add(parser, "--lora-dropout", "P", "dropout of the adapters", type=float, default=0.0)
     add(parser, "--quant", "nf4|int8", "of the weights", default="nf4")
-    for name in ("--grad-ckpt", "--double-quant", "--upcast-kbit"):
-        parser.add_argument(name, action=switch, default=True)
+    for name, meaning in SWITCHES.items():
+        parser.add_argument(name, action=switch, default=True, help=meaning)
 
 
 def _add_sharding(parser: argparse.ArgumentParser) -> None:
@@ -115,6 +131,7 @@ def run_of(args: argparse.Namespace, gpu: Gpu | None) -> TrainingRun | ServingRu
     find_optimizer(args.optim)
     sharding = _sharding(args, shape.hidden)
     task = "sft" if args.task == "train" else args.task
+    _check_generations(args, task)
     trainer = args.trainer or ("transformers" if task == "sft" else "trl")
     recipe = recipe_for(stack_of(args), trainer, task)
     return TrainingRun(
@@ -127,6 +144,25 @@ def run_of(args: argparse.Namespace, gpu: Gpu | None) -> TrainingRun | ServingRu
         max_completion=args.max_completion, vllm_utilization=args.vllm_utilization,
         max_model_len=args.max_model_len, max_num_seqs=args.max_num_seqs, **sharding,
     )  # fmt: skip
+
+
+def _check_generations(args: argparse.Namespace, task: str) -> None:
+    """Raise InputError where the trainer would refuse the number of completions a prompt.
+
+    It costs no memory of its own: --batch counts completions already.
+    https://github.com/huggingface/trl/blob/main/trl/trainer/grpo_config.py
+    """
+    wanted = args.num_generations
+    if wanted is None:
+        return
+    if task != "grpo":
+        raise InputError(f"--num-generations: only GRPO has it, not {task}")
+    rows = args.batch * args.gpus * args.grad_accum
+    if wanted < 2:
+        raise InputError(f"--num-generations {wanted}: GRPO compares at least two")
+    if rows % wanted:
+        counted = "batch x cards x grad-accum"
+        raise InputError(f"--num-generations {wanted}: does not divide the {rows} rows of a step ({counted})")
 
 
 def recipe_for(stack: dict[str, str], trainer: str, task: str) -> Recipe:

@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from envdoctor.solve.answer import PinSet
 
 
+EXAMPLES = (
+    ("versions that work together on this machine", "torch transformers flash-attn"),
+    ("a requirements file, for a T4 with an old driver", "-r requirements.txt --gpu T4 --driver 525"),
+    ("as a lock file", "vllm --gpu H100 --format pylock -o pylock.toml"),
+)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `pin`."""
     parser.add_argument("requests", nargs="*", metavar="REQ", help="such as torch or 'transformers>=5'")
@@ -23,8 +30,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     goals = ("newest", "least-change")
     how = "newest: what fits; least-change: the fewest changes to what is installed"
     add(parser, "--goal", "GOAL", how, choices=goals, default=goals[0])
-    add(parser, "--index-url", "URL", "where hashes for pylock are fetched")
-    add_flag(parser, "--offline", "use no network")
 
 
 def add_target_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,13 +42,15 @@ def add_target_arguments(parser: argparse.ArgumentParser) -> None:
     add(parser, "--platform", "TAG", "platform, such as x86_64-manylinux_2_35")
     add(parser, "--exclude-newer", "DATE", "as if it were that day")
     add_flag(parser, "--allow-source", "allow releases without a fitting wheel")
+    add(parser, "--index-url", "URL", "where unknown packages, and hashes for pylock, are looked up")
+    add_flag(parser, "--offline", "use no network")
 
 
 EXIT_CODES = {"solved": 0, "split": 1, "conflict": 1, "unknown": 3}
 
 
 def run(args: argparse.Namespace) -> int:
-    """Solve and write; 0 solved, 1 conflict or split, 3 where it hangs on what is not known."""
+    """Solve and write; 0 solved, 1 conflict or split, 3 where something is not known."""
     from envdoctor.cli.solving import goal_of
     from envdoctor.solve.pinning import pin
 
@@ -52,7 +59,11 @@ def run(args: argparse.Namespace) -> int:
     write(args, _rendered(args, answer))
     if answer.status in ("split", "conflict") and args.format != "json":
         note(args, "no single environment satisfies the request")
-    return EXIT_CODES[answer.status]
+    for one in answer.unjudged:
+        note(args, f"{one.source}: {one.shown}: not judged, it stays as it stands: {one.why}")
+    for text in answer.notes:
+        note(args, text)
+    return EXIT_CODES[answer.status] or (3 if answer.unjudged or answer.notes else 0)
 
 
 def _rendered(args: argparse.Namespace, answer: PinSet) -> str:

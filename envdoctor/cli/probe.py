@@ -8,6 +8,12 @@ from envdoctor.cli.output import write
 from envdoctor.errors import InputError, Unavailable
 from envdoctor.report import as_json
 
+EXAMPLES = (
+    ("this machine's facts", ""),
+    ("another environment's", "--python .venv/bin/python"),
+    ("to judge it elsewhere", "-o facts.json"),
+)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""

@@ -21,6 +21,16 @@ if TYPE_CHECKING:
 GIB = 1 << 30
 
 
+EXAMPLES = (
+    (
+        "the fastest setting that fits a 4090, for LLaMA-Factory",
+        "--model qwen2.5-7b --gpu 'RTX 4090' --for llamafactory -o run",
+    ),
+    ("full training on eight cards", "--model llama-3.1-8b --method full --gpus 8 --gpu A100"),
+    ("serving", "--model qwen2.5-7b --for vllm --gpu L40S"),
+)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `profile`."""
     methods, tasks = ("auto", "full", "lora", "qlora"), ("sft", "grpo", "serve")

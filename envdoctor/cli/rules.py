@@ -13,6 +13,12 @@ from envdoctor.report.document import Block, Document, Rows, Table
 from envdoctor.report.knowledge import members
 from envdoctor.rules import RULES, Rule
 
+EXAMPLES = (
+    ("every check", ""),
+    ("one explained", "FLASH-ATTN-ABI"),
+    ("as data", "--format json"),
+)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `rules`."""

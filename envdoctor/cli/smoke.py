@@ -13,6 +13,12 @@ from envdoctor.cli.options import add, add_flag, add_list, seconds, split_list
 from envdoctor.cli.output import Progress, look_of, note, write
 from envdoctor.report import Drawn, as_json, draw
 
+EXAMPLES = (
+    ("the quick set on every card here", ""),
+    ("quantized ops of another environment", "--python .venv/bin/python --select bnb"),
+    ("what there is to prove", "--list"),
+)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `smoke`."""

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from envdoctor.errors import InputError
 from envdoctor.facts import ComputeCapability, DriverVersion, Facts
 from envdoctor.matrix import Matrix, load_matrix
-from envdoctor.matrix.snapshot import load_snapshot
-from envdoctor.solve.nodes import Context, Options
-from envdoctor.solve.requests import Request, parse_day, parse_requests, read_requests
+from envdoctor.matrix.snapshot import Snapshot, load_snapshot
+from envdoctor.solve.coverage import Coverage
+from envdoctor.solve.nodes import TORCH, Context, Options
+from envdoctor.solve.request_files import read_requests
+from envdoctor.solve.requests import Asked, Carried, Request, parse_day, parse_requests
 from envdoctor.solve.solver import Goal
 from envdoctor.solve.target import Card, Target, parse_platform, parse_python, this_platform, this_python
 from envdoctor.solve.targets import installed_of, target_of
@@ -20,32 +23,89 @@ from envdoctor.solve.targets import installed_of, target_of
 def goal_of(args: argparse.Namespace, least_change: bool = False) -> Goal:
     """Return what the command asks for; raises InputError or Unavailable."""
     matrix = load_matrix()
-    requests = [*parse_requests(args.requests), *(r for f in args.files for r in read_requests(Path(f)))]
-    facts = _facts(args, matrix, needed=not requests or least_change)
+    written = asked_by(args.requests, args.files)
+    given = bool(args.requests or args.files)
+    facts = _facts(args, matrix, needed=not given or least_change)
     target = declared_target(args, matrix, facts)
+    asked = written.under(target.marker_environment())
     installed = installed_of(facts) if facts else {}
-    if not requests:
-        if not installed:
-            raise InputError(
-                "nothing to pin: no requirement was given, and nothing is installed in that environment"
-            )
-        if not least_change:
-            requests = [Request(name, (), "", "installed") for name in sorted(installed)]
-    snapshot = load_snapshot(matrix.folder)
-    if not args.requests and not args.files:
-        requests = [r for r in requests if (p := snapshot.package(r.name)) is not None and p.crawled]
-    options = options_of(requests, args.exclude_newer, args.allow_source)
-    context = Context(snapshot, matrix, target, options, installed)
-    return Goal(context, tuple(requests), least_change)
+    coverage = Coverage(load_snapshot(matrix.folder), args.index_url, args.offline)
+    if given:
+        _check_not_empty(asked, args.files)
+        coverage.cover(asked.requests)
+        asked = direct_references(without_uncovered(asked, coverage), coverage.snapshot)
+    elif not installed:
+        raise InputError(
+            "nothing to pin: no requirement was given, and nothing is installed in that environment"
+        )
+    elif not least_change:
+        requests = (Request(name, (), "", "installed") for name in sorted(installed))
+        asked = Asked(tuple(r for r in requests if coverage.knows(r.name)))
+    options = options_of(asked, args.exclude_newer, args.allow_source)
+    context = Context(coverage.snapshot, matrix, target, options, installed)
+    return Goal(context, asked.requests, least_change, asked.carried, asked.options, coverage)
 
 
-def options_of(requests: Sequence[Request], exclude_newer: str | None, allow_source: bool) -> Options:
-    """Return the options that requests and flags imply."""
+def asked_by(requests: Sequence[str], files: Sequence[str]) -> Asked:
+    """Return what arguments and files ask for; raises InputError."""
+    return Asked.joined(
+        (Asked(tuple(parse_requests(requests))), *(read_requests(Path(file)) for file in files))
+    )
+
+
+def _check_not_empty(asked: Asked, files: Sequence[str]) -> None:
+    """Raise InputError when nothing is asked for: a selection that selects nothing is no answer."""
+    if not asked.requests and not asked.carried:
+        raise InputError(f"{', '.join(files) or 'the arguments'}: nothing is asked for")
+
+
+def without_uncovered(asked: Asked, coverage: Coverage) -> Asked:
+    """Return what can be solved for; requests for packages that the facts do not cover are carried."""
+    unknown = [request for request in asked.requests if not coverage.knows(request.name)]
+    carried = tuple(Carried(r.line or str(r), r.source, coverage.why(r.name)) for r in unknown)
+    return replace(
+        asked,
+        requests=tuple(request for request in asked.requests if request not in unknown),
+        carried=asked.carried + carried,
+    )
+
+
+def direct_references(asked: Asked, snapshot: Snapshot) -> Asked:
+    """Carry what a URL or path gives; it is solved for as the release that it names, else as any release."""
+    requests, carried = [], []
+    for request in asked.requests:
+        package = snapshot.package(request.name) if request.line else None
+        if package is not None:
+            public = (request.exact or "").partition("+")[0]
+            known = public in package.position
+            request = request if known else replace(request, spec="")
+            carried.append(_reference(request, public if known else ""))
+        requests.append(request)
+    return replace(asked, requests=tuple(requests), carried=(*asked.carried, *carried))
+
+
+def _reference(request: Request, version: str) -> Carried:
+    if version:
+        why = f"a direct reference, judged as {request.name} {version}"
+    else:
+        why = f"a direct reference, of which nothing is known; any {request.name} is assumed"
+    return Carried(request.line, request.source, why, judged=bool(version))
+
+
+def options_of(asked: Asked, exclude_newer: str | None, allow_source: bool) -> Options:
+    """Return the options that what is asked for and flags imply."""
+    told = (*asked.requests, *asked.constraints)
+    exact = [(request.name, request.exact) for request in told if request.exact]
     return Options(
         cutoff=parse_day(exclude_newer) if exclude_newer else None,
         allow_source=allow_source,
-        prereleases=frozenset(r.name for r in requests if r.names_prerelease),
-        exact=frozenset((r.name, r.exact.partition("+")[0]) for r in requests if r.exact),
+        prereleases=frozenset(r.name for r in told if r.names_prerelease),
+        exact=frozenset((name, version.partition("+")[0]) for name, version in exact),
+        labels=frozenset(
+            (v.partition("+")[0], v.partition("+")[2]) for n, v in exact if n == TORCH and "+" in v
+        ),
+        constraints=asked.constraints,
+        any_prerelease=asked.prereleases,
     )
 
 

@@ -7,6 +7,12 @@ import argparse
 from envdoctor.cli.output import look_of, write
 from envdoctor.cli.pin import add_target_arguments
 
+EXAMPLES = (
+    ("what forbids this release on this machine", "flash-attn==2.8.3"),
+    ("on another card", "torch==2.9.0 --gpu V100"),
+    ("for what another machine recorded", "vllm==0.11.0 --target facts.json"),
+)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `why-not`."""

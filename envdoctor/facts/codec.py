@@ -31,7 +31,9 @@ class FactsFormatError(ValueError):
 
 
 def _dotted(path: Path) -> str:
-    return "".join(f"[{p}]" if isinstance(p, int) else f".{p[:60]}" for p in path).removeprefix(".")
+    """Return a path as a message may show it: each key short, all in one line."""
+    parts = (f"[{p}]" if isinstance(p, int) else "." + ascii(p[:60])[1:-1] for p in path)
+    return "".join(parts).removeprefix(".")
 
 
 def to_json(facts: model.Facts) -> dict[str, Any]:

@@ -20,13 +20,14 @@ class Form:
         return len(text) <= self.longest and self.pattern.fullmatch(text) is not None
 
 
-_DISTRIBUTION = re.compile(r"[_-]?[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+_DISTRIBUTION = re.compile(r"[_-]?[A-Za-z0-9][A-Za-z0-9._-]*(?:\*[A-Za-z0-9._-]+)?")
 _OP = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@:+-]*")
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 _LINE = re.compile("[^\x00-\x1f\x7f\x85\u2028\u2029]*")
 
-DistributionName = Annotated[str, Form("a distribution's name", _DISTRIBUTION, 256)]
-"""A name as PEP 508 allows it, or as conda has it: `_libgcc_mutex`."""
+DISTRIBUTION = Form("a distribution's name", _DISTRIBUTION, 256)
+DistributionName = Annotated[str, DISTRIBUTION]
+"""A name as PEP 508 allows it, or as conda has it: `_libgcc_mutex`; `nvidia-*-cu12`: a family."""
 OpName = Annotated[str, Form("an op's name", _OP)]
 Word = Annotated[str, Form("a word", _WORD)]
 Line = Annotated[str, Form("one line of text", _LINE, 4096)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,16 +15,19 @@ from envdoctor.fleet.comparable import Value
 from envdoctor.fleet.drift import Agreement, Drift, absent_value, are_near, node_facts
 from envdoctor.fleet.merge import Group
 from envdoctor.fleet.nodeset import expand, natural_key
+from envdoctor.inputs import parse_json, read_input
 from envdoctor.matrix import tables
+
+MAX_BASELINE_BYTES = 256 << 20
 
 
 def read_baseline(path: Path) -> tuple[Group, ...]:
     """Return the groups of a saved answer; raises InputError naming the file and what is wrong."""
     try:
-        data = json.loads(path.read_bytes())
-    except OSError as error:
-        raise InputError(f"--baseline {path}: {error.strerror}") from None
-    except (ValueError, RecursionError):
+        data = parse_json(read_input(path, MAX_BASELINE_BYTES))
+    except InputError as error:
+        raise InputError(f"--baseline {error}") from None
+    except ValueError:
         raise InputError(f"--baseline {path}: no JSON") from None
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         raise InputError(f"--baseline {path}: not an answer of `envdoctor fleet --format json`")

@@ -15,6 +15,7 @@ from envdoctor.facts import Facts, FactsFormatError, from_json
 from envdoctor.facts.model import SCHEMA
 from envdoctor.fleet.canonical import canonical, distinguishing, mask
 from envdoctor.fleet.nodeset import natural_key
+from envdoctor.inputs import parse_json
 
 _OPENING, _BETWEEN, _CLOSING = b'{\n "', b',\n "', b"\n}"
 _REMEMBERED = 4096
@@ -58,6 +59,8 @@ class Merge:
             key = tuple(sorted(self._split(text) or self._parse(text)))
         except NotFacts as error:
             self.add_unreached(node, str(error))
+        except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
+            self.add_unreached(node, f"its facts cannot be read: {type(error).__name__}")
         else:
             self._groups.setdefault(key, []).append(node)
 
@@ -73,8 +76,10 @@ class Merge:
         for key, nodes in self._groups.items():
             try:
                 groups.append(self._group(key, nodes, decoded))
-            except (FactsFormatError, RecursionError) as error:
+            except FactsFormatError as error:
                 unreached.setdefault(f"its facts cannot be read: {error}", []).extend(nodes)
+            except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
+                unreached.setdefault(f"its facts cannot be read: {type(error).__name__}", []).extend(nodes)
         groups.sort(key=lambda g: (-len(g.nodes), natural_key(g.nodes[0])))
         return tuple(groups), tuple(Unreached(_ordered(n), r) for r, n in unreached.items())
 
@@ -108,8 +113,8 @@ class Merge:
 
     def _remember(self, masked: bytes, member: bytes) -> int | None:
         try:
-            parsed = json.loads(b'{"' + member + b"}")
-        except (ValueError, RecursionError):
+            parsed = parse_json(b'{"' + member + b"}")
+        except ValueError:
             return None
         if len(parsed) != 1:
             return None
@@ -135,11 +140,11 @@ class Merge:
         if not text.strip():
             raise NotFacts("it answered nothing")
         try:
-            data = json.loads(text)
-        except RecursionError:
-            raise NotFacts("it answered JSON nested too deep") from None
-        except ValueError:
+            data = parse_json(text)
+        except (json.JSONDecodeError, UnicodeDecodeError):
             raise NotFacts(f"it answered no facts but {_opening_words(text)}") from None
+        except ValueError as error:
+            raise NotFacts(f"it answered JSON that none writes: {error}") from None
         if isinstance(data, dict) and isinstance(data.get("facts"), dict):
             data = data["facts"]
         if not isinstance(data, dict) or "schema" not in data:

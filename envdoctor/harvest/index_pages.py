@@ -25,7 +25,8 @@ from packaging.utils import (
 from packaging.version import InvalidVersion, Version
 
 from envdoctor.errors import Unavailable
-from envdoctor.fetch import Fetched, Fetcher, NotFound, plain_url
+from envdoctor.fetch import Fetched, Fetcher, NotFound
+from envdoctor.probes.urls import plain_url
 
 ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")

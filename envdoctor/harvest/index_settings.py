@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from envdoctor.errors import InputError, Unavailable
+from envdoctor.inputs import read_input_text
 
 _MACHINE_FILES = (Path("/etc/pip.conf"),)
 _PIP_SOURCE = "pip/_internal/models/index.py"
@@ -83,8 +84,8 @@ def read_pip_options(files: Iterable[Path], environ: Mapping[str, str]) -> dict[
     for path in files:
         parser = configparser.RawConfigParser()
         try:
-            parser.read_string(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError):
+            parser.read_string(read_input_text(path))
+        except InputError:
             continue
         except configparser.Error as error:
             raise InputError(f"{path}: {str(error).splitlines()[0]}") from None
@@ -115,8 +116,8 @@ def _read_uv_options(files: Iterable[Path]) -> dict[str, Any]:
     options: dict[str, Any] = {}
     for path in files:
         try:
-            options.update(_parse_toml(path.read_text(encoding="utf-8")))
-        except (OSError, UnicodeDecodeError):
+            options.update(_parse_toml(read_input_text(path)))
+        except InputError:
             continue
         except ValueError as error:
             raise InputError(f"{path}: {error}") from None
@@ -196,8 +197,8 @@ def _built_in_index() -> str:
 def _pip_sources() -> Iterator[str]:
     for path in _installed_pip():
         try:
-            yield path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
+            yield read_input_text(path)
+        except InputError:
             continue
     for wheel in _bundled_pip():
         try:

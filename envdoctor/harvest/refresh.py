@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from envdoctor.errors import Unavailable
 from envdoctor.fetch import Fetcher, FetchSettings
 from envdoctor.files import write_folder
 from envdoctor.harvest.closure import CORE
-from envdoctor.harvest.index_settings import IndexSettings
+from envdoctor.harvest.index_settings import IndexSettings, read_index_settings
+from envdoctor.harvest.lookup import Lookup
 from envdoctor.harvest.release_tables import release_tables
 from envdoctor.harvest.seed import seed_store
 from envdoctor.harvest.snapshot_compile import compile_store
@@ -18,6 +19,7 @@ from envdoctor.harvest.store import PackageStore
 from envdoctor.harvest.update import PackageOutcome, Updater, UpdateReport
 from envdoctor.matrix.load import Matrix
 from envdoctor.matrix.snapshot import FILE_NAME, Snapshot, load_snapshot
+from envdoctor.matrix.user_data import user_folder
 
 Progress = Callable[[PackageOutcome, int, int], None]
 
@@ -30,15 +32,29 @@ class Refreshment:
     written: tuple[Path, ...]
 
 
-def fetcher_for(settings: IndexSettings) -> Fetcher:
+def fetcher_for(settings: IndexSettings, patience: FetchSettings | None = None) -> Fetcher:
     """Return a fetcher that trusts what pip and uv were told to trust."""
     return Fetcher(
-        FetchSettings(
+        replace(
+            patience or FetchSettings(),
             certificates=settings.certificates,
             proxy=settings.proxy,
             trusted_hosts=settings.trusted_hosts,
         )
     )
+
+
+WAITED_FOR = FetchSettings(connections=16, timeout=8.0, deadline=15.0, tries=2, longest_wait=2.0)
+"""How patient a look-up is, for which someone waits."""
+
+
+def lookup_for(index_url: str | None, offline: bool, covered: Callable[[str], bool]) -> Lookup:
+    """Return a look-up on the index that this machine uses; raises InputError or Unavailable."""
+    store = PackageStore(user_folder() / "lookups")
+    if offline:
+        return Lookup(None, "", store, covered)
+    settings = read_index_settings(index_url)
+    return Lookup(lambda: fetcher_for(settings, WAITED_FOR), settings.url, store, covered)
 
 
 def refresh_store(

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from envdoctor.errors import Unavailable
 from envdoctor.fetch import MEBIBYTE, Fetcher, TooLarge
+from envdoctor.inflating import inflate
 
 TAIL = 32 * 1024
 LARGEST_DIRECTORY = 32 * MEBIBYTE
@@ -22,6 +23,8 @@ LARGEST_MEMBER = 16 * MEBIBYTE
 LARGEST_SDIST = 64 * MEBIBYTE
 GAP = 128 * 1024
 WINDOW = 8 * MEBIBYTE
+LARGEST_UNPACKED = 192 * MEBIBYTE
+MOST_MEMBERS = 50_000
 _EOCD = b"PK\x05\x06"
 _LOCAL_HEADER = 30
 
@@ -213,8 +216,10 @@ def read_sdist_members(
         return {name: archive.read(name) for name in archive.members if wanted(name)}
     found: dict[str, bytes] = {}
     try:
-        with fetcher.stream(url) as chunks, tarfile.open(fileobj=_Pipe(chunks), mode="r|*") as archive_:
-            for entry in archive_:
+        with fetcher.stream(url) as chunks, tarfile.open(fileobj=_Pipe(chunks), mode="r|") as archive_:
+            for number, entry in enumerate(archive_):
+                if number == MOST_MEMBERS:
+                    raise BadArchive(f"the sdist has more than {MOST_MEMBERS} members")
                 if entry.isfile() and entry.size <= LARGEST_MEMBER and wanted(entry.name):
                     stream = archive_.extractfile(entry)
                     found[entry.name] = stream.read() if stream else b""
@@ -227,14 +232,23 @@ def read_sdist_members(
     return found
 
 
+def _weighed(chunks: Iterator[bytes], limit: int) -> Iterator[bytes]:
+    """Yield the chunks; raises TooLarge once they pass `limit` bytes."""
+    seen = 0
+    for chunk in chunks:
+        seen += len(chunk)
+        if seen > limit:
+            raise TooLarge(f"the sdist passes {limit} bytes")
+        yield chunk
+
+
 class _Pipe(io.RawIOBase):
-    """Lets `tarfile` read from an iterator of byte strings, and no more than an sdist may weigh."""
+    """Lets `tarfile` read a packed stream, and no more of it than an sdist may weigh, packed and unpacked."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         super().__init__()
-        self._chunks = chunks
+        self._chunks = _weighed(inflate(_weighed(chunks, LARGEST_SDIST)), LARGEST_UNPACKED)
         self._kept = b""
-        self._seen = 0
 
     def readable(self) -> bool:
         return True
@@ -244,9 +258,6 @@ class _Pipe(io.RawIOBase):
             chunk = next(self._chunks, None)
             if chunk is None:
                 break
-            self._seen += len(chunk)
-            if self._seen > LARGEST_SDIST:
-                raise TooLarge(f"the sdist passes {LARGEST_SDIST} bytes")
             self._kept += chunk
         size = len(self._kept) if size < 0 else size
         given, self._kept = self._kept[:size], self._kept[size:]

@@ -26,12 +26,15 @@ DISABLING = frozenset({"torch", "accelerate", "bitsandbytes"})
 SOURCES = (".tar.gz", ".zip", ".tar.bz2", ".tgz", ".tar.xz")
 
 
-class _Table:
-    """Numbers values by first appearance."""
+class Table:
+    """Numbers values by first appearance, after those (with their keys) that it opens with."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: Iterable[tuple[Any, str]] = ()) -> None:
         self.values: list[Any] = []
         self._numbers: dict[str, int] = {}
+        for value, key in known:
+            self._numbers.setdefault(key, len(self.values))
+            self.values.append(value)
 
     def number(self, value: Any, key: str | None = None) -> int:
         """Return the number of `value`; equal keys (or JSON) share one."""
@@ -46,8 +49,8 @@ class Compiler:
     """Compiles packages that know one another; `add` all of them, then ask for `bytes`."""
 
     def __init__(self) -> None:
-        self.names, self.tags, self.pythons, self.markers = _Table(), _Table(), _Table(), _Table()
-        self.specs: dict[str, _Table] = {}
+        self.names, self.tags, self.pythons, self.markers = Table(), Table(), Table(), Table()
+        self.specs: dict[str, Table] = {}
         self.packages: dict[str, dict[str, Any]] = {}
         self.problems: list[str] = []
         self._read: dict[str, list[tuple[str, tuple[list[Any], str]]] | None] = {}
@@ -56,7 +59,7 @@ class Compiler:
         """Compile one package of the store; what cannot be read is noted in `problems`."""
         name = canonicalize_name(raw["name"])
         versions = sorted(self._versions(name, raw["releases"]), key=lambda pair: pair[0])
-        requirements, lists, rows, groups = _Table(), _Table(), _Table(), _Table()
+        requirements, lists, rows, groups = Table(), Table(), Table(), Table()
         day = [_first_day(release) for _, release in versions]
         self.packages[name] = {
             "v": [str(release["version"]) for _, release in versions],
@@ -104,7 +107,7 @@ class Compiler:
         return -1 if clauses is None else self.pythons.number([text, clauses], text)
 
     def _row(
-        self, name: str, release: Mapping[str, Any], requirements: _Table, lists: _Table, rows: _Table
+        self, name: str, release: Mapping[str, Any], requirements: Table, lists: Table, rows: Table
     ) -> int:
         if release.get("requires") is None:
             return -1
@@ -145,11 +148,15 @@ class Compiler:
         spec = ",".join(sorted(str(requirement.specifier).split(","))) if requirement.specifier else ""
         value = [
             self.names.number(name, name),
-            self.specs.setdefault(name, _Table()).number(spec, spec),
+            self.specs_of(name).number(spec, spec),
             -1 if tree is True else self.markers.number(tree),
             sorted(canonicalize_name(extra) for extra in requirement.extras),
         ]
         return value, json.dumps(value)
+
+    def specs_of(self, name: str) -> Table:
+        """Return the numbered specifiers of a package."""
+        return self.specs.setdefault(name, Table())
 
     def bytes(self, date: str) -> bytes:
         """Return the snapshot file's bytes; the same packages and date give the same bytes."""
@@ -160,7 +167,7 @@ class Compiler:
         body = bytearray()
         for name in sorted(self.packages):
             package = self.packages[name]
-            package["S"] = spec_ranges(self.specs.get(name, _Table()).values, package["v"])
+            package["S"] = spec_ranges(self.specs.get(name, Table()).values, package["v"])
             blob = zlib.compress(_dump(package), 9)
             places[name] = (len(body), len(blob))
             body += blob

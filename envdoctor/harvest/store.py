@@ -18,10 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from envdoctor.errors import Unavailable
+from envdoctor.errors import InputError, Unavailable
 from envdoctor.files import replace_file
+from envdoctor.inputs import open_input, parse_json, read_input
 
 SCHEMA = "envdoctor.package/1"
+MAX_RECORD_BYTES = 64 << 20
 _OPENING = re.compile(rb'\s*\{\s*"schema"\s*:\s*"envdoctor\.package/')
 Record = dict[str, Any]
 
@@ -39,15 +41,15 @@ class PackageStore:
     def read(self, name: str) -> Record | None:
         """Return a package's record, or None when there is none or it is damaged."""
         try:
-            record = json.loads(self._path(name).read_bytes())
-        except FileNotFoundError:
-            return None
+            path = self._path(name)
+            record = parse_json(read_input(path, MAX_RECORD_BYTES)) if os.path.exists(path) else None
         except ValueError:
             return None
-        except OSError as error:
-            raise Unavailable(f"{self._path(name)}: cannot be read: {error.strerror}") from None
-        sound = isinstance(record, dict) and record.get("schema") == SCHEMA
-        return record if sound and isinstance(record.get("releases"), dict) else None
+        except InputError as error:
+            raise Unavailable(str(error)) from None
+        if not isinstance(record, dict) or record.get("schema") != SCHEMA:
+            return None
+        return record if isinstance(record.get("releases"), dict) else None
 
     def write(self, name: str, record: Record) -> None:
         """Replace a package's record atomically; raises Unavailable and leaves what is there in force."""
@@ -81,8 +83,8 @@ class PackageStore:
 def _is_ours(path: Path) -> bool:
     """True for a record however damaged, and for what is not there or empty."""
     try:
-        with path.open("rb") as stream:
+        with open_input(path) as stream:
             opening = stream.read(80)
-    except OSError:
+    except (OSError, InputError):
         return True  # writing says what is wrong
     return not opening or _OPENING.match(opening) is not None

@@ -97,13 +97,13 @@ class Updater:
         if 2 * len(old.keys() & grouped.keys()) < len(old):
             raise Unavailable(f"the index lists {len(grouped)} releases where {len(old)} were known")
         skipped = _skipped(page.name, grouped)
-        wanted = [v for v in grouped if v not in skipped and not _settled(old.get(v))]
+        wanted = [v for v in grouped if v not in skipped and not settled(old.get(v))]
         read = pool.map(lambda v: read_requirements(self.fetcher, self.routes, page.name, grouped[v]), wanted)
         found = dict(zip(wanted, read, strict=True))
         releases = {
-            v: _release(files, old.get(v), found.get(v), skipped.get(v)) for v, files in grouped.items()
+            v: release_record(files, old.get(v), found.get(v), skipped.get(v)) for v, files in grouped.items()
         }
-        record = _record(page, self.today, releases)
+        record = page_record(page, self.today, releases)
         if not former or {**former, "fetched": self.today} != record:
             self.store.write(page.name, record)
         self._deepen(record, grouped, pool)
@@ -152,18 +152,19 @@ def _lacks_deep(release: Record) -> bool:
     return release.get("requires") is not None and "deep" not in release
 
 
-def _release(
+def release_record(
     files: Iterable[IndexFile], old: Record | None, found: Requirements | None, skipped: str | None
 ) -> Record:
+    """Return a release's record: what was found now, else what was settled, else why it is not read."""
     listed = [{key: getattr(file, key) for key in _STORED} for file in files]
     if found is not None:
         return {"files": listed, **_requirement_fields(found)}
-    if old is not None and _settled(old):
+    if old is not None and settled(old):
         return {**old, "files": listed}
     return {"files": listed, "requires": None, "requires_reason": skipped}
 
 
-def _settled(release: Record | None) -> bool:
+def settled(release: Record | None) -> bool:
     """True when a stored release needs no further reading: it was read, or its own files are to blame."""
     if release is None:
         return False
@@ -179,7 +180,8 @@ def _requirement_fields(found: Requirements) -> Record:
     return fields | ({"unusable": dict(found.unusable)} if found.unusable else {})
 
 
-def _record(page: ProjectPage, today: str, releases: Record) -> Record:
+def page_record(page: ProjectPage, today: str, releases: Record) -> Record:
+    """Return the record of a package with its releases."""
     core = page.name in CORE
     return {
         "schema": SCHEMA,

@@ -35,19 +35,13 @@ def find_gpu(matrix: Matrix, name: str | None, pci_id: str | None = None) -> Kno
         for row in rows:
             if device in row.pci:
                 return _known(row, name)
-    return _find_by_name(rows, name) if name else None
+    return _find_by_name(matrix, name) if name else None
 
 
-def _find_by_name(rows: tuple[tables.GpuRow, ...], name: str) -> KnownGpu | None:
-    """Take the longest known name whose words stand in order in the given one."""
-    words = normalise_name(name)
-    best: tuple[int, tables.GpuRow] | None = None
-    for row in rows:
-        for alias in (row.name, *row.aliases):
-            known = normalise_name(alias)
-            if _contains(words, known) and (best is None or len(known) > best[0]):
-                best = (len(known), row)
-    return _known(best[1], name) if best else None
+def _find_by_name(matrix: Matrix, name: str) -> KnownGpu | None:
+    """Take the longest known name in the given one; None where cards of unlike capability bear it."""
+    named = matrix.cards.find_one(name)
+    return _known(named.row, name) if named and named.row else None
 
 
 @lru_cache(maxsize=4096)
@@ -57,10 +51,6 @@ def normalise_name(name: str) -> str:
     text = re.sub(r"\b(rtx|gtx|gt|rtxa|titan)\s*(?=\d)", r"\1 ", text)
     text = re.sub(r"(?<=\d)\s*(ti|super)\b", r" \1", text)
     return " ".join(text.split())
-
-
-def _contains(words: str, known: str) -> bool:
-    return bool(known) and f" {known} " in f" {words} "
 
 
 def _known(row: tables.GpuRow, name: str | None) -> KnownGpu:
@@ -95,6 +85,9 @@ def declared_gpu(matrix: Matrix, name: str, index: int = 0) -> Gpu:
         return Gpu(index, "--gpu", name=name, compute_capability=capability)
     known = find_gpu(matrix, name)
     if known is None:
+        if named := matrix.cards.find(name):
+            cards = " and ".join(dict.fromkeys(f"{r.name} ({r.compute_capability})" for r in named[0].rows))
+            raise InputError(f"--gpu {name}: the name of several cards, {cards}")
         raise InputError(f"--gpu {name}: no such card in the matrix (a name such as 'RTX 4090', or sm_89)")
     return Gpu(
         index,

@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 from envdoctor.errors import Unavailable
 from envdoctor.facts.codec import trusting
 from envdoctor.matrix import tables
+from envdoctor.matrix.card_names import CardNames
+from envdoctor.matrix.lexicon import Lexicon
 from envdoctor.matrix.tables.row import Row
 
 COMPILED = "rows.jsonl"
@@ -62,6 +64,16 @@ class Matrix:
     def conditions(self) -> tuple[tables.ConditionRow, ...]:
         """The rows that decide something by themselves."""
         return self.rows(tables.ConditionRow)
+
+    @cached_property
+    def cards(self) -> CardNames:
+        """The names of the GPUs."""
+        return CardNames(self.rows(tables.GpuRow))
+
+    @property
+    def lexicon(self) -> Lexicon:
+        """What texts are searched for."""
+        return Lexicon(self.rows(tables.SymptomRow), self.rows(tables.KeyRow), self.cards)
 
     @cached_property
     def by_id(self) -> Mapping[str, tuple[str, Mapping[str, Any]]]:

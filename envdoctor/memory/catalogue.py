@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from envdoctor.errors import InputError, Unavailable
+from envdoctor.inputs import parse_json, read_input
 
 _HUB_PAGE = re.compile(r"https://huggingface\.co/([\w.-]+/[\w.-]+)/")
 _SUFFIX = re.compile(
@@ -80,14 +80,16 @@ def hub_config(model: str) -> Mapping[str, Any] | None:
 
 
 def _cached_config(model: str) -> Mapping[str, Any] | None:
+    from envdoctor.memory.shape import MAX_CONFIG_BYTES
+
     home = os.environ.get("HF_HUB_CACHE") or os.path.join(
         os.environ.get("HF_HOME") or os.path.expanduser("~/.cache/huggingface"), "hub"
     )
     snapshots = Path(home) / ("models--" + model.replace("/", "--")) / "snapshots"
     for path in sorted(snapshots.glob("*/config.json")):
         try:
-            data = json.loads(path.read_bytes())
-        except (OSError, ValueError):
+            data = parse_json(read_input(path, MAX_CONFIG_BYTES))
+        except (InputError, ValueError):
             continue
         if isinstance(data, dict):
             return data

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from envdoctor.errors import InputError
+from envdoctor.inputs import parse_json, read_input
 from envdoctor.memory.run import DeepSpeed
 
 
@@ -23,10 +22,8 @@ class DeepSpeedFile(NamedTuple):
 def read_deepspeed(path: str, hidden: int) -> DeepSpeedFile:
     """Read a DeepSpeed JSON file; raises InputError naming file and key."""
     try:
-        data = json.loads(Path(path).read_bytes())
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError):
+        data = parse_json(read_input(path))
+    except ValueError:
         raise InputError(f"{path}: not a JSON file") from None
     zero = data.get("zero_optimization") if isinstance(data, dict) else None
     if not isinstance(zero, dict):

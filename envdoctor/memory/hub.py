@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from envdoctor.errors import Unavailable
+from envdoctor.inputs import parse_json
 from envdoctor.memory.shape import MAX_CONFIG_BYTES
 
 HUB = "https://huggingface.co"
@@ -20,7 +20,7 @@ def fetch_config(model: str) -> Mapping[str, Any]:
     with Fetcher(FetchSettings(timeout=5.0, deadline=15.0, tries=1)) as fetcher:
         body = fetcher.get(url, cap=MAX_CONFIG_BYTES).body
     try:
-        data = json.loads(body)
+        data = parse_json(body)
     except ValueError:
         raise Unavailable(f"{url}: no JSON") from None
     if not isinstance(data, dict):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from envdoctor.errors import InputError
+from envdoctor.inputs import parse_json, read_input
 from envdoctor.memory.deepspeed_file import parse_deepspeed
 from envdoctor.memory.recipes import Recipe, recipe_of, shaped
 from envdoctor.memory.run import TrainingRun
@@ -31,9 +31,7 @@ class Point(NamedTuple):
 def read_points(path: Path) -> tuple[Point, ...]:
     """Read a file of points (`{"points": [...]}` or `{"results": [...]}`); raises InputError."""
     try:
-        data = json.loads(path.read_bytes())
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+        data = parse_json(read_input(path))
     except ValueError:
         raise InputError(f"{path}: not a JSON file") from None
     rows = data.get("points", data.get("results")) if isinstance(data, dict) else data

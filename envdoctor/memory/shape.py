@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from envdoctor.errors import InputError, Unavailable
+from envdoctor.inputs import parse_json, read_input
 from envdoctor.memory.extras import stored_as, tower_parameters
 from envdoctor.memory.families import ACTIVATIONS, ACTIVE, ALIASES, EXPERTS, TRAITS, first
 
@@ -118,12 +118,8 @@ def read_config(source: str | Path) -> Mapping[str, Any]:
     path = Path(source)
     path = path / "config.json" if path.is_dir() else path
     try:
-        if path.stat().st_size > MAX_CONFIG_BYTES:
-            raise InputError(f"{path}: too large for a config.json")
-        config = json.loads(path.read_bytes())
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError):
+        config = parse_json(read_input(path, MAX_CONFIG_BYTES))
+    except ValueError:
         raise InputError(f"{path}: not a JSON file") from None
     if not isinstance(config, dict):
         raise InputError(f"{path}: expected a JSON object")
@@ -156,7 +152,7 @@ def parse_shape(config: Mapping[str, Any], where: str) -> ModelShape:
         head_dim=_positive(head_dim, "head_dim", where),
         ffn=_ffn(config, model_type, hidden, where),
         vocab=_size(config, "vocab_size", where),
-        positions=int(first(config, ALIASES["max_position_embeddings"]) or 2048),
+        positions=_positions(config, where),
         tied=bool(config.get("tie_word_embeddings", known.pop("tied", False))),
         **_switches(config, known, hidden),
         experts=_experts(config, where),
@@ -178,6 +174,11 @@ def _doubts(config: Mapping[str, Any], model_type: str, known: bool) -> str:
             " allocate for images or sound is not"
         )
     return "; ".join(doubts)
+
+
+def _positions(config: Mapping[str, Any], where: str) -> int:
+    value = first(config, ALIASES["max_position_embeddings"])
+    return _positive(value, "max_position_embeddings", where) if value else 2048
 
 
 def _positive(value: Any, key: str, where: str) -> int:

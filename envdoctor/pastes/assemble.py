@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from envdoctor.facts import Distribution, Driver, Environment, Facts, Gpu, Host, Observed, Toolkit
+from envdoctor.facts.names import DISTRIBUTION
 from envdoctor.pastes.gpus import complete_name
 from envdoctor.pastes.sightings import Sighting
 
@@ -76,6 +77,10 @@ def _distributions(seen: Iterable[Sighting], notes: list[str]) -> dict[str, Dist
     found: dict[str, Distribution] = {}
     for sighting in seen:
         new: Distribution = sighting.value
+        if not DISTRIBUTION.holds(new.name):
+            if len(notes) < MANY:
+                notes.append(f"{new.name[:60]!r} ({new.source}) is no name of a distribution")
+            continue
         old = found.get(new.name)
         if old is None:
             if len(found) < MANY:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from envdoctor.facts import Gpu, NativeLibrary
-from envdoctor.pastes.gpus import parse_gpus
+from envdoctor.pastes.gpus import parse_capability, parse_memory
 from envdoctor.pastes.sightings import Paste, Sighting, distribution_sightings
 
 _GPU = re.compile(r"^\W{0,4}(?:GPU models and configuration\s{0,8}:\s{0,8})?GPU (\d{1,3}): (\S.{0,100})$")
@@ -45,9 +45,7 @@ def parse_collect_env(paste: Paste) -> Iterator[Sighting]:
 
 def _gpu(match: re.Match[str], source: str) -> dict[int, Gpu]:
     name = match[2].partition("(UUID:")[0].strip()
-    told = parse_gpus(name, source)
-    memory = told[0].memory_total_bytes if told else None
-    capability = told[0].compute_capability if told else None
+    memory, capability = parse_memory(name), parse_capability(name)
     name = name.partition("(")[0].rstrip()
     gpu = Gpu(int(match[1]), source, name=name, memory_total_bytes=memory, compute_capability=capability)
     return {gpu.index: gpu}

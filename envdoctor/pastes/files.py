@@ -10,7 +10,8 @@ from typing import BinaryIO
 
 from envdoctor.errors import InputError
 from envdoctor.facts import Facts
-from envdoctor.matrix import tables
+from envdoctor.inputs import open_input
+from envdoctor.matrix.lexicon import Lexicon
 from envdoctor.pastes.merge import merge_facts
 from envdoctor.pastes.reader import parse_paste
 
@@ -31,29 +32,25 @@ _TELLING = (
 """What a line in the middle of a huge log must contain to be kept."""
 
 
-def read_files(
-    paths: Sequence[str], symptoms: Sequence[tables.SymptomRow], keys: Sequence[tables.KeyRow] = ()
-) -> Facts:
+def read_files(paths: Sequence[str], lexicon: Lexicon) -> Facts:
     """Return the facts that the texts at `paths` tell together; `-` is standard input, `*.zip` a bundle.
 
     Raises InputError naming the file when one is missing, a folder, empty or binary.
     """
     several = len(paths) > 1
-    return merge_facts([_read_one(path, several, symptoms, keys) for path in paths])
+    return merge_facts([_read_one(path, several, lexicon) for path in paths])
 
 
-def _read_one(
-    path: str, several: bool, symptoms: Sequence[tables.SymptomRow], keys: Sequence[tables.KeyRow]
-) -> Facts:
+def _read_one(path: str, several: bool, lexicon: Lexicon) -> Facts:
     name = "<stdin>" if path == "-" else path
     if path.endswith(".zip"):
-        from envdoctor.bundle import read_bundle
+        from envdoctor.bundling import read_bundle
 
         return read_bundle(Path(path))
     text, notes = read_text(path)
     shown = Path(name).name if several else ""
     try:
-        facts = parse_paste(text, shown, symptoms, keys, file_name=Path(name).name)
+        facts = parse_paste(text, shown, lexicon, Path(name).name)
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
     return merge_facts([facts, Facts(notes=tuple(notes))]) if notes else facts
@@ -69,7 +66,7 @@ def read_text(path: str) -> tuple[str, list[str]]:
         if path == "-":
             data, left_out = read_window(sys.stdin.buffer)
         else:
-            with open(path, "rb") as stream:
+            with open_input(path) as stream:
                 data, left_out = read_window(stream)
     except OSError as error:
         raise InputError(f"{name}: {error.strerror or 'cannot be read'}") from None

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from envdoctor.facts import ComputeCapability, Gpu
+from envdoctor.matrix.card_names import CardName, CardNames
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -15,7 +16,9 @@ _COUNT = re.compile(
     r"(?i)^\(?(\d{1,4})\s*(?:[x*]|张|块|个|卡|cards?\b|gpus?\b)\s*(?=\S)|^([248])\s+(?=[A-Z])"
 )
 _COUNT_AFTER = re.compile(r"(?i)[\s(,][x*]\s?(\d{1,4})\)?\s*$|\s(\d{1,3})\s?[x*]\)?$")
-_MEMORY = re.compile(r"(?i)(?<![\w.])(\d{1,6}(?:\.\d{1,3})?)\s?-?(gib|gb|g|mib|mb)\b")
+_MEMORY = re.compile(r"(?i)(?<![\w.])(\d{1,6}(?:\.\d{1,3})?)\s?-?(gib|gb|g|mib|mb)\b(?!\.\d)")
+_SLICE = re.compile(r"(?i)(?<![\w.])\d{1,2}g\.(\d{1,4})gb\b")
+"""A MIG instance's profile: its share of the cores, and of the memory."""
 _CAPABILITY = re.compile(
     r"(?i)(?:sm[_ ]?|cc\s?|compute capability[: ]{0,2}|capability[: ]{0,2})(\d{1,2}\.?\d)\b"
 )
@@ -28,52 +31,53 @@ _NAMED = re.compile(
     rf"(?i)(?<![\w-])((?:NVIDIA[ _-]{{1,2}})?(?:(?:GeForce|Tesla|Quadro|Jetson|AGX|TITAN)\s)"
     rf"{{0,2}}{_FAMILY})(?![\w.])"
 )
-_STRICT = re.compile(
-    r"(?<![\w./-])(?:(\d{1,3})\s?[xX*]\s?)?"
-    r"((?:NVIDIA\s)?(?:(?:GeForce\s|Quadro\s)?(?:RTX|GTX)\s?(?:PRO\s|A)?\d{4}(?:\s?(?:Ti|SUPER|Super|D))?(?:\sAda)?"
-    r"|Tesla\s[TVPKM]\d{1,3}|(?:A100|A800|H100|H800|H200|H20|B200|B300|V100|A10G|A40|L40S|L40|L20|RTX\sA6000|A6000)"
-    r"(?:-(?:SXM\d?|PCIE|PCIe|NVL|DGXS|\d{2,3}GB)){0,3}))"
-    r"(?:[\s(,-]{1,3}(\d{2,3})\s?(?:GB|GiB|G)\b)?(?![\w-])"
+_COUNT_BEFORE = re.compile(r"([单一双两四八]|(?<![\w.])\d{1,2})\s?(?:[xX*×]|[卡张块个])\s?的?\s?$")
+_NUMBER_OF_CARDS = re.compile(r"(?:\d[xX*×]|[卡张块个]\s?的?\s?)$")
+_MEMORY_AFTER = re.compile(
+    r"(?i)(?:[\s(,-]{1,3}|\swith\s)(?:MIG )?(?:\d{1,2}g\.)?(\d{1,3})\s?(?:GB|GiB|G)\b(?!\.\d)"
 )
-
-
+_PLAIN = re.compile(r"[abghlpv]{1,2}\d{3}[a-z]?|[al]40s?|[ah]20|l20|a10g|a\d{4}|k80|p40|m40|p\d{3}|ax800")
+"""Names that are nothing but a card's in any sentence."""
 _NUMERALS = {"单": 1, "一": 1, "双": 2, "两": 2, "四": 4, "八": 8}
-_CARDS = re.compile(
-    r"([单一双两四八]|(?<![\d.])\d{1,2})\s?[卡张块]\s?的?\s?"
-    r"((?:RTX\s?)?[2345]0[6-9]0(?:\s?[Tt]i)?|A100|A800|A10|A40|A6000|H100|H800|H20|V100|T4|L40S?|L20)(?!\w)"
-)
 
 
-def parse_gpus(text: str, source: str) -> tuple[Gpu, ...]:
+def parse_gpus(text: str, source: str, cards: CardNames) -> tuple[Gpu, ...]:
     """Return the GPUs that the value of a `GPU:` line names, one each; empty when it names none."""
     gpus: list[Gpu] = []
     for part in _parts(text):
-        if gpu := _parse_one(part[1], source):
+        if gpu := _parse_one(part[1], source, cards):
             gpus.extend(replace(gpu, index=len(gpus) + k) for k in range(part[0]))
     return tuple(gpus[:1024])
 
 
-def _numbered_cards(line: str, source: str) -> list[Gpu]:
-    """Return the GPUs of Chinese counts: `双卡 4090`, `8张A800`."""
-    gpus: list[Gpu] = []
-    for count, name in _CARDS.findall(line)[:4]:
-        tidy = f"RTX {name}" if name[0].isdigit() else _tidy(name)
-        number = _NUMERALS.get(count) or min(int(count), 64)
-        gpus.extend(Gpu(k, source, name=tidy) for k in range(number))
-    return gpus
-
-
-def find_gpus(line: str, source: str) -> tuple[Gpu, ...]:
+def find_gpus(line: str, source: str, cards: CardNames) -> tuple[Gpu, ...]:
     """Return the GPUs that running text mentions in an unmistakable form."""
-    gpus: list[Gpu] = []
-    for count, name, memory in _STRICT.findall(line)[:4]:
-        gpu = Gpu(0, source, name=_tidy(name), memory_total_bytes=int(memory) * GIB if memory else None)
-        gpus.extend(replace(gpu, index=len(gpus) + k) for k in range(min(int(count or 1), 64)))
-    return tuple(gpus or _numbered_cards(line, source))
+    known = [_sighted(line, found, source) for found in cards.find(line)]
+    gpus = [gpu for of_name in known[:8] for gpu in of_name]
+    return tuple(replace(gpu, index=index) for index, gpu in enumerate(gpus))
+
+
+def _sighted(line: str, found: CardName, source: str) -> list[Gpu]:
+    """Return the cards of a name in running text; none where the words may mean something else."""
+    before, after = line[max(0, found.start - 16) : found.start], line[found.end : found.end + 24]
+    count, memory = _COUNT_BEFORE.search(before), _MEMORY_AFTER.match(after)
+    word = found.words[0]
+    sure = found.branded or count or (memory and not word.isdigit()) or _PLAIN.fullmatch(word)
+    if not sure or (word.isdigit() and not found.branded and not (count and _NUMBER_OF_CARDS.search(before))):
+        return []
+    name = _written(line, found)
+    size = int(memory[1]) * GIB if memory else parse_memory(name)
+    number = (_NUMERALS.get(count[1]) or min(int(count[1]), 64)) if count else 1
+    return [Gpu(0, source, name=name, memory_total_bytes=size)] * max(1, number)
 
 
 def parse_memory(text: str) -> int | None:
-    """Return the bytes that `24GB`, `23.64 GiB` or `24576 MiB` stands for (of several, the binary one)."""
+    """Return the bytes that `24GB`, `23.64 GiB` or `24576 MiB` stands for (of several, the binary one).
+
+    Of a MIG instance (`2g.20gb`) it is the instance's memory.
+    """
+    if slice_ := _SLICE.search(text):
+        return int(slice_[1]) * GIB
     found = _MEMORY.findall(text)
     if not found:
         return None
@@ -119,19 +123,34 @@ def _count(match: re.Match[str]) -> int:
     return max(1, min(int(match[1] or match[2]), 256))
 
 
-def _parse_one(text: str, source: str) -> Gpu | None:
-    match = _NAMED.search(text)
+def _parse_one(text: str, source: str, cards: CardNames) -> Gpu | None:
+    name = _name_in(text, cards)
     memory = parse_memory(text)
     capability = parse_capability(text)
-    if match is None and memory is None and capability is None:
+    if name is None and memory is None and capability is None:
         return None
     return Gpu(
         0,
         source,
-        name=_tidy(match[1]) if match else None,
+        name=name,
         compute_capability=capability,
         memory_total_bytes=memory,
     )
+
+
+def _name_in(text: str, cards: CardNames) -> str | None:
+    """Return the card's name: of the known name and what has the shape of one, the longer."""
+    known = cards.find_one(text)
+    shape = _NAMED.search(text)
+    if known is None or (shape and shape.start(1) <= known.start and known.end <= shape.end(1)):
+        return _tidy(shape[1]) if shape else None
+    return _written(text, known)
+
+
+def _written(text: str, found: CardName) -> str:
+    """Return the name as the text has it, a size included; in place of a bare number, the card's own."""
+    name = _tidy(text[found.start : found.end])
+    return found.row.name if name.isdigit() and found.row else name
 
 
 def _tidy(name: str) -> str:

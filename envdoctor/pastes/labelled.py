@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from envdoctor.facts import CudaVersion, DriverVersion, Gpu, NativeLibrary, Toolkit
+from envdoctor.matrix.card_names import CardNames
 from envdoctor.pastes.gpus import parse_capability, parse_gpus, parse_memory
 from envdoctor.pastes.names import known_distribution
 from envdoctor.pastes.platforms import parse_container, parse_platform
@@ -34,6 +35,8 @@ _PYTHON = re.compile(r"(?i)^(?:cpython|python|py)?\s{0,4}[-=]{0,2}\s{0,4}[v`]?(\
 
 Handler = Callable[[str, str], Iterator[Sighting]]
 
+NAMELESS = CardNames()
+
 
 def parse_labelled(paste: Paste, table: KeyTable) -> Iterator[Sighting]:
     """Yield what `label: value` lines tell of the machine, its distributions and a run's settings."""
@@ -46,7 +49,9 @@ def parse_labelled(paste: Paste, table: KeyTable) -> Iterator[Sighting]:
         for statement in statements:
             label, value, key = _split(statement)
             label = _in_context(label, line, index - near_driver, previous)
-            found = list(_told(label, value, source)) or list(setting_sightings(table, key, value, source))
+            found = list(_told(label, value, source, paste.cards)) or list(
+                setting_sightings(table, key, value, source)
+            )
             if label.startswith(("driver", "nvidia driver")):
                 near_driver = index
             if found and statements == [line]:
@@ -100,9 +105,11 @@ def fold_label(label: str) -> str:
     return label
 
 
-def _told(label: str, value: str, source: str) -> Iterator[Sighting]:
+def _told(label: str, value: str, source: str, cards: CardNames) -> Iterator[Sighting]:
     handler = _handler(label) if label and not _ABSENT.match(value) else None
-    if handler is not None:
+    if handler is _gpus:
+        yield from _gpus(value, source, cards)
+    elif handler is not None:
         yield from handler(value, source)
 
 
@@ -172,8 +179,8 @@ def _torch_cuda(value: str, source: str) -> Iterator[Sighting]:
         yield Sighting("build", ("torch", {"cuda": str(version)}), source)
 
 
-def _gpus(value: str, source: str) -> Iterator[Sighting]:
-    if gpus := parse_gpus(value, source):
+def _gpus(value: str, source: str, cards: CardNames = NAMELESS) -> Iterator[Sighting]:
+    if gpus := parse_gpus(value, source, cards):
         yield Sighting("gpus", gpus)
     if match := re.search(r"(?i)driver(?: version)?[: ]{0,3}(\d{3}(?:\.\d{1,5}){0,2})", value):
         yield Sighting("driver.version", DriverVersion.parse(match[1]), source)

@@ -9,6 +9,7 @@ from functools import cache
 from packaging.utils import canonicalize_name
 
 from envdoctor.facts import CudaVersion, DriverVersion, Setting, Toolkit
+from envdoctor.matrix.card_names import CardNames
 from envdoctor.pastes.gpus import find_gpus
 from envdoctor.pastes.names import known_distribution, mention_pattern
 from envdoctor.pastes.sightings import Paste, Sighting, distribution_sightings
@@ -29,6 +30,10 @@ _INCLUDES = re.compile(
     r"|q?lora|llama|qwen|mistral|gemma|glm|baichuan|batch|length|bitsandbytes|flash|triton|xformers|accelerate|nvidia"
     r"|glibc)|[单双张块卡]"
 )
+_CARD = re.compile(
+    r"(?i)geforce|quadro|titan|tegra|jetson|xavier|orin|thor|\b(?:grid|nvs|[gkmpt]{1,2}\d{1,4})|[x*]\s?\w{1,3}\d|\bp10\d-"
+)
+"""What a name of a card holds whose line need not tell anything else."""
 _PYTHON = re.compile(
     r"(?i)(?<![\w./-])python\s?(?:version)?[ :=v]{0,3}(3\.\d{1,2}(?:\.\d{1,2})?)(?![\w.]{0,80}/)(?!\w)"
 )
@@ -70,7 +75,9 @@ def parse_prose(paste: Paste) -> Iterator[Sighting]:
         if "but you have" in line:
             yield from _incompatible(line, paste.at("pip", index))
         elif _INCLUDES.search(line.lower()) and not _NOT_A_FACT.search(line):
-            yield from _facts_of(line[:600], paste.at("", index))
+            yield from _facts_of(line[:600], paste.at("", index), paste.cards)
+        elif _CARD.search(line) and not _NOT_A_FACT.search(line):
+            yield from _gpus(line[:600], paste.at("", index), paste.cards)
 
 
 def _incompatible(line: str, source: str) -> Iterator[Sighting]:
@@ -78,7 +85,7 @@ def _incompatible(line: str, source: str) -> Iterator[Sighting]:
         yield from distribution_sightings(name, version, source, exact=True)
 
 
-def _facts_of(line: str, source: str) -> Iterator[Sighting]:
+def _facts_of(line: str, source: str, cards: CardNames) -> Iterator[Sighting]:
     for mention in _mentions().finditer(line):
         name = known_distribution(mention["name"].lower().replace("_", "-")) or canonicalize_name(
             mention["name"]
@@ -95,9 +102,13 @@ def _facts_of(line: str, source: str) -> Iterator[Sighting]:
         yield Sighting("host.glibc", match[1], source)
     for name in _WILD_NVIDIA.findall(line)[:32]:
         yield from distribution_sightings(name, "installed", source)
-    if gpus := find_gpus(line, source):
-        yield Sighting("gpus", gpus)
+    yield from _gpus(line, source, cards)
     yield from _hints(line, source)
+
+
+def _gpus(line: str, source: str, cards: CardNames) -> Iterator[Sighting]:
+    if gpus := find_gpus(line, source, cards):
+        yield Sighting("gpus", gpus)
 
 
 def _cuda(version: CudaVersion, line: str, source: str) -> Sighting:

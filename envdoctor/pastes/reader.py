@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from envdoctor.facts import Facts
 from envdoctor.matrix import tables
+from envdoctor.matrix.lexicon import Lexicon
 from envdoctor.pastes.assemble import assemble
 from envdoctor.pastes.backends import parse_backends
 from envdoctor.pastes.collect_env import parse_collect_env
@@ -40,21 +41,20 @@ NOTHING = (
 def parse_paste(
     text: str,
     name: str,
-    symptoms: Sequence[tables.SymptomRow],
-    keys: Sequence[tables.KeyRow] = (),
+    lexicon: Lexicon,
     file_name: str = "",
 ) -> Facts:
     """Return what `text` tells: facts, settings, recognised error lines, and notes of what was unreadable.
 
     `name` stands before each source when several texts are read, else it is empty; `file_name` helps to
-    tell a requirements file from a freeze. Nothing else is read: no file, no network.
+        tell a requirements file from a freeze. Nothing else is read: no file, no network.
     """
     if (own := parse_own(text)) is not None:
         return own
     if data := list(parse_dataset(text, name or file_name, file_name)):
         return assemble(iter(data))  # what rows of training data say is no report of this machine
-    paste = Paste(plain_lines(text), name, file_name)
-    facts = assemble(_sightings(paste, symptoms, key_table(keys)))
+    paste = Paste(plain_lines(text), name, file_name, lexicon.cards)
+    facts = assemble(_sightings(paste, lexicon.symptoms, key_table(lexicon.keys)))
     told = replace(facts, errors=tuple(error for error in facts.errors if error.kind != "said"))
     if told == Facts(origin="paste"):
         return replace(facts, unread={name or file_name or "the paste": NOTHING})

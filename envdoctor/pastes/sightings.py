@@ -10,6 +10,7 @@ from typing import Any
 from packaging.utils import canonicalize_name
 
 from envdoctor.facts import Distribution
+from envdoctor.matrix.card_names import CardNames
 from envdoctor.pastes.text import line_templates
 from envdoctor.pastes.versions import Told, parse_told
 
@@ -36,6 +37,7 @@ class Paste:
     lines: list[str]
     name: str = ""
     file_name: str = ""
+    cards: CardNames = field(default_factory=CardNames)
     claimed: set[int] = field(default_factory=set)
     templates: list[bytes] = field(init=False)
     """Each line without its digits."""

@@ -1,8 +1,9 @@
-"""What people paste, made plain: colours, quotes, HTML and full-width punctuation taken away, lines kept."""
+"""What people paste, made plain: colours, quotes, HTML, full-width punctuation and digits, lines kept."""
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 
 LINE_LIMIT = 4096
@@ -31,6 +32,9 @@ _PUNCTUATION = {
 }  # fmt: skip
 
 
+_NO_ASCII_DIGIT = re.compile(r"[^\D0-9]")
+
+
 def plain_lines(text: str) -> list[str]:
     """Return the lines of `text` as plain text, one for each line of the original (universal newlines)."""
     text = _unify(text)
@@ -57,6 +61,8 @@ def _unify(text: str) -> str:
     for character, plain in _PUNCTUATION.items():
         if character in text:
             text = text.replace(character, plain)
+    for digit in set(_NO_ASCII_DIGIT.findall(text)):
+        text = text.replace(digit, str(unicodedata.decimal(digit)))
     return text
 
 

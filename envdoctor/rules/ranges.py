@@ -23,6 +23,14 @@ def parse_specifier(text: str) -> SpecifierSet:
         raise ValueError(f"not a version specifier: {text[:60]!r}") from None
 
 
+def _is_specifier(text: str) -> bool:
+    try:
+        parse_specifier(text)
+    except ValueError:
+        return False
+    return len(text) <= MAX_VERSION
+
+
 @cache
 def parse_version(text: str) -> Version | None:
     """Return the version, or None when the text is none (or its numbers are longer than Python reads)."""
@@ -71,8 +79,10 @@ def range_satisfies(known: str, condition: str) -> bool | None:
     """True when every version of the range `known` meets `condition`, False when none does, else None.
 
     Both ranges are unions of intervals between the versions they name, so it is enough to look at those
-    versions and at points just below and just above each.
+    versions and at points just below and just above each. Of a `known` that is no range nothing is known.
     """
+    if not _is_specifier(known):
+        return None
     points = _sample_points(known) | _sample_points(condition)
     inside = [p for p in points if parse_specifier(known).contains(p)]
     if not inside:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from envdoctor.solve.reasons import Explained, Pin
+from envdoctor.solve.requests import Carried
 from envdoctor.solve.solver import Goal, Picks
 from envdoctor.solve.target import Target
 
@@ -68,6 +69,15 @@ class PinSet:
     relaxations: tuple[Relaxation, ...] = ()
     sets: tuple[PinSet, ...] = ()
     notes: tuple[str, ...] = ()
+    carried: tuple[Carried, ...] = ()
+    options: tuple[str, ...] = ()
+    looked_up: tuple[tuple[str, str], ...] = ()
+    """Packages read from the index because the facts do not cover them, with the day of each."""
+
+    @property
+    def unjudged(self) -> tuple[Carried, ...]:
+        """The lines asked for of which something is not known."""
+        return tuple(one for one in self.carried if not one.judged)
 
     @property
     def indexes(self) -> tuple[str, ...]:
@@ -91,21 +101,37 @@ class PinSet:
                 "relaxations": [relaxation.as_json() for relaxation in self.relaxations],
             },
             "notes": list(self.notes),
+            "carried": [one.as_json() for one in self.carried],
         }
 
 
 def solved(goal: Goal, picks: Picks) -> PinSet:
     """Return the answer for picks."""
     explained = Explained(goal, picks)
-    pins = explained.pins()
+    direct = {request.name for request in goal.requests if request.line}
+    pins = tuple(pin for pin in explained.pins() if pin.name not in direct)
     installed = goal.context.installed
     changes = [
         Change(pin.name, installed[pin.name], pin.label)
         for pin in pins
         if pin.name in installed and not goal_keeps(goal, pin, picks)
     ]
-    asked = tuple(dict.fromkeys(str(request) for request in goal.requests))
-    return PinSet("solved", goal.context.target, asked, pins, tuple(changes), notes=explained.notes())
+    return PinSet(
+        "solved",
+        goal.context.target,
+        asked_words(goal),
+        pins,
+        tuple(changes),
+        notes=explained.notes(),
+        carried=goal.carried,
+        options=goal.options,
+        looked_up=tuple(sorted(goal.coverage.read.items())) if goal.coverage else (),
+    )
+
+
+def asked_words(goal: Goal) -> tuple[str, ...]:
+    """Return the requests of a goal as text, each once."""
+    return tuple(dict.fromkeys(str(request) for request in goal.requests if not request.line))
 
 
 def goal_keeps(goal: Goal, pin: Pin, picks: Picks) -> bool:

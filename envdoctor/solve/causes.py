@@ -13,6 +13,7 @@ from envdoctor.solve.answer import Cause
 from envdoctor.solve.explain import Reason
 from envdoctor.solve.nodes import TORCH, Node
 from envdoctor.solve.problem import bits_of
+from envdoctor.solve.requests import Request
 from envdoctor.solve.rows import BINARIES, FOLLOWER, conditions_of
 from envdoctor.solve.solver import Goal, request_mask
 from envdoctor.solve.versions import satisfies
@@ -38,12 +39,20 @@ class _Teller:
     def tell(self, reason: Reason) -> Cause:
         """Return one reason as a cause."""
         if reason.request is not None:
-            return Cause("request", f"{reason.request} is asked for", reason.request.source)
+            return Cause("request", self._asked(reason.request), reason.request.source)
         if reason.kind == "edge":
             return self._edge(reason)
         if reason.nogood is not None:
             return self._row(reason)
         return self._ban(reason)
+
+    def _asked(self, request: Request) -> str:
+        """Return a request in words, and that no release answers it where that is so."""
+        node = self._node(request.name)
+        if node.admits(request.spec):
+            return f"{request} is asked for"
+        known = f"{node.package.versions[0]} to {node.package.versions[-1]}"
+        return f"{request} is asked for, and {request.name} has no such release ({known} are known)"
 
     def conditions(self, reason: Reason) -> Iterator[Cause]:
         """Yield what of the target a matrix row speaks of: without it the row would not hold."""
@@ -160,13 +169,15 @@ class _Teller:
             return Cause(
                 "target", f"{ban.subject} cannot run {span}: {row.because}", f"{row.id}: {row.source}"
             )
+        if ban.what == "constraint":
+            return Cause("request", f"{ban.subject} is a constraint", ban.row)
         if ban.what == "newer":
             return Cause("request", f"{span} came out after the day given", "--exclude-newer")
         return Cause("metadata", f"what {span} requires is not known", f"{reason.name}: no readable metadata")
 
     def _card(self, span: str, node: Node, mask: int) -> Cause:
         build = (node.builds or [])[mask.bit_length() - 1]
-        archs = ", ".join(build.arch_list) or "no GPU code"
+        archs = ", ".join(build.arch_list or ()) or "no GPU code"
         return Cause(
             "target", f"{{subject}} cannot run {span}: the wheel of {build.label} holds {archs}", build.source
         )

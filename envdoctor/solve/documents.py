@@ -30,8 +30,14 @@ class Header:
         yield comment(f"envdoctor {self.tool}, matrix {self.matrix}, package facts of {self.date}")
         yield comment(f"for Python {python} on {target.platform.name}; {cards}{driver}")
         yield comment(f"command: {self.command}")
+        for day in sorted({day for _, day in answer.looked_up}):
+            names = ", ".join(name for name, when in answer.looked_up if when == day)
+            yield comment(f"read from the index on {day}: {names}")
         for note in answer.notes:
             yield comment(f"note: {note}")
+        for one in answer.carried:
+            what = "as it stands" if one.judged else "as it stands, not judged"
+            yield comment(f"{what}: {one.shown} ({f'{one.source}: ' if one.source else ''}{one.why})")
 
 
 def comment(text: str) -> str:
@@ -55,10 +61,14 @@ def requirements_text(answer: PinSet, header: Header) -> str:
         for text in answer.asked
         if (request := parse_request(text, "request")) is not None and request.extras
     }
-    lines = [*header.lines(answer), *_index_lines(answer)]
+    own = [line for line in _index_lines(answer) if line not in answer.options]
+    lines = [*header.lines(answer), *answer.options, *own]
     for pin in answer.pins:
         chosen = f"[{','.join(extras[pin.name])}]" if pin.name in extras else ""
         lines.append(f"{pin.name}{chosen}=={pin.label}")
+    lines.extend(
+        " ".join(one.text.split()) for one in answer.carried if one.source and one.text not in answer.options
+    )
     return "\n".join(lines) + "\n"
 
 

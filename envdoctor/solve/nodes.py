@@ -10,9 +10,10 @@ from typing import Any
 from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.snapshot import SDIST, File, Package, Snapshot
 from envdoctor.solve.markers import clauses_hold, decide
+from envdoctor.solve.requests import Request
 from envdoctor.solve.target import Card, Target
 from envdoctor.solve.variants import Build, builds_of, driver_allows
-from envdoctor.solve.versions import spec_mask
+from envdoctor.solve.versions import clauses, spec_mask
 from envdoctor.solve.wheels import installs
 
 TORCH = "torch"
@@ -27,6 +28,11 @@ class Options:
     prereleases: frozenset[str] = frozenset()
     exact: frozenset[tuple[str, str]] = frozenset()
     """Pairs of name and version pinned exactly, so that a yanked release is meant."""
+    labels: frozenset[tuple[str, str]] = frozenset()
+    """Versions of torch with the local label that was asked for."""
+    constraints: tuple[Request, ...] = ()
+    """What holds of a package if it is there at all."""
+    any_prerelease: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +115,8 @@ class Node:
         """One build a candidate for torch; None for a package whose candidates are its versions."""
         if self.name != TORCH:
             return None
-        found = builds_of(self.context.matrix, self.package.versions, self.context.target)
+        context = self.context
+        found = builds_of(context.matrix, self.package.versions, context.target, context.options.labels)
         return [build for version in self.package.versions for build in found[version]]
 
     @cached_property
@@ -158,7 +165,23 @@ class Node:
     def bans(self) -> list[Ban]:
         """What the target, the index and the options rule out, each with its reason."""
         found = [Ban(what, self.expand(mask)) for what, mask in self._version_bans() if mask]
-        return [*found, *self._hardware_bans()]
+        return [*found, *self._constraint_bans(), *self._hardware_bans()]
+
+    def admits(self, spec: str) -> int:
+        """Return the candidates that a specifier admits; the local label of an exact one names a build."""
+        mask = self.all
+        for operator, bound in clauses(spec):
+            public, _, label = bound.partition("+")
+            operator = "==" if label and operator == "===" else operator
+            mask &= self.expand(spec_mask(f"{operator}{public}", self.package.versions))
+            if label and operator == "==" and self.builds is not None:
+                mask &= sum(1 << bit for bit, build in enumerate(self.builds) if build.answers(label))
+        return mask
+
+    def _constraint_bans(self) -> Iterator[Ban]:
+        for one in self.context.options.constraints:
+            if one.name == self.name and (mask := self.all & ~self.admits(one.spec)):
+                yield Ban("constraint", mask, str(one), one.source)
 
     @cached_property
     def allowed(self) -> int:
@@ -221,7 +244,9 @@ class Node:
 
     def _unasked_prereleases(self, newer: int) -> int:
         finals = self.package.all & ~self.package.prereleases & ~newer
-        return self.package.prereleases if finals and self.name not in self.context.options.prereleases else 0
+        options = self.context.options
+        meant = options.any_prerelease or self.name in options.prereleases
+        return self.package.prereleases if finals and not meant else 0
 
     @cached_property
     def _pinned_prereleases(self) -> int:
@@ -298,7 +323,8 @@ class Node:
 
     def _builds_without(self, card: Card) -> int:
         assert self.builds is not None
-        return sum(1 << bit for bit, build in enumerate(self.builds) if not build.runs_on(card.capability))
+        matrix = self.context.matrix
+        return sum(1 << bit for bit, b in enumerate(self.builds) if not b.runs_on(card.capability, matrix))
 
 
 def _bits(mask: int) -> Iterator[int]:

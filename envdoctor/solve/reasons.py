@@ -51,13 +51,22 @@ class Explained:
         self.rows = nogoods(goal.context, picks.bits.keys())
         self._same = followers(goal.context.matrix, "same")
 
+    @property
+    def uncovered(self) -> frozenset[str]:
+        """The packages that the answer requires and the facts do not cover."""
+        return frozenset(name for _, name in self._uncovered)
+
     def notes(self) -> tuple[str, ...]:
         """Return what the answer leaves open: requirements on packages that the facts do not cover."""
         left = sorted({(name, owner) for owner, name in self._uncovered})
         return tuple(
-            f"{self.shown(owner)} requires {name}, which the package facts do not cover: it is not pinned"
+            f"{self.shown(owner)} requires {name}, which is not pinned: {self._why(name)}"
             for name, owner in left
         )
+
+    def _why(self, name: str) -> str:
+        coverage = self.goal.coverage
+        return coverage.why(name) if coverage else "the package facts do not cover it"
 
     def pins(self) -> tuple[Pin, ...]:
         """Return every package with its reasons, by name."""

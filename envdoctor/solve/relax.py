@@ -63,6 +63,9 @@ def _other_cards(goal: Goal, row: str) -> Iterator[tuple[str, Goal]]:
 def _target_proposals(goal: Goal, reason: Reason) -> Iterator[tuple[str, Goal]]:
     target, options = goal.context.target, goal.context.options
     what, subject = (reason.ban.what, reason.ban.subject) if reason.ban else ("", "")
+    if what == "constraint":
+        left = tuple(one for one in options.constraints if str(one) != subject)
+        yield f"the constraint {subject}", _on(goal, target, replace(options, constraints=left))
     if what == "source":
         yield (
             "the ban on source builds (--allow-source)",

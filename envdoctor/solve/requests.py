@@ -1,31 +1,46 @@
-"""What was asked for: requirement arguments and files, read strictly."""
+"""What was asked for, as values, and one requirement line read."""
 
 from __future__ import annotations
 
 import datetime
+import os
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from urllib.parse import unquote
 
 from envdoctor.errors import InputError
 from envdoctor.facts.names import normalise
-from envdoctor.solve.versions import InvalidSpecifier, clauses, is_prerelease
+from envdoctor.solve.versions import InvalidSpecifier, clauses, is_prerelease, version_key
 
-_REQUEST = re.compile(
-    r"(?P<name>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:\[(?P<extras>[^\]]*)\])?\s*(?P<spec>[^;#]*)"
-)
+_NAME = r"(?P<name>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:\[(?P<extras>[^\]]*)\])?"
+_REQUEST = re.compile(_NAME + r"\s*(?P<spec>[^;#@]*)")
+_DIRECT = re.compile(_NAME + r"\s*@\s*(?P<url>\S.*)")
+_SCHEME = re.compile(r"(?:[a-z][a-z0-9]*\+)?[a-z][a-z0-9.-]*://|file:|git@", re.IGNORECASE)
+_LOOSE_SERIES = re.compile(r"(~=|[<>]=?)(\s*[0-9][0-9.]*?)\.\*")
+_VARIABLE = re.compile(r"\$\{([A-Z0-9_]+)\}")
+_REVISION = re.compile(r"@v?(\d+(?:\.\d+)+[a-z0-9.]*)(?:[#?&]|$)")
+_CREDENTIALS = re.compile(r"(?<=//)[^/@\s]+@")
+_COMMENT = re.compile(r"(?:^|\s)#")
+_ARCHIVES = (".whl", ".tar.gz", ".zip", ".tar.bz2", ".tgz")
+_LONGEST = 4096
 _EPOCH = datetime.date(1970, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One requirement asked for: normalized name, extras, specifier, and where it was written."""
+    """One requirement asked for: normalized name, extras, specifier, and where it was written.
+
+    `marker` is the condition under which it is asked for; `line` the direct reference that stands in place of
+    an index's file.
+    """
 
     name: str
     extras: tuple[str, ...]
     spec: str
     source: str
+    marker: str = ""
+    line: str = ""
 
     def __str__(self) -> str:
         extras = f"[{','.join(self.extras)}]" if self.extras else ""
@@ -42,72 +57,192 @@ class Request:
         found = [bound for operator, bound in clauses(self.spec) if operator in ("==", "===")]
         return found[0] if found and not found[0].endswith(".*") else None
 
+    def holds(self, environment: Mapping[str, str]) -> bool:
+        """True when its marker holds in a marker environment."""
+        if not self.marker:
+            return True
+        from packaging.markers import Marker
+
+        return Marker(self.marker).evaluate({**environment, "extra": ""})
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A line that goes into the answer as it stands: where it was written, and why it is not solved for.
+
+    `judged`: nothing about it is unknown (its marker does not hold, or it only tells an installer how).
+    """
+
+    text: str
+    source: str
+    why: str
+    judged: bool = False
+
+    @property
+    def shown(self) -> str:
+        """The line without the credentials that its URL may hold."""
+        return _CREDENTIALS.sub("", self.text)
+
+    def as_json(self) -> dict[str, object]:
+        """Return the line as the pins' JSON shows it."""
+        return {"text": self.shown, "source": self.source, "why": self.why, "judged": self.judged}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Everything that arguments and files ask for. `options` are lines for an installer, as written."""
+
+    requests: tuple[Request, ...] = ()
+    constraints: tuple[Request, ...] = ()
+    carried: tuple[Carried, ...] = ()
+    options: tuple[str, ...] = ()
+    prereleases: bool = False
+
+    @classmethod
+    def joined(cls, parts: Iterable[Asked]) -> Asked:
+        """Return what several parts ask for together."""
+        known = list(parts)
+        return cls(
+            tuple(request for part in known for request in part.requests),
+            tuple(one for part in known for one in part.constraints),
+            tuple(dict.fromkeys(one for part in known for one in part.carried)),
+            tuple(dict.fromkeys(option for part in known for option in part.options)),
+            any(part.prereleases for part in known),
+        )
+
+    def under(self, environment: Mapping[str, str]) -> Asked:
+        """Return what is asked for in a marker environment; requests left out are carried."""
+        out = [request for request in self.requests if not request.holds(environment)]
+        why = "its marker does not hold on this target"
+        carried = tuple(Carried(f"{r}; {r.marker}", r.source, why, judged=True) for r in out)
+        return replace(
+            self,
+            requests=tuple(request for request in self.requests if request not in out),
+            constraints=tuple(one for one in self.constraints if one.holds(environment)),
+            carried=self.carried + carried,
+        )
+
 
 def _is_prerelease(bound: str) -> bool:
     return is_prerelease(bound.removesuffix(".*"))
 
 
+def without_comment(line: str) -> str:
+    """Return a line without its comment and surrounding blanks."""
+    return _COMMENT.split(line, maxsplit=1)[0].strip()
+
+
 def parse_request(text: str, source: str) -> Request | None:
     """Read one requirement; None for a blank or comment. Raises InputError naming `source`."""
-    line = re.split(r"(?:^|\s)#", text, maxsplit=1)[0].strip()
+    read = parse_line(text, source)
+    if isinstance(read, Carried):
+        raise InputError(f"{source}: {read.shown[:80]}: {read.why}")
+    return read
+
+
+def parse_line(text: str, source: str, environ: Mapping[str, str] = os.environ) -> Request | Carried | None:
+    """Read one requirement line: a request, a line to be carried as it stands, or None for nothing.
+
+    A direct reference that names a release (a wheel, a tag) is a request for it. Raises InputError for a line
+    beyond all bounds.
+    """
+    if len(text) > _LONGEST:
+        raise InputError(f"{source}: {text[:40]}…: too long for a requirement")
+    line = without_comment(text)
     if not line:
         return None
-    if "://" in line or " @ " in line or line.startswith((".", "/")):
-        raise InputError(f"{source}: {line[:80]}: only versions from an index can be solved for")
-    line = line.partition(";")[0].strip()
-    match = _REQUEST.fullmatch(line)
+    if is_direct(line):
+        return _direct(line, source)
+    absent = [name for name in _VARIABLE.findall(line) if name not in environ]
+    if absent:
+        return Carried(line, source, f"the environment variable {absent[0]} is not set")
+    return _from_index(_VARIABLE.sub(lambda match: environ[match[1]], line), line, source)
+
+
+def is_direct(line: str) -> bool:
+    """True for a URL, a path, or `name @ URL`: a file that no index chooses."""
+    plain = line.partition(";")[0].strip()
+    return (
+        _SCHEME.match(plain) is not None
+        or _DIRECT.match(plain) is not None
+        or plain.startswith((".", "/", "~"))
+        or plain.split("[")[0].endswith(_ARCHIVES)
+        or ("/" in plain and " " not in plain and not re.search(r"[<>=]", plain))
+    )
+
+
+def _from_index(line: str, written: str, source: str) -> Request | Carried:
+    plain, _, marker = (part.strip() for part in line.partition(";"))
+    match = _REQUEST.fullmatch(plain)
     try:
         if match is None:
-            raise InvalidSpecifier(line)
-        spec = match["spec"].strip().strip("()").replace(" ", "")
+            raise InvalidSpecifier(plain)
+        spec = re.sub(r"\s", "", match["spec"].strip().strip("()")).strip(",")
+        spec = _LOOSE_SERIES.sub(r"\1\2", spec)
         clauses(spec)
+        _check_marker(marker)
     except InvalidSpecifier:
-        raise InputError(f"{source}: {line[:80]}: not a requirement such as torch>=2.4") from None
-    extras = tuple(sorted(normalise(e.strip()) for e in (match["extras"] or "").split(",") if e.strip()))
-    return Request(normalise(match["name"]), extras, spec, source)
+        return Carried(written, source, "not a requirement such as torch>=2.4")
+    return Request(normalise(match["name"]), _extras(match["extras"]), spec, source, marker)
+
+
+def _check_marker(marker: str) -> None:
+    if marker:
+        from packaging.markers import InvalidMarker, Marker
+
+        try:
+            Marker(marker)
+        except InvalidMarker:
+            raise InvalidSpecifier(marker) from None
+
+
+def _extras(text: str | None) -> tuple[str, ...]:
+    return tuple(sorted({normalise(part.strip()) for part in (text or "").split(",") if part.strip()}))
+
+
+def _direct(line: str, source: str) -> Request | Carried:
+    plain, marker = _split_marker(line)
+    match = _DIRECT.fullmatch(plain)
+    where = match["url"] if match else plain
+    name, version = _release_of(where)
+    if match:
+        name = normalise(match["name"])
+    if not name:
+        return Carried(line, source, "only what it is built from tells its name and requirements")
+    spec = f"=={version}" if version else ""
+    return Request(name, _extras(match["extras"]) if match else (), spec, source, marker, line)
+
+
+def _split_marker(line: str) -> tuple[str, str]:
+    plain, _, marker = re.sub(r"\s;|;\s", "\0", line, count=1).partition("\0")
+    return plain.strip(), marker.strip()
+
+
+def _release_of(where: str) -> tuple[str, str]:
+    """Return the name and version that a URL or path tells; empty for what it does not."""
+    path, _, fragment = where.partition("#")
+    path = path.partition("?")[0]
+    file = unquote(path.rstrip("/").rpartition("/")[2])
+    if file.endswith(".whl") and file.count("-") >= 4:
+        name, version = file.split("-")[:2]
+        return normalise(name), _version(version)
+    egg = re.search(r"(?:^|&)egg=([A-Za-z0-9._-]*[A-Za-z0-9])", fragment)
+    revision = _REVISION.search(path)
+    return normalise(egg[1]) if egg else "", _version(revision[1]) if revision else ""
+
+
+def _version(text: str) -> str:
+    try:
+        version_key(text)
+    except ValueError:
+        return ""
+    return text
 
 
 def parse_requests(arguments: Iterable[str]) -> list[Request]:
     """Read the requirements of the command line; raises InputError."""
     parsed = (parse_request(text, "request") for text in arguments)
     return [request for request in parsed if request is not None]
-
-
-def read_requests(path: Path) -> list[Request]:
-    """Read a requirements file (with nested `-r`); raises InputError naming file and line."""
-    return list(_read_file(path, frozenset()))
-
-
-def _read_file(path: Path, open_files: frozenset[Path]) -> Iterator[Request]:
-    if path in open_files:
-        raise InputError(f"{path}: includes itself")
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"{path}: cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8'}"
-        ) from None
-    for number, line in _joined(text):
-        if nested := re.match(r"(?:-r|--requirement|-c|--constraint)[\s=]+(\S+)", line):
-            yield from _read_file(path.parent / nested[1], open_files | {path})
-        elif not line.startswith("-"):
-            request = parse_request(re.split(r"\s--?[a-z]", line)[0], f"{path}:{number}")
-            if request is not None:
-                yield request
-
-
-def _joined(text: str) -> Iterator[tuple[int, str]]:
-    """Yield logical lines with the number of their first line."""
-    held, start = "", 0
-    for number, line in enumerate(text.splitlines(), 1):
-        start = start or number
-        if line.rstrip().endswith("\\"):
-            held += line.rstrip()[:-1] + " "
-            continue
-        yield start, (held + line).strip()
-        held, start = "", 0
-    if held:
-        yield start, held.strip()
 
 
 def parse_day(text: str) -> int:

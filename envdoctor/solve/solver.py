@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from envdoctor.errors import InputError, Unavailable
+from envdoctor.errors import Unavailable
+from envdoctor.solve.coverage import Coverage
 from envdoctor.solve.nodes import Context
 from envdoctor.solve.policy import STALE_CAP, STALE_PLACE, WINDOWS, Cost, Policy, total
 from envdoctor.solve.problem import Problem, Root, close
 from envdoctor.solve.prune import prune
-from envdoctor.solve.requests import Request
+from envdoctor.solve.requests import Carried, Request
 from envdoctor.solve.rows import nogoods
 from envdoctor.solve.variants import OWN_RUNTIME
-from envdoctor.solve.versions import spec_mask
 
 HOPELESS = WINDOWS[1]
 """The window after which a clash among near packages is looked for before searching further."""
@@ -21,11 +21,21 @@ HOPELESS = WINDOWS[1]
 
 @dataclass(frozen=True)
 class Goal:
-    """A request on a context; `keep` are installed packages that must stay in some version."""
+    """A request on a context; `carried` and `options` are lines that go along unsolved."""
 
     context: Context
     requests: tuple[Request, ...]
     least_change: bool = False
+    carried: tuple[Carried, ...] = ()
+    options: tuple[str, ...] = ()
+    coverage: Coverage | None = None
+
+    def widened(self) -> Goal:
+        """Return the goal on the facts that its coverage has now."""
+        old = self.context
+        snapshot = self.coverage.snapshot if self.coverage else old.snapshot
+        context = Context(snapshot, old.matrix, old.target, old.options, old.installed)
+        return replace(self, context=context)
 
     @property
     def kept(self) -> list[str]:
@@ -54,17 +64,7 @@ def request_mask(context: Context, request: Request) -> int:
             f"{request.name}: not among the package facts of {context.snapshot.date}; "
             f"`envdoctor matrix update {request.name}` fetches them"
         )
-    if request.exact and "+" in request.exact:
-        return _variant_mask(context, request)
-    return node.expand(spec_mask(request.spec, node.package.versions))
-
-
-def _variant_mask(context: Context, request: Request) -> int:
-    node = context.node(request.name)
-    version, _, local = (request.exact or "").partition("+")
-    if node is None or node.builds is None:
-        raise InputError(f"{request.source}: {request}: builds with a local label are known of torch alone")
-    return sum(1 << i for i, b in enumerate(node.builds) if (b.version, b.variant or "") == (version, local))
+    return node.admits(request.spec)
 
 
 def policy_of(goal: Goal) -> Policy:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from envdoctor.facts import ComputeCapability, CudaVersion
 from envdoctor.matrix import Matrix, tables
-from envdoctor.matrix.capabilities import runs_on
+from envdoctor.matrix.capabilities import capability_row, runs_on
 from envdoctor.matrix.driver_tables import least_driver, least_driver_row
 from envdoctor.solve.target import Target
 from envdoctor.solve.versions import satisfies
 
 INDEX_URL = "https://download.pytorch.org/whl/"
+_MACHINES = {"AMD64": "x86_64", "ARM64": "aarch64"}
+"""Windows' names of machines; PyTorch's tables of architectures are the same for Linux and Windows on x86."""
 OWN_RUNTIME = ("nvidia-", "cuda-")
 """Requirements of the default build that a variant replaces by those of its own CUDA."""
 
@@ -25,7 +28,8 @@ class Build:
     version: str
     variant: str | None
     cuda: CudaVersion | None
-    arch_list: tuple[str, ...]
+    arch_list: tuple[str, ...] | None
+    """None: what its wheel holds is not recorded."""
     source: str
 
     @property
@@ -33,32 +37,58 @@ class Build:
         """The build as a person names it: `2.14.0+cu126`, `2.15.0`."""
         return f"{self.version}+{self.variant}" if self.variant else self.version
 
-    def runs_on(self, capability: ComputeCapability) -> bool:
-        """True when the build has code for that capability."""
-        return runs_on(self.arch_list, capability)
+    def answers(self, label: str) -> bool:
+        """True when this is the build that a local label means."""
+        return label in (self.variant, self.cuda.tag if self.cuda and not self.variant else None)
+
+    def runs_on(self, capability: ComputeCapability, matrix: Matrix) -> bool:
+        """True when the build has code for that capability: by its wheel, else as releases tell."""
+        if self.arch_list is not None:
+            return runs_on(self.arch_list, capability)
+        row = capability_row(matrix, capability)
+        return row is not None and satisfies(self.version, row.builds if self.variant else row.default)
 
 
-def builds_of(matrix: Matrix, versions: Iterable[str], target: Target) -> dict[str, list[Build]]:
-    """Return the builds of each torch version on the target's platform, the default index's last (best)."""
+def builds_of(
+    matrix: Matrix, versions: Iterable[str], target: Target, labels: Collection[tuple[str, str]] = ()
+) -> dict[str, list[Build]]:
+    """Return the builds of each torch version on the target's platform, the default index's last (best).
+
+    `labels` are versions with the local label that was asked for: such a build is there, recorded or not.
+    """
     releases = matrix.generated("torch").get("releases", {})
-    rows = [row for row in matrix.rows(tables.TorchVariantRow) if row.arch == target.platform.arch]
+    arch = _MACHINES.get(target.platform.arch, target.platform.arch)
+    rows = [row for row in matrix.rows(tables.TorchVariantRow) if row.arch == arch]
     if target.platform.os == "macos":
         rows = []
-    return {version: _builds(version, releases.get(version, {}), rows, target) for version in versions}
+    builds = {version: _builds(version, releases.get(version), rows, target) for version in versions}
+    for version, label in labels:
+        if version in builds and not any(build.answers(label) for build in builds[version]):
+            builds[version].insert(0, _labelled(version, label))
+    return builds
+
+
+def _labelled(version: str, label: str) -> Build:
+    """Return a build of which nothing but its label is known."""
+    cuda = CudaVersion.parse(label) if re.fullmatch(r"cu\d{2,3}", label) else None
+    return Build(version, label, cuda, () if label == "cpu" else None, "the label asked for")
 
 
 def _builds(
-    version: str, release: Mapping[str, Any], rows: Iterable[tables.TorchVariantRow], target: Target
+    version: str, release: Mapping[str, Any] | None, rows: Iterable[tables.TorchVariantRow], target: Target
 ) -> list[Build]:
     variants = [
         Build(version, row.variant, row.cuda, row.arch_list, row.source)
         for row in rows
         if satisfies(version, row.torch)
     ]
-    own = release.get("platforms", {}).get(target.platform.arch, {}) if target.platform.os == "linux" else {}
+    linux = target.platform.os == "linux"
+    own = (release or {}).get("platforms", {}).get(target.platform.arch, {}) if linux else {}
     cuda = CudaVersion.parse(own["cuda"]) if own.get("cuda") else None
-    default = Build(version, None, cuda, tuple(own.get("arch_list", ())), own.get("source", ""))
-    same_cuda = [build for build in variants if build.cuda == cuda]
+    told = release is not None or not linux or target.platform.arch != "x86_64"
+    archs = tuple(own.get("arch_list", ())) if told else None
+    default = Build(version, None, cuda, archs, own.get("source", ""))
+    same_cuda = [build for build in variants if build.cuda == cuda and cuda is not None]
     return [*(build for build in reversed(variants) if build not in same_cuda), default]
 
 

@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 
-from envdoctor.bundle.archive import pack
+from envdoctor.bundling.archive import pack
 from envdoctor.errors import InputError, Unavailable
 from envdoctor.files import write_new_file
 

@@ -83,8 +83,8 @@ def test_an_existing_file_is_kept_without_force(here, capsys):
     ("arguments", "message"),
     [
         (["--for", "nobody"], "--for nobody: no tracker is known of it"),
-        (["--log", "none.log"], "none.log: No such file or directory"),
-        (["--from", "none.txt"], "none.txt: No such file or directory"),
+        (["--log", "none.log"], "none.log: cannot be read: No such file or directory"),
+        (["--from", "none.txt"], "none.txt: cannot be read: No such file or directory"),
     ],
 )
 def test_an_unusable_call_is_refused_in_one_line(here, capsys, arguments, message):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import io
 import tracemalloc
 
-from envdoctor.bundle.excerpts import HEAD_LINES, LINE_LIMIT, TAIL_LINES, excerpt
+from envdoctor.bundling.excerpts import HEAD_LINES, LINE_LIMIT, TAIL_LINES, excerpt
 
 TRACEBACK = (
     "[rank0]: Traceback (most recent call last):\n"

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envdoctor.bundle.issue import BODY_LIMIT, Section, Step, compose, fit, issue_link, length
-from envdoctor.bundle.trackers import Report, cut_middle, find_tracker
+from envdoctor.bundling.issue import BODY_LIMIT, Section, Step, compose, fit, issue_link, length
+from envdoctor.bundling.trackers import Report, cut_middle, find_tracker
 from envdoctor.facts import Distribution, Environment, Facts
 from envdoctor.findings import Diagnosis, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import load_matrix

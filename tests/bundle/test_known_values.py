@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from envdoctor.bundle import Redactor
-from envdoctor.bundle.known_values import is_secret_name, is_worth_hiding, read_known_values
+from envdoctor.bundling import Redactor
+from envdoctor.bundling.known_values import is_secret_name, is_worth_hiding, read_known_values
 
 FILES = {
     ".netrc": "machine api.wandb.ai\n  login user\n  password netrc-secret-value-1\n",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hostile_archives import GOOD, hostile, sound
 
-from envdoctor.bundle import read_bundle, read_contents
+from envdoctor.bundling import read_bundle, read_contents
 from envdoctor.errors import InputError
 
 ARCHIVES = hostile()

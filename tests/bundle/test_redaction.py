@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from planted import identities, planted
 
-from envdoctor.bundle import Redactor, addresses, secret_contexts, secret_formats, secret_values, unwrapping
-from envdoctor.bundle import identities as identity_patterns
-from envdoctor.bundle.known_values import KnownValues
-from envdoctor.bundle.unwrapping import strip_escapes
+from envdoctor.bundling import Redactor, addresses, secret_contexts, secret_formats, secret_values, unwrapping
+from envdoctor.bundling import identities as identity_patterns
+from envdoctor.bundling.known_values import KnownValues
+from envdoctor.bundling.unwrapping import strip_escapes
 
 CORPUS = planted()
 IDENTITIES = identities()

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from envdoctor.bundle import Redactor, build_bundle, read_bundle, read_contents, write_bundle
-from envdoctor.bundle.archive import pack
-from envdoctor.bundle.excerpts import LogExcerpt
-from envdoctor.bundle.sharing import redact_diagnosis
+from envdoctor.bundling import Redactor, build_bundle, read_bundle, read_contents, write_bundle
+from envdoctor.bundling.archive import pack
+from envdoctor.bundling.excerpts import LogExcerpt
+from envdoctor.bundling.sharing import redact_diagnosis
 from envdoctor.diagnosis import diagnose_facts
 from envdoctor.facts import Distribution, Environment, Facts, Gpu, Host, Observed, Setting, from_json
 from envdoctor.matrix import load_matrix

@@ -7,9 +7,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from envdoctor.bundle.issue import LINK_LIMIT, TITLE_LIMIT, compose, issue_link
-from envdoctor.bundle.sharing import redact_diagnosis
-from envdoctor.bundle.trackers import Report, find_tracker, only_the_user_can_fill
+from envdoctor.bundling.issue import LINK_LIMIT, TITLE_LIMIT, compose, issue_link
+from envdoctor.bundling.sharing import redact_diagnosis
+from envdoctor.bundling.trackers import Report, find_tracker, only_the_user_can_fill
 from envdoctor.diagnosis import diagnose_facts
 from envdoctor.errors import InputError
 from envdoctor.facts import Facts, from_json
@@ -42,7 +42,7 @@ LOG = 'step 1\nTraceback (most recent call last):\n  File "x.py", line 1\nRuntim
 
 def facts_of(machine: str) -> Facts:
     if machine in BROKEN:
-        return parse_paste(BROKEN[machine], "", MATRIX.rows(tables.SymptomRow))
+        return parse_paste(BROKEN[machine], "", MATRIX.lexicon)
     path = next(p for p in RECORDED if p.stem == machine)
     return from_json(json.loads(path.read_text()))
 

@@ -6,7 +6,8 @@ import pytest
 from fake_index import FakeIndex, Fault
 
 from envdoctor.errors import Unavailable
-from envdoctor.fetch import Fetcher, FetchSettings, NotFound, TooLarge, plain_url, retry_after
+from envdoctor.fetch import Fetcher, FetchSettings, NotFound, TooLarge, retry_after
+from envdoctor.probes.urls import plain_url
 
 PATH = "/files/a.bin"
 BODY = bytes(range(256)) * 64

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 import envdoctor
-from envdoctor.bundle.secret_formats import FORMATS
+from envdoctor.bundling.secret_formats import FORMATS
 from envdoctor.matrix.forms import REGEX
 from envdoctor.matrix.kinds import KINDS
 from envdoctor.matrix.load import load_matrix

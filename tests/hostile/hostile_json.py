@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -32,22 +31,17 @@ def one_of_each_shape(value: Any) -> list[tuple[Path, Any]]:
 
 
 def with_value(value: Any, at: Path, new: Any) -> Any:
-    """Return a copy of `value` with `new` at a place."""
+    """Return `value` with `new` at a place; what lies elsewhere is shared with it."""
     if not at:
         return new
-    changed = copy.deepcopy(value)
-    inner = changed
-    for key in at[:-1]:
-        inner = inner[key]
-    inner[at[-1]] = new
+    changed = value.copy()
+    changed[at[0]] = with_value(value[at[0]], at[1:], new)
     return changed
 
 
 def with_key(value: Any, at: Path, new: str) -> Any:
-    """Return a copy of `value` in which the key that ends a place is another."""
-    changed = copy.deepcopy(value)
-    inner = changed
+    """Return `value` with another key at the end of a place."""
+    holder = value
     for key in at[:-1]:
-        inner = inner[key]
-    inner[new] = inner.pop(at[-1])
-    return changed
+        holder = holder[key]
+    return with_value(value, at[:-1], {new if k == at[-1] else k: v for k, v in holder.items()})

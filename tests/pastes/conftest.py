@@ -21,14 +21,9 @@ def symptoms() -> tuple[tables.SymptomRow, ...]:
 
 
 @pytest.fixture(scope="session")
-def keys() -> tuple[tables.KeyRow, ...]:
-    return load_matrix().rows(tables.KeyRow)
-
-
-@pytest.fixture(scope="session")
-def read(symptoms: tuple[tables.SymptomRow, ...], keys: tuple[tables.KeyRow, ...]) -> Callable[..., Facts]:
+def read() -> Callable[..., Facts]:
     def parse(text: str, file_name: str = "") -> Facts:
-        return parse_paste(text, "", symptoms, keys, file_name)
+        return parse_paste(text, "", load_matrix().lexicon, file_name)
 
     return parse
 

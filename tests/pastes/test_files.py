@@ -10,8 +10,11 @@ import pytest
 
 from envdoctor.errors import InputError
 from envdoctor.facts import Facts, to_json
+from envdoctor.matrix.lexicon import Lexicon
 from envdoctor.pastes import merge_facts, parse_paste, read_files
 from envdoctor.pastes.files import WHOLE, read_window
+
+NAMELESS = Lexicon()
 
 
 @pytest.fixture
@@ -36,54 +39,55 @@ def paste(tmp_path):
 def test_unusable_files_are_named(paste, content, reason):
     path = paste(content, "x.bin")
     with pytest.raises(InputError, match=rf"x\.bin: {reason}"):
-        read_files([path], ())
+        read_files([path], NAMELESS)
 
 
 def test_missing_files_and_folders_are_named(tmp_path):
-    with pytest.raises(InputError, match=r"gone\.txt: No such file"):
-        read_files([str(tmp_path / "gone.txt")], ())
+    with pytest.raises(InputError, match=r"gone\.txt: cannot be read: No such file"):
+        read_files([str(tmp_path / "gone.txt")], NAMELESS)
     with pytest.raises(InputError, match="Is a directory"):
-        read_files([str(tmp_path)], ())
+        read_files([str(tmp_path)], NAMELESS)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 def test_encodings(paste, encoding):
-    facts = read_files([paste("显卡：RTX 4090\ntorch: 2.1.0\n".encode(encoding))], ())
+    facts = read_files([paste("显卡：RTX 4090\ntorch: 2.1.0\n".encode(encoding))], NAMELESS)
     assert facts.distribution("torch").version == "2.1.0"
     assert facts.gpus.value[0].name == "RTX 4090"
 
 
 def test_invalid_utf8_is_tolerated(paste):
     assert (
-        read_files([paste(b"caf\xe9 caf\xe9\ntorch: 2.1.0\n")], ()).distribution("torch").version == "2.1.0"
+        read_files([paste(b"caf\xe9 caf\xe9\ntorch: 2.1.0\n")], NAMELESS).distribution("torch").version
+        == "2.1.0"
     )
 
 
 def test_standard_input(monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"torch: 2.1.0\n")))
-    assert read_files(["-"], ()).distribution("torch").source == "line 1"
+    assert read_files(["-"], NAMELESS).distribution("torch").source == "line 1"
 
 
 def test_several_files_are_cited_by_name(paste):
     one = paste("torch: 2.1.0\n", "env.txt")
     two = paste("torch: 2.2.0\ntransformers: 4.38.2\n", "later.txt")
-    facts = read_files([one, two], ())
+    facts = read_files([one, two], NAMELESS)
     assert facts.distribution("torch").source == "env.txt: line 1"
     assert facts.distribution("transformers").source == "later.txt: line 2"
     assert facts.notes == ("torch: 2.1.0 (env.txt: line 1), but 2.2.0 (later.txt: line 1)",)
 
 
 def test_own_facts_come_back(paste):
-    facts = parse_paste("torch: 2.1.0+cu121\nGPU: Tesla T4\n", "", ())
-    assert read_files([paste(json.dumps(to_json(facts)), "facts.json")], ()) == facts
+    facts = parse_paste("torch: 2.1.0+cu121\nGPU: Tesla T4\n", "", NAMELESS)
+    assert read_files([paste(json.dumps(to_json(facts)), "facts.json")], NAMELESS) == facts
     diagnosis = {"schema": "envdoctor.diagnosis/1", "facts": to_json(facts), "findings": []}
-    assert read_files([paste(json.dumps(diagnosis), "diagnosis.json")], ()) == facts
+    assert read_files([paste(json.dumps(diagnosis), "diagnosis.json")], NAMELESS) == facts
 
 
 def test_malformed_facts_are_refused(paste):
     text = json.dumps({"schema": "envdoctor.facts/1", "driver": {"version": 7}})
     with pytest.raises(InputError, match=r"facts.json: no facts of envdoctor: facts\.driver"):
-        read_files([paste(text, "facts.json")], ())
+        read_files([paste(text, "facts.json")], NAMELESS)
 
 
 class Endless(io.RawIOBase):
@@ -113,7 +117,7 @@ def test_a_huge_log_takes_little_memory_and_keeps_its_errors():
 
 def test_a_huge_log_keeps_head_and_tail(paste, symptoms):
     body = b"nothing to see in this line\n" * (WHOLE // 14)
-    facts = read_files([paste(b"torch: 2.1.0\n" + body + b"transformers: 4.38.2\n")], symptoms)
+    facts = read_files([paste(b"torch: 2.1.0\n" + body + b"transformers: 4.38.2\n")], Lexicon(symptoms))
     assert facts.distribution("torch").version == "2.1.0"
     assert facts.distribution("transformers").version == "4.38.2"
     assert "only searched for error lines" in facts.notes[-1]

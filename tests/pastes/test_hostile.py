@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from envdoctor.errors import InputError
 from envdoctor.facts import from_json, to_json
 
 SAMPLES = [path.read_text(encoding="utf-8") for path in sorted((Path(__file__).parent / "samples").iterdir())]
@@ -118,11 +119,9 @@ BOMBS = {
     "spaced table": "Package Version\n" + ("torch" + " " * 4000 + "x\n") * 25,
     "deep json": "[" * 100_000,
     "deep objects": '{"a":' * 50_000,
-    "deep own json": '{"schema": "envdoctor.facts/1", "a": ' + "[" * 100_000,
     "yaml aliases": "a0: &a0 [x,x]\n" + "".join(f"a{i + 1}: &a{i + 1} [*a{i},*a{i}]\n" for i in range(50)),
     "huge integer": "batch_size: " + "9" * 100_000,
     "huge version": "torch: " + "1." * 50_000,
-    "huge json integer": '{"schema": "envdoctor.facts/1", "x": ' + "9" * 10_000 + "}",
     "specifier flood": "torch" + ">=1.0," * 20_000,
     "colons": ":" * 100_000,
     "spaces": "torch" + " " * 100_000 + "x",
@@ -152,3 +151,11 @@ BOMBS = {
 def test_bombs_do_not_hang(read, name):
     facts = read(BOMBS[name])
     assert len(json.dumps(to_json(facts))) < 4_000_000
+
+
+@pytest.mark.parametrize(
+    ("bomb", "told"), [("[" * 100_000, "nested too deep"), ("9" * 10_000, "10000 digits"), ("NaN", "NaN")]
+)
+def test_our_own_json_that_nobody_wrote_is_refused(read, bomb, told):
+    with pytest.raises(InputError, match=told):
+        read('{"schema": "envdoctor.facts/1", "x": ' + bomb + "}")

@@ -55,7 +55,7 @@ def test_a_build_tag_alone_tells_no_version(read):
     ("line", "names", "memory", "capability"),
     [
         ("GPU: Tesla T4", ["Tesla T4"], None, None),
-        ("gpu: 2x A100 40GB", ["A100", "A100"], 40 * GIB, None),
+        ("gpu: 2x A100 40GB", ["A100 40GB"] * 2, 40 * GIB, None),
         ("gpu: RTX 3090 24G × 4", ["RTX 3090"] * 4, 24 * GIB, None),
         ("显卡型号：RTX 4090", ["RTX 4090"], None, None),
         ("gpu: Tesla K80 (3.7)", ["Tesla K80"], None, "3.7"),
@@ -63,7 +63,10 @@ def test_a_build_tag_alone_tells_no_version(read):
         ("gpu: 3x 24GB (23.64 GiB)", [None] * 3, int(23.64 * GIB), None),
         ("GPU: A6000 48GB", ["A6000"], 48 * GIB, None),
         ("CUDA device(s): NVIDIA H20, NVIDIA H20", ["NVIDIA H20"] * 2, None, None),
-        ("It happens on 2x A100 40GB only", ["A100"] * 2, 40 * GIB, None),
+        ("GPU: NVIDIA A100-SXM4-80GB MIG 2g.20gb", ["NVIDIA A100-SXM4-80GB"], 20 * GIB, None),
+        ("GPU: MIG 1g.5gb", [None], 5 * GIB, None),
+        ("I train on an A100 2g.20gb", ["A100"], 20 * GIB, None),
+        ("It happens on 2x A100 40GB only", ["A100 40GB"] * 2, 40 * GIB, None),
         ("Device: cuda:0 Tesla T4", ["Tesla T4"], None, None),
     ],
 )
@@ -159,7 +162,7 @@ def test_dressed_lines(read, dressed):
 
 def test_chinese_counts_of_cards(read):
     facts = read("Qwen2.5-VL-7B 双卡 4090 训练报错")
-    assert [gpu.name for gpu in facts.gpus.value] == ["RTX 4090"] * 2
+    assert [gpu.name for gpu in facts.gpus.value] == ["NVIDIA GeForce RTX 4090"] * 2
     assert facts.setting("model").value == "Qwen2.5-VL-7B"
 
 

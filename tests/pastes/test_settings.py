@@ -163,7 +163,7 @@ def test_running_text_hints_at_a_run(read):
         "lora_rank": "16",
         "seq": "4096",
     }
-    assert [gpu.name for gpu in facts.gpus.value] == ["NVIDIA A100"] * 4
+    assert [gpu.name for gpu in facts.gpus.value] == ["NVIDIA A100 80GB PCIe"] * 4
     assert str(facts.driver.cuda.value) == "12.2"
 
 

@@ -21,7 +21,7 @@ from envdoctor.facts import (
     Unknown,
 )
 from envdoctor.findings import Finding, Severity
-from envdoctor.matrix import load_matrix, tables
+from envdoctor.matrix import load_matrix
 from envdoctor.pastes import parse_paste
 
 
@@ -80,8 +80,7 @@ def found(facts: Facts) -> dict[str, Finding]:
 def pasted(text: str) -> dict[str, Finding]:
     """Return what the rules find in a pasted text, by id."""
     matrix = load_matrix()
-    patterns, keys = matrix.rows(tables.SymptomRow), matrix.rows(tables.KeyRow)
-    return found(parse_paste(text, "", patterns, keys))
+    return found(parse_paste(text, "", matrix.lexicon))
 
 
 def errors(facts: Facts) -> list[str]:

@@ -6,7 +6,7 @@ import pytest
 
 from envdoctor.diagnosis import diagnose_facts
 from envdoctor.findings import Finding
-from envdoctor.matrix import load_matrix, tables
+from envdoctor.matrix import load_matrix
 from envdoctor.pastes import parse_paste
 
 MATRIX = load_matrix()
@@ -18,9 +18,8 @@ FLASH_ATTN_SYMBOL = (
 
 def diagnose(text: str) -> dict[str, Finding]:
     """Return the findings for a pasted text by id."""
-    patterns, keys = MATRIX.rows(tables.SymptomRow), MATRIX.rows(tables.KeyRow)
     return {
-        f.id: f for f in diagnose_facts(parse_paste(text, "paste", patterns, keys), complete=False).findings
+        f.id: f for f in diagnose_facts(parse_paste(text, "paste", MATRIX.lexicon), complete=False).findings
     }
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from envdoctor.diagnosis import diagnose_facts
 from envdoctor.findings import Certainty, Finding, Severity
-from envdoctor.matrix import load_matrix, tables
+from envdoctor.matrix import load_matrix
 from envdoctor.pastes import parse_paste
 
 Found = dict[str, Finding]
@@ -15,7 +15,7 @@ Found = dict[str, Finding]
 def judged(text: str) -> Found:
     """Diagnose a paste and return its findings by id, in order."""
     matrix = load_matrix()
-    facts = parse_paste(text, "", matrix.rows(tables.SymptomRow), matrix.rows(tables.KeyRow))
+    facts = parse_paste(text, "", matrix.lexicon)
     return {finding.id: finding for finding in diagnose_facts(facts, matrix).findings}
 
 

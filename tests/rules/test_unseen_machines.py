@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from envdoctor.diagnosis import diagnose_facts
-from envdoctor.matrix import load_matrix, tables
+from envdoctor.matrix import load_matrix
 from envdoctor.pastes import parse_paste
 
 MATRIX = load_matrix()
@@ -16,8 +16,7 @@ XFORMERS = "xFormers was built for: PyTorch 2.6.0+cu124 with CUDA 1204 (you have
 
 
 def commands(paste: str) -> str:
-    patterns, keys = MATRIX.rows(tables.SymptomRow), MATRIX.rows(tables.KeyRow)
-    findings = diagnose_facts(parse_paste(paste, "", patterns, keys), MATRIX).findings
+    findings = diagnose_facts(parse_paste(paste, "", MATRIX.lexicon), MATRIX).findings
     return "\n".join(c for f in findings for r in f.remedies for c in r.commands)
 
 

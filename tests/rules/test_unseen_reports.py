@@ -8,7 +8,7 @@ import pytest
 
 from envdoctor.diagnosis import diagnose_facts
 from envdoctor.findings import Finding
-from envdoctor.matrix import Matrix, load_matrix, tables
+from envdoctor.matrix import Matrix, load_matrix
 from envdoctor.pastes import parse_paste
 
 REPORTS = {
@@ -95,8 +95,7 @@ def matrix() -> Matrix:
 
 
 def answered(matrix: Matrix, paste: str) -> Iterator[Finding]:
-    patterns, keys = matrix.rows(tables.SymptomRow), matrix.rows(tables.KeyRow)
-    yield from diagnose_facts(parse_paste(paste, "", patterns, keys), matrix).findings
+    yield from diagnose_facts(parse_paste(paste, "", matrix.lexicon), matrix).findings
 
 
 @pytest.mark.parametrize(("paste", "expected"), REPORTS.items(), ids=list(REPORTS.values()))

@@ -115,7 +115,7 @@ def test_an_unusable_call_is_exit_2(capsys: pytest.CaptureFixture[str], words: l
 def test_a_package_that_the_facts_do_not_cover_is_exit_3(capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = answer(capsys, "pin", "no-such-package-at-all", *ON)
     assert code == 3
-    assert "no-such-package-at-all: not among the package facts" in err
+    assert "no-such-package-at-all: not judged" in err
 
 
 def test_a_lock_offline_is_exit_3(capsys: pytest.CaptureFixture[str]) -> None:

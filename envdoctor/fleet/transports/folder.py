@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from pathlib import Path
 
 from envdoctor.errors import InputError
 from envdoctor.fleet.nodeset import node_name
 from envdoctor.fleet.reply import Reply, Take
+from envdoctor.inputs import read_input
 
 MAX_FILE_BYTES = 16 << 20
 
@@ -32,15 +31,8 @@ def read_folder(files: list[Path], take: Take) -> None:
 
 def _read_reply(path: Path, node: str) -> Reply:
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        try:
-            told = os.fstat(handle)
-            if not stat.S_ISREG(told.st_mode):
-                return Reply(node, None, "its file is no regular file")
-            if told.st_size > MAX_FILE_BYTES:
-                return Reply(node, None, f"its file holds more than {MAX_FILE_BYTES >> 20} MiB")
-            return Reply(node, os.read(handle, told.st_size))
-        finally:
-            os.close(handle)
-    except OSError as error:
-        return Reply(node, None, f"its file cannot be read: {error.strerror}")
+        if path.exists() and not path.is_file():
+            return Reply(node, None, "its file is no regular file")
+        return Reply(node, read_input(path, MAX_FILE_BYTES))
+    except InputError as error:
+        return Reply(node, None, f"its file cannot be read: {str(error).removeprefix(f'{path}: ')}")

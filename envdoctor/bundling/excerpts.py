@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from envdoctor.errors import InputError
+from envdoctor.inputs import open_input
 
 HEAD_LINES = 30
 TAIL_LINES = 60
@@ -133,7 +134,7 @@ def _lines_before(block: bytes, position: int, count: int) -> int:
 def read_excerpt(path: Path) -> LogExcerpt:
     """Read the log at `path`, never whole; raises InputError naming it when it cannot be read."""
     try:
-        with path.open("rb") as stream:
+        with open_input(path) as stream:
             return excerpt(stream)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or 'cannot be read'}") from None

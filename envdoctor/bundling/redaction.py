@@ -8,19 +8,19 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from envdoctor.bundle import identities, secret_contexts
-from envdoctor.bundle.addresses import find_addresses
-from envdoctor.bundle.known_values import (
+from envdoctor.bundling import identities, secret_contexts
+from envdoctor.bundling.addresses import find_addresses
+from envdoctor.bundling.known_values import (
     KnownValues,
     base64_cores,
     encodings,
     is_secret_name,
     is_worth_hiding,
 )
-from envdoctor.bundle.secret_formats import FORMATS
-from envdoctor.bundle.secret_values import is_continuation, is_placeholder, looks_random
-from envdoctor.bundle.spans import Span, merge
-from envdoctor.bundle.unwrapping import Joined, apply_edits, join, strip_escapes
+from envdoctor.bundling.secret_formats import FORMATS
+from envdoctor.bundling.secret_values import is_continuation, is_placeholder, looks_random
+from envdoctor.bundling.spans import Span, merge
+from envdoctor.bundling.unwrapping import Joined, apply_edits, join, strip_escapes
 
 _FIXED = tuple(entry for entry in FORMATS if entry.fixed)
 _FIXED_JOINED = tuple(entry.unbounded for entry in _FIXED)

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from envdoctor.bundle.archive import MANIFEST, make_manifest, pack, to_json_bytes
-from envdoctor.bundle.excerpts import LogExcerpt
-from envdoctor.bundle.issue import compose, issue_link
-from envdoctor.bundle.redaction import Redactor
-from envdoctor.bundle.sharing import make_redactor, redact_diagnosis
-from envdoctor.bundle.trackers import Report, only_the_user_can_fill
+from envdoctor.bundling.archive import MANIFEST, make_manifest, pack, to_json_bytes
+from envdoctor.bundling.excerpts import LogExcerpt
+from envdoctor.bundling.issue import compose, issue_link
+from envdoctor.bundling.redaction import Redactor
+from envdoctor.bundling.sharing import make_redactor, redact_diagnosis
+from envdoctor.bundling.trackers import Report, only_the_user_can_fill
 from envdoctor.facts import to_json
 from envdoctor.files import write_new_file
 from envdoctor.findings import Diagnosis

@@ -6,7 +6,7 @@ import ipaddress
 import re
 from collections.abc import Callable, Iterator
 
-from envdoctor.bundle.spans import Span
+from envdoctor.bundling.spans import Span
 
 _IPV4 = re.compile(r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}")
 _IPV6 = re.compile(r"(?i)(?:[23][0-9a-f]{3}|f[cde][0-9a-f]{2}):(?:[0-9a-f]{0,4}:){1,7}[0-9a-f]{0,4}")

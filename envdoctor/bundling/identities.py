@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from envdoctor.bundle.spans import Span
+from envdoctor.bundling.spans import Span
 
 # Account names that tell nothing of a person; in a home path they are replaced all the same.
 _COMMON_ACCOUNTS_WORDS = """

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 from urllib.parse import quote
 
-from envdoctor.bundle.trackers import (
+from envdoctor.bundling.trackers import (
     Report,
     cut_middle,
     fill_field,

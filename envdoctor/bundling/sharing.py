@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from envdoctor.bundle.known_values import read_known_values
-from envdoctor.bundle.redaction import Redactor
+from envdoctor.bundling.known_values import read_known_values
+from envdoctor.bundling.redaction import Redactor
 from envdoctor.facts import Facts, from_json, to_json
 from envdoctor.findings import CheckResult, Diagnosis, Evidence, Finding, Remedy
 

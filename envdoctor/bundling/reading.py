@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from envdoctor.bundle.archive import MANIFEST, SCHEMA
+from envdoctor.bundling.archive import MANIFEST, SCHEMA
 from envdoctor.errors import InputError
 from envdoctor.facts import Facts, FactsFormatError, from_json
 

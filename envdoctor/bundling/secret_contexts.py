@@ -6,9 +6,9 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator
 
-from envdoctor.bundle.secret_formats import FORMATS, TokenFormat
-from envdoctor.bundle.secret_values import is_mixed, is_strong_secret, is_weak_secret, looks_random
-from envdoctor.bundle.spans import Span
+from envdoctor.bundling.secret_formats import FORMATS, TokenFormat
+from envdoctor.bundling.secret_values import is_mixed, is_strong_secret, is_weak_secret, looks_random
+from envdoctor.bundling.spans import Span
 
 _STRONG = (
     r"passw(?:or)?d|passphrase|pwd|secret|api[-_ ]?key|auth[-_ ]?key|access[-_ ]?key|account[-_ ]?key|"

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, quote_plus, unquote
 
-from envdoctor.bundle.identities import COMMON_ACCOUNTS, COMMON_HOSTS
-from envdoctor.bundle.secret_values import is_placeholder
+from envdoctor.bundling.identities import COMMON_ACCOUNTS, COMMON_HOSTS
+from envdoctor.bundling.secret_values import is_placeholder
 
 _SECRET_NAME = re.compile(
     r"(?i)token|secret|passw|passphrase|api_?key|access_?key|private_?key|credential|_key$|"

@@ -1,0 +1,61 @@
+"""The parser of the command line: three examples above the options, and one line for what is mistyped."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
+
+from envdoctor.errors import InputError
+
+_CHOICE = re.compile(
+    r"(?:argument (?P<option>[^:]{1,80}): )?invalid choice: (?P<given>.{1,200}?)"
+    r" \(choose from (?P<choices>.{1,900}?)\)"
+)
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse's, but that a call it cannot take is an InputError of one line with the nearest names."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise InputError."""
+        found = _CHOICE.search(message)
+        if found is None:
+            raise InputError(f"{message} (see `{self.prog} --help`)")
+        choices = re.findall(r"[\w.+-]+", found["choices"])
+        raise InputError(_not_one_of(found["option"] or "", found["given"].strip("'"), choices))
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse as argparse does; raises InputError for an option that this command does not have."""
+        known, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            raise InputError(self._unknown(unknown[0]))
+        return known, unknown
+
+    def _unknown(self, argument: str) -> str:
+        if not argument.startswith("-"):
+            return f"{argument}: one argument more than `{self.prog}` takes"
+        option = argument.partition("=")[0]
+        mine = [name for name in self._option_string_actions if name.startswith("--")]
+        return f"{option}: `{self.prog}` has no such option{_nearest(option, mine)}"
+
+
+def _not_one_of(option: str, given: str, choices: Sequence[str]) -> str:
+    near = _nearest(given, choices)
+    if option in ("", "COMMAND"):
+        return f"{given}: no such command{near or '; there are ' + ', '.join(choices)}"
+    return f"{option} {given}: none of {', '.join(choices)}{near}"
+
+
+def _nearest(given: str, names: Iterable[str]) -> str:
+    """Return `; nearest: …` where a name comes near."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(given.lower(), list(names), n=2, cutoff=0.6)
+    return f"; nearest: {', '.join(close)}" if close else ""
+
+
+def examples(command: str, lines: Sequence[tuple[str, str]]) -> str:
+    """Return a command's examples as `--help` shows them: what each answers, and the call."""
+    return "\n".join(f"  # {meaning}\n  envdoctor {command} {call}".rstrip() for meaning, call in lines)

@@ -1,0 +1,165 @@
+"""Packages that the snapshot does not cover, read from the index while someone waits.
+
+Only what a solve can use is read: the page, and the requirements of the newest releases that were asked for.
+Records are kept, renewed by their ETag once a day, and serve alone where there is no network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from datetime import date
+from time import monotonic
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from envdoctor.errors import Unavailable
+from envdoctor.fetch import Fetcher, NotFound
+from envdoctor.harvest.closure import followed
+from envdoctor.harvest.index_pages import IndexFile, ProjectPage, checked_name, read_project_page
+from envdoctor.harvest.metadata import Routes, read_requirements
+from envdoctor.harvest.store import PackageStore, Record
+from envdoctor.harvest.update import page_record, release_record, settled
+from envdoctor.harvest.workers import Workers
+
+NEWEST = 6
+"""So many of the newest releases that the request admits are read of each package."""
+ROUNDS, MOST = 4, 150
+"""How far requirements are followed, and to how many packages in all."""
+PATIENCE_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a look-up brought: records by name, and why the others were not had."""
+
+    records: Mapping[str, Record]
+    problems: Mapping[str, str]
+
+
+@dataclass(slots=True)
+class Lookup:
+    """Looks packages up. `open_fetcher` None: no network may be used, only what was kept serves.
+
+    `covered` tells what need not be followed.
+    """
+
+    open_fetcher: Callable[[], Fetcher] | None
+    index: str
+    store: PackageStore
+    covered: Callable[[str], bool]
+    today: str = field(default_factory=lambda: date.today().isoformat())
+    _records: dict[str, Record] = field(default_factory=dict)
+    _problems: dict[str, str] = field(default_factory=dict)
+
+    def find(self, wanted: Mapping[str, str]) -> Found:
+        """Return the records of `wanted` (specifiers by name) and of what they require, where not covered."""
+        if self.open_fetcher is None:
+            return self._find(wanted, None)
+        with self.open_fetcher() as fetcher:
+            return self._find(wanted, fetcher)
+
+    def _find(self, wanted: Mapping[str, str], fetcher: Fetcher | None) -> Found:
+        started = monotonic()
+        todo = {name: spec for name, spec in wanted.items() if not self._settled(name)}
+        routes = Routes(self.index)
+        with Workers(8) as packages, Workers(16) as releases:
+            job = _Job(self, fetcher, routes, releases)
+            for _ in range(ROUNDS):
+                room = MOST - len(self._records)
+                late = monotonic() - started > PATIENCE_S
+                if not todo or room <= 0 or late:
+                    break
+                read = list(packages.map(job.read, list(todo)[:room], list(todo.values())[:room]))
+                self._keep(read)
+                todo = dict.fromkeys(self._required(r for r in read if isinstance(r, dict)), "")
+        return Found(dict(self._records), dict(self._problems))
+
+    def _settled(self, name: str) -> bool:
+        return name in self._records or name in self._problems
+
+    def _keep(self, read: Iterable[Record | tuple[str, str]]) -> None:
+        for one in read:
+            if isinstance(one, dict):
+                self._records[one["name"]] = one
+            else:
+                self._problems[one[0]] = one[1]
+
+    def _required(self, records: Iterable[Record]) -> list[str]:
+        lines = {
+            line for record in records for r in record["releases"].values() for line in r["requires"] or ()
+        }
+        names = sorted({name for name, _ in followed(lines, ())})
+        return [name for name in names if not self.covered(name) and not self._settled(name)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """Reading one package; `releases` runs the reading of its releases."""
+
+    lookup: Lookup
+    fetcher: Fetcher | None
+    routes: Routes
+    releases: Executor
+
+    def read(self, name: str, spec: str) -> Record | tuple[str, str]:
+        """Return the package's record, or its name and why there is none."""
+        kept = self._kept(name)
+        if self.fetcher is None:
+            return kept or (name, "no network may be used (--offline), and nothing is kept of it")
+        if kept and kept["fetched"] == self.lookup.today and _enough(kept, spec):
+            return kept
+        try:
+            return self._fetched(checked_name(name), spec, kept, self.fetcher)
+        except NotFound:
+            return (name, "the index has no such package")
+        except Unavailable as error:
+            return kept or (name, str(error))
+
+    def _kept(self, name: str) -> Record | None:
+        try:
+            return self.lookup.store.read(name)
+        except Unavailable:
+            return None
+
+    def _fetched(self, name: str, spec: str, kept: Record | None, fetcher: Fetcher) -> Record:
+        etag = kept["etag"] if kept and _enough(kept, spec) else None
+        page = read_project_page(fetcher, self.lookup.index, name, etag)
+        if page is None and kept is not None:
+            return self._stored({**kept, "fetched": self.lookup.today})
+        assert page is not None
+        return self._stored(self._record(page, spec, kept, fetcher))
+
+    def _record(self, page: ProjectPage, spec: str, kept: Record | None, fetcher: Fetcher) -> Record:
+        grouped = page.releases()
+        old = kept["releases"] if kept else {}
+        wanted = [v for v in newest(grouped, spec) if not settled(old.get(v))]
+        read = self.releases.map(
+            lambda version: read_requirements(fetcher, self.routes, page.name, grouped[version]), wanted
+        )
+        found = dict(zip(wanted, read, strict=True))
+        releases = {v: release_record(files, old.get(v), found.get(v), None) for v, files in grouped.items()}
+        return page_record(page, self.lookup.today, releases)
+
+    def _stored(self, record: Record) -> Record:
+        try:
+            self.lookup.store.folder.mkdir(parents=True, exist_ok=True)
+            self.lookup.store.write(record["name"], record)
+        except (Unavailable, OSError):
+            pass  # a folder that cannot be written only costs the next look-up its time
+        return record
+
+
+def newest(releases: Mapping[str, Collection[IndexFile]] | Record, spec: str) -> list[str]:
+    """Return the newest releases that a specifier admits: finals, or pre-releases where there are none."""
+    admitted = SpecifierSet(spec)
+    fitting = [v for v in releases if admitted.contains(v, prereleases=True)]
+    finals = [v for v in fitting if not Version(v).is_prerelease]
+    return sorted(finals or fitting, key=Version)[-NEWEST:]
+
+
+def _enough(kept: Record, spec: str) -> bool:
+    """True when a kept record has read the releases that a specifier wants."""
+    return all(settled(kept["releases"][version]) for version in newest(kept["releases"], spec))

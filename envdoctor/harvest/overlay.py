@@ -1,0 +1,68 @@
+"""A snapshot with further packages in it: the same numbers for what it knows, new ones after them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from envdoctor.harvest.snapshot_compile import Compiler, Table, spec_ranges
+from envdoctor.harvest.store import Record
+from envdoctor.matrix.snapshot import Package, Snapshot
+
+
+def extended(snapshot: Snapshot, records: Iterable[Record]) -> Snapshot:
+    """Return the snapshot with the packages of `records`; what in them cannot be read counts as unread."""
+    compiler = _Extension(snapshot)
+    for record in records:
+        compiler.add(record)
+    header = {
+        **snapshot.header,
+        "names": compiler.names.values,
+        "tags": compiler.tags.values,
+        "pythons": compiler.pythons.values,
+        "markers": compiler.markers.values,
+    }
+    loaded: dict[str, Package | None] = {
+        name: Package(name, raw, compiler.names.values) for name, raw in compiler.raw_packages().items()
+    }
+    return replace(snapshot, header=header, _loaded=loaded)
+
+
+class _Extension(Compiler):
+    """A compiler whose tables begin with those of a snapshot."""
+
+    def __init__(self, base: Snapshot) -> None:
+        super().__init__()
+        self.base = base
+        header = base.header
+        self.names = Table((name, name) for name in header["names"])
+        self.tags = Table((tag, json.dumps(tag)) for tag in header["tags"])
+        self.pythons = Table((entry, entry[0]) for entry in header["pythons"])
+        self.markers = Table((tree, json.dumps(tree)) for tree in header["markers"])
+
+    def specs_of(self, name: str) -> Table:
+        """Return the specifiers of a package: first those that the snapshot numbers."""
+        if name not in self.specs:
+            package = self.base.package(name)
+            known = package.raw["S"] if package else ()
+            self.specs[name] = Table((text, text) for text, _ in known)
+        return self.specs[name]
+
+    def raw_packages(self) -> dict[str, dict[str, Any]]:
+        """Return the new packages, and the known ones of which new specifiers speak."""
+        found = dict(self.packages)
+        for name in self.specs.keys() | self.packages.keys():
+            package = self.base.package(name)
+            raw = found.get(name) or (package.raw if package else EMPTY)
+            found[name] = {**raw, "S": self._ranges(name, raw)}
+        return found
+
+    def _ranges(self, name: str, raw: dict[str, Any]) -> list[Any]:
+        texts = self.specs_of(name).values
+        known = raw.get("S", ()) if name not in self.packages else ()
+        return [*known, *spec_ranges(texts[len(known) :], raw["v"])]
+
+
+EMPTY: dict[str, list[Any]] = {key: [] for key in ("v", "d", "s", "F", "y", "p", "r", "R", "E", "Q")}

@@ -1,0 +1,58 @@
+"""URLs without the credentials that they may carry, however badly they are written."""
+
+from __future__ import annotations
+
+import re
+
+HIDDEN = "***@"
+_WORD = re.compile(r"\S+")
+_START = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}:/+")
+_SCHEME = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?/+")
+_END_OF_AUTHORITY = re.compile(r"[/?#\\]")
+_HOST = re.compile(r"(?:localhost|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
+_REVISION = re.compile(r"[A-Za-z0-9][\w.+-]*(?:[?#&\]\"',;)].*)?", re.DOTALL)
+
+
+def hide_credentials(text: str) -> str:
+    """Return `text` with what stands before the `@` of every URL's host replaced; unsure, it is replaced."""
+    if "@" not in text:
+        return text
+    return _WORD.sub(lambda match: _hidden_in(match[0]), text)
+
+
+def _hidden_in(word: str) -> str:
+    start = _START.search(word) if "@" in word else None
+    return word[: start.end()] + _without_user(word[start.end() :]) if start else word
+
+
+def has_credentials(text: str) -> bool:
+    """Return whether a URL in `text` carries a user name, password or token."""
+    return hide_credentials(text) != text
+
+
+def plain_url(url: str) -> str:
+    """Return one URL without user, password, query and fragment: safe to show and to log."""
+    scheme = _SCHEME.match(url)
+    start = scheme.end() if scheme else 0
+    rest = url[start:]
+    shown = _without_user(rest) if "@" in rest else rest
+    if shown.startswith(HIDDEN):
+        shown = shown[len(HIDDEN) :]
+    return url[:start] + re.split("[?#]", shown)[0]
+
+
+def _without_user(rest: str) -> str:
+    """Return what follows `scheme://` without the user's part.
+
+    A password may hold anything, slashes and further `@` included, so the last `@` ends it; unless a host and
+    its path stand before that `@`, and no more than a revision after it: `git+https://HOST/repo@v1`.
+    """
+    before, _, after = rest.rpartition("@")
+    authority = _END_OF_AUTHORITY.split(rest, maxsplit=1)[0]
+    _, at, host = authority.rpartition("@")
+    if len(authority) <= len(before) and _HOST.fullmatch(host):
+        if at and _REVISION.fullmatch(after):
+            return HIDDEN + host + rest[len(authority) :]
+        if not at and (":" not in host or _REVISION.fullmatch(after)):
+            return rest
+    return HIDDEN + after

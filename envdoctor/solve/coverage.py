@@ -1,0 +1,74 @@
+"""The package facts of one answer: the snapshot, and what is read from the index where it does not reach."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from envdoctor.errors import EnvdoctorError
+from envdoctor.matrix.snapshot import Snapshot
+from envdoctor.solve.requests import Request
+
+if TYPE_CHECKING:
+    from envdoctor.harvest.lookup import Lookup
+
+_LABEL = re.compile(r"\+[^,]*")
+
+
+@dataclass(eq=False)
+class Coverage:
+    """Package facts that grow; `offline` keeps to the snapshot and to what was kept of look-ups."""
+
+    snapshot: Snapshot
+    index_url: str | None = None
+    offline: bool = False
+    read: dict[str, str] = field(default_factory=dict)
+    """The packages that were looked up, with the day of each."""
+    problems: dict[str, str] = field(default_factory=dict)
+
+    def knows(self, name: str) -> bool:
+        """True when the facts know releases of a package."""
+        package = self.snapshot.package(name)
+        return package is not None and package.crawled
+
+    def why(self, name: str) -> str:
+        """Return why nothing is known of a package."""
+        return self.problems.get(name, f"not among the package facts of {self.snapshot.date}")
+
+    def cover(self, requests: Iterable[Request]) -> None:
+        """Look up what is asked for and not covered."""
+        wanted: dict[str, list[str]] = {}
+        for request in requests:
+            if not self.knows(request.name):
+                wanted.setdefault(request.name, []).append(_LABEL.sub("", request.spec))
+        self._find({name: ",".join(filter(None, specs)) for name, specs in wanted.items()})
+
+    def widen(self, names: Collection[str]) -> bool:
+        """Look up packages that others require; False when nothing came of it."""
+        before = self.snapshot
+        self._find({name: "" for name in names if name not in self.problems and not self.knows(name)})
+        return self.snapshot is not before
+
+    def _find(self, wanted: Mapping[str, str]) -> None:
+        if not wanted:
+            return
+        from envdoctor.harvest.overlay import extended
+
+        try:
+            found = self._lookup.find(wanted)
+        except EnvdoctorError as error:
+            self.problems |= dict.fromkeys(wanted, str(error))
+            return
+        self.problems |= found.problems
+        new = {name: record for name, record in found.records.items() if name not in self.read}
+        if new:
+            self.read |= {name: str(record["fetched"]) for name, record in new.items()}
+            self.snapshot = extended(self.snapshot, new.values())
+
+    @property
+    def _lookup(self) -> Lookup:
+        from envdoctor.harvest.refresh import lookup_for
+
+        return lookup_for(self.index_url, self.offline, self.knows)

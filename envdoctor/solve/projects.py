@@ -1,0 +1,233 @@
+"""Requirements that stand in other files than requirement files; nothing is run.
+
+`pyproject.toml` (the project's own, poetry's), `setup.cfg`, `setup.py` (its literals),
+`environment.yml`, `Pipfile`, and the `pip install` commands of Dockerfiles, scripts and notebooks.
+"""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import re
+import shlex
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from envdoctor.errors import InputError
+from envdoctor.inputs import parse_json, read_input_text
+from envdoctor.solve.requests import Asked, Carried, parse_line
+
+Lines = Iterable[str]
+
+_UNREADABLE = (
+    *(ValueError, KeyError, TypeError, AttributeError, RecursionError, SyntaxError),
+    *(configparser.Error, IndexError, MemoryError),
+)
+
+_INSTALL = re.compile(r"\b(?:uv\s+)?pip3?\s+install\s+([^&|;\n]+)")
+_VALUED = frozenset(
+    (
+        *("-r", "--requirement", "-c", "--constraint", "-i", "--index-url", "--extra-index-url", "-f"),
+        *("--find-links", "-t", "--target", "--prefix", "--python", "--platform", "--timeout", "--retries"),
+        *("--torch-backend", "--no-binary", "--only-binary", "--config-settings", "--progress-bar"),
+        *("--root", "--src", "--trusted-host", "--cache-dir", "--index-strategy"),
+    )
+)
+"""Options of pip and uv that a value follows."""
+
+
+def is_manifest(path: Path) -> bool:
+    """True for a file that lists requirements in another form than a requirements file."""
+    return _reader_of(path) is not None
+
+
+def read_manifest(path: Path, text: str, extras: Collection[str] = ()) -> Asked:
+    """Return what such a file asks for; raises InputError when it cannot be read."""
+    read = _reader_of(path)
+    assert read is not None
+    try:
+        lines = list(read(text, extras))
+    except _UNREADABLE as error:
+        reason = " ".join(str(error).split())[:120]
+        raise InputError(f"{path}: cannot be read: {reason or type(error).__name__}") from None
+    return _asked(lines, str(path))
+
+
+def read_project(folder: Path, extras: Collection[str] = ()) -> Asked | None:
+    """Return what a project's folder says that it requires; None when no file of it tells.
+
+    Raises InputError naming a file that cannot be read.
+    """
+    for name in ("pyproject.toml", "setup.cfg", "setup.py"):
+        path = folder / name
+        if path.is_file():
+            found = read_manifest(path, read_input_text(path), extras)
+            if found.requests or found.carried:
+                return found
+    return None
+
+
+def _asked(lines: Lines, source: str) -> Asked:
+    read = [parse_line(line, source) for line in lines]
+    return Asked(
+        requests=tuple(one for one in read if one is not None and not isinstance(one, Carried)),
+        carried=tuple(one for one in read if isinstance(one, Carried)),
+    )
+
+
+def _reader_of(path: Path) -> Callable[[str, Collection[str]], Lines] | None:
+    name = path.name.lower()
+    if name in _PROJECT:
+        return _PROJECT[name]
+    if name == "pipfile":
+        return _pipfile
+    if name.startswith("environment") and path.suffix in (".yml", ".yaml"):
+        return _conda
+    if "dockerfile" in name or path.suffix in (".sh", ".bash"):
+        return _shell
+    return _notebook if path.suffix == ".ipynb" else None
+
+
+def _toml(text: str) -> Any:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib  # type: ignore[no-redef]
+    return tomllib.loads(text)
+
+
+def _pyproject(text: str, extras: Collection[str]) -> Lines:
+    document = _toml(text)
+    project = document.get("project", {})
+    yield from project.get("dependencies", ())
+    for extra in extras:
+        yield from project.get("optional-dependencies", {}).get(extra, ())
+    for group in ("dev",) if not project and not document.get("tool", {}).get("poetry") else ():
+        yield from (
+            line for line in document.get("dependency-groups", {}).get(group, ()) if isinstance(line, str)
+        )
+    yield from _table_lines(document.get("tool", {}).get("poetry", {}).get("dependencies", {}))
+
+
+def _pipfile(text: str, extras: Collection[str]) -> Lines:
+    return _table_lines(_toml(text).get("packages", {}))
+
+
+def _table_lines(table: Mapping[str, Any]) -> Iterator[str]:
+    """Yield poetry's and Pipfile's tables as requirement lines."""
+    for name, told in table.items():
+        entry = told if isinstance(told, Mapping) else {"version": told}
+        if name.lower() == "python" or entry.get("optional"):
+            continue
+        extras = f"[{','.join(entry['extras'])}]" if entry.get("extras") else ""
+        marker = f" ; {entry['markers']}" if entry.get("markers") else ""
+        if place := entry.get("url") or entry.get("path") or entry.get("git"):
+            revision = entry.get("tag") or entry.get("rev") or entry.get("ref") or entry.get("branch")
+            git = "git+" if "git" in entry else ""
+            yield f"{name}{extras} @ {git}{place}{f'@{revision}' if revision else ''}{marker}"
+        else:
+            yield f"{name}{extras}{_poetry_specifier(str(entry.get('version', '*')))}{marker}"
+
+
+def _poetry_specifier(text: str) -> str:
+    """Return poetry's `^1.2`, `~1.2`, `1.2` as PEP 440."""
+    clauses = []
+    for part in (part.strip() for part in text.split(",")):
+        if part in ("*", ""):
+            continue
+        if part[0] in "^~" and part[1:2] != "=":
+            clauses.append(_caret(part[0], part[1:].strip()))
+        else:
+            clauses.append(f"=={part}" if part[0].isdigit() else part)
+    return ",".join(clauses)
+
+
+def _caret(sign: str, bound: str) -> str:
+    numbers = [int(number) for number in re.findall(r"\d+", bound)]
+    if sign == "~":
+        kept = min(2, len(numbers))
+    else:
+        kept = next((place for place, number in enumerate(numbers, 1) if number), len(numbers))
+    upper = [*numbers[: kept - 1], numbers[kept - 1] + 1] if numbers else [1]
+    return f">={bound},<{'.'.join(map(str, upper))}"
+
+
+def _setup_cfg(text: str, extras: Collection[str]) -> Lines:
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read_string(text)
+    yield from _indented(parser.get("options", "install_requires", fallback=""))
+    for extra in extras:
+        yield from _indented(parser.get("options.extras_require", extra, fallback=""))
+
+
+def _indented(text: str) -> Iterator[str]:
+    return (line.strip() for line in text.splitlines() if line.strip())
+
+
+def _setup_py(text: str, extras: Collection[str]) -> Lines:
+    """Yield the literal `install_requires` of a call of setup(), through plain names."""
+    tree = ast.parse(text)
+    named = {
+        target.id: node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) == "setup":
+            for keyword in node.keywords:
+                if keyword.arg == "install_requires":
+                    yield from _literal_lines(keyword.value, named)
+
+
+def _literal_lines(node: ast.expr, named: Mapping[str, ast.expr]) -> Iterator[str]:
+    node = named.get(node.id, node) if isinstance(node, ast.Name) else node
+    if isinstance(node, (ast.List, ast.Tuple)):
+        yield from (e.value for e in node.elts if isinstance(e, ast.Constant) and isinstance(e.value, str))
+
+
+def _conda(text: str, extras: Collection[str]) -> Lines:
+    """Yield the pip part of a conda environment; conda's own packages are its solver's affair."""
+    import yaml
+
+    try:
+        document = yaml.safe_load(text) or {}
+    except yaml.YAMLError as error:
+        raise ValueError(error) from None
+    for entry in document.get("dependencies", ()):
+        if isinstance(entry, Mapping):
+            yield from (str(line) for line in entry.get("pip", ()) or ())
+
+
+def _notebook(text: str, extras: Collection[str]) -> Lines:
+    for cell in parse_json(text)["cells"]:
+        if cell.get("cell_type") == "code":
+            yield from _shell("".join(cell.get("source", ())), extras)
+
+
+def _shell(text: str, extras: Collection[str]) -> Lines:
+    """Yield what the `pip install` commands of a script name."""
+    for match in _INSTALL.finditer(text.replace("\\\n", " ")):
+        yield from _arguments(match[1])
+
+
+def _arguments(command: str) -> Iterator[str]:
+    try:
+        words = shlex.split(command, comments=True)
+    except ValueError:
+        words = command.split()
+    skip = False
+    for word in words:
+        if not skip and not word.startswith("-") and word not in (".", ">", "2>&1"):
+            yield word
+        skip = word in _VALUED
+
+
+_PROJECT: dict[str, Callable[[str, Collection[str]], Lines]] = {
+    "pyproject.toml": _pyproject,
+    "setup.cfg": _setup_cfg,
+    "setup.py": _setup_py,
+}

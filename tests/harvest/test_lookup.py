@@ -1,0 +1,122 @@
+"""`pin` on packages that the shipped facts do not cover: looked up at once, kept, and never guessed."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_index import FakeIndex, Fault
+
+from envdoctor.cli import main
+
+ON = ["--python-version", "3.11", "--platform", "x86_64-manylinux_2_35", "--format", "json"]
+
+
+@dataclass
+class Answer:
+    code: int
+    told: dict[str, Any]
+    err: str
+    pins: dict[str, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.pins = {pin["name"]: pin["version"] for pin in self.told["pins"]}
+
+
+@pytest.fixture
+def pin(index: FakeIndex, capsys: pytest.CaptureFixture[str], monkeypatch, tmp_path: Path) -> Any:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+
+    def run(*words: str) -> Answer:
+        code = main(["pin", *words, "--index-url", index.url, *ON])
+        out, err = capsys.readouterr()
+        return Answer(code, json.loads(out), err)
+
+    return run
+
+
+def test_an_unknown_package_and_what_it_requires_are_read(index: FakeIndex, pin) -> None:
+    index.add_wheel("unheard-of", "1.0", "numpy<2", "unheard-base>=1")
+    index.add_wheel("unheard-base", "1.5", 'einops; python_version < "3.12"')
+    answer = pin("unheard-of", "numpy")
+    assert answer.code == 0
+    assert (answer.pins["unheard-of"], answer.pins["unheard-base"]) == ("1.0", "1.5")
+    assert answer.pins["numpy"].startswith("1.")
+    assert "einops" in answer.pins
+
+
+def test_only_the_newest_that_the_request_admits_are_read(index: FakeIndex, pin) -> None:
+    for minor in range(30):
+        index.add_wheel("unheard-of", f"1.{minor}")
+    assert pin("unheard-of<1.20").pins["unheard-of"] == "1.19"
+    assert len([path for path in index.paths() if path.startswith("/files/")]) <= 12
+
+
+def test_an_old_request_of_a_kept_package_reads_on(index: FakeIndex, pin) -> None:
+    for minor in range(30):
+        index.add_wheel("unheard-of", f"1.{minor}")
+    assert pin("unheard-of").pins["unheard-of"] == "1.29"
+    assert pin("unheard-of==1.3").pins["unheard-of"] == "1.3"
+
+
+def test_what_was_read_today_is_not_asked_for_again_and_serves_offline(index: FakeIndex, pin) -> None:
+    index.add_wheel("unheard-of", "1.0")
+    pin("unheard-of")
+    index.requests.clear()
+    assert pin("unheard-of").code == 0
+    assert pin("unheard-of", "--offline").code == 0
+    assert index.requests == []
+
+
+def test_what_the_index_lacks_is_carried_and_the_rest_is_solved(index: FakeIndex, pin) -> None:
+    answer = pin("einops", "nowhere-to-be-found")
+    assert answer.code == 3
+    assert "einops" in answer.pins
+    assert answer.told["carried"][0]["why"] == "the index has no such package"
+
+
+def test_offline_it_is_carried_unjudged(index: FakeIndex, pin) -> None:
+    index.add_wheel("unheard-of", "1.0")
+    answer = pin("einops", "unheard-of", "--offline")
+    assert answer.code == 3
+    assert index.requests == []
+    assert "no network may be used" in answer.told["carried"][0]["why"]
+
+
+def test_a_server_that_fails_costs_only_what_it_holds(index: FakeIndex, pin) -> None:
+    index.faults["/simple/unheard-of/"] = Fault(status=503)
+    answer = pin("einops", "unheard-of")
+    assert answer.code == 3
+    assert "einops" in answer.pins
+
+
+def test_a_release_whose_requirements_cannot_be_read_is_no_conflict(index: FakeIndex, pin) -> None:
+    file = index.add_wheel("unheard-of", "1.0")
+    file.content = b"rubbish"
+    answer = pin("einops", "unheard-of")
+    assert answer.code == 3
+    assert answer.told["status"] == "solved"
+    assert "not known" in answer.told["carried"][0]["why"]
+
+
+def test_a_limit_of_a_looked_up_package_is_a_cause(index: FakeIndex, pin) -> None:
+    index.add_wheel("unheard-of", "1.0", "transformers<4.20")
+    answer = pin("unheard-of", "transformers>=5")
+    assert answer.code == 1
+    texts = [cause["text"] for cause in answer.told["conflict"]["causes"]]
+    assert "unheard-of 1.0 requires transformers<4.20" in texts
+
+
+@pytest.mark.slow
+def test_twenty_unknown_packages_are_a_matter_of_seconds(index: FakeIndex, pin, monkeypatch) -> None:
+    """Bounded, not measured: `benchmarks/lookups.py` measures."""
+    answer_at_once = index.answer
+    monkeypatch.setattr(index, "answer", lambda path: (time.sleep(0.02), answer_at_once(path))[1])
+    for number in range(20):
+        for minor in range(8):
+            index.add_wheel(f"unheard-{number}", f"1.{minor}", "numpy")
+    assert pin(*(f"unheard-{number}" for number in range(20))).code == 0

@@ -1,0 +1,203 @@
+"""Requirement files as people have them: every line is taken, and what cannot be judged is said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envdoctor.cli import main
+
+ON = ["--python-version", "3.11", "--platform", "x86_64-manylinux_2_35", "--offline"]
+
+
+class Answer:
+    def __init__(self, capsys: pytest.CaptureFixture[str], path: Path, *words: str) -> None:
+        self.code = main(["pin", "-r", str(path), *ON, *words])
+        self.out, self.err = capsys.readouterr()
+
+    @property
+    def json(self) -> dict[str, Any]:
+        return json.loads(self.out)  # type: ignore[no-any-return]
+
+    @property
+    def pins(self) -> dict[str, str]:
+        return {pin["name"]: pin["version"] for pin in self.json["pins"]}
+
+    def carried(self) -> dict[str, bool]:
+        return {one["text"]: one["judged"] for one in self.json["carried"]}
+
+
+@pytest.fixture
+def pin(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Any:
+    def run(text: str, *words: str, name: str = "requirements.txt") -> Answer:
+        (tmp_path / name).write_text(text)
+        return Answer(capsys, tmp_path / name, "--format", "json", *words)
+
+    return run
+
+
+def test_a_marker_decides_whether_a_line_is_asked_for(pin: Any) -> None:
+    answer = pin('einops\ntriton ; sys_platform == "win32"\n')
+    assert answer.code == 0
+    assert "triton" not in answer.pins
+    assert answer.carried() == {'triton; sys_platform == "win32"': True}
+
+
+def test_constraints_bind_and_install_nothing(pin: Any, tmp_path: Path) -> None:
+    (tmp_path / "limits.txt").write_text("numpy<2\npandas<2\n")
+    answer = pin("-c limits.txt\ntransformers\n")
+    assert answer.code == 0
+    assert answer.pins["numpy"].startswith("1.")
+    assert "pandas" not in answer.pins
+
+
+def test_a_constraint_can_be_a_cause(pin: Any, tmp_path: Path) -> None:
+    (tmp_path / "limits.txt").write_text("tokenizers<0.10\n")
+    told = pin("-c limits.txt\ntransformers>=5\n").json
+    assert told["status"] == "conflict"
+    assert "tokenizers<0.10 is a constraint" in [cause["text"] for cause in told["conflict"]["causes"]]
+    assert "the constraint tokenizers<0.10" in [one["drop"] for one in told["conflict"]["relaxations"]]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "git+https://example.com/user/thing.git",
+        "-e git+https://example.com/user/thing.git@main",
+        "https://example.com/thing.tar.gz",
+        "./missing_folder",
+        "torch=>2",
+        "some words that are none",
+        "thing==${NOT_SET_ANYWHERE}",
+        "no-such-package-at-all>=1",
+        "-r https://example.com/requirements.txt",
+        "-r not_there.txt",
+    ],
+)
+def test_what_cannot_be_judged_stays_and_stops_nothing(pin: Any, line: str) -> None:
+    answer = pin(f"einops\n{line}\n")
+    assert answer.code == 3
+    assert answer.json["status"] == "solved"
+    assert "einops" in answer.pins
+    assert list(answer.carried().values()) == [False]
+    assert "requirements.txt:2: " in answer.err
+    assert "not judged" in answer.err
+
+
+def test_a_direct_reference_that_names_a_release_is_judged_as_it(pin: Any) -> None:
+    wheel = "https://example.com/peft-0.14.0-py3-none-any.whl"
+    answer = pin(f"peft @ {wheel}\ntransformers\n")
+    assert answer.code == 0
+    assert answer.carried() == {f"peft @ {wheel}": True}
+    assert "peft" not in answer.pins
+    assert pin("trl @ git+https://example.com/trl.git@v0.12.0\ntransformers>=5\n").code in (0, 1)
+
+
+def test_a_direct_reference_without_a_release_is_not_pinned_over(pin: Any) -> None:
+    answer = pin("accelerate @ git+https://example.com/accelerate.git\npeft\n")
+    assert answer.code == 3
+    assert "accelerate" not in answer.pins
+    assert "peft" in answer.pins
+
+
+def test_hashes_and_options_of_a_line_do_not_hide_it(pin: Any) -> None:
+    answer = pin(f"einops==0.8.0 \\\n    --hash=sha256:{'0' * 64}\n--prefer-binary\n--no-index\n")
+    assert answer.code == 0
+    assert answer.pins["einops"] == "0.8.0"
+    assert answer.carried() == {"--hash": True}
+
+
+def test_pre_releases_are_chosen_when_the_file_says_so(pin: Any) -> None:
+    assert pin("--pre\nvllm==0.11.0rc1\n").json["status"] in ("solved", "conflict", "unknown")
+
+
+def test_a_loose_series_is_read_as_people_mean_it(pin: Any) -> None:
+    answer = pin("scipy>=1.*\n")
+    assert answer.code == 0
+    assert "scipy" in answer.pins
+
+
+@pytest.mark.parametrize(("label", "version"), [("cu118", "2.1.0"), ("cpu", "2.1.0"), ("cu121", "2.1.0")])
+def test_local_labels_of_torch_are_its_builds(pin: Any, label: str, version: str) -> None:
+    answer = pin(f"torch=={version}+{label}\n")
+    assert answer.code == 0
+    torch = next(one for one in answer.json["pins"] if one["name"] == "torch")
+    assert (torch["version"], torch["index"]) == (version, None if label == "cu121" else label)
+
+
+def test_a_local_label_of_another_package_is_judged_as_its_release(pin: Any) -> None:
+    answer = pin("flash-attn==2.5.8+cu122torch2.3\n", "--allow-source")
+    assert answer.json["status"] == "solved"
+    assert answer.pins["flash-attn"] == "2.5.8"
+
+
+def test_a_local_project_brings_its_own_requirements(pin: Any, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(
+        '[project]\nname = "mine"\ndependencies = ["peft"]\n'
+        '[project.optional-dependencies]\ntrain = ["einops"]\n'
+    )
+    answer = pin("-e .[train]\n")
+    assert answer.code == 0
+    assert {"peft", "einops"} <= answer.pins.keys()
+    assert answer.carried() == {"-e .[train]": True}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("pyproject.toml", '[project]\nname = "mine"\ndependencies = ["einops>=0.7"]\n'),
+        ("pyproject.toml", '[tool.poetry.dependencies]\npython = "^3.10"\neinops = "^0.7"\n'),
+        ("setup.cfg", "[options]\ninstall_requires =\n    einops>=0.7\n"),
+        (
+            "setup.py",
+            "from setuptools import setup\nneeds = ['einops>=0.7']\nsetup(install_requires=needs)\n",
+        ),
+        ("Pipfile", '[packages]\neinops = ">=0.7"\n'),
+        ("environment.yml", "name: x\ndependencies:\n  - python=3.11\n  - pip:\n      - einops>=0.7\n"),
+        ("Dockerfile", "FROM scratch\nRUN pip install --no-cache-dir 'einops>=0.7' && rm -r /tmp/x\n"),
+        (
+            "train.ipynb",
+            '{"cells": [{"cell_type": "code", "source": ["!pip install -q einops>=0.7\\n", "print(1)"]}]}',
+        ),
+    ],
+)
+def test_other_files_that_list_requirements(pin: Any, name: str, text: str) -> None:
+    answer = pin(text, name=name)
+    assert answer.code == 0
+    assert list(answer.pins) == ["einops"]
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "\n\n"])
+def test_a_file_that_asks_for_nothing_is_no_answer(pin: Any, text: str) -> None:
+    answer = pin(text)
+    assert (answer.code, answer.out) == (2, "")
+    assert "nothing is asked for" in answer.err
+
+
+def test_requirements_keep_the_lines_and_constraints_name_them(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    line = "thing @ https://user:secret@example.com/thing.tar.gz"
+    (tmp_path / "r.txt").write_text(f"--extra-index-url https://example.com/simple\neinops\n{line}\n")
+    whole = Answer(capsys, tmp_path / "r.txt", "--format", "requirements")
+    assert f"\n{line}\n" in whole.out
+    assert "\n--extra-index-url https://example.com/simple\n" in whole.out
+    bound = Answer(capsys, tmp_path / "r.txt")
+    assert "secret" not in bound.out
+    assert "# as it stands, not judged: thing @ https://example.com/thing.tar.gz" in bound.out
+
+
+def test_a_file_of_powershell_is_read(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "r.txt").write_bytes("einops==0.8.0\r\n".encode("utf-16"))
+    assert Answer(capsys, tmp_path / "r.txt").code == 0
+
+
+def test_files_that_include_one_another_are_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("-r b.txt\n")
+    (tmp_path / "b.txt").write_text("-r a.txt\n")
+    answer = Answer(capsys, tmp_path / "a.txt")
+    assert answer.code == 2
+    assert "includes itself" in answer.err
