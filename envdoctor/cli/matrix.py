@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,8 @@ from envdoctor.errors import InputError, Unavailable
 from envdoctor.report import Format, as_json, draw
 
 if TYPE_CHECKING:
+    from packaging.specifiers import SpecifierSet
+
     from envdoctor.harvest.update import PackageOutcome, UpdateReport
 
 
@@ -31,6 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("ids", nargs="*", metavar="ID", help="with show: these rows (default: list all)")
     add(parser, "--index-url", "URL", "package index (default: the one pip or uv uses)")
     add_list(parser, "--package", "NAME", "only it and what it requires")
+    add_list(
+        parser, "--reread", "REQUIREMENT", "with update: read again what these releases (torch<1.5) require"
+    )
     add(parser, "--store", "DIR", "this build store, not the user's data")
     add(parser, "--releases", "DIR", "with --store: write snapshot and tables there")
     add_flag(parser, "--all", "with verify: re-read every recorded release")
@@ -42,6 +47,8 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"matrix {args.action} takes no ID ({args.ids[0]})")
     if args.releases and not args.store:
         raise InputError("--releases needs --store")
+    if args.reread and args.action != "update":
+        raise InputError("--reread goes with update")
     args.package = [_package_name(name) for name in args.package]
     actions: dict[str, Callable[[argparse.Namespace], int]] = {
         "status": _status,
@@ -58,6 +65,17 @@ def _package_name(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?", text):
         raise InputError(f"--package: {text!r} is not the name of a package")
     return str(canonicalize_name(text))
+
+
+def _releases(texts: Sequence[str]) -> dict[str, SpecifierSet]:
+    from packaging.requirements import InvalidRequirement, Requirement
+    from packaging.utils import canonicalize_name
+
+    try:
+        parsed = [Requirement(text) for text in texts]
+    except InvalidRequirement as error:
+        raise InputError(f"--reread: {str(error).splitlines()[0]}") from None
+    return {str(canonicalize_name(r.name)): r.specifier for r in parsed}
 
 
 def _status(args: argparse.Namespace) -> int:
@@ -110,7 +128,9 @@ def _update_user(args: argparse.Namespace, settings: Any, progress: Progress) ->
     from envdoctor.matrix import load_matrix
     from envdoctor.matrix.user_data import user_folder
 
-    done = refresh_user_data(load_matrix(), user_folder(), settings, args.package, _shown(progress))
+    done = refresh_user_data(
+        load_matrix(), user_folder(), settings, args.package, _shown(progress), _releases(args.reread)
+    )
     return done.report, done.written
 
 
@@ -119,7 +139,7 @@ def _update_store(args: argparse.Namespace, settings: Any, progress: Progress) -
     from envdoctor.harvest.store import PackageStore
 
     folder = Path(args.store)
-    report = refresh_store(folder, settings, args.package, _shown(progress))
+    report = refresh_store(folder, settings, args.package, _shown(progress), _releases(args.reread))
     if not args.releases or report.problems:
         return report, ()
     return report, publish(PackageStore(folder), Path(args.releases))

@@ -1,9 +1,12 @@
-"""Reads which keys the settings classes of each framework's releases have, from the index.
+"""Reads which keys the settings of each framework's releases take, from the index.
 
     python -m envdoctor.harvest.config_fields [FRAMEWORK]...
 
-writes `matrices/releases/fields/<framework>.json`: the releases read, and for each key the ranges of them,
-as positions in that list, whose dataclasses or pydantic classes declare it.
+writes `matrices/releases/fields/<framework>.json`: `versions`, the final releases that were read; `fields`,
+for each key the ranges of them, as positions in that list, that take it, `section.key` where all keys of a
+section are known; `trainers`, the same for each class of which a run takes one beside them; `outside`, for
+inherited classes of other packages whose keys are not known here; `unread`, the releases that could not be
+read, with the reason. Pre-releases are not read.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from packaging.version import Version
@@ -22,151 +25,129 @@ from packaging.version import Version
 from envdoctor.errors import Unavailable
 from envdoctor.fetch import Fetcher, FetchSettings
 from envdoctor.files import replace_file
+from envdoctor.harvest.frameworks import FRAMEWORKS, KNOWN, Framework
 from envdoctor.harvest.index_pages import IndexFile, read_project_page
-from envdoctor.harvest.interface_reader import ends_of_minors
-from envdoctor.harvest.remote_archive import RemoteZip, read_sdist_members
+from envdoctor.harvest.release_sources import Sources, best_file, read_sources
+from envdoctor.harvest.settings_classes import Class, Keys, Outside, Package
+from envdoctor.harvest.settings_syntax import Unparsable, constants, options
 from envdoctor.matrix.load import find_folder
 
-SCHEMA = "envdoctor.fields/1"
+SCHEMA = "envdoctor.fields/2"
+CONNECTIONS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Framework:
-    """A framework whose settings are classes: its distribution, the oldest release, and their files."""
+class Release:
+    """What one release takes: its keys, and those of each trainer by class."""
 
-    name: str
-    since: str
-    members: tuple[str, ...]
-    classes: tuple[str, ...] = ("*",)
-
-    def wants(self, path: str) -> bool:
-        """True for a file that declares settings."""
-        return any(fnmatch.fnmatchcase(path, pattern) for pattern in self.members)
+    keys: Keys
+    trainers: Mapping[str, Keys] = field(default_factory=dict)
 
 
-FRAMEWORKS = (
-    Framework("transformers", "4.36", ("transformers/training_args*.py",), ("TrainingArguments", "Seq2Seq*")),
-    Framework(
-        "trl",
-        "0.8",
-        (
-            "trl/trainer/sft_config.py",
-            "trl/trainer/grpo_config.py",
-            "trl/trainer/base_config.py",
-            "trl/trainer/model_config.py",
-            "trl/scripts/utils.py",
-        ),
-        ("SFTConfig", "GRPOConfig", "*BaseConfig", "ModelConfig", "ScriptArguments", "DatasetMixtureConfig"),
-    ),
-    Framework("llamafactory", "0.7", ("llamafactory/hparams/*.py",), ("*Arguments",)),
-    Framework(
-        "ms-swift",
-        "3.0",
-        ("swift/arguments/*.py", "swift/llm/argument/*.py", "swift/*arguments.py", "swift/*args_mixin.py"),
-        ("*Arguments", "*Args", "*Mixin"),
-    ),
-    Framework(
-        "axolotl",
-        "0.4",
-        ("axolotl/utils/schemas/*.py", "axolotl/utils/config/models/*.py", "axolotl/integrations/*args.py"),
-    ),
-    Framework(
-        "accelerate", "0.20", ("accelerate/commands/config/config_args.py", "accelerate/utils/dataclasses.py")
-    ),
-    Framework(
-        "deepspeed",
-        "0.12",
-        ("deepspeed/runtime/zero/*config.py", "deepspeed/runtime/constants.py", "deepspeed/*constants.py"),
-        ("*", "CONFIG_KEYS"),
-    ),
-    Framework(
-        "vllm",
-        "0.4",
-        ("vllm/engine/arg_utils.py", "vllm/entrypoints/*cli_args.py"),
-        ("EngineArgs", "AsyncEngineArgs", "*FrontendArgs"),
-    ),
-)
+def read_keys(sources: Sources, framework: Framework) -> Release:
+    """Return the keys that a release of a framework takes; raises Unparsable and Unavailable."""
+    package = Package(sources)
+    found = Keys()
+    for path in sorted(sources.paths):
+        for part in _of_file(package, path, framework):
+            found = found | part
+    paths = frozenset(p.rpartition(".")[2] for p in found.paths) if framework.flat else found.paths
+    keys = Keys(paths, frozenset(filter(_is_unknown, found.outside)), found.free)
+    trainers = {
+        c.node.name: package.keys(c)
+        for path in sorted(sources.paths)
+        for c in _classes(package, path, framework.trainers)
+    }
+    return Release(keys, trainers)
 
 
-def fields_of(source: str, classes: Sequence[str]) -> Iterator[str]:
-    """Yield the keys that a module's classes declare; with `CONFIG_KEYS`, those its constants name too."""
+def _of_file(package: Package, path: str, framework: Framework) -> Iterator[Keys]:
+    yield from (package.keys(found) for found in _classes(package, path, framework.classes))
+    for patterns, names in ((framework.parsers, options), (framework.words, constants)):
+        if _among(path, patterns) and (module := package.module(module_name(path))):
+            yield Keys(frozenset(names(module.tree)))
+
+
+def _classes(package: Package, path: str, pairs: Iterable[tuple[str, str]]) -> Iterator[Class]:
+    patterns = [name for file, name in pairs if fnmatch.fnmatchcase(path, file)]
+    module = package.module(module_name(path)) if patterns else None
+    for name, bindings in module.bindings.items() if module else ():
+        if _among(name, patterns):
+            yield from (Class(module, node) for node in bindings if isinstance(node, ast.ClassDef) if module)
+
+
+def module_name(path: str) -> str:
+    """Return `a.b` for `a/b.py` and for `a/b/__init__.py`."""
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def _among(path: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatch.fnmatchcase(path, pattern) for pattern in patterns)
+
+
+def _is_unknown(base: Outside) -> bool:
+    return not _among(base.name, KNOWN.get(base.package, ()))
+
+
+def read_framework(
+    fetcher: Fetcher, index: str, framework: Framework
+) -> tuple[dict[str, Release], dict[str, str]]:
+    """Return the keys of every final release by version, and why others were not read; raises Unavailable."""
+    page = read_project_page(fetcher, index, framework.name)
+    releases = page.releases() if page else {}
+    chosen = [v for v in releases if _counts(Version(v), framework)]
+    with ThreadPoolExecutor(CONNECTIONS) as pool:
+        results = list(pool.map(lambda v: _read_release(fetcher, releases[v], framework), chosen))
+    found = dict(zip(chosen, results, strict=True))
+    return (
+        {v: keys for v, keys in found.items() if isinstance(keys, Release)},
+        {v: reason for v, reason in found.items() if isinstance(reason, str)},
+    )
+
+
+def _counts(version: Version, framework: Framework) -> bool:
+    return not version.is_prerelease and version >= Version(framework.since)
+
+
+def _read_release(fetcher: Fetcher, files: Sequence[IndexFile], framework: Framework) -> Release | str:
+    """Return what a release takes, or why that is not known."""
+    file = best_file(files)
     try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
-        return
-    for node in tree.body:
-        if isinstance(node, ast.ClassDef) and any(fnmatch.fnmatchcase(node.name, c) for c in classes):
-            yield from _declared(node)
-        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
-            names = [target.id for target in node.targets if isinstance(target, ast.Name)]
-            named = isinstance(node.value.value, str) and node.value.value.isidentifier()
-            if names and names[0].isupper() and "CONFIG_KEYS" in classes and named:
-                yield str(node.value.value)
+        found = read_keys(read_sources(fetcher, file), framework) if file else Release(Keys())
+    except (Unavailable, Unparsable) as problem:
+        return str(problem)
+    if found.keys.free:
+        return "a settings class takes any key"
+    return found if found.keys.paths else "no settings class was found in it"
 
 
-def _declared(node: ast.ClassDef) -> Iterator[str]:
-    for item in node.body:
-        if not isinstance(item, ast.AnnAssign) or not isinstance(item.target, ast.Name):
-            continue
-        if not item.target.id.startswith("_"):
-            yield item.target.id
-            yield from _alias(item.value)
-
-
-def _alias(value: ast.expr | None) -> Iterator[str]:
-    """The second name of a pydantic field."""
-    if isinstance(value, ast.Call):
-        for keyword in value.keywords:
-            if keyword.arg in ("alias", "validation_alias") and isinstance(keyword.value, ast.Constant):
-                yield str(keyword.value.value)
-
-
-def encode_fields(found: Mapping[str, Iterable[str]]) -> dict[str, object]:
-    """Return releases in order and, for each key, the ranges `[first, last]` of positions that have it."""
+def encode_fields(found: Mapping[str, Release]) -> dict[str, object]:
+    """Return releases in order and, for each key and each unknown base, the ranges that have it."""
     versions = sorted(found, key=Version)
+    releases = [found[v] for v in versions]
+    trainers = sorted({name for release in releases for name in release.trainers})
+    return {
+        "versions": versions,
+        "fields": _ranges(release.keys.paths for release in releases),
+        "outside": _ranges(map(str, release.keys.outside) for release in releases),
+        "trainers": {
+            name: _ranges(release.trainers.get(name, Keys()).paths for release in releases)
+            for name in trainers
+        },
+    }
+
+
+def _ranges(names: Iterable[Iterable[str]]) -> dict[str, list[list[int]]]:
+    """Return for each name the ranges `[first, last]` of positions that have it."""
     present: dict[str, list[list[int]]] = {}
-    for position, version in enumerate(versions):
-        for name in sorted(set(found[version])):
+    for position, had in enumerate(names):
+        for name in sorted(set(had)):
             ranges = present.setdefault(name, [])
             if ranges and ranges[-1][1] == position - 1:
                 ranges[-1][1] = position
             else:
                 ranges.append([position, position])
-    return {"versions": versions, "fields": present}
-
-
-def read_framework(fetcher: Fetcher, index: str, framework: Framework) -> dict[str, set[str]]:
-    """Return the keys of the first and last release of each minor version; raises Unavailable."""
-    page = read_project_page(fetcher, index, framework.name)
-    releases = page.releases() if page else {}
-    wanted = [v for v in releases if not Version(v).is_prerelease and Version(v) >= Version(framework.since)]
-    chosen = ends_of_minors(sorted(wanted, key=Version))
-    with ThreadPoolExecutor(6) as pool:
-        found = list(pool.map(lambda v: _read_release(fetcher, releases[v], framework), chosen))
-    return {version: keys for version, keys in zip(chosen, found, strict=True) if keys}
-
-
-def _read_release(fetcher: Fetcher, files: Sequence[IndexFile], framework: Framework) -> set[str]:
-    usable = [f for f in files if not f.yanked] or list(files)
-    file = min(usable, key=lambda f: (not f.is_wheel, "x86_64" not in f.filename, f.filename))
-    try:
-        sources = _sources(fetcher, file, framework)
-    except Unavailable:
-        return set()
-    return {key for source in sources for key in fields_of(source, framework.classes)}
-
-
-def _sources(fetcher: Fetcher, file: IndexFile, framework: Framework) -> list[str]:
-    if not file.is_wheel:
-        members = read_sdist_members(
-            fetcher,
-            file.url,
-            lambda name: framework.wants(name.partition("/")[2].removeprefix("src/")),
-            lambda _: False,
-        )
-        return [body.decode("utf-8", "replace") for body in members.values()]
-    remote = RemoteZip(fetcher, file.url)
-    return [remote.read(name).decode("utf-8", "replace") for name in remote.members if framework.wants(name)]
+    return present
 
 
 def main(names: Sequence[str]) -> None:
@@ -176,16 +157,28 @@ def main(names: Sequence[str]) -> None:
     settings = read_index_settings()
     folder = find_folder() / "releases" / "fields"
     folder.mkdir(parents=True, exist_ok=True)
-    with Fetcher(FetchSettings(certificates=settings.certificates, proxy=settings.proxy)) as fetcher:
+    patience = FetchSettings(
+        connections=CONNECTIONS, certificates=settings.certificates, proxy=settings.proxy
+    )
+    with Fetcher(patience) as fetcher:
         for framework in FRAMEWORKS:
             if not names or framework.name in names:
-                _write(read_framework(fetcher, settings.url, framework), framework.name, folder)
+                _write(*read_framework(fetcher, settings.url, framework), framework, folder)
 
 
-def _write(found: Mapping[str, Iterable[str]], name: str, folder: Path) -> None:
-    data = {"schema": SCHEMA, "framework": name, "made_by": "python -m envdoctor.harvest.config_fields"}
-    text = json.dumps({**data, **encode_fields(found)}, separators=(",", ":"), sort_keys=True) + "\n"
-    replace_file(folder / f"{name}.json", text)
+def _write(
+    found: Mapping[str, Release], unread: Mapping[str, str], framework: Framework, folder: Path
+) -> None:
+    head = {
+        "schema": SCHEMA,
+        "framework": framework.name,
+        "flat": framework.flat,
+        "usual": framework.usual,
+        "made_by": "python -m envdoctor.harvest.config_fields",
+    }
+    data = {**head, **encode_fields(found), "unread": unread}
+    text = json.dumps(data, separators=(",", ":"), sort_keys=True) + "\n"
+    replace_file(folder / f"{framework.name}.json", text)
 
 
 if __name__ == "__main__":

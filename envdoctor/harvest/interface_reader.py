@@ -1,8 +1,9 @@
-"""Reads the interfaces of a library's releases from the index: whole small wheels, or chosen members.
+"""Reads the interfaces of libraries' releases from the index.
 
     python -m envdoctor.harvest.interface_reader [LIBRARY]...
 
-writes `matrices/releases/interfaces/<library>.json`.
+writes `matrices/releases/interfaces/<library>.json.xz`. What was read of a release is kept in the user's
+cache, so that an interrupted run goes on where it stopped; the same releases give the same bytes.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import io
 import json
 import sys
 import zipfile
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,122 +25,92 @@ from envdoctor.errors import Unavailable
 from envdoctor.fetch import Fetcher, FetchSettings
 from envdoctor.files import replace_file
 from envdoctor.harvest.index_pages import IndexFile, read_project_page
-from envdoctor.harvest.interfaces import SCHEMA, Interface, encode, scan_interface
+from envdoctor.harvest.interface_sources import LIBRARIES, Library, Step
+from envdoctor.harvest.interfaces import Interface, Read, encode, scan_interface
 from envdoctor.harvest.remote_archive import RemoteZip, read_sdist_members
+from envdoctor.matrix.interface_records import (
+    FOLDER,
+    INDEX,
+    SUFFIX,
+    load_record,
+    pack_owners,
+    pack_record,
+    recorded_libraries,
+)
 from envdoctor.matrix.load import find_folder
 
-WHOLE = 4 << 20
-"""Wheels up to this many bytes are read whole; of larger ones only the chosen members."""
+WHOLE = 48 << 20
+"""Wheels up to this many bytes are read whole; of larger ones only the Python files."""
+AHEAD = 4
+"""Releases that are fetched while another is read."""
+_KEPT = "envdoctor.interface-release/1"
 
 
 @dataclass(frozen=True, slots=True)
-class Library:
-    """A library to scan: the oldest release that matters and the members read of large wheels."""
+class Reader:
+    """Reads libraries from one index, and keeps what it read in `cache`."""
 
-    name: str
-    since: str
-    members: tuple[str, ...] = ()
-    minors: bool = False
-    """Read only the first and the last release of each minor: interfaces do not change between them."""
+    fetcher: Fetcher
+    index: str
+    cache: Path
 
-    @property
-    def root(self) -> str:
-        """The name that is imported."""
-        return {"ms-swift": "swift"}.get(self.name, self.name.replace("-", "_"))
+    def read(self, library: Library) -> dict[str, Interface]:
+        """Return the interfaces of the chosen releases, oldest first; raises Unavailable.
 
+        A release whose files cannot be read is left out.
+        """
+        page = read_project_page(self.fetcher, self.index, library.name)
+        releases = page.releases() if page else {}
+        chosen = chosen_releases([v for v in releases if _counts(v, library)], library.step)
+        wanted = [(version, file) for version in chosen if (file := _best_file(releases[version]))]
+        known: Read = {}
+        found: dict[str, Interface] = {}
+        with ThreadPoolExecutor(AHEAD) as pool:
+            for start in range(0, len(wanted), AHEAD):
+                some = wanted[start : start + AHEAD]
+                files = list(pool.map(lambda item: self._files(library, *item), some))
+                for (version, _), told in zip(some, files, strict=True):
+                    interface = (
+                        told if isinstance(told, Interface) else self._scan(library, version, told, known)
+                    )
+                    if interface.modules:
+                        found[version] = interface
+        return found
 
-LIBRARIES = (
-    Library("trl", "0.4"),
-    Library("peft", "0.2"),
-    Library("accelerate", "0.12"),
-    Library("huggingface-hub", "0.10"),
-    Library("datasets", "2.0"),
-    Library("tokenizers", "0.10", ("tokenizers/*.py",)),
-    Library("sentence-transformers", "2.0"),
-    Library("deepspeed", "0.5", minors=True),
-    Library(
-        "diffusers",
-        "0.10",
-        ("diffusers/__init__.py", "diffusers/utils/__init__.py", "diffusers/models/__init__.py"),
-    ),
-    Library(
-        "transformers",
-        "4.0",
-        (
-            "transformers/__init__.py",
-            "transformers/*.py",
-            "transformers/generation/*.py",
-            "transformers/integrations/*.py",
-            "transformers/utils/__init__.py",
-            "transformers/utils/import_utils.py",
-            "transformers/utils/generic.py",
-            "transformers/models/llama/*.py",
-            "transformers/models/qwen2/modeling_qwen2.py",
-            "transformers/models/mistral/modeling_mistral.py",
-            "transformers/models/bert/modeling_bert.py",
-            "transformers/models/auto/*.py",
-        ),
-        minors=True,
-    ),
-    Library(
-        "bitsandbytes",
-        "0.35",
-        (
-            "bitsandbytes/__init__.py",
-            "bitsandbytes/functional.py",
-            "bitsandbytes/nn/*.py",
-            "bitsandbytes/optim/__init__.py",
-        ),
-    ),
-    Library(
-        "torch",
-        "1.12",
-        (
-            "torch/distributed/elastic/agent/server/*.py",
-            "torch/distributed/algorithms/_checkpoint/*.py",
-            "torch/utils/_pytree.py",
-            "torch/utils/data/__init__.py",
-            "torch/onnx/__init__.py",
-            "torch/optim/lr_scheduler.py",
-        ),
-    ),
-    Library("triton", "2.0", ("triton/__init__.py", "triton/language/__init__.py")),
-    Library("torchvision", "0.13", ("torchvision/__init__.py", "torchvision/transforms/__init__.py")),
-    Library(
-        "vllm",
-        "0.2",
-        (
-            "vllm/__init__.py",
-            "vllm/sampling_params.py",
-            "vllm/engine/arg_utils.py",
-            "vllm/entrypoints/llm.py",
-            "vllm/lora/request.py",
-            "vllm/utils/__init__.py",
-            "vllm/utils.py",
-        ),
-    ),
-    Library("xformers", "0.0.16", ("xformers/ops/__init__.py", "xformers/ops/fmha/__init__.py")),
-    Library("llamafactory", "0.7"),
-    Library("ms-swift", "2.0", ("swift/__init__.py", "swift/llm/__init__.py", "swift/arguments/*.py")),
-    Library("torchao", "0.1"),
-    Library("pyarrow", "10.0", ("pyarrow/__init__.py",), minors=True),
-    Library("liger-kernel", "0.1"),
-)
+    def _files(self, library: Library, version: str, file: IndexFile) -> dict[str, bytes | None] | Interface:
+        """Return a release's files, or what was kept of it."""
+        kept = _kept(self._path(library, version))
+        if kept is not None:
+            return kept
+        try:
+            return _read_files(self.fetcher, file, library)
+        except (Unavailable, zipfile.BadZipFile) as error:
+            sys.stderr.write(f"{library.name} {version}: {error}\n")
+            return {}
+
+    def _scan(self, library: Library, version: str, files: dict[str, bytes | None], known: Read) -> Interface:
+        interface = scan_interface(files, library.root, known)
+        if interface.modules:
+            path = self._path(library, version)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(path, zlib.compress(json.dumps([_KEPT, *_lists(interface)]).encode(), 6))
+        return interface
+
+    def _path(self, library: Library, version: str) -> Path:
+        return self.cache / library.name / f"{version}.json.z"
 
 
-def read_library(fetcher: Fetcher, index: str, library: Library) -> dict[str, Interface]:
-    """Return the interface of each final release since `library.since`, oldest first.
+def _kept(path: Path) -> Interface | None:
+    try:
+        schema, *parts = json.loads(zlib.decompress(path.read_bytes()))
+    except (OSError, ValueError, zlib.error):
+        return None
+    return Interface(*map(frozenset, parts)) if schema == _KEPT else None
 
-    A release whose files cannot be read is left out; raises Unavailable when the index is.
-    """
-    page = read_project_page(fetcher, index, library.name)
-    releases = page.releases() if page else {}
-    wanted = [
-        (v, best) for v, files in releases.items() if _counts(v, library) and (best := _best_file(files))
-    ]
-    with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda item: _read_release(fetcher, item[1], library), wanted))
-    return {version: interface for (version, _), interface in zip(wanted, found, strict=True) if interface}
+
+def _lists(interface: Interface) -> list[list[str]]:
+    parts = (interface.modules, interface.names, interface.keywords, interface.imports, interface.members)
+    return [sorted(part) for part in parts]
 
 
 def _counts(version: str, library: Library) -> bool:
@@ -147,12 +119,16 @@ def _counts(version: str, library: Library) -> bool:
     return not early and parsed >= Version(library.since)
 
 
-def ends_of_minors(versions: Sequence[str]) -> list[str]:
-    """Keep the first and the last version of each minor; `versions` are in order."""
-    minors: dict[tuple[int, ...], list[str]] = {}
-    for version in versions:
-        minors.setdefault(Version(version).release[:2], []).append(version)
-    return [version for found in minors.values() for version in dict.fromkeys((found[0], found[-1]))]
+def chosen_releases(versions: Iterable[str], step: Step) -> list[str]:
+    """Return the versions that a step chooses, in order."""
+    ordered = sorted(versions, key=Version)
+    if step is Step.ALL:
+        return ordered
+    groups: dict[tuple[int, ...], list[str]] = {}
+    for version in ordered:
+        groups.setdefault(Version(version).release[: 1 if step is Step.MAJORS else 2], []).append(version)
+    ends = [v for group in groups.values() for v in (group[:1] + (group[-1:] if step is Step.ENDS else []))]
+    return list(dict.fromkeys([*ends, *ordered[-1:]]))
 
 
 def _best_file(files: Sequence[IndexFile]) -> IndexFile | None:
@@ -163,74 +139,72 @@ def _best_file(files: Sequence[IndexFile]) -> IndexFile | None:
 
 def _rank(file: IndexFile) -> int:
     if not file.is_wheel:
-        return 3
+        return 3 if file.filename.endswith((".tar.gz", ".zip", ".tar.bz2")) else 4
     if file.filename.endswith("-none-any.whl"):
         return 0
     return 1 if "x86_64" in file.filename and "linux" in file.filename else 2
 
 
-def _read_release(fetcher: Fetcher, file: IndexFile, library: Library) -> Interface | None:
-    try:
-        return scan_interface(_read_files(fetcher, file, library), library.root)
-    except (Unavailable, zipfile.BadZipFile):
-        return None
-
-
-def _read_files(fetcher: Fetcher, file: IndexFile, library: Library) -> dict[str, str | None]:
+def _read_files(fetcher: Fetcher, file: IndexFile, library: Library) -> dict[str, bytes | None]:
     if not file.is_wheel:
         members = read_sdist_members(fetcher, file.url, lambda name: name.endswith(".py"), lambda _: False)
-        return {_without_root(name): _decoded(body) for name, body in members.items()}
-    if not library.members or (file.size or WHOLE + 1) <= WHOLE:
-        archive = zipfile.ZipFile(io.BytesIO(fetcher.get(file.url, cap=64 << 20).body))
-        return {
-            name: _decoded(archive.read(name)) if _chosen(name, library) else None
-            for name in archive.namelist()
-            if name.endswith(".py")
-        }
+        return {_without_root(name): body for name, body in members.items()}
+    if (file.size or WHOLE + 1) <= WHOLE:
+        archive = zipfile.ZipFile(io.BytesIO(fetcher.get(file.url, cap=2 * WHOLE).body))
+        names = [name for name in archive.namelist() if name.endswith(".py")]
+        return {name: archive.read(name) if _chosen(name, library) else None for name in names}
     remote = RemoteZip(fetcher, file.url)
-    return {
-        name: _decoded(remote.read(name)) if _chosen(name, library) else None
-        for name in remote.members
-        if name.endswith(".py")
-    }
+    names = [name for name in remote.members if name.endswith(".py")]
+    return dict.fromkeys(names) | dict(_ranged(remote, [name for name in names if _chosen(name, library)]))
+
+
+def _ranged(remote: RemoteZip, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    yield from remote.read_many(names)
 
 
 def _chosen(name: str, library: Library) -> bool:
-    if not library.members:
-        return True
-    return any(fnmatch.fnmatchcase(name, p) and name.count("/") == p.count("/") for p in library.members)
+    inside = name.startswith(f"{library.root.replace('.', '/')}/") or name == f"{library.root}.py"
+    if not inside or "/tests/" in name:
+        return False
+    return not library.members or any(fnmatch.fnmatchcase(name, pattern) for pattern in library.members)
 
 
 def _without_root(name: str) -> str:
-    return name.partition("/")[2].removeprefix("src/")
-
-
-def _decoded(body: bytes) -> str:
-    return body.decode("utf-8", "replace")
+    """Return a path of an sdist without the sdist's folder and the usual ones above the package."""
+    inside = name.partition("/")[2]
+    for folder in ("src/", "lib/", "lib3/", "python/"):
+        inside = inside.removeprefix(folder)
+    return inside
 
 
 def main(names: Sequence[str]) -> None:
     """Scan the named libraries (all when none is named) and write their generated files."""
+    from platformdirs import user_cache_path
+
     from envdoctor.harvest.index_settings import read_index_settings
 
     settings = read_index_settings()
-    folder = find_folder() / "releases" / "interfaces"
+    folder = find_folder() / "releases" / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     with Fetcher(FetchSettings(certificates=settings.certificates, proxy=settings.proxy)) as fetcher:
+        reader = Reader(fetcher, settings.url, user_cache_path("envdoctor") / "interfaces")
         for library in LIBRARIES:
             if not names or library.name in names:
-                _write(fetcher, settings.url, library, folder)
+                found = reader.read(library)
+                record = {"library": library.name, "root": library.root, **encode(found)}
+                replace_file(folder / f"{library.name}{SUFFIX}", pack_record(record))
+                sys.stderr.write(f"{library.name}: {len(found)} releases\n")
+    write_index(find_folder())
 
 
-def _write(fetcher: Fetcher, index: str, library: Library, folder: Path) -> None:
-    data = {
-        "schema": SCHEMA,
-        "library": library.name,
-        "made_by": "python -m envdoctor.harvest.interface_reader",
-        **encode(read_library(fetcher, index, library), {}),
+def write_index(folder: Path) -> None:
+    """Write the index of all libraries that have a record."""
+    records = [record for name in recorded_libraries(folder) if (record := load_record(folder, name))]
+    owners = {
+        record.library: {*record.keywords, *record.members, *record.names.get(record.root, ())}
+        for record in records
     }
-    text = json.dumps(data, separators=(",", ":"), sort_keys=True) + "\n"
-    replace_file(folder / f"{library.name}.json", text)
+    replace_file(folder / "releases" / FOLDER / INDEX, pack_owners(owners))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Which modules, names and keyword arguments each release of a library has: read from its files' syntax.
+"""Which modules, names, members and arguments each release of a library has: read from its files' syntax.
 
 Nothing is imported or run. What all scanned releases share is left out; the rest is written as ranges of
 releases, so that "cannot import name X from Y" can be answered with the versions that have it.
@@ -6,72 +6,80 @@ releases, so that "cannot import name X from Y" can be answered with the version
 
 from __future__ import annotations
 
-import ast
-import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-SCHEMA = "envdoctor.interfaces/1"
+from envdoctor.harvest.module_syntax import ModuleFacts, read_module
+
+SCHEMA = "envdoctor.interfaces/2"
 UNLISTED = "*"
 """Stands for the names that a package exports without listing them in its own file."""
-ASKED_OF = frozenset(
-    (
-        "transformers",
-        "peft",
-        "trl",
-        "accelerate",
-        "huggingface_hub",
-        "datasets",
-        "torch",
-        "triton",
-        "deepspeed",
-    )
-) | {"bitsandbytes", "tokenizers", "vllm"}
-"""The libraries whose names others import."""
+DEEPEST = 12
+"""How many modules a name or a base class is followed through."""
+_NOBODYS = frozenset(
+    ("tests", "test", "testing", "_testing", "commands", "examples", "benchmarks", "_vendor")
+)
+_PUBLIC_TESTING = ("numpy.testing", "pandas.testing", "torch.testing")
 
 
 @dataclass(frozen=True, slots=True)
 class Interface:
     """What one release offers and asks for.
 
-    Module names, `module:name` pairs, `Callable.name:keyword` triples; and, as `module:name` pairs, what its
-    modules import from the stack's other libraries without guarding the import.
+    Module names, `module:name` pairs, `Callable.name:keyword` and `Class:member` pairs; and, as
+    `module:name` pairs, what its modules import from other packages without guarding the import.
     """
 
     modules: frozenset[str] = frozenset()
     names: frozenset[str] = frozenset()
     keywords: frozenset[str] = frozenset()
     imports: frozenset[str] = frozenset()
+    members: frozenset[str] = frozenset()
 
 
-@dataclass(slots=True)
-class _Collected:
-    modules: set[str] = field(default_factory=set)
-    names: set[str] = field(default_factory=set)
-    keywords: set[str] = field(default_factory=set)
-    imports: set[str] = field(default_factory=set)
-
-    def frozen(self) -> Interface:
-        """Return what was collected."""
-        parts = (self.modules, self.names, self.keywords, self.imports)
-        return Interface(*map(frozenset, parts))
+Read = dict[tuple[str, bytes], ModuleFacts | None]
+"""What was told of files by path and content: most files outlive a release."""
 
 
-def scan_interface(files: Mapping[str, str | None], root: str) -> Interface:
+def scan_interface(files: Mapping[str, bytes | None], root: str, read: Read | None = None) -> Interface:
     """Return the interface of the package `root` from a release's files by path (None: known only by name).
 
-    Tests and commands are nobody's interface and are left out.
+    Tests and commands are nobody's interface and are left out. `read` carries on from release to release.
     """
-    found = _Collected()
+    known = {} if read is None else read
+    modules: dict[str, ModuleFacts | None] = {}
     for path, source in files.items():
         module = module_of(path)
-        if module is None or module.partition(".")[0] != root or _is_internal(module):
+        if module is None or not f"{module}.".startswith(f"{root}.") or _is_internal(module):
             continue
-        found.modules.add(module)
-        if source is not None:
-            _scan_module(module, source, path.endswith("/__init__.py"), found)
-    return found.frozen()
+        modules[module] = None if source is None else _facts_of(path, module, source, known)
+    return _interface(modules)
+
+
+def _facts_of(path: str, module: str, source: bytes, known: Read) -> ModuleFacts | None:
+    key = (path, hashlib.sha256(source).digest())
+    if key not in known:
+        known[key] = read_module(module, path.endswith("__init__.py"), source)
+    return known[key]
+
+
+def _interface(modules: Mapping[str, ModuleFacts | None]) -> Interface:
+    release = _Release({name: facts for name, facts in modules.items() if facts})
+    read = release.modules
+    return Interface(
+        frozenset(modules),
+        frozenset(f"{module}:{name}" for module in read for name in release.names(module)),
+        frozenset(keyword for facts in read.values() for keyword in facts.keywords),
+        frozenset(asked for facts in read.values() for asked in facts.imports),
+        frozenset(
+            f"{name}:{member}"
+            for module, facts in read.items()
+            for name in facts.classes
+            for member in release.members(module, name)
+        ),
+    )
 
 
 def module_of(path: str) -> str | None:
@@ -85,127 +93,73 @@ def module_of(path: str) -> str | None:
 
 
 def _is_internal(module: str) -> bool:
-    return any(part in ("tests", "test", "testing", "commands") for part in module.split("."))
+    public = module.startswith(_PUBLIC_TESTING) and ".tests" not in module
+    return not public and any(part in _NOBODYS for part in module.split("."))
 
 
-def _scan_module(module: str, source: str, package: bool, found: _Collected) -> None:
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
-        return
-    found.names.update(f"{module}:{name}" for name in _defined(tree.body, package))
-    for name in _lazily_exported(tree) if package else ():
-        found.names.add(f"{module}:{name}")
-    if package and "define_import_structure(" in source:
-        found.names.add(f"{module}:{UNLISTED}")
-    found.imports.update(_unguarded_imports(tree.body, module.partition(".")[0]))
-    for callable_name, keyword in _keywords(tree.body):
-        found.keywords.add(f"{callable_name}:{keyword}")
+class _Release:
+    """The modules of one release, with names and classes followed from one to the other."""
+
+    def __init__(self, modules: Mapping[str, ModuleFacts]) -> None:
+        self.modules = modules
+        self._names: dict[str, frozenset[str]] = {}
+
+    def names(self, module: str) -> frozenset[str]:
+        """Return what can be imported from a module; star imports are followed within the package."""
+        if module not in self._names:
+            self._names[module] = frozenset()  # of modules that import each other, one waits for the other
+            facts = self.modules[module]
+            found = {*facts.bound}
+            for star in facts.stars:
+                found |= self._starred(star)
+            if facts.spread:
+                found |= self._listed_below(module)
+            elif facts.hidden:
+                found.add(UNLISTED)
+            self._names[module] = frozenset(found)
+        return self._names[module]
+
+    def _listed_below(self, module: str) -> set[str]:
+        """Return what the modules of a package list, where the package exports it all."""
+        below = (f for name, f in self.modules.items() if name.startswith(f"{module}."))
+        return {name for facts in below for name in facts.listed or ()}
+
+    def _starred(self, module: str) -> frozenset[str]:
+        facts = self.modules.get(module)
+        if facts is None:
+            return frozenset()
+        if facts.listed is not None:
+            return frozenset(facts.listed)
+        return frozenset(name for name in self.names(module) if not name.startswith("_"))
+
+    def members(self, module: str, name: str, depth: int = 0) -> Iterator[str]:
+        """Yield a class's members, inherited ones too as far as its bases stand in the package."""
+        facts = self.modules[module].classes[name]
+        yield from facts.members
+        for base in facts.bases if depth < DEEPEST else ():
+            found = self._find_class(module, base)
+            if found and found != (module, name):
+                yield from self.members(*found, depth + 1)
+
+    def _find_class(self, module: str, dotted: str, depth: int = 0) -> tuple[str, str] | None:
+        """Return module and name of the class that `dotted` means in a module."""
+        facts = self.modules.get(module)
+        if facts is None or depth > DEEPEST:
+            return None
+        first, _, rest = dotted.partition(".")
+        if not rest and first in facts.classes:
+            return module, first
+        origin = facts.bound.get(first, "")
+        if not origin:
+            found = (self._find_class(s, dotted, depth + 1) for s in facts.stars if first in self._starred(s))
+            return next((one for one in found if one), None)
+        source, _, name = origin.partition(":")
+        if rest:
+            return self._find_class(f"{source}.{name}" if name else source, rest, depth + 1)
+        return self._find_class(source, name, depth + 1)
 
 
-def _defined(body: Iterable[ast.stmt], package: bool) -> Iterator[str]:
-    """Names that a module binds at its top level, inside if and try too; imports count in packages."""
-    for node in body:
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            yield node.name
-        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            yield from (t.id for t in targets if isinstance(t, ast.Name))
-        elif isinstance(node, ast.ImportFrom):
-            yield from (alias.asname or alias.name for alias in node.names if package and alias.name != "*")
-        elif isinstance(node, (ast.If, ast.Try)):
-            yield from _defined(_branches(node), package)
-
-
-def _branches(node: ast.If | ast.Try) -> Iterator[ast.stmt]:
-    yield from node.body
-    yield from node.orelse
-    if isinstance(node, ast.Try):
-        for handler in node.handlers:
-            yield from handler.body
-
-
-def _unguarded_imports(body: Iterable[ast.stmt], own: str) -> Iterator[str]:
-    """`module:name` of each import from another library of the stack that runs whenever the module does."""
-    for node in body:
-        if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            root = node.module.partition(".")[0]
-            if root in ASKED_OF and root != own:
-                found = (f"{node.module}:{alias.name}" for alias in node.names if alias.name != "*")
-                yield from (entry for entry in found if root != "torch" or _is_private(entry))
-        elif isinstance(node, ast.Import):
-            for alias in node.names:
-                root = alias.name.partition(".")[0]
-                if "." in alias.name and root in ASKED_OF - {"torch"} and root != own:
-                    yield f"{alias.name}:"
-
-
-def _is_private(entry: str) -> bool:
-    """torch keeps its public names for years; what vanishes is private."""
-    return any(part.startswith("_") for part in re.split(r"[.:]", entry))
-
-
-def _lazily_exported(tree: ast.Module) -> Iterator[str]:
-    """Names in an `_import_structure` of lists of strings, however it is filled."""
-    for node in ast.walk(tree):
-        target = _assigned(node)
-        if target is not None and "_import_structure" in ast.dump(target):
-            value = getattr(node, "value", None)
-            if isinstance(value, (ast.Dict, ast.List)):
-                yield from _strings(value)
-        elif (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr in ("append", "extend")
-            and "_import_structure" in ast.dump(node.func.value)
-        ):
-            for argument in node.args:
-                yield from _strings(argument)
-
-
-def _assigned(node: ast.AST) -> ast.AST | None:
-    if isinstance(node, ast.Assign):
-        return node.targets[0]
-    return node.target if isinstance(node, (ast.AnnAssign, ast.AugAssign)) else None
-
-
-def _strings(value: ast.AST) -> Iterator[str]:
-    lists = value.values if isinstance(value, ast.Dict) else [value]
-    for item in lists:
-        for node in ast.walk(item):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
-                yield node.value
-
-
-def _keywords(body: Iterable[ast.stmt]) -> Iterator[tuple[str, str]]:
-    """Keyword arguments of public functions, of methods, and of dataclasses by their fields."""
-    for node in body:
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield from ((node.name, keyword) for keyword in _parameters(node))
-        elif isinstance(node, ast.ClassDef):
-            yield from _class_keywords(node)
-        elif isinstance(node, (ast.If, ast.Try)):
-            yield from _keywords(_branches(node))
-
-
-def _class_keywords(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
-    for member in node.body:
-        if isinstance(member, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield from ((f"{node.name}.{member.name}", keyword) for keyword in _parameters(member))
-        elif isinstance(member, ast.AnnAssign) and isinstance(member.target, ast.Name):
-            yield f"{node.name}.__init__", member.target.id
-
-
-def _parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
-    arguments = node.args
-    for argument in (*arguments.args, *arguments.kwonlyargs):
-        if argument.arg not in ("self", "cls"):
-            yield argument.arg
-    if arguments.kwarg:
-        yield "**"
-
-
-def encode(releases: Mapping[str, Interface], sources: Mapping[str, str]) -> dict[str, Any]:
+def encode(releases: Mapping[str, Interface]) -> dict[str, Any]:
     """Return the interfaces of a library's releases (oldest first) as ranges; constant entries left out.
 
     A keyword is left out when it is as old as the callable and gone only with it.
@@ -216,13 +170,14 @@ def encode(releases: Mapping[str, Interface], sources: Mapping[str, str]) -> dic
     names = _with_unlisted(_ranges([releases[v].names for v in versions]))
     keywords = _grouped(_ranges([releases[v].keywords for v in versions]))
     imports = _ranges([releases[v].imports for v in versions])
+    members = _grouped(_ranges([releases[v].members for v in versions]))
     return {
         "versions": versions,
-        "sources": sources.get(versions[-1], "") if versions else "",
         "modules": {module: spans for module, spans in modules.items() if spans != whole},
         "names": _grouped({name: spans for name, spans in names.items() if spans != whole}),
         "imports": _grouped(imports),
         "keywords": {owner: kept for owner, spans in keywords.items() if (kept := _changing(spans))},
+        "members": {owner: kept for owner, spans in members.items() if (kept := _changing(spans))},
     }
 
 

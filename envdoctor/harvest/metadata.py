@@ -1,10 +1,13 @@
 """What one release requires, read with as few bytes as the index allows.
 
 Routes, cheapest first: the metadata file beside the wheel (when the index offers it, checked against its
-hash), the JSON of the release, the METADATA member by ranged reads of the wheel; for a release without any
-wheel the record inside the sdist. What cannot be had is None with its reason.
-Wheels of one release may differ: the one that suits x86_64 Linux is read, because that is where the
-solver's answers are used; a release without it is read from its plainest wheel.
+hash), the JSON of a release that has one wheel (of several it tells one, and not which), the METADATA member
+by ranged reads of the wheel; for a release without any wheel the record inside the sdist. What cannot be had
+is None with its reason.
+Files of one release may differ: what is read is what a machine would install, the wheel for the newest
+CPython 3 on x86_64 Linux; without it the plainest wheel, then the sdist. A file for Python 2 is never read:
+torch 1.1 to 1.3.1 require `future` there and nowhere else. Where the wheel for the oldest Python from 3.9 on
+says otherwise (onnxruntime 1.16 asks for another numpy on each), all are read and markers tell them apart.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -23,6 +26,7 @@ from packaging.version import InvalidVersion, Version
 from envdoctor.errors import Unavailable
 from envdoctor.fetch import Fetcher, NotFound, TooLarge
 from envdoctor.harvest.index_pages import IndexFile, project_json_url
+from envdoctor.harvest.python_variants import merged, minor_of, other_pythons
 from envdoctor.harvest.remote_archive import BadArchive, RemoteZip, read_sdist_members
 
 
@@ -107,13 +111,30 @@ def modern_requirement(line: str) -> tuple[str, str]:
         return "", f"not a requirement: {type(error).__name__}"
 
 
-def wheel_rank(file: IndexFile) -> tuple[int, str]:
-    """Return the order in which a release's wheels are read: x86_64 Linux, plain, other Linux, the rest."""
-    platform = file.filename[:-4].rpartition("-")[2]
+_CPYTHON = re.compile(r"cp3(\d+)")
+
+
+def wheel_rank(file: IndexFile) -> tuple[int, bool, int, str]:
+    """Return the order in which a release's wheels are read: x86_64 Linux, plain, other Linux, the rest.
+
+    Among those of one platform CPython's own ABI comes before others, and the newest Python first.
+    """
+    python, abi, platform = file.filename[:-4].split("-")[-3:]
+    minors = [int(minor) for minor in _CPYTHON.findall(python)]
+    unusual = abi.endswith("t") or python.startswith("pp")
+    return (_platform_rank(platform), unusual, -max(minors, default=0), file.filename)
+
+
+def _platform_rank(platform: str) -> int:
     linux = "linux" in platform
     if linux and "x86_64" in platform:
-        return (1 if "musllinux" in platform else 0, file.filename)
-    return (2 if platform == "any" else 3 if linux else 4, file.filename)
+        return 1 if "musllinux" in platform else 0
+    return 2 if platform == "any" else 3 if linux else 4
+
+
+def runs_on_python3(file: IndexFile) -> bool:
+    """False for a wheel whose tag names Python 2 alone."""
+    return bool(re.search(r"(?:^|\.)(?:py3|cp3|pp3|pypy3)", file.filename[:-4].split("-")[-3]))
 
 
 @dataclass(slots=True)
@@ -140,16 +161,37 @@ def read_requirements(
     A file that is broken, gone or another's gives `lines=None` and the reason. Raises Unavailable for a
     break of trust or of the line (a wrong hash, a server that fails): then nothing of it may be kept.
     """
-    wheels = sorted((f for f in files if f.is_wheel), key=wheel_rank)
-    chosen = wheels[0] if wheels else files[0]
+    chosen = chosen_file(files)
+    if chosen is None:
+        return Requirements(None, source=files[0].source, reason="none of its files is for Python 3")
+    alone = len([file for file in files if file.is_wheel]) < 2
+    found = _read_file(fetcher, routes, name, chosen, alone)
+    others = other_pythons(files, chosen)
+    if found.lines is None or not others:
+        return found
+    oldest = _read_file(fetcher, routes, name, next(iter(others.values())), alone)
+    if oldest.lines is None or set(oldest.lines) == set(found.lines):
+        return found
+    read = {minor: _read_file(fetcher, routes, name, file, alone).lines for minor, file in others.items()}
+    known = {minor: lines for minor, lines in read.items() if lines is not None}
+    return replace(found, lines=merged({**known, minor_of(chosen): found.lines}))
+
+
+def _read_file(fetcher: Fetcher, routes: Routes, name: str, file: IndexFile, alone: bool) -> Requirements:
     try:
         return (
-            _beside_the_wheel(fetcher, routes, name, chosen)
-            or _of_release_json(fetcher, routes, name, chosen)
-            or (_inside_the_wheel(fetcher, name, chosen) if wheels else _inside_the_sdist(fetcher, chosen))
+            _beside_the_wheel(fetcher, routes, name, file)
+            or (_of_release_json(fetcher, routes, name, file) if alone else None)
+            or (_inside_the_wheel if file.is_wheel else _inside_the_sdist)(fetcher, name, file)
         )
     except (BadArchive, NotFound, TooLarge, WrongMetadata) as problem:
-        return Requirements(None, source=chosen.source, reason=f"{chosen.filename}: {problem}")
+        return Requirements(None, source=file.source, reason=f"{file.filename}: {problem}")
+
+
+def chosen_file(files: Sequence[IndexFile]) -> IndexFile | None:
+    """Return the file whose requirements are the release's; None where all are for Python 2."""
+    wheels = sorted((f for f in files if f.is_wheel and runs_on_python3(f)), key=wheel_rank)
+    return next(iter(wheels or [f for f in files if not f.is_wheel]), None)
 
 
 def _beside_the_wheel(fetcher: Fetcher, routes: Routes, name: str, file: IndexFile) -> Requirements | None:
@@ -213,7 +255,7 @@ _PKG_INFO = re.compile(r"[^/]+/PKG-INFO")
 _REQUIRES = re.compile(r"(?:[^/]+/)+[^/]+\.egg-info/requires\.txt")
 
 
-def _inside_the_sdist(fetcher: Fetcher, sdist: IndexFile) -> Requirements:
+def _inside_the_sdist(fetcher: Fetcher, _: str, sdist: IndexFile) -> Requirements:
     members = read_sdist_members(
         fetcher,
         sdist.url,

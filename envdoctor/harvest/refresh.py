@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+from packaging.specifiers import SpecifierSet
 
 from envdoctor.errors import Unavailable
 from envdoctor.fetch import Fetcher, FetchSettings
@@ -22,6 +24,8 @@ from envdoctor.matrix.snapshot import FILE_NAME, Snapshot, load_snapshot
 from envdoctor.matrix.user_data import user_folder
 
 Progress = Callable[[PackageOutcome, int, int], None]
+Reread = Mapping[str, SpecifierSet]
+NOTHING: Reread = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +62,28 @@ def lookup_for(index_url: str | None, offline: bool, covered: Callable[[str], bo
 
 
 def refresh_store(
-    folder: Path, settings: IndexSettings, roots: Iterable[str], progress: Progress
+    folder: Path, settings: IndexSettings, roots: Iterable[str], progress: Progress, reread: Reread = NOTHING
 ) -> UpdateReport:
-    """Update a build store from nothing but the index; raises Unavailable when it is held or unwritable."""
+    """Update a build store from nothing but the index; raises Unavailable when it is held or unwritable.
+
+    With `reread` what these releases require is read again, and nothing else is followed.
+    """
     with fetcher_for(settings) as fetcher:
-        return Updater(fetcher, settings.url, PackageStore(folder), progress=progress).run(roots or CORE)
+        updater = Updater(fetcher, settings.url, PackageStore(folder), progress=progress, reread=reread)
+        return updater.run([*roots, *reread] or CORE, follow=not reread)
 
 
 def refresh_user_data(
-    matrix: Matrix, folder: Path, settings: IndexSettings, roots: Iterable[str], progress: Progress
+    matrix: Matrix,
+    folder: Path,
+    settings: IndexSettings,
+    roots: Iterable[str],
+    progress: Progress,
+    reread: Reread = NOTHING,
 ) -> Refreshment:
     """Update the user's facts, starting from those in force, and make snapshot and tables of them.
 
+    With `reread` what these releases require is read again, and nothing else is followed.
     Packages that fail keep their former facts. Raises Unavailable when nothing could be written.
     """
     store = PackageStore(folder / "packages")
@@ -78,9 +92,10 @@ def refresh_user_data(
         seed_store(store, snapshot)
     with fetcher_for(settings) as fetcher:
         known_deep = _known_deep(matrix)
-        report = Updater(fetcher, settings.url, store, known_deep=known_deep, progress=progress).run(
-            roots or CORE
+        updater = Updater(
+            fetcher, settings.url, store, known_deep=known_deep, progress=progress, reread=reread
         )
+        report = updater.run([*roots, *reread] or CORE, follow=not reread)
     releases = folder / "releases"
     stale = bool(report.read) or not (releases / FILE_NAME).is_file()
     whole = snapshot is not None or not report.problems

@@ -10,6 +10,7 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass, field
 from datetime import date
 
+from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from envdoctor.errors import Unavailable
@@ -58,7 +59,8 @@ class UpdateReport:
 class Updater:
     """One update of one store.
 
-    `known_deep` gives the releases whose deep facts are recorded already; `progress` is told of each package.
+    `known_deep` gives the releases whose deep facts are recorded already; `progress` is told of each package;
+    `reread` names packages whose known releases within a specifier are read again too.
     """
 
     fetcher: Fetcher
@@ -67,6 +69,7 @@ class Updater:
     today: str = field(default_factory=lambda: date.today().isoformat())
     known_deep: Callable[[str], Collection[str]] = lambda name: ()
     progress: Callable[[PackageOutcome, int, int], None] = lambda outcome, done, total: None
+    reread: Mapping[str, SpecifierSet] = field(default_factory=dict)
     routes: Routes = field(init=False)
 
     def __post_init__(self) -> None:
@@ -82,7 +85,8 @@ class Updater:
         """Bring one package up to date; what goes wrong is in the outcome, and the former record stays."""
         former = self.store.read(name)
         try:
-            page = read_project_page(self.fetcher, self.index, name, former.get("etag") if former else None)
+            etag = former.get("etag") if former and name not in self.reread else None
+            page = read_project_page(self.fetcher, self.index, name, etag)
             if page is None:
                 return PackageOutcome(name)
             return self._store(page, former, releases)
@@ -97,7 +101,7 @@ class Updater:
         if 2 * len(old.keys() & grouped.keys()) < len(old):
             raise Unavailable(f"the index lists {len(grouped)} releases where {len(old)} were known")
         skipped = _skipped(page.name, grouped)
-        wanted = [v for v in grouped if v not in skipped and not settled(old.get(v))]
+        wanted = [v for v in grouped if self._wants(page.name, v, old.get(v), v in skipped)]
         read = pool.map(lambda v: read_requirements(self.fetcher, self.routes, page.name, grouped[v]), wanted)
         found = dict(zip(wanted, read, strict=True))
         releases = {
@@ -108,6 +112,12 @@ class Updater:
             self.store.write(page.name, record)
         self._deepen(record, grouped, pool)
         return PackageOutcome(page.name, read=len(wanted))
+
+    def _wants(self, name: str, version: str, old: Record | None, skipped: bool) -> bool:
+        if not settled(old):
+            return not skipped
+        again = self.reread.get(name)
+        return again is not None and again.contains(version, prereleases=True)
 
     def _deepen(self, record: Record, grouped: Mapping[str, tuple[IndexFile, ...]], pool: Executor) -> None:
         """Read the deep facts that releases lack, and keep those that came even when others fail."""
@@ -158,7 +168,8 @@ def release_record(
     """Return a release's record: what was found now, else what was settled, else why it is not read."""
     listed = [{key: getattr(file, key) for key in _STORED} for file in files]
     if found is not None:
-        return {"files": listed, **_requirement_fields(found)}
+        deep = {key: old[key] for key in ("deep",) if old and key in old}
+        return {"files": listed, **_requirement_fields(found), **deep}
     if old is not None and settled(old):
         return {**old, "files": listed}
     return {"files": listed, "requires": None, "requires_reason": skipped}

@@ -23,6 +23,7 @@ from envdoctor.pastes.nvidia_smi import parse_nvidia_smi
 from envdoctor.pastes.nvidia_smi_q import parse_nvidia_smi_q
 from envdoctor.pastes.own import parse_own
 from envdoctor.pastes.prose import parse_prose
+from envdoctor.pastes.remarks import is_program, reports, without_remarks
 from envdoctor.pastes.requirements import parse_requirements
 from envdoctor.pastes.settings import KeyTable, key_table
 from envdoctor.pastes.sightings import Paste, Sighting
@@ -53,7 +54,8 @@ def parse_paste(
         return own
     if data := list(parse_dataset(text, name or file_name, file_name)):
         return assemble(iter(data))  # what rows of training data say is no report of this machine
-    paste = Paste(plain_lines(text), name, file_name, lexicon.cards)
+    lines = without_remarks(plain_lines(text), file_name)
+    paste = Paste(lines, name, file_name, lexicon.cards)
     facts = assemble(_sightings(paste, lexicon.symptoms, key_table(lexicon.keys)))
     told = replace(facts, errors=tuple(error for error in facts.errors if error.kind != "said"))
     if told == Facts(origin="paste"):
@@ -64,6 +66,8 @@ def parse_paste(
 def _sightings(paste: Paste, symptoms: Sequence[tables.SymptomRow], table: KeyTable) -> Iterator[Sighting]:
     """Yield the sightings of all readers, the best informed kinds of paste first."""
     recognised = scan(paste.lines, symptoms, paste.templates)
+    if is_program(paste.file_name):
+        recognised = [s for s in recognised if s.pattern.fault != "said" and reports(s.text, paste.file_name)]
     yield from parse_errors(paste, recognised)
     recognised = [sight for sight in recognised if not sight.pattern.fault]
     yield from parse_nvidia_smi_q(paste)

@@ -109,7 +109,8 @@ def _implied(
     """Yield what a value says besides: offloading beside a ZeRO stage, 4 bits beside QLoRA."""
     folded = text.lower()
     if row.canonical == "zero_stage" and re.search(r"off_?load", folded):
-        yield Sighting("setting", Setting("offload_optimizer", "true", source, key, framework), source)
+        if not re.search(r"off_?load_?params?(?![a-z])", folded):
+            yield Sighting("setting", Setting("offload_optimizer", "true", source, key, framework), source)
         if common_value(row, text) == "3":
             yield Sighting("setting", Setting("offload_params", "true", source, key, framework), source)
     if row.canonical == "offload_optimizer" and "param" in folded:

@@ -16,6 +16,7 @@ from envdoctor.rules.base import Rule
 from envdoctor.rules.conditions import judge
 from envdoctor.rules.pairs import pair_remedies
 from envdoctor.rules.ranges import parse_version
+from envdoctor.rules.recorded import recorded_requirements
 from envdoctor.rules.seen import explained, installed, quoted, symptoms, torch_build
 from envdoctor.rules.view import View
 
@@ -141,8 +142,10 @@ def _remedies(
         )
     if package == "flash-attn":
         yield from _flash_attn_remedies(view)
+    elif paired := list(pair_remedies(view, package)):
+        yield from paired
     else:
-        yield from pair_remedies(view, package)
+        yield from _required_torch(view, package)
     yield rebuilding
     if spec := _built_range(view, package, built):
         yield Remedy(
@@ -150,6 +153,18 @@ def _remedies(
             pip_install(f"torch{spec}"),
             {"torch": spec},
         )
+
+
+def _required_torch(view: View, package: str) -> Iterator[Remedy]:
+    """Offer the torch that the installed release of the package requires, where its metadata names one."""
+    distribution = view.facts.distribution(package)
+    if distribution is None:
+        return
+    for line in recorded_requirements(view, distribution):
+        spec = line.removeprefix("torch") if line.startswith("torch=") else ""
+        if spec and not judge(view, "torch", spec).holds:
+            text = f"Install the torch that {package} {distribution.version} was built for."
+            yield Remedy(text, pip_install(f"torch{spec}"), {"torch": spec})
 
 
 def _flash_attn_remedies(view: View) -> Iterator[Remedy]:

@@ -9,6 +9,7 @@ from typing import Any
 from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.interface_ranges import specifier_of
+from envdoctor.matrix.interface_records import load_record
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.ranges import version_satisfies
 from envdoctor.rules.rows import install_commands
@@ -45,12 +46,15 @@ def _known_since(view: View, symptom: Symptom) -> Iterator[tuple[str, str, str]]
 
 
 def _spans(view: View, library: str, path: tuple[str, ...], what: str) -> Iterator[tuple[str, str, str]]:
-    data = view.matrix.generated(f"interfaces/{library}")
-    found: Any = data
-    for key in path:
+    record = load_record(view.matrix.folder, library)
+    if record is None:
+        return
+    kind, *rest = path
+    found: Any = record.modules if kind == "modules" else record.names
+    for key in rest:
         found = found.get(key) if isinstance(found, dict) else None
     if found:
-        yield library, what, specifier_of(data["versions"], found).partition(",<")[0]
+        yield library, what, specifier_of(list(record.versions), found).partition(",<")[0]
 
 
 def vllm_modules(architecture: str) -> list[str]:

@@ -109,12 +109,14 @@ def _frameworks(view: View, symptom: Symptom) -> tuple[str, ...]:
 
 
 def _look_up(view: View, key: str, frameworks: Sequence[str]) -> _Refused:
+    """Return who has the key: now, before who had it once."""
+    found = []
     for name in dict.fromkeys(base for f in frameworks for base in (f, *BASES.get(f, ()))):
         facts = key_facts(view.matrix, name)
         if facts and facts.span(key):
             version = view.version(name)
-            return _Refused(key, facts, str(version) if version else None)
-    return _Refused(key, None, None)
+            found.append(_Refused(key, facts, str(version) if version else None))
+    return next((r for r in found if r.inherited), found[0] if found else _Refused(key, None, None))
 
 
 def _words(refused: _Refused, owner: str) -> str:

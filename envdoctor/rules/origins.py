@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from envdoctor.facts import ErrorSeen
+from envdoctor.facts import ErrorSeen, Frame
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.atlas import Origin, load_atlas
+from envdoctor.rules.asked import PYTHONS_OWN
 from envdoctor.rules.rows import install_commands
 from envdoctor.rules.view import View
 
@@ -44,6 +45,8 @@ def origin_of(view: View, error: ErrorSeen) -> Origin | None:
     if atlas is None:
         return None
     found = atlas.find(_quoted_by_code(error) or _CLASS.sub("", error.text, count=1))
+    if any(symptom in PYTHONS_OWN for symptom in error.symptoms):
+        return next((o for o in found if error.frames and _is_at(o, error.frames[-1])), None)
     named = [o for o in found if view.installed(o.library) or _in_frames(o, error)]
     return next(iter(named or found), None)
 
@@ -55,8 +58,12 @@ def _quoted_by_code(error: ErrorSeen) -> str:
     return _FIELD.sub("...", match[1] or match[2]) if match else ""
 
 
+def _is_at(origin: Origin, frame: Frame) -> bool:
+    return frame.file.endswith(origin.file)
+
+
 def _in_frames(origin: Origin, error: ErrorSeen) -> bool:
-    return any(frame.file.endswith(origin.file) for frame in error.frames)
+    return any(_is_at(origin, frame) for frame in error.frames)
 
 
 def origin_finding(view: View, error: ErrorSeen, origin: Origin) -> Finding:

@@ -11,6 +11,8 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from envdoctor.facts import Distribution, Symptom
 from envdoctor.facts.names import normalise
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.matrix import tables
+from envdoctor.matrix.interface_records import load_record
 from envdoctor.matrix.stack import STACK
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.ranges import parse_version, version_satisfies
@@ -47,7 +49,7 @@ def check_requirements(view: View) -> Iterable[Finding]:
         for one in find_unmet(view, distribution):
             unmet.setdefault(normalise(one.requirement.name), []).append(one)
     for name, group in unmet.items():
-        yield _finding(name, sorted(group, key=lambda one: not _is_fatal(one, name)))
+        yield _finding(view, name, sorted(group, key=lambda one: not _is_fatal(one, name)))
 
 
 def find_unmet(view: View, distribution: Distribution) -> Iterator[Unmet]:
@@ -98,7 +100,7 @@ def _marker_environment(view: View) -> dict[str, str]:
     }
 
 
-def _finding(name: str, group: Sequence[Unmet]) -> Finding:
+def _finding(view: View, name: str, group: Sequence[Unmet]) -> Finding:
     """Return one finding of a distribution that several others ask for; the gravest demand speaks first."""
     first = group[0]
     state = "is not installed" if first.other is None else f"is at {first.other.version}"
@@ -106,15 +108,11 @@ def _finding(name: str, group: Sequence[Unmet]) -> Finding:
     owners = [_owner(one.by) for one in group]
     return Finding(
         id="REQUIREMENT-UNMET",
-        severity=Severity.ERROR if _is_fatal(first, name) else Severity.WARNING,
+        severity=_severity(view, first, name),
         summary=f"{owners[0]} requires {_wanted(name, first)}, which {state}"
         + (f"; {_counted(owners[1:])} too" if owners[1:] else ""),
         cause=f"The metadata of {owners[0]} states the requirement; "
-        + (
-            "without it importing or using the package fails."
-            if first.other is None
-            else "it was built for that."
-        ),
+        + ("without it what needs it fails." if first.other is None else "it was built for that."),
         evidence=(
             *(
                 Evidence(one.by.name, f"{_owner(one.by)} requires {_wanted(name, one)}", one.by.source)
@@ -152,6 +150,28 @@ def _state(name: str, other: Distribution | None) -> Evidence:
     if other is None:
         return Evidence(name, "not installed", "the whole list of distributions")
     return Evidence(name, other.version or "", other.source)
+
+
+def _severity(view: View, unmet: Unmet, name: str) -> Severity:
+    if unmet.other is None and _never_imports(view, unmet.by, name):
+        return Severity.NOTE
+    return Severity.ERROR if _is_fatal(unmet, name) else Severity.WARNING
+
+
+def _never_imports(view: View, by: Distribution, name: str) -> bool:
+    """True when the recorded files of that release import nothing of the distribution without a guard."""
+    record, version = load_record(view.matrix.folder, by.name), parse_version(by.version or "")
+    if record is None or version is None or not record.members:
+        return False
+    roots = {r.module for r in view.matrix.rows(tables.ImportNameRow) if r.distribution == name}
+    roots |= {name.replace("-", "_")}
+    asked = (
+        spans
+        for module, names in record.imports.items()
+        if module.partition(".")[0] in roots
+        for spans in names.values()
+    )
+    return not any(record.has(spans, version) for spans in asked)
 
 
 def _is_fatal(unmet: Unmet, name: str) -> bool:

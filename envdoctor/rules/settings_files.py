@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from envdoctor.commands import commands
 from envdoctor.facts import Setting
@@ -36,7 +36,7 @@ SIGNATURES: Mapping[str, frozenset[str]] = {
     }.items()
 }
 """Keys by which a file is known to be a framework's."""
-REFUSES = frozenset({"llamafactory", "ms-swift", "trl", "transformers", "vllm"})
+REFUSES = frozenset({"llamafactory", "ms-swift", "trl", "transformers", "vllm", "accelerate"})
 """Frameworks whose parser stops at an unknown key; the others pass over it in silence."""
 CLOSED = frozenset({"llamafactory", "ms-swift", "axolotl", "vllm", "trl"})
 """Frameworks all of whose keys are known here, so that any other is a mistake."""
@@ -91,9 +91,37 @@ def framework_of(keys: Iterable[str]) -> str | None:
 
 
 def leaf(setting: Setting) -> str:
-    """Return the last part of a native key as Python spells it, without the prefix that FSDP's have."""
-    parent, _, name = (setting.native_key or "").lower().replace("-", "_").rpartition(".")
-    return name.removeprefix("fsdp_") if parent.endswith("fsdp_config") else name
+    """Return the last part of a native key as Python spells it."""
+    return _path(setting).rpartition(".")[2]
+
+
+def _path(setting: Setting) -> str:
+    return (setting.native_key or "").lower().replace("-", "_")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a framework's releases tell, and the release at hand (None: not told)."""
+
+    facts: KeyFacts
+    version: str | None
+    inherited: bool
+
+    def has(self, key: str) -> bool | None:
+        """Whether the release at hand has the key; None where it was not read.
+
+        Where no release is told the newest is meant, and of inherited keys any: frameworks hold what they
+        inherit from back to older releases.
+        """
+        if self.version is None and self.inherited:
+            return self.facts.span(key) is not None
+        return self.facts.has(key, self.version)
+
+    @property
+    def is_certain(self) -> bool:
+        """True when all keys of the release at hand are known."""
+        known = self.version is not None and self.facts.position(self.version) is not None
+        return known and not self.facts.may_take_more(self.version)
 
 
 def check_keys(view: View) -> Iterable[Finding]:
@@ -106,22 +134,76 @@ def check_keys(view: View) -> Iterable[Finding]:
 
 
 def _judge_file(view: View, file: KeyFile) -> Iterator[Finding]:
-    facts = [
-        f for name in (file.framework, *BASES.get(file.framework, ())) if (f := key_facts(view.matrix, name))
-    ]
-    gone: list[Finding] = []
-    unknown: list[tuple[Setting, str]] = []
+    heads = {_path(setting).partition(".")[0] for setting in file.settings}
+    told = list(_told(view, file.framework, heads))
+    unknown: dict[str, Setting] = {}
     for setting in file.settings:
-        name = leaf(setting)
-        if name in FREE or not facts or _is_variable(setting.native_key or ""):
+        if not told or leaf(setting) in FREE or _is_variable(setting.native_key or ""):
             continue
-        spans = [(f, f.span(name)) for f in facts]
-        if not any(span for _, span in spans):
-            unknown.append((setting, _suggestion(name, facts, view)))
-        elif finding := _judge_versions(view, file.framework, setting, facts):
-            gone.append(finding)
-    yield from gone
-    yield from _unknown_keys(file.framework, unknown)
+        key = missing_key(setting, told)
+        if key is None:
+            if not any(t.inherited and t.has(_path(setting)) for t in told):
+                yield from _of_a_usual_trainer(view, file.framework, setting, heads)
+            if finding := _outdated(view, setting, told):
+                yield finding
+        elif owner := next((t for t in told if t.facts.span(key)), None):
+            yield _gone(view, file.framework, owner, key, setting)
+        else:
+            unknown.setdefault(key, setting)
+    for key, setting in unknown.items():
+        yield from _unknown_key(file.framework, key, setting, told)
+
+
+def _told(view: View, framework: str, heads: Collection[str]) -> Iterator[Told]:
+    for name in (framework, *BASES.get(framework, ())):
+        if facts := key_facts(view.matrix, name):
+            version = _version(view, name)
+            yield Told(facts.for_file(heads, version), version, name != framework)
+
+
+def _of_a_usual_trainer(
+    view: View, framework: str, setting: Setting, heads: Collection[str]
+) -> Iterator[Finding]:
+    """A key of trainers that the file has no other sign of: it may be meant for the usual one."""
+    facts, version = key_facts(view.matrix, framework), _version(view, framework)
+    key = _path(setting)
+    if facts and (usual := facts.without_unusual(key, heads, version)):
+        found = _gone(view, framework, Told(usual, version, False), key, setting)
+        yield replace(found, severity=Severity.WARNING, certainty=Certainty.LIKELY)
+
+
+def missing_key(setting: Setting, told: Sequence[Told]) -> str | None:
+    """Return the key or section of a setting that the releases at hand lack; None where that is not so.
+
+    A key is followed into its sections as far as their keys are all known.
+    """
+    for spellings in _steps(setting, told[0].facts.flat):
+        answers = [t.has(spelling) for t in told for spelling in spellings]
+        known = any(t.facts.span(spelling) for t in told for spelling in spellings)
+        if not any(answers):
+            return None if None in answers and known else spellings[0]
+        if not any(t.facts.knows_section(spellings[0], t.version) for t in told):
+            return None
+    return None
+
+
+def _steps(setting: Setting, flat: bool) -> Iterator[tuple[str, ...]]:
+    """Yield the keys to look up, outermost first, each with the spellings under which it may be known."""
+    *sections, name = _path(setting).split(".")
+    if flat:
+        yield _spellings(sections[-1] if sections else "", name)
+        return
+    yield from ((".".join(sections[:depth]),) for depth in range(1, len(sections) + 1))
+    parent = ".".join(sections)
+    yield tuple(f"{parent}.{s}" if parent else s for s in _spellings(sections[-1] if sections else "", name))
+
+
+def _spellings(section: str, name: str) -> tuple[str, ...]:
+    """A section `fsdp_config` takes its keys with and without `fsdp_` before them."""
+    if not section.endswith("_config"):
+        return (name,)
+    prefix = section.removesuffix("config")
+    return tuple(dict.fromkeys((name, prefix + name, name.removeprefix(prefix))))
 
 
 def _is_variable(key: str) -> bool:
@@ -134,42 +216,24 @@ def _version(view: View, name: str) -> str | None:
     return str(version) if version else None
 
 
-def _judge_versions(
-    view: View, framework: str, setting: Setting, facts: Iterable[KeyFacts]
-) -> Finding | None:
-    """A key that some release had: None when the pinned one has it, or no version says otherwise."""
-    name = leaf(setting)
-    told = [(f, _version(view, f.framework)) for f in facts]
-    answers = [f.has(name, version) for f, version in told]
-    if any(answers) or None in answers:
-        return _outdated(view, framework, setting, told) if any(answers) else None
-    owner, version = next((f, v) for f, v in told if f.span(name))
-    if version is None and owner.framework != framework:
-        return None  # frameworks hold what they inherit from back to older releases
-    return _gone(view, owner, version, setting)
-
-
-def _gone(view: View, owner: KeyFacts, version: str | None, setting: Setting) -> Finding | None:
-    name = leaf(setting)
-    span = owner.span(name)
-    if span is None:
-        return None
-    first, after = span
-    row = _renamed(view, owner.framework, name)
-    shown = f"{owner.framework} {version}" if version else f"the newest {owner.framework}"
+def _gone(view: View, framework: str, owner: Told, key: str, setting: Setting) -> Finding:
+    facts, version = owner.facts, owner.version
+    first, after = facts.span(key) or ("", None)
+    row = _renamed(view, facts.framework, key)
+    shown = f"{facts.framework} {version}" if version else f"the newest {facts.framework}"
     when = f"it went with {after}" if after else f"it came with {first}"
     instead = f": use {row.to}" if row and row.to else ""
     note = f" ({row.note})" if row and row.note else ""
     return Finding(
         id="SETTING-KEY-GONE",
-        severity=Severity.ERROR if version else Severity.WARNING,
+        severity=Severity.ERROR if version and framework in REFUSES else Severity.WARNING,
         summary=f"{shown} has no key {setting.native_key}{instead}{note}; {when}",
-        cause=f"{name} is declared by {owner.framework} from {first} to before {after or 'now'}.",
-        evidence=(Evidence(setting.native_key or name, setting.value, setting.source),),
-        remedies=tuple(_key_remedies(owner, name, row, span, version)),
-        certainty=Certainty.CERTAIN if version else Certainty.LIKELY,
+        cause=f"{key} is declared by {facts.framework} from {first} to before {after or 'now'}.",
+        evidence=(Evidence(setting.native_key or key, setting.value, setting.source),),
+        remedies=tuple(_key_remedies(facts, key, row, (first, after), version)),
+        certainty=Certainty.CERTAIN if owner.is_certain else Certainty.LIKELY,
         rows=(row.id,) if row else (),
-        sources=(row.source if row else f"wheel:{owner.framework}",),
+        sources=(row.source if row else f"wheel:{facts.framework}",),
     )
 
 
@@ -190,24 +254,22 @@ def _key_remedies(
         yield Remedy(f"Or use a {owner.framework} that has it.", pins={owner.framework: specifier})
 
 
-def _outdated(
-    view: View, framework: str, setting: Setting, told: Iterable[tuple[KeyFacts, str | None]]
-) -> Finding | None:
+def _outdated(view: View, setting: Setting, told: Iterable[Told]) -> Finding | None:
     """A key that still works but warns that it will go."""
     from envdoctor.rules.ranges import version_satisfies
 
     name = leaf(setting)
-    for facts, version in told:
-        row = _renamed(view, facts.framework, name)
-        installed = view.version(facts.framework)
-        if row is None or row.deprecated is None or installed is None or version is None:
+    for item in told:
+        owner = item.facts.framework
+        row, installed = _renamed(view, owner, name), view.version(owner)
+        if row is None or row.deprecated is None or installed is None:
             continue
         if version_satisfies(installed, f">={row.deprecated}"):
             return Finding(
                 id="SETTING-KEY-DEPRECATED",
                 severity=Severity.NOTE,
-                summary=f"{name} is now {row.to} in {facts.framework} {version}; {row.note}",
-                cause=f"{facts.framework} {row.deprecated} took up the new name and warns of the old one.",
+                summary=f"{name} is now {row.to} in {owner} {installed}; {row.note}",
+                cause=f"{owner} {row.deprecated} took up the new name and warns of the old one.",
                 evidence=(Evidence(setting.native_key or name, setting.value, setting.source),),
                 remedies=(Remedy(f"Rename {name} to {row.to}.", commands("{}: {}", row.to, setting.value)),),
                 rows=(row.id,),
@@ -216,40 +278,52 @@ def _outdated(
     return None
 
 
-def _renamed(view: View, framework: str, name: str) -> tables.RenamedRow | None:
-    rows = view.matrix.rows(tables.RenamedRow)
+def _renamed(view: View, framework: str, key: str) -> tables.RenamedRow | None:
+    rows, name = view.matrix.rows(tables.RenamedRow), key.rpartition(".")[2]
     return next((r for r in rows if r.framework == framework and r.native == name), None)
 
 
-def _suggestion(name: str, facts: Iterable[KeyFacts], view: View) -> str:
-    """Return the key of the release at hand that is spelt nearest, or nothing."""
+def _suggestion(key: str, told: Iterable[Told]) -> str:
+    """Return the key of the releases at hand, in the same section, that is spelt nearest, or nothing."""
     import difflib
 
-    known = {k for f in facts for k in f.fields if f.has(k, _version(view, f.framework)) is not False}
-    close = difflib.get_close_matches(name, sorted(known), 1, 0.84)
+    section = key.rpartition(".")[0]
+    known = {
+        k
+        for t in told
+        for k in t.facts.fields
+        if k.rpartition(".")[0] == section and t.facts.has(k, t.version) is not False
+    }
+    close = difflib.get_close_matches(key, sorted(known), 1, 0.84)
     return close[0] if close else ""
 
 
-def _unknown_keys(framework: str, unknown: Iterable[tuple[Setting, str]]) -> Iterator[Finding]:
-    for setting, close in unknown:
-        parent = (setting.native_key or "").rpartition(".")[0].rpartition(".")[2].lower()
-        if (parent and parent not in SECTIONS) or (not close and (framework not in CLOSED or parent)):
-            continue
-        name = setting.native_key or ""
-        refuses = framework in REFUSES and not parent
-        hint = f"; {close} is meant?" if close else ""
-        yield Finding(
-            id="SETTING-KEY-UNKNOWN",
-            severity=Severity.ERROR if refuses and close else Severity.WARNING,
-            summary=f"no release of {framework} has a key {name}{hint}",
-            cause="Its parser stops at unknown keys."
-            if refuses
-            else "Its parser passes over unknown keys in silence, so the setting has no effect.",
-            evidence=(Evidence(name, setting.value, setting.source),),
-            remedies=(Remedy(f"Write {close}." if close else f"Remove {name}."),),
-            certainty=Certainty.CERTAIN if close else Certainty.LIKELY,
-            sources=(f"wheel:{framework}",),
-        )
+def _unknown_key(framework: str, key: str, setting: Setting, told: Sequence[Told]) -> Iterator[Finding]:
+    """A key that no release has: an error where its parser surely stops, a note where it is passed over."""
+    name = setting.native_key or ""
+    parent = _path(setting).split(".")[-2] if told[0].facts.flat and "." in name else ""
+    close = _suggestion(key, told)
+    whole = framework in CLOSED and not told[0].facts.may_take_more(told[0].version)
+    unread = any(t.has(key) is None for t in told)
+    foreign = not told[0].facts.flat and key != _path(setting) and "." not in key
+    if (parent and parent not in SECTIONS) or (not close and (not whole or unread or foreign)):
+        return  # a section that no release has is another program's: so then is the file
+    refuses = framework in REFUSES and not parent and "." not in key
+    stops = refuses and bool(close) and told[0].is_certain
+    hint = f"; {close} is meant?" if close else ""
+    written = name if told[0].facts.flat else key
+    yield Finding(
+        id="SETTING-KEY-UNKNOWN",
+        severity=Severity.ERROR if stops else Severity.WARNING if refuses or close else Severity.NOTE,
+        summary=f"no release of {framework} {'that was read ' * unread}has a key {written}{hint}",
+        cause="Its parser stops at unknown keys."
+        if refuses
+        else "Its parser passes over unknown keys in silence, so the setting has no effect.",
+        evidence=(Evidence(name, setting.value, setting.source),),
+        remedies=(Remedy(f"Write {close}." if close else f"Remove {written}."),),
+        certainty=Certainty.CERTAIN if stops and all(t.is_certain for t in told) else Certainty.LIKELY,
+        sources=(f"wheel:{framework}",),
+    )
 
 
 RULES = (

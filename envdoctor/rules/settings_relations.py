@@ -5,12 +5,16 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from envdoctor.facts import Setting
 from envdoctor.findings import Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.settings_fit import shape_of
 from envdoctor.rules.view import View
+
+if TYPE_CHECKING:
+    from envdoctor.memory import ModelShape
 
 _VLLM = "https://github.com/vllm-project/vllm/blob/main/vllm/config/"
 _TRAINER = "https://github.com/huggingface/transformers/blob/main/src/transformers/trainer.py"
@@ -59,10 +63,10 @@ RELATIONS = (
         "SETTING-RELATION-COMPLETION",
         "max_completion",
         "max_model_len",
-        lambda completion, length: completion >= length,
-        Severity.ERROR,
-        "answers of {a} tokens leave no room for a prompt within max_model_len {b}",
-        "The engine's length counts prompt and answer.",
+        lambda completion, length: completion > length,
+        Severity.WARNING,
+        "answers of {a} tokens are cut: max_model_len is {b}",
+        "The engine's length counts prompt and answer, and it ends an answer there without a word.",
         "Make max_model_len the longest prompt plus the longest answer.",
         _VLLM + "model.py",
     ),
@@ -199,18 +203,7 @@ def _model(view: View) -> Iterator[Finding]:
         shape = shape_of(view)
     except Skip:
         return
-    for key in ("seq", "max_model_len"):
-        found = _number(view, key)
-        if found and found[0] > shape.positions:
-            yield Finding(
-                id="SETTING-RELATION-POSITIONS",
-                severity=Severity.ERROR if key == "max_model_len" else Severity.WARNING,
-                summary=f"{key} {found[1].value}: {shape.name} knows {shape.positions} positions",
-                cause="Rotary angles beyond were never trained; vLLM refuses such a length, trainers do not.",
-                evidence=_evidence(found[1]),
-                remedies=(Remedy(f"Use at most {shape.positions}, or the model's own rope scaling."),),
-                sources=(_VLLM + "model.py",),
-            )
+    yield from _beyond_positions(view, shape)
     split = _number(view, "tp")
     if split and split[0] >= 1 and shape.heads % int(split[0]):
         yield Finding(
@@ -222,6 +215,40 @@ def _model(view: View) -> Iterator[Finding]:
             remedies=(Remedy(f"Use a divisor of {shape.heads}."),),
             sources=(_VLLM + "model.py",),
         )
+
+
+def _beyond_positions(view: View, shape: ModelShape) -> Iterator[Finding]:
+    """Lengths beyond the positions: learned ones end there, rotary ones go on, and only vLLM refuses them."""
+    for key in ("seq", "max_model_len"):
+        found = _number(view, key)
+        if found is None or found[0] <= shape.positions:
+            continue
+        served = key == "max_model_len" and _is_served(view, found[1]) and not _is_stretched(view)
+        stops = served or bool(shape.learned_positions)
+        yield Finding(
+            id="SETTING-RELATION-POSITIONS",
+            severity=Severity.ERROR if stops else Severity.NOTE,
+            summary=f"{key} {found[1].value}: {shape.name} knows {shape.positions} positions",
+            cause="A table of learned positions ends there."
+            if shape.learned_positions
+            else "Rotary angles beyond were never trained; vLLM refuses such a length, trainers do not.",
+            evidence=_evidence(found[1]),
+            remedies=(Remedy(f"Use at most {shape.positions}, or the model's own rope scaling."),),
+            sources=(_VLLM + "model.py",),
+        )
+
+
+def _is_served(view: View, setting: Setting) -> bool:
+    task = view.facts.setting("task")
+    named = setting.framework == "vllm" or (setting.native_key or "").startswith("vllm_")
+    return named or (task is not None and task.value == "serve")
+
+
+def _is_stretched(view: View) -> bool:
+    """True where the run says how positions are scaled, or tells vLLM to take any length."""
+    heads = {(s.native_key or "").partition(".")[0].replace("-", "_") for s in view.facts.settings}
+    told = bool(heads & {"rope_scaling", "rope_parameters", "hf_overrides"})
+    return told or view.facts.variables.get("VLLM_ALLOW_LONG_MAX_MODEL_LEN", "0") not in ("", "0")
 
 
 RULES = (Rule("SETTING-RELATION", "settings agree with each other and the model", check_relations, _TRAINER),)

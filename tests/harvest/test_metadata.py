@@ -232,3 +232,52 @@ def test_the_wheel_for_x86_64_linux_is_read_first():
     order = [file.filename.split("-")[-1] for file in sorted(files, key=wheel_rank)]
     assert order[0] == "manylinux_2_28_x86_64.whl"
     assert order[1:3] == ["musllinux_1_2_x86_64.whl", "any.whl"]
+
+
+def test_of_one_platform_the_newest_cpython_is_read_first_and_no_other_abi():
+    tags = ["cp39-cp39", "cp310-cp310", "cp37-cp37m", "cp313-cp313t", "cp313-cp313", "pp310-pypy310_pp73"]
+    files = [IndexFile(f"demo-1.0-{tag}-manylinux1_x86_64.whl", "1.0", "") for tag in tags]
+    order = [
+        file.filename.split("-")[2] + file.filename.split("-")[3] for file in sorted(files, key=wheel_rank)
+    ]
+    assert order[:4] == ["cp313cp313", "cp310cp310", "cp39cp39", "cp37cp37m"]
+
+
+def test_a_wheel_for_python_2_is_never_read(index: FakeIndex):
+    index.add_wheel("demo", "1.0", "future", tag="cp27-cp27mu-manylinux1_x86_64")
+    index.add_wheel("demo", "1.0", tag="cp35-cp35m-manylinux1_x86_64")
+    assert requirements_of(index).lines == ()
+
+
+def test_a_release_for_python_2_alone_is_unknown(index: FakeIndex):
+    index.add_wheel("demo", "1.0", "future", tag="py2-none-any")
+    found = requirements_of(index)
+    assert (found.lines, found.reason) == (None, "none of its files is for Python 3")
+
+
+def test_the_json_of_a_release_with_several_wheels_is_not_trusted(index: FakeIndex):
+    index.add_wheel("demo", "1.0", "future", tag="cp27-cp27mu-manylinux1_x86_64")
+    index.add_wheel("demo", "1.0", "numpy", tag="cp39-cp39-manylinux1_x86_64")
+    info = {"name": "demo", "version": "1.0", "requires_dist": ["future"]}
+    index.pages["/pypi/demo/1.0/json"] = ("application/json", json.dumps({"info": info}).encode())
+    assert requirements_of(index).lines == ("numpy",)
+
+
+def test_wheels_that_differ_by_python_are_told_apart_by_markers(index: FakeIndex):
+    wanted = {"39": "numpy>=1.21", "310": "numpy>=1.21", "311": "numpy>=1.24", "312": "numpy>=1.26"}
+    for python, line in wanted.items():
+        index.add_wheel("demo", "1.0", line, "six", tag=f"cp{python}-cp{python}-manylinux_2_28_x86_64")
+    lines = requirements_of(index).lines
+    assert lines == (
+        'numpy>=1.21; python_version < "3.11"',
+        "six",
+        'numpy>=1.24; python_version >= "3.11" and python_version < "3.12"',
+        'numpy>=1.26; python_version >= "3.12"',
+    )
+
+
+def test_wheels_that_agree_cost_two_readings(index: FakeIndex):
+    for minor in range(9, 14):
+        index.add_wheel("demo", "1.0", "six", tag=f"cp3{minor}-cp3{minor}-manylinux_2_28_x86_64")
+    assert requirements_of(index).lines == ("six",)
+    assert len([path for path in index.paths() if path.startswith("/files/")]) == 2

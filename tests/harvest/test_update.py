@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from fake_index import FakeFile, FakeIndex, Fault, wheel_bytes
+from packaging.specifiers import SpecifierSet
 
 from envdoctor.errors import Unavailable
 from envdoctor.harvest.closure import followed
@@ -364,3 +365,29 @@ def test_requirements_are_those_of_the_wheel_for_linux(index: FakeIndex, store):
     assert record is not None
     assert record["releases"]["1.0"]["requires"] == ["numpy"]
     assert len(record["releases"]["1.0"]["files"]) == 2
+
+
+def test_releases_read_again_keep_the_rest_and_follow_nothing(index: FakeIndex, store):
+    index.add_wheel("demo", "1.0", "numpy")
+    index.add_wheel("demo", "2.0", "numpy")
+    index.add_wheel("numpy", "1.26")
+    update(index, store)
+    record = store.read("demo")
+    for release in record["releases"].values():
+        release |= {"requires": ["future"], "deep": {"kept": True}}
+    store.write("demo", record)
+    index.requests.clear()
+    with index.fetcher() as fetcher:
+        reread = {"demo": SpecifierSet("<2")}
+        Updater(fetcher, index.url, store, today="2026-11-21", reread=reread).run(reread, follow=False)
+    releases = store.read("demo")["releases"]
+    assert (releases["1.0"]["requires"], releases["1.0"]["deep"]) == (["numpy"], {"kept": True})
+    assert releases["2.0"]["requires"] == ["future"]
+    assert not any("numpy" in path for path in index.paths())
+
+
+def test_the_command_wants_a_requirement_to_read_again(index: FakeIndex, tmp_path):
+    done = run_update(index, tmp_path, "--reread", "torch <")
+    out, err = done.communicate()
+    assert (done.returncode, out) == (2, "")
+    assert "--reread: " in err

@@ -4,56 +4,42 @@ from __future__ import annotations
 
 import pytest
 
-from envdoctor.harvest.config_fields import FRAMEWORKS, encode_fields, fields_of
+from envdoctor.harvest.config_fields import Release, encode_fields
+from envdoctor.harvest.frameworks import FRAMEWORKS
+from envdoctor.harvest.settings_classes import Keys
 from envdoctor.matrix import load_matrix, tables
 from envdoctor.profile.keys import KeyFacts, Names, key_facts
 from envdoctor.profile.workload import Stack
 
-SOURCE = '''
-BATCH = "train_batch_size"
-HELP = "two words"
-
-class SFTConfig(Base):
-    """Settings."""
-    max_length: int | None = field(default=1024)
-    _hidden: int = 0
-    fsdp_config: dict = Field(alias="fsdp")
-
-    def method(self): ...
-
-class Other:
-    unrelated: int = 1
-'''
-
-
-def test_the_keys_of_the_wanted_classes_and_their_aliases() -> None:
-    assert set(fields_of(SOURCE, ("SFT*",))) == {"max_length", "fsdp_config", "fsdp"}
-
-
-def test_constants_name_keys_only_where_asked() -> None:
-    assert "train_batch_size" in set(fields_of(SOURCE, ("*", "CONFIG_KEYS")))
-    assert "two words" not in set(fields_of(SOURCE, ("*", "CONFIG_KEYS")))
-
-
-def test_what_is_no_python_has_no_keys() -> None:
-    assert list(fields_of("class {", ("*",))) == []
-
 
 def test_ranges_close_and_open_again() -> None:
-    encoded = encode_fields({"1.10": {"a"}, "1.2": {"a", "b"}, "1.9": {"b"}})
+    read = {"1.10": ("a",), "1.2": ("a", "b"), "1.9": ("b",)}
+    encoded = encode_fields({version: Release(Keys(frozenset(names))) for version, names in read.items()})
     assert encoded["versions"] == ["1.2", "1.9", "1.10"]
     assert encoded["fields"] == {"a": [[0, 0], [2, 2]], "b": [[0, 1]]}
 
 
-def test_a_version_between_two_that_were_read_is_the_older_one() -> None:
+def test_a_release_that_was_not_read_has_no_answer() -> None:
     facts = KeyFacts("x", ("1.0", "2.0", "3.0"), {"old": [[0, 1]], "new": [[2, 2]]})
-    assert facts.has("old", "2.5") is True
-    assert facts.has("old", "3.1") is False
-    assert facts.has("new") is True
-    assert facts.has("old", "0.1") is None
+    assert facts.has("old", "2.0.0+cu128") is True
+    assert facts.has("old", "3.0") is False
+    assert facts.has("new") is True, "no version told: the newest"
+    for version in ("2.5", "3.1", "0.1", "3.0.dev0", "nonsense"):
+        assert facts.has("old", version) is None
+    assert facts.nearest("2.5") == "2.0"
+    assert facts.nearest("0.1") is None
     assert facts.span("old") == ("1.0", "3.0")
     assert facts.span("new") == ("3.0", None)
     assert facts.span("never") is None
+
+
+def test_a_section_is_known_where_its_keys_are() -> None:
+    facts = KeyFacts("x", ("1.0", "2.0"), {"data": [[0, 1]], "data.path": [[1, 1]]}, {"other:Base": [[0, 0]]})
+    assert not facts.knows_section("data", "1.0")
+    assert facts.knows_section("data", "2.0")
+    assert facts.may_take_more("1.0")
+    assert not facts.may_take_more("2.0")
+    assert facts.may_take_more("1.5"), "a release that was not read may take anything"
 
 
 @pytest.mark.parametrize(
@@ -99,6 +85,9 @@ def test_every_renamed_key_is_gone_and_its_successor_is_there() -> None:
     for row in matrix.rows(tables.RenamedRow):
         facts = key_facts(matrix, row.framework)
         assert facts is not None
-        assert row.native in facts.fields, row.id
-        assert row.deprecated or facts.has(row.native) is False, row.id
+        native = row.native
+        nested = [key for key in facts.fields if key.endswith(f".{native}")]
+        keys = [native] if native in facts.fields else nested
+        assert keys, row.id
+        assert row.deprecated or not any(facts.has(key) for key in keys), row.id
         assert not row.to or names.has(row.framework, row.to), row.id

@@ -9,6 +9,7 @@ import pytest
 
 from envdoctor.diagnosis import declare_gpus, diagnose_facts, read_facts
 from envdoctor.facts import ComputeCapability, Distribution, Environment, Facts, Gpu, Observed, Setting
+from envdoctor.findings import Severity
 from envdoctor.matrix import ConditionRow, load_matrix
 from envdoctor.rules.rows import check_row
 from envdoctor.rules.view import View
@@ -132,7 +133,7 @@ def test_a_utilisation_has_two_bounds() -> None:
     [
         ("MACHINE-RANK", "distributed_type: NO\nnum_machines: 2\nmachine_rank: 2\nnum_processes: 8\n", ()),
         ("SEQUENCES", "max-num-seqs: 512\nmax-num-batched-tokens: 256\nserved-model-name: x\n", ()),
-        ("COMPLETION", "max_completion_length: 4096\nvllm_max_model_length: 4096\nuse_vllm: true\n", ()),
+        ("COMPLETION", "max_completion_length: 8192\nvllm_max_model_length: 4096\nuse_vllm: true\n", ()),
         ("SERVED-RANK", "max-lora-rank: 16\nlora_r: 64\nmax-model-len: 4096\n", ()),
         ("WARMUP", "warmup_steps: 500\nmax_steps: 100\noutput_dir: out\n", ()),
         ("EVAL", "eval_steps: 500\nmax_steps: 100\noutput_dir: out\n", ()),
@@ -150,3 +151,50 @@ def test_a_utilisation_has_two_bounds() -> None:
 )
 def test_numbers_that_contradict_each_other(identity: str, text: str, gpus: tuple[str, ...]) -> None:
     assert f"SETTING-RELATION-{identity}" in found_in("settings.yaml", text, *gpus)
+
+
+@pytest.mark.parametrize(
+    ("identity", "name", "text"),
+    [
+        ("LINT-GRPO-GENERATIONS", "a.sh", "swift rlhf --teacher_model a/b-9b --num_generations 1\n"),
+        ("LINT-OPTIM-BNB-OFFLOAD", "a.yaml", "optim: adamw_8bit\ndeepspeed: zero3_cpuoffload_params.json\n"),
+        (
+            "LINT-PACKING-ATTENTION",
+            "a.yaml",
+            "axolotl==0.18.0\nsample_packing: true\nattn_implementation: sdpa\n",
+        ),
+        (
+            "VLLM-UTILIZATION-COLOCATED",
+            "a.sh",
+            "swift rlhf --rlhf_type grpo --vllm_mode colocate --vllm_gpu_memory_utilization 0.7"
+            " --sleep_level 1\n",
+        ),
+        (
+            "SETTING-RELATION-POSITIONS",
+            "a.yaml",
+            "model: meta-llama/Llama-2-7b-hf\nvllm_max_model_len: 8192\nrope_scaling: {type: yarn}\n",
+        ),
+        ("SETTING-RELATION-COMPLETION", "a.yaml", "max_completion_length: 2048\nvllm_max_model_len: 2048\n"),
+    ],
+)
+def test_what_the_frameworks_do_themselves_is_no_mistake(identity: str, name: str, text: str) -> None:
+    assert not is_more_than_a_note(identity, name, text)
+
+
+def test_training_beyond_the_positions_is_a_mistake_where_they_are_learned() -> None:
+    text = "model_name_or_path: {}\nmax_seq_length: 8192\n"
+    assert not is_more_than_a_note(POSITIONS, "a.yaml", text.format("meta-llama/Llama-2-7b-hf"))
+    assert is_more_than_a_note(POSITIONS, "a.yaml", text.format("gpt2"))
+
+
+POSITIONS = "SETTING-RELATION-POSITIONS"
+
+
+def is_more_than_a_note(identity: str, name: str, text: str) -> bool:
+    """True when a file with this text gets that finding as a warning or an error."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        path.write_text(text)
+        matrix = load_matrix()
+        findings = diagnose_facts(read_facts([str(path)], None, matrix), matrix).findings
+    return any(f.id == identity and f.severity is not Severity.NOTE for f in findings)

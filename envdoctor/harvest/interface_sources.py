@@ -1,0 +1,145 @@
+"""Which libraries' interfaces are read, from which release on, and how closely."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Step(Enum):
+    """Which releases are read: all, or the first (with `ENDS` the last, too) of each minor or major.
+
+    The newest is always read.
+    """
+
+    ALL = "all"
+    ENDS = "ends"
+    MINORS = "minors"
+    MAJORS = "majors"
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A library to scan: the oldest release that matters and the files read (all when none is named)."""
+
+    name: str
+    since: str
+    step: Step = Step.MINORS
+    root: str = ""
+    """The name that is imported."""
+    members: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """The imported name is the distribution's where none is given."""
+        object.__setattr__(self, "root", self.root or self.name.replace("-", "_"))
+
+
+ALL, ENDS, MAJORS = Step.ALL, Step.ENDS, Step.MAJORS
+LIBRARIES = (
+    Library("trl", "0.4", ALL),
+    Library("peft", "0.2", ALL),
+    Library("accelerate", "0.12", ENDS),
+    Library("huggingface-hub", "0.8", ENDS),
+    Library("datasets", "1.0", ENDS),
+    Library("evaluate", "0.1"),
+    Library("tokenizers", "0.7", ENDS),
+    Library("safetensors", "0.2", ENDS),
+    Library("sentence-transformers", "0.3", ENDS),
+    Library("deepspeed", "0.5", ENDS),
+    Library("diffusers", "0.3", ENDS),
+    Library("transformers", "2.0", ENDS),
+    Library("bitsandbytes", "0.35", ALL),
+    Library("torch", "1.0", ENDS),
+    Library("torchvision", "0.2", ALL),
+    Library("torchaudio", "0.3", ALL),
+    Library("torchtext", "0.2.3", ALL),
+    Library("torchmetrics", "0.2"),
+    Library("torchdata", "0.3"),
+    Library("torchao", "0.1", ENDS),
+    Library("torchtune", "0.0.1"),
+    Library("triton", "2.0", ENDS),
+    Library("vllm", "0.2", ENDS),
+    Library("xformers", "0.0.16", ALL),
+    Library("llamafactory", "0.7", ALL),
+    Library("ms-swift", "2.0", ENDS, "swift"),
+    Library("axolotl", "0.4"),
+    Library("unsloth", "2024.8"),
+    Library("unsloth-zoo", "2024.9"),
+    Library("optimum", "1.0"),
+    Library("auto-gptq", "0.2"),
+    Library("autoawq", "0.1", root="awq"),
+    Library("gptqmodel", "1.0"),
+    Library("compressed-tensors", "0.3", ALL),
+    Library("liger-kernel", "0.1", ALL),
+    Library("flash-attn", "2.0"),
+    Library("pytorch-lightning", "0.7"),
+    Library("lightning", "2.0"),
+    Library("lightning-utilities", "0.3"),
+    Library("timm", "0.1"),
+    Library("einops", "0.1"),
+    Library("kornia", "0.1"),
+    Library("fairseq", "0.6", ALL),
+    Library("torch-geometric", "1.3"),
+    Library("pytorch-transformers", "1.0", ALL),
+    Library("sacrebleu", "1.2"),
+    Library("seqeval", "0.0.3", ALL),
+    Library("numpy", "1.13"),
+    Library("scipy", "0.19"),
+    Library("pandas", "0.20"),
+    Library("pyarrow", "0.10"),
+    Library("scikit-learn", "0.18", root="sklearn"),
+    Library("scikit-image", "0.13", root="skimage"),
+    Library("matplotlib", "2.0"),
+    Library("seaborn", "0.8"),
+    Library("pillow", "4.0", root="PIL"),
+    Library("imageio", "2.2"),
+    Library("networkx", "2.0"),
+    Library("nltk", "3.2", ENDS),
+    Library("gensim", "3.0"),
+    Library("h5py", "2.7"),
+    Library("numba", "0.40"),
+    Library("librosa", "0.5", ALL),
+    Library("resampy", "0.2"),
+    Library("tensorboardx", "1.0", ALL, "tensorboardX"),
+    Library("tensorboard", "1.8"),
+    Library("keras", "2.0"),
+    Library("tensorflow", "1.4", members=("tensorflow/__init__.py", "tensorflow/_api/*/__init__.py")),
+    Library("albumentations", "0.1"),
+    Library("imgaug", "0.2", ALL),
+    Library("gym", "0.9"),
+    Library("gymnasium", "0.26"),
+    Library("stable-baselines3", "0.8"),
+    Library("gradio", "2.0"),
+    Library("openai", "0.10"),
+    Library("pydantic", "1.0"),
+    Library("fastapi", "0.60"),
+    Library("starlette", "0.13"),
+    Library("protobuf", "3.5", root="google.protobuf"),
+    Library("packaging", "17.0"),
+    Library("setuptools", "38.0", MAJORS),
+    Library("importlib-metadata", "0.18", MAJORS),
+    Library("typing-extensions", "3.6"),
+    Library("attrs", "17.0", root="attr"),
+    Library("pyyaml", "3.12", ALL, "yaml"),
+    Library("click", "6.0"),
+    Library("flask", "0.12"),
+    Library("werkzeug", "0.14"),
+    Library("jinja2", "2.9"),
+    Library("markupsafe", "1.0", ALL),
+    Library("itsdangerous", "0.24", ALL),
+    Library("requests", "2.18"),
+    Library("urllib3", "1.21"),
+    Library("moviepy", "0.2"),
+    Library("wandb", "0.8"),
+    Library("omegaconf", "1.0"),
+    Library("hydra-core", "0.11", root="hydra"),
+    Library("optuna", "0.10"),
+    Library("statsmodels", "0.9"),
+    Library("xgboost", "0.70"),
+    Library("lightgbm", "2.0"),
+    Library("tqdm", "4.20"),
+    Library("joblib", "0.11"),
+    Library("ray", "2.0"),
+    Library("sglang", "0.3"),
+)
+"""The libraries whose names others import, in the field and in the projects that it stands on."""

@@ -1,0 +1,287 @@
+"""What one Python file binds, exports, defines and asks for, by its syntax; nothing is imported or run."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from types import MappingProxyType
+
+PLAIN_DECORATORS = frozenset(
+    ("staticmethod", "classmethod", "abstractmethod", "wraps", "contextmanager", "lru_cache", "cache")
+) | {"no_grad", "overload", "override", "final"}
+"""Decorators that leave a signature as it is written."""
+POSITIONAL = "~"
+"""Before a number: how many arguments may be given by position, at most."""
+NEEDED = "!"
+"""Before a parameter's name: it has no default."""
+READ_ONLY = "="
+"""Before a member's name: a property without a setter."""
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True, slots=True)
+class ClassFacts:
+    """One class: its bases as they are written, and its members."""
+
+    bases: tuple[str, ...]
+    members: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleFacts:
+    """One module.
+
+    `bound`: names to `module:name` where they are imported from the same package, to "" where they are its
+    own. `listed`: `__all__`, None where it is not told plainly. `hidden`: True where names are made up when
+    they are asked for. `keywords`: `callable:keyword`; `imports`: `module:name` of other packages, unguarded.
+    """
+
+    bound: MappingProxyType[str, str]
+    stars: tuple[str, ...]
+    listed: tuple[str, ...] | None
+    hidden: bool
+    spread: bool
+    classes: MappingProxyType[str, ClassFacts]
+    keywords: frozenset[str]
+    imports: frozenset[str]
+
+
+def read_module(module: str, package: bool, source: bytes) -> ModuleFacts | None:
+    """Return what a file tells; None for one that is no Python of today."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    at_top = list(_flat(tree.body))
+    reader = _Names(module, package)
+    for node in at_top:
+        reader.read(node)
+    classes = {node.name: _class_facts(node) for node in at_top if isinstance(node, ast.ClassDef)}
+    return ModuleFacts(
+        MappingProxyType(
+            reader.bound | dict.fromkeys(_lazily_exported(tree), "") if package else reader.bound
+        ),
+        tuple(dict.fromkeys(reader.stars)),
+        _listed(at_top),
+        any(isinstance(n, ast.FunctionDef) and n.name == "__getattr__" for n in at_top),
+        package and b"define_import_structure(" in source,
+        MappingProxyType(classes),
+        frozenset(f"{owner}:{keyword}" for owner, keyword in _keywords(at_top)),
+        frozenset(_unguarded_imports(tree.body, module.partition(".")[0])),
+    )
+
+
+def _flat(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield a module's statements, those inside if, try and with too."""
+    for node in body:
+        if isinstance(node, ast.If):
+            yield from _flat([*node.body, *node.orelse])
+        elif isinstance(node, ast.Try):
+            yield from _flat([*node.body, *node.orelse, *node.finalbody])
+            yield from _flat([one for handler in node.handlers for one in handler.body])
+        elif isinstance(node, ast.With):
+            yield from _flat(node.body)
+        else:
+            yield node
+
+
+class _Names:
+    """Collects the names that a module binds at its top level."""
+
+    def __init__(self, module: str, package: bool) -> None:
+        self._own = module.partition(".")[0]
+        self._here = module.split(".") if package else module.split(".")[:-1]
+        self.bound: dict[str, str] = {}
+        self.stars: list[str] = []
+
+    def read(self, node: ast.stmt) -> None:
+        """Take in one statement."""
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            self.bound[node.name] = ""
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in targets:
+                listed = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+                self.bound.update((one.id, "") for one in listed if isinstance(one, ast.Name))
+        elif isinstance(node, ast.ImportFrom):
+            self._read_from(node)
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.asname and alias.name.partition(".")[0] == self._own:
+                    self.bound[alias.asname] = f"{alias.name}:"
+
+    def _read_from(self, node: ast.ImportFrom) -> None:
+        base = self._here[: len(self._here) - node.level + 1] if node.level else []
+        source = ".".join([*base, *([node.module] if node.module else [])])
+        if source.partition(".")[0] != self._own:
+            if source == "builtins":
+                self.bound.update((alias.asname or alias.name, "") for alias in node.names)
+            return
+        for alias in node.names:
+            if alias.name == "*":
+                self.stars.append(source)
+            else:
+                self.bound[alias.asname or alias.name] = f"{source}:{alias.name}"
+
+
+def _listed(body: Iterable[ast.stmt]) -> tuple[str, ...] | None:
+    found: list[str] | None = None
+    for node in body:
+        if isinstance(node, ast.Assign) and [ast.unparse(t) for t in node.targets] == ["__all__"]:
+            found = _literal_names(node.value)
+            if found is None:
+                return None
+        elif isinstance(node, ast.AugAssign) and ast.unparse(node.target) == "__all__":
+            more = _literal_names(node.value)
+            if found is None or more is None:
+                return None
+            found += more
+        elif (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Call)
+            and ast.unparse(node.value.func).startswith("__all__")
+        ):
+            return None
+    return None if found is None else tuple(found)
+
+
+def _literal_names(node: ast.expr) -> list[str] | None:
+    if not isinstance(node, (ast.List, ast.Tuple)):
+        return None
+    if not all(isinstance(one, ast.Constant) and isinstance(one.value, str) for one in node.elts):
+        return None
+    return [one.value for one in node.elts if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+
+
+def _class_facts(node: ast.ClassDef) -> ClassFacts:
+    members: set[str] = set()
+    getters: set[str] = set()
+    setters: set[str] = set()
+    for member in _flat(node.body):
+        if isinstance(member, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            members.add(member.name)
+            decorators = [_last_name(d) for d in member.decorator_list]
+            getters.update([member.name] if "property" in decorators else ())
+            setters.update([member.name] if "setter" in decorators else ())
+            members.update(_set_on_self(member))
+        elif isinstance(member, ast.ClassDef):
+            members.add(member.name)
+        elif isinstance(member, (ast.Assign, ast.AnnAssign)):
+            targets = member.targets if isinstance(member, ast.Assign) else [member.target]
+            members.update(target.id for target in targets if isinstance(target, ast.Name))
+    members.update(f"{READ_ONLY}{name}" for name in getters - setters)
+    bases = tuple(text for base in node.bases if (text := _dotted(base)))
+    return ClassFacts(bases, frozenset(members))
+
+
+def _set_on_self(function: _Function) -> Iterator[str]:
+    """Yield the attributes that a method sets on its first argument."""
+    if not function.args.args:
+        return
+    own = function.args.args[0].arg
+    for node in ast.walk(function):
+        if (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.ctx, ast.Store)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == own
+        ):
+            yield node.attr
+
+
+def _dotted(node: ast.expr) -> str:
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
+
+
+def _last_name(node: ast.expr) -> str:
+    node = node.func if isinstance(node, ast.Call) else node
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _unguarded_imports(body: Iterable[ast.stmt], own: str) -> Iterator[str]:
+    """`module:name` of each import from another package that runs whenever the module does."""
+    for node in body:
+        if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            if _is_foreign(node.module, own):
+                yield from (f"{node.module}:{alias.name}" for alias in node.names if alias.name != "*")
+        elif isinstance(node, ast.Import):
+            yield from (f"{a.name}:" for a in node.names if "." in a.name and _is_foreign(a.name, own))
+
+
+def _is_foreign(module: str, own: str) -> bool:
+    root = module.partition(".")[0]
+    return root != own and root not in sys.stdlib_module_names
+
+
+def _lazily_exported(tree: ast.Module) -> Iterator[str]:
+    """Names in an `_import_structure` of lists of strings, however it is filled."""
+    for node in ast.walk(tree):
+        target = _assigned(node)
+        if target is not None and "_import_structure" in ast.dump(target):
+            value = getattr(node, "value", None)
+            if isinstance(value, (ast.Dict, ast.List)):
+                yield from _strings(value)
+        elif (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in ("append", "extend")
+            and "_import_structure" in ast.dump(node.func.value)
+        ):
+            for argument in node.args:
+                yield from _strings(argument)
+
+
+def _assigned(node: ast.AST) -> ast.AST | None:
+    if isinstance(node, ast.Assign):
+        return node.targets[0]
+    return node.target if isinstance(node, (ast.AnnAssign, ast.AugAssign)) else None
+
+
+def _strings(value: ast.AST) -> Iterator[str]:
+    lists = value.values if isinstance(value, ast.Dict) else [value]
+    for item in lists:
+        for node in ast.walk(item):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
+                yield node.value
+
+
+def _keywords(body: Iterable[ast.stmt]) -> Iterator[tuple[str, str]]:
+    """Keyword arguments of functions, of methods, and of dataclasses by their fields."""
+    for node in body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield from ((node.name, told) for told in _signature(node, 0))
+        elif isinstance(node, ast.ClassDef):
+            yield from _class_keywords(node)
+
+
+def _class_keywords(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for member in _flat(node.body):
+        if isinstance(member, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            bound = 0 if any(_last_name(d) == "staticmethod" for d in member.decorator_list) else 1
+            yield from ((f"{node.name}.{member.name}", told) for told in _signature(member, bound))
+        elif isinstance(member, ast.AnnAssign) and isinstance(member.target, ast.Name):
+            yield f"{node.name}.__init__", member.target.id
+
+
+def _signature(node: _Function, bound: int) -> Iterator[str]:
+    """Yield a function's keywords, and how many arguments it takes by position and needs."""
+    arguments = node.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    for argument in (*arguments.args, *arguments.kwonlyargs):
+        if argument.arg not in ("self", "cls"):
+            yield argument.arg
+    if arguments.kwarg:
+        yield "**"
+    if any(_last_name(d) not in PLAIN_DECORATORS for d in node.decorator_list):
+        return
+    if not arguments.vararg:
+        yield f"{POSITIONAL}{max(len(positional) - bound, 0)}"
+    needed = positional[bound : len(positional) - len(arguments.defaults)]
+    needed += [a for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is None]
+    yield from (f"{NEEDED}{argument.arg}" for argument in needed)

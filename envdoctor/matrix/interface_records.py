@@ -1,0 +1,120 @@
+"""The recorded interfaces of libraries: one packed file each, unpacked when an error asks for it."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import struct
+import zlib
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from packaging.version import Version
+
+FOLDER = "interfaces"
+SUFFIX = ".json.xz"
+INDEX = "owners.bin"
+_NUMBER = 0x7F
+Spans = Sequence[Sequence[int]]
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """What is recorded of one library: `spans` are first and last places among `versions`."""
+
+    library: str
+    root: str
+    """The name that is imported."""
+    versions: Sequence[str]
+    modules: Mapping[str, Spans]
+    names: Mapping[str, Mapping[str, Spans]]
+    """By module; what all releases have is left out, here as in all others."""
+    keywords: Mapping[str, Mapping[str, Spans]]
+    """By callable: its arguments, `~N` where it takes at most N by position, `!name` where one is needed."""
+    members: Mapping[str, Mapping[str, Spans]]
+    """By class, inherited ones included; `=name` is a property that cannot be set."""
+    imports: Mapping[str, Mapping[str, Spans]]
+    """By module of another package: what is imported from it without a guard."""
+
+    def place(self, version: Version) -> int:
+        """Return the place of the newest recorded release that is no newer than `version`, else the first."""
+        told = Version(version.base_version) if version.is_prerelease or version.is_devrelease else version
+        return max(sum(1 for known in self.versions if Version(known) <= told) - 1, 0)
+
+    def has(self, spans: Spans, version: Version) -> bool:
+        """True when `version` lies in one of the spans."""
+        place = self.place(version)
+        return any(first <= place <= last for first, last in spans)
+
+    def others(self, spans: Spans) -> list[list[int]]:
+        """Return the releases outside of the spans, as spans."""
+        inside = {place for first, last in spans for place in range(first, last + 1)}
+        found: list[list[int]] = []
+        for place in range(len(self.versions)):
+            if place in inside:
+                continue
+            if found and found[-1][1] == place - 1:
+                found[-1][1] = place
+            else:
+                found.append([place, place])
+        return found
+
+
+def pack_record(record: Mapping[str, Any]) -> bytes:
+    """Return a record's bytes: the same for the same record."""
+    text = json.dumps(record, separators=(",", ":"), sort_keys=True)
+    return lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME)
+
+
+@cache
+def load_record(folder: Path, library: str) -> Record | None:
+    """Return what is recorded of a library in a matrix folder, or None."""
+    try:
+        data = (folder / "releases" / FOLDER / f"{library}{SUFFIX}").read_bytes()
+        return Record(**json.loads(lzma.decompress(data)))
+    except (OSError, ValueError, TypeError, lzma.LZMAError):
+        return None
+
+
+@cache
+def recorded_libraries(folder: Path) -> tuple[str, ...]:
+    """Return the libraries that have a record, sorted."""
+    found = (folder / "releases" / FOLDER).glob(f"*{SUFFIX}")
+    return tuple(sorted(path.name.removesuffix(SUFFIX) for path in found))
+
+
+def pack_owners(owners: Mapping[str, Iterable[str]]) -> bytes:
+    """Return an index from the callables and classes of each library (by name) to the library."""
+    names = sorted(owners)
+    rows = sorted({_key(owner) | number for number, name in enumerate(names) for owner in owners[name]})
+    head = json.dumps(names).encode()
+    return struct.pack("<I", len(head)) + head + struct.pack(f"<{len(rows)}I", *rows)
+
+
+def _key(owner: str) -> int:
+    return zlib.crc32(owner.encode("utf-8", "replace")) & ~_NUMBER
+
+
+@cache
+def libraries_with(folder: Path, owner: str) -> tuple[str, ...]:
+    """Return the libraries that may have a callable or class of that name whose interface changed."""
+    names, rows = _owners(folder)
+    key = _key(owner)
+    start = bisect_left(rows, key)
+    end = bisect_left(rows, key | _NUMBER, start)
+    return tuple(names[row & _NUMBER] for row in rows[start : end + 1] if row & ~_NUMBER == key)
+
+
+@cache
+def _owners(folder: Path) -> tuple[Sequence[str], Sequence[int]]:
+    try:
+        data = (folder / "releases" / FOLDER / INDEX).read_bytes()
+        (size,) = struct.unpack_from("<I", data)
+        names = json.loads(data[4 : 4 + size])
+        return names, struct.unpack(f"<{(len(data) - 4 - size) // 4}I", data[4 + size :])
+    except (OSError, ValueError, struct.error):
+        return (), ()

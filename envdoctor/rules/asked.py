@@ -1,0 +1,153 @@
+"""What a Python error says is missing: the name, module, member or argument, and who asked for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from envdoctor.facts import ErrorSeen, Facts, Frame, Symptom
+
+_SITE = re.compile(r"(?:site|dist)-packages[/\\]((?:[\w.-]{1,80}[/\\]){0,12})([\w-]{1,80})\.py$")
+_FROM = re.compile(r"^\s*from\s+(\.{0,8}[\w.]{0,200})\s+import\b")
+_SET = re.compile(r"^\s*self\.(\w{1,80})\s*(?::[^=]{1,80})?=(?!=)")
+
+
+PYTHONS_OWN = frozenset(
+    (
+        "SYM-IMPORT-NAME",
+        "SYM-IMPORT-NAME-ONLY",
+        "SYM-NO-MODULE",
+        "SYM-NO-ATTRIBUTE",
+        "SYM-UNEXPECTED-KWARG",
+        "SYM-POSITIONAL-COUNT",
+        "SYM-ARGUMENT-NEEDED",
+        "SYM-NO-SETTER",
+        "SYM-NO-SETTER-NAMED",
+    )
+)
+"""Sentences of the interpreter, which libraries imitate: their words alone tell of no library."""
+
+
+class Lack(Enum):
+    """The ways in which an interface falls short of what is asked."""
+
+    NAME = "name"
+    MODULE = "module"
+    MEMBER = "member"
+    KEYWORD = "keyword"
+    POSITION = "position"
+    NEEDED = "needed"
+    SETTER = "setter"
+    UNDEFINED = "undefined"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One thing that an error line misses."""
+
+    lack: Lack
+    symptom: Symptom
+    name: str
+    module: str = ""
+    owner: str = ""
+    """The callable or class; empty where the line does not tell."""
+    count: int = 0
+    """How many arguments were given by position."""
+    asker: Frame | None = None
+    """The innermost frame, or the one that asks."""
+
+
+def wanted_of(facts: Facts, symptom: Symptom) -> Iterator[Wanted]:
+    """Yield what the line of a symptom misses; nothing for a symptom of another kind."""
+    error = next((e for e in reversed(facts.errors) if _tells(e, symptom)), None)
+    frames = error.frames if error else ()
+    asker = frames[-1] if frames else None
+    captured = symptom.captured
+    if symptom.id == "SYM-IMPORT-NAME-ONLY":
+        module = importing(asker) if asker else None
+        if module:
+            yield Wanted(Lack.NAME, symptom, captured["name"], module, asker=asker)
+    elif symptom.id.startswith("SYM-IMPORT-") and "module" in captured:
+        lack = Lack.NAME if captured.get("name") else Lack.MODULE
+        yield Wanted(lack, symptom, captured.get("name") or "", captured["module"], asker=asker)
+    elif symptom.id == "SYM-NO-MODULE" and "module" in captured:
+        yield Wanted(Lack.MODULE, symptom, "", captured["module"], asker=asker)
+    elif symptom.id == "SYM-NO-ATTRIBUTE":
+        owner = captured.get("class") or captured.get("type") or ""
+        lack = Lack.NAME if captured.get("module") else Lack.MEMBER
+        module = captured.get("module") or ""
+        yield Wanted(lack, symptom, captured["attribute"], module, owner, asker=asker)
+    elif symptom.id == "SYM-NAME-UNDEFINED":
+        yield Wanted(Lack.UNDEFINED, symptom, captured["undefined"], asker=asker)
+    elif symptom.id == "SYM-UNEXPECTED-KWARG":
+        yield _keyword(symptom, frames)
+    elif symptom.id == "SYM-POSITIONAL-COUNT":
+        yield Wanted(
+            Lack.POSITION, symptom, "", owner=_owner(captured), count=int(captured["count"]), asker=asker
+        )
+    elif symptom.id == "SYM-ARGUMENT-NEEDED":
+        yield Wanted(Lack.NEEDED, symptom, captured["name"], owner=_owner(captured), asker=asker)
+    elif symptom.id.startswith("SYM-NO-SETTER"):
+        yield from _setter(symptom, frames)
+
+
+def _tells(error: ErrorSeen, symptom: Symptom) -> bool:
+    return symptom.id in error.symptoms and (symptom.text in error.text or error.text in symptom.text)
+
+
+def _owner(told: Mapping[str, str]) -> str:
+    return f"{told['class']}.{told['function']}" if told.get("class") else str(told.get("function", ""))
+
+
+def _keyword(symptom: Symptom, frames: tuple[Frame, ...]) -> Wanted:
+    """Return the keyword that a callable does not know; a call in the frames names a bare `__init__`."""
+    keyword, owner = symptom.captured["kwarg"], _owner(symptom.captured)
+    call = re.compile(rf"([A-Za-z_][\w.]{{0,120}})\((?:[^()]|\([^()]*\)){{0,200}}?\b{re.escape(keyword)}\s*=")
+    asker = frames[-1] if frames else None
+    for frame in reversed(frames):
+        if match := call.search(frame.code):
+            called = match[1].rpartition(".")[2]
+            if owner == "__init__":
+                return Wanted(Lack.KEYWORD, symptom, keyword, owner=f"{called}.__init__", asker=frame)
+            if owner == called:
+                return Wanted(Lack.KEYWORD, symptom, keyword, owner=owner, asker=frame)
+    return Wanted(Lack.KEYWORD, symptom, keyword, owner="" if owner == "__init__" else owner, asker=asker)
+
+
+def _setter(symptom: Symptom, frames: tuple[Frame, ...]) -> Iterator[Wanted]:
+    if name := symptom.captured.get("name"):
+        owner = symptom.captured.get("class", "")
+        yield Wanted(Lack.SETTER, symptom, name, owner=owner, asker=frames[-1] if frames else None)
+        return
+    for frame in reversed(frames):
+        if match := _SET.match(frame.code):
+            yield Wanted(Lack.SETTER, symptom, match[1], asker=frame)
+            return
+
+
+def importing(frame: Frame) -> str | None:
+    """Return the module that the quoted line of a frame imports from; None where it cannot be told."""
+    match = _FROM.match(frame.code)
+    if match is None:
+        return None
+    dots = len(match[1]) - len(match[1].lstrip("."))
+    if not dots:
+        return match[1]
+    own = module_of(frame)
+    if own is None:
+        return None
+    parts = own.split(".")
+    parts = parts if frame.file.endswith("__init__.py") else parts[:-1]
+    parts = parts[: len(parts) - dots + 1]
+    return ".".join([*parts, *([match[1][dots:]] if match[1][dots:] else [])]) if parts else None
+
+
+def module_of(frame: Frame) -> str | None:
+    """Return the module of an installed file; None for a file of the user's own."""
+    match = _SITE.search(frame.file)
+    if match is None:
+        return None
+    folders = [part for part in re.split(r"[/\\]", match[1]) if part]
+    return ".".join([*folders, *([] if match[2] == "__init__" else [match[2]])])

@@ -1,0 +1,200 @@
+"""Which releases have what an error misses: answers out of the recorded interfaces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from envdoctor.facts import Symptom
+from envdoctor.facts.names import normalise
+from envdoctor.matrix import tables
+from envdoctor.matrix.interface_ranges import specifier_of
+from envdoctor.matrix.interface_records import (
+    Record,
+    Spans,
+    libraries_with,
+    load_record,
+    recorded_libraries,
+)
+from envdoctor.rules.asked import Lack, Wanted
+from envdoctor.rules.ranges import range_satisfies
+from envdoctor.rules.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Something that an error line says a library lacks, and the releases that have it."""
+
+    record: Record
+    what: str
+    spans: Spans
+    """The releases that have it, or that take what is given."""
+    wanted: Wanted
+    module: str = ""
+    name: str = ""
+    sure: bool = True
+    """False where the error line does not name the library."""
+
+    @property
+    def library(self) -> str:
+        """The library's distribution."""
+        return self.record.library
+
+    @property
+    def symptom(self) -> Symptom:
+        """The error line."""
+        return self.wanted.symptom
+
+
+def find_missing(view: View, wanted: Wanted) -> list[Missing]:
+    """Return what the recorded interfaces say of something that is missed."""
+    match wanted.lack:
+        case Lack.NAME:
+            return _missing_name(view, wanted)
+        case Lack.MODULE:
+            return _missing_module(view, wanted, wanted.module)
+        case Lack.UNDEFINED:
+            return _undefined(view, wanted)
+        case _:
+            return _of_owners(view, wanted)
+
+
+def record_of(view: View, module: str) -> Record | None:
+    """Return the record of the library that a module belongs to."""
+    top = module.partition(".")[0]
+    row = next((r for r in view.matrix.rows(tables.ImportNameRow) if r.module in (top, module)), None)
+    if module.startswith("google.protobuf"):
+        return load_record(view.matrix.folder, "protobuf")
+    return load_record(view.matrix.folder, row.distribution if row else normalise(top))
+
+
+def _missing_name(view: View, wanted: Wanted) -> list[Missing]:
+    module, name = wanted.module, wanted.name
+    record = record_of(view, module)
+    if record is None:
+        return []
+    if spans := spans_of_name(record.names, module, name):
+        return [Missing(record, f"{name} in {module}", spans, wanted, module, name)]
+    if inside := record.modules.get(f"{module}.{name}", ()):
+        return [Missing(record, f"the module {module}.{name}", inside, wanted, module, name)]
+    return [
+        missing for missing in _missing_module(view, wanted, module) if not is_contradicted(view, missing)
+    ]
+
+
+def spans_of_name(names: Mapping[str, Mapping[str, Spans]], module: str, name: str) -> list[list[int]]:
+    """Return the releases in which `module` has `name`.
+
+    A package that exports without a list says nothing of what it dropped; where a recorded submodule defines
+    the name, only the releases in which one does count.
+    """
+    spans: list[list[int]] = [list(span) for span in names.get(module, {}).get(name, ())]
+    inside = [sub for sub, known in names.items() if sub.startswith(f"{module}.") and name in known]
+    below = [last for sub in inside for _, last in spans_of_name(names, sub, name)]
+    if not spans or not below:
+        return spans
+    end = max(below)
+    return [[first, min(last, end)] for first, last in spans if first <= end]
+
+
+def _missing_module(view: View, wanted: Wanted, module: str) -> list[Missing]:
+    record = record_of(view, module)
+    spans = record.modules.get(module) if record else None
+    if record is None or not spans or "." not in module:
+        return []
+    return [Missing(record, f"the module {module}", spans, wanted, module)]
+
+
+def _undefined(view: View, wanted: Wanted) -> list[Missing]:
+    """Return the one library that exports a class of that name: a guard kept its import from running."""
+    found = []
+    for library in libraries_with(view.matrix.folder, wanted.name) if wanted.name[:1].isupper() else ():
+        record = load_record(view.matrix.folder, library)
+        if record and (spans := record.names.get(record.root, {}).get(wanted.name)):
+            what = f"{wanted.name} in {record.root}"
+            found.append(Missing(record, what, spans, wanted, record.root, wanted.name))
+    return found if len(found) == 1 else []
+
+
+def _of_owners(view: View, wanted: Wanted) -> list[Missing]:
+    """Return what a library says that has a callable or class of the name: the one that fits the facts."""
+    found = [
+        missing
+        for library in _candidates(view, wanted)
+        if (record := load_record(view.matrix.folder, library)) and (missing := _of_owner(record, wanted))
+    ]
+    fitting = [m for m in found if view.version(m.library) and not is_contradicted(view, m)]
+    if fitting:
+        return fitting[:1] if len({m.library for m in fitting}) == 1 else []
+    unlisted = [m for m in found if view.version(m.library) is None]
+    return found[:1] if len({m.library for m in unlisted or found}) == 1 else []
+
+
+def _candidates(view: View, wanted: Wanted) -> list[str]:
+    folder = view.matrix.folder
+    if not wanted.owner:
+        libraries = (name for name in recorded_libraries(folder) if view.facts.distribution(name))
+        return list(libraries) if wanted.lack is Lack.SETTER else []
+    having = libraries_with(folder, wanted.owner)
+    listed = [library for library in having if view.facts.distribution(library)]
+    return listed or [library for library in having if view.installed(library) is not False]
+
+
+def _of_owner(record: Record, wanted: Wanted) -> Missing | None:
+    owner, name = wanted.owner, wanted.name
+    told = record.keywords.get(owner, {})
+    match wanted.lack:
+        case Lack.KEYWORD:
+            spans, what = told.get(name, ()), f"{name} of {owner}()"
+        case Lack.MEMBER:
+            spans, what = record.members.get(owner, {}).get(name, ()), f"{name} of {owner}"
+        case Lack.NEEDED:
+            spans, what = _without(record, told.get(f"!{name}", ())), f"{owner}() without {name}"
+        case Lack.POSITION:
+            spans, what = _taking(record, told, wanted), f"{wanted.count} positional arguments of {owner}()"
+        case _:
+            spans, what = _settable(record, wanted), f"setting {name} of {owner or _owning(record, name)}"
+    return Missing(record, what, spans, wanted, name=name, sure=False) if spans else None
+
+
+def _without(record: Record, spans: Spans) -> Spans:
+    return record.others(spans) if spans else ()
+
+
+def _taking(record: Record, told: Mapping[str, Spans], wanted: Wanted) -> Spans:
+    """Return the releases that take as many arguments by position; `self` counts where there is one."""
+    given = wanted.count - (1 if "." in wanted.owner else 0)
+    few = [span for entry, spans in told.items() if _most(entry) < given for span in spans]
+    return _without(record, few)
+
+
+def _most(entry: str) -> int:
+    return int(entry[1:]) if entry.startswith("~") else 1 << 30
+
+
+def _settable(record: Record, wanted: Wanted) -> Spans:
+    known = record.members
+    owners = [wanted.owner] if wanted.owner else [o for o, told in known.items() if f"={wanted.name}" in told]
+    return _without(record, [s for o in owners for s in known.get(o, {}).get(f"={wanted.name}", ())])
+
+
+def _owning(record: Record, name: str) -> str:
+    return " or ".join(owner for owner, told in record.members.items() if f"={name}" in told)
+
+
+def is_contradicted(view: View, missing: Missing) -> bool:
+    """True when the installed release has what is missed, so that the cause lies elsewhere."""
+    version = view.version(missing.library)
+    if version is not None:
+        return missing.record.has(missing.spans, version)
+    distribution = view.facts.distribution(missing.library)
+    if distribution is None or not distribution.specifier:
+        return False
+    return range_satisfies(distribution.specifier, specifier_for(view, missing)) is True
+
+
+def specifier_for(view: View, missing: Missing) -> str:
+    """Return the releases that have what is missed, the range nearest to what is installed (PEP 440)."""
+    version = view.version(missing.library)
+    versions, spans = list(missing.record.versions), [list(span) for span in missing.spans]
+    return specifier_of(versions, spans, version.public if version else None)

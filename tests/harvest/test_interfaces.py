@@ -1,0 +1,94 @@
+"""What releases offer, read from their syntax: names through star imports, members through base classes."""
+
+from __future__ import annotations
+
+import pytest
+
+from envdoctor.harvest.interface_reader import chosen_releases
+from envdoctor.harvest.interface_sources import Step
+from envdoctor.harvest.interfaces import Interface, encode, scan_interface
+from envdoctor.matrix.interface_records import Record, pack_owners, pack_record
+
+OLD = {
+    "gizmo/__init__.py": b"from .core import *\nfrom .core import _hidden\nVERSION = '1'\n",
+    "gizmo/core.py": b"__all__ = ['spin', 'Wheel']\ndef spin(speed, count, *, mode=None): ...\n"
+    b"class Wheel(Base): ...\n"
+    b"class Base:\n    def turn(self, angle): self.angle = angle\n    next = turn\ndef _hidden(): ...\n",
+    "gizmo/tests/test_core.py": b"def test(): ...\n",
+    "gizmo/legacy.py": b"from numpy.testing.nosetester import import_nose\ntry:\n    import other.thing\n"
+    b"except ImportError: pass\n",
+}
+NEW = {
+    "gizmo/__init__.py": b"from .core import *\nVERSION = '2'\n",
+    "gizmo/core.py": b"__all__ = ['spin', 'Wheel']\ndef spin(speed, *, count, mode): ...\nclass Wheel:\n"
+    b"    @property\n    def angle(self): return 1\n    def turn(self, degrees): ...\n",
+}
+
+
+def scanned(files: dict[str, bytes]) -> Interface:
+    return scan_interface(files, "gizmo")
+
+
+def test_names_are_followed_through_star_imports() -> None:
+    assert {"gizmo:spin", "gizmo:Wheel", "gizmo:VERSION", "gizmo:_hidden"} <= scanned(OLD).names
+    assert "gizmo:Base" not in scanned(OLD).names
+
+
+def test_members_are_inherited_and_what_methods_set_is_a_member() -> None:
+    assert {"Wheel:turn", "Wheel:angle", "Wheel:next"} <= scanned(OLD).members
+    assert "Wheel:=angle" in scanned(NEW).members
+
+
+def test_signatures_tell_positions_and_what_is_needed() -> None:
+    assert {"spin:~2", "spin:!speed", "spin:!count", "spin:mode", "Base.turn:~1"} <= scanned(OLD).keywords
+    assert {"spin:~1", "spin:!count", "spin:!mode"} <= scanned(NEW).keywords
+
+
+def test_guarded_imports_and_tests_are_left_out() -> None:
+    assert scanned(OLD).imports == {"numpy.testing.nosetester:import_nose"}
+    assert "gizmo.tests.test_core" not in scanned(OLD).modules
+
+
+def test_a_decorator_may_change_a_signature() -> None:
+    files = {"gizmo/__init__.py": b"@deprecate_positional\ndef spin(*, speed): ...\n"}
+    assert scanned(files).keywords == {"spin:speed"}
+
+
+def test_what_all_releases_share_is_left_out() -> None:
+    record = encode({"1.0": scanned(OLD), "2.0": scanned(NEW)})
+    assert record["modules"] == {"gizmo.legacy": [[0, 0]]}
+    assert record["names"]["gizmo"] == {"_hidden": [[0, 0]]}
+    assert record["members"]["Wheel"]["=angle"] == [[1, 1]]
+    assert "speed" not in record["keywords"]["spin"]
+
+
+def test_the_same_releases_give_the_same_bytes() -> None:
+    def once() -> bytes:
+        return pack_record(encode({"1.0": scanned(OLD), "2.0": scanned(NEW)}))
+
+    assert once() == once()
+    assert pack_owners({"b": ["x", "y"], "a": ["x"]}) == pack_owners({"a": ["x"], "b": ["y", "x"]})
+
+
+@pytest.mark.parametrize(
+    ("step", "chosen"),
+    [
+        (Step.ALL, ["0.9", "1.0.0", "1.0.1", "1.0.2", "1.1.0", "2.0"]),
+        (Step.ENDS, ["0.9", "1.0.0", "1.0.2", "1.1.0", "2.0"]),
+        (Step.MINORS, ["0.9", "1.0.0", "1.1.0", "2.0"]),
+        (Step.MAJORS, ["0.9", "1.0.0", "2.0"]),
+    ],
+)
+def test_releases_are_chosen_by_steps(step: Step, chosen: list[str]) -> None:
+    told = ["2.0", "1.0.1", "1.0.0", "1.1.0", "0.9", "1.0.2"]
+    assert sorted(chosen_releases(told, step)) == sorted(chosen)
+
+
+def test_a_version_before_all_that_were_read_counts_as_the_first() -> None:
+    from packaging.version import Version
+
+    record = Record("gizmo", "gizmo", ["1.0", "2.0"], {}, {}, {}, {}, {})
+    assert record.has([[0, 0]], Version("0.4"))
+    assert record.has([[0, 0]], Version("1.9"))
+    assert not record.has([[0, 0]], Version("2.0.1"))
+    assert record.others([[0, 0]]) == [[1, 1]]

@@ -1,0 +1,99 @@
+"""Errors of the interpreter about names, members and arguments, answered by releases, with both ways out."""
+
+from __future__ import annotations
+
+import pytest
+
+from envdoctor.diagnosis import diagnose_facts
+from envdoctor.findings import Finding
+from envdoctor.matrix import load_matrix
+from envdoctor.pastes import parse_paste
+
+SITE = "/opt/env/lib/python3.7/site-packages"
+
+
+def judged(text: str) -> dict[str, Finding]:
+    matrix = load_matrix()
+    facts = parse_paste(text, "", matrix.lexicon)
+    return {f.id: f for f in diagnose_facts(facts, matrix, complete=False).findings}
+
+
+def traceback(error: str, *frames: tuple[str, str]) -> str:
+    told = "".join(f'  File "{file}", line 7, in <module>\n    {code}\n' for file, code in frames)
+    return f"Traceback (most recent call last):\n{told}{error}\n"
+
+
+PILLOW = traceback(
+    "ImportError: cannot import name 'PILLOW_VERSION' from 'PIL' (/opt/env/PIL/__init__.py)",
+    ("main.py", "import torchvision"),
+    (f"{SITE}/torchvision/transforms/functional.py", "from PIL import Image, PILLOW_VERSION"),
+)
+
+
+def test_both_sides_of_a_failing_import_are_named() -> None:
+    found = judged(f"pillow==9.1.0\ntorchvision==0.4.0\n{PILLOW}")["INTERFACE-MISSING"]
+    assert "torchvision 0.4.0 asks for it (transforms/functional.py, line 7)" in found.cause
+    pins = [dict(remedy.pins) for remedy in found.remedies]
+    assert any(pin.get("pillow", "").endswith("<9.0.0") for pin in pins)
+    assert any(pin.get("torchvision", "").startswith(">=0.") for pin in pins)
+
+
+def test_an_old_interpreter_names_no_module_but_the_quoted_line_does() -> None:
+    text = traceback(
+        "ImportError: cannot import name 'comb'",
+        (f"{SITE}/sklearn/model_selection/_split.py", "from scipy.misc import comb"),
+    )
+    found = judged(f"scipy==1.3.0\nscikit-learn==0.18.1\n{text}")["INTERFACE-MISSING"]
+    assert dict(found.remedies[0].pins) == {"scipy": "<1.3.0"}
+
+
+@pytest.mark.parametrize(
+    ("listing", "error", "code", "pins"),
+    [
+        ("librosa==0.10.1", "TypeError: mel() takes 0 positional arguments but 5 were given",
+         "mel = filters_mel(sr, n_fft, 80, 0, 8000)", {"librosa": ">=0.9.1,<0.10.0"}),
+        ("torchvision==0.10.0", "AttributeError: 'CIFAR10' object has no attribute 'train_data'",
+         "shape = data.train_data.shape", {"torchvision": "<0.2.2"}),
+        ("pytorch-lightning==1.5.1", "AttributeError: can't set attribute", "self.hparams = hparams",
+         {"pytorch-lightning": "<1.3.0"}),
+        ("tensorboardx==1.7", "TypeError: __init__() got an unexpected keyword argument 'log_dir'",
+         "w = SummaryWriter(log_dir=path)", {"tensorboardx": ">=1.8"}),
+    ],
+)  # fmt: skip
+def test_members_and_arguments_are_answered_by_the_library_that_has_them(
+    listing: str, error: str, code: str, pins: dict[str, str]
+) -> None:
+    found = judged(f"{listing}\n{traceback(error, ('train.py', code))}")["INTERFACE-MISSING"]
+    assert dict(found.remedies[0].pins) == pins
+    assert found.certainty.value == "likely"
+
+
+def test_a_sentence_of_the_interpreter_is_no_librarys_own() -> None:
+    text = traceback("TypeError: run() got an unexpected keyword argument 'gizmo'", ("a.py", "run(gizmo=1)"))
+    assert "RAISED-BY-LIBRARY" not in judged(f"torch==2.1.0\n{text}")
+
+
+def test_a_requirement_that_no_file_imports_is_a_note() -> None:
+    listing = "torch==2.1.0\nlibrosa==0.8.0\n"
+    found = judged(listing).get("REQUIREMENT-UNMET")
+    assert found is None or found.severity.value != "error"
+
+
+@pytest.mark.parametrize(
+    ("text", "identity", "name", "bound"),
+    [
+        ("torch==1.10.0\nRuntimeError: view size is not compatible with input tensor's size and stride",
+         "TORCH-VIEW-STRIDE", "torch", "<1.7"),
+        ("torch==1.8.0\nAttributeError: module 'distutils' has no attribute 'version'",
+         "TORCH-DISTUTILS-VERSION", "setuptools", "<59.6"),
+        ("pillow==8.3.0\nTypeError: __array__() takes 1 positional argument but 2 were given",
+         "PILLOW-ARRAY-DTYPE", "pillow", "!=8.3.0,>=8.2"),
+        ("packaging==24.0\ntransformers==4.4.0\npackaging.version.InvalidVersion: Invalid version: "
+         "'0.10.1,<0.11'", "PACKAGING-RANGE-REFUSED", "transformers", ">=4.6"),
+    ],
+)  # fmt: skip
+def test_changes_of_behaviour_are_answered_with_the_release_that_brought_them(
+    text: str, identity: str, name: str, bound: str
+) -> None:
+    offered = [dict(remedy.pins) for remedy in judged(text)[identity].remedies]
+    assert any(pins.get(name) == bound for pins in offered)
