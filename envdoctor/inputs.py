@@ -80,13 +80,15 @@ def read_input_text(path: str | Path, limit: int = 16 * MEBIBYTE) -> str:
         raise InputError(f"{path}: cannot be read: not UTF-8") from None
 
 
-def parse_json(text: str | bytes) -> Any:
+def parse_json(text: str | bytes, *, infinite: bool = False) -> Any:
     """Return the value of a JSON text; raises ValueError for anything else, too deep a text included.
 
-    Numbers that overflow and JavaScript's NaN and Infinity are no JSON here.
+    Numbers that overflow and JavaScript's NaN and Infinity are no JSON here, but where `infinite` is said:
+    transformers writes them into a config.json.
     """
+    named = float if infinite else _no_number
     try:
-        return json.loads(text, parse_constant=_no_number, parse_float=_finite, parse_int=_whole)
+        return json.loads(text, parse_constant=named, parse_float=_finite, parse_int=_whole)
     except RecursionError:
         raise ValueError("nested too deep") from None
 

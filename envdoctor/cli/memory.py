@@ -38,6 +38,7 @@ def run(args: argparse.Namespace) -> int:
     if edition:
         prediction = replace(prediction, assumptions=(edition, *prediction.assumptions))
     title = f"{args.model}, {args.method if args.task != 'serve' else 'serving'}"
-    curves = () if args.format is Format.JSON else curves_of(wanted, constants, gpu_bytes)
+    drawn = args.format is not Format.JSON and wanted.shape.known
+    curves = curves_of(wanted, constants, gpu_bytes) if drawn else ()
     write(args, render(prediction, gpu_bytes, args.format, look_of(args), title=title, curves=curves))
     return 1 if prediction.fits(gpu_bytes) is False else 0

@@ -78,9 +78,8 @@ def answer(
 
 def _assuming(prediction: Prediction, run: TrainingRun | ServingRun, stack: Mapping[str, str]) -> Prediction:
     total, active = parameters(run.shape), active_parameters(run.shape)
-    notes = [
-        f"{total / 1e9:.2f} billion parameters" + (f", {active / 1e9:.2f} active" if active < total else "")
-    ]
+    used = f", {active / 1e9:.2f} active" if active < total else ""
+    notes = [f"{total / 1e9:.2f} billion parameters{used}"] if run.shape.known else []
     if isinstance(run, TrainingRun):
         notes += [_taken(name, stack.get(name)) for name in _libraries(run)]
         notes += [_trainer_note(run, stack)]

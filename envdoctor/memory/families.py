@@ -96,6 +96,8 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     ),
 }
 
+LAYER_BY_LAYER = ("layer_types", "layers_block_type", "hybrid_override_pattern")
+"""Keys that tell a model's layers one by one, and so their number."""
 EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
 ACTIVE = ("num_experts_per_tok", "num_experts_per_token", "moe_k", "moe_topk")
 ACTIVATIONS: Mapping[str, str] = {

@@ -10,7 +10,7 @@ from typing import Any
 from envdoctor.errors import InputError, Unavailable
 from envdoctor.inputs import parse_json, read_input
 from envdoctor.memory.extras import stored_as, tower_parameters
-from envdoctor.memory.families import ACTIVATIONS, ACTIVE, ALIASES, EXPERTS, TRAITS, first
+from envdoctor.memory.families import ACTIVATIONS, ACTIVE, ALIASES, EXPERTS, LAYER_BY_LAYER, TRAITS, first
 
 MAX_CONFIG_BYTES = 4 << 20
 _LARGEST = 1 << 24  # no published size (vocabulary, width) comes near; a larger one is a mistake
@@ -118,7 +118,7 @@ def read_config(source: str | Path) -> Mapping[str, Any]:
     path = Path(source)
     path = path / "config.json" if path.is_dir() else path
     try:
-        config = parse_json(read_input(path, MAX_CONFIG_BYTES))
+        config = parse_json(read_input(path, MAX_CONFIG_BYTES), infinite=True)
     except ValueError:
         raise InputError(f"{path}: not a JSON file") from None
     if not isinstance(config, dict):
@@ -137,6 +137,7 @@ def parse_shape(config: Mapping[str, Any], where: str) -> ModelShape:
         raise InputError(f"{where}: model_type: missing")
     traits = TRAITS.get(model_type)
     known = {} if traits is None else dict(traits)
+    config = config if traits is not None else _sketched(config)
     hidden, heads = _size(config, "hidden_size", where), _size(config, "num_attention_heads", where)
     kv_heads = _kv_heads(config, model_type, heads, where)
     head_dim = config.get("head_dim") or hidden // heads
@@ -163,6 +164,22 @@ def parse_shape(config: Mapping[str, Any], where: str) -> ModelShape:
         uncertain=_doubts(whole, model_type, traits is not None),
     )
     return replace(shape, **_family_sizes(config, shape))
+
+
+def _sketched(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The config of a family that is not known, with some size for each that it does not tell or lists.
+
+    No answer is made of them: such a family is traced or refused.
+    """
+    usual = {"num_attention_heads": 1, "hidden_size": 64, "vocab_size": 1}
+    if isinstance(told := first(config, LAYER_BY_LAYER), (list, str)):
+        usual["num_hidden_layers"] = len(told)
+    given = {key: first(config, ALIASES[key]) for key in (*usual, "intermediate_size")}
+    sizes = {key: value for key, value in given.items() if isinstance(value, int) and value > 0}
+    width = 4 * int(sizes.get("hidden_size", usual["hidden_size"]))
+    dropped = ("moe_layer_freq", *EXPERTS, *ALIASES["num_key_value_heads"])
+    kept = {key: value for key, value in config.items() if key not in dropped}
+    return {**kept, "intermediate_size": width, **usual, **sizes}
 
 
 def _doubts(config: Mapping[str, Any], model_type: str, known: bool) -> str:

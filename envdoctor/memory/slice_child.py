@@ -109,26 +109,63 @@ def flash_function(torch: Any) -> Any:
     return Flash
 
 
+DEPTHS = (
+    "num_hidden_layers", "n_layer", "num_layers", "n_layers", "num_decoder_layers", "encoder_layers",
+    "decoder_layers",
+)  # fmt: skip
+
+LAYER_BY_LAYER = ("layer_types", "layers_block_type", "hybrid_override_pattern")
+
+
 def configure(job: dict[str, Any], layers: int) -> Any:
-    """Return the configuration of a model of that many layers."""
+    """Return the configuration of a model of that many layers; of its text part, where it has several."""
     from transformers import AutoConfig
 
-    settings = {k: v for k, v in job["config"].items() if k not in ("model_type", "layer_types")}
-    depth = [k for k in ("num_hidden_layers", "n_layer", "num_layers", "n_layers") if k in settings]
-    settings.update(dict.fromkeys(depth or ["num_hidden_layers"], layers))
-    config = AutoConfig.for_model(job["config"]["model_type"], **settings)
+    settings = dict(job["config"])
+    kind = settings.pop("model_type")
+    text = settings.get("text_config")
+    if isinstance(text, dict) and "hidden_size" not in settings:
+        settings["text_config"] = shallow(text, layers)
+    else:
+        settings = shallow(settings, layers)
+    config = AutoConfig.for_model(kind, **settings)
+    config.get_text_config().use_cache = False
     config.use_cache = False
-    config._attn_implementation = job["attn"]
+    if job["attn"] != "sdpa":  # transformers' own choice, but where the class has none
+        config._attn_implementation = job["attn"]
     return config
+
+
+def shallow(settings: dict[str, Any], layers: int) -> dict[str, Any]:
+    """Return the settings of a model of that many layers, what is told layer by layer cut to as many."""
+    told = [key for key in DEPTHS if isinstance(settings.get(key), int)]
+    listed = next((settings[key] for key in LAYER_BY_LAYER if settings.get(key)), ())
+    deep = settings[told[0]] if told else len(listed)
+    cut = {
+        key: value[:layers]
+        for key, value in settings.items()
+        if isinstance(value, (list, str)) and len(value) == deep > 3
+    }
+    counted = told or ([] if listed else ["num_hidden_layers"])
+    return {**settings, **cut, **dict.fromkeys(counted, layers)}
+
+
+def class_of(config: Any) -> Any:
+    """Return the automatic class that trains this configuration on tokens; raises ValueError without one."""
+    import transformers
+
+    for name in ("CausalLM", "ImageTextToText", "Seq2SeqLM", "MaskedLM"):
+        found = getattr(transformers, "AutoModelFor" + name, None)
+        if found is not None and type(config) in found._model_mapping:
+            return found
+    raise ValueError(f"{config.model_type}: no class of transformers trains it on tokens alone")
 
 
 def build(torch: Any, job: dict[str, Any], layers: int, device: str) -> Any:
     """Return the model of that many layers, adapters on it and linears quantised where wanted."""
-    from transformers import AutoModelForCausalLM
-
     config, dtype = configure(job, layers), getattr(torch, job["dtype"])
     with torch.device("meta" if job["quant"] else device):
-        model = AutoModelForCausalLM.from_config(config, dtype=dtype)
+        model = class_of(config).from_config(config, dtype=dtype)
     if job["quant"]:
         quantise(torch, model, job, dtype)
         model.get_decoder().rotary_emb = type(model.get_decoder().rotary_emb)(config).to(device)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import lcm
 from pathlib import Path
@@ -13,11 +13,13 @@ from envdoctor.errors import Unavailable
 from envdoctor.memory.allocator import SEGMENT
 from envdoctor.memory.analytic import predict
 from envdoctor.memory.constants import Constants
+from envdoctor.memory.families import ALIASES, LAYER_BY_LAYER, first
 from envdoctor.memory.optimizer import find_optimizer, state_bytes, step_bytes
 from envdoctor.memory.run import Component, Prediction, TrainingRun
 
 LIMIT_S = 240.0
 CHILD = Path(__file__).with_name("slice_child.py")
+BYTES = {"bf16": 2, "fp16": 2, "fp32": 4}
 DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "none": "none"}
 
 
@@ -57,26 +59,46 @@ PERIODS = (
 )  # fmt: skip
 
 
-def _period(config: Mapping[str, Any]) -> int:
-    """After how many layers their kinds repeat, by what the config says."""
-    given = [config[key] for key in PERIODS if isinstance(config.get(key), int) and config[key] > 0]
-    kinds = config.get("layer_types")
-    if isinstance(kinds, list) and kinds:
-        repeats = (n for n in range(1, len(kinds)) if kinds[n:] == kinds[: len(kinds) - n])
-        given.append(next(repeats, 1))
-    return lcm(*given) if given else 1
+def rhythm(config: Mapping[str, Any]) -> tuple[int, int]:
+    """After how many layers their kinds begin to repeat, and after how many they do, by what the config says.
+
+    Layers that never repeat are (0, all of them).
+    """
+    lead, period = int(config.get("first_k_dense_replace") or config.get("moe_layer_start_index") or 0), 1
+    depth = first(config, ALIASES["num_hidden_layers"]) or len(first(config, LAYER_BY_LAYER) or ())
+    for key in PERIODS:
+        if isinstance(told := config.get(key), int) and told > 0:
+            period = lcm(period, told)
+    for told in config.values():
+        if isinstance(told, (list, str)) and len(told) == depth > 3:
+            its_lead, its_period = _repeats(told)
+            lead, period = max(lead, its_lead), lcm(period, its_period)
+    return (lead, period) if lead + 2 * period <= depth else (0, depth)
+
+
+def _repeats(told: Sequence[Any]) -> tuple[int, int]:
+    """Return the shortest lead, and the period after it, of what is told layer by layer."""
+    for lead in range(len(told) // 2):
+        rest = told[lead:]
+        for period in range(1, len(rest) // 2 + 1):
+            if rest[period:] == rest[: len(rest) - period]:
+                return lead, period
+    return 0, len(told)
 
 
 def depths_of(run: TrainingRun, config: Mapping[str, Any]) -> tuple[int, int]:
-    """Two depths that differ by whole periods of the layers' kinds."""
+    """Two depths that differ by whole periods of the layers' kinds; its own where they never repeat."""
     shape = run.shape
-    first = 1 + (shape.experts.first_dense if shape.experts else 0)
-    if not shape.known and (period := _period(config)) > 1:
-        return period, 2 * period
+    first_expert = 1 + (shape.experts.first_dense if shape.experts else 0)
+    if not shape.known:
+        text = config.get("text_config")
+        lead, period = rhythm(text if isinstance(text, Mapping) and "hidden_size" not in config else config)
+        irregular = period == shape.layers
+        return (period - 1, period) if irregular else (lead + period, lead + 2 * period)
     if shape.windowed_layers and shape.windowed_layers < shape.layers and run.seq > shape.window:
         period = round(shape.layers / (shape.layers - shape.windowed_layers))
         return period, 2 * period
-    return first, first + 1
+    return first_expert, first_expert + 1
 
 
 def job_of(run: TrainingRun, config: Mapping[str, Any], mode: str) -> dict[str, Any]:
@@ -182,7 +204,11 @@ def _inventoried(
     phases = {name: lasting + height for name, height in heights.items()} | {"load": weights}
     phase = max(("forward", "backward", "optimizer"), key=lambda name: phases[name])
     parts = (Component("weights", weights), Component("optimizer states", states))
-    known = replace(prediction, components=(*parts, Component("workspace and transients", 0)))
+    counted = weights // BYTES[run.dtype]
+    noted = (f"{counted / 1e9:.2f} billion parameters by the trace", *prediction.assumptions)
+    known = replace(
+        prediction, components=(*parts, Component("workspace and transients", 0)), assumptions=noted
+    )
     return _moved(known, phases, phase, slices)
 
 

@@ -1,0 +1,70 @@
+"""A family that is not known is read from its config and traced, and never guessed into an answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envdoctor.cli import main
+from envdoctor.memory import slice_child
+from envdoctor.memory.shape import parse_shape, read_config
+from envdoctor.memory.slices import rhythm
+
+HYBRID = {
+    "model_type": "new_hybrid", "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 512,
+    "num_hidden_layers": 12, "layer_types": ["linear", "linear", "linear", "full"] * 3,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("config", "lead_and_period"),
+    [
+        ({"num_hidden_layers": 12}, (0, 1)),
+        ({"num_hidden_layers": 12, "first_k_dense_replace": 3}, (3, 1)),
+        ({"num_hidden_layers": 12, "full_attention_interval": 4}, (0, 4)),
+        (HYBRID, (0, 4)),
+        ({"num_hidden_layers": 12, "mlp_layer_types": ["dense"] * 3 + ["sparse"] * 9}, (3, 1)),
+        ({**HYBRID, "mlp_layer_types": ["dense"] + ["sparse"] * 11}, (1, 4)),
+        ({"hybrid_override_pattern": "MEM*ME" * 4}, (0, 6)),
+        ({"hybrid_override_pattern": "MEMM*E-EM*MMEE--M*"}, (0, 18)),
+        ({"num_hidden_layers": 8, "attn_layer_period": 8}, (0, 8)),
+    ],
+)
+def test_after_how_many_layers_their_kinds_repeat(config, lead_and_period):
+    assert rhythm(config) == lead_and_period
+
+
+def test_what_is_told_layer_by_layer_is_cut_with_the_layers():
+    shallow = slice_child.shallow({**HYBRID, "other": [1, 2, 3]}, 4)
+    assert shallow["num_hidden_layers"] == 4
+    assert shallow["layer_types"] == ["linear", "linear", "linear", "full"]
+    assert shallow["other"] == [1, 2, 3]
+
+
+def test_a_pattern_that_counts_the_layers_is_cut_alone():
+    assert slice_child.shallow({"hybrid_override_pattern": "MEMEM*"}, 2) == {"hybrid_override_pattern": "ME"}
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        HYBRID,
+        {**HYBRID, "intermediate_size": None, "moe_layer_freq": [0, 1] * 6, "num_experts": 128},
+        {"model_type": "new", "hybrid_override_pattern": "MEMEM*EM", "time_step_limit": [0.0, float("inf")]},
+        {"model_type": "new_vl", "text_config": {**HYBRID}, "vision_config": {"hidden_size": 8}},
+    ],
+)
+def test_it_is_traced_or_refused_never_guessed(tmp_path: Path, capsys: Any, config: dict[str, Any]):
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert main(["memory", "--model", str(tmp_path), "--gpu", "RTX 4090"]) == 3
+    assert "is not known here, and a guess is no answer" in capsys.readouterr().err
+
+
+def test_the_layers_of_a_pattern_are_counted(tmp_path: Path):
+    path = tmp_path / "config.json"
+    path.write_text('{"model_type": "new", "hybrid_override_pattern": "MEMEM*EM", "limit": [0, Infinity]}')
+    shape = parse_shape(read_config(path), "it")
+    assert (shape.layers, shape.known) == (8, False)
