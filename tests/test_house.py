@@ -58,6 +58,10 @@ ALLOWED: dict[str, set[str]] = {
         "rules",
         "smokes",
     },
+    "watch": {
+        *("commands", "diagnosis", "errors", "facts", "files", "findings", "matrix", "memory", "pastes"),
+        *("probes", "processes", "report", "rules"),
+    },
     "nearby": {"facts", "findings"},
     "plan": {"facts", "findings", "matrix", "rules", "solve"},
     "fleet": {
@@ -78,6 +82,7 @@ ALLOWED: dict[str, set[str]] = {
 }
 ENGINES = {
     "httpx": {"fetch.py"},
+    "pynvml": {"watch/cards.py"},
     "clingo": {"solve/engine.py"},
     "rich": {"report/terminal.py"},
     "ClusterShell": {"fleet"},

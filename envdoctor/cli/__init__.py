@@ -47,6 +47,9 @@ COMMANDS: dict[str, Command] = {
     ),
     "bundle": Command("bundle", "write a redacted archive to attach to a bug report"),
     "fleet": Command("fleet", "probe many nodes and answer for the cluster", get_args(Gathered)),
+    "watch": Command(
+        "watch", "run a command untouched, foretell what ends it, explain its end", get_args(Reported)
+    ),
     "probe": Command("probe", "print this machine's facts as JSON", (Format.JSON,)),
     "matrix": Command("matrix", "show, update and verify the compatibility matrix"),
     "rules": Command("rules", "list every check, or explain one"),
@@ -89,8 +92,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     never_fail_to_encode()
     arguments = list(sys.argv[1:] if argv is None else argv)
     command = next((a for a in arguments if not a.startswith("-")), None)
+    arguments, wrapped = _parted(arguments) if command == "watch" else (arguments, [])
     try:
         args = build_parser(command).parse_args(arguments)
+        args.wrapped = wrapped
         args.format = Format(args.format)
         return int(args.run(args))
     except EnvdoctorError as error:
@@ -101,6 +106,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt:
         return 130
+
+
+def _parted(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return our own words and those after `--`, which are another program's and not ours to read."""
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    return list(arguments[:at]), list(arguments[at + 1 :])
 
 
 def _one_line(error: Exception) -> str:

@@ -1,0 +1,1 @@
+"""Watching a run from outside: passed through untouched, read, foretold, and explained when it dies."""

@@ -1,0 +1,211 @@
+"""The cards, through NVIDIA's own binding of NVML: for what lives longer than a probe."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from envdoctor.watch.moment import Card
+
+MIB = 1 << 20
+_FIRST_PID_NAMESPACE = "pid:[4026531836]"
+_SLOW_EVERY = 5
+"""Readings of memory for each one of the rest."""
+XID_EVENT = 8
+
+
+@dataclass(slots=True)
+class _Device:
+    handle: Any
+    name: str
+    total: int
+    top: int = 0
+    ours: int | None = None
+    util: int | None = None
+    power: int | None = None
+    clock: int | None = None
+    throttle: int = 0
+    temperature: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A process of someone else on a card, MiB."""
+
+    card: int
+    pid: int
+    name: str
+    used: int
+
+
+@dataclass(slots=True)
+class Cards:
+    """Every card that NVML shows; `reason` says why there are none."""
+
+    reason: str = ""
+    names: tuple[str, ...] = ()
+    neighbours: tuple[Neighbour, ...] = ()
+    xids: list[tuple[int, int]] = field(default_factory=list)
+    lost: set[int] = field(default_factory=set)
+    _nvml: Any = None
+    _devices: list[_Device] = field(default_factory=list)
+    _events: Any = None
+    _turn: int = 0
+    _own_numbers: bool = False
+
+    def sample(self, pids: frozenset[int]) -> None:
+        """Read memory, and by turns the rest."""
+        slow = self._turn % _SLOW_EVERY == 0
+        self._turn += 1
+        for index, device in enumerate(self._devices):
+            with self._or_lost(index):
+                used = int(self._nvml.nvmlDeviceGetMemoryInfo(device.handle).used) // MIB
+                device.top = max(device.top, used)
+                if slow:
+                    self._slowly(index, device, pids)
+        if slow:
+            self._read_events()
+
+    def fold(self) -> tuple[Card, ...]:
+        """Return the cards, with the most memory since the last time."""
+        return tuple(self._folded(index, device) for index, device in enumerate(self._devices))
+
+    def _folded(self, index: int, device: _Device) -> Card:
+        used = device.top
+        with self._or_lost(index):
+            used = int(self._nvml.nvmlDeviceGetMemoryInfo(device.handle).used) // MIB
+        card = Card(
+            used, max(used, device.top), device.total, device.ours, device.util, device.power, device.clock,
+            device.throttle, device.temperature,
+        )  # fmt: skip
+        device.top = used
+        return card
+
+    def _slowly(self, index: int, device: _Device, pids: frozenset[int]) -> None:
+        nvml, handle = self._nvml, device.handle
+        device.util = self._asked(lambda: int(nvml.nvmlDeviceGetUtilizationRates(handle).gpu))
+        device.power = self._asked(lambda: int(nvml.nvmlDeviceGetPowerUsage(handle)) // 1000)
+        device.clock = self._asked(lambda: int(nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)))
+        why_slow = nvml.nvmlDeviceGetCurrentClocksThrottleReasons
+        device.throttle = self._asked(lambda: int(why_slow(handle))) or 0
+        device.temperature = self._asked(
+            lambda: int(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU))
+        )
+        processes = self._asked(lambda: list(nvml.nvmlDeviceGetComputeRunningProcesses(handle)))
+        self._read_processes(index, device, processes, pids)
+
+    def _read_processes(
+        self, index: int, device: _Device, processes: list[Any] | None, pids: frozenset[int]
+    ) -> None:
+        others = tuple(n for n in self.neighbours if n.card != index)
+        held = [(int(p.pid), int(p.usedGpuMemory or 0) // MIB) for p in processes or ()]
+        mine = [used for pid, used in held if pid in pids]
+        if processes is None or not (self._own_numbers or mine):
+            device.ours, self.neighbours = None, others
+            return
+        device.ours = sum(mine)
+        foreign = [(pid, used) for pid, used in held if pid not in pids]
+        found = tuple(Neighbour(index, pid, _name(pid), used) for pid, used in foreign)
+        self.neighbours = others + found
+
+    def _asked(self, ask: Any) -> Any:
+        try:
+            return ask()
+        except self._nvml.NVMLError as error:
+            if _is_lost(self._nvml, error):
+                raise
+            return None
+
+    @contextlib.contextmanager
+    def _or_lost(self, index: int) -> Any:
+        try:
+            yield
+        except self._nvml.NVMLError as error:
+            if _is_lost(self._nvml, error):
+                self.lost.add(index)
+
+    def _read_events(self) -> None:
+        """Take the Xids that the driver has told of since the last time."""
+        for _ in range(16):
+            if self._events is None:
+                return
+            try:
+                event = self._nvml.nvmlEventSetWait_v2(self._events, 0)
+            except self._nvml.NVMLError:
+                return
+            if int(event.eventType) & XID_EVENT:
+                self.xids.append((self._index_of(event.device), int(event.eventData)))
+
+    def _index_of(self, handle: Any) -> int:
+        with contextlib.suppress(self._nvml.NVMLError):
+            return int(self._nvml.nvmlDeviceGetIndex(handle))
+        return -1
+
+
+def open_cards() -> Cards:
+    """Open NVML; cards that are not there are told with the reason."""
+    try:
+        import pynvml
+    except ImportError as error:
+        return Cards(f"NVML's binding does not import: {error}")
+    try:
+        pynvml.nvmlInit()
+        handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
+        devices = [_device(pynvml, handle) for handle in handles]
+    except pynvml.NVMLError as error:
+        return Cards(f"NVML answers: {error}")
+    cards = Cards(
+        "" if devices else "NVML shows no card", tuple(d.name for d in devices),
+        _nvml=pynvml, _devices=devices, _own_numbers=_has_the_machines_numbers(),
+    )  # fmt: skip
+    cards._events = _listen(pynvml, devices)
+    return cards
+
+
+def _device(nvml: Any, handle: Any) -> _Device:
+    name = nvml.nvmlDeviceGetName(handle)
+    total = int(nvml.nvmlDeviceGetMemoryInfo(handle).total) // MIB
+    return _Device(handle, name.decode() if isinstance(name, bytes) else str(name), total)
+
+
+def _listen(nvml: Any, devices: list[_Device]) -> Any:
+    try:
+        events = nvml.nvmlEventSetCreate()
+        for device in devices:
+            nvml.nvmlDeviceRegisterEvents(device.handle, XID_EVENT, events)
+    except (nvml.NVMLError, AttributeError):
+        return None
+    return events
+
+
+def _is_lost(nvml: Any, error: Any) -> bool:
+    return getattr(error, "value", None) == getattr(nvml, "NVML_ERROR_GPU_IS_LOST", 15)
+
+
+def _has_the_machines_numbers() -> bool:
+    """True where process numbers are the driver's own: in the kernel's first namespace of them."""
+    try:
+        return os.readlink("/proc/self/ns/pid") == _FIRST_PID_NAMESPACE
+    except OSError:
+        return False
+
+
+def _name(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as stream:
+            return stream.read().strip()
+    except OSError:
+        return "a process that is not seen from here"
+
+
+THROTTLES: Mapping[int, str] = {
+    0x08: "hardware slowdown",
+    0x20: "software thermal slowdown",
+    0x40: "hardware thermal slowdown",
+    0x80: "power brake",
+    0x04: "power cap",
+}
+"""NVML's reasons for low clocks that are no idleness (nvmlClocksEventReasons)."""

@@ -1,0 +1,249 @@
+"""The watch itself: reads five times a second beside the child, folds, records and judges."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from envdoctor import __version__
+from envdoctor.watch.alarms import Judge
+from envdoctor.watch.cards import Cards, open_cards
+from envdoctor.watch.child import Child, Ending
+from envdoctor.watch.host import Host, HostReading, least_free
+from envdoctor.watch.loglines import TAKEN_BYTES, LogReader
+from envdoctor.watch.moment import Alarm, End, Header, LogLine, Moment
+from envdoctor.watch.recording import Recording
+from envdoctor.watch.tree import Tree
+
+PERIOD_S = 0.2
+MOMENT_S = 1.0
+_NICE = 5
+MIB = 1 << 20
+_RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "LOCAL_RANK")
+
+
+class LogSource:
+    """The copies of a child's output: from the relay, and from the files that it writes to."""
+
+    def __init__(self, pipe: int | None, files: Sequence[int]) -> None:
+        self._pipe = pipe
+        self._files = [opened for fd in files if (opened := _reopened(fd)) is not None]
+        self.is_read = pipe is not None or bool(self._files)
+
+    def read(self) -> bytes:
+        """Return what is new; of much, the end."""
+        parts = [self._from_pipe()] if self._pipe is not None else []
+        return b"".join([*parts, *map(_grown, self._files)])
+
+    def _from_pipe(self) -> bytes:
+        data = b""
+        with contextlib.suppress(OSError):
+            while chunk := os.read(self._pipe or 0, 1 << 18):
+                data = (data + chunk)[-2 * TAKEN_BYTES :]
+        return data
+
+
+def _reopened(fd: int) -> int | None:
+    """Open a file that the child writes to for reading, from where it stands now."""
+    try:
+        opened = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC)
+        os.lseek(opened, 0, os.SEEK_END)
+    except OSError:
+        return None
+    return opened
+
+
+def _grown(fd: int) -> bytes:
+    with contextlib.suppress(OSError):
+        size, at = os.fstat(fd).st_size, os.lseek(fd, 0, os.SEEK_CUR)
+        if size < at:
+            os.lseek(fd, 0, os.SEEK_SET)
+        elif size - at > 2 * TAKEN_BYTES:
+            os.lseek(fd, -2 * TAKEN_BYTES, os.SEEK_END)
+        return os.read(fd, 2 * TAKEN_BYTES)
+    return b""
+
+
+@dataclass(slots=True)
+class Sampler:
+    """Reads everything about a tree of processes and folds it into moments."""
+
+    tree: Tree
+    source: LogSource
+    host: Host
+    cards: Cards
+    log: LogReader = field(default_factory=LogReader)
+    places: Sequence[str] = ()
+    _pids: frozenset[int] = frozenset()
+    _most: int = 0
+    _least: HostReading | None = None
+    _cpu: float = 0.0
+    _cpu_at: float = 0.0
+    _said_at: float = 0.0
+
+    def sample(self, t: float, slow: bool) -> None:
+        """Take one reading; a slow one also looks for new processes and at processor times."""
+        if data := self.source.read():
+            self._said_at = t
+            self.log.feed(data)
+        with contextlib.suppress(OSError):
+            if slow:
+                self.tree.refresh()
+            reading = self.tree.read()
+            self._pids, self._most = reading.pids, max(self._most, reading.anon_bytes)
+        host = self.host.read() if slow or self._least is None else self._least
+        self._least = host
+        self.cards.sample(self._pids)
+
+    def fold(self, t: float) -> Moment:
+        """Return the moment that the readings since the last one make."""
+        self.tree.read_cpu()
+        cpu = self.tree.read().cpu_s
+        cores = (cpu - self._cpu) / (t - self._cpu_at) if t > self._cpu_at else None
+        self._cpu, self._cpu_at = cpu, t
+        most, self._most = self._most, 0
+        host, fullest = self._least, least_free(self.places)
+        return Moment(
+            t, self.log.step, self.log.of, self.log.loss, self.log.phase, self.log.part,
+            most // MIB, _mib(host.room_bytes if host else None), None if cores is None else round(cores, 2),
+            len(self._pids), _mib(fullest[0] if fullest else None), _mib(host.shm_bytes if host else None),
+            round(t - self._said_at, 1) if self.source.is_read else None, cards=self.cards.fold(),
+        )  # fmt: skip
+
+
+def _mib(value: int | None) -> int | None:
+    return None if value is None else value // MIB
+
+
+class Watcher(threading.Thread):
+    """The thread that reads, records and judges while the child runs; nothing it meets harms the child."""
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        sampler: Sampler,
+        recording: Recording | None,
+        say: Callable[[Alarm], None],
+        show: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        super().__init__(daemon=True)
+        self.sampler = sampler
+        self.recording = recording
+        self.alarms: list[Alarm] = []
+        self.moments: list[Moment] = []
+        self.trouble = ""
+        self._say, self._show = say, show
+        self._over = threading.Event()
+        self._since = time.monotonic()
+        self._kills = sampler.host.read().oom_kills or 0
+        self.header = header_of(argv, sampler)
+        self._judge = Judge(self.header)
+        self._write(self.header)
+
+    def run(self) -> None:
+        """Sample until `finish`."""
+        with contextlib.suppress(OSError, AttributeError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+        try:
+            self._loop()
+        except Exception as error:  # whatever it is, the child goes on
+            self.trouble = f"{type(error).__name__}: {error}"
+
+    def _loop(self) -> None:
+        turn, last = 0, -MOMENT_S
+        while not self._over.is_set():
+            t = self.t
+            self.sampler.sample(t, turn % 5 == 0)
+            if t - last >= MOMENT_S - PERIOD_S / 2 and self._has_room(t):
+                last = t
+                self._take(self.sampler.fold(t))
+            turn += 1
+            self._over.wait(max(0.0, PERIOD_S - (self.t - t)))
+
+    @property
+    def t(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self._since
+
+    def _has_room(self, t: float) -> bool:
+        return self.recording is None or self.recording.has_room(t)
+
+    def _take(self, moment: Moment) -> None:
+        self.moments.append(moment)
+        if len(self.moments) > 3600:
+            del self.moments[:600]
+        self._write(moment)
+        for alarm in self._judge.feed(moment):
+            self.alarms.append(alarm)
+            self._write(alarm)
+            self._say(alarm)
+        self._show(status(moment))
+
+    def _write(self, line: Header | Moment | Alarm | LogLine | End) -> None:
+        if self.recording is not None:
+            self.recording.write(line)
+
+    def finish(self, ending: Ending, text: str = "") -> End:
+        """Take the last readings, write the end and return it."""
+        self._over.set()
+        self.join(5.0)
+        t = self.t
+        with contextlib.suppress(Exception):
+            self.sampler.sample(t, True)
+            self.sampler.log.close()
+            self._take(self.sampler.fold(t))
+        for line in self.sampler.log.telling[-100:]:
+            self._write(LogLine(t, line))
+        kills = (self.sampler.host.read().oom_kills or 0) - self._kills
+        end = End(t, ending.code, ending.signal, text, max(0, kills), ending.max_rss_bytes // MIB)
+        self._write(end)
+        if self.recording is not None:
+            self.recording.close()
+        return end
+
+
+def header_of(argv: Sequence[str], sampler: Sampler) -> Header:
+    """Return what a recording opens with."""
+    unread = [] if sampler.source.is_read else ["output: it goes where it cannot be read beside"]
+    if sampler.cards.reason:
+        unread.append(f"cards: {sampler.cards.reason}")
+    rank = next((os.environ[name] for name in _RANKS if os.environ.get(name, "").isdigit()), None)
+    return Header(
+        tuple(argv), time.strftime("%Y-%m-%dT%H:%M:%S%z"), _cwd(), os.getpid(),
+        int(rank) if rank else None, socket.gethostname(), sampler.host.read().bound,
+        sampler.cards.names, __version__, unread=tuple(unread),
+    )  # fmt: skip
+
+
+def _cwd() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
+
+
+def sampler_of(child: Child) -> Sampler:
+    """Return what reads a child that we started."""
+    relay = child.relay
+    tree = Tree(os.getpid(), apart=(relay.pid,))
+    source = LogSource(relay.log if child.relayed else None, child.files)
+    return Sampler(tree, source, Host(child.pid), open_cards(), places=_places())
+
+
+def _places() -> tuple[str, ...]:
+    """Return where a run is likely to write."""
+    named = (os.environ.get(name) for name in ("TMPDIR", "HF_HOME"))
+    return tuple(dict.fromkeys(place for place in (_cwd(), "/tmp", *named) if place and os.path.isdir(place)))
+
+
+def status(moment: Moment) -> str:
+    """Return a moment in a line."""
+    steps = f"step {moment.step}{f'/{moment.of}' if moment.of else ''}" if moment.step is not None else ""
+    host = f"host {moment.host / 1024:.1f} GiB" if moment.host is not None else ""
+    cards = [f"GPU {i} {c.used / 1024:.1f}/{c.total / 1024:.0f} GiB" for i, c in enumerate(moment.cards)]
+    return "envdoctor: " + ", ".join(filter(None, (moment.phase, steps, *cards[:4], host)))
