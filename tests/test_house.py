@@ -41,6 +41,9 @@ ALLOWED: dict[str, set[str]] = {
         "rules",
         "inputs",
     },
+    "upgrade": {
+        *("errors", "findings", "inputs", "matrix", "patterns", "profile", "report", "rules", "solve"),
+    },
     "memory": {"errors", "facts", "fetch", "matrix", "processes", "report", "inputs"},
     "profile": {"errors", "facts", "findings", "matrix", "memory", "report", "rules", "processes"},
     "smokes": {"errors", "facts", "processes", "report"},

@@ -38,6 +38,9 @@ COMMANDS: dict[str, Command] = {
         "pin", "solve for versions that work together on a card, a driver and a Python", get_args(Pinned)
     ),
     "why-not": Command("why_not", "say what forbids a version, with sources", get_args(Reported)),
+    "upgrade": Command(
+        "upgrade", "say what breaks in code when requirements change, and what to install", get_args(Reported)
+    ),
     "memory": Command("memory", "predict the peak GPU memory of a run", get_args(Reported)),
     "profile": Command(
         "profile", "choose the fastest memory-safe setting and write it for a framework", get_args(Reported)

@@ -191,7 +191,7 @@ def main(names: Sequence[str]) -> None:
         for library in LIBRARIES:
             if not names or library.name in names:
                 found = reader.read(library)
-                record = {"library": library.name, "root": library.root, **encode(found)}
+                record = {"library": library.name, "root": library.root, **encode(found, library.root)}
                 replace_file(folder / f"{library.name}{SUFFIX}", pack_record(record))
                 sys.stderr.write(f"{library.name}: {len(found)} releases\n")
     write_index(find_folder())

@@ -159,10 +159,11 @@ class _Release:
         return self._find_class(source, name, depth + 1)
 
 
-def encode(releases: Mapping[str, Interface]) -> dict[str, Any]:
+def encode(releases: Mapping[str, Interface], root: str = "") -> dict[str, Any]:
     """Return the interfaces of a library's releases (oldest first) as ranges; constant entries left out.
 
-    A keyword is left out when it is as old as the callable and gone only with it.
+    A keyword or member is left out when it is as old as its owner and gone only with it. What the package
+    `root` itself exports is kept whole: whatever moves ends there.
     """
     versions = list(releases)
     whole = [[0, len(versions) - 1]]
@@ -171,13 +172,14 @@ def encode(releases: Mapping[str, Interface]) -> dict[str, Any]:
     keywords = _grouped(_ranges([releases[v].keywords for v in versions]))
     imports = _ranges([releases[v].imports for v in versions])
     members = _grouped(_ranges([releases[v].members for v in versions]))
+    kept = {n: spans for n, spans in names.items() if spans != whole or n.rpartition(":")[0] == root}
     return {
         "versions": versions,
         "modules": {module: spans for module, spans in modules.items() if spans != whole},
-        "names": _grouped({name: spans for name, spans in names.items() if spans != whole}),
+        "names": _grouped(kept),
         "imports": _grouped(imports),
-        "keywords": {owner: kept for owner, spans in keywords.items() if (kept := _changing(spans))},
-        "members": {owner: kept for owner, spans in members.items() if (kept := _changing(spans))},
+        "keywords": {owner: kept for owner, spans in keywords.items() if (kept := _changing(spans, whole))},
+        "members": {owner: kept for owner, spans in members.items() if (kept := _changing(spans, whole))},
     }
 
 
@@ -192,14 +194,32 @@ def _with_unlisted(names: dict[str, list[list[int]]]) -> dict[str, list[list[int
     return names
 
 
-def _changing(spans: Mapping[str, list[list[int]]]) -> dict[str, list[list[int]]]:
-    """Keep the keywords whose ranges differ from the callable's own."""
-    own = {index for ranges in spans.values() for first, last in ranges for index in range(first, last + 1)}
-    return {
-        keyword: ranges
-        for keyword, ranges in spans.items()
-        if {i for first, last in ranges for i in range(first, last + 1)} != own
-    }
+def _changing(spans: Mapping[str, list[list[int]]], whole: list[list[int]]) -> dict[str, list[list[int]]]:
+    """Keep the entries whose ranges differ from their owner's own, and what judging them takes.
+
+    That is `**` where there is one, and under "" the owner's own ranges where it is not in all releases.
+    """
+    own = sorted({i for ranges in spans.values() for first, last in ranges for i in range(first, last + 1)})
+    kept = {entry: ranges for entry, ranges in spans.items() if _places(ranges) != own}
+    if kept:
+        kept |= {"**": spans["**"]} if "**" in spans else {}
+        life = _spans(own)
+        kept |= {"": life} if life != whole else {}
+    return kept
+
+
+def _places(ranges: list[list[int]]) -> list[int]:
+    return [place for first, last in ranges for place in range(first, last + 1)]
+
+
+def _spans(places: list[int]) -> list[list[int]]:
+    spans: list[list[int]] = []
+    for place in places:
+        if spans and spans[-1][1] == place - 1:
+            spans[-1][1] = place
+        else:
+            spans.append([place, place])
+    return spans
 
 
 def _ranges(history: list[frozenset[str]]) -> dict[str, list[list[int]]]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -18,6 +19,10 @@ NEEDED = "!"
 """Before a parameter's name: it has no default."""
 READ_ONLY = "="
 """Before a member's name: a property without a setter."""
+_SET = re.compile(
+    r"(?:^[ \t]+|[:;][ \t]+)((?:self\.\w+[ \t]*,[ \t]*){0,12}self\.\w+)[ \t]*(?::[^=\n]{1,200})?=(?!=)",
+    re.MULTILINE,
+)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -58,7 +63,8 @@ def read_module(module: str, package: bool, source: bytes) -> ModuleFacts | None
     reader = _Names(module, package)
     for node in at_top:
         reader.read(node)
-    classes = {node.name: _class_facts(node) for node in at_top if isinstance(node, ast.ClassDef)}
+    lines = source.decode("utf-8", "replace").split("\n")
+    classes = {node.name: _class_facts(node, lines) for node in at_top if isinstance(node, ast.ClassDef)}
     return ModuleFacts(
         MappingProxyType(
             reader.bound | dict.fromkeys(_lazily_exported(tree), "") if package else reader.bound
@@ -155,8 +161,8 @@ def _literal_names(node: ast.expr) -> list[str] | None:
     return [one.value for one in node.elts if isinstance(one, ast.Constant) and isinstance(one.value, str)]
 
 
-def _class_facts(node: ast.ClassDef) -> ClassFacts:
-    members: set[str] = set()
+def _class_facts(node: ast.ClassDef, lines: Sequence[str]) -> ClassFacts:
+    members = set(_set_on_self("\n".join(lines[node.lineno - 1 : node.end_lineno])))
     getters: set[str] = set()
     setters: set[str] = set()
     for member in _flat(node.body):
@@ -165,7 +171,6 @@ def _class_facts(node: ast.ClassDef) -> ClassFacts:
             decorators = [_last_name(d) for d in member.decorator_list]
             getters.update([member.name] if "property" in decorators else ())
             setters.update([member.name] if "setter" in decorators else ())
-            members.update(_set_on_self(member))
         elif isinstance(member, ast.ClassDef):
             members.add(member.name)
         elif isinstance(member, (ast.Assign, ast.AnnAssign)):
@@ -176,19 +181,10 @@ def _class_facts(node: ast.ClassDef) -> ClassFacts:
     return ClassFacts(bases, frozenset(members))
 
 
-def _set_on_self(function: _Function) -> Iterator[str]:
-    """Yield the attributes that a method sets on its first argument."""
-    if not function.args.args:
-        return
-    own = function.args.args[0].arg
-    for node in ast.walk(function):
-        if (
-            isinstance(node, ast.Attribute)
-            and isinstance(node.ctx, ast.Store)
-            and isinstance(node.value, ast.Name)
-            and node.value.id == own
-        ):
-            yield node.attr
+def _set_on_self(source: str) -> Iterator[str]:
+    """Yield the attributes that a class's text sets on `self`; a search is far cheaper than a walk."""
+    for match in _SET.finditer(source):
+        yield from (part.strip().removeprefix("self.") for part in match[1].split(","))
 
 
 def _dotted(node: ast.expr) -> str:

@@ -34,7 +34,10 @@ class Record:
     names: Mapping[str, Mapping[str, Spans]]
     """By module; what all releases have is left out, here as in all others."""
     keywords: Mapping[str, Mapping[str, Spans]]
-    """By callable: its arguments, `~N` where it takes at most N by position, `!name` where one is needed."""
+    """By callable: its arguments, `~N` where it takes at most N by position, `!name` where one is needed.
+
+    `**` takes any; under "" stand the callable's own releases where it is not in all.
+    """
     members: Mapping[str, Mapping[str, Spans]]
     """By class, inherited ones included; `=name` is a property that cannot be set."""
     imports: Mapping[str, Mapping[str, Spans]]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from envdoctor.facts import Symptom
 from envdoctor.facts.names import normalise
-from envdoctor.matrix import tables
+from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.interface_ranges import specifier_of
 from envdoctor.matrix.interface_records import (
     Record,
@@ -59,18 +59,23 @@ def find_missing(view: View, wanted: Wanted) -> list[Missing]:
             return _of_owners(view, wanted)
 
 
-def record_of(view: View, module: str) -> Record | None:
+def record_of(matrix: Matrix, module: str) -> Record | None:
     """Return the record of the library that a module belongs to."""
+    return load_record(matrix.folder, distribution_of(matrix, module))
+
+
+def distribution_of(matrix: Matrix, module: str) -> str:
+    """Return the distribution that brings a module."""
     top = module.partition(".")[0]
-    row = next((r for r in view.matrix.rows(tables.ImportNameRow) if r.module in (top, module)), None)
     if module.startswith("google.protobuf"):
-        return load_record(view.matrix.folder, "protobuf")
-    return load_record(view.matrix.folder, row.distribution if row else normalise(top))
+        return "protobuf"
+    row = next((r for r in matrix.rows(tables.ImportNameRow) if r.module in (top, module)), None)
+    return row.distribution if row else normalise(top)
 
 
 def _missing_name(view: View, wanted: Wanted) -> list[Missing]:
     module, name = wanted.module, wanted.name
-    record = record_of(view, module)
+    record = record_of(view.matrix, module)
     if record is None:
         return []
     if spans := spans_of_name(record.names, module, name):
@@ -98,7 +103,7 @@ def spans_of_name(names: Mapping[str, Mapping[str, Spans]], module: str, name: s
 
 
 def _missing_module(view: View, wanted: Wanted, module: str) -> list[Missing]:
-    record = record_of(view, module)
+    record = record_of(view.matrix, module)
     spans = record.modules.get(module) if record else None
     if record is None or not spans or "." not in module:
         return []

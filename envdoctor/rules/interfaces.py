@@ -153,7 +153,7 @@ def _short(frame: Frame) -> str:
 def asking_library(view: View, frame: Frame) -> Record | None:
     """Return the recorded library in whose files a frame stands."""
     module = module_of(frame)
-    return record_of(view, module) if module else None
+    return record_of(view.matrix, module) if module else None
 
 
 def _other_side(view: View, missing: Missing) -> Iterator[Remedy]:

@@ -36,7 +36,7 @@ SUBJECTS = {
     "gpus": "ArchitectureRow GpuRow",
     "keys": "KeyRow",
     "memory": "MemoryRow TrainerRow ModelRow SpeedRow",
-    "names": "AttributeRow ImportNameRow",
+    "names": "AttributeRow ImportNameRow RenameRow",
     "packages": "PackageRow StackRoleRow",
     "settings": "SettingRow RenamedRow",
     "smokes": "SmokeCauseRow SmokeClaimRow",

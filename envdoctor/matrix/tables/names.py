@@ -36,3 +36,19 @@ class ImportNameRow(Row):
     """As it is installed."""
     install: str = ""
     """The command, where it is not on the index."""
+
+
+@fact
+class RenameRow(Row):
+    """A name, argument or member that goes by another one from a release on."""
+
+    KIND: ClassVar = "rename"
+
+    old: Text
+    """As it was: `module.name`, `Callable(argument)` or `Class.member`."""
+    new: Text
+    """What stands in its place: a name of the same kind, or what to write."""
+    library: Package
+    """The library whose release took the old one away."""
+    since: Annotated[str, forms.VERSION]
+    """The first release without it."""

@@ -1,0 +1,58 @@
+"""`envdoctor upgrade`: what breaks in code when requirements change, and what to install."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+from pathlib import Path
+
+from envdoctor.cli.options import add
+from envdoctor.cli.output import look_of, note, write
+from envdoctor.cli.pin import add_target_arguments
+from envdoctor.errors import InputError
+
+EXAMPLES = (
+    ("what transformers 5 breaks in this folder", "'transformers>=5' ."),
+    ("and the changes as a diff", "'numpy>=2' src --patch numpy2.diff"),
+    ("for an environment that was recorded elsewhere", "torch==2.9.0 train.py --target freeze.txt"),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `upgrade`."""
+    parser.add_argument(
+        "words", nargs="+", metavar="REQ|PATH", help="requirements, then files or folders of code"
+    )
+    add(parser, "--patch", "FILE", "write the plain renames there, as a diff")
+    add_target_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Judge, solve and write; 0 nothing breaks, 1 something does or conflicts, 3 where it is not known."""
+    from envdoctor.cli.solving import goal_of
+    from envdoctor.matrix import load_matrix
+    from envdoctor.solve.pinning import pin
+    from envdoctor.upgrade.documents import render
+    from envdoctor.upgrade.upgrading import Upgrade, judge_paths, moves_of
+
+    gc.disable()  # a short process: looking for garbage would take a tenth of its time
+    args.requests = [word for word in args.words if not _is_path(word)]
+    paths = [word for word in args.words if _is_path(word)]
+    if not args.requests and not args.files:
+        raise InputError("no requirement was given: say what to upgrade, such as 'transformers>=5'")
+    goal = goal_of(args, least_change=True)
+    pins = pin(goal)
+    answer = Upgrade(judge_paths(load_matrix(), moves_of(goal, pins), paths), pins)
+    if args.patch:
+        Path(args.patch).write_text(answer.judged.patch, encoding="utf-8")
+        note(args, f"{args.patch}: apply it with `patch -p1` or `git apply`, after reading it")
+    write(args, render(answer, args.format, look_of(args)))
+    return answer.exit_code
+
+
+def _is_path(word: str) -> bool:
+    """True for what exists, or is written as a path; a name that is both is a requirement."""
+    if os.sep in word or word.endswith((".py", ".ipynb", ".yaml", ".yml", ".sh")) or word == ".":
+        return True
+    return os.path.exists(word) and not any(mark in word for mark in "<>=!~[")

@@ -1,0 +1,230 @@
+"""Which uses break at which releases, since when, and what stands in their place: pure, out of the matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from packaging.version import Version
+
+from envdoctor.findings import Certainty
+from envdoctor.matrix import Matrix, tables
+from envdoctor.matrix.interface_records import Record, Spans
+from envdoctor.patterns import row_pattern
+from envdoctor.rules.interface_lookup import distribution_of, record_of, spans_of_name
+from envdoctor.rules.ranges import version_satisfies
+from envdoctor.upgrade.uses import Kind, Use
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """From which release of a library to which; `old` None: any release in which the code may have run."""
+
+    new: Version
+    old: Version | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """One use that a release does not have any more. `since` is empty where no release is known."""
+
+    use: Use
+    name: str
+    since: str
+    replacement: str = ""
+    certainty: Certainty = Certainty.CERTAIN
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Judges uses by the recorded interfaces; `moves` are the libraries that change, by distribution."""
+
+    matrix: Matrix
+    moves: Mapping[str, Move]
+    _renames: dict[str, tables.RenameRow] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """File the known renames by what they rename."""
+        self._renames.update((row.old, row) for row in self.matrix.rows(tables.RenameRow))
+
+    def breaks(self, uses: Iterable[Use]) -> Iterator[Break]:
+        """Yield what breaks, each place once."""
+        seen: set[tuple[object, str]] = set()
+        for use in uses:
+            move = self.moves.get(distribution_of(self.matrix, use.path))
+            if move is None or use.guarded:
+                continue
+            found = self._judged(use, move)
+            if found is not None and (use.place, found.name) not in seen:
+                seen.add((use.place, found.name))
+                yield found
+
+    def _judged(self, use: Use, move: Move) -> Break | None:
+        record = record_of(self.matrix, use.path)
+        match use.kind:
+            case Kind.IMPORT | Kind.STAR:
+                return self._name(use, record, move, use.path, use.name)
+            case Kind.MODULE:
+                return self._module(use, record, move, use.path)
+            case Kind.PATH:
+                return self._path(use, record, move)
+            case Kind.KEYWORD:
+                return self._keyword(use, record, move)
+            case Kind.POSITION:
+                return _position(use, record, move)
+            case Kind.MEMBER:
+                return self._member(use, record, move)
+
+    def _name(self, use: Use, record: Record | None, move: Move, module: str, name: str) -> Break | None:
+        path = f"{module}.{name}"
+        if row := self._row(path, move):
+            return Break(use, path, row.since, row.new)
+        if found := self._by_row(use, move, module, name):
+            return found
+        spans: Spans = spans_of_name(record.names, module, name) if record else ()
+        spans = spans or (record.modules.get(path, ()) if record else ())
+        since = _gone(record, spans, move) if record and spans else None
+        if since is not None:
+            return Break(use, path, since, self._instead(record, move, path, name))
+        if spans or record is None:
+            return None
+        gone = self._module(use, record, move, module)
+        return gone and Break(use, path, gone.since, self._instead(record, move, path, name))
+
+    def _by_row(self, use: Use, move: Move, module: str, name: str) -> Break | None:
+        """Answer by the curated attributes: what modules make up when they are asked."""
+        library = distribution_of(self.matrix, module)
+        for row in self.matrix.rows(tables.AttributeRow):
+            if row.library != library or name not in row.names:
+                continue
+            if not row_pattern(row.owner, case=True).fullmatch(module):
+                continue
+            if version_satisfies(move.new, row.having) or not _had(row.having, move):
+                continue
+            path = f"{module}.{name}"
+            return Break(use, path, row.having.removeprefix("<"), self._renamed(path, move) or row.hint)
+        return None
+
+    def _module(self, use: Use, record: Record | None, move: Move, module: str) -> Break | None:
+        spans = record.modules.get(module, ()) if record else ()
+        since = _gone(record, spans, move) if record and spans else None
+        return None if since is None else Break(use, module, since, self._renamed(module, move))
+
+    def _path(self, use: Use, record: Record | None, move: Move) -> Break | None:
+        parts = use.path.split(".")
+        for end in range(1, len(parts)):
+            module, name = ".".join(parts[:end]), parts[end]
+            found = self._name(use, record, move, module, name)
+            if found is not None:
+                return found if end == len(parts) - 1 else None  # the shorter path is a use of its own
+        return None
+
+    def _keyword(self, use: Use, record: Record | None, move: Move) -> Break | None:
+        owner = owner_of(use.path)
+        told = record.keywords.get(owner, {}) if record else {}
+        spans = told.get(use.name, ())
+        shown = f"{use.path}({use.name})"
+        old = f"{owner.removesuffix('.__init__')}({use.name})"
+        if old in self._renames:
+            row = self._row(old, move)
+            return Break(use, shown, row.since, row.new) if row else None
+        if record is None or not spans or not _lives(record, told, move.new):
+            return None
+        if record.has(told.get("**", ()), move.new):
+            return None
+        since = _gone(record, spans, move)
+        return None if since is None else Break(use, shown, since, certainty=Certainty.LIKELY)
+
+    def _member(self, use: Use, record: Record | None, move: Move) -> Break | None:
+        owner = use.path.rpartition(".")[2]
+        told = record.members.get(owner, {}) if record else {}
+        spans = told.get(use.name, ())
+        row = self._row(f"{owner}.{use.name}", move)
+        since = row.since if row else None
+        if row is None and record is not None and spans and _lives(record, told, move.new):
+            since = _gone(record, spans, move)
+        if since is None:
+            return None
+        return Break(use, f"{use.path}.{use.name}", since, row.new if row else "", Certainty.LIKELY)
+
+    def _instead(self, record: Record | None, move: Move, path: str, name: str) -> str:
+        """Return where the name is now: by a row, else in another module of the same library."""
+        if renamed := self._renamed(path, move):
+            return renamed
+        if record is None:
+            return ""
+        homes = [
+            module
+            for module, names in record.names.items()
+            if name in names and record.has(names[name], move.new) and not _is_private(module)
+        ]
+        module = path.rpartition(".")[0]
+        homes = [home for home in homes if home != module]
+        if record.root in homes:
+            return f"{record.root}.{name}"
+        near = sorted(homes, key=lambda home: (-_shared(home, module), home.count("."), home))
+        return f"{near[0]}.{name}" if len(near) == 1 or (near and name[:1].isupper()) else ""
+
+    def _row(self, old: str, move: Move) -> tables.RenameRow | None:
+        row = self._renames.get(old)
+        if row is None or move.new < Version(row.since):
+            return None
+        return None if move.old is not None and move.old >= Version(row.since) else row
+
+    def _renamed(self, path: str, move: Move) -> str:
+        row = self._row(path, move)
+        return row.new if row else ""
+
+
+def owner_of(path: str) -> str:
+    """Return the record's key of a callable: a class's `__init__`, a method with its class, a function."""
+    owner, _, last = path.rpartition(".")
+    if last[:1].isupper():
+        return f"{last}.__init__"
+    holder = owner.rpartition(".")[2]
+    return f"{holder}.{last}" if holder[:1].isupper() else last
+
+
+def _position(use: Use, record: Record | None, move: Move) -> Break | None:
+    told = record.keywords.get(owner_of(use.path), {}) if record else {}
+    if record is None or not _lives(record, told, move.new):
+        return None
+    few = [spans for entry, spans in told.items() if entry[:1] == "~" and int(entry[1:]) < use.count]
+    enough = [spans for entry, spans in told.items() if entry[:1] == "~" and int(entry[1:]) >= use.count]
+    now = any(record.has(spans, move.new) for spans in few)
+    if not now or any(record.has(spans, move.new) for spans in enough):
+        return None
+    others = record.others([span for spans in few for span in spans])
+    since = _gone(record, others, move)
+    shown = f"{use.path}() with {use.count} positional arguments"
+    return None if since is None else Break(use, shown, since, "name the arguments", Certainty.LIKELY)
+
+
+def _gone(record: Record, spans: Spans, move: Move) -> str | None:
+    """Return the release since which something is gone; None where it stands, or was never there before."""
+    if record.has(spans, move.new):
+        return None
+    if move.old is not None and not record.has(spans, move.old):
+        return None
+    place = record.place(move.new)
+    ended = [last for _, last in spans if last < place]
+    return record.versions[max(ended) + 1] if ended else None
+
+
+def _lives(record: Record, told: Mapping[str, Spans], version: Version) -> bool:
+    """True when the callable or class itself stands in that release."""
+    return "" not in told or record.has(told[""], version)
+
+
+def _had(having: str, move: Move) -> bool:
+    return having.startswith("<") if move.old is None else version_satisfies(move.old, having)
+
+
+def _is_private(module: str) -> bool:
+    return any(part.startswith("_") for part in module.split("."))
+
+
+def _shared(one: str, other: str) -> int:
+    """Return how many leading parts two modules share."""
+    pairs: Sequence[tuple[str, str]] = list(zip(one.split("."), other.split("."), strict=False))
+    return next((place for place, (a, b) in enumerate(pairs) if a != b), len(pairs))

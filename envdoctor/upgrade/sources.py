@@ -1,0 +1,83 @@
+"""The texts that are judged: scripts and notebooks found under the paths given, within bounds."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from envdoctor.errors import InputError
+from envdoctor.inputs import MEBIBYTE, read_input
+
+FILES = 20_000
+LARGEST = 4 * MEBIBYTE
+KEYED = (".yaml", ".yml", ".json", ".toml")
+COMMANDED = (".sh", ".bash", ".slurm", ".sbatch", ".md", ".mk")
+_KINDS = (".py", ".ipynb", *KEYED, *COMMANDED)
+_SKIPPED = frozenset(
+    (".git", ".hg", ".venv", "venv", "env", "node_modules", "__pycache__", "site-packages", "build", "dist")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One text of Python: the file, where in it (a cell, or nothing), and its first line there."""
+
+    file: str
+    text: str
+    cell: int = 0
+
+
+def find_files(paths: Sequence[str]) -> list[Path]:
+    """Return the files under the paths, in order; raises InputError for a path that is none."""
+    found: dict[Path, None] = {}
+    for name in paths:
+        path = Path(name)
+        if path.is_dir():
+            found.update(dict.fromkeys(_below(path)))
+        elif path.exists():
+            found[path] = None
+        else:
+            raise InputError(f"{name}: no such file or folder")
+    return list(found)
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    count = 0
+    for top, folders, files in os.walk(folder):
+        folders[:] = sorted(f for f in folders if f not in _SKIPPED and not Path(top, f).is_symlink())
+        for name in sorted(files):
+            if name.endswith(_KINDS) and count < FILES:
+                count += 1
+                yield Path(top, name)
+
+
+def read_text(path: Path) -> str | None:
+    """Return a file's text; None for one that is too large or no text."""
+    try:
+        return read_input(path, LARGEST).decode("utf-8")
+    except (InputError, UnicodeDecodeError):
+        return None
+
+
+def python_of(path: Path, text: str) -> Iterator[Source]:
+    """Yield the Python in a script or notebook; lines that only IPython knows are blanked."""
+    if path.suffix != ".ipynb":
+        yield Source(str(path), text)
+        return
+    try:
+        cells = json.loads(text)["cells"]
+        for number, cell in enumerate(cells, 1):
+            if cell["cell_type"] == "code":
+                lines = cell["source"]
+                yield Source(str(path), _plain("".join(lines)), number)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return
+
+
+def _plain(cell: str) -> str:
+    if cell.lstrip().startswith("%%"):
+        return ""
+    return "\n".join("" if line.lstrip()[:1] in ("!", "%", "?") else line for line in cell.split("\n"))

@@ -1,0 +1,145 @@
+"""The public door: paths and the releases that change in, breaks and a patch out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from packaging.version import Version
+
+from envdoctor.matrix import Matrix
+from envdoctor.rules.ranges import parse_version
+from envdoctor.solve.answer import PinSet
+from envdoctor.solve.solver import Goal
+from envdoctor.upgrade.judging import Break, Judge, Move
+from envdoctor.upgrade.patching import diff_of, patched
+from envdoctor.upgrade.reading import read_code
+from envdoctor.upgrade.settings import judge_settings
+from envdoctor.upgrade.sources import COMMANDED, KEYED, find_files, python_of, read_text
+
+SCHEMA = "envdoctor.upgrade/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A break with its file, and the notebook's cell (0: none)."""
+
+    file: str
+    cell: int
+    told: Break
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the break as the contract shows it."""
+        told = {
+            "file": self.file,
+            "line": self.told.use.place.line,
+            "name": self.told.name,
+            "since": self.told.since,
+            "replacement": self.told.replacement or None,
+            "certainty": self.told.certainty.value,
+        }
+        return {**told, "cell": self.cell} if self.cell else told
+
+
+@dataclass(slots=True)
+class Judged:
+    """What judging the code found."""
+
+    breaks: list[Found] = field(default_factory=list)
+    unfollowed: int = 0
+    unread: list[str] = field(default_factory=list)
+    files: int = 0
+    patch: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Upgrade:
+    """The whole answer."""
+
+    judged: Judged
+    pins: PinSet
+
+    @property
+    def exit_code(self) -> int:
+        """3 where the set hangs on what is not known, 1 for a break or a conflict, else 0."""
+        if self.pins.status == "unknown":
+            return 3
+        return 1 if self.judged.breaks or self.pins.status != "solved" else 0
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the JSON of the contract."""
+        return {
+            "schema": SCHEMA,
+            "breaks": [found.as_json() for found in self.judged.breaks],
+            "unfollowed": self.judged.unfollowed,
+            "unread": self.judged.unread,
+            "files": self.judged.files,
+            "pins": self.pins.as_json(),
+            "exit_code": self.exit_code,
+        }
+
+
+def moves_of(goal: Goal, pins: PinSet) -> dict[str, Move]:
+    """Return the libraries that the answer changes or brings, with their releases.
+
+    Without an answer the newest release that a request admits is taken.
+    """
+    installed = goal.context.installed
+    versions = {pin.name: pin.version for pin in pins.pins} or dict(_admitted(goal))
+    asked = {request.name for request in goal.requests}
+    moves = {}
+    for name, text in versions.items():
+        new, old = parse_version(text), parse_version(installed.get(name, ""))
+        if new is not None and new != old and (old is not None or name in asked):
+            moves[name] = Move(new, old)
+    return moves
+
+
+def _admitted(goal: Goal) -> Iterator[tuple[str, str]]:
+    from packaging.specifiers import SpecifierSet
+
+    for request in goal.requests:
+        package = goal.context.snapshot.package(request.name)
+        for version in reversed(package.versions if package else []):
+            parsed = parse_version(version)
+            if parsed and not parsed.is_prerelease and SpecifierSet(request.spec).contains(parsed):
+                yield request.name, version
+                break
+
+
+def installed_moves(versions: Mapping[str, str]) -> dict[str, Move]:
+    """Return what is installed as releases that code is judged by."""
+    parsed = ((name, parse_version(text)) for name, text in versions.items())
+    return {name: Move(version) for name, version in parsed if isinstance(version, Version)}
+
+
+def judge_paths(matrix: Matrix, moves: Mapping[str, Move], paths: Sequence[str]) -> Judged:
+    """Judge the files under the paths; raises InputError for a path that is none."""
+    judged, judge = Judged(), Judge(matrix, moves)
+    for path in find_files(paths):
+        text = read_text(path)
+        if text is None:
+            judged.unread.append(str(path))
+            continue
+        judged.files += 1
+        if path.suffix in (*KEYED, *COMMANDED):
+            found = judge_settings(matrix, moves, path.suffix, text)
+            judged.breaks += [Found(str(path), 0, one) for one in found]
+        else:
+            _judge_python(judge, path, text, judged)
+    return judged
+
+
+def _judge_python(judge: Judge, path: Path, text: str, judged: Judged) -> None:
+    for source in python_of(path, text):
+        read = read_code(source.text)
+        if read is None:
+            judged.unread.append(f"{source.file}{f', cell {source.cell}' if source.cell else ''}")
+            continue
+        judged.unfollowed += read.unfollowed
+        breaks = list(judge.breaks(read.uses))
+        judged.breaks += [Found(source.file, source.cell, one) for one in breaks]
+        if breaks and not source.cell:
+            judged.patch += diff_of(source.file, source.text, patched(source.text, breaks, read.written))

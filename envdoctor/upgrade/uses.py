@@ -1,0 +1,54 @@
+"""What code uses of libraries, as values: names, arguments and members, with their places."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+
+class Kind(Enum):
+    """The ways in which code leans on a library's interface."""
+
+    IMPORT = "import"
+    MODULE = "module"
+    PATH = "path"
+    KEYWORD = "keyword"
+    POSITION = "position"
+    MEMBER = "member"
+    STAR = "star"
+
+
+class Place(NamedTuple):
+    """Where something stands: line (from 1), and first and last column in bytes (from 0)."""
+
+    line: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One use. `path` is the module of an import, else the dotted path of what is used or called."""
+
+    kind: Kind
+    path: str
+    place: Place
+    name: str = ""
+    """The imported name, the keyword or the member."""
+    count: int = 0
+    """Arguments given by position."""
+    guarded: bool = False
+    """True under a condition or a handler that cares for its absence."""
+    statement: Place | None = None
+    """The first line of the import statement it stands in."""
+
+
+@dataclass(slots=True)
+class Read:
+    """What was read of one text: its uses, where imported names are written, and what was not followed."""
+
+    uses: list[Use] = field(default_factory=list)
+    written: dict[str, list[Place]] = field(default_factory=dict)
+    """Where a name stands that was imported without another, by its dotted path."""
+    unfollowed: int = 0

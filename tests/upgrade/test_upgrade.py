@@ -1,0 +1,167 @@
+"""Code judged against a release: what breaks, since when, what stands instead, and the patch that says so."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from packaging.version import Version
+
+from envdoctor.cli import main
+from envdoctor.matrix import load_matrix
+from envdoctor.upgrade.judging import Break, Judge, Move
+from envdoctor.upgrade.patching import patched
+from envdoctor.upgrade.reading import read_code
+from envdoctor.upgrade.upgrading import judge_paths
+
+MOVES = {
+    "transformers": Move(Version("5.0.0")),
+    "numpy": Move(Version("2.0.0")),
+    "librosa": Move(Version("0.10.1")),
+    "pytorch-lightning": Move(Version("2.0.0")),
+}
+
+
+def breaks(code: str) -> list[Break]:
+    read = read_code(code)
+    assert read is not None
+    return list(Judge(load_matrix(), MOVES).breaks(read.uses))
+
+
+def told(code: str) -> list[tuple[int, str, str]]:
+    return [(b.use.place.line, b.name, b.replacement) for b in breaks(code)]
+
+
+def after(code: str) -> str:
+    read = read_code(code)
+    assert read is not None
+    return patched(code, breaks(code), read.written)
+
+
+@pytest.mark.parametrize(
+    ("code", "name", "replacement"),
+    [
+        ("import numpy as np\nx = np.float_(1)", "numpy.float_", "numpy.float64"),
+        ("from numpy import Inf", "numpy.Inf", "numpy.inf"),
+        ("from numpy import *\nx = Inf", "numpy.Inf", "numpy.inf"),
+        ("import numpy\nn = numpy\nx = n.NaN", "numpy.NaN", "numpy.nan"),
+        ("from transformers import AdamW", "transformers.AdamW", "torch.optim.AdamW"),
+        ("from transformers import TrainingArguments as T\nT(evaluation_strategy='no')",
+         "transformers.TrainingArguments(evaluation_strategy)", "eval_strategy"),
+        ("import transformers\nkw = {'evaluation_strategy': 'no'}\ntransformers.TrainingArguments(**kw)",
+         "transformers.TrainingArguments(evaluation_strategy)", "eval_strategy"),
+        ("from transformers import Trainer\nclass Mine(Trainer):\n    pass\nMine(tokenizer=None)",
+         "transformers.Trainer(tokenizer)", "processing_class"),
+        ("from transformers import Trainer\nclass Mine(Trainer):\n    def __init__(self, t):\n"
+         "        super().__init__(tokenizer=t)", "transformers.Trainer.__init__(tokenizer)",
+         "processing_class"),
+    ],
+)  # fmt: skip
+def test_uses_are_followed_to_what_broke(code: str, name: str, replacement: str) -> None:
+    assert [(n, r) for _, n, r in told(code)] == [(name, replacement)]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "try:\n    from transformers import AdamW\nexcept ImportError:\n    from torch.optim import AdamW",
+        "import numpy as np\nif hasattr(np, 'float_'):\n    x = np.float_",
+        "import numpy as np\nx = np.float64(np.inf)\ny = np.bool(1)",
+        "from transformers import Trainer\nTrainer(model=None, processing_class=None)",
+        "def f(np):\n    return np.float_",
+        "import mine as np\nx = np.float_",
+    ],
+)
+def test_what_is_guarded_or_another_is_no_break(code: str) -> None:
+    assert told(code) == []
+
+
+def test_positions_that_are_no_longer_taken() -> None:
+    code = "from librosa.filters import mel\nmel(22050, 1024, 80, 0, 8000)"
+    assert [(line, name) for line, name, _ in told(code)] == [
+        (2, "librosa.filters.mel() with 5 positional arguments")
+    ]
+
+
+def test_what_is_not_followed_is_counted() -> None:
+    read = read_code("import numpy as np\nnp.array(**options())\ngetattr(np, name)\n")
+    assert read is not None
+    assert read.unfollowed == 2
+
+
+def test_a_patch_leaves_nothing_to_report_and_keeps_the_rest() -> None:
+    code = (
+        "import numpy as np  # arrays\n"
+        "from transformers import AdamW, Trainer, TrainingArguments\n\n"
+        "args = TrainingArguments('x',  evaluation_strategy='no')  # twice\n"
+        "t = Trainer(args=args, tokenizer=None)\nprint(np.Inf, np.float_( 1 ), np.float(2), AdamW)\n"
+    )
+    new = after(code)
+    assert told(new) == []
+    assert "import numpy as np  # arrays" in new
+    assert "TrainingArguments('x',  eval_strategy='no')  # twice" in new
+    assert "from torch.optim import AdamW\nfrom transformers import Trainer, TrainingArguments" in new
+    assert "print(np.inf, np.float64( 1 ), float(2), AdamW)" in new
+
+
+def test_a_renamed_name_is_renamed_where_it_is_used() -> None:
+    code = (
+        "from transformers import AutoModelForVision2Seq\nm = AutoModelForVision2Seq.from_pretrained('x')\n"
+    )
+    assert after(code) == code.replace("AutoModelForVision2Seq", "AutoModelForImageTextToText")
+
+
+def test_notebooks_settings_and_commands_are_judged(tmp_path: Path) -> None:
+    cells = [{"cell_type": "code", "source": ["%matplotlib inline\n", "import numpy as np\n", "np.Inf"]}]
+    (tmp_path / "a.ipynb").write_text(json.dumps({"cells": cells}), encoding="utf-8")
+    settings = "output_dir: x\nlearning_rate: 1e-4\nnum_train_epochs: 1\nevaluation_strategy: steps\n"
+    (tmp_path / "train.yaml").write_text(settings, encoding="utf-8")
+    (tmp_path / "run.sh").write_text("python run_clm.py \\\n  --evaluation_strategy no\n", encoding="utf-8")
+    (tmp_path / "broken.py").write_text("def (", encoding="utf-8")
+    judged = judge_paths(load_matrix(), MOVES, [str(tmp_path)])
+    found = {(Path(f.file).name, f.cell, f.told.use.place.line, f.told.replacement) for f in judged.breaks}
+    assert found == {
+        ("a.ipynb", 1, 3, "numpy.inf"),
+        ("train.yaml", 0, 4, "eval_strategy"),
+        ("run.sh", 0, 2, "eval_strategy"),
+    }
+    assert [Path(name).name for name in judged.unread] == ["broken.py"]
+
+
+def test_the_command_writes_the_contracts_json_and_a_patch(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "freeze.txt").write_text("numpy==1.26.4\n", encoding="utf-8")
+    (tmp_path / "a.py").write_text("import numpy as np\nx = np.Inf\n", encoding="utf-8")
+    patch = tmp_path / "out.diff"
+    code = main(
+        [
+            "upgrade",
+            "numpy==2.1.0",
+            str(tmp_path / "a.py"),
+            "--target",
+            str(tmp_path / "freeze.txt"),
+            "--python-version",
+            "3.11",
+            "--format",
+            "json",
+            "--patch",
+            str(patch),
+        ]
+    )
+    answer = json.loads(capsys.readouterr().out)
+    assert code == answer["exit_code"] == 1
+    assert answer["schema"] == "envdoctor.upgrade/1"
+    (found,) = answer["breaks"]
+    assert (found["line"], found["name"], found["since"]) == (2, "numpy.Inf", "2.0.0")
+    assert answer["pins"]["changes"] == [{"name": "numpy", "from": "1.26.4", "to": "2.1.0"}]
+    assert "+x = np.inf" in patch.read_text(encoding="utf-8")
+
+
+def test_a_call_without_a_requirement_or_with_no_such_path_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["upgrade", str(tmp_path)]) == 2
+    assert main(["upgrade", "numpy>=2", str(tmp_path / "none.py")]) == 2
+    assert "no such file" in capsys.readouterr().err
