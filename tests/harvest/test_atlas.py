@@ -18,7 +18,7 @@ class Engine:
     def verify(self, heads, tp):
         if heads % tp != 0:
             raise ValueError(
-                f"Total number of attention heads ({heads}) must be divisible by tensor parallel size ({tp})."
+                f"Total number of gizmo wheels ({heads}) must be divisible by turning circle length ({tp})."
             )
         try:
             import gizmo
@@ -27,7 +27,7 @@ class Engine:
         logger.warning("Falling back to %s because %d blocks are free on this device", "slow", 3)
         assert heads > 0, "The number of heads must never be zero here"
 """
-LINE = "ValueError: Total number of attention heads (14) must be divisible by tensor parallel size (4)."
+LINE = "ValueError: Total number of gizmo wheels (14) must be divisible by turning circle length (4)."
 
 
 def messages(source: str) -> dict[str, tuple[str, str, str]]:
@@ -46,7 +46,7 @@ def atlas_of(folder: Path) -> Atlas:
 
 def test_messages_keep_their_holes_place_and_condition() -> None:
     found = messages(SOURCE)
-    heads = f"Total number of attention heads ({HOLE}) must be divisible by tensor parallel size ({HOLE})."
+    heads = f"Total number of gizmo wheels ({HOLE}) must be divisible by turning circle length ({HOLE})."
     assert found[heads] == ("ValueError", "Engine.verify", "heads % tp != 0")
     assert (
         found["The gizmo kernels are needed for this, install them with pip."][2] == "ImportError is raised"
@@ -68,11 +68,11 @@ def test_a_pasted_line_is_found_with_its_releases(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "Total number of attention layers (14) must be divisible by tensor parallel size (4).",
+        "Total number of attention layers (14) must be divisible by turning circle length (4).",
         "must be divisible",
         "",
         "x" * 5000,
-        "Total number of attention heads " * 200,
+        "Total number of gizmo wheels " * 200,
     ],
 )
 def test_other_lines_are_not(tmp_path: Path, line: str) -> None:

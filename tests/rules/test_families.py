@@ -6,7 +6,7 @@ import pytest
 
 from envdoctor.diagnosis import diagnose_facts
 from envdoctor.findings import Certainty, Severity
-from envdoctor.matrix import load_matrix, tables
+from envdoctor.matrix import load_matrix
 from envdoctor.pastes.reader import parse_paste
 
 MATRIX = load_matrix()
@@ -130,7 +130,7 @@ LINES = [
 
 
 def findings(text):
-    facts = parse_paste(text, "", MATRIX.rows(tables.SymptomRow), MATRIX.rows(tables.KeyRow))
+    facts = parse_paste(text, "", MATRIX.lexicon)
     return diagnose_facts(facts, MATRIX).findings
 
 
