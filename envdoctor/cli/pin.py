@@ -61,9 +61,9 @@ def run(args: argparse.Namespace) -> int:
         note(args, "no single environment satisfies the request")
     for one in answer.unjudged:
         note(args, f"{one.source}: {one.shown}: not judged, it stays as it stands: {one.why}")
-    for text in answer.notes:
+    for text in (*answer.gaps, *answer.notes):
         note(args, text)
-    return EXIT_CODES[answer.status] or (3 if answer.unjudged or answer.notes else 0)
+    return EXIT_CODES[answer.status] or (3 if answer.unjudged or answer.gaps else 0)
 
 
 def _rendered(args: argparse.Namespace, answer: PinSet) -> str:

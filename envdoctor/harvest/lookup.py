@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from datetime import date
 from time import monotonic
 
+from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from envdoctor.errors import Unavailable
 from envdoctor.fetch import Fetcher, NotFound
 from envdoctor.harvest.closure import followed
-from envdoctor.harvest.index_pages import IndexFile, ProjectPage, checked_name, read_project_page
+from envdoctor.harvest.index_pages import ProjectPage, checked_name, read_project_page
 from envdoctor.harvest.metadata import Routes, read_requirements
 from envdoctor.harvest.store import PackageStore, Record
 from envdoctor.harvest.update import page_record, release_record, settled
@@ -26,6 +27,7 @@ from envdoctor.harvest.workers import Workers
 
 NEWEST = 6
 """So many of the newest releases that the request admits are read of each package."""
+MOST_SPECIFIERS = 8
 ROUNDS, MOST = 4, 150
 """How far requirements are followed, and to how many packages in all."""
 PATIENCE_S = 20.0
@@ -54,16 +56,18 @@ class Lookup:
     _records: dict[str, Record] = field(default_factory=dict)
     _problems: dict[str, str] = field(default_factory=dict)
 
-    def find(self, wanted: Mapping[str, str]) -> Found:
+    def find(self, wanted: Mapping[str, Collection[str]]) -> Found:
         """Return the records of `wanted` (specifiers by name) and of what they require, where not covered."""
         if self.open_fetcher is None:
             return self._find(wanted, None)
         with self.open_fetcher() as fetcher:
             return self._find(wanted, fetcher)
 
-    def _find(self, wanted: Mapping[str, str], fetcher: Fetcher | None) -> Found:
+    def _find(self, wanted: Mapping[str, Collection[str]], fetcher: Fetcher | None) -> Found:
         started = monotonic()
-        todo = {name: spec for name, spec in wanted.items() if not self._settled(name)}
+        todo: Mapping[str, Collection[str]] = {
+            name: specs for name, specs in wanted.items() if not self._settled(name)
+        }
         routes = Routes(self.index)
         with Workers(8) as packages, Workers(16) as releases:
             job = _Job(self, fetcher, routes, releases)
@@ -74,7 +78,7 @@ class Lookup:
                     break
                 read = list(packages.map(job.read, list(todo)[:room], list(todo.values())[:room]))
                 self._keep(read)
-                todo = dict.fromkeys(self._required(r for r in read if isinstance(r, dict)), "")
+                todo = self._required(r for r in read if isinstance(r, dict))
         return Found(dict(self._records), dict(self._problems))
 
     def _settled(self, name: str) -> bool:
@@ -87,12 +91,16 @@ class Lookup:
             else:
                 self._problems[one[0]] = one[1]
 
-    def _required(self, records: Iterable[Record]) -> list[str]:
+    def _required(self, records: Iterable[Record]) -> dict[str, set[str]]:
         lines = {
             line for record in records for r in record["releases"].values() for line in r["requires"] or ()
         }
-        names = sorted({name for name, _ in followed(lines, ())})
-        return [name for name in names if not self.covered(name) and not self._settled(name)]
+        found: dict[str, set[str]] = {}
+        for line in sorted(lines):
+            for name, _ in followed((line,), ()):
+                if not self.covered(name) and not self._settled(name):
+                    found.setdefault(name, set()).add(str(Requirement(line).specifier))
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +112,15 @@ class _Job:
     routes: Routes
     releases: Executor
 
-    def read(self, name: str, spec: str) -> Record | tuple[str, str]:
+    def read(self, name: str, specs: Collection[str]) -> Record | tuple[str, str]:
         """Return the package's record, or its name and why there is none."""
         kept = self._kept(name)
         if self.fetcher is None:
             return kept or (name, "no network may be used (--offline), and nothing is kept of it")
-        if kept and kept["fetched"] == self.lookup.today and _enough(kept, spec):
+        if kept and kept["fetched"] == self.lookup.today and _enough(kept, specs):
             return kept
         try:
-            return self._fetched(checked_name(name), spec, kept, self.fetcher)
+            return self._fetched(checked_name(name), specs, kept, self.fetcher)
         except NotFound:
             return (name, "the index has no such package")
         except Unavailable as error:
@@ -124,18 +132,20 @@ class _Job:
         except Unavailable:
             return None
 
-    def _fetched(self, name: str, spec: str, kept: Record | None, fetcher: Fetcher) -> Record:
-        etag = kept["etag"] if kept and _enough(kept, spec) else None
+    def _fetched(self, name: str, specs: Collection[str], kept: Record | None, fetcher: Fetcher) -> Record:
+        etag = kept["etag"] if kept and _enough(kept, specs) else None
         page = read_project_page(fetcher, self.lookup.index, name, etag)
         if page is None and kept is not None:
             return self._stored({**kept, "fetched": self.lookup.today})
         assert page is not None
-        return self._stored(self._record(page, spec, kept, fetcher))
+        return self._stored(self._record(page, specs, kept, fetcher))
 
-    def _record(self, page: ProjectPage, spec: str, kept: Record | None, fetcher: Fetcher) -> Record:
+    def _record(
+        self, page: ProjectPage, specs: Collection[str], kept: Record | None, fetcher: Fetcher
+    ) -> Record:
         grouped = page.releases()
         old = kept["releases"] if kept else {}
-        wanted = [v for v in newest(grouped, spec) if not settled(old.get(v))]
+        wanted = [v for v in newest(grouped, specs) if not settled(old.get(v))]
         read = self.releases.map(
             lambda version: read_requirements(fetcher, self.routes, page.name, grouped[version]), wanted
         )
@@ -152,14 +162,23 @@ class _Job:
         return record
 
 
-def newest(releases: Mapping[str, Collection[IndexFile]] | Record, spec: str) -> list[str]:
-    """Return the newest releases that a specifier admits: finals, or pre-releases where there are none."""
+def newest(releases: Collection[str] | Record, specs: Collection[str]) -> list[str]:
+    """Return the newest releases that each specifier admits: finals, or pre-releases where there are none."""
+    ordered = sorted(releases, key=Version)
+    finals = [version for version in ordered if not Version(version).is_prerelease]
+    chosen = {
+        version
+        for spec in sorted(specs)[:MOST_SPECIFIERS]
+        for version in (_admitted(finals, spec) or _admitted(ordered, spec))[-NEWEST:]
+    }
+    return [version for version in ordered if version in chosen]
+
+
+def _admitted(versions: Collection[str], spec: str) -> list[str]:
     admitted = SpecifierSet(spec)
-    fitting = [v for v in releases if admitted.contains(v, prereleases=True)]
-    finals = [v for v in fitting if not Version(v).is_prerelease]
-    return sorted(finals or fitting, key=Version)[-NEWEST:]
+    return [version for version in versions if admitted.contains(version, prereleases=True)]
 
 
-def _enough(kept: Record, spec: str) -> bool:
-    """True when a kept record has read the releases that a specifier wants."""
-    return all(settled(kept["releases"][version]) for version in newest(kept["releases"], spec))
+def _enough(kept: Record, specs: Collection[str]) -> bool:
+    """True when a kept record has read the releases that the specifiers want."""
+    return all(settled(kept["releases"][version]) for version in newest(kept["releases"], specs))

@@ -71,6 +71,8 @@ class PinSet:
     notes: tuple[str, ...] = ()
     carried: tuple[Carried, ...] = ()
     options: tuple[str, ...] = ()
+    gaps: tuple[str, ...] = ()
+    """Packages that others require and of which nothing is known."""
     looked_up: tuple[tuple[str, str], ...] = ()
     """Packages read from the index because the facts do not cover them, with the day of each."""
 
@@ -100,7 +102,7 @@ class PinSet:
                 "causes": [cause.as_json() for cause in self.causes],
                 "relaxations": [relaxation.as_json() for relaxation in self.relaxations],
             },
-            "notes": list(self.notes),
+            "notes": [*self.gaps, *self.notes],
             "carried": [one.as_json() for one in self.carried],
         }
 
@@ -123,6 +125,7 @@ def solved(goal: Goal, picks: Picks) -> PinSet:
         pins,
         tuple(changes),
         notes=explained.notes(),
+        gaps=explained.gaps(),
         carried=goal.carried,
         options=goal.options,
         looked_up=tuple(sorted(goal.coverage.read.items())) if goal.coverage else (),

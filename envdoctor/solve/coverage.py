@@ -43,15 +43,15 @@ class Coverage:
         for request in requests:
             if not self.knows(request.name):
                 wanted.setdefault(request.name, []).append(_LABEL.sub("", request.spec))
-        self._find({name: ",".join(filter(None, specs)) for name, specs in wanted.items()})
+        self._find({name: {",".join(filter(None, specs))} for name, specs in wanted.items()})
 
-    def widen(self, names: Collection[str]) -> bool:
-        """Look up packages that others require; False when nothing came of it."""
+    def widen(self, required: Mapping[str, Collection[str]]) -> bool:
+        """Look up what others require (specifiers by name); False when nothing came of it."""
         before = self.snapshot
-        self._find({name: "" for name in names if name not in self.problems and not self.knows(name)})
+        self._find({n: s for n, s in required.items() if n not in self.problems and not self.knows(n)})
         return self.snapshot is not before
 
-    def _find(self, wanted: Mapping[str, str]) -> None:
+    def _find(self, wanted: Mapping[str, Collection[str]]) -> None:
         if not wanted:
             return
         from envdoctor.harvest.overlay import extended

@@ -33,7 +33,7 @@ class Header:
         for day in sorted({day for _, day in answer.looked_up}):
             names = ", ".join(name for name, when in answer.looked_up if when == day)
             yield comment(f"read from the index on {day}: {names}")
-        for note in answer.notes:
+        for note in (*answer.gaps, *answer.notes):
             yield comment(f"note: {note}")
         for one in answer.carried:
             what = "as it stands" if one.judged else "as it stands, not judged"
@@ -75,7 +75,8 @@ def requirements_text(answer: PinSet, header: Header) -> str:
 def _index_lines(answer: PinSet) -> Iterator[str]:
     for index in answer.indexes:
         yield comment(
-            f"{index}: builds from PyTorch's own index; with uv: uv pip install --torch-backend {index} …"
+            f"{index}: builds from PyTorch's own index. pip takes each pin from wherever it is; uv asks a "
+            "file's index first for all packages, so: uv pip install --index-strategy unsafe-best-match …"
         )
         yield f"--extra-index-url {INDEX_URL}{index}"
 

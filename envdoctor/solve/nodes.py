@@ -149,6 +149,10 @@ class Node:
         """Return the version of a candidate."""
         return self.package.versions[self.places[bit]]
 
+    def shown(self, bit: int) -> str:
+        """Return a candidate as `vllm 0.32.0`."""
+        return f"{self.name} {self.version(bit)}"
+
     def variant(self, bit: int) -> str | None:
         """Return the variant of a candidate; None for the default index."""
         return self.builds[bit].variant if self.builds else None

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from envdoctor.solve.answer import Cause, PinSet, asked_words, solved
+from envdoctor.solve.nodes import TORCH
 from envdoctor.solve.reasons import Explained
 from envdoctor.solve.requests import Carried
-from envdoctor.solve.solver import Goal, Picks, solve
+from envdoctor.solve.solver import Goal, Picks, solve, solve_without_doubts
 
 if TYPE_CHECKING:
     from envdoctor.solve.explain import Reason
@@ -25,6 +26,8 @@ class WhyNot:
 
     causes: tuple[Cause, ...]
     forbidden: bool | None
+    notes: tuple[str, ...] = ()
+    """What is to be minded where nothing forbids it."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON of the contract."""
@@ -32,6 +35,7 @@ class WhyNot:
             "schema": "envdoctor.why-not/1",
             "forbidden": self.forbidden,
             "causes": [cause.as_json() for cause in self.causes],
+            "notes": list(self.notes),
         }
 
 
@@ -62,28 +66,39 @@ def pin(goal: Goal) -> PinSet:
 
 def solve_covered(goal: Goal) -> tuple[Goal, Picks | None]:
     """Solve; look up what the answer requires and the facts do not cover, and solve again."""
-    picks = solve(goal)
+    goal, picks = solve_without_doubts(goal)
     for _ in range(WIDENINGS):
         if picks is None or goal.coverage is None:
             break
         missing = Explained(goal, picks).uncovered
         if not missing or not goal.coverage.widen(missing):
             break
-        goal = goal.widened()
-        picks = solve(goal)
+        goal, picks = solve_without_doubts(goal.widened())
     return goal, picks
 
 
 def why_not(goal: Goal) -> WhyNot:
     """Return the minimal causes against a goal; none when an answer exists. Raises Unavailable."""
-    goal, picks = solve_covered(goal)
+    picks = solve(goal)
     if picks is not None:
-        return WhyNot((), False)
+        return WhyNot((), False, tuple(_minded(goal, picks)))
     from envdoctor.solve.causes import causes_of
     from envdoctor.solve.explain import clash
 
     reasons = clash(goal) or []
     return WhyNot(causes_of(goal, reasons), None if hangs_on_the_unread(reasons) else True)
+
+
+def _minded(goal: Goal, picks: Picks) -> Iterator[str]:
+    """Say where only a build of PyTorch's own index serves, with what keeps the default index's from it."""
+    node, bit = goal.context.node(TORCH), picks.bits.get(TORCH)
+    if node is None or bit is None or not node.builds or not node.variant(bit):
+        return
+    chosen = (node.version(bit), None)
+    default = next(b for b, one in enumerate(node.builds) if (one.version, one.variant) == chosen)
+    barred = sorted({ban.subject for ban in node.bans if ban.mask >> default & 1 and ban.subject})
+    why = f", which {' and '.join(barred)} cannot run" if barred else ""
+    yield f"only as {node.builds[bit].label}, not as the build of the default index{why}"
 
 
 def without_unread(goal: Goal, reasons: Sequence[Reason]) -> Goal | None:

@@ -8,8 +8,10 @@ Levels, first to last:
              its own request, at most STALE_CAP, so that one hopeless package cannot outweigh the rest;
              with least-change, of what changes;
 3. VARIANT   builds from PyTorch's own index, so that the default index is preferred when it serves as well;
-4. NEWEST    days behind and releases behind, uncapped, of what was asked for;
-5. FRESH     the same of everything else.
+4. NEWEST    days behind and releases behind, uncapped, of what was asked for, and of torch, which decides
+             what the card can do, whoever needs it;
+5. FRESH     the same of everything else; of torch's CUDA libraries, which follow it, only whether they are
+             the newest.
 
 Days count from the release's own date, or an older one's if that came later (a patch of an old line).
 """
@@ -19,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from envdoctor.solve.nodes import Node
+from envdoctor.solve.nodes import TORCH, Node
 from envdoctor.solve.problem import bits_of
 from envdoctor.solve.variants import OWN_RUNTIME
 
@@ -54,11 +56,20 @@ class Policy:
         kept = self.least_change and bool(node.installed >> bit & 1)
         changed = self.least_change and bool(node.installed) and not kept
         asked = node.name in self.asked
+        weighty = asked or node.name == TORCH
         days, releases = behind(node, bit, self.asked.get(node.name, node.allowed & ~node.reserved))
         stale = min(days, STALE_CAP) if asked and not kept else 0
-        newest = 0 if kept else days + releases + (RUNTIME_CHANGE if changed and runtime else 0)
+        behind_by = days + releases
+        newest = 0 if kept else min(behind_by, 1) if runtime and not asked else behind_by
+        newest += RUNTIME_CHANGE if changed and runtime else 0
         variant = int(node.variant(bit) is not None and not kept)
-        return (int(changed and not runtime), stale, variant, newest if asked else 0, 0 if asked else newest)
+        return (
+            int(changed and not runtime),
+            stale,
+            variant,
+            newest if weighty else 0,
+            0 if weighty else newest,
+        )
 
     def within(self, node: Node, days: int) -> int:
         """Return the candidates of an asked-for package that are at most so many days stale."""

@@ -58,6 +58,8 @@ class Nogood:
     literals: tuple[Literal, ...]
     row: str
     guard: int = 0
+    told: str = ""
+    """Why, where no row says it."""
 
 
 @dataclass

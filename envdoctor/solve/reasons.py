@@ -46,19 +46,34 @@ class Explained:
         self.nodes: Mapping[str, Node] = {
             name: node for name in sorted(picks.bits) if (node := goal.context.node(name)) is not None
         }
-        self._uncovered: set[tuple[str, str]] = set()
+        self._uncovered: set[tuple[str, str, str]] = set()
         self.edges = sorted(self._edges(), key=lambda edge: (edge.owner, edge.wanted.name))
         self.rows = nogoods(goal.context, picks.bits.keys())
         self._same = followers(goal.context.matrix, "same")
 
     @property
-    def uncovered(self) -> frozenset[str]:
-        """The packages that the answer requires and the facts do not cover."""
-        return frozenset(name for _, name in self._uncovered)
+    def uncovered(self) -> Mapping[str, frozenset[str]]:
+        """The packages that the answer requires and the facts do not cover, with the specifiers."""
+        names = {name for _, name, _ in self._uncovered}
+        return {n: frozenset(spec for _, name, spec in self._uncovered if name == n) for n in sorted(names)}
 
     def notes(self) -> tuple[str, ...]:
+        """Return what was asked for and means nothing: extras for which the releases ask for no package."""
+        asked = {(r.name, extra) for r in self.goal.requests if r.name in self.nodes for extra in r.extras}
+        return tuple(
+            f"{self.shown(name)} asks for nothing under the extra {extra}"
+            for name, extra in sorted(asked)
+            if not self._named(name, extra)
+        )
+
+    def _named(self, name: str, extra: str) -> bool:
+        node = self.nodes[name]
+        row = node.package.raw["r"][node.places[self.picks.bits[name]]]
+        return row < 0 or extra in node.package.extras(row)
+
+    def gaps(self) -> tuple[str, ...]:
         """Return what the answer leaves open: requirements on packages that the facts do not cover."""
-        left = sorted({(name, owner) for owner, name in self._uncovered})
+        left = sorted({(name, owner) for owner, name, _ in self._uncovered})
         return tuple(
             f"{self.shown(owner)} requires {name}, which is not pinned: {self._why(name)}"
             for name, owner in left
@@ -81,7 +96,12 @@ class Explained:
         index = node.variant(bit)
         if name in self._same and TORCH in self.nodes:
             index = self.nodes[TORCH].variant(self.picks.bits[TORCH])
-        reasons = [*self._asked(name), *self._required(name), *self._held_back(node, bit)]
+        reasons = [
+            *self._asked(name),
+            *self._required(name),
+            *self._held_back(node, bit),
+            *self._avoids(node, bit),
+        ]
         return Pin(name, node.version(bit), index, tuple(reasons))
 
     def _asked(self, name: str) -> Iterator[str]:
@@ -111,7 +131,9 @@ class Explained:
             for wanted, limit in self._requirements(name, self.picks.bits[name], extra):
                 if wanted.name not in self.nodes:
                     if not limit and self.goal.context.node(wanted.name) is None:
-                        self._uncovered.add((name, wanted.name))
+                        package = self.goal.context.snapshot.package(wanted.name)
+                        spec = package.spec_text(wanted.spec) if package else ""
+                        self._uncovered.add((name, wanted.name, spec))
                     continue
                 yield _Edge(name, wanted, limit)
                 for one in () if limit else wanted.extras:
@@ -141,6 +163,14 @@ class Explained:
         blockers = list(dict.fromkeys(self._blockers(node, newest)))
         why = "; ".join(blockers[:4]) or "it cannot be combined with the other newest releases asked for"
         yield f"not {label}: {why}"
+
+    def _avoids(self, node: Node, bit: int) -> Iterator[str]:
+        """Say what nothing forbids and is avoided: the newest that a doubt keeps from being chosen."""
+        for one in self.goal.avoided:
+            owner, lost = one.literals
+            meant = owner.name in self.picks.bits and owner.mask >> self.picks.bits[owner.name] & 1
+            if lost.name == node.name and meant and lost.mask >> bit:
+                yield f"not newer: {one.told}"
 
     def _blockers(self, node: Node, newest: int) -> Iterator[str]:
         bits = self.picks.bits

@@ -13,6 +13,9 @@ from envdoctor.solve.answer import UNKNOWN, Cause, PinSet, Relaxation
 if TYPE_CHECKING:
     from envdoctor.solve.pinning import WhyNot
 
+SHOWN = 8
+"""So many versions of what was asked for are named for one way out."""
+
 
 def render(answer: WhyNot, format: Reported = Format.TEXT, look: Look = PLAIN) -> str:
     """Return what forbids a request in one format."""
@@ -29,7 +32,7 @@ def forbidden_document(answer: WhyNot) -> Document:
     if answer.forbidden is None:
         return Document("not known", "warning", (Text(UNKNOWN), causes(answer.causes)))
     if not answer.causes:
-        return Document("nothing forbids it", "", ())
+        return Document("nothing forbids it", "", tuple(Text(note) for note in answer.notes))
     return Document(f"{counted(len(answer.causes), 'cause')} forbid it", "error", (causes(answer.causes),))
 
 
@@ -37,11 +40,7 @@ def conflict_document(answer: PinSet) -> Document:
     """Return a conflict: the causes, and what giving each up would give."""
     blocks: list[Block] = [causes(answer.causes)]
     if answer.relaxations:
-        given = (", ".join(f"{n} {v}" for n, v in one.gives.items()) for one in answer.relaxations)
-        rows = (
-            Row("without", f"{r.drop}: {gives}") for r, gives in zip(answer.relaxations, given, strict=True)
-        )
-        blocks.append(Section("One of them given up", (Rows(tuple(rows)),)))
+        blocks.append(Section("One of them given up", (Rows(tuple(map(_relaxed, answer.relaxations))),)))
     blocks += [Text(f"Note: {note}") for note in answer.notes]
     if answer.status == "unknown":
         return Document("not known", "warning", (Text(UNKNOWN), *blocks))
@@ -49,7 +48,9 @@ def conflict_document(answer: PinSet) -> Document:
 
 
 def _relaxed(one: Relaxation) -> Row:
-    return Row("without", f"{one.drop}: {', '.join(f'{name} {v}' for name, v in one.gives.items())}")
+    given = [f"{name} {version}" for name, version in one.gives.items()]
+    more = f" and {len(given) - SHOWN} more" if len(given) > SHOWN else ""
+    return Row("without", f"{one.drop}: {', '.join(given[:SHOWN])}{more}")
 
 
 def causes(found: Sequence[Cause]) -> Rows:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from envdoctor.errors import Unavailable
 from envdoctor.solve.coverage import Coverage
 from envdoctor.solve.nodes import Context
 from envdoctor.solve.policy import STALE_CAP, STALE_PLACE, WINDOWS, Cost, Policy, total
-from envdoctor.solve.problem import Problem, Root, close
+from envdoctor.solve.problem import Nogood, Problem, Root, close
 from envdoctor.solve.prune import prune
 from envdoctor.solve.requests import Carried, Request
 from envdoctor.solve.rows import nogoods
 from envdoctor.solve.variants import OWN_RUNTIME
 
+DOUBTS_ROUNDS = 6
+"""How often an answer without the doubts of the last may bring new ones."""
 HOPELESS = WINDOWS[1]
 """The window after which a clash among near packages is looked for before searching further."""
 
@@ -29,6 +31,8 @@ class Goal:
     carried: tuple[Carried, ...] = ()
     options: tuple[str, ...] = ()
     coverage: Coverage | None = None
+    avoided: tuple[Nogood, ...] = ()
+    """Combinations that nothing forbids and the answer should not have."""
 
     def widened(self) -> Goal:
         """Return the goal on the facts that its coverage has now."""
@@ -83,23 +87,60 @@ def policy_of(goal: Goal) -> Policy:
 
 
 def solve_nearby(goal: Goal) -> Picks | None:
-    """Return the first answer found with nothing stale beyond reason; it is good, but not proven best."""
+    """Return the first answer found, nothing stale beyond reason if possible; good, but not proven best."""
     policy = policy_of(goal)
-    found = (_search(goal, policy, window) for window in WINDOWS[1:])
+    found = (_search(goal, policy, window) for window in (*WINDOWS[1:], None))
     return next((picks for picks in found if picks is not None), None)
 
 
-def solve(goal: Goal) -> Picks | None:
-    """Return a best answer, or None when there is none."""
+def solve(goal: Goal, least: int = WINDOWS[0]) -> Picks | None:
+    """Return a best answer, or None when there is none; `least` is a staleness that none can fall below."""
     policy = policy_of(goal)
-    window: int | None = None if goal.least_change else WINDOWS[0]
+    window: int | None = None if goal.least_change else least
+    looked = bool(goal.avoided)  # what is avoided is not looked at there
     while True:
         found = _search(goal, policy, window)
         if found is not None and (window is None or found.cost[STALE_PLACE] <= window):
             return found
-        if window is None or (found is None and window == HOPELESS and _clashes_nearby(goal)):
+        hopeless = found is None and window is not None and window >= HOPELESS
+        if window is None or (hopeless and not looked and _clashes_nearby(goal)):
             return None
+        looked = looked or hopeless
         window = _wider(window, found)
+
+
+def solve_without_doubts(goal: Goal) -> tuple[Goal, Picks | None]:
+    """Return a best answer that combines nothing doubtful where that can be had, with its goal."""
+    picks = solve(goal)
+    if goal.least_change:
+        return goal, picks
+    from envdoctor.solve.doubts import doubts
+
+    given_up: set[Nogood] = set()
+    for _ in range(DOUBTS_ROUNDS):
+        if picks is None:
+            break
+        found = [one for one in doubts(goal.context, picks.bits) if one not in given_up]
+        if not found:
+            break
+        better, without = _avoiding(goal, found, picks.cost[STALE_PLACE])
+        given_up |= set(found) - set(better.avoided)
+        if without is not None:
+            goal, picks = better, without
+    return goal, picks
+
+
+def _avoiding(goal: Goal, found: Sequence[Nogood], least: int) -> tuple[Goal, Picks | None]:
+    """Return the goal with as many of the doubts as can be avoided, all at once if possible."""
+    wider = replace(goal, avoided=(*goal.avoided, *found))
+    if (picks := solve(wider, least)) is not None:
+        return wider, picks
+    if len(found) == 1:
+        return goal, None
+    half = len(found) // 2
+    kept, picks = _avoiding(goal, found[:half], least)
+    last, others = _avoiding(kept, found[half:], least)
+    return last, others or picks
 
 
 def _clashes_nearby(goal: Goal) -> bool:
@@ -148,8 +189,13 @@ def problem_of(goal: Goal, policy: Policy, window: int | None = None) -> Problem
         limits[name] = admitted | (node.installed & mask)
         roots.append(Root(name, mask, tuple(sorted(extras.get(name, ())))))
     problem = close(context, roots, limits)
-    problem.nogoods = nogoods(context, problem.masks.keys())
+    problem.nogoods = [*nogoods(context, problem.masks.keys()), *_within(problem, goal.avoided)]
     return problem
+
+
+def _within(problem: Problem, avoided: Iterable[Nogood]) -> list[Nogood]:
+    """Return the combinations all of whose packages the problem holds."""
+    return [one for one in avoided if all(literal.name in problem.masks for literal in one.literals)]
 
 
 def distinct(requests: Iterable[Request]) -> list[str]:

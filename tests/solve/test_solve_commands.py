@@ -40,7 +40,7 @@ def test_a_variant_is_written_in_the_form_that_pip_and_uv_read(capsys: pytest.Ca
     code, out, _ = answer(capsys, "pin", "torch", "torchvision", "--gpu", "V100", *ON)
     assert code == 0
     assert "--extra-index-url https://download.pytorch.org/whl/cu126\n" in out
-    assert "--torch-backend cu126" in out
+    assert "uv pip install --index-strategy unsafe-best-match" in out
     assert "+cu126\n" in next(line + "\n" for line in out.splitlines() if line.startswith("torch=="))
     assert "+cu126" in next(line for line in out.splitlines() if line.startswith("torchvision=="))
     assert "not 2.15.0" not in out

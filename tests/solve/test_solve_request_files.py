@@ -201,3 +201,17 @@ def test_files_that_include_one_another_are_named(capsys: pytest.CaptureFixture[
     answer = Answer(capsys, tmp_path / "a.txt")
     assert answer.code == 2
     assert "includes itself" in answer.err
+
+
+def test_an_extra_that_means_nothing_is_said(pin: Any) -> None:
+    answer = pin("einops[no-such-extra]\n")
+    assert answer.code == 0
+    assert "asks for nothing under the extra no-such-extra" in answer.json["notes"][0]
+    assert "asks for nothing under the extra no-such-extra" in answer.err
+
+
+def test_why_not_says_that_only_a_variant_serves(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why-not", "torch==2.14.1", "--driver", "535.183.01", *ON]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "nothing forbids it" in out
+    assert "only as 2.14.1+cu126, not as the build of the default index, which 535.183.01 cannot run" in out

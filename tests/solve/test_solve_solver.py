@@ -248,9 +248,7 @@ def test_a_pin_says_who_holds_it_back() -> None:
 def test_a_requirement_that_the_facts_do_not_cover_is_said() -> None:
     answer = pin(goal(world({"app": {"1": ["stranger>=2"]}}), ["app"]))
     assert [one.name for one in answer.pins] == ["app"]
-    assert answer.notes == (
-        "app 1 requires stranger, which the package facts do not cover: it is not pinned",
-    )
+    assert answer.gaps == ("app 1 requires stranger, which is not pinned: the package facts do not cover it",)
 
 
 def test_an_unknown_package_is_not_a_conflict() -> None:

@@ -1,0 +1,112 @@
+"""Which releases of one library import what some releases of another no longer, or not yet, have.
+
+    python -m envdoctor.harvest.import_facts
+
+writes `matrices/releases/imports.json` from the recorded interfaces and the snapshot. A record tells what
+any file of a library imports, not whether that file matters, and an interface may be read too narrowly; so
+each pair is put to the test of its day: had the newest release of that day lacked the name, everybody would
+have failed. A pair that any release so refutes, or none confirms, is left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from envdoctor.files import replace_file
+from envdoctor.matrix.interface_records import Record, Spans, load_record, recorded_libraries
+from envdoctor.matrix.load import find_folder
+from envdoctor.matrix.snapshot import Package, Snapshot, load_snapshot
+
+SCHEMA = "envdoctor.imports/1"
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """A library's record with the days of its releases."""
+
+    record: Record
+    package: Package
+
+    def day(self, place: int) -> int | None:
+        """Return the day of a recorded release, None where the snapshot lacks it."""
+        position = self.package.position.get(self.record.versions[place])
+        return None if position is None else self.package.days[position]
+
+    def newest_on(self, day: int) -> int | None:
+        """Return the place of the newest recorded release that was out on a day."""
+        days = ((place, self.day(place)) for place in range(len(self.record.versions)))
+        return max((place for place, out in days if out is not None and out <= day), default=None)
+
+
+def import_facts(folder: Path, snapshot: Snapshot) -> list[list[object]]:
+    """Return `[importer, [first, last]…, provider, what, [first, last]… that lack it]`, sorted."""
+    sides = {}
+    for library in recorded_libraries(folder):
+        record, package = load_record(folder, library), snapshot.package(library)
+        if record is not None and package is not None and package.crawled:
+            sides[library] = _Side(record, package)
+    roots = {side.record.root: side for side in sides.values()}
+    return sorted((fact for side in sides.values() for fact in _asked_by(side, roots)), key=json.dumps)
+
+
+def _asked_by(side: _Side, roots: dict[str, _Side]) -> Iterator[list[object]]:
+    for module, names in side.record.imports.items():
+        provider = roots.get(module.partition(".")[0])
+        if provider is None or provider is side:
+            continue
+        for name, spans in names.items():
+            has = _having(provider.record, module, name)
+            if has and _stands(side, spans, provider, lacking := provider.record.others(has)):
+                yield [
+                    side.record.library,
+                    _told(side.record, spans),
+                    provider.record.library,
+                    f"{name} from {module}" if name else module,
+                    _open_told(provider.record, lacking),
+                ]
+
+
+def _having(record: Record, module: str, name: str) -> Spans:
+    """Return the releases that have a name or module; empty where all have it, or none that was read."""
+    if not name:
+        return record.modules.get(module, ())
+    return record.names.get(module, {}).get(name) or record.modules.get(f"{module}.{name}", ())
+
+
+def _stands(side: _Side, spans: Spans, provider: _Side, lacking: Spans) -> bool:
+    """True when no importing release came out while the newest provider lacked the name."""
+    seen = [
+        any(first <= newest <= last for first, last in lacking)
+        for start, end in spans
+        for place in range(start, end + 1)
+        if (day := side.day(place)) is not None and (newest := provider.newest_on(day)) is not None
+    ]
+    return bool(seen) and not any(seen)
+
+
+def _told(record: Record, spans: Spans) -> list[list[str]]:
+    return [[record.versions[first], record.versions[last]] for first, last in spans]
+
+
+def _open_told(record: Record, spans: Spans) -> list[list[str | None]]:
+    """Return spans as versions; one that reaches an end of the record goes on beyond it."""
+    last_place = len(record.versions) - 1
+    return [
+        [record.versions[first] if first else None, record.versions[last] if last < last_place else None]
+        for first, last in spans
+    ]
+
+
+def main() -> None:
+    """Write the file."""
+    folder = find_folder()
+    facts = import_facts(folder, load_snapshot(folder))
+    document = {"schema": SCHEMA, "made_by": "python -m envdoctor.harvest.import_facts", "facts": facts}
+    replace_file(folder / "releases" / "imports.json", json.dumps(document, separators=(",", ":")) + "\n")
+
+
+if __name__ == "__main__":
+    main()

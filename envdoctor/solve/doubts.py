@@ -1,0 +1,185 @@
+"""What no metadata forbids and was never meant together: found in an answer, and avoided where that can be.
+
+Three kinds of evidence, strongest first. A release imports a name that another's release lacks (read from
+the wheels). A later release of the same package set an upper bound below what is chosen: it was found not to
+work. A package was superseded long before the other's major version came, so that its authors cannot have
+tried. None of them proves a failure, so that none of them makes a conflict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from envdoctor.matrix.snapshot import Requirement as Wanted
+from envdoctor.solve.nodes import Context, Node
+from envdoctor.solve.problem import Literal, Nogood, bits_of
+from envdoctor.solve.variants import OWN_RUNTIME
+from envdoctor.solve.versions import version_key
+
+SLACK = 90
+"""Days after it was superseded in which a release may still have been tried with what was new then."""
+LATER = 60
+"""So many later releases of a package are asked for a bound that they added."""
+ROW = "DOUBT"
+
+
+def doubts(context: Context, bits: Mapping[str, int]) -> list[Nogood]:
+    """Return what the picks of an answer (by name) should not combine, each with its reason."""
+    nodes = {name: node for name in sorted(bits) if (node := context.node(name)) is not None}
+    return [*_of_imports(context, nodes, bits), *_of_edges(context, nodes, bits)]
+
+
+def _nogood(owner: Node, theirs: int, other: Node, lost: int, told: str) -> Nogood:
+    return Nogood((Literal(owner.name, theirs), Literal(other.name, lost)), ROW, told=told)
+
+
+def _of_imports(context: Context, nodes: Mapping[str, Node], bits: Mapping[str, int]) -> Iterator[Nogood]:
+    for importer, spans, provider, what, lacking in context.matrix.generated("imports").get("facts", ()):
+        if importer in nodes and provider in nodes:
+            owner, other = nodes[importer], nodes[provider]
+            if _lies(owner, bits[importer], spans) and _lies(other, bits[provider], lacking):
+                theirs, lost = _between(owner, spans), _between(other, lacking)
+                told = (
+                    f"{owner.shown(bits[importer])} imports {what}, which {other.shown(bits[provider])} lacks"
+                )
+                yield _nogood(owner, theirs, other, lost, told)
+
+
+def _lies(node: Node, bit: int, spans: Any) -> bool:
+    """True when a candidate's version lies in one of the spans (None: no bound)."""
+    key = version_key(node.version(bit))
+    return any(
+        (low is None or key >= version_key(low)) and (high is None or key <= version_key(high))
+        for low, high in spans
+    )
+
+
+def _between(node: Node, spans: Any) -> int:
+    """Return the candidates whose version lies in one of the spans."""
+    return sum(1 << bit for bit in range(len(node.places)) if _lies(node, bit, spans))
+
+
+def _of_edges(context: Context, nodes: Mapping[str, Node], bits: Mapping[str, int]) -> Iterator[Nogood]:
+    for name, node in nodes.items():
+        place = node.places[bits[name]]
+        history = _History(node, place)
+        if history.superseded is None:
+            continue
+        for wanted in _requirements(context, node, place):
+            other = nodes.get(wanted.name)
+            if other is None or wanted.name.startswith(OWN_RUNTIME) or not _open(other, wanted):
+                continue
+            found = history.later_bound(other, bits[wanted.name]) or history.untried(other, bits[wanted.name])
+            if found is not None:
+                yield found
+
+
+def _requirements(context: Context, node: Node, place: int) -> Iterator[Wanted]:
+    row = node.package.raw["r"][place]
+    for wanted in node.package.requirements(row) if row >= 0 else ():
+        if context.marker_holds(wanted.marker):
+            yield wanted
+
+
+def _open(other: Node, wanted: Wanted) -> bool:
+    """True when a requirement sets no upper bound."""
+    text = other.package.spec_text(wanted.spec)
+    return not any(sign in text for sign in ("<", "==", "~="))
+
+
+@dataclass
+class _History:
+    """What came after the chosen release of a package."""
+
+    node: Node
+    place: int
+
+    def __post_init__(self) -> None:
+        """Find the final releases that are newer, and the day on which the first of them came."""
+        package = self.node.package
+        newer = package.all & ~package.prereleases & ~package.yanked & ~((1 << (self.place + 1)) - 1)
+        self.newer = list(bits_of(newer))
+        days = [package.days[place] for place in self.newer]
+        self.superseded = max(min(days), package.days[self.place]) if days else None
+        self._rows: dict[int, dict[str, Wanted]] = {}
+
+    def later_bound(self, other: Node, bit: int) -> Nogood | None:
+        """Return that a later release of this package bars the other's choice from above, if one does.
+
+        A later release that admits it, and came out when it was there, speaks for it.
+        """
+        chosen = other.places[bit]
+        for later in self.newer[:LATER]:
+            wanted = self._wanted(later).get(other.name)
+            if wanted is None:
+                continue
+            mask = other.package.spec_mask(wanted.spec)
+            if mask >> chosen & 1:
+                if self.node.package.days[later] >= other.package.days[chosen]:
+                    return None
+            elif mask and mask.bit_length() <= chosen and not _exact(other, wanted):
+                return self._barred(later, other, wanted, mask.bit_length())
+        return None
+
+    def _barred(self, later: int, other: Node, wanted: Wanted, first: int) -> Nogood:
+        package = self.node.package
+        theirs = self.node.expand((1 << later) - 1)
+        lost = other.expand(other.package.all & ~((1 << first) - 1))
+        told = (
+            f"{package.name} {package.versions[later]}, which came after {package.versions[self.place]}, "
+            f"requires {other.name}{other.package.spec_text(wanted.spec)}"
+        )
+        return _nogood(self.node, theirs, other, lost, told)
+
+    def _wanted(self, place: int) -> dict[str, Wanted]:
+        row = self.node.package.raw["r"][place]
+        if row not in self._rows:
+            context = self.node.context
+            self._rows[row] = {one.name: one for one in _requirements(context, self.node, place)}
+        return self._rows[row]
+
+    def untried(self, other: Node, bit: int) -> Nogood | None:
+        """Return that the other's major version came long after this release was superseded, if it did."""
+        series = _majors(other)
+        chosen = _major(other.version(bit))
+        limit = (self.superseded or 0) + SLACK
+        beyond = [
+            (day, major) for major, (day, _) in series.items() if day > limit and not _dated(major, day)
+        ]
+        if chosen not in [major for _, major in beyond] or len(beyond) == len(series):
+            return None
+        major = min(major for _, major in beyond)
+        lost = other.expand(other.package.all & ~((1 << series[major][1]) - 1))
+        package = self.node.package
+        told = (
+            f"{package.name} {package.versions[self.place]} was superseded long before {other.name} {major} "
+            "came, so that nothing tells that they work together"
+        )
+        return _nogood(self.node, self.node.expand((2 << self.place) - 1), other, lost, told)
+
+
+def _exact(other: Node, wanted: Wanted) -> bool:
+    return "==" in other.package.spec_text(wanted.spec)
+
+
+def _major(version: str) -> int:
+    return int(version_key(version)[1][0])
+
+
+def _majors(node: Node) -> dict[int, tuple[int, int]]:
+    """Return, by major number of final releases: the day of the first, and its place."""
+    found: dict[int, tuple[int, int]] = {}
+    package = node.package
+    for place in bits_of(package.all & ~package.prereleases):
+        major, day = _major(package.versions[place]), package.days[place]
+        if day and major not in found:
+            found[major] = (day, place)
+    return found
+
+
+def _dated(major: int, day: int) -> bool:
+    """True for a major number that is the year it came out in: it tells of no break."""
+    year = 1970 + day / 365.2425
+    return major >= 1900 or abs(2000 + major - year) < 1.5

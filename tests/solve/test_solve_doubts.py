@@ -1,0 +1,119 @@
+"""What no metadata forbids and was never meant together is avoided, with its reason; it is no conflict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import solve_world as world
+
+from envdoctor.matrix import Matrix
+from envdoctor.solve.pinning import pin
+from envdoctor.solve.solver import Goal
+
+LONG = 1000
+
+
+def pinned(goal: Goal) -> dict[str, str]:
+    return {one.name: one.version for one in pin(goal).pins}
+
+
+def reasons(goal: Goal, name: str) -> str:
+    return "\n".join(next(one.because for one in pin(goal).pins if one.name == name))
+
+
+def goal(packages: Mapping[str, Mapping[str, Any]], *requests: str, matrix: Matrix = world.EMPTY) -> Goal:
+    return world.goal(world.world(packages), requests, matrix=matrix)
+
+
+FRAME = {
+    "1.5": {"requires": ["array"], "day": 100},
+    "2.0": {"requires": ["array"], "day": 200},
+    "2.1": {"requires": ["array<2"], "day": 300},
+    "3.0": {"requires": ["array"], "day": LONG + 100},
+}
+ARRAY = {"1.9": {"day": 50}, "2.0": {"day": LONG}, "2.1": {"day": LONG + 50}}
+
+
+def test_a_bound_that_a_later_release_added_counts_for_the_earlier_ones() -> None:
+    asked = goal({"frame": FRAME, "array": ARRAY}, "frame==1.5")
+    assert pinned(asked) == {"frame": "1.5", "array": "1.9"}
+    assert "not newer: frame 2.1, which came after 1.5, requires array<2" in reasons(asked, "array")
+
+
+def test_the_newest_release_takes_the_newest() -> None:
+    assert pinned(goal({"frame": FRAME, "array": ARRAY}, "frame")) == {"frame": "3.0", "array": "2.1"}
+
+
+def test_a_later_release_that_was_made_with_it_speaks_for_it() -> None:
+    early = {"1.5": FRAME["1.5"], "1.6": {"requires": ["array"], "day": LONG + 60}}
+    told = reasons(goal({"frame": early, "array": ARRAY}, "frame==1.6"), "array")
+    assert "not newer" not in told
+
+
+def test_a_major_version_that_came_long_after_it_was_superseded_is_untried() -> None:
+    frame = {version: {**told, "requires": ["array"]} for version, told in FRAME.items()}
+    asked = goal({"frame": frame, "array": ARRAY}, "frame==1.5")
+    assert pinned(asked)["array"] == "1.9"
+    assert "superseded long before array 2 came" in reasons(asked, "array")
+
+
+def test_a_year_is_no_major_version() -> None:
+    frame = {version: {**told, "requires": ["array"]} for version, told in FRAME.items()}
+    array = {"2025.1": {"day": 50}, "2027.1": {"day": LONG}}
+    assert pinned(goal({"frame": frame, "array": array}, "frame==1.5"))["array"] == "2027.1"
+
+
+def test_a_bound_of_its_own_is_believed() -> None:
+    frame = {version: {**told, "requires": ["array<3"]} for version, told in FRAME.items()}
+    assert pinned(goal({"frame": frame, "array": ARRAY}, "frame==1.5"))["array"] == "2.1"
+
+
+def test_what_was_asked_for_stands_against_a_doubt() -> None:
+    assert pinned(goal({"frame": FRAME, "array": ARRAY}, "frame==1.5", "array>=2"))["array"] == "2.1"
+
+
+def test_one_doubt_that_cannot_be_avoided_leaves_the_others() -> None:
+    frame = {v: {**told, "requires": ["array", "plot"]} for v, told in FRAME.items()}
+    answer = pinned(goal({"frame": frame, "array": ARRAY, "plot": ARRAY}, "frame==1.5", "array>=2"))
+    assert answer == {"frame": "1.5", "array": "2.1", "plot": "1.9"}
+
+
+@pytest.mark.parametrize(
+    ("requests", "picked"),
+    [
+        (["trainer==1.0", "library"], {"trainer": "1.0", "library": "4.9"}),
+        (["trainer", "library"], {"trainer": "2.0", "library": "5.1"}),
+        (["trainer==1.0", "library==5.1"], {"trainer": "1.0", "library": "5.1"}),
+    ],
+)
+def test_a_name_that_a_release_imports_and_another_lacks(
+    requests: list[str], picked: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = [["trainer", [["0.9", "1.0"]], "library", "Old from library.parts", [["5.0", None]]]]
+    monkeypatch.setattr(Matrix, "generated", lambda self, name: {"facts": facts} if name == "imports" else {})
+    packages = {
+        "trainer": {"0.9": ["library"], "1.0": ["library"], "2.0": ["library"]},
+        "library": {"4.9": [], "5.0": [], "5.1": []},
+    }
+    assert pinned(goal(packages, *requests)) == picked
+
+
+@pytest.mark.parametrize(
+    ("requests", "name", "below"),
+    [
+        (["pandas==1.5.3", "scikit-learn==1.2.2"], "numpy", "2"),
+        (["datasets==2.10.0"], "pyarrow", "20"),
+        (["trl==0.12.0", "transformers"], "transformers", "4.47"),
+        (["vllm==0.8.5"], "transformers", "5"),
+        (["wandb==0.15.0"], "setuptools", "82"),
+    ],
+)
+def test_on_the_shipped_facts(requests: list[str], name: str, below: str) -> None:
+    from packaging.version import Version
+
+    snapshot, matrix = world.shipped()
+    on = world.target((3, 10), "x86_64-manylinux_2_35", matrix=matrix)
+    asked = world.goal(snapshot, requests, on=on, matrix=matrix, allow_source=True)
+    assert Version(pinned(asked)[name]) < Version(below)
