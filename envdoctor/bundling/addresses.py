@@ -10,7 +10,15 @@ from envdoctor.bundling.spans import Span
 
 _IPV4 = re.compile(r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}")
 _IPV6 = re.compile(r"(?i)(?:[23][0-9a-f]{3}|f[cde][0-9a-f]{2}):(?:[0-9a-f]{0,4}:){1,7}[0-9a-f]{0,4}")
-_MAC = re.compile(r"\b[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){5}\b")
+_MAC = re.compile(
+    r"\b(?:[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){5}(?:(?::[0-9A-Fa-f]{2}){14}|(?::[0-9A-Fa-f]{2}){2})?|"
+    r"[0-9A-Fa-f]{2}(?:-[0-9A-Fa-f]{2}){5}|[0-9A-Fa-f]{4}\.[0-9A-Fa-f]{4}\.[0-9A-Fa-f]{4})\b"
+)
+_LABELLED_MAC = re.compile(
+    r"(?i)\b(?:mac(?:[_ -]?addr(?:ess)?)?|hw[_ -]?addr(?:ess)?|ether|hardware address|"
+    r"lladdr)[\"']?[ \t]{0,4}[:= ]"
+    r"[ \t]{0,4}[\"']?(?P<v>[0-9a-f]{12})\b"
+)
 _IP_CONTEXT = re.compile(
     r"(?i)(?:\b(?:ip|ips|addr|address|host|hostname|server|peer|client|master|gateway|inet|ssh|ping|curl|dns|"
     r"nameserver|"
@@ -37,8 +45,10 @@ def find_addresses(text: str, keep: Callable[[str], bool]) -> Iterator[Span]:
         if _is_ipv6(text, match):
             yield Span(*match.span(), "ip")
     for match in _MAC.finditer(text):
-        if set(match[0]) - set("0:"):
+        if set(match[0]) - set("0:-.") and text[match.end() : match.end() + 1] != "-":
             yield Span(*match.span(), "mac")
+    for match in _LABELLED_MAC.finditer(text):
+        yield Span(*match.span("v"), "mac")
 
 
 def _is_ipv4(text: str, match: re.Match[str]) -> bool:
@@ -67,9 +77,8 @@ def _is_ipv4(text: str, match: re.Match[str]) -> bool:
 
 
 def _is_ipv6(text: str, match: re.Match[str]) -> bool:
-    if re.search(r"[A-Za-z0-9:.]$", text[: match.start()][-1:]) or re.match(
-        r"[A-Za-z0-9:]", text[match.end() :][:1]
-    ):
+    before, after = text[match.start() - 1 : match.start()], text[match.end() : match.end() + 1]
+    if re.match(r"[A-Za-z0-9:.]", before) or re.match(r"[A-Za-z0-9:]", after):
         return False
     try:
         ipaddress.IPv6Address(

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, quote_plus, unquote
 
-from envdoctor.bundling.identities import COMMON_ACCOUNTS, COMMON_HOSTS
+from envdoctor.bundling.hosts import COMMON_HOSTS
 from envdoctor.bundling.secret_values import is_placeholder
+from envdoctor.bundling.users import COMMON_ACCOUNTS
 
 _SECRET_NAME = re.compile(
     r"(?i)token|secret|passw|passphrase|api_?key|access_?key|private_?key|credential|_key$|"

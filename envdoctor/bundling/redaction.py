@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any
 
-from envdoctor.bundling import identities, secret_contexts
-from envdoctor.bundling.addresses import find_addresses
+from envdoctor.bundling.hosts import COMMON_HOSTS
+from envdoctor.bundling.identities import find_identities
 from envdoctor.bundling.known_values import (
     KnownValues,
     base64_cores,
@@ -17,19 +19,22 @@ from envdoctor.bundling.known_values import (
     is_secret_name,
     is_worth_hiding,
 )
-from envdoctor.bundling.secret_formats import FORMATS
-from envdoctor.bundling.secret_values import is_continuation, is_placeholder, looks_random
-from envdoctor.bundling.spans import Span, merge
-from envdoctor.bundling.unwrapping import Joined, apply_edits, join, strip_escapes
+from envdoctor.bundling.literals import Literals
+from envdoctor.bundling.secret_formats import find_formats
+from envdoctor.bundling.secret_search import find_secrets, spread
+from envdoctor.bundling.secret_values import is_drawn, is_placeholder
+from envdoctor.bundling.serials import find_gpu_uuids
+from envdoctor.bundling.sought import PLACEHOLDER, Searched
+from envdoctor.bundling.spans import Span, merge, occurrences
+from envdoctor.bundling.unwrapping import Edit, apply_edits, strip_escapes
+from envdoctor.bundling.users import COMMON_ACCOUNTS, is_home_path
+from envdoctor.bundling.views import joined
 
-_FIXED = tuple(entry for entry in FORMATS if entry.fixed)
-_FIXED_JOINED = tuple(entry.unbounded for entry in _FIXED)
-_WRAPPED_WIDTH = 40
-_OPEN = tuple(entry for entry in FORMATS if not entry.fixed)
-_LEARNED_LIMIT = 500
 _BASE64_RUN = re.compile(r"[A-Za-z0-9+/_=-]*")
-_PLACEHOLDER = re.compile(r"<(?P<kind>[a-z](?:-?[a-z0-9]){0,30})-(?P<number>[0-9]{1,6})>")
 _ROUNDS = 8
+_LINES_BESIDE = 5
+_SHORT_WORD = 16
+_LONGEST_LEARNED = 2048
 _SECRET_KINDS_THAT_REPEAT = frozenset({"secret", "password", "credentials"})
 
 
@@ -47,9 +52,10 @@ class Redactor:
         self._names: dict[str, str] = {}
         self._used: Counter[str] = Counter()
         self._counts: Counter[str] = Counter()
-        self._words: dict[str, str] = {}
+        self._words: Literals[str] = Literals()
         self._secrets: set[str] = set()
-        self._literals: list[tuple[str, str, bool]] = []
+        self._literals: Literals[tuple[str, bool]] = Literals()
+        self._scanned: dict[str, list[Span]] = {}
         self._homes = known.homes
         for secret in known.secrets:
             self._know(secret)
@@ -60,11 +66,27 @@ class Redactor:
     def learn(self, text: str) -> None:
         """Remember the users, hosts and secrets that a context in `text` gives away, to find them bare."""
         text = strip_escapes(text)
-        for span in (*identities.find_users(text), *identities.find_hosts(text)):
-            self._learn_word(span.kind, text[span.start : span.end])
-        for span in _find_secrets(text):
-            if span.kind in _SECRET_KINDS_THAT_REPEAT and looks_random(text[span.start : span.end]):
-                self._know(text[span.start : span.end])
+        for span in self._scan(text):
+            value = span.value or text[span.start : span.end]
+            if span.kind in ("user", "host"):
+                self._learn_word(span.kind, value)
+            elif (
+                span.kind in _SECRET_KINDS_THAT_REPEAT and is_drawn(value) and len(value) <= _LONGEST_LEARNED
+            ):
+                self._know(value)
+
+    def _scan(self, text: str) -> list[Span]:
+        """Return what `text` itself gives away; once for each text."""
+        if text not in self._scanned:
+            plain = text.isalnum() and len(text) < _SHORT_WORD
+            searched = Searched(text)
+            found = (
+                ()
+                if plain
+                else (*find_secrets(searched), *find_identities(searched, self._keep.__contains__))
+            )
+            self._scanned[text] = list(found)
+        return self._scanned[text]
 
     def learn_json(self, value: Any, key: str = "") -> None:
         """Remember what JSON terms give away, by their texts and by their fields' names."""
@@ -86,29 +108,34 @@ class Redactor:
         """Return `text` without terminal escapes, and with a placeholder for everything that must not "
         "leave.
 
-        A placeholder changes what stands beside its neighbours: what was redacted is looked at again until
-        nothing more is found, so that to redact twice is to redact once.
+        A placeholder changes what stands beside its neighbours: the lines around one are looked at again
+        until nothing more is found, so that to redact twice is to redact once.
         """
         text = strip_escapes(text)
+        self._reserve(text)
+        edits = self._edits(text)
         for _ in range(_ROUNDS):
-            self._reserve(text)
-            shown = strip_escapes(self._replace(text))
-            if shown == text:
+            if not edits:
                 break
-            self.learn(shown)
-            text = shown
+            text = apply_edits(text, edits)
+            around = _beside(text, edits)
+            edits = [edit for start, end in around for edit in self._look_again(text, start, end)]
         return text
 
-    def _replace(self, text: str) -> str:
-        edits = [
+    def _look_again(self, text: str, start: int, end: int) -> Iterator[Edit]:
+        part = text[start:end]
+        self.learn(part)
+        yield from ((start + begin, start + stop, shown) for begin, stop, shown in self._edits(part))
+
+    def _edits(self, text: str) -> list[Edit]:
+        return [
             (s.start, s.end, "" if s.kind == "" else self._name(s.kind, s.value or text[s.start : s.end]))
-            for s in merge(self._find(text))
+            for s in merge(_outside(text, self._find(text)))
         ]
-        return apply_edits(text, edits)
 
     def _reserve(self, text: str) -> None:
         # A placeholder that is there already stands for a value of its own.
-        for match in _PLACEHOLDER.finditer(text):
+        for match in PLACEHOLDER.finditer(text):
             self._used[match["kind"]] = max(self._used[match["kind"]], int(match["number"]))
 
     def redact_json(self, value: Any, key: str = "") -> Any:
@@ -128,7 +155,7 @@ class Redactor:
         kind = _field_kind(key, value)
         if kind == "version":
             return value
-        if kind and value and not _PLACEHOLDER.fullmatch(value):
+        if kind and value and not PLACEHOLDER.fullmatch(value):
             return self._name(kind, value)
         return self.redact(value)
 
@@ -137,16 +164,18 @@ class Redactor:
         return dict(sorted(self._counts.items()))
 
     def _know(self, secret: str) -> None:
-        if secret not in self._secrets and len(self._secrets) < _LEARNED_LIMIT:
+        if secret not in self._secrets:
             self._secrets.add(secret)
-            self._literals += [(form, secret, False) for form in encodings(secret)]
-            self._literals += [(core, secret, True) for core in base64_cores(secret)]
+            for form in encodings(secret):
+                self._literals.add(form, (secret, False))
+            for core in base64_cores(secret):
+                self._literals.add(core, (secret, True))
 
     def _learn_word(self, kind: str, word: str) -> None:
-        common = identities.COMMON_ACCOUNTS if kind == "user" else identities.COMMON_HOSTS
+        common = COMMON_ACCOUNTS if kind == "user" else COMMON_HOSTS
         telling = len(word) >= 4 and word.lower() not in common and not re.fullmatch(r"[0-9.]+|.*<.*", word)
-        if telling and word.lower() not in self._keep and len(self._words) < _LEARNED_LIMIT:
-            self._words.setdefault(word, kind)
+        if telling and word.lower() not in self._keep:
+            self._words.add(word, kind)
         label = word.partition(".")[0]
         if kind == "host" and label != word and any(c.isdigit() or c == "-" for c in label):
             self._learn_word(kind, label)
@@ -160,107 +189,73 @@ class Redactor:
 
     def _find(self, text: str) -> Iterator[Span]:
         yield from self._find_known(text)
-        yield from _find_secrets(text)
+        yield from self._scan(text)
         yield from self._find_wrapped(text)
-        yield from identities.find_indexes(text)
-        yield from identities.find_emails(text)
-        yield from identities.find_users(text)
-        yield from identities.find_hosts(text)
-        yield from find_addresses(text, self._keep.__contains__)
-        yield from identities.find_serials(text)
         yield from self._find_words(text)
 
     def _find_known(self, text: str) -> Iterator[Span]:
-        for literal, secret, core in self._literals:
-            for start in _occurrences(text, literal):
-                end = start + len(literal)
-                if core:
-                    run = _BASE64_RUN.match(text, end)
-                    end = run.end() if run else end
-                    start = _run_start(text, start)
-                elif len(literal) < 8 and _inside_word(text, start, end):
-                    continue
+        for start, end, (secret, core) in self._literals.find(text):
+            if core:
+                run = _BASE64_RUN.match(text, end)
+                yield Span(_run_start(text, start), run.end() if run else end, _known_kind(secret), secret)
+            elif end - start >= 8 or not _inside_word(text, start, end):
                 yield Span(start, end, _known_kind(secret), secret)
         for home in self._homes:
-            if not identities.is_home_path(home):
-                yield from (Span(s, s + len(home), "home") for s in _occurrences(text, home))
+            if not is_home_path(home):
+                yield from (Span(s, s + len(home), "home") for s in occurrences(text, home))
 
     def _find_words(self, text: str) -> Iterator[Span]:
-        for word, kind in self._words.items():
-            for start in _occurrences(text, word):
-                if not _inside_word(text, start, start + len(word)):
-                    yield Span(start, start + len(word), kind)
+        for start, end, kind in self._words.find(text):
+            if not _inside_word(text, start, end):
+                yield Span(start, end, kind)
 
     def _find_wrapped(self, text: str) -> Iterator[Span]:
-        joined = join(text)
-        if not joined.joins:
-            return
-        # Where a token of known length begins, no longer one is sought.
-        settled = {s.start for s in secret_contexts.find_formats(text, _FIXED)}
-        exact = secret_contexts.find_formats(joined.text, _FIXED_JOINED)
-        for span in (*exact, *self._find_known(joined.text), *identities.find_gpu_uuids(joined.text)):
-            if joined.spans_join(span.start, span.end):
-                settled.add(joined.pieces(span.start, span.end)[0][0])
-                yield from _wrapped_spans(joined, span)
-        for span in (*secret_contexts.find_formats(joined.text, _OPEN), *_find_in_context(joined.text)):
-            begins = joined.pieces(span.start, span.end)[0][0]
-            if joined.spans_join(span.start, span.end) and begins not in settled:
-                # What does not go on over a break is judged in the text as it stands, not with the next line.
-                trimmed = _trim(text, joined, span)
-                if joined.spans_join(trimmed.start, trimmed.end):
-                    yield from _wrapped_spans(joined, trimmed)
+        if "\n" in text and (view := joined(text, every=True)) is not None:
+            for span in (*self._find_known(view.text), *find_gpu_uuids(Searched(view.text))):
+                if view.is_split(span.start, span.end):
+                    yield from spread(view, span)
 
 
-def _find_secrets(text: str) -> Iterator[Span]:
-    yield from secret_contexts.find_private_keys(text)
-    yield from secret_contexts.find_formats(text)
-    yield from _find_in_context(text)
+def _outside(text: str, spans: Iterator[Span]) -> Iterator[Span]:
+    """Yield the spans without those that are empty or lie in a placeholder; none cuts one in two."""
+    places = [match.span() for match in PLACEHOLDER.finditer(text)]
+    for span in spans:
+        start, end = span.start, span.end
+        at = bisect_right(places, (start, len(text))) - 1
+        if at >= 0 and places[at][1] > start:
+            if end <= places[at][1]:
+                continue
+            start = places[at][0]
+        at = bisect_right(places, (end - 1, len(text))) - 1
+        if at >= 0 and places[at][1] > end > places[at][0]:
+            end = places[at][1]
+        if end > start:
+            yield span._replace(start=start, end=end)
 
 
-def _find_in_context(text: str) -> Iterator[Span]:
-    yield from secret_contexts.find_keyed(text)
-    yield from secret_contexts.find_headers(text)
-    yield from secret_contexts.find_urls(text)
+def _beside(text: str, edits: Iterable[Edit]) -> Iterator[tuple[int, int]]:
+    """Yield the spans of the lines around what the edits have put into `text`, overlapping ones as one."""
+    begin = done = shift = 0
+    for start, end, shown in edits:
+        first, last = start + shift, start + shift + len(shown)
+        shift += len(shown) - (end - start)
+        for _ in range(_LINES_BESIDE):
+            first = text.rfind("\n", 0, max(0, first - 1)) + 1
+            last = text.find("\n", last) + 1 or len(text)
+        if first > done:
+            if done:
+                yield begin, done
+            begin = first
+        done = max(done, last)
+    if done:
+        yield begin, done
 
 
-def _wrapped_spans(joined: Joined, span: Span) -> Iterator[Span]:
-    first, *rest = joined.pieces(span.start, span.end)
-    yield Span(*first, span.kind, span.value or joined.text[span.start : span.end])
-    yield from (Span(*piece, "") for piece in rest)
-
-
-def _trim(text: str, joined: Joined, span: Span) -> Span:
-    # A value of unknown length goes on over a break only as long as the next line reads like its rest,
-    # or as the lines are cut at one width.
-    pieces = joined.pieces(span.start, span.end)
-    end = span.start
-    for i, (start, stop) in enumerate(pieces):
-        if i and not _goes_on(text, pieces[:i], text[start:stop], text[stop : stop + 2]):
-            break
-        end += stop - start
-    return Span(span.start, end, span.kind)
-
-
-def _goes_on(text: str, before: list[tuple[int, int]], piece: str, following: str) -> bool:
-    widths = [stop - 1 - text.rfind("\n", 0, start) for start, stop in before]
-    if widths[-1] >= _WRAPPED_WIDTH and (
-        widths[-1] in widths[:-1] or (piece.isdigit() and following[:1] != ":")
-    ):
-        return True
-    return is_continuation(piece, following)
-
-
+@cache
 def _known_kind(secret: str) -> str:
     return next(
-        (s.kind for s in secret_contexts.find_formats(secret) if s.end - s.start == len(secret)), "secret"
+        (s.kind for _, s in find_formats(Searched(secret)) if s.end - s.start == len(secret)), "secret"
     )
-
-
-def _occurrences(text: str, literal: str) -> Iterator[int]:
-    start = text.find(literal)
-    while start >= 0:
-        yield start
-        start = text.find(literal, start + len(literal))
 
 
 def _run_start(text: str, start: int) -> int:
@@ -295,7 +290,7 @@ def _field_kind(key: str, value: str) -> str | None:
     if key in _VERSION_FIELDS and _VERSION.fullmatch(value):
         return "version"
     if key in _FIELD_KINDS:
-        return _FIELD_KINDS[key] if value.lower() not in identities.COMMON_ACCOUNTS else None
+        return _FIELD_KINDS[key] if value.lower() not in COMMON_ACCOUNTS else None
     if is_secret_name(key) and is_worth_hiding(value) and not is_placeholder(value):
-        return "secret" if looks_random(value) or key.isupper() else None
+        return "secret" if is_drawn(value) or key.isupper() else None
     return None

@@ -8,10 +8,10 @@ from itertools import pairwise
 # Values that stand for a secret but are none: placeholders, references, types, booleans.
 _PLACEHOLDER = re.compile(
     r"(?i)(?:none|null|nil|undefined|true|false|yes|no|on|off|auto|default|required|optional|missing|empty|"
-    r"unset|"
-    r"not|set|is|str|int|bool|bytes|any|list|dict|tuple|union|redacted|hidden|masked|string|secretstr|"
-    r"required|invalid|expired|found|provided|input|output|with|from|for|the|and|or|to|in|of|a|an|"
-    r"your|my|x{3,}|\*{2,}.{0,8}|\.{2,}|-{2,}|_{2,}|change[-_]?me|todo|example|placeholder)"
+    r"unset|not|set|is|str|int|bool|bytes|any|list|dict|tuple|union|redacted|hidden|masked|string|secretstr|"
+    r"required|invalid|expired|incorrect|wrong|found|provided|valid|failed|denied|input|output|with|from|for|"
+    r"the|and|or|to|in|of|a|an|your|my|x{3,}|\*{2,}.{0,8}|\.{2,}|-{2,}|_{2,}|change[-_]?me|todo|example|"
+    r"placeholder)"
 )
 _REFERENCE = re.compile(
     r"\$\{?[A-Za-z_][A-Za-z0-9_]{0,60}\}?|\$\(.*|<[^>]{0,80}>?|\{[^}]{0,80}\}?|\[.*|\(.*|%\(.*|%[sdrv]|"
@@ -19,18 +19,170 @@ _REFERENCE = re.compile(
 )
 _CODE = re.compile(
     r"(?:self|cls|os|args|cfg|config|kwargs|settings|env|environ|opt|opts|params|conf|getpass|secrets|"
-    r"userdata|"
-    r"process|typing|Optional|Union|Secret)[.\[(].*|[A-Za-z_][A-Za-z0-9_.]{0,60}[(\[].*"
+    r"userdata|process|typing|Optional|Union|Secret)[.\[(].*|[A-Za-z_][A-Za-z0-9_.]{0,60}[(\[].*"
 )
 _IDENTIFIER = re.compile(r"[A-Za-z_]{1,40}(?:\.[A-Za-z_]{1,40}){0,4}")
-_NUMBER = re.compile(r"[-+]?[0-9][0-9_,]{0,12}(?:\.[0-9]{0,12})?(?:[eE][-+]?[0-9]{1,3})?%?")
-_VERSION = re.compile(r"v?[0-9]{1,4}(?:\.[0-9]{1,6}){1,4}(?:[-+._a-zA-Z0-9]{0,24})?")
 _PATH = re.compile(r"(?:~|\.{1,2})?(?:/[\w.@+-]+)+/?")
-
+_NUMBER = re.compile(r"[-+]?[0-9][0-9_,]{0,12}(?:\.[0-9]{0,12})?(?:[eE][-+]?[0-9]{1,3})?%?")
+# A version, a date, a time, an address in memory, a measure: letters and digits that were not drawn.
+_MEASURED = re.compile(
+    r"v?[0-9]{1,4}(?:\.[0-9]{1,6}){1,4}(?:[-+._a-zA-Z0-9]{0,24})?|"
+    r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}[T_-]?(?:[0-9]{2}[:.h-]?){0,3}[0-9.,]{0,9}(?:Z|[+-][0-9:]{4,5})?|"
+    r"0x[0-9A-Fa-f]{1,16}|[-+]?[0-9][0-9_,]{0,12}(?:\.[0-9]{0,12})?(?:[eE][-+]?[0-9]{1,3})?[A-Za-z%/]{0,8}"
+)
+_UUID = re.compile(r"(?i)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_HEXADECIMAL = re.compile(r"[0-9a-f-]+|[0-9A-F-]+")
 
 _DIGIT, _LETTER = re.compile(r"[0-9]"), re.compile(r"[A-Za-z]")
 _JUDGED = 128
 """Characters of a value that are looked at to tell whether it was drawn."""
+
+# Letter pairs that make up three quarters of English text and of identifiers, and a fifth of drawn letters.
+_COMMON_PAIRS = frozenset(
+    [
+        "th",
+        "he",
+        "in",
+        "er",
+        "an",
+        "re",
+        "on",
+        "at",
+        "en",
+        "nd",
+        "ti",
+        "es",
+        "or",
+        "te",
+        "of",
+        "ed",
+        "is",
+        "it",
+        "al",
+        "ar",
+        "st",
+        "to",
+        "nt",
+        "ng",
+        "se",
+        "ha",
+        "as",
+        "ou",
+        "io",
+        "le",
+        "ve",
+        "co",
+        "me",
+        "de",
+        "hi",
+        "ri",
+        "ro",
+        "ic",
+        "ne",
+        "ea",
+        "ra",
+        "ce",
+        "li",
+        "ch",
+        "ll",
+        "be",
+        "ma",
+        "si",
+        "om",
+        "ur",
+        "ca",
+        "el",
+        "ta",
+        "la",
+        "ns",
+        "di",
+        "fo",
+        "ho",
+        "pe",
+        "ec",
+        "pr",
+        "no",
+        "ct",
+        "us",
+        "ac",
+        "ot",
+        "il",
+        "tr",
+        "ly",
+        "nc",
+        "et",
+        "ut",
+        "ss",
+        "so",
+        "rs",
+        "un",
+        "lo",
+        "wa",
+        "ge",
+        "ie",
+        "wh",
+        "ee",
+        "wi",
+        "em",
+        "ad",
+        "ol",
+        "rt",
+        "po",
+        "we",
+        "na",
+        "ul",
+        "ni",
+        "ts",
+        "mo",
+        "ow",
+        "pa",
+        "im",
+        "mi",
+        "ai",
+        "sh",
+        "ir",
+        "su",
+        "id",
+        "os",
+        "iv",
+        "ia",
+        "am",
+        "fi",
+        "ci",
+        "vi",
+        "pl",
+        "ig",
+        "tu",
+        "ev",
+        "ld",
+        "ry",
+        "mp",
+        "fe",
+        "bl",
+        "ab",
+        "gh",
+        "ty",
+        "op",
+        "wo",
+        "sa",
+        "ay",
+        "ex",
+        "ke",
+        "ui",
+        "ck",
+        "ef",
+        "ag",
+        "ap",
+        "up",
+        "da",
+        "do",
+        "bo",
+        "cu",
+        "ue",
+    ]
+)
+_SHORT_WORDS, _LONG_WORD = 8, 16
+_DIGITS, _CAMEL = re.compile(r"[0-9]+"), re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 
 
 def is_mixed(value: str) -> bool:
@@ -38,28 +190,70 @@ def is_mixed(value: str) -> bool:
     return bool(_DIGIT.search(value) and _LETTER.search(value))
 
 
-def changes_case(value: str) -> bool:
-    """True for letters whose case changes as often as in drawn ones: `kQzfRtYb`, not `CamelCaseWord`."""
-    return sum(a.islower() != b.islower() for a, b in pairwise(value)) >= len(value) // 3
+def _readable(letters: str) -> float:
+    """Return the share of letter pairs that are common ones."""
+    pairs = [a + b for a, b in pairwise(letters.lower())]
+    return sum(pair in _COMMON_PAIRS for pair in pairs) / max(1, len(pairs))
 
 
-def looks_random(value: str) -> bool:
-    """True for a value of eight or more characters that reads as drawn, not as a word or a number."""
+def reads_like_words(letters: str) -> bool:
+    """True for letters that make up words, whatever their case: `GradientCheckpointing`."""
+    return _readable(letters) >= 0.5
+
+
+_LETTERS = re.compile(r"[A-Za-z]{8,}")
+_KEY_GROUPS = re.compile(r"[A-Z0-9]{3,8}(?:-[A-Z0-9]{3,8}){2,7}")
+_SIGNS = frozenset("!#$%^&*@?+~")
+_LONGEST_PASSWORD = 64
+
+
+def looks_like_password(value: str) -> bool:
+    """True for what people choose: letters of both cases with signs, or that are no words."""
     value = value[:_JUDGED]
-    if len(value) < 8 or not value.isascii() or " " in value:
+    if not 8 <= len(value) <= _LONGEST_PASSWORD or not value.isascii() or not _LETTER.search(value):
         return False
-    if is_mixed(value):
-        return not (_VERSION.fullmatch(value) or _NUMBER.fullmatch(value))
-    return value.isalpha() and len(value) >= 16 and changes_case(value)
+    if any(_readable(letters) < 0.2 for letters in _LETTERS.findall(value)):
+        return True
+    if _KEY_GROUPS.fullmatch(value):
+        return is_mixed(value)
+    if value.lower() == value or value.upper() == value or is_code(value):
+        return False
+    letters = "".join(c for c in value if c.isalpha())
+    return any(c in _SIGNS for c in value) or (is_mixed(value) and _readable(letters) < 0.35)
 
 
-_PLAIN_WORD = re.compile(r"[a-z]+|[A-Z]+|[A-Z][a-z]+|[0-9]{1,4}")
+_WORD_AND_NUMBER = re.compile(r"[A-Za-z]*[0-9]*|[A-Za-z]+[0-9]{1,5}[A-Za-z]{1,3}|[0-9]{1,5}[A-Za-z]{1,4}")
 
 
-def is_name(value: str) -> bool:
-    """True for words and small numbers joined by dots, hyphens or underscores: `model.layers.3.q_proj`."""
-    parts = re.split(r"[-_.]", value[:_JUDGED])
-    return len(parts) > 1 and all(not part or _PLAIN_WORD.fullmatch(part) for part in parts)
+def _is_plain(part: str) -> bool:
+    if part.isalpha():
+        return len(part) < _LONG_WORD or reads_like_words(part)
+    letters = _DIGITS.sub("", part)
+    if _WORD_AND_NUMBER.fullmatch(part) and len(letters) < _LONG_WORD:
+        return True
+    words = _CAMEL.findall(part)
+    return len(letters) >= max(_SHORT_WORDS, 3 * len(words)) and len(words) <= 8 and reads_like_words(letters)
+
+
+def is_drawn(value: str, least: int = 8) -> bool:
+    """True for a value of `least` or more characters that reads as drawn, not as words, versions or numbers.
+
+    `layer_12`, `cu126` and `2026-11-20T10:11:12` are words and numbers; `a1b2c3d4` and `kQzfRtYbWmLpHxVn` are
+    neither.
+    """
+    value = value[:_JUDGED].strip("./=~$#*!?&^+-_")
+    if len(value) < least or not value.isascii() or " " in value:
+        return False
+    if _UUID.fullmatch(value):
+        return True
+    if _MEASURED.fullmatch(value):
+        return False
+    return not all(_is_plain(part) for part in re.split(r"[^A-Za-z0-9]", value) if part)
+
+
+def is_hexadecimal(value: str) -> bool:
+    """True for what a digest, a commit or a UUID is written in."""
+    return bool(_HEXADECIMAL.fullmatch(value))
 
 
 def is_placeholder(value: str) -> bool:
@@ -72,19 +266,17 @@ def is_code(value: str) -> bool:
     return bool(_CODE.fullmatch(value))
 
 
+def is_path(value: str) -> bool:
+    """True for a path of names, none of them drawn."""
+    return bool(_PATH.fullmatch(value)) and not any(is_drawn(part, _LONG_WORD) for part in value.split("/"))
+
+
 def is_strong_secret(value: str, key: str, quoted: bool) -> bool:
     """True when `value` beside a key such as `password` is the secret and not code that names one."""
     if len(value) < 3 or is_placeholder(value) or value.lower() == key.lower():
         return False
     named = _IDENTIFIER.fullmatch(value) and ("." in value or value.lower() in key.lower())
     return quoted or not (named or is_code(value) or (_NUMBER.fullmatch(value) and len(value) < 4))
-
-
-def is_weak_secret(value: str) -> bool:
-    """True when `value` beside an everyday key such as `token` reads like drawn letters."""
-    if not looks_random(value) or is_name(value):
-        return False
-    return not (is_placeholder(value) or is_code(value) or _PATH.fullmatch(value))
 
 
 _WORDS = re.compile(r"(?:[A-Z]?[a-z]{2,}){1,8}|[A-Z]+|[a-z]?")

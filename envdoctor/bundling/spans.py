@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 
@@ -31,3 +31,11 @@ def _union(first: Span, second: Span) -> Span:
         return second if second[:2] == first[:2] and second.value else first
     longer = max(first, second, key=lambda s: s.end - s.start)
     return Span(first.start, second.end, longer.kind)
+
+
+def occurrences(text: str, literal: str) -> Iterator[int]:
+    """Yield where `literal` stands in `text`, each after the end of the one before."""
+    start = text.find(literal)
+    while start >= 0:
+        yield start
+        start = text.find(literal, start + len(literal))

@@ -103,6 +103,9 @@ VERSION = Form("version", "one PEP 440 version", _check_version)
 MINOR = Form("minor", "a minor version, `2.9`", _matching(r"\d+\.\d+", "no minor version"))
 NUMBER = Form("number bound", "comparisons with numbers (`>=0.9,<2`), or `*`", _check_number)
 MATCH = Form("match", "alternatives (`a|b*`), a negation (`!a`), or one comparison (`>=4096`)", _check_match)
+SECRET_KIND = Form(
+    "kind of secret", "lower case and hyphens", _matching(r"[a-z0-9]+(-[a-z0-9]+)*", "no kind of secret")
+)
 REGEX = Form("regex", "a regular expression of Python's", _check_regex)
 PACKAGE = Form(
     "package",

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import base64
+import importlib
+import pkgutil
 import re
-from types import ModuleType
 from urllib.parse import quote
 
 import pytest
@@ -12,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from planted import identities, planted
 
-from envdoctor.bundling import Redactor, addresses, secret_contexts, secret_formats, secret_values, unwrapping
-from envdoctor.bundling import identities as identity_patterns
+from envdoctor import bundling
+from envdoctor.bundling import Redactor, labels
 from envdoctor.bundling.known_values import KnownValues
+from envdoctor.bundling.secret_formats import load_formats
 from envdoctor.bundling.unwrapping import strip_escapes
 
 CORPUS = planted()
@@ -206,12 +208,18 @@ def test_a_placeholder_that_is_there_already_keeps_its_number():
 
 
 def patterns() -> list[tuple[str, re.Pattern[str]]]:
-    def of(module: ModuleType) -> list[tuple[str, re.Pattern[str]]]:
-        return [(n, p) for n, p in vars(module).items() if isinstance(p, re.Pattern)]
-
-    modules = (identity_patterns, addresses, secret_contexts, secret_values, unwrapping)
-    named = [pair for module in modules for pair in of(module)]
-    return named + [(f"{f.kind}:{f.pattern[:20]}", f.regex) for f in secret_formats.FORMATS]
+    names = [module.name for module in pkgutil.iter_modules(bundling.__path__)]
+    modules = [importlib.import_module(f"envdoctor.bundling.{name}") for name in names]
+    named = [
+        (n, p)
+        for m in modules
+        for n, p in vars(m).items()
+        if isinstance(p, re.Pattern) and isinstance(p.pattern, str)
+    ]
+    vocabulary = labels.read_vocabulary()
+    values = [(f"value:{name}", p) for name, patterns in vocabulary.values.items() for p in patterns]
+    formats = [(f"{f.kind}:{f.pattern[:20]}", re.compile(f.pattern, re.ASCII)) for f in load_formats()]
+    return [*named, ("label", vocabulary.label), ("gap", vocabulary.gap), *values, *formats]
 
 
 @pytest.mark.parametrize(("name", "pattern"), patterns(), ids=[name for name, _ in patterns()])

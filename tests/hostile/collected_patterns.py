@@ -11,7 +11,8 @@ from pathlib import Path
 from types import ModuleType
 
 import envdoctor
-from envdoctor.bundling.secret_formats import FORMATS
+from envdoctor.bundling.labels import read_vocabulary
+from envdoctor.bundling.secret_formats import load_formats
 from envdoctor.matrix.forms import REGEX
 from envdoctor.matrix.kinds import KINDS
 from envdoctor.matrix.load import load_matrix
@@ -60,8 +61,13 @@ def patterns_of_rows() -> Iterator[Collected]:
                 if form is REGEX:
                     name = row["id"] if kind == "symptom" else f"{row['id']}.{path[0]}"
                     yield Collected(name, text, re.IGNORECASE, kind == "attribute")
-    for entry in FORMATS:
-        yield Collected(f"format {entry.kind}", entry.pattern, 0, False)
+    for entry in load_formats():
+        yield Collected(f"format {entry.kind}", entry.pattern, 0, not entry.lead)
+    vocabulary = read_vocabulary()
+    for name, values in vocabulary.values.items():
+        yield from (Collected(f"value of {name}", value.pattern, 0, True) for value in values)
+    yield Collected("words beside secrets", vocabulary.label.pattern, 0, True)
+    yield Collected("gap before a secret", vocabulary.gap.pattern, vocabulary.gap.flags, True)
     yield Collected("mention_pattern()", mention_pattern().pattern, 0, False)
 
 

@@ -20,7 +20,8 @@ from envdoctor.report.places import find_place
 FOUND = [*patterns_of_rows(), *patterns_of_modules()]
 PATTERNS = [one for one in FOUND if isinstance(one, Collected)]
 PUT_TOGETHER = {
-    "envdoctor/bundling/secret_formats.py": "rows of FORMATS, collected as rows",
+    "envdoctor/bundling/labels.py": "words and values of rows, collected as rows",
+    "envdoctor/bundling/secret_formats.py": "rows, collected as rows",
     "envdoctor/matrix/forms.py": "what texts of rows must be like: they meet rows alone",
     "envdoctor/matrix/references.py": "rows of the matrix, read for the names of their groups",
     "envdoctor/pastes/names.py": "mention_pattern(), collected whole",

@@ -27,7 +27,7 @@ checked_on = "2026-11-20"
 basis = "upstream statement"
 """
 
-DESCRIBING = {"gpu", "key", "symptom", "tracker", "model"}
+DESCRIBING = {"gpu", "key", "symptom", "tracker", "model", "secret_format", "secret_word"}
 
 
 def test_more_than_three_hundred_curated_rows_decide_something() -> None:

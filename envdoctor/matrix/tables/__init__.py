@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from envdoctor.matrix.tables.memory import *  # noqa: F403
     from envdoctor.matrix.tables.names import *  # noqa: F403
     from envdoctor.matrix.tables.packages import *  # noqa: F403
+    from envdoctor.matrix.tables.secrets import *  # noqa: F403
     from envdoctor.matrix.tables.settings import *  # noqa: F403
     from envdoctor.matrix.tables.smokes import *  # noqa: F403
     from envdoctor.matrix.tables.symptoms import *  # noqa: F403
@@ -38,6 +39,7 @@ SUBJECTS = {
     "memory": "MemoryRow TrainerRow ModelRow SpeedRow",
     "names": "AttributeRow ImportNameRow RenameRow",
     "packages": "PackageRow StackRoleRow",
+    "secrets": "SecretFormatRow SecretWordRow",
     "settings": "SettingRow RenamedRow",
     "smokes": "SmokeCauseRow SmokeClaimRow",
     "symptoms": "SymptomRow ConsequenceRow",
