@@ -31,7 +31,10 @@ _OTHER = re.compile(
     r"regex)?|.*(?:id|url|domain|host)pat\w*)$"
 )
 _EVERYDAY = frozenset(("key", "token", "secret", "api", "id", "password", "access", "apikey", "auth"))
+# Patterns of addresses and of files.
+_ADDRESS = re.compile(r"http|:/|:\\/|jdbc|\\\.[a-z.\\]{2,20}\\\.(?:com?|io|net|org|app|dev|ai)\b|PRIVATE")
 _EMPTY = re.compile(r"\\b|^\^|\$$|\(\?<?[!=][^()]{0,60}\)")
+_GROUP = re.compile(r"(?<![\\\[])\((?!\?)")
 _LEAST, _LEAST_MARKED, _LEAST_MARK = 8, 16, 3
 
 
@@ -88,15 +91,21 @@ def _rule(kind: str, names: tuple[str, ...], pattern: str, alone: bool) -> Itera
     except re.error:
         return
     width = _least_width(value)
-    if width >= _LEAST and "http" not in value and "://" not in value:
+    if width >= _LEAST and not _ADDRESS.search(pattern):
         marks = find_literals(value)
         marked = bool(marks.hints) and min(map(len, marks.hints)) >= _LEAST_MARK
+        value = _named(value)
         rule = Rule(kind, names, value, alone and marked and width >= _LEAST_MARKED)
         try:
             rule.draw(random.Random(1))
         except ValueError:
             return
         yield rule
+
+
+def _named(pattern: str) -> str:
+    """Return the pattern with its first group, which is the secret, called `v`."""
+    return _GROUP.sub(lambda match: match[0] + "?P<v>", pattern, count=1)
 
 
 def _least_width(pattern: str) -> int:

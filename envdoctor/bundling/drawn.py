@@ -14,6 +14,8 @@ from envdoctor.bundling.secret_values import is_drawn, is_hexadecimal, reads_lik
 from envdoctor.bundling.spans import Span
 
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_~.:+=-]{19,}")
+# What is left of `\x1b[33m` where the escape itself was lost.
+_COLOUR_TAIL = re.compile(r"[0-9]{1,3}m")
 _SEPARATOR = re.compile(r"[_~.:+=-]+")
 _LEAST, _LEAST_ONE_CASE, _LEAST_VARIETY = 20, 26, 10
 _LONGEST_PREFIX, _LEAST_BODY, _LEAST_TELLING, _LEAST_HEX, _LEAST_TELLING_HEX = 15, 16, 12, 24, 16
@@ -133,6 +135,8 @@ def find_drawn(text: str) -> Iterator[Span]:
         while end > start and text[end - 1] in ".:-_~+=":
             end -= 1
         start = text.rfind("=", start, end) + 1 or start
+        if (tail := _COLOUR_TAIL.match(text, start, end)) and text[start - 1 : start] == "[":
+            start = tail.end()
         run = text[start:end]
         public = _NOT_SECRET_BEFORE.search(text[max(0, start - _REACH) : start])
         if run and not public and not _is_in_path(text, start, end) and _is_token(run[:_JUDGED]):

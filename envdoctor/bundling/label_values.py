@@ -94,7 +94,7 @@ def extent(text: str, start: int, closing: str, variable: bool, limit: int) -> t
 
 
 _BORDER = re.compile(r"[\s|+:=" "\u2500-\u257f-]*")
-_BARS = re.compile("[|\u2502\u2503\u2551]")
+_BARS = re.compile("[|,;\u2502\u2503\u2551]")
 _LINE = 400
 
 
@@ -102,7 +102,7 @@ def find_below(text: str, start: int, label_end: int) -> tuple[int, int] | None:
     """Find a drawn value under the label at `start:label_end` that heads its column."""
     begin = text.rfind("\n", max(0, start - _LINE), start) + 1
     end = text.find("\n", label_end, label_end + _LINE)
-    if end < 0 or (begin == 0 and start > _LINE) or text[label_end : label_end + 1] not in " \t|\n\u2502":
+    if end < 0 or (begin == 0 and start > _LINE) or text[label_end : label_end + 1] not in " \t|,;\n\u2502":
         return None
     for _ in range(2):
         begin_below, end_below = end + 1, text.find("\n", end + 1, end + _LINE)

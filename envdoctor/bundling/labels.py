@@ -271,7 +271,7 @@ def _tells_any(label: _Label, value: Value, assigned: bool) -> bool:
     strong = label.strength == "strong"
     told = bool((assigned and not said) or label.flag or _NETRC.search(label.left))
     if shown.isdigit() and len(shown) >= _LONG_NUMBER:
-        return told or assigned or strong or label.word == "bearer" or len(shown) >= _LONGER_NUMBER
+        return told or assigned or said or strong or label.word == "bearer" or len(shown) >= _LONGER_NUMBER
     if told and (strong or (label.variable and label.word != "key")):
         return is_strong_secret(shown, name, bool(value.closing))
     pair = bool(value.closing) and "," in value.gap

@@ -19,7 +19,7 @@ _COOKIE = re.compile(r"(?i)\bcookie[\"']?[ \t]{0,3}:[ \t]{0,3}[\"']?(?P<v>[^\n\"
 _LOGIN = re.compile(
     r"(?i)\b(?:login|auth)[ (]{1,2}(?:--?(?:token|key|password|relogin|api-key)[ =]{1,2}|(?:key|token|"
     r"api_key)=)?"
-    r"[\"']?(?P<v>[A-Za-z0-9._~+/=-]{12,1000})"
+    r"[\"']?(?P<v>[A-Za-z0-9._~+/=?!@#$%^&*-]{12,1000})"
 )
 _SHORT_FLAG = re.compile(
     r"(?:sshpass[ \t]{1,4}-p|docker[ \t]login[^\n]{0,200}[ \t]-p|"
@@ -28,6 +28,7 @@ _SHORT_FLAG = re.compile(
 _CURL_USER = re.compile(
     r"(?:[ \t]-u|[ \t]--user|--proxy-user)[ \t=]{1,4}[\"']?(?P<v>[^\s:\"']{1,100}:[^\s\"']{1,200})"
 )
+_LONG_NUMBER = 12
 _SCHEMES = frozenset({"bearer", "basic", "token", "digest", "apikey", "negotiate"})
 _PLAIN = (
     Sought(("authorization", "x-api-key", "x-auth-token", "api-key"), _HEADER),
@@ -46,7 +47,7 @@ def find_headers(searched: Searched) -> Iterator[Span]:
                 yield Span(*match.span("v"), "secret")
     for sought in _DRAWN:
         for match in sought.find(searched):
-            if is_drawn(match["v"]):
+            if is_drawn(match["v"]) or (match["v"].isdigit() and len(match["v"]) >= _LONG_NUMBER):
                 yield Span(*match.span("v"), "secret")
 
 

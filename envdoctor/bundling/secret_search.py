@@ -151,7 +151,8 @@ def _trim(text: str, view: View, span: Span, judge: Judge) -> Span:
 
 
 def _goes_on(text: str, before: list[tuple[int, int]], piece: str, following: str) -> bool:
-    return _is_cut(text, before, piece, following) or is_continuation(piece, following)
+    digits = piece.isdigit() and text[slice(*before[-1])].isdigit()
+    return digits or _is_cut(text, before, piece, following) or is_continuation(piece, following)
 
 
 def _is_cut(text: str, before: list[tuple[int, int]], piece: str, following: str) -> bool:

@@ -230,7 +230,7 @@ def _is_plain(part: str) -> bool:
         return len(part) < _LONG_WORD or reads_like_words(part)
     letters = _DIGITS.sub("", part)
     if _WORD_AND_NUMBER.fullmatch(part) and len(letters) < _LONG_WORD:
-        return True
+        return len(letters) < _SHORT_WORDS or _readable(letters) >= 0.1
     words = _CAMEL.findall(part)
     return len(letters) >= max(_SHORT_WORDS, 3 * len(words)) and len(words) <= 8 and reads_like_words(letters)
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from envdoctor.errors import InputError
+from envdoctor.files import replace_file
 from envdoctor.harvest.pattern_literals import Literals, find_literals
 
 NAME = "secret-rules"
@@ -166,7 +167,7 @@ def write_rules(rules_file: Path, license_file: Path, commit: str, folder: Path,
     rules = read_rules(rules_file.read_text(encoding="utf-8"), commit)
     data = {"generated": today, "license": license_file.read_text(encoding="utf-8"), **rules}
     path = folder / "releases" / f"{NAME}.json"
-    path.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    replace_file(path, json.dumps(data, indent=1) + "\n")
     return path
 
 

@@ -19,7 +19,7 @@ _EDITABLE = re.compile(r"(?:-e|--editable)[\s=]+(\S.*)")
 _ELSEWHERE = re.compile(r"(-i|--index-url|--extra-index-url|-f|--find-links)(?:[\s=]+|(?<=-[if]))(\S+)")
 _OWN_OPTIONS = re.compile(r"\s--?[a-z][a-z-]*(?:[\s=]|$)")
 _HASH = re.compile(r"\s--hash[\s=]")
-_SCHEME = re.compile(r"[a-z]+://", re.IGNORECASE)
+_SCHEME = re.compile(r"[a-z]{1,20}://", re.IGNORECASE)
 MAX_DEPTH, MAX_FILES, MAX_LINES = 50, 500, 20_000
 
 
