@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise
 
-from envdoctor.bundling.secret_values import is_drawn, is_hexadecimal, reads_like_words
+from envdoctor.bundling.secret_values import changes, is_drawn, is_hexadecimal, reads_like_words
 from envdoctor.bundling.spans import Span
 
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_~.:+=-]{19,}")
@@ -171,12 +170,8 @@ def _is_mixed_draw(part: str) -> bool:
         return False
     letters = "".join(c for c in part if c.isalpha())
     if part.lower() == part or part.upper() == part:
-        return len(part) >= _LEAST_ONE_CASE and _changes(part) * 8 >= len(part)
-    return _changes(part) >= 2 and not reads_like_words(letters)
-
-
-def _changes(part: str) -> int:
-    return sum(a.isdigit() != b.isdigit() for a, b in pairwise(part))
+        return len(part) >= _LEAST_ONE_CASE and changes(part) * 8 >= len(part)
+    return changes(part) >= 2 and not reads_like_words(letters)
 
 
 def _is_prefixed(run: str, parts: list[str]) -> bool:
@@ -196,6 +191,6 @@ def _is_prefixed(run: str, parts: list[str]) -> bool:
 
 def _is_drawn_part(part: str) -> bool:
     if len(part) >= _LEAST_BODY:
-        return is_drawn(part) and _changes(part) >= 2
+        return is_drawn(part) and changes(part) >= 2
     mixed = part.lower() != part and part.upper() != part
-    return mixed and len(part) >= 6 and is_drawn(part, 6) and _changes(part) >= 1
+    return mixed and len(part) >= 6 and is_drawn(part, 6) and changes(part) >= 1

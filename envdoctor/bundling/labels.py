@@ -39,7 +39,7 @@ _PUNCTUATION = (
 _AFTER_WORD = r"[\s:=,;\"'(>`" + "\u00a0\u3000\uff1a\uff1d]"
 _TAG = r"</?[A-Za-z][A-Za-z0-9_.:-]{0,40}(?:[ ][^<>\n]{0,60})?>"
 _WRAPPER = r"[A-Za-z_][A-Za-z0-9_.]{0,40}\([brfuBRFU]{0,2}[\"']|[brfuBRFU]{1,2}[\"']"
-_ASSIGNS = re.compile("[=:>|\u2502\u2503\u2551\uff1d\uff1a\u2192\u21d2\u203a\u00bb\uff5c]")
+_ASSIGNS = re.compile("[=:>|\u2502\u2503\u2551\uff1d\uff1a\u2192\u21d2\u203a\u00bb\uff5c\u2013\u2014]")
 _REST = re.compile(r"[A-Za-z0-9_-]{0,24}")
 _INFLECTION = re.compile(r"\w{0,4}")
 _OTHER_REST = re.compile(
@@ -145,14 +145,15 @@ def find_labelled(searched: Searched) -> Iterator[Span]:
 
 def find_with_labels(searched: Searched) -> Iterator[tuple[Span, Span]]:
     """Find the telling words whose values are secrets, and these values."""
-    vocabulary, text, lowered, done = read_vocabulary(), searched.text, searched.lowered, 0
+    vocabulary, text, lowered = read_vocabulary(), searched.text, searched.lowered
+    done = taken = 0
     for place in _places(searched, vocabulary.stems):
         match = vocabulary.label.match(lowered, place) if place >= done else None
         label = _read_label(text, match, vocabulary) if match else None
-        found = _value_of(text, label, done) if label else None
-        if match and found:
-            yield Span(*match.span(), "label"), Span(*found, "secret")
-            done = max(match.end(), found[1])
+        found = _value_of(text, label, taken) if label else None
+        if match and label and found:
+            yield Span(label.start, label.end, "label"), Span(*found, "secret")
+            done = taken = max(match.end(), found[1])
         elif match:
             done = match.end()
 
@@ -202,7 +203,7 @@ def _telling_rest(rest: str, strength: str, word: str, spelled: str) -> bool:
     return rest in allowed or strength == "name"
 
 
-def _value_of(text: str, label: _Label, done: int) -> tuple[int, int] | None:
+def _value_of(text: str, label: _Label, taken: int) -> tuple[int, int] | None:
     settled = PLACEHOLDER.search(text, label.end, label.end + _GAP_LIMIT)
     stop = settled.start() if settled else min(len(text), label.end + _GAP_LIMIT)
     gap = read_vocabulary().gap.match(text, label.end, stop)
@@ -216,7 +217,7 @@ def _value_of(text: str, label: _Label, done: int) -> tuple[int, int] | None:
         before = _REVERSED.search(label.left)
         if before and label.strength != "name" and is_drawn(before["v"]):
             start = label.start - len(label.left) + before.start("v")
-            return (start, start + len(before["v"])) if start >= done else None
+            return (start, start + len(before["v"])) if start >= taken else None
     return find_below(text, label.start, label.end) or (
         _farther(text, label) if label.strength != "name" else None
     )
@@ -242,7 +243,9 @@ def _is_secret(text: str, label: _Label, value: Value) -> bool:
 def _tells_apart(label: _Label, value: Value) -> bool:
     """Judge what was not drawn and stands on the next line, or as an argument."""
     shown, strong = value.text, label.strength == "strong"
-    if value.gap.count("\n") and not (_on_next_line(value.gap) or "</" in value.gap):
+    if strong and shown.isdigit() and len(shown) >= _LONGER_NUMBER:
+        return True
+    if value.gap.count("\n") and not (_NEXT_LINE.search(value.gap) or "</" in value.gap):
         return False
     if "(" not in value.gap and strong and is_strong_secret(shown, label.name, True):
         return True
@@ -257,10 +260,6 @@ def _tells_drawn(label: _Label, value: Value, assigned: bool) -> bool:
     if label.strength == "strong" or assigned or said or label.variable or label.flag or value.closing:
         return True
     return len(value.text) >= 12
-
-
-def _on_next_line(gap: str) -> bool:
-    return bool(re.fullmatch(r"[\"']?[ \t]*:[ \t]*(?:[>|][-+]?)?[ \t]*\n[ \t]+[\"']?", gap))
 
 
 def _tells_any(label: _Label, value: Value, assigned: bool) -> bool:
@@ -279,6 +278,11 @@ def _tells_any(label: _Label, value: Value, assigned: bool) -> bool:
     return told and looks_like_password(shown) and not is_path(shown)
 
 
+# A YAML value on the next line, or one that is called so: `value: …`.
+_NEXT_LINE = re.compile(
+    r"^[\"']?[ \t]{0,40}:[ \t]{0,40}(?:[>|][-+]?)?[ \t]{0,40}\n[ \t]{1,80}[\"']?$|"
+    r"\n[ \t-]{0,80}[\"']?[Vv]alue[\"']?[ \t]{0,8}:[ \t]{0,8}[\"']?$"
+)
 _ALIGNED = re.compile(r"[\s._" "\u00b7\u2026-]{4,}")
 
 

@@ -225,13 +225,24 @@ def looks_like_password(value: str) -> bool:
 _WORD_AND_NUMBER = re.compile(r"[A-Za-z]*[0-9]*|[A-Za-z]+[0-9]{1,5}[A-Za-z]{1,3}|[0-9]{1,5}[A-Za-z]{1,4}")
 
 
+_MANY_CHANGES = 4
+_MEASURES = re.compile(r"[0-9]x[0-9]")
+
+
+def changes(part: str) -> int:
+    """Return how often letters and digits take turns."""
+    return sum(a.isdigit() != b.isdigit() for a, b in pairwise(part))
+
+
 def _is_plain(part: str) -> bool:
     if part.isalpha():
         return len(part) < _LONG_WORD or reads_like_words(part)
     letters = _DIGITS.sub("", part)
     if _WORD_AND_NUMBER.fullmatch(part) and len(letters) < _LONG_WORD:
-        return len(letters) < _SHORT_WORDS or _readable(letters) >= 0.1
+        return len(letters) < _SHORT_WORDS or _readable(letters) >= 0.3
     words = _CAMEL.findall(part)
+    if changes(part) >= _MANY_CHANGES and not _MEASURES.search(part):
+        return False
     return len(letters) >= max(_SHORT_WORDS, 3 * len(words)) and len(words) <= 8 and reads_like_words(letters)
 
 

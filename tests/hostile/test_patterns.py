@@ -34,6 +34,7 @@ PUT_TOGETHER = {
     "envdoctor/probes/nvml_child.py": "a name at the start",
     "envdoctor/probes/toolkits.py": "READ",
     "envdoctor/report/markup.py": "one escaped character, again and again",
+    "envdoctor/rules/asked.py": "an escaped keyword in a call of bounded length",
     "envdoctor/rules/system_packages.py": "names of packages, from our own remedies",
 }
 """Where a pattern is put together as it runs, and why that is known to be linear; examples follow."""
