@@ -9,9 +9,14 @@ prints what is left of the seen half; `--commands N` sends N texts through each 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
+import io
+import json
+import os
 import random
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,6 +40,7 @@ from secret_grid import (  # noqa: E402
 )
 
 from envdoctor.bundling import Redactor  # noqa: E402
+from envdoctor.cli import main as run  # noqa: E402
 
 READERS = {"gitleaks": of_gitleaks, "trufflehog": of_trufflehog, "detect_secrets": of_detect_secrets}
 
@@ -116,16 +122,108 @@ def needless(count: int, more: list[Path]) -> None:
             print(f"   {line.strip()[:150]!r}\n   {redact(line).strip()[:150]!r}")
 
 
+def through_commands(count: int) -> None:
+    """Print how many secrets are left of those that went through each command that shares."""
+    cells = [cell for cell in labelled(count * 4, 4) if len(cell.text) < 2_000]
+    lines = [cell for cell in cells if "\n" not in cell.text and "\r" not in cell.text]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        ways = {
+            "bundle --log": (cells[:count], 25, lambda batch: bundled(folder, batch)),
+            "diagnose --share": (lines[:count], 10, lambda batch: diagnosed(folder, batch)),
+            "probe --share": (lines[:count], 25, lambda batch: probed(folder, batch)),
+            "fleet --share": (lines[:count], 25, lambda batch: asked(folder, batch)),
+        }
+        for way, (chosen, size, send) in ways.items():
+            left = shown_before = 0
+            for start in range(0, len(chosen), size):
+                batch = chosen[start : start + size]
+                before, shown = send(batch)
+                shown_before += sum(can_be_read(cell.needle, before) for cell in batch)
+                left += sum(can_be_read(cell.needle, shown) for cell in batch)
+            told(f"{way} ({shown_before} would be shown)", left, len(chosen))
+
+
+def bundled(folder: Path, batch: list[Cell]) -> tuple[str, str]:
+    """Return the texts as one log, and what a bundle holds of it."""
+    log = folder / "train.log"
+    log.write_text("\n\n".join(cell.text for cell in batch), encoding="utf-8")
+    (folder / "paste.txt").write_text("torch: 2.7.1\n")
+    call = ["bundle", "--from", str(folder / "paste.txt"), "--log", str(log), "--preview", "--format", "json"]
+    return log.read_text(encoding="utf-8"), "\n".join(json.loads(said(call))["contents"].values())
+
+
+def diagnosed(folder: Path, batch: list[Cell]) -> tuple[str, str]:
+    """Return what a diagnosis of error lines with the texts says, and what it shares."""
+    log = folder / "error.log"
+    head = 'Traceback (most recent call last):\n  File "a.py", line 1, in b\n'
+    log.write_text("\n".join(f"{head}RuntimeError: {cell.text}" for cell in batch), encoding="utf-8")
+    call = ["diagnose", "--from", str(log), "--format", "json"]
+    return plain(said(call)), plain(said([*call, "--share"]))
+
+
+def variables(batch: list[Cell]) -> dict[str, str]:
+    """Return the texts as variables that facts keep."""
+    return {f"HF_NOTE_{i}": cell.text for i, cell in enumerate(batch)}
+
+
+def probed(folder: Path, batch: list[Cell]) -> tuple[str, str]:
+    """Return what a probe tells with the texts in the environment, and what it shares."""
+    os.environ.update({name: text for name, text in variables(batch).items() if "\0" not in text})
+    try:
+        return plain(said(["probe"])), plain(said(["probe", "--share"]))
+    finally:
+        for name in variables(batch):
+            os.environ.pop(name, None)
+
+
+def asked(folder: Path, batch: list[Cell]) -> tuple[str, str]:
+    """Return the answer for nodes whose variables hold the texts, and the shared one."""
+    facts = {"schema": "envdoctor.facts/1", "origin": "probe", "variables": variables(batch)}
+    nodes = folder / "nodes"
+    nodes.mkdir(exist_ok=True)
+    for node in ("one", "two"):
+        (nodes / f"{node}.json").write_text(json.dumps(facts), encoding="utf-8")
+    call = ["fleet", "--facts", str(nodes), "--format", "json"]
+    return plain(said(call)), plain(said([*call, "--share"]))
+
+
+def said(call: list[str]) -> str:
+    """Return what a command writes to standard output."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+        run(call)
+    return out.getvalue()
+
+
+def plain(text: str) -> str:
+    """Return the texts in JSON, as they are read."""
+    found: list[str] = []
+
+    def take(value: object) -> None:
+        if isinstance(value, str):
+            found.append(value)
+        elif isinstance(value, dict):
+            for inner in value.items():
+                take(list(inner))
+        elif isinstance(value, list):
+            for inner in value:
+                take(inner)
+
+    take(json.loads(text))
+    return "\n".join(found)
+
+
 def speed() -> None:
     """Print the time that a log of 1 MB takes, and that of its half."""
     r = random.Random(7)
-    lines = [*benign(count=11_000), *(cell.text for cell in labelled(300))]
+    lines = [*benign(count=17_000), *(cell.text for cell in labelled(30))]
     r.shuffle(lines)
     text = "\n".join(lines)[:1_000_000]
     for part in (text[: len(text) // 2], text):
-        start = time.perf_counter()
+        start = time.process_time()
         redact(part)
-        print(f"{len(part):,} characters: {time.perf_counter() - start:.2f} s")
+        print(f"{len(part):,} characters: {time.process_time() - start:.2f} s of a core")
 
 
 def main() -> None:
@@ -142,6 +240,8 @@ def main() -> None:
     secrets(found or list(rules()), args.count, args.show)
     who_and_where(args.count // 4, args.show)
     needless(args.count, args.benign)
+    if args.commands:
+        through_commands(args.commands)
     speed()
 
 

@@ -69,6 +69,7 @@ ALLOWED: dict[str, set[str]] = {
     "plan": {"facts", "findings", "matrix", "rules", "solve"},
     "fleet": {
         *(
+            "bundling",
             "commands",
             "errors",
             "facts",

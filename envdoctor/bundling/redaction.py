@@ -290,7 +290,8 @@ def _field_kind(key: str, value: str) -> str | None:
     if key in _VERSION_FIELDS and _VERSION.fullmatch(value):
         return "version"
     if key in _FIELD_KINDS:
-        return _FIELD_KINDS[key] if value.lower() not in COMMON_ACCOUNTS else None
+        kind = _FIELD_KINDS[key]
+        return None if value.lower() in (COMMON_HOSTS if kind == "host" else COMMON_ACCOUNTS) else kind
     if is_secret_name(key) and is_worth_hiding(value) and not is_placeholder(value):
         return "secret" if is_drawn(value) or key.isupper() else None
     return None

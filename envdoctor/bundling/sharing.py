@@ -1,22 +1,28 @@
-"""Facts and diagnoses without what identifies a person or a machine."""
+"""Facts, diagnoses and answers for a cluster without what identifies a person or a machine."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import fields, is_dataclass, replace
+from enum import Enum
+from typing import Any, TypeVar
 
 from envdoctor.bundling.known_values import read_known_values
 from envdoctor.bundling.redaction import Redactor
 from envdoctor.facts import Facts, from_json, to_json
-from envdoctor.findings import CheckResult, Diagnosis, Evidence, Finding, Remedy
+from envdoctor.findings import Diagnosis
+
+T = TypeVar("T")
 
 _VERSION_KEYS = frozenset({"version", "user_version", "specifier"})
+_NODES = frozenset({"nodes", "missing", "new"})
+_OF_A_FACT = frozenset({"value", "values", "was", "now"})
 
 
-def make_redactor(facts: Facts) -> Redactor:
+def make_redactor(*facts: Facts) -> Redactor:
     """Return a redactor that knows this machine's values and takes no version of `facts` for an address."""
-    return Redactor(read_known_values(), keep={*_versions(to_json(facts)), *facts.environment.distributions})
+    packages = (name for one in facts for name in one.environment.distributions)
+    return Redactor(read_known_values(), keep={*_versions([to_json(one) for one in facts]), *packages})
 
 
 def _versions(value: Any, key: str = "") -> Iterator[str]:
@@ -32,42 +38,47 @@ def _versions(value: Any, key: str = "") -> Iterator[str]:
 
 def redact_facts(facts: Facts, redactor: Redactor) -> Facts:
     """Return the facts with every text redacted; numbers and versions stay."""
-    plain = to_json(facts)
-    redactor.learn_json(plain)
-    return from_json({**redactor.redact_json(plain), "schema": plain["schema"]})
+    return from_json(redact_plain(to_json(facts), redactor))
+
+
+def redact_plain(facts: Mapping[str, Any], redactor: Redactor) -> dict[str, Any]:
+    """Return facts in plain JSON terms with every text redacted."""
+    redactor.learn_json(facts)
+    return {**redactor.redact_json(facts), "schema": facts["schema"]}
 
 
 def redact_diagnosis(diagnosis: Diagnosis, redactor: Redactor | None = None) -> Diagnosis:
     """Return the diagnosis as it may be shared; a `redactor` given keeps its placeholders."""
     redactor = redactor or make_redactor(diagnosis.facts)
+    redactor.learn_json(diagnosis.to_json())
+    return redact_value(diagnosis, redactor)
+
+
+def redact_value(value: T, redactor: Redactor, name: str = "") -> T:
+    """Return a value, or what is in it, with every text redacted by the `name` that it has."""
+    return _redacted(value, redactor, name)  # type: ignore[no-any-return]
+
+
+def _redacted(value: Any, redactor: Redactor, name: str) -> Any:
+    if isinstance(value, Facts):
+        return redact_facts(value, redactor)
+    if isinstance(value, Enum):
+        return value
+    if isinstance(value, str):
+        return redactor.redact_field("hostname" if name in _NODES else name, value)
+    if isinstance(value, tuple):
+        return tuple(_redacted(item, redactor, name) for item in value)
+    if isinstance(value, Mapping):
+        return redactor.redact_json(value, name)
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    fact = getattr(value, "fact", name)
     return replace(
-        diagnosis,
-        facts=redact_facts(diagnosis.facts, redactor),
-        checks=tuple(_redact_check(check, redactor) for check in diagnosis.checks),
-        findings=tuple(_redact_finding(finding, redactor) for finding in diagnosis.findings),
-        examined=replace(
-            diagnosis.examined,
-            source=redactor.redact(diagnosis.examined.source),
-            files=tuple(redactor.redact(file) for file in diagnosis.examined.files),
-        ),
-    )
-
-
-def _redact_check(check: CheckResult, redactor: Redactor) -> CheckResult:
-    return replace(check, reason=redactor.redact(check.reason) if check.reason else check.reason)
-
-
-def _redact_finding(finding: Finding, redactor: Redactor) -> Finding:
-    redact = redactor.redact
-    return replace(
-        finding,
-        summary=redact(finding.summary),
-        cause=redact(finding.cause),
-        evidence=tuple(
-            Evidence(e.fact, redactor.redact_field(e.fact, e.value), redact(e.source))
-            for e in finding.evidence
-        ),
-        remedies=tuple(
-            Remedy(redact(r.text), tuple(redact(c) for c in r.commands), r.pins) for r in finding.remedies
-        ),
+        value,
+        **{
+            one.name: _redacted(
+                getattr(value, one.name), redactor, fact if one.name in _OF_A_FACT else one.name
+            )
+            for one in fields(value)
+        },
     )

@@ -59,6 +59,7 @@ def _add_judgement(group: Group) -> None:
     add_list(group, "--pin", "REQ", "pins that hold on every kind of node")
     add(group, "--profile", "MODEL", "a training profile for the smallest card")
     add_list(group, "--ignore-fact", "NAMES", "facts that may differ (globs)")
+    add_flag(group, "--share", "redact what identifies you, the nodes or the site")
     add_selection(group)
 
 
@@ -94,6 +95,10 @@ def run(args: argparse.Namespace) -> int:
     if args.smoke:
         told = _smoked(args, told, cluster)
     told = _planned(args, told, matrix)
+    if args.share:
+        from envdoctor.fleet.sharing import redact_answer
+
+        told = redact_answer(told)
     write(args, render(told, args.format, look_of(args), args.all))
     return told.exit_code
 
