@@ -31,6 +31,7 @@ from envdoctor.rules import (
     smokes,
     unread,
     variables,
+    variants,
     visibility,
     wheels,
 )
@@ -64,6 +65,7 @@ RULES: tuple[Rule, ...] = (
     *settings_relations.RULES,
     *smokes.RULES,
     *variables.RULES,
+    *variants.RULES,
     *visibility.RULES,
     *occupancy.RULES,
     *wheels.RULES,

@@ -16,7 +16,6 @@ from envdoctor.rules.base import Rule
 from envdoctor.rules.conditions import judge
 from envdoctor.rules.pairs import pair_remedies
 from envdoctor.rules.ranges import parse_version
-from envdoctor.rules.recorded import recorded_requirements
 from envdoctor.rules.seen import explained, installed, quoted, symptoms, torch_build
 from envdoctor.rules.view import View
 
@@ -158,10 +157,10 @@ def _remedies(
 def _required_torch(view: View, package: str) -> Iterator[Remedy]:
     """Offer the torch that the installed release of the package requires, where its metadata names one."""
     distribution = view.facts.distribution(package)
-    if distribution is None:
+    if distribution is None or view.recorded is None:
         return
-    for line in recorded_requirements(view, distribution):
-        spec = line.removeprefix("torch") if line.startswith("torch=") else ""
+    for demand in view.recorded.demands(distribution):
+        spec = demand.specifier if demand.name == "torch" and demand.specifier.startswith("=") else ""
         if spec and not judge(view, "torch", spec).holds:
             text = f"Install the torch that {package} {distribution.version} was built for."
             yield Remedy(text, pip_install(f"torch{spec}"), {"torch": spec})

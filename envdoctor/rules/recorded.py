@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from envdoctor.errors import Unavailable
-from envdoctor.facts import Distribution, Facts
+from envdoctor.facts import Distribution
+from envdoctor.matrix.markers import decide
 from envdoctor.matrix.snapshot import Package, Requirement, Snapshot, load_snapshot
-from envdoctor.rules.ranges import parse_version
+from envdoctor.rules.ranges import parse_version, version_satisfies
 
 if TYPE_CHECKING:
     from envdoctor.rules.view import View
@@ -16,41 +18,119 @@ if TYPE_CHECKING:
 FEW = 3
 SHARE = 0.04
 """How many of the distributions that a whole environment asks for may be missing: it is broken, not cut."""
+PYTHONS = ("3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
+MACHINES = ("x86_64", "aarch64")
+"""What is taken for possible where it is not told: a requirement counts that holds on all."""
+ON_LINUX_ALONE = ("triton", "nvidia-nccl", "nvidia-nvshmem", "uvloop")
+"""Distributions that are installed on no other system."""
+OF_A_BUILD = ("nvidia-", "cuda-", "triton", "pytorch-triton")
+"""What torch's builds for different CUDA versions require differently."""
 
 
-def recorded_requirements(view: View, distribution: Distribution) -> list[str]:
-    """Return the unconditional requirements that the release is recorded with; empty when it is not."""
-    snapshot = _snapshot(view)
-    if snapshot is None:
-        return []
-    found = [(r, snapshot.package(r.name)) for r in _unconditional(snapshot, distribution)]
-    return [f"{r.name}{required.spec_text(r.spec)}" for r, required in found if required]
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What one distribution asks of another: a range of versions, and extras of it."""
+
+    name: str
+    specifier: str
+    extras: tuple[str, ...] = ()
+
+    def is_met_by(self, other: Distribution) -> bool:
+        """True unless the version is known and outside of the range."""
+        version = parse_version(other.version) if other.version and self.specifier else None
+        return version is None or version_satisfies(version, self.specifier)
 
 
-def is_closed(view: View) -> bool:
-    """True when a listing holds nearly all that its members require, as an excerpt does not."""
-    snapshot = _snapshot(view)
-    if snapshot is None:
-        return False
-    facts: Facts = view.facts
-    listed = facts.environment.distributions
-    asked = {r.name for d in listed.values() for r in _unconditional(snapshot, d)}
-    missing = {name for name in asked if name not in listed and not name.startswith(("nvidia-", "cuda-"))}
-    return bool(asked) and len(missing) <= max(FEW, SHARE * len(asked))
+class Recorded:
+    """The requirements of the releases that are listed, as the package facts have them."""
+
+    def __init__(self, view: View, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._environments = list(marker_environments(view, self._machine(view)))
+        self._markers: dict[int, bool] = {-1: True}
+
+    def _machine(self, view: View) -> str | None:
+        """Return the machine that is told, or the only one on which torch asks for what is listed."""
+        torch, told = view.facts.distribution("torch"), view.facts.host.arch.get()
+        if told or torch is None:
+            return told
+        listed, asked = view.facts.environment.distributions.keys(), {}
+        for machine in MACHINES:
+            self._environments, self._markers = list(marker_environments(view, machine)), {-1: True}
+            asked[machine] = {demand.name for demand in self.demands(torch)} & listed
+        self._markers = {-1: True}
+        most = max(MACHINES, key=lambda machine: len(asked[machine]))
+        return most if any(len(asked[m]) < len(asked[most]) for m in MACHINES) else None
+
+    def demands(self, distribution: Distribution, extras: tuple[str, ...] = ()) -> Iterator[Demand]:
+        """Yield what a release asks for wherever it may be installed; nothing where that is not recorded.
+
+        What is recorded is of the index's file: another build of the release has libraries of its own.
+        """
+        package: Package | None = self._snapshot.package(distribution.name)
+        version = parse_version(distribution.version or "")
+        if package is None or version is None or version.public not in package.position:
+            return
+        row = package.raw["r"][package.position[version.public]]
+        other = version.local is not None or (distribution.origin or "index") != "index"
+        for extra in ("", *extras) if row >= 0 else ():
+            for one in package.requirements(row, extra):
+                required = self._snapshot.package(one.name)
+                if required and self._holds(one) and not (other and one.name.startswith(OF_A_BUILD)):
+                    yield Demand(one.name, required.spec_text(one.spec), one.extras)
+
+    def _holds(self, requirement: Requirement) -> bool:
+        number = requirement.marker
+        if number not in self._markers:
+            tree = self._snapshot.markers[number]
+            self._markers[number] = all(decide(tree, environment) for environment in self._environments)
+        return self._markers[number]
 
 
-def _snapshot(view: View) -> Snapshot | None:
+def read_recorded(view: View) -> Recorded | None:
+    """Return the recorded requirements for an environment; None where the package facts are missing."""
     try:
-        return load_snapshot(view.matrix.folder)
+        return Recorded(view, load_snapshot(view.matrix.folder))
     except Unavailable:
         return None
 
 
-def _unconditional(snapshot: Snapshot, distribution: Distribution) -> Iterator[Requirement]:
-    package: Package | None = snapshot.package(distribution.name)
-    version = parse_version(distribution.version or "")
-    if package is None or version is None or version.public not in package.position:
-        return
-    row = package.raw["r"][package.position[version.public]]
-    if row >= 0:
-        yield from (r for r in package.requirements(row) if r.marker < 0)
+def is_closed(view: View) -> bool:
+    """True when a listing holds nearly all that its members require, as an excerpt does not."""
+    recorded = view.recorded
+    if recorded is None:
+        return False
+    listed = view.facts.environment.distributions
+    asked = {demand.name for d in listed.values() for demand in recorded.demands(d)}
+    missing = {name for name in asked if name not in listed and not name.startswith(OF_A_BUILD)}
+    return bool(asked) and len(missing) <= max(FEW, SHARE * len(asked))
+
+
+def marker_environments(view: View, machine: str | None = None) -> Iterator[Mapping[str, str]]:
+    """Yield the environments in which markers are decided: one where Python, system and machine are told."""
+    python, machine = view.facts.environment.python.get(), machine or view.facts.host.arch.get()
+    system = view.facts.host.os.get()
+    listed = view.facts.environment.distributions
+    if system is None and any(name.startswith(ON_LINUX_ALONE) for name in listed):
+        system = "linux"
+    for name in (system,) if system else ("linux", "windows"):
+        for version in (python,) if python else PYTHONS:
+            for arch in (machine,) if machine else MACHINES:
+                yield _environment(name, version, arch)
+
+
+def _environment(system: str, python: str, machine: str) -> Mapping[str, str]:
+    return {
+        "extra": "",
+        "python_version": ".".join(python.split(".")[:2]),
+        "python_full_version": python,
+        "implementation_name": "cpython",
+        "platform_python_implementation": "CPython",
+        "os_name": "nt" if system == "windows" else "posix",
+        "sys_platform": {"windows": "win32", "macos": "darwin"}.get(system, "linux"),
+        "platform_system": {"windows": "Windows", "macos": "Darwin"}.get(system, "Linux"),
+        "platform_machine": machine,
+        "platform_release": "",
+        "platform_version": "",
+        "implementation_version": python,
+    }

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
@@ -13,7 +14,12 @@ from envdoctor.facts import ComputeCapability, CudaVersion, DriverVersion, Fact,
 from envdoctor.matrix import Matrix
 from envdoctor.rules.ranges import parse_version
 
+if TYPE_CHECKING:
+    from envdoctor.rules.recorded import Recorded
+
 GIB = 1 << 30
+UNFROZEN = frozenset({"pip", "setuptools", "wheel", "distribute"})
+"""What `pip freeze` leaves out before Python 3.12."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +66,19 @@ class View:
         """True or False when it is known, None when the facts do not tell."""
         if self.facts.distribution(name) is not None:
             return True
-        return False if self.complete else None
+        return False if self.complete and not self._is_left_out(name) else None
+
+    def _is_left_out(self, name: str) -> bool:
+        """True for what `pip freeze` does not show, in a listing that shows none of it."""
+        shown = self.facts.environment.distributions.keys() & UNFROZEN
+        return name in UNFROZEN and not shown and self.facts.origin == "paste"
+
+    @cached_property
+    def recorded(self) -> Recorded | None:
+        """What the listed releases are recorded to require; None without the package facts."""
+        from envdoctor.rules.recorded import read_recorded
+
+        return read_recorded(self)
 
     @cached_property
     def complete(self) -> bool:

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from envdoctor.matrix import Matrix, tables
+from envdoctor.matrix.markers import clauses_hold, decide
 from envdoctor.matrix.snapshot import SDIST, File, Package, Snapshot
-from envdoctor.solve.markers import clauses_hold, decide
 from envdoctor.solve.requests import Request
 from envdoctor.solve.target import Card, Target
 from envdoctor.solve.variants import Build, builds_of, driver_allows

@@ -7,7 +7,7 @@ from packaging.markers import Marker
 
 from envdoctor.errors import InputError
 from envdoctor.harvest.marker_trees import marker_tree, named_extras, python_clauses
-from envdoctor.solve.markers import clauses_hold, decide
+from envdoctor.matrix.markers import clauses_hold, decide
 from envdoctor.solve.target import Target, parse_platform, parse_python
 from envdoctor.solve.wheels import installs
 
