@@ -171,16 +171,25 @@ _DOUBT = {Certainty.CERTAIN: 0, Certainty.LIKELY: 1, Certainty.UNCERTAIN: 2}
 
 
 def order(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Return findings worst and most certain first, each consequence directly under its root cause."""
+    """Return findings worst first, each consequence directly under its root cause.
+
+    Among those of one severity, what accounts for a line of the text stands before what is merely true.
+    """
     present = {finding.id for finding in findings}
     roots = [f for f in findings if f.consequence_of not in present]
-    roots.sort(key=lambda f: (_WEIGHT[f.severity], _DOUBT[f.certainty], not f.explains, -f.prior))
+    roots.sort(key=lambda f: (_WEIGHT[f.severity], _doubt(f), not f.explains, -f.prior))
     ordered: list[Finding] = []
     for root in roots:
         ordered.append(root)
         ordered.extend(_descendants(root, findings, {root.id}))
     ordered.extend(f for f in findings if f not in ordered)
     return tuple(ordered)
+
+
+def _doubt(finding: Finding) -> float:
+    """A likely cause of what was seen is nearer to the question than a certain one of nothing seen."""
+    beside = finding.certainty is Certainty.CERTAIN and not finding.explains
+    return _DOUBT[Certainty.LIKELY] + 0.5 if beside else _DOUBT[finding.certainty]
 
 
 def _descendants(root: Finding, findings: Sequence[Finding], seen: set[str]) -> list[Finding]:

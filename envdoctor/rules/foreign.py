@@ -19,6 +19,8 @@ _FOREIGN = {
     Backend.XPU: "Intel's XPU",
     Backend.MPS: "Apple's MPS",
 }
+_OWN = ("ROCM-", "XPU-", "NPU-", "MPS-", "MAC-", "HOST-MACOS")
+"""Findings that are of these accelerators themselves, and may name CUDA to say that it is not here."""
 _CUDA = re.compile(
     r"\bcuda\b(?![ -]?graph)|nvidia|\bnvcc\b|\bcudnn|\bnvml|\bsm_\d|compute capability|\bcu1[123]\d\b|"
     r"\bptxas\b|xformers|bitsandbytes|flash-attn|the gpu ran out",
@@ -34,7 +36,7 @@ def foreign_backend(view: View) -> Observed[Backend] | None:
 
 def without_cuda(backend: Observed[Backend], findings: Sequence[Finding]) -> list[Finding]:
     """Return what holds on any accelerator, and a note that no more was judged."""
-    kept = [finding for finding in findings if not _CUDA.search(f"{finding.summary} {finding.cause}")]
+    kept = [f for f in findings if f.id.startswith(_OWN) or not _CUDA.search(f"{f.summary} {f.cause}")]
     return [*(replace(f, remedies=_without_cuda(f.remedies)) for f in kept), _note(backend)]
 
 

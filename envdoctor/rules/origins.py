@@ -16,6 +16,8 @@ ID = "RAISED-BY-LIBRARY"
 _CLASS = re.compile(r"^(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Za-z_]\w{0,80}:\s*")
 
 _RAISING = re.compile(r"^raise \w{1,80}\(\s{0,4}[rfb]{0,2}(?:\"([^\"]{8,400})|'([^']{8,400}))")
+_VALIDATOR = re.compile(r"(?:Value error|Assertion failed), (.{3,600}?)(?: \[type=|$)")
+"""How pydantic wraps what a validator raised."""
 _FIELD = re.compile(r"\{[^{}]{0,120}\}")
 _SENTENCE = re.compile(r"(?<=[.!;])\s{1,4}|\s\d\.\s")
 _ASKING = re.compile(
@@ -31,7 +33,9 @@ ASKED = 3
 
 def asked_by(text: str) -> tuple[Remedy, ...]:
     """Return what an error message itself asks to be done."""
-    sentences = (part.strip() for part in _SENTENCE.split(_CLASS.sub("", text, count=1)))
+    validator = _VALIDATOR.search(text)
+    message = validator[1] if validator else _CLASS.sub("", text, count=1)
+    sentences = (part.strip() for part in _SENTENCE.split(message))
     asking = [part for part in sentences if len(part) <= 300 and _ASKING.match(part)]
     return tuple(Remedy(f"The message itself asks: {part}") for part in asking[:ASKED])
 
@@ -44,11 +48,17 @@ def origin_of(view: View, error: ErrorSeen) -> Origin | None:
     atlas = load_atlas(view.matrix.folder)
     if atlas is None:
         return None
-    found = atlas.find(_quoted_by_code(error) or _CLASS.sub("", error.text, count=1))
+    found = atlas.find(_message_of(error))
     if any(symptom in PYTHONS_OWN for symptom in error.symptoms):
         return next((o for o in found if error.frames and _is_at(o, error.frames[-1])), None)
     named = [o for o in found if view.installed(o.library) or _in_frames(o, error)]
     return next(iter(named or found), None)
+
+
+def _message_of(error: ErrorSeen) -> str:
+    """Return the message alone: of a validation error what the validator said, of a cut one its code's."""
+    validator = _VALIDATOR.search(error.text)
+    return validator[1] if validator else _quoted_by_code(error) or _CLASS.sub("", error.text, count=1)
 
 
 def _quoted_by_code(error: ErrorSeen) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
@@ -18,6 +18,7 @@ from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.ranges import parse_version, version_satisfies
 from envdoctor.rules.recorded import Demand, marker_environments
 from envdoctor.rules.rows import install_commands
+from envdoctor.rules.seen import explained, symptoms
 from envdoctor.rules.view import View
 
 _EXACT_ABI = frozenset({"torchvision", "torchaudio", "vllm", "xformers", "sglang"})
@@ -49,10 +50,11 @@ def check_requirements(view: View) -> Iterable[Finding]:
     unmet: dict[str, list[Unmet]] = {}
     for one in find_unmet(view, asked):
         unmet.setdefault(one.demand.name, []).append(one)
+    told = explained(symptoms(view, "SYM-PIP-INCOMPATIBLE"))
     for name, group in unmet.items():
         group.sort(key=lambda one: (not _is_fatal(one), one.by.name not in STACK))
         matters = name in STACK or any(one.by.name in reached for one in group)
-        yield _finding(view, name, group, matters)
+        yield replace(_finding(view, name, group, matters), explains=told)
 
 
 @dataclass(frozen=True, slots=True)

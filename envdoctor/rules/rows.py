@@ -77,12 +77,13 @@ def _finding(
 
 
 def _certainty(row: ConditionRow, answers: Mapping[str, Answer], verdict: bool | None) -> Certainty:
-    """All conditions known: certain. Some: likely. None, or a bare symptom: by how often it is the cause."""
-    if verdict and row.when:
+    """All conditions known: certain. Some: likely. None, or words alone: by how often it is the cause."""
+    told = {key: answer for key, answer in answers.items() if not key.startswith("sym.")}
+    if verdict and told:
         return Certainty.CERTAIN
-    if any(answer.holds for answer in answers.values()):
+    if any(answer.holds for answer in told.values()):
         return Certainty.LIKELY
-    if row.when:
+    if told:
         return Certainty.UNCERTAIN
     if row.prior >= _DECISIVE:
         return Certainty.CERTAIN

@@ -9,6 +9,7 @@ from envdoctor.findings import Certainty, CheckResult, Evidence, Finding, Outcom
 from envdoctor.matrix import Matrix, tables
 from envdoctor.rules.import_chains import mixed_finding, package_of
 from envdoctor.rules.origins import asked_by, origin_finding, origin_of
+from envdoctor.rules.places import place_finding
 from envdoctor.rules.view import View
 
 ID = "UNEXPLAINED-ERROR"
@@ -52,10 +53,16 @@ def find_unexplained(
     elif explained & set(error.symptoms) or (explained and _is_weak(view, error)):
         error = None
     if error is not None:
-        said = [one for one in view.facts.errors if one.kind == "said"] if error.kind == "said" else []
-        origins = ((one, origin_of(view, one)) for one in (error, *said))
-        found = next(((one, origin) for one, origin in origins if origin), None)
-        yield origin_finding(view, *found) if found else mixed_finding(error) or _finding(view, error, checks)
+        yield _answer(view, error, checks)
+
+
+def _answer(view: View, error: ErrorSeen, checks: Iterable[CheckResult]) -> Finding:
+    """Return the best that can be said of an error that no cause accounts for."""
+    said = [one for one in view.facts.errors if one.kind == "said"] if error.kind == "said" else []
+    for one in (error, *said):
+        if origin := origin_of(view, one):
+            return origin_finding(view, one, origin)
+    return mixed_finding(error) or place_finding(view, error) or _finding(view, error, checks)
 
 
 def _as_error(symptom: Symptom) -> ErrorSeen:

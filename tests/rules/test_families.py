@@ -126,6 +126,23 @@ LINES = [
         "MPS-OPERATOR",
     ),
     ("RuntimeError: HIP error: invalid device function", "ROCM-NO-KERNEL"),
+    ("vllm serve: error: argument --kv-cache-dtype: invalid choice: 'fp8_foo' (choose from auto, fp8)",
+     "ARGUMENT-CHOICE"),
+    ("ModuleNotFoundError: No module named 'src'", "MODULE-OF-PROJECT"),
+    ("ImportError: /lib/libstdc++.so.6: version `CXXABI_1.3.15' not found (required by _c.so)", "CXXABI-OLD"),
+    ("ImportError: cannot import name 'field_validator' from 'pydantic'", "PYDANTIC-2-NAMES"),
+    ("requests.exceptions.HTTPError: 500 Server Error: Internal Server Error for url: https://hf.co/x",
+     "HUB-SERVER-ERROR"),
+    ("httpx.LocalProtocolError: Illegal header value b'Bearer '", "HUB-TOKEN-EMPTY"),
+    ("OSError: Error no file named pytorch_model.bin, model.safetensors found in directory ./out.",
+     "WEIGHTS-FILE-ABSENT"),
+    ("RuntimeError: Distributed package doesn't have NCCL built in", "NO-NCCL-BUILT"),
+    ("RuntimeError: use_libuv was requested but PyTorch was built without libuv support", "LIBUV-WINDOWS"),
+    ("TypeError: '<=' not supported between instances of 'float' and 'str'", "YAML-FLOAT"),
+    ("wandb: ERROR api_key not configured (no-tty). call wandb.login(key=[your_api_key])", "WANDB-LOGIN"),
+    ("ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.",
+     "RAY-HOST-MEMORY"),
+    ("RuntimeError: No HIP GPUs are available", "ROCM-NO-GPU"),
 ]  # fmt: skip
 
 
@@ -184,3 +201,61 @@ def test_what_a_message_asks_for_is_a_way_out():
     line = "ValueError: the frobnicator is too wide. Please set `frob_width` to 3 or less."
     (found,) = [f for f in findings(line) if f.id == "UNEXPLAINED-ERROR"]
     assert "Please set `frob_width` to 3 or less." in found.remedies[0].text
+
+
+def test_host_memory_is_not_the_gpus():
+    told = findings("ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.")
+    assert not [f for f in told if f.id.startswith("OOM-")]
+
+
+def test_a_killed_job_is_not_the_gpus_memory():
+    told = findings("slurmstepd: error: Detected 1 oom_kill event in StepId=1.batch.")
+    assert not [f for f in told if "GPU ran out" in f.summary]
+
+
+def test_where_memory_ran_out_is_told_from_the_traceback():
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/v/lib/python3.11/site-packages/transformers/models/llama/modeling_llama.py", line 1, in f\n'
+        "    logits = logits.float()\n"
+        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 7.42 GiB.\n"
+    )
+    assert findings(text)[0].id == "OOM-AT-LOGITS"
+
+
+def test_a_traceback_without_its_message_tells_what_was_done():
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/v/python3.12/site-packages/vllm/v1/engine/core.py", line 2, in _initialize_kv_caches\n'
+        "    available_gpu_memory = self.model_executor.determine_available_memory()\n"
+        "                           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
+    )
+    first = findings(text)[0]
+    assert first.id == "CUT-OFF"
+    assert first.certainty is Certainty.UNCERTAIN
+    assert "KV cache" in first.summary
+
+
+def test_wishes_that_exclude_one_another_are_named():
+    text = (
+        "ERROR: Cannot install xformers==0.0.34 because these package versions have conflicting"
+        " dependencies.\nThe conflict is caused by:\n    xformers 0.0.34 depends on torch==2.10.0\n"
+        "    The user requested (constraint) torch==2.11.0.dev20260124+cu130\n"
+    )
+    first = findings(text)[0]
+    assert first.id == "PIP-CLASH"
+    assert first.remedies[0].pins == {"torch": "==2.10.0"}
+
+
+def test_what_accounts_for_the_error_stands_before_what_is_merely_true():
+    text = "xformers==0.0.21\ntorch==2.1.2\n\nImportError: Unsloth: CUDA is not linked properly.\n"
+    assert findings(text)[0].id == "UNSLOTH-LINK"
+
+
+def test_what_a_validator_raised_is_looked_up_without_its_wrapping():
+    text = (
+        "pydantic_core._pydantic_core.ValidationError: 1 validation error for AxolotlInputConfig\n"
+        "  Value error, torch_compile should be set within your deepspeed config file [type=value_error,"
+        " input_value={'base_model': 'x'}, input_type=dict]\n"
+    )
+    assert findings(text)[0].id == "AXOLOTL-COMPILE-DEEPSPEED"

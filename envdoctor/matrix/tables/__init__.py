@@ -42,7 +42,7 @@ SUBJECTS = {
     "secrets": "SecretFormatRow SecretWordRow",
     "settings": "SettingRow RenamedRow",
     "smokes": "SmokeCauseRow SmokeClaimRow",
-    "symptoms": "SymptomRow ConsequenceRow",
+    "symptoms": "SymptomRow ConsequenceRow PlaceRow",
     "torch": "TorchCapabilityRow TorchFollowerRow TorchPlatformRow TorchVariantRow",
     "trackers": "TemplateField TrackerRow",
 }

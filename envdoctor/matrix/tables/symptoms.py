@@ -45,3 +45,23 @@ class ConsequenceRow(Row):
     """Words of which one is in its line."""
     reports: Text
     """What it reports."""
+
+
+@fact
+class PlaceRow(Row):
+    """Functions in which a traceback that is cut off may end, and what usually fails there."""
+
+    KIND: ClassVar = "place"
+
+    packages: tuple[Text, ...] = ()
+    """Top modules of which one is in the file's path; without any the function alone decides."""
+    functions: tuple[Text, ...]
+    """Names of the functions."""
+    files: tuple[Text, ...] = ()
+    """Ends of the file's path of which one must be there."""
+    during: Text
+    """What was done there, to stand after `it fell while`."""
+    usual: Text
+    """What usually fails."""
+    remedies: tuple[Text, ...]
+    """What to look at or change, the best first."""

@@ -1,0 +1,51 @@
+"""Tracebacks that are cut off before their message: what was done where they end, and what usually fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from envdoctor.facts import ErrorSeen, Frame
+from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.matrix import tables
+from envdoctor.rules.view import View
+
+ID = "CUT-OFF"
+FRAMES = 8
+"""How many frames from the end are looked at."""
+
+
+def place_finding(view: View, error: ErrorSeen) -> Finding | None:
+    """Return what was done where a traceback without a message ends; None where no row knows the place."""
+    if error.kind != "cut" and error.text.partition(":")[2].strip():
+        return None
+    frames = reversed(error.frames[-FRAMES:])
+    row = next((row for frame in frames for row in _rows(view, frame)), None)
+    if row is None:
+        return None
+    return Finding(
+        id=ID,
+        severity=Severity.ERROR,
+        summary=f"the text ends before the error itself; it fell while {row.during}: {row.usual}",
+        cause="The last lines of the traceback are missing, and with them the message; what usually fails at"
+        " this place is no more than a guess.",
+        evidence=(Evidence("error", error.text, error.source),),
+        remedies=(
+            *(Remedy(text) for text in row.remedies),
+            Remedy("Show the end of the log: the exception's own line says what it was."),
+        ),
+        certainty=Certainty.UNCERTAIN,
+        rows=(row.id,),
+        sources=(row.source,),
+        explains=error.symptoms,
+        prior=0.3,
+    )
+
+
+def _rows(view: View, frame: Frame) -> Iterator[tables.PlaceRow]:
+    path = frame.file.replace("\\", "/")
+    function = frame.function.rpartition(".")[2]
+    for row in view.matrix.rows(tables.PlaceRow):
+        if function not in row.functions or (row.files and not path.endswith(row.files)):
+            continue
+        if not row.packages or any(f"/{name}/" in path for name in row.packages):
+            yield row
