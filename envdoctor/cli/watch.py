@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from envdoctor.cli.options import add
-from envdoctor.cli.output import note
+from envdoctor.cli.options import add, add_flag
+from envdoctor.cli.output import look_of, note, write
 from envdoctor.errors import InputError
+from envdoctor.report import PLAIN, Format, Reported
 
 if TYPE_CHECKING:
     from envdoctor.watch.child import Child
-    from envdoctor.watch.moment import Alarm
+    from envdoctor.watch.moment import Alarm, End
     from envdoctor.watch.recording import Recording
     from envdoctor.watch.watching import Watcher
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 EXAMPLES = (
     ("a training run", "-- python train.py --config train.yaml"),
     ("all ranks of a node", "-- torchrun --nproc-per-node 8 train.py"),
-    ("with a recording of your own choice", "--record run.jsonl -- bash train.sh"),
+    ("what a recording tells, as a page", "--replay run.jsonl --format html -o run.html"),
 )
 
 
@@ -30,10 +31,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "envdoctor watch [options] -- CMD …"
     parser.add_argument("words", nargs="*", metavar="CMD", help="the command, after --")
     add(parser, "--record", "FILE", "where the recording goes (the user's state folder)")
+    add(parser, "--replay", "FILE", "judge and draw a recording again; no command is run")
+    add_flag(parser, "--all", "show everything, fold nothing")
 
 
 def run(args: argparse.Namespace) -> int:
     """Watch the command; the exit code is its own."""
+    if args.replay:
+        return _replay(args)
     words = args.wrapped or args.words
     if not words:
         raise InputError("watch: no command; write it after --, as in: envdoctor watch -- python train.py")
@@ -43,8 +48,32 @@ def run(args: argparse.Namespace) -> int:
     watcher = _beside(args, words, child)
     ending = child.wait()
     if watcher is not None:
-        watcher.finish(ending)
+        _explain(args, watcher, watcher.finish(ending))
     return end_as(ending)
+
+
+def _explain(args: argparse.Namespace, watcher: Watcher, end: End) -> None:
+    """Say on standard error, or in `--output`, why it ended; a run that is well ends without a word."""
+    failed = bool(end.code or end.signal)
+    if not args.output and (args.quiet or not (failed or watcher.alarms)):
+        return
+    try:
+        from envdoctor.watch.death import Story, diagnose_story
+        from envdoctor.watch.report import render
+
+        log = tuple(watcher.sampler.log.tail[-200:])
+        story = Story(watcher.header, tuple(watcher.moments), tuple(watcher.alarms), log, end)
+        diagnosis = diagnose_story(story) if failed else None
+        format: Reported = args.format if args.output else Format.TEXT
+        text = render(story, diagnosis, format, look_of(args) if args.output else PLAIN, args.all)
+        if args.output:
+            write(args, text)
+        if not args.quiet:
+            where = watcher.recording.path if watcher.recording else None
+            note(args, text if not args.output else f"envdoctor: {args.output} written")
+            note(args, f"envdoctor: recording {where}" if where else "envdoctor: no recording")
+    except Exception as error:
+        note(args, f"envdoctor: the end could not be explained: {type(error).__name__}: {error}")
 
 
 def _beside(args: argparse.Namespace, words: Sequence[str], child: Child) -> Watcher | None:
@@ -77,3 +106,16 @@ def _recording(args: argparse.Namespace) -> Recording | None:
     except OSError as error:
         note(args, f"envdoctor: {path}: no recording: {error.strerror}")
         return None
+
+
+def _replay(args: argparse.Namespace) -> int:
+    """Draw a recording; 0, or 1 when it ended in a failure or an alarm was given."""
+    from envdoctor.watch.death import diagnose_story
+    from envdoctor.watch.replaying import replay
+    from envdoctor.watch.report import render
+
+    story = replay(Path(args.replay))
+    failed = story.end is not None and bool(story.end.code or story.end.signal)
+    diagnosis = diagnose_story(story, here=False) if failed else None
+    write(args, render(story, diagnosis, args.format, look_of(args), args.all))
+    return int(failed or bool(story.alarms))

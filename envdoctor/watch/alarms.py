@@ -2,17 +2,228 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from statistics import median
 
+from envdoctor.watch.cards import THROTTLES
+from envdoctor.watch.foretelling import Foreteller, Pace, amount, duration
 from envdoctor.watch.moment import Alarm, Header, Moment
+
+_HANG_S, _HANG_STOPPED_S = 45.0, 10.0
+_HANG_STEPS = 15
+"""Usual steps (and longest gaps so far, three times) without one before a run may hang."""
+_ASIDE_S = 600.0
+_BUSY, _IDLE = 97, 3
+_IDLE_CORES = 0.3
+_SLOW_S = 60.0
+_SLOW_CLOCK = 0.88
+_THROTTLED = 0x08 | 0x20 | 0x40 | 0x80
+_DISK_MIB = 1024
+_SHM_MIB = 64
 
 
 class Judge:
-    """All judges together; an alarm is said once, and again when it has become much more urgent."""
+    """All judges together; an alarm is said once, and again when it has become much nearer."""
 
     def __init__(self, header: Header) -> None:
-        self._header = header
+        self._judges = (Foreteller(header), _Hang(), _Slow(), _Loss(), _Disk(), _Spread())
 
-    def feed(self, moment: Moment) -> Iterable[Alarm]:
-        """Return what this moment gives cause to say."""
-        return ()
+    def feed(self, moment: Moment) -> Iterator[Alarm]:
+        """Yield what this moment gives cause to say."""
+        for judge in self._judges:
+            yield from judge.feed(moment)
+
+
+@dataclass(slots=True)
+class _Hang:
+    """No step and no word for long, while the cards do nothing or nothing but wait."""
+
+    pace: Pace = field(default_factory=Pace)
+    steps: int = 0
+    last: int | None = None
+    at: float = 0.0
+    longest: float = 0.0
+    gaps: deque[float] = field(default_factory=lambda: deque(maxlen=50))
+    said: bool = False
+
+    def feed(self, moment: Moment) -> Iterator[Alarm]:
+        if moment.step is None:
+            return
+        if moment.step != self.last:
+            self._moved(moment)
+            return
+        waited = moment.t - self.at
+        if self.said or self.steps < 3 or waited < self._patience(moment):
+            return
+        if moment.silent is not None and moment.silent < waited / 2 and not moment.stopped:
+            return
+        why = _why_nothing_moves(moment)
+        if why:
+            self.said = True
+            usual = median(self.gaps) if self.gaps else 0.0
+            text = (
+                f"no step for {duration(waited)} (usually {usual:.1f} s), the last was {moment.step}: {why}"
+            )
+            yield Alarm(moment.t, "HANG", text)
+
+    def _moved(self, moment: Moment) -> None:
+        if self.last is not None and moment.step is not None and moment.step > self.last:
+            gap = moment.t - self.at
+            self.steps += 1
+            if self.steps > 1:
+                self.gaps.append(gap / (moment.step - self.last))
+                self.longest = max(self.longest, gap)
+        self.last, self.at, self.said = moment.step, moment.t, False
+
+    def _patience(self, moment: Moment) -> float:
+        usual = median(self.gaps) if self.gaps else 1.0
+        if moment.stopped:
+            return max(_HANG_STOPPED_S, 5 * usual)
+        least = max(_HANG_S, _HANG_STEPS * usual, 3 * self.longest)
+        aside = moment.phase in ("evaluation", "saving", "generating", "loading")
+        return max(_ASIDE_S, least) if aside else least
+
+
+def _why_nothing_moves(moment: Moment) -> str:
+    """Return what the cards and processes do meanwhile; empty where they work."""
+    if moment.stopped:
+        pids = ", ".join(map(str, moment.stopped))
+        return f"process {pids} is stopped (kill -CONT {moment.stopped[0]} lets it go on)"
+    utils = [card.util for card in moment.cards if card.util is not None and _in_use(card.ours, card.used)]
+    idle = [i for i, util in enumerate(utils) if util <= _IDLE]
+    busy = [i for i, util in enumerate(utils) if util >= _BUSY]
+    if idle and busy:
+        return (
+            f"GPU {_list(idle)} at rest while GPU {_list(busy)} runs at 100 %: the rank of GPU {_list(idle)}"
+            " does not take part in a collective that the others wait in"
+        )
+    if utils and len(busy) == len(utils):
+        return "every GPU at 100 %: a kernel that does not end, or a collective that all wait in"
+    if (not utils or len(idle) == len(utils)) and (moment.cores is None or moment.cores < _IDLE_CORES):
+        return "the GPUs and the processors are at rest: it waits for another process, the network or a lock"
+    return ""
+
+
+def _in_use(ours: int | None, used: int) -> bool:
+    return (used if ours is None else ours) > 600
+
+
+def _list(numbers: list[int]) -> str:
+    return ", ".join(map(str, numbers))
+
+
+@dataclass(slots=True)
+class _Slow:
+    """Cards that are held back, and one that is slower than its neighbours."""
+
+    since: dict[tuple[str, int], float] = field(default_factory=dict)
+    fastest: dict[int, int] = field(default_factory=dict)
+    said: set[tuple[str, int]] = field(default_factory=set)
+
+    def feed(self, moment: Moment) -> Iterator[Alarm]:
+        clocks = [c.clock for c in moment.cards if c.clock and (c.util or 0) > 50]
+        usual = median(clocks) if len(clocks) > 1 else None
+        for index, card in enumerate(moment.cards):
+            if not card.clock or (card.util or 0) <= 50:
+                self.since.pop(("THROTTLE", index), None)
+                self.since.pop(("STRAGGLER", index), None)
+                continue
+            fastest = self.fastest[index] = max(self.fastest.get(index, 0), card.clock)
+            held = bool(card.throttle & _THROTTLED) and card.clock < _SLOW_CLOCK * fastest
+            if self._lasts("THROTTLE", index, held, moment.t):
+                why = ", ".join(told for bit, told in THROTTLES.items() if card.throttle & bit)
+                warm = f" at {card.temperature} °C" if card.temperature else ""
+                text = f"GPU {index} is held back to {card.clock} of {fastest} MHz{warm}: {why}"
+                yield Alarm(moment.t, "THROTTLE", text, card=index)
+            behind = usual is not None and card.clock < 0.8 * usual
+            if self._lasts("STRAGGLER", index, behind, moment.t):
+                text = f"GPU {index} runs at {card.clock} MHz, the others at {usual:.0f}: all wait for it"
+                yield Alarm(moment.t, "STRAGGLER", text, card=index)
+
+    def _lasts(self, kind: str, index: int, is_so: bool, t: float) -> bool:
+        key = (kind, index)
+        if not is_so:
+            self.since.pop(key, None)
+            return False
+        if t - self.since.setdefault(key, t) < _SLOW_S or key in self.said:
+            return False
+        self.said.add(key)
+        return True
+
+
+@dataclass(slots=True)
+class _Loss:
+    """A loss that is no number."""
+
+    said: bool = False
+
+    def feed(self, moment: Moment) -> Iterator[Alarm]:
+        if moment.nan and not self.said:
+            self.said = True
+            where = f" at step {moment.step}" if moment.step is not None else ""
+            yield Alarm(
+                moment.t, "NAN", f"the loss or its gradient is no number{where}: what follows is lost"
+            )
+
+
+@dataclass(slots=True)
+class _Disk:
+    """A disk that will not hold the next checkpoint, or nearly nothing more."""
+
+    said: set[str] = field(default_factory=set)
+    before_save: int | None = None
+    checkpoint: int = 0
+    saving: bool = False
+
+    def feed(self, moment: Moment) -> Iterator[Alarm]:
+        if moment.disk is None:
+            return
+        if moment.phase != "saving":
+            if self.saving and self.before_save is not None:
+                self.checkpoint = max(self.checkpoint, self.before_save - moment.disk)
+            self.before_save = moment.disk
+        self.saving = moment.phase == "saving"
+        if moment.disk < _DISK_MIB:
+            yield from self._say("disk", moment, f"{amount(moment.disk)} of disk are left")
+        elif self.checkpoint > 256 and moment.disk < self.checkpoint and not self.saving:
+            text = f"the next checkpoint will not fit: the last took {amount(self.checkpoint)},"
+            yield from self._say("checkpoint", moment, f"{text} {amount(moment.disk)} of disk are left")
+        if moment.shm is not None and moment.shm < _SHM_MIB:
+            yield from self._say(
+                "shm", moment, f"{amount(moment.shm)} of /dev/shm are left: loaders will die"
+            )
+
+    def _say(self, key: str, moment: Moment, text: str) -> Iterator[Alarm]:
+        if key not in self.said:
+            self.said.add(key)
+            yield Alarm(moment.t, "DISK", text)
+
+
+_SPREAD = 0.15
+"""What is reserved and not allocated, as a share of the card, before it counts."""
+
+
+@dataclass(slots=True)
+class _Spread:
+    """Memory that the allocator holds in pieces too small to use, where it tells of itself."""
+
+    least: float = float("inf")
+    said: bool = False
+
+    def feed(self, moment: Moment) -> Iterator[Alarm]:
+        if moment.reserved is None or moment.allocated is None or not moment.cards or self.said:
+            return
+        if moment.step is None or moment.step < 5:
+            return
+        gap = moment.reserved - moment.allocated
+        self.least = min(self.least, gap)
+        total = max(card.total for card in moment.cards)
+        if gap - self.least > _SPREAD * total and gap > 0.25 * moment.reserved:
+            self.said = True
+            text = (
+                f"{amount(gap)} of {amount(moment.reserved)} that the allocator reserved are in no use and"
+                " it goes on reserving: fragmentation (PYTORCH_ALLOC_CONF=expandable_segments:True mends it)"
+            )
+            yield Alarm(moment.t, "FRAGMENTATION", text)

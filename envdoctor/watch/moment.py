@@ -58,6 +58,10 @@ class Moment:
     """Seconds since it last said something; None where its output is not read."""
     allocated: int | None = None
     reserved: int | None = None
+    nan: bool | None = None
+    """True once a loss or a gradient was no number."""
+    stopped: tuple[int, ...] | None = None
+    """Processes of the run that are stopped."""
     cards: tuple[Card, ...] = ()
 
 
@@ -119,7 +123,7 @@ Line = Header | Moment | Alarm | LogLine | End
 _SHORT = {
     "step": "step", "of": "of", "loss": "loss", "phase": "phase", "part": "part", "host": "host",
     "room": "room", "cores": "cores", "processes": "n", "disk": "disk", "shm": "shm", "silent": "silent",
-    "allocated": "alloc", "reserved": "reserved",
+    "allocated": "alloc", "reserved": "reserved", "nan": "nan", "stopped": "stopped",
 }  # fmt: skip
 
 
@@ -182,7 +186,7 @@ def _moment_json(moment: Moment) -> dict[str, Any]:
     told: dict[str, Any] = {"t": _time(moment.t)}
     for name, short in _SHORT.items():
         value = getattr(moment, name)
-        if value not in (None, ""):
+        if value not in (None, "", ()):
             told[short] = round(value, 4) if isinstance(value, float) else value
     if moment.cards:
         told["cards"] = [_card_json(card) for card in moment.cards]
@@ -204,6 +208,8 @@ def _moment(t: float, told: Mapping[str, Any]) -> Moment:
     if "part" in known:
         done, whole = known["part"]
         known["part"] = (int(done), int(whole))
+    if "stopped" in known:
+        known["stopped"] = tuple(int(pid) for pid in known["stopped"])
     return Moment(t, **known, cards=tuple(_card(fields) for fields in told.get("cards", ())))
 
 

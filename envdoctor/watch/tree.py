@@ -31,6 +31,7 @@ class _Process:
     started: int
     anon: int = 0
     cpu: float = 0.0
+    stopped: bool = False
 
 
 class Tree:
@@ -47,6 +48,7 @@ class Tree:
         self._members: dict[int, _Process] = {}
         self._ended_cpu = 0.0
         self._turn = 0
+        self.stopped: tuple[int, ...] = ()
 
     def refresh(self) -> None:
         """Find processes that came and forget those that went; raises OSError where there is no /proc."""
@@ -87,11 +89,15 @@ class Tree:
         return TreeReading(frozenset(self._members), held, cpu)
 
     def read_cpu(self) -> None:
-        """Bring the processor times up to date."""
+        """Bring the processor times up to date, and which processes are stopped."""
+        stopped = []
         for pid, process in self._members.items():
             stat = self._stat(pid)
             if stat is not None and stat.started == process.started:
                 process.cpu = stat.cpu
+                if stat.stopped:
+                    stopped.append(pid)
+        self.stopped = tuple(sorted(stopped)[:4])
 
     def _chosen(self) -> list[int]:
         pids = list(self._members)
@@ -114,6 +120,7 @@ class Tree:
         try:
             with open(f"{self._proc}/{pid}/stat", "rb", buffering=0) as stream:
                 fields = stream.read(1024).rpartition(b")")[2].split()
-            return _Process(int(fields[1]), int(fields[19]), 0, (int(fields[11]) + int(fields[12])) / TICKS)
+            cpu = (int(fields[11]) + int(fields[12])) / TICKS
+            return _Process(int(fields[1]), int(fields[19]), 0, cpu, fields[0] == b"T")
         except (OSError, IndexError, ValueError):
             return None

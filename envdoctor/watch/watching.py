@@ -22,6 +22,8 @@ from envdoctor.watch.tree import Tree
 
 PERIOD_S = 0.2
 MOMENT_S = 1.0
+EARLY_MOMENT_S, EARLY_S = 0.4, 180.0
+"""A run may be over within minutes: at first it is looked at more closely."""
 _NICE = 5
 MIB = 1 << 20
 _RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "LOCAL_RANK")
@@ -112,7 +114,8 @@ class Sampler:
             t, self.log.step, self.log.of, self.log.loss, self.log.phase, self.log.part,
             most // MIB, _mib(host.room_bytes if host else None), None if cores is None else round(cores, 2),
             len(self._pids), _mib(fullest[0] if fullest else None), _mib(host.shm_bytes if host else None),
-            round(t - self._said_at, 1) if self.source.is_read else None, cards=self.cards.fold(),
+            round(t - self._said_at, 1) if self.source.is_read else None,
+            nan=bool(self.log.not_finite) or None, stopped=self.tree.stopped or None, cards=self.cards.fold(),
         )  # fmt: skip
 
 
@@ -159,7 +162,8 @@ class Watcher(threading.Thread):
         while not self._over.is_set():
             t = self.t
             self.sampler.sample(t, turn % 5 == 0)
-            if t - last >= MOMENT_S - PERIOD_S / 2 and self._has_room(t):
+            due = EARLY_MOMENT_S if t < EARLY_S else MOMENT_S
+            if t - last >= due - PERIOD_S / 2 and self._has_room(t):
                 last = t
                 self._take(self.sampler.fold(t))
             turn += 1

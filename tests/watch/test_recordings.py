@@ -82,7 +82,7 @@ def test_where_no_recording_can_be_written_the_command_runs_all_the_same(tmp_pat
 
 LINES = (
     Header(("python", "train.py"), "2026-11-22T05:00:00+0000", cards=("NVIDIA H200",), expected={"step": 70}),
-    Moment(1.5, 3, 10, 0.5, "training", (2, 5), 100, 2000, 1.5, 4, 50, 60, 0.2, None, None,
+    Moment(1.5, 3, 10, 0.5, "training", (2, 5), 100, 2000, 1.5, 4, 50, 60, 0.2, None, None, True, (7,),
            (Card(10, 12, 80, 8, 90, 300, 1500, 4, 60), Card(1, 1, 80))),
     Moment(2.0),
     Alarm(3.0, "HOST-LEAK", "host memory grows", 40.0, 340, 25, 0),

@@ -1,0 +1,289 @@
+"""The end explained: how it ended, and what the kernel, the cards, the curve and the log tell of that."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from envdoctor.diagnosis import diagnose_facts, read_facts, start_probes
+from envdoctor.errors import EnvdoctorError
+from envdoctor.facts import Facts
+from envdoctor.findings import (
+    Certainty,
+    Diagnosis,
+    Evidence,
+    Examined,
+    Finding,
+    Remedy,
+    Severity,
+    exit_code,
+    order,
+)
+from envdoctor.matrix import load_matrix
+from envdoctor.pastes import merge_facts
+from envdoctor.watch.foretelling import amount
+from envdoctor.watch.moment import Alarm, End, Header, Line, LogLine, Moment
+
+KERNEL = "https://docs.kernel.org/admin-guide/cgroup-v2.html#memory-interface-files"
+SIGNALS = "https://man7.org/linux/man-pages/man7/signal.7.html"
+TORCH = "https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management"
+NCCL = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html"
+_FULL = 0.96
+"""A memory that was so full had nothing left for a larger request."""
+_CONFIGS = (".yaml", ".yml", ".json", ".toml")
+_CONFIG_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A recording in its parts."""
+
+    header: Header
+    moments: tuple[Moment, ...]
+    alarms: tuple[Alarm, ...]
+    log: tuple[str, ...]
+    end: End | None
+
+    @property
+    def last(self) -> Moment | None:
+        """The last moment in which something was still held."""
+        held = [m for m in self.moments[-5:] if m.host or any(c.used for c in m.cards)]
+        return held[-1] if held else (self.moments[-1] if self.moments else None)
+
+
+def story_of(lines: Sequence[Line]) -> Story:
+    """Return the parts of a recording's lines."""
+    header = next((line for line in lines if isinstance(line, Header)), Header())
+    return Story(
+        header,
+        tuple(line for line in lines if isinstance(line, Moment)),
+        tuple(line for line in lines if isinstance(line, Alarm)),
+        tuple(line.text for line in lines if isinstance(line, LogLine)),
+        next((line for line in reversed(lines) if isinstance(line, End)), None),
+    )
+
+
+def diagnose_story(story: Story, here: bool = True) -> Diagnosis:
+    """Return a run's end as a diagnosis: its own findings, then what its log, settings and machine tell.
+
+    `here`: the machine it ran on is this one, and is examined too.
+    """
+    matrix = load_matrix()
+    facts = _facts(story, here)
+    judged = diagnose_facts(facts, matrix, examined=Examined(f"the run: {_command(story.header)}"))
+    own = tuple(_findings(story, judged.findings))
+    findings = order((*own, *(f for f in judged.findings if f.id not in {o.id for o in own})))
+    return replace(judged, findings=findings, exit_code=exit_code(findings, judged.checks, Severity.ERROR))
+
+
+def _facts(story: Story, here: bool) -> Facts:
+    matrix = load_matrix()
+    with tempfile.TemporaryDirectory(prefix="envdoctor-watch-") as folder:
+        said = Path(folder) / "the run"
+        said.write_text("\n".join((_command(story.header), *story.log)) + "\n", encoding="utf-8")
+        told = read_facts([str(said), *_configs(story.header)], None, matrix)
+    if not here:
+        return told
+    try:
+        return merge_facts([start_probes(None)(), told])
+    except EnvdoctorError:
+        return told
+
+
+def _command(header: Header) -> str:
+    return shlex.join(header.argv)
+
+
+def _configs(header: Header) -> list[str]:
+    """Return the configuration files that the command names and that are there."""
+    found = []
+    for word in header.argv:
+        name = word.rpartition("=")[2]
+        path = Path(header.cwd) / name
+        try:
+            if name.endswith(_CONFIGS) and path.is_file() and 0 < path.stat().st_size < _CONFIG_BYTES:
+                found.append(str(path))
+        except OSError:
+            continue
+    return found[:8]
+
+
+def _findings(story: Story, judged: Sequence[Finding]) -> Iterator[Finding]:
+    end, last = story.end, story.last
+    if end is None or last is None:
+        return
+    host = _host_oom(story, end, last)
+    if host is not None:
+        yield host
+    device = _device_oom(story, last, judged)
+    if device is not None:
+        yield device
+    if end.signal is not None and host is None:
+        yield _ended_by_signal(end)
+    for alarm in _last_of_each(story.alarms):
+        yield _alarm_finding(alarm, (host or device) is not None)
+
+
+def _host_oom(story: Story, end: End, last: Moment) -> Finding | None:
+    killed = end.signal == signal.SIGKILL or end.code in (137, 247) or any("SIGKILL" in s for s in story.log)
+    leak = next((a for a in story.alarms if a.kind == "HOST-LEAK"), None)
+    full = last.room is not None and last.host and last.room < (1 - _FULL) * (last.host + last.room)
+    if not end.oom_kills and not (killed and (full or leak)):
+        return None
+    evidence = [
+        Evidence("host memory", f"{amount(last.host or 0)}, {amount(last.room or 0)} to be had", _at(last))
+    ]
+    if end.oom_kills:
+        evidence.insert(
+            0, Evidence("kills for want of memory", str(end.oom_kills), "memory.events of its group")
+        )
+    if leak:
+        evidence.append(Evidence("growth", leak.text, _when(leak)))
+    return Finding(
+        id="WATCH-HOST-OOM",
+        severity=Severity.ERROR,
+        summary=f"the kernel killed it: the host's memory ran out ({story.header.bound or 'its bound'})",
+        cause=_sentence(leak.text) if leak else "The run needed more than it may have.",
+        evidence=tuple(evidence),
+        remedies=(
+            Remedy("Fewer loader workers and a smaller prefetch: each holds its own copy of the data."),
+            Remedy("Keep no tensor of each step in a list: `.item()` or `.detach()` what is kept."),
+            Remedy("With DeepSpeed: no offload to the host where the card has room."),
+        ),
+        certainty=Certainty.CERTAIN if end.oom_kills else Certainty.LIKELY,
+        sources=(KERNEL,),
+        prior=0.95,
+        explains=("SYM-SIGKILL", "SYM-HOST-KILLED"),
+    )  # fmt: skip
+
+
+def _device_oom(story: Story, last: Moment, judged: Sequence[Finding]) -> Finding | None:
+    said = [line for line in story.log if "out of memory" in line.lower() and "cuda" in line.lower()]
+    if not said:
+        return None
+    index, card = max(enumerate(last.cards), key=lambda pair: pair[1].top / pair[1].total, default=(0, None))
+    evidence = [Evidence("log", said[-1][:200], "its own words")]
+    if card is not None:
+        told = f"{amount(card.top)} of {amount(card.total)} at the most since the moment before"
+        evidence.append(Evidence(f"GPU {index}", told, _at(last)))
+    foretold = [a for a in story.alarms if a.kind in ("OOM-FORETOLD", "NEIGHBOUR", "FRAGMENTATION")]
+    evidence += [Evidence("foretold", alarm.text, _when(alarm)) for alarm in foretold[-2:]]
+    others = card.others if card is not None else None
+    if card is not None and others and others > 0.05 * card.total:
+        cause = f"Of GPU {index}, {amount(others)} belonged to other processes."
+    elif foretold:
+        cause = f"It was foretold: {foretold[-1].text}."
+    else:
+        cause = f"The largest request of a step ({last.phase or 'training'}) did not fit any more."
+    return Finding(
+        id="WATCH-DEVICE-OOM",
+        severity=Severity.ERROR,
+        summary=f"GPU {index}'s memory ran out{_step(last)}",
+        cause=cause,
+        evidence=tuple(evidence),
+        remedies=(*_next_setting(story, judged), Remedy(
+            "Half the rows a micro-batch and twice the accumulation, checkpointing, or shorter rows."
+        )),
+        certainty=Certainty.CERTAIN,
+        sources=(TORCH,),
+        prior=0.95,
+        explains=("SYM-CUDA-OOM", "SYM-OOM-TRIED", "SYM-OOM-CAPACITY", "SYM-OOM-SAID", "SYM-OOM-WORD"),
+    )  # fmt: skip
+
+
+def _next_setting(story: Story, judged: Sequence[Finding]) -> Iterator[Remedy]:
+    """The remedies of a run that was predicted not to fit: settings that do."""
+    for finding in judged:
+        if finding.id == "MEM-RUN":
+            yield from finding.remedies
+
+
+_OWN: dict[int, str] = {
+    signal.SIGSEGV: "It touched memory not its own: as a rule a native library of the wrong build.",
+    signal.SIGABRT: "It ended itself: a failed assertion or an exception in native code.",
+    signal.SIGBUS: "A mapped file or shared memory lost its ground: /dev/shm or a disk that is full.",
+    signal.SIGILL: "An instruction that this processor does not have: a build for a newer one.",
+    signal.SIGKILL: "Someone sent it; of the kernel's own killer there is no trace in its group.",
+}
+
+
+def _ended_by_signal(end: End) -> Finding:
+    number = end.signal or 0
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        name = f"signal {number}"
+    cause = _OWN.get(number, "Someone sent it, or the run itself did.")
+    if end.text:
+        cause = end.text
+    return Finding(
+        id="WATCH-SIGNAL",
+        severity=Severity.ERROR,
+        summary=f"it was ended by {name}",
+        cause=cause,
+        evidence=(Evidence("end", f"{name} after {end.t:.0f} s", "the kernel's word to its parent"),),
+        certainty=Certainty.LIKELY if number in _OWN or end.text else Certainty.UNCERTAIN,
+        sources=(SIGNALS,),
+        prior=0.4,
+        fallback=True,
+    )
+
+
+_WORDS = {
+    "HOST-LEAK": ("host memory grew without end", TORCH, "Look for lists that keep tensors, and at loaders."),
+    "OOM-FORETOLD": ("memory was seen to run out", TORCH, "`envdoctor profile` chooses what fits."),
+    "HANG": ("it stood still", NCCL, "py-spy dump --pid shows where a rank waits."),
+    "STRAGGLER": ("one card is slower than the others", NCCL, "Cool it, or leave it out."),
+    "THROTTLE": (
+        "a card was held back",
+        "https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html",
+        "More cooling or power for that card; its neighbours wait for it.",
+    ),
+    "NEIGHBOUR": ("another process uses the card", TORCH, "End it, or take another card."),
+    "FRAGMENTATION": ("memory is in pieces", TORCH, "PYTORCH_ALLOC_CONF=expandable_segments:True"),
+    "NAN": (
+        "the loss is no number",
+        "https://docs.pytorch.org/docs/stable/amp.html",
+        "A lower learning rate, bf16 instead of fp16, clipped gradients; then look at the rows of that step.",
+    ),
+    "DISK": ("the disk is nearly full", SIGNALS, "Fewer checkpoints (save_total_limit), or elsewhere."),
+}  # fmt: skip
+
+
+def _alarm_finding(alarm: Alarm, explained: bool) -> Finding:
+    summary, source, remedy = _WORDS[alarm.kind]
+    return Finding(
+        id=f"WATCH-{alarm.kind}",
+        severity=Severity.WARNING,
+        summary=summary,
+        cause=_sentence(alarm.text),
+        evidence=(Evidence("curve", alarm.text, _when(alarm)),),
+        remedies=(Remedy(remedy),),
+        certainty=Certainty.LIKELY,
+        sources=(source,),
+        prior=0.5 if explained else 0.8,
+    )
+
+
+def _last_of_each(alarms: Sequence[Alarm]) -> list[Alarm]:
+    return list({(a.kind, a.card): a for a in alarms if a.kind in _WORDS}.values())
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _step(moment: Moment) -> str:
+    return f" at step {moment.step}" if moment.step is not None else ""
+
+
+def _at(moment: Moment) -> str:
+    return f"the recording, {moment.t:.0f} s after the start"
+
+
+def _when(alarm: Alarm) -> str:
+    return f"said {alarm.t:.0f} s after the start"

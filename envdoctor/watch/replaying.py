@@ -1,0 +1,22 @@
+"""A recording judged again: the same moments give the same alarms."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from envdoctor.errors import InputError
+from envdoctor.watch.alarms import Judge
+from envdoctor.watch.death import Story, story_of
+from envdoctor.watch.recording import read_recording
+
+
+def replay(path: Path) -> Story:
+    """Return a recording with the alarms that its moments give now; raises InputError."""
+    lines = list(read_recording(path))
+    if not lines:
+        raise InputError(f"{path}: empty")
+    story = story_of(lines)
+    judge = Judge(story.header)
+    alarms = tuple(alarm for moment in story.moments for alarm in judge.feed(moment))
+    return replace(story, alarms=alarms)
