@@ -28,9 +28,12 @@ def diagnose(
     select: Sequence[str] = (),
     ignore: Sequence[str] = (),
     fail_on: Severity = Severity.ERROR,
+    code: Sequence[str] = (),
+    online: bool = False,
 ) -> Diagnosis:
     """Diagnose this machine, or what `sources` (files, `-`) tell; `gpus` are declared in place of those read.
 
+    `code` names files and folders that are judged with it; `online` lets the package index date tracebacks.
     Raises InputError for an unusable file, card or selection, Unavailable when the matrix is missing.
     """
     probed = None if sources else start_probes(python)
@@ -38,11 +41,26 @@ def diagnose(
     facts = declare_gpus(probed() if probed else read_facts(sources, python, matrix), gpus, matrix)
     if smoke:
         facts, _ = with_verdicts(facts, smoked_python(facts, sources, python), matrix)
+    if online:
+        from envdoctor.online import date_facts
+
+        facts = date_facts(facts, matrix)
     examined = examined_of(facts, sources)
     diagnosis = diagnose_facts(
         facts, matrix, select=select, ignore=ignore, fail_on=fail_on, examined=examined
     )
+    diagnosis = _with_code(diagnosis, matrix, code, fail_on) if code else diagnosis
     return _with_own_note(diagnosis, fail_on) if examined.own and not (python or select) else diagnosis
+
+
+def _with_code(diagnosis: Diagnosis, matrix: Matrix, code: Sequence[str], fail_on: Severity) -> Diagnosis:
+    """Add what breaks in code with what is installed; errors of it stand before warnings and notes."""
+    from envdoctor.upgrade.findings import code_findings
+
+    order = list(Severity)
+    found = [*diagnosis.findings, *code_findings(diagnosis.facts, matrix, code)]
+    findings = tuple(sorted(found, key=lambda finding: order.index(finding.severity)))
+    return replace(diagnosis, findings=findings, exit_code=exit_code(findings, diagnosis.checks, fail_on))
 
 
 def _with_own_note(diagnosis: Diagnosis, fail_on: Severity) -> Diagnosis:

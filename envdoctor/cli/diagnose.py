@@ -29,6 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(parser, "--python", "PATH", "the interpreter to examine")
     add_list(parser, "--gpu", "NAME", "the card to judge for (repeatable)")
     add_flag(parser, "--smoke", "run the smoke kernels and judge with their verdicts")
+    add_list(parser, "--code", "PATH", "judge this code, too, with what is installed (repeatable)")
+    dated = "let the package index tell in which releases a traceback's lines stand"
+    add_flag(parser, "--online", dated)
     add_flag(parser, "--share", "redact what identifies you or the machine")
     add_selection(parser)
 
@@ -47,6 +50,8 @@ def run(args: argparse.Namespace) -> int:
         select=split_list(args.select),
         ignore=split_list(args.ignore),
         fail_on=Severity(args.fail_on),
+        code=args.code,
+        online=args.online,
     )
     if args.share:
         from envdoctor.bundling import redact_diagnosis

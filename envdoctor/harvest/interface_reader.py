@@ -97,7 +97,8 @@ class Reader:
         return interface
 
     def _path(self, library: Library, version: str) -> Path:
-        return self.cache / library.name / f"{version}.json.z"
+        chosen = f"-{zlib.crc32(repr(library.members).encode()):08x}" if library.members else ""
+        return self.cache / f"{library.name}{chosen}" / f"{version}.json.z"
 
 
 def _kept(path: Path) -> Interface | None:
@@ -166,7 +167,13 @@ def _chosen(name: str, library: Library) -> bool:
     inside = name.startswith(f"{library.root.replace('.', '/')}/") or name == f"{library.root}.py"
     if not inside or "/tests/" in name:
         return False
-    return not library.members or any(fnmatch.fnmatchcase(name, pattern) for pattern in library.members)
+    return not library.members or any(_matches(name, pattern) for pattern in library.members)
+
+
+def _matches(name: str, pattern: str) -> bool:
+    if "**" in pattern:
+        return fnmatch.fnmatchcase(name, pattern.replace("**", "*"))
+    return name.count("/") == pattern.count("/") and fnmatch.fnmatchcase(name, pattern)
 
 
 def _without_root(name: str) -> str:

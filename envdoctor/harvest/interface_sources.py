@@ -28,6 +28,7 @@ class Library:
     root: str = ""
     """The name that is imported."""
     members: tuple[str, ...] = ()
+    """Patterns of paths; `*` stays within a folder, `**` does not."""
 
     def __post_init__(self) -> None:
         """The imported name is the distribution's where none is given."""
@@ -35,6 +36,12 @@ class Library:
 
 
 ALL, ENDS, MAJORS = Step.ALL, Step.ENDS, Step.MAJORS
+_TRANSFORMERS = (
+    "transformers/*.py",
+    *(f"transformers/{part}/**.py" for part in ("data", "generation", "integrations", "quantizers", "utils")),
+    "transformers/models/*/__init__.py",
+    *(f"transformers/models/{part}/*.py" for part in ("auto", "bert", "gpt2", "llama", "mistral", "qwen2")),
+)
 LIBRARIES = (
     Library("trl", "0.4", ALL),
     Library("peft", "0.2", ALL),
@@ -47,7 +54,7 @@ LIBRARIES = (
     Library("sentence-transformers", "0.3"),
     Library("deepspeed", "0.5"),
     Library("diffusers", "0.3"),
-    Library("transformers", "2.0"),
+    Library("transformers", "2.0", members=_TRANSFORMERS),
     Library("bitsandbytes", "0.35", ALL),
     Library("torch", "1.0"),
     Library("torchvision", "0.2", ALL),
@@ -103,7 +110,7 @@ LIBRARIES = (
     Library("tensorboardx", "1.0", ALL, "tensorboardX"),
     Library("tensorboard", "1.8"),
     Library("keras", "2.0"),
-    Library("tensorflow", "1.4", members=("tensorflow/__init__.py", "tensorflow/_api/*/__init__.py")),
+    Library("tensorflow", "1.4", members=("tensorflow/__init__.py", "tensorflow/_api/**/__init__.py")),
     Library("albumentations", "0.1"),
     Library("imgaug", "0.2", ALL),
     Library("gym", "0.9"),

@@ -66,7 +66,8 @@ def _facts_of(path: str, module: str, source: bytes, known: Read) -> ModuleFacts
 
 
 def _interface(modules: Mapping[str, ModuleFacts | None]) -> Interface:
-    release = _Release({name: facts for name, facts in modules.items() if facts})
+    known = {name: facts for name, facts in modules.items() if facts}
+    release = _Release(known, partly=len(known) < len(modules))
     read = release.modules
     return Interface(
         frozenset(modules),
@@ -100,8 +101,9 @@ def _is_internal(module: str) -> bool:
 class _Release:
     """The modules of one release, with names and classes followed from one to the other."""
 
-    def __init__(self, modules: Mapping[str, ModuleFacts]) -> None:
+    def __init__(self, modules: Mapping[str, ModuleFacts], partly: bool) -> None:
         self.modules = modules
+        self.partly = partly
         self._names: dict[str, frozenset[str]] = {}
 
     def names(self, module: str) -> frozenset[str]:
@@ -114,7 +116,7 @@ class _Release:
                 found |= self._starred(star)
             if facts.spread:
                 found |= self._listed_below(module)
-            elif facts.hidden:
+            if facts.hidden or (facts.spread and self.partly):
                 found.add(UNLISTED)
             self._names[module] = frozenset(found)
         return self._names[module]

@@ -9,6 +9,7 @@ from envdoctor.report import PLAIN, Format, Look, Reported, as_json, draw, refus
 from envdoctor.report.document import Block, Document, Row, Rows, Section, Text
 from envdoctor.report.words import Tone, counted
 from envdoctor.solve.report import causes
+from envdoctor.upgrade.findings import place_of
 from envdoctor.upgrade.upgrading import Found, Upgrade
 
 
@@ -38,12 +39,6 @@ def _breaks(found: list[Found]) -> Iterator[Block]:
     if found:
         rows = (Row(place_of(one), _words(one)) for one in found)
         yield Rows(tuple(rows))
-
-
-def place_of(found: Found) -> str:
-    """Return a break's place as an editor opens it; in a notebook with its cell."""
-    cell = f" cell {found.cell}" if found.cell else ""
-    return f"{found.file}{cell}:{found.told.use.place.line}"
 
 
 def _words(found: Found) -> str:

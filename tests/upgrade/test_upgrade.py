@@ -165,3 +165,14 @@ def test_a_call_without_a_requirement_or_with_no_such_path_is_refused(
     assert main(["upgrade", str(tmp_path)]) == 2
     assert main(["upgrade", "numpy>=2", str(tmp_path / "none.py")]) == 2
     assert "no such file" in capsys.readouterr().err
+
+
+def test_code_is_diagnosed_with_what_is_installed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "freeze.txt").write_text("numpy==2.1.0\n", encoding="utf-8")
+    (tmp_path / "a.py").write_text("import numpy as np\nx = np.Inf\ny = np.Inf\n", encoding="utf-8")
+    call = ["diagnose", "--from", str(tmp_path / "freeze.txt"), "--code", str(tmp_path / "a.py")]
+    assert main([*call, "--format", "json"]) == 1
+    (found,) = json.loads(capsys.readouterr().out)["findings"]
+    assert found["id"] == "CODE-BREAKS"
+    assert found["summary"].endswith("a.py:2 and 1 more")
+    assert [remedy["pins"] for remedy in found["remedies"]] == [{}, {"numpy": "<2.0.0"}]

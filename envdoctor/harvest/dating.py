@@ -1,0 +1,178 @@
+"""Which releases a traceback ran in: its quoted lines, looked for where they stand in each release's files.
+
+The index is read for the few files that a traceback names, bounded, and what was read is kept in the cache.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import time
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.version import Version
+
+from envdoctor.errors import Unavailable
+from envdoctor.fetch import Fetcher
+from envdoctor.files import replace_file
+from envdoctor.harvest.index_pages import IndexFile, read_project_page
+from envdoctor.harvest.remote_archive import RemoteZip, read_sdist_members
+
+WHOLE = 2 << 20
+"""Wheels up to this many bytes are read whole, which is one request."""
+RELEASES = 260
+"""The newest releases that are looked through."""
+FILES = 4
+"""Files of one library that are looked at: the innermost frames'."""
+AT_ONCE = 8
+_MISSING = b"\x00"
+"""Kept for a file that a release does not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """A frame inside a library: the file's path in its wheel, line, function, and the quoted line."""
+
+    path: str
+    line: int
+    function: str
+    code: str
+
+
+@dataclass(frozen=True)
+class Dater:
+    """Reads files of releases from one index until a deadline (seconds of `time.monotonic`)."""
+
+    fetcher: Fetcher
+    index: str
+    cache: Path
+    deadline: float
+
+    def releases(self, library: str, sights: Sequence[Sight]) -> list[str]:
+        """Return the releases in which every sight stands as it was seen, in order; empty when none is.
+
+        Raises Unavailable when the index cannot be read, or the time is over before all were looked at.
+        """
+        page = read_project_page(self.fetcher, self.index, library)
+        known = page.releases() if page else {}
+        final = sorted((v for v in known if not Version(v).is_prerelease), key=Version)[-RELEASES:]
+        chosen = _chosen(sights)
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            fits = list(pool.map(lambda v: self._fits(library, v, known[v], chosen), final))
+        return _without_gaps(final, fits)
+
+    def _fits(
+        self, library: str, version: str, files: Sequence[IndexFile], sights: Mapping[str, list[Sight]]
+    ) -> bool | None:
+        """Return whether all sights stand in a release; None for one that cannot be read."""
+        texts = self._texts(library, version, files, list(sights))
+        if texts is None:
+            return None
+        return all(
+            path in texts and all(_stands(texts[path], sight) for sight in some)
+            for path, some in sights.items()
+        )
+
+    def _texts(
+        self, library: str, version: str, files: Sequence[IndexFile], paths: Sequence[str]
+    ) -> dict[str, str] | None:
+        kept = {path: self._kept(library, version, path) for path in paths}
+        missing = [path for path, body in kept.items() if body is None]
+        if missing:
+            if time.monotonic() > self.deadline:
+                raise Unavailable(f"the time was over before all releases of {library} were looked at")
+            read = _read(self.fetcher, files, missing)
+            if read is None:
+                return None
+            for path in missing:
+                kept[path] = read.get(path, _MISSING)
+                target = self._place(library, version, path)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                replace_file(target, zlib.compress(kept[path] or b"", 6))
+        return {
+            path: body.decode("utf-8", "replace") for path, body in kept.items() if body and body != _MISSING
+        }
+
+    def _kept(self, library: str, version: str, path: str) -> bytes | None:
+        try:
+            return zlib.decompress(self._place(library, version, path).read_bytes())
+        except (OSError, zlib.error):
+            return None
+
+    def _place(self, library: str, version: str, path: str) -> Path:
+        return self.cache / library / version / f"{path.replace('/', '+')}.z"
+
+
+def _without_gaps(versions: Sequence[str], fits: Sequence[bool | None]) -> list[str]:
+    """Return the versions that fit; one that cannot be read counts where it touches one that does."""
+    told = list(fits)
+    for _ in range(len(told)):
+        open_ = [n for n, fit in enumerate(told) if fit is None and True in told[max(0, n - 1) : n + 2]]
+        if not open_:
+            break
+        for n in open_:
+            told[n] = True
+    return [version for version, fit in zip(versions, told, strict=True) if fit]
+
+
+def _chosen(sights: Sequence[Sight]) -> dict[str, list[Sight]]:
+    """Return the sights of the first few files, by file."""
+    chosen: dict[str, list[Sight]] = {}
+    for sight in sights:
+        if sight.path in chosen or len(chosen) < FILES:
+            chosen.setdefault(sight.path, []).append(sight)
+    return chosen
+
+
+def _stands(text: str, sight: Sight) -> bool:
+    """True when the quoted line stands at its number; without one, when the function spans the number."""
+    lines = text.split("\n")
+    if sight.line > len(lines):
+        return False
+    if sight.code:
+        return lines[sight.line - 1].strip().startswith(sight.code.strip()[:180])
+    return sight.function in ("<module>", "") or sight.function in _around(text, sight.line)
+
+
+def _around(text: str, line: int) -> set[str]:
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return set()
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    nodes = [node for node in ast.walk(tree) if isinstance(node, kinds)]
+    return {node.name for node in nodes if node.lineno <= line <= (node.end_lineno or node.lineno)}
+
+
+def _read(fetcher: Fetcher, files: Sequence[IndexFile], paths: Sequence[str]) -> dict[str, bytes] | None:
+    """Return those of the paths that a release's files have; None where none can be read."""
+    usable = [f for f in files if not f.yanked] or list(files)
+    wheels = [f for f in usable if f.is_wheel]
+    pure = [f for f in wheels if f.filename.endswith("-none-any.whl")]
+    linux = [f for f in wheels if "linux" in f.filename and "x86_64" in f.filename]
+    try:
+        if wheels:
+            return _from_wheel(fetcher, (pure or linux or wheels)[0], paths)
+        return _from_source(fetcher, usable[0], paths) if usable else None
+    except (Unavailable, zipfile.BadZipFile):
+        return None
+
+
+def _from_source(fetcher: Fetcher, file: IndexFile, paths: Sequence[str]) -> dict[str, bytes]:
+    ends = tuple(f"/{path}" for path in paths)
+    found = read_sdist_members(fetcher, file.url, lambda name: name.endswith(ends), lambda _: False)
+    return {path: body for name, body in found.items() for path in paths if name.endswith(f"/{path}")}
+
+
+def _from_wheel(fetcher: Fetcher, file: IndexFile, paths: Sequence[str]) -> dict[str, bytes]:
+    if (file.size or WHOLE + 1) <= WHOLE:
+        archive = zipfile.ZipFile(io.BytesIO(fetcher.get(file.url, cap=2 * WHOLE).body))
+        names = set(archive.namelist())
+        return {path: archive.read(path) for path in paths if path in names}
+    remote = RemoteZip(fetcher, file.url)
+    return {path: remote.read(path) for path in paths if path in remote.members}

@@ -1,0 +1,88 @@
+"""What the package index tells of a paste: the releases in which a traceback's lines stand."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from envdoctor.errors import Unavailable
+from envdoctor.facts import Distribution, Facts, Frame
+from envdoctor.matrix import Matrix
+from envdoctor.rules.interface_lookup import distribution_of
+from envdoctor.rules.ranges import parse_version
+
+if TYPE_CHECKING:
+    from envdoctor.harvest.dating import Sight
+
+_SITE = re.compile(r"(?:site|dist)-packages[/\\](.{1,300}\.py)$")
+SOURCE = "the traceback's lines (inferred)"
+SECONDS = 30.0
+"""How long the index is asked, at most."""
+LIBRARIES = 4
+
+
+def date_facts(facts: Facts, matrix: Matrix, seconds: float = SECONDS) -> Facts:
+    """Return the facts with a range of releases for each library whose files a traceback quotes.
+
+    A stated version stays; where the lines stand in other releases a note says so. What could not be read in
+    time is said in a note, too.
+    """
+    from platformdirs import user_cache_path
+
+    from envdoctor.fetch import Fetcher, FetchSettings
+    from envdoctor.harvest.dating import Dater
+    from envdoctor.harvest.index_settings import read_index_settings
+
+    sights = _sights(facts, matrix)
+    if not sights:
+        return facts
+    settings = read_index_settings()
+    deadline = time.monotonic() + seconds
+    with Fetcher(FetchSettings(certificates=settings.certificates, proxy=settings.proxy)) as fetcher:
+        dater = Dater(fetcher, settings.url, user_cache_path("envdoctor") / "lines", deadline)
+        for library, some in list(sights.items())[:LIBRARIES]:
+            try:
+                facts = with_releases(facts, library, dater.releases(library, some))
+            except Unavailable as error:
+                facts = replace(facts, notes=(*facts.notes, f"{library}: not dated: {error}"))
+    return facts
+
+
+def _sights(facts: Facts, matrix: Matrix) -> Mapping[str, list[Sight]]:
+    found: dict[str, list[Sight]] = {}
+    for error in reversed(facts.errors):
+        for top, sight in sights_of(error.frames):
+            found.setdefault(distribution_of(matrix, top), []).append(sight)
+    return found
+
+
+def with_releases(facts: Facts, library: str, releases: list[str]) -> Facts:
+    """Return the facts with what the lines tell of a library; where its version is stated, only a note."""
+    if not releases:
+        return facts
+    told = f"{releases[0]} to {releases[-1]}" if len(releases) > 1 else releases[0]
+    known = facts.distribution(library)
+    if known is not None and known.version:
+        version = parse_version(known.version)
+        if version is None or any(parse_version(release) == version for release in releases):
+            return facts
+        note = f"{library}: the traceback's lines are those of {told}, and {known.version} is stated"
+        return replace(facts, notes=(*facts.notes, note))
+    specifier = f">={releases[0]},<={releases[-1]}" if len(releases) > 1 else f"=={releases[0]}"
+    dated = Distribution(library, SOURCE, specifier=specifier)
+    distributions = {**facts.environment.distributions, library: dated}
+    return replace(facts, environment=replace(facts.environment, distributions=distributions))
+
+
+def sights_of(frames: Sequence[Frame]) -> Iterator[tuple[str, Sight]]:
+    """Yield the frames in installed packages with the top folder that they stand in, innermost first."""
+    from envdoctor.harvest.dating import Sight
+
+    for frame in reversed(frames):
+        match = _SITE.search(frame.file)
+        if match and frame.line:
+            path = match[1].replace("\\", "/")
+            yield path.partition("/")[0], Sight(path, frame.line, frame.function, frame.code)
