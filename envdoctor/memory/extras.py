@@ -35,7 +35,25 @@ def _tower(part: Mapping[str, Any]) -> int:
     ffn = first(part, ("intermediate_size", "encoder_ffn_dim", "mlp_dim")) or int(hidden * ratio)
     gated = 3 if part.get("hidden_act") in ("silu", "swish") else 2
     patch = int(part.get("patch_size") or 14) if not isinstance(part.get("patch_size"), list) else 14
-    return depth * (4 * hidden * hidden + gated * hidden * int(ffn)) + 3 * patch * patch * hidden
+    frames = int(part.get("temporal_patch_size") or 1)
+    blocks = depth * (4 * hidden * hidden + gated * hidden * int(ffn))
+    return blocks + 3 * frames * patch * patch * hidden + _mergers(part, hidden)
+
+
+def _mergers(part: Mapping[str, Any], hidden: int) -> int:
+    """Parameters of what joins neighbouring patches for the decoder, once more for each layer tapped.
+
+    https://github.com/huggingface/transformers/blob/main/src/transformers/models/qwen3_vl/modeling_qwen3_vl.py
+    """
+    outputs = part.get("out_hidden_size") or (part.get("hidden_size") if "embed_dim" in part else None)
+    side = part.get("spatial_merge_size")
+    if not isinstance(side, int) or not isinstance(outputs, int):
+        return 0
+    joined = hidden * side * side
+    tapped = part.get("deepstack_visual_indexes")
+    times = 1 + (len(tapped) if isinstance(tapped, list) else 0)
+    places = int(part.get("num_position_embeddings") or 0)
+    return times * (joined * joined + joined * outputs) + places * hidden
 
 
 def stored_as(config: Mapping[str, Any]) -> str:

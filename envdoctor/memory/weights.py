@@ -27,7 +27,8 @@ def weight_bytes(shape: ModelShape, s: Settings, double_quant: bool) -> int:
 def layer_bytes(layer: Layer, s: Settings, double_quant: bool) -> int:
     """Bytes of one layer's weights."""
     total = sum(rounded(n * s.vector) for n in layer.vectors)
-    total += sum(rounded(n * s.weight // s.tp) for n in layer.stacks)
+    stacked = 1 if s.quant == "fp8" else s.weight  # transformers quantises stacks of experts to FP8 alone
+    total += sum(rounded(n * stacked // s.tp) for n in layer.stacks)
     for linear in layer.linears:
         weight = linear.weight // s.tp
         total += (
