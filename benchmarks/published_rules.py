@@ -97,7 +97,8 @@ def _rule(kind: str, names: tuple[str, ...], pattern: str, alone: bool) -> Itera
         value = _named(value)
         rule = Rule(kind, names, value, alone and marked and width >= _LEAST_MARKED)
         try:
-            rule.draw(random.Random(1))
+            r = random.Random(1)
+            [rule.draw(r) for _ in range(50)]
         except ValueError:
             return
         yield rule

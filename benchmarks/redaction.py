@@ -122,9 +122,10 @@ def needless(count: int, more: list[Path]) -> None:
             print(f"   {line.strip()[:150]!r}\n   {redact(line).strip()[:150]!r}")
 
 
-def through_commands(count: int) -> None:
+def through_commands(chosen: list[Rule], count: int) -> None:
     """Print how many secrets are left of those that went through each command that shares."""
-    cells = [cell for cell in labelled(count * 4, 4) if len(cell.text) < 2_000]
+    drawn = labelled(count * 4, 4, chosen, [*contexts("labelled"), *contexts("later")])
+    cells = [cell for cell in drawn if len(cell.text) < 2_000]
     lines = [cell for cell in cells if "\n" not in cell.text and "\r" not in cell.text]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -134,14 +135,14 @@ def through_commands(count: int) -> None:
             "probe --share": (lines[:count], 25, lambda batch: probed(folder, batch)),
             "fleet --share": (lines[:count], 25, lambda batch: asked(folder, batch)),
         }
-        for way, (chosen, size, send) in ways.items():
+        for way, (part, size, send) in ways.items():
             left = shown_before = 0
-            for start in range(0, len(chosen), size):
-                batch = chosen[start : start + size]
+            for start in range(0, len(part), size):
+                batch = part[start : start + size]
                 before, shown = send(batch)
                 shown_before += sum(can_be_read(cell.needle, before) for cell in batch)
                 left += sum(can_be_read(cell.needle, shown) for cell in batch)
-            told(f"{way} ({shown_before} would be shown)", left, len(chosen))
+            told(f"{way} ({shown_before} would be shown)", left, len(part))
 
 
 def bundled(folder: Path, batch: list[Cell]) -> tuple[str, str]:
@@ -237,11 +238,12 @@ def main() -> None:
     parser.add_argument("--commands", type=int, default=0)
     args = parser.parse_args()
     found = [rule for name, read in READERS.items() if (folder := vars(args)[name]) for rule in read(folder)]
-    secrets(found or list(rules()), args.count, args.show)
+    found = found or list(rules())
+    secrets(found, args.count, args.show)
     who_and_where(args.count // 4, args.show)
     needless(args.count, args.benign)
     if args.commands:
-        through_commands(args.commands)
+        through_commands(found, args.commands)
     speed()
 
 

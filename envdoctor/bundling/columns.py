@@ -20,47 +20,12 @@ _HEAD_HINTS = (
     " user", "\tuser", "|user", "user ", "uid ", "owner", "account", "nodelist", "hostname", " node ",
     "serial", " sn ", " wwn", "guid", "exec_host", "nodename", " from ", "partuuid",
 )  # fmt: skip
-_BESIDE = frozenset(
-    [
-        "jobid",
-        "pid",
-        "partition",
-        "state",
-        "st",
-        "time",
-        "command",
-        "cmd",
-        "tty",
-        "pr",
-        "ppid",
-        "name",
-        "jobname",
-        "fd",
-        "type",
-        "model",
-        "size",
-        "namespace",
-        "ready",
-        "status",
-        "job",
-        "id",
-        "queue",
-        "index",
-        "device",
-        "nodes",
-        "restarts",
-        "age",
-        "ip",
-        "avail",
-        "timelimit",
-        "login@",
-        "what",
-        "fstype",
-        "label",
-        "uuid",
-        "s",
-    ]
-)
+_BESIDE_WORDS = """
+jobid pid partition state st time command cmd tty pr ppid name jobname fd type model size namespace
+ready status job id queue index device nodes restarts age ip avail timelimit login@ what fstype label
+uuid s
+"""
+_BESIDE = frozenset(_BESIDE_WORDS.split())
 _WORD = re.compile(r"[^\s|,]{1,64}(?: ID\b)?")
 _CELL = re.compile(r"[^|,]{1,200}")
 _LEAST_HEADS = 3

@@ -13,10 +13,18 @@ ESCAPES = re.compile(
     "|[\u00ad\u200b-\u200d\u2060\ufeff]"
 )
 
+_JOINTS = frozenset("\u200c\u200d")
+
 
 def strip_escapes(text: str) -> str:
     """Return `text` without terminal escape sequences, real or spelled out, and without invisible joints."""
-    return ESCAPES.sub("", text)
+    return ESCAPES.sub(_without, text)
+
+
+def _without(match: re.Match[str]) -> str:
+    # Within other scripts and emoji a joint is a letter of its own.
+    before = match.string[match.start() - 1 : match.start()]
+    return "" if match[0] not in _JOINTS or before.isascii() else match[0]
 
 
 Edit = tuple[int, int, str]

@@ -29,24 +29,12 @@ _DELIMITER = re.compile(
     r"\(\?:\$\|\[[^\]]{1,20}\]\)|\(\?:\^\|\[[^\]]{1,20}\]\)"
 )
 # Rules for what is no token of its own: several lines, a command, a frame, or any word beside `key`.
-_ELSEWHERE = frozenset(
-    [
-        "curl-auth-header",
-        "curl-auth-user",
-        "freemius-secret-key",
-        "generic-api-key",
-        "gitlab-session-cookie",
-        "hashicorp-tf-password",
-        "jwt",
-        "jwt-base64",
-        "kubernetes-secret-yaml",
-        "nuget-config-password",
-        "pkcs12-file",
-        "private-key",
-        "sidekiq-secret",
-        "sidekiq-sensitive-url",
-    ]
-)
+_ELSEWHERE_WORDS = """
+curl-auth-header curl-auth-user freemius-secret-key generic-api-key gitlab-session-cookie hashicorp-tf-
+password jwt jwt-base64 kubernetes-secret-yaml nuget-config-password pkcs12-file private-key sidekiq-
+secret sidekiq-sensitive-url
+"""
+_ELSEWHERE = frozenset(_ELSEWHERE_WORDS.split())
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:(?:\[_-\]\?|[_.-])[A-Za-z0-9]+)*")
 _EVERYDAY_WORDS = frozenset(("api", "oauth", "key", "token", "login"))
 _LEAST_MARK = 4

@@ -62,7 +62,7 @@ class Rule(NamedTuple):
 
     def draw(self, r: random.Random) -> tuple[str, str]:
         """Return what the pattern matches, and the part of it that is secret."""
-        for _ in range(50):
+        for _ in range(500):
             whole, value = draw(self.pattern, r)
             if len(value) >= 8 and not _UNFIT.search(whole):
                 return whole, value
