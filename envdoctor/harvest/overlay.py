@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from envdoctor.harvest.snapshot_compile import Compiler, Table, spec_ranges
+from envdoctor.harvest.snapshot_compile import Compiler, Table, joined, packed, spec_ranges
 from envdoctor.harvest.store import Record
 from envdoctor.matrix.snapshot import Package, Snapshot
 
@@ -28,6 +28,23 @@ def extended(snapshot: Snapshot, records: Iterable[Record]) -> Snapshot:
         name: Package(name, raw, compiler.names.values) for name, raw in compiler.raw_packages().items()
     }
     return replace(snapshot, header=header, _loaded=loaded)
+
+
+def extended_bytes(snapshot: Snapshot, records: Iterable[Record]) -> bytes:
+    """Return the snapshot's bytes with the packages of `records` in it or renewed; the rest stays packed.
+
+    It keeps its date, since most of it is of that day.
+    """
+    compiler = _Extension(snapshot)
+    for record in records:
+        compiler.add(record)
+    new = {name: packed(raw) for name, raw in compiler.raw_packages().items()}
+    kept = {
+        name: snapshot.body[start : start + length]
+        for name, (start, length) in snapshot.header["packages"].items()
+        if name not in new
+    }
+    return joined(compiler, {**kept, **new}, snapshot.date)
 
 
 class _Extension(Compiler):

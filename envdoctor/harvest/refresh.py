@@ -12,8 +12,10 @@ from envdoctor.errors import Unavailable
 from envdoctor.fetch import Fetcher, FetchSettings
 from envdoctor.files import write_folder
 from envdoctor.harvest.closure import CORE
+from envdoctor.harvest.index_pages import checked_name
 from envdoctor.harvest.index_settings import IndexSettings, read_index_settings
 from envdoctor.harvest.lookup import Lookup
+from envdoctor.harvest.overlay import extended_bytes
 from envdoctor.harvest.release_tables import release_tables
 from envdoctor.harvest.seed import seed_store
 from envdoctor.harvest.snapshot_compile import compile_store
@@ -88,25 +90,51 @@ def refresh_user_data(
     """
     store = PackageStore(folder / "packages")
     snapshot = _snapshot_in_force(matrix)
+    named = [checked_name(name) for name in (*roots, *reread)]
     if snapshot is not None:
-        seed_store(store, snapshot)
+        seed_store(store, snapshot, [name for name in named if snapshot.package(name)] if named else None)
     with fetcher_for(settings) as fetcher:
         known_deep = _known_deep(matrix)
         updater = Updater(
             fetcher, settings.url, store, known_deep=known_deep, progress=progress, reread=reread
         )
-        report = updater.run([*roots, *reread] or CORE, follow=not reread)
+        covered = _covered_by(snapshot if named else None)
+        report = updater.run(named or CORE, follow=not reread, covered=covered)
     releases = folder / "releases"
     stale = bool(report.read) or not (releases / FILE_NAME).is_file()
     whole = snapshot is not None or not report.problems
-    return Refreshment(report, tuple(publish(store, releases, matrix)) if stale and whole else ())
+    if not stale or not whole:
+        return Refreshment(report, ())
+    if snapshot is None or not named:
+        return Refreshment(report, tuple(publish(store, releases, matrix)))
+    return Refreshment(report, tuple(publish_some(store, releases, matrix, snapshot, report)))
+
+
+def _covered_by(snapshot: Snapshot | None) -> Callable[[str], bool]:
+    def covered(name: str) -> bool:
+        package = snapshot.package(name) if snapshot is not None else None
+        return package is not None and package.crawled
+
+    return covered
+
+
+def publish_some(
+    store: PackageStore, folder: Path, matrix: Matrix, snapshot: Snapshot, report: UpdateReport
+) -> list[Path]:
+    """Write the snapshot in force with the packages of a report renewed; raises Unavailable."""
+    read = (store.read(outcome.name) for outcome in report.outcomes)
+    data = extended_bytes(snapshot, [record for record in read if record is not None])
+    return _written(folder, data, release_tables(store, matrix.generated))
 
 
 def publish(store: PackageStore, folder: Path, matrix: Matrix | None = None) -> list[Path]:
     """Write the snapshot and the tables of a store into `folder`, all or none; raises Unavailable."""
     data, _ = compile_store(store.folder)
-    tables = release_tables(store, matrix.generated if matrix else lambda name: {})
-    files: dict[str, str | bytes] = {FILE_NAME: data}
+    return _written(folder, data, release_tables(store, matrix.generated if matrix else lambda name: {}))
+
+
+def _written(folder: Path, snapshot: bytes, tables: Mapping[str, str]) -> list[Path]:
+    files: dict[str, str | bytes] = {FILE_NAME: snapshot}
     files |= {f"{name}.json": text for name, text in tables.items()}
     write_folder(folder, files)
     return [folder / name for name in files]

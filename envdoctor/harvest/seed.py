@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from envdoctor.harvest.store import SCHEMA, PackageStore, Record
@@ -16,13 +16,13 @@ SOURCE = "snapshot"
 _FIRST_DAY = datetime.date(1970, 1, 1)
 
 
-def seed_store(store: PackageStore, snapshot: Snapshot) -> None:
-    """Give every package of the snapshot a record, and older records the releases that they lack.
+def seed_store(store: PackageStore, snapshot: Snapshot, names: Iterable[str] | None = None) -> None:
+    """Give packages of the snapshot (all, or `names`) a record, and older records the releases they lack.
 
     Raises Unavailable when the store cannot be written or another update holds it.
     """
     with store.locked():
-        for name in snapshot.names():
+        for name in snapshot.names() if names is None else names:
             former = store.read(name)
             if former is None or str(former["fetched"]) < snapshot.date:
                 package = snapshot.package(name)

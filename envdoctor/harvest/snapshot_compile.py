@@ -163,28 +163,37 @@ class Compiler:
         for name in set(self.specs) - set(self.packages):
             empty: list[Any] = []
             self.packages[name] = dict.fromkeys(("v", "d", "s", "F", "y", "p", "r", "R", "E", "Q"), empty)
-        places: dict[str, tuple[int, int]] = {}
-        body = bytearray()
-        for name in sorted(self.packages):
-            package = self.packages[name]
+        for name, package in self.packages.items():
             package["S"] = spec_ranges(self.specs.get(name, Table()).values, package["v"])
-            blob = zlib.compress(_dump(package), 9)
-            places[name] = (len(body), len(blob))
-            body += blob
-        header = zlib.compress(
-            _dump(
-                {
-                    "date": date,
-                    "names": self.names.values,
-                    "tags": self.tags.values,
-                    "pythons": self.pythons.values,
-                    "markers": self.markers.values,
-                    "packages": places,
-                }
-            ),
-            9,
-        )
-        return MAGIC + len(header).to_bytes(4, "big") + header + bytes(body)
+        return joined(self, {name: packed(package) for name, package in self.packages.items()}, date)
+
+
+def packed(package: Mapping[str, Any]) -> bytes:
+    """Return one package as the file holds it."""
+    return zlib.compress(_dump(package), 9)
+
+
+def joined(tables: Compiler, blobs: Mapping[str, bytes], date: str) -> bytes:
+    """Return the file of packed packages, with the tables that they refer to."""
+    places: dict[str, tuple[int, int]] = {}
+    body = bytearray()
+    for name in sorted(blobs):
+        places[name] = (len(body), len(blobs[name]))
+        body += blobs[name]
+    header = zlib.compress(
+        _dump(
+            {
+                "date": date,
+                "names": tables.names.values,
+                "tags": tables.tags.values,
+                "pythons": tables.pythons.values,
+                "markers": tables.markers.values,
+                "packages": places,
+            }
+        ),
+        9,
+    )
+    return MAGIC + len(header).to_bytes(4, "big") + header + bytes(body)
 
 
 def spec_ranges(specs: list[str], versions: list[str]) -> list[list[Any]]:

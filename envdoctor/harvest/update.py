@@ -76,10 +76,19 @@ class Updater:
         """Start with every route of the index open."""
         self.routes = Routes(self.index)
 
-    def run(self, roots: Iterable[str] = CORE, *, follow: bool = True) -> UpdateReport:
-        """Update `roots` and, with `follow`, what they require; raises Unavailable when the store is held."""
+    def run(
+        self,
+        roots: Iterable[str] = CORE,
+        *,
+        follow: bool = True,
+        covered: Callable[[str], bool] = lambda name: False,
+    ) -> UpdateReport:
+        """Update `roots` and, with `follow`, what they require that is not `covered` already.
+
+        Raises Unavailable when the store is held.
+        """
         with self.store.locked(), Workers(4) as packages, Workers(8) as releases:
-            return _Walk(self, packages, releases, follow).run(roots)
+            return _Walk(self, packages, releases, follow, covered).run(roots)
 
     def update_package(self, name: str, releases: Executor) -> PackageOutcome:
         """Bring one package up to date; what goes wrong is in the outcome, and the former record stays."""
@@ -214,6 +223,7 @@ class _Walk:
     packages: Executor
     releases: Executor
     follow: bool
+    covered: Callable[[str], bool]
     running: set[Future[PackageOutcome]] = field(default_factory=set)
     outcomes: dict[str, PackageOutcome] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)
@@ -251,7 +261,8 @@ class _Walk:
             for required, asked in self._required_by(current):
                 before = self.extras.get(required, frozenset())
                 self.extras[required] = before | asked
-                self._submit(required)
+                if not self.covered(required):
+                    self._submit(required)
                 if asked - before and required in self.outcomes:
                     todo.add(required)
 

@@ -13,8 +13,8 @@ from envdoctor.solve.target import Target
 
 SCHEMA = "envdoctor.pins/1"
 UNKNOWN = (
-    "A release's requirements are not known (`envdoctor matrix update NAME` reads what an index has of"
-    " them; --allow-source takes a release as if it required nothing)."
+    "A release's requirements are not known (`envdoctor matrix update --package NAME` reads what an index"
+    " has of them; --allow-source takes a release as if it required nothing)."
 )
 """How an answer opens that is neither a solution nor a conflict."""
 

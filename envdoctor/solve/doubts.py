@@ -22,6 +22,8 @@ SLACK = 90
 """Days after it was superseded in which a release may still have been tried with what was new then."""
 LATER = 60
 """So many later releases of a package are asked for a bound that they added."""
+DATED = 3
+"""So many of the newest major numbers must be years for all of them to count as such."""
 ROW = "DOUBT"
 
 
@@ -145,12 +147,12 @@ class _History:
         series = _majors(other)
         chosen = _major(other.version(bit))
         limit = (self.superseded or 0) + SLACK
-        beyond = [
-            (day, major) for major, (day, _) in series.items() if day > limit and not _dated(major, day)
-        ]
-        if chosen not in [major for _, major in beyond] or len(beyond) == len(series):
+        beyond = [major for major, (day, _) in series.items() if day > limit]
+        if _dated(series):
             return None
-        major = min(major for _, major in beyond)
+        if chosen not in beyond or len(beyond) == len(series):
+            return None
+        major = min(beyond)
         lost = other.expand(other.package.all & ~((1 << series[major][1]) - 1))
         package = self.node.package
         told = (
@@ -179,7 +181,10 @@ def _majors(node: Node) -> dict[int, tuple[int, int]]:
     return found
 
 
-def _dated(major: int, day: int) -> bool:
-    """True for a major number that is the year it came out in: it tells of no break."""
-    year = 1970 + day / 365.2425
-    return major >= 1900 or abs(2000 + major - year) < 1.5
+def _dated(series: Mapping[int, tuple[int, int]]) -> bool:
+    """True where the major numbers are years: they tell of no break."""
+    newest = sorted(series)[-DATED:]
+    years = [
+        (major if major >= 1900 else 2000 + major, 1970 + series[major][0] / 365.2425) for major in newest
+    ]
+    return all(abs(told - came) < 1.5 for told, came in years)

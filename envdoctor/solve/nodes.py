@@ -104,6 +104,8 @@ class Node:
     context: Context = field(repr=False)
     demands: dict[tuple[int, str, bool], tuple[Any, ...]] = field(default_factory=dict, repr=False)
     """What rows of requirements ask, once read (`problem.py` keeps them here)."""
+    parts: dict[tuple[str, int], list[tuple[int, tuple[Any, ...]]]] = field(default_factory=dict, repr=False)
+    """The candidates that share requirements, by extra and candidates, once read (kept by `problem.py`)."""
 
     @property
     def name(self) -> str:
@@ -226,10 +228,7 @@ class Node:
         return 1 << (mask.bit_length() - 1)
 
     def _version_bans(self) -> Iterator[tuple[str, int]]:
-        kept = 0
-        for bit in range(len(self.places)):
-            if self.installed >> bit & 1:
-                kept |= 1 << self.places[bit]
+        kept = 1 << self.places[self.installed.bit_length() - 1] if self.installed else 0
         package, options = self.package, self.context.options
         files = self._file_bans()
         pinned = sum(

@@ -102,7 +102,7 @@ def close(
             node = problem.node(name)
             if name not in problem.masks:
                 problem.masks[name] = limits[name] if name in limits else node.allowed  # noqa: SIM401
-            problem.parts[name, extra] = list(_parts(problem, node, extra))
+            problem.parts[name, extra] = _parts(node, extra, problem.masks[name])
             for reached in _reach(problem.parts[name, extra]):
                 if reached not in seen and (depth != 0 or reached[0] in problem.masks):
                     seen.add(reached)
@@ -122,18 +122,25 @@ def _reach(parts: Iterable[Part]) -> Iterator[tuple[str, str]]:
                     yield demand.name, extra
 
 
-def _parts(problem: Problem, node: Node, extra: str) -> Iterator[Part]:
+def _parts(node: Node, extra: str, candidates: int) -> list[Part]:
+    """Return the parts of some candidates; what was read once is kept, since searches ask again."""
+    known = node.parts.get((extra, candidates))
+    if known is None:
+        known = node.parts[extra, candidates] = list(_read_parts(node, extra, candidates))
+    return [Part(node.name, extra, mask, demands) for mask, demands in known]
+
+
+def _read_parts(node: Node, extra: str, candidates: int) -> Iterator[tuple[int, tuple[Demand, ...]]]:
     by_variant = _variant_masks(node)
-    versions = _versions_of(node, problem.masks[node.name])
-    for row, mask in node.package.row_masks(versions).items():
+    for row, mask in node.package.row_masks(_versions_of(node, candidates)).items():
         if row < 0:
             continue
-        expanded = node.expand(mask) & problem.masks[node.name]
+        expanded = node.expand(mask) & candidates
         for own_runtime, share in by_variant:
             if expanded & share:
-                demands = _demands(problem.context, node, row, extra, own_runtime)
+                demands = _demands(node.context, node, row, extra, own_runtime)
                 if demands:
-                    yield Part(node.name, extra, expanded & share, demands)
+                    yield expanded & share, demands
 
 
 def _versions_of(node: Node, candidates: int) -> int:

@@ -13,7 +13,7 @@ from envdoctor.solve.nodes import Node
 from envdoctor.solve.policy import Policy
 from envdoctor.solve.problem import Part, Problem, bits_of
 
-PASSES = 4
+PASSES = 2
 """Rounds after which the rest is left to the engine: later ones find little."""
 
 RIVALS = 6

@@ -66,7 +66,7 @@ def request_mask(context: Context, request: Request) -> int:
     if node is None:
         raise Unavailable(
             f"{request.name}: not among the package facts of {context.snapshot.date}; "
-            f"`envdoctor matrix update {request.name}` fetches them"
+            f"`envdoctor matrix update --package {request.name}` fetches them"
         )
     return node.admits(request.spec)
 

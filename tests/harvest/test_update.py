@@ -391,3 +391,42 @@ def test_the_command_wants_a_requirement_to_read_again(index: FakeIndex, tmp_pat
     out, err = done.communicate()
     assert (done.returncode, out) == (2, "")
     assert "--reread: " in err
+
+
+def test_a_named_package_is_renewed_in_the_snapshot_and_the_rest_stays(index: FakeIndex, tmp_path):
+    from envdoctor.harvest.overlay import extended_bytes
+    from envdoctor.harvest.snapshot_compile import Compiler
+    from envdoctor.matrix.snapshot import parse_snapshot
+
+    def record(name: str, **releases: list[str]) -> dict:
+        files = {v: f"{name}-{v.strip('v').replace('_', '.')}-py3-none-any.whl" for v in releases}
+        return {
+            "name": name,
+            "releases": {
+                version.strip("v").replace("_", "."): {
+                    "files": [
+                        {"filename": files[version], "yanked": False, "uploaded": "2026-01-01T00:00:00Z"}
+                    ],
+                    "requires": requires,
+                }
+                for version, requires in releases.items()
+            },
+        }
+
+    compiler = Compiler()
+    for one in (record("app", v1=["base>=1,<3"]), record("base", v1=[], v2=[]), record("other", v1=["base"])):
+        compiler.add(one)
+    before = parse_snapshot(compiler.bytes("2026-01-01"), "before")
+    renewed = record("base", v1=[], v2=["fresh>=5"], v3=[])
+    after = parse_snapshot(extended_bytes(before, [renewed, record("fresh", v5=[], v6=[])]), "after")
+    base, app, fresh = (after.package(name) for name in ("base", "app", "fresh"))
+    assert (after.date, base.versions, fresh.versions) == ("2026-01-01", ["1", "2", "3"], ["5", "6"])
+    (wanted,) = app.requirements(app.raw["r"][0])
+    assert (wanted.name, base.spec_text(wanted.spec), base.spec_mask(wanted.spec)) == (
+        "base",
+        "<3,>=1",
+        0b011,
+    )
+    (needed,) = base.requirements(base.raw["r"][1])
+    assert fresh.spec_mask(needed.spec) == 0b11
+    assert after.package("other").raw == before.package("other").raw
