@@ -14,6 +14,8 @@ _REMARK = re.compile(r"(?:^|\s)#.*")
 
 _REPORTED = re.compile(r"(?:Error|Exception|ERROR|FATAL)\b|\b(?:error|fatal): |Traceback")
 """What a line of a report has that was put beneath a settings file."""
+_MEMBER = re.compile(r'\s*"[\w.-]+"\s*:\s*(?:true|false|null|-?\d[\d.eE+-]*|[\[{]+|"[\w./-]*")\s*,?\s*$')
+"""A member of a JSON object that holds no sentence."""
 
 
 def is_program(file_name: str) -> bool:
@@ -23,7 +25,9 @@ def is_program(file_name: str) -> bool:
 
 def reports(line: str, file_name: str) -> bool:
     """True for a line that may tell an error: in a program's file, one that is none of the program's."""
-    return not file_name.lower().endswith(_HASH) or _REPORTED.search(line) is not None
+    if file_name.lower().endswith(_HASH):
+        return _REPORTED.search(line) is not None
+    return _MEMBER.match(line) is None
 
 
 def without_remarks(lines: Sequence[str], file_name: str) -> list[str]:

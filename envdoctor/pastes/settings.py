@@ -40,13 +40,17 @@ class KeyTable:
 
     def find(self, key: str) -> tuple[tables.KeyRow, ...]:
         """Return the rows for a key path such as `zero_optimization.stage`; empty when none is known."""
-        folded = fold_key(key)
+        folded = "" if key in LAUNCHED else fold_key(key)
         while True:
             if rows := self.by_native.get(folded):
                 return rows
             _, dot, folded = folded.partition(".")
             if not dot:
                 return ()
+
+
+LAUNCHED = ("RANK", "LOCAL_RANK", "NODE_RANK", "WORLD_SIZE")
+"""Variables of a launcher that are spelt like settings."""
 
 
 def key_table(keys: Iterable[tables.KeyRow]) -> KeyTable:

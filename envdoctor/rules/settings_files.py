@@ -38,6 +38,8 @@ SIGNATURES: Mapping[str, frozenset[str]] = {
 """Keys by which a file is known to be a framework's."""
 REFUSES = frozenset({"llamafactory", "ms-swift", "trl", "transformers", "vllm", "accelerate"})
 """Frameworks whose parser stops at an unknown key; the others pass over it in silence."""
+LOOSE_SECTIONS = frozenset({"axolotl", "accelerate"})
+"""Frameworks that hand sections on as they stand: what reads them may take more than is declared."""
 CLOSED = frozenset({"llamafactory", "ms-swift", "axolotl", "vllm", "trl"})
 """Frameworks all of whose keys are known here, so that any other is a mistake."""
 SECTIONS = frozenset(
@@ -226,7 +228,7 @@ def _gone(view: View, framework: str, owner: Told, key: str, setting: Setting) -
     note = f" ({row.note})" if row and row.note else ""
     return Finding(
         id="SETTING-KEY-GONE",
-        severity=Severity.ERROR if version and framework in REFUSES else Severity.WARNING,
+        severity=_gone_severity(framework, version, setting.native_key or key),
         summary=f"{shown} has no key {setting.native_key}{instead}{note}; {when}",
         cause=f"{key} is declared by {facts.framework} from {first} to before {after or 'now'}.",
         evidence=(Evidence(setting.native_key or key, setting.value, setting.source),),
@@ -235,6 +237,13 @@ def _gone(view: View, framework: str, owner: Told, key: str, setting: Setting) -
         rows=(row.id,) if row else (),
         sources=(row.source if row else f"wheel:{facts.framework}",),
     )
+
+
+def _gone_severity(framework: str, version: str | None, key: str) -> Severity:
+    """An error where the parser stops at it; a note where it may still be read as it stands in a section."""
+    if "." in key and framework in LOOSE_SECTIONS:
+        return Severity.NOTE
+    return Severity.ERROR if version and framework in REFUSES else Severity.WARNING
 
 
 def _key_remedies(
@@ -314,7 +323,11 @@ def _unknown_key(framework: str, key: str, setting: Setting, told: Sequence[Told
     written = name if told[0].facts.flat else key
     yield Finding(
         id="SETTING-KEY-UNKNOWN",
-        severity=Severity.ERROR if stops else Severity.WARNING if refuses or close else Severity.NOTE,
+        severity=Severity.ERROR
+        if stops
+        else Severity.WARNING
+        if (refuses or close) and not unread
+        else Severity.NOTE,
         summary=f"no release of {framework} {'that was read ' * unread}has a key {written}{hint}",
         cause="Its parser stops at unknown keys."
         if refuses

@@ -54,3 +54,13 @@ def test_what_is_quoted_is_no_remark() -> None:
 
 def test_the_same_words_in_a_report_are_read() -> None:
     assert read(YAML, "").gpus.get()
+
+
+def test_a_launchers_rank_is_no_adapters() -> None:
+    assert read("RANK=0\nNNODES=1\n", "run.sh").setting("lora_rank") is None
+    assert read("rank: 8\nlora_alpha: 16\n", "a.yaml").setting("lora_rank") is not None
+
+
+def test_a_member_of_a_settings_file_is_no_error() -> None:
+    text = '{\n"zero_force_ds_cpu_optimizer": true,\n"train_batch_size": 8\n}\n'
+    assert not read(text, "ds_config.json").symptoms

@@ -82,3 +82,8 @@ def test_a_dead_key_that_is_passed_over_is_a_note() -> None:
 def test_a_section_of_another_program_is_not_judged() -> None:
     text = "rlhf_type: grpo\ntuner_type: lora\nmax_length: 1024\nrollout:\n  gpus: 4\n"
     assert not found_in(text, "ms-swift==4.5.2")
+
+
+def test_a_key_within_a_section_that_is_handed_on_as_it_stands_may_be_read() -> None:
+    text = "base_model: a/b\nsequence_len: 64\ndatasets:\n  - path: x\n    field_chosen: y\n"
+    assert all(f.severity is Severity.NOTE for f in found_in(text, "axolotl==0.9.0").values())
