@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 
 from envdoctor.facts import Gpu, NativeLibrary
-from envdoctor.pastes.gpus import parse_capability, parse_memory
+from envdoctor.facts.quantities import parse_size
+from envdoctor.pastes.gpus import parse_capability
 from envdoctor.pastes.sightings import Paste, Sighting, distribution_sightings
 
 _GPU = re.compile(r"^\W{0,4}(?:GPU models and configuration\s{0,8}:\s{0,8})?GPU (\d{1,3}): (\S.{0,100})$")
@@ -45,7 +46,7 @@ def parse_collect_env(paste: Paste) -> Iterator[Sighting]:
 
 def _gpu(match: re.Match[str], source: str) -> dict[int, Gpu]:
     name = match[2].partition("(UUID:")[0].strip()
-    memory, capability = parse_memory(name), parse_capability(name)
+    memory, capability = parse_size(name), parse_capability(name)
     name = name.partition("(")[0].rstrip()
     gpu = Gpu(int(match[1]), source, name=name, memory_total_bytes=memory, compute_capability=capability)
     return {gpu.index: gpu}

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from envdoctor.facts import Setting
-from envdoctor.pastes.gpus import parse_memory
+from envdoctor.facts.quantities import parse_size
 from envdoctor.pastes.platforms import parse_container
 from envdoctor.pastes.settings import KeyTable, setting_sightings
 from envdoctor.pastes.sightings import Paste, Sighting
@@ -85,7 +85,7 @@ def _flags(line: str, table: KeyTable, source: str, framework: str | None) -> It
     if match := _RUN_IMAGE.search(line):
         yield from parse_container(match[1], source)
     if match := _SHM.search(line):
-        yield Sighting("host.shm_bytes", parse_memory(match[1]), source)
+        yield Sighting("host.shm_bytes", parse_size(match[1]), source)
 
 
 def _keywords(line: str, table: KeyTable, source: str) -> Iterator[Sighting]:

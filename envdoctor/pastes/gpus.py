@@ -7,18 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from envdoctor.facts import ComputeCapability, Gpu
+from envdoctor.facts.quantities import GIB, parse_size
 from envdoctor.matrix.card_names import CardName, CardNames
-
-MIB = 1 << 20
-GIB = 1 << 30
 
 _COUNT = re.compile(
     r"(?i)^\(?(\d{1,4})\s*(?:[x*]|张|块|个|卡|cards?\b|gpus?\b)\s*(?=\S)|^([248])\s+(?=[A-Z])"
 )
 _COUNT_AFTER = re.compile(r"(?i)[\s(,][x*]\s?(\d{1,4})\)?\s*$|\s(\d{1,3})\s?[x*]\)?$")
-_MEMORY = re.compile(r"(?i)(?<![\w.])(\d{1,6}(?:\.\d{1,3})?)\s?-?(gib|gb|g|mib|mb)\b(?!\.\d)")
-_SLICE = re.compile(r"(?i)(?<![\w.])\d{1,2}g\.(\d{1,4})gb\b")
-"""A MIG instance's profile: its share of the cores, and of the memory."""
 _CAPABILITY = re.compile(
     r"(?i)(?:sm[_ ]?|cc\s?|compute capability[: ]{0,2}|capability[: ]{0,2})(\d{1,2}\.?\d)\b"
 )
@@ -66,23 +61,9 @@ def _sighted(line: str, found: CardName, source: str) -> list[Gpu]:
     if not sure or (word.isdigit() and not found.branded and not (count and _NUMBER_OF_CARDS.search(before))):
         return []
     name = _written(line, found)
-    size = int(memory[1]) * GIB if memory else parse_memory(name)
+    size = int(memory[1]) * GIB if memory else parse_size(name)
     number = (_NUMERALS.get(count[1]) or min(int(count[1]), 64)) if count else 1
     return [Gpu(0, source, name=name, memory_total_bytes=size)] * max(1, number)
-
-
-def parse_memory(text: str) -> int | None:
-    """Return the bytes that `24GB`, `23.64 GiB` or `24576 MiB` stands for (of several, the binary one).
-
-    Of a MIG instance (`2g.20gb`) it is the instance's memory.
-    """
-    if slice_ := _SLICE.search(text):
-        return int(slice_[1]) * GIB
-    found = _MEMORY.findall(text)
-    if not found:
-        return None
-    number, unit = next((f for f in found if f[1].lower().endswith("ib")), found[0])
-    return int(float(number) * (MIB if unit.lower().startswith("m") else GIB))
 
 
 def parse_capability(text: str) -> ComputeCapability | None:
@@ -125,7 +106,7 @@ def _count(match: re.Match[str]) -> int:
 
 def _parse_one(text: str, source: str, cards: CardNames) -> Gpu | None:
     name = _name_in(text, cards)
-    memory = parse_memory(text)
+    memory = parse_size(text)
     capability = parse_capability(text)
     if name is None and memory is None and capability is None:
         return None

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from envdoctor.facts import CudaVersion, DriverVersion, Gpu, NativeLibrary, Toolkit
+from envdoctor.facts.quantities import parse_size
 from envdoctor.matrix.card_names import CardNames
-from envdoctor.pastes.gpus import parse_capability, parse_gpus, parse_memory
+from envdoctor.pastes.gpus import parse_capability, parse_gpus
 from envdoctor.pastes.names import known_distribution
 from envdoctor.pastes.platforms import parse_container, parse_platform
 from envdoctor.pastes.settings import KeyTable, setting_sightings
@@ -192,7 +193,7 @@ def _gpu_count(value: str, source: str) -> Iterator[Sighting]:
 
 
 def _gpu_memory(value: str, source: str) -> Iterator[Sighting]:
-    if memory := parse_memory(value):
+    if memory := parse_size(value):
         yield Sighting("gpus", (Gpu(0, source, memory_total_bytes=memory),))
 
 
@@ -208,7 +209,7 @@ def _glibc(value: str, source: str) -> Iterator[Sighting]:
 
 def _memory(place: str) -> Handler:
     def handler(value: str, source: str) -> Iterator[Sighting]:
-        if (size := parse_memory(value)) is not None:
+        if (size := parse_size(value)) is not None:
             yield Sighting(place, size, source)
 
     return handler

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from envdoctor.facts import ComputeCapability, CudaVersion, DriverVersion, Gpu
-from envdoctor.pastes.gpus import MIB
+from envdoctor.facts.quantities import MIB
 from envdoctor.pastes.sightings import Paste, Sighting
 
 _SMI = re.compile(r"NVIDIA-SMI(?: version)?\s{0,8}:?\s{1,8}(\d{3}\.[\d.]+|\d{2,3})")

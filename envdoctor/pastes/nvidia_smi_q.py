@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from envdoctor.facts import CudaVersion, DriverVersion, Gpu
-from envdoctor.pastes.gpus import MIB
+from envdoctor.facts.quantities import parse_size
 from envdoctor.pastes.sightings import Paste, Sighting
 
 _KIND = "nvidia-smi -q"
@@ -81,7 +81,7 @@ def _head(paste: Paste, head: dict[str, tuple[str, int]]) -> Iterator[Sighting]:
 
 def _gpu(index: int, block: _Block, source: str) -> Gpu:
     values = block.values
-    total, free = (_size(values.get(f"FB Memory Usage.{key}", "")) for key in ("Total", "Free"))
+    total, free = (parse_size(values.get(f"FB Memory Usage.{key}", "")) for key in ("Total", "Free"))
     mig = values.get("MIG Mode.Current", values.get("Current", "") if "MIG Mode" in values else "")
     return Gpu(
         index,
@@ -105,11 +105,6 @@ def _gpu(index: int, block: _Block, source: str) -> Gpu:
         pcie_width_max=_number(values.get("PCI.GPU Link Info.Link Width.Max")),
         throttle_reasons=_active(values),
     )
-
-
-def _size(text: str) -> int | None:
-    match = re.match(r"(\d{1,9}) MiB", text)
-    return int(match[1]) * MIB if match else None
 
 
 def _pci_id(text: str) -> str | None:

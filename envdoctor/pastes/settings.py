@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from envdoctor.facts import Setting
+from envdoctor.facts.quantities import parse_count
 from envdoctor.matrix import tables
 from envdoctor.pastes.sightings import Sighting
 
@@ -135,11 +136,8 @@ def _present(text: str) -> str | None:
 
 
 def _integer(text: str) -> str | None:
-    match = re.match(r"(\d{1,12}(?:[,_]\d{3})*)(k)?(?![\w.])", text)
-    if match is None:
-        return None
-    number = int(re.sub(r"[,_]", "", match[1]))
-    return str(number * 1024 if match[2] else number)
+    number = parse_count(text)
+    return None if number is None else str(number)
 
 
 def _fraction(text: str) -> str | None:

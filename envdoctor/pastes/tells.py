@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from packaging.utils import canonicalize_name
 
 from envdoctor.facts import ComputeCapability, CudaVersion, DriverVersion, Gpu, Setting, Toolkit
-from envdoctor.pastes.gpus import parse_memory
+from envdoctor.facts.quantities import parse_size
 from envdoctor.pastes.sightings import Sighting, distribution_sightings
 from envdoctor.pastes.symptoms import Sight
 
@@ -85,7 +85,7 @@ def _glibc(text: str, source: str) -> Iterator[Sighting]:
 
 
 def _shm(text: str, source: str) -> Iterator[Sighting]:
-    if (size := parse_memory(text)) is not None:
+    if (size := parse_size(text)) is not None:
         yield Sighting("host.shm_bytes", size, source)
 
 
@@ -96,7 +96,7 @@ def _gpu(told: Mapping[str, str], source: str) -> Iterator[Sighting]:
     except ValueError:
         pass
     name = told.get("gpu.name")
-    memory = parse_memory(told.get("gpu.memory", ""))
+    memory = parse_size(told.get("gpu.memory", ""))
     if capability or name or memory:
         gpu = Gpu(0, source, name=name, compute_capability=capability, memory_total_bytes=memory)
         yield Sighting("gpus", (gpu,))

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from packaging.version import Version
 
 from envdoctor.facts import CudaVersion, DriverVersion, Fact, Observed
+from envdoctor.facts.quantities import GIB
 from envdoctor.findings import Evidence
 from envdoctor.rules.ranges import number_satisfies, parse_version, range_satisfies, version_satisfies
-from envdoctor.rules.view import GIB, View
+from envdoctor.rules.view import View
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator
 from envdoctor.commands import command, commands
 from envdoctor.facts import Gpu
 from envdoctor.facts.numbers import whole_number
+from envdoctor.facts.quantities import GIB
 from envdoctor.findings import Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.conditions import text_matches
 from envdoctor.rules.seen import explained, symptoms
-from envdoctor.rules.view import GIB, View
+from envdoctor.rules.view import View
 
 FULL_GIB = 0.5
 SCARCE_GIB = 5.0

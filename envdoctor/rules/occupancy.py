@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from envdoctor.commands import commands
 from envdoctor.facts import Gpu
+from envdoctor.facts.quantities import GIB
 from envdoctor.findings import Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
-from envdoctor.rules.view import GIB, View
+from envdoctor.rules.view import View
 from envdoctor.rules.visibility import visible_gpus
 
 SOURCE = "https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html"

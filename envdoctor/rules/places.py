@@ -14,9 +14,12 @@ FRAMES = 8
 """How many frames from the end are looked at."""
 
 
-def place_finding(view: View, error: ErrorSeen) -> Finding | None:
-    """Return what was done where a traceback without a message ends; None where no row knows the place."""
-    if error.kind != "cut" and error.text.partition(":")[2].strip():
+def place_finding(view: View, error: ErrorSeen, empty: bool) -> Finding | None:
+    """Return what was done where a traceback without a message ends; None where no row knows the place.
+
+    `empty`: the message only says that something else failed.
+    """
+    if not empty and error.kind != "cut" and error.text.partition(":")[2].strip():
         return None
     frames = reversed(error.frames[-FRAMES:])
     row = next((row for frame in frames for row in _rows(view, frame)), None)

@@ -16,6 +16,7 @@ from envdoctor.rules.system_packages import fitting_commands
 from envdoctor.rules.view import View
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_.-]+)\}")
+_EITHER = re.compile(r"(?:\{sym\.\w{1,40}\}){2,6}")
 _TIDY = re.compile(r" ?\(\(not told\)[^()]*\)")
 NOT_SAID = "(not told)"
 _DECISIVE, _PROBABLE = 0.9, 0.6
@@ -127,7 +128,13 @@ class _Filler:
         self._captured = {key: value for symptom in reversed(seen) for key, value in symptom.captured.items()}
 
     def __call__(self, template: str) -> str:
-        return _TIDY.sub("", _PLACEHOLDER.sub(self._value, template))
+        return _TIDY.sub("", _PLACEHOLDER.sub(self._value, _EITHER.sub(self._either, template)))
+
+    def _either(self, match: re.Match[str]) -> str:
+        """Of captures that stand together, one for each way of saying it, keep what was captured."""
+        keys = _PLACEHOLDER.findall(match[0])
+        known = next((key for key in keys if self._known(key)), keys[0])
+        return f"{{{known}}}"
 
     def command(self, template: str) -> str | None:
         """Fill a command; None when a value is not known or would be more than a word to a shell."""

@@ -128,6 +128,8 @@ def _weigh(findings: Sequence[Finding]) -> list[Finding]:
     """Where the facts choose a cause of a symptom, drop the guesses at it; else keep the likeliest few."""
     answered = {s for f in findings if not _is_guess(f) for s in f.explains}
     kept = [f for f in findings if not (_is_guess(f) and f.explains and set(f.explains) <= answered)]
+    likely = {s for f in kept if f.certainty is not Certainty.UNCERTAIN for s in f.explains}
+    kept = [f for f in kept if not (_is_last_resort(f) and f.explains and set(f.explains) <= likely)]
     surplus: set[str] = set()
     for symptom in {s for finding in kept for s in finding.explains}:
         rivals = sorted(
@@ -135,6 +137,10 @@ def _weigh(findings: Sequence[Finding]) -> list[Finding]:
         )
         surplus |= {f.id for f in rivals[_RIVALS_SHOWN:] if f.certainty is Certainty.UNCERTAIN}
     return [finding for finding in kept if finding.id not in surplus]
+
+
+def _is_last_resort(finding: Finding) -> bool:
+    return finding.certainty is Certainty.UNCERTAIN and finding.fallback
 
 
 def _is_guess(finding: Finding) -> bool:

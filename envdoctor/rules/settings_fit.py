@@ -10,10 +10,11 @@ from envdoctor.commands import commands
 from envdoctor.errors import EnvdoctorError
 from envdoctor.facts import Gpu, Setting
 from envdoctor.facts.numbers import whole_number
+from envdoctor.facts.quantities import GIB
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
 from envdoctor.rules.base import Rule, Skip
-from envdoctor.rules.view import GIB, View
+from envdoctor.rules.view import View
 
 if TYPE_CHECKING:  # the memory room is imported when a run is judged, not when rules are listed
     from envdoctor.memory import Constants, ModelShape, Prediction, ServingRun, TrainingRun

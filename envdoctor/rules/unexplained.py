@@ -60,9 +60,10 @@ def _answer(view: View, error: ErrorSeen, checks: Iterable[CheckResult]) -> Find
     """Return the best that can be said of an error that no cause accounts for."""
     said = [one for one in view.facts.errors if one.kind == "said"] if error.kind == "said" else []
     for one in (error, *said):
-        if origin := origin_of(view, one):
+        if not _reports_another(view.matrix, one) and (origin := origin_of(view, one)):
             return origin_finding(view, one, origin)
-    return mixed_finding(error) or place_finding(view, error) or _finding(view, error, checks)
+    place = place_finding(view, error, empty=_reports_another(view.matrix, error))
+    return mixed_finding(error) or place or _finding(view, error, checks)
 
 
 def _as_error(symptom: Symptom) -> ErrorSeen:

@@ -17,7 +17,6 @@ from envdoctor.rules.ranges import parse_version
 if TYPE_CHECKING:
     from envdoctor.rules.recorded import Recorded
 
-GIB = 1 << 30
 UNFROZEN = frozenset({"pip", "setuptools", "wheel", "distribute"})
 """What `pip freeze` leaves out before Python 3.12."""
 
