@@ -64,12 +64,14 @@ def plan(path: Path) -> None:
     from envdoctor.profile.choosing import constants_of, find_profile, write_profile
     from envdoctor.profile.emit.env import variables
     from envdoctor.profile.validate import plan_of, trial_request
-    from envdoctor.profile.workload import Card, Stack, Workload
+    from envdoctor.profile.workload import Workload
+    from envdoctor.target.cards import Card
+    from envdoctor.target.stack import Stack
 
     matrix = load_matrix()
     trials = []
     for gigabytes, model, method, seq, batch, liger in CASES:
-        card = Card(f"{gigabytes} GB", gigabytes * GIB, ComputeCapability(9, 0))
+        card = Card(f"{gigabytes} GB", ComputeCapability(9, 0), gigabytes * GIB)
         stack = {**STACK, **({"liger-kernel": "0.8.5"} if liger else {})}
         work = Workload(find_shape(model), (card,), "sft", method, seq, batch, Stack(stack), model)
         found = find_profile(work, matrix)
@@ -181,7 +183,9 @@ def growth() -> None:
     from envdoctor.matrix import load_matrix
     from envdoctor.memory import find_shape
     from envdoctor.profile.choosing import find_profile
-    from envdoctor.profile.workload import Card, Stack, Workload
+    from envdoctor.profile.workload import Workload
+    from envdoctor.target.cards import Card
+    from envdoctor.target.stack import Stack
 
     matrix, shape = load_matrix(), find_shape("qwen2.5-7b")
     stack = Stack({"liger-kernel": "0.8.5", "bitsandbytes": "0.50.2", "flash-attn": "2.8.3"})
@@ -189,7 +193,7 @@ def growth() -> None:
     for task in ("sft", "grpo"):
         for cards, batch in ((1, 16), (2, 64), (4, 64), (8, 64), (8, 512), (8, 4096)):
             for gigabytes in (80, 24, 8):
-                card = Card("card", gigabytes * GIB, ComputeCapability(8, 9))
+                card = Card("card", ComputeCapability(8, 9), gigabytes * GIB)
                 work = Workload(shape, (card,) * cards, task, "auto", 2048, batch, stack)
                 start = time.perf_counter()
                 found = find_profile(work, matrix)

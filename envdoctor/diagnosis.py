@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from envdoctor import __version__
 from envdoctor.errors import InputError, Unavailable
-from envdoctor.facts import Facts, FactsFormatError, Observed, Symptom, Verdict, from_json
+from envdoctor.facts import Facts, FactsFormatError, Symptom, Verdict, from_json
 from envdoctor.findings import Diagnosis, Examined, Finding, Severity, exit_code
 from envdoctor.matrix import Matrix, load_matrix
 from envdoctor.rules import RULES, run_checks
+from envdoctor.target.cards import declare_gpus
 
 if TYPE_CHECKING:
     from envdoctor.smokes import SmokeReport
@@ -32,6 +33,9 @@ def diagnose(
     online: bool = False,
 ) -> Diagnosis:
     """Diagnose this machine, or what `sources` (files, `-`) tell; `gpus` are declared in place of those read.
+
+        diagnosis = envdoctor.diagnose(["report.txt"], gpus=["RTX 4090"])
+        broken = diagnosis.exit_code == 1
 
     `code` names files and folders that are judged with it; `online` lets the package index date tracebacks.
     Raises InputError for an unusable file, card or selection, Unavailable when the matrix is missing.
@@ -55,7 +59,7 @@ def diagnose(
 
 def _with_code(diagnosis: Diagnosis, matrix: Matrix, code: Sequence[str], fail_on: Severity) -> Diagnosis:
     """Add what breaks in code with what is installed; errors of it stand before warnings and notes."""
-    from envdoctor.upgrade.findings import code_findings
+    from envdoctor.upgrading.findings import code_findings
 
     order = list(Severity)
     found = [*diagnosis.findings, *code_findings(diagnosis.facts, matrix, code)]
@@ -95,6 +99,8 @@ def diagnose_facts(
     examined: Examined | None = None,
 ) -> Diagnosis:
     """Judge `facts`; raises InputError for a selection that names no check.
+
+        diagnosis = envdoctor.diagnose_facts(envdoctor.probe(), select=["DRIVER-CUDA"])
 
     With `complete` the solver completes the likeliest remedies, so that following one breaks nothing else.
     """
@@ -151,16 +157,6 @@ def _probed(answer: Any) -> Facts:
         return from_json(answer)
     except FactsFormatError as error:
         raise Unavailable(f"a probe's answer is no fact of ours: {error}") from None
-
-
-def declare_gpus(facts: Facts, names: Sequence[str], matrix: Matrix) -> Facts:
-    """Return the facts with the declared cards in place of what was read; raises InputError."""
-    if not names:
-        return facts
-    from envdoctor.matrix.gpus import declared_gpu
-
-    gpus = tuple(declared_gpu(matrix, name, index) for index, name in enumerate(names))
-    return replace(facts, gpus=Observed(gpus, "--gpu"))
 
 
 def smoked_python(facts: Facts, sources: Sequence[str], python: str | None) -> str:

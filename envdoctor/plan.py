@@ -16,7 +16,7 @@ from envdoctor.rules.rows import install_commands
 from envdoctor.rules.view import View
 from envdoctor.solve.installer import foresee_installation
 from envdoctor.solve.remedy import NOT_PACKAGES, NoRemedy, complete_remedy
-from envdoctor.solve.targets import installed_of
+from envdoctor.target.stack import stack_of
 
 APPLIED = "applied"
 
@@ -66,7 +66,7 @@ def proven_remedies(findings: Sequence[Finding], facts: Facts, matrix: Matrix) -
     worst = [
         f for f in findings if f.severity is not Severity.NOTE and f.certainty is not Certainty.UNCERTAIN
     ]
-    chosen = {finding.id for finding in worst[:COMPLETED]} if len(installed_of(facts)) > 1 else set()
+    chosen = {finding.id for finding in worst[:COMPLETED]} if len(stack_of(facts).versions) > 1 else set()
     return tuple(replace(f, remedies=followed.remedies(f, f.id in chosen)) for f in findings)
 
 

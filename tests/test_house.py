@@ -22,6 +22,7 @@ ALLOWED: dict[str, set[str]] = {
     "processes": {"errors"},
     "files": {"errors"},
     "commands": set(),
+    "target": {"errors", "facts", "matrix", "probes"},
     "inputs": {"errors"},
     "inflating": set(),
     "fetch": {"errors", "inflating", "inputs", "probes"},
@@ -30,6 +31,7 @@ ALLOWED: dict[str, set[str]] = {
     "pastes": {"errors", "facts", "bundling", "matrix", "patterns", "inputs"},
     "rules": {"commands", "errors", "facts", "findings", "matrix", "memory", "patterns", "profile"},
     "solve": {
+        "target",
         "commands",
         "errors",
         "facts",
@@ -41,7 +43,8 @@ ALLOWED: dict[str, set[str]] = {
         "rules",
         "inputs",
     },
-    "upgrade": {
+    "upgrading": {
+        "target",
         *(
             "errors",
             "facts",
@@ -55,13 +58,14 @@ ALLOWED: dict[str, set[str]] = {
             "solve",
         ),
     },
-    "memory": {"errors", "facts", "fetch", "matrix", "processes", "report", "inputs"},
-    "profile": {"errors", "facts", "findings", "matrix", "memory", "report", "rules", "processes"},
+    "memory": {"target", "errors", "facts", "fetch", "matrix", "processes", "report", "inputs"},
+    "profile": {"target", "errors", "facts", "findings", "matrix", "memory", "report", "rules", "processes"},
     "smokes": {"errors", "facts", "processes", "report"},
     "report": {"errors", "facts", "findings"},
     "bundling": {"errors", "facts", "files", "findings", "matrix", "report", "inputs"},
     "online": {"errors", "facts", "fetch", "harvest", "matrix", "rules"},
     "diagnosis": {
+        "target",
         "errors",
         "facts",
         "findings",
@@ -72,14 +76,14 @@ ALLOWED: dict[str, set[str]] = {
         "probes",
         "rules",
         "smokes",
-        *("online", "upgrade"),
+        *("online", "upgrading"),
     },
     "watch": {
         *("commands", "diagnosis", "errors", "facts", "files", "findings", "matrix", "memory", "pastes"),
         *("probes", "processes", "report", "rules"),
     },
     "nearby": {"facts", "findings"},
-    "plan": {"facts", "findings", "matrix", "rules", "solve"},
+    "plan": {"target", "facts", "findings", "matrix", "rules", "solve"},
     "fleet": {
         *(
             "bundling",
@@ -94,7 +98,7 @@ ALLOWED: dict[str, set[str]] = {
             "probes",
             "processes",
         ),
-        *("inputs", "rules", "profile", "smokes", "memory"),
+        *("inputs", "rules", "profile", "smokes", "memory", "target"),
     },
 }
 ENGINES = {

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
+from types import FunctionType, ModuleType
 
+import library_program
 import pytest
 
 import envdoctor
 from envdoctor.errors import InputError
 
+ROOT = Path(__file__).parents[1]
 PASTE = "trl==0.7.11\ntransformers==4.40.1\n"
 
 
@@ -29,14 +33,45 @@ def test_diagnose_returns_a_value(paste: str) -> None:
     assert json.dumps(diagnosis.to_json())
 
 
-def test_bundle_is_a_function_before_and_after_its_room_was_imported(paste: str, tmp_path: Path) -> None:
-    first, second = tmp_path / "first.zip", tmp_path / "second.zip"
-    envdoctor.bundle(first, [paste])
-    import envdoctor.bundling as room
+def test_a_strictly_typed_program_may_use_the_whole_door() -> None:
+    program = ROOT / "tests" / "library_program.py"
+    used = set(re.findall(r"envdoctor\.(\w+)", program.read_text(encoding="utf-8")))
+    assert used | {"__version__"} == set(envdoctor.__all__)
+    mypy = [sys.executable, "-m", "mypy", "--strict", "--config-file", "pyproject.toml", str(program)]
+    done = subprocess.run(mypy, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
 
-    assert room.read_bundle(first)
-    envdoctor.bundle(second, [paste])
-    assert first.read_bytes() == second.read_bytes()
+
+def test_a_program_has_answers_and_nothing_is_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = library_program.main(tmp_path)
+    assert told["cards"] == ["Tesla T4"]
+    assert told["evidence"]
+    assert told["remedies"]
+    assert "torch" in str(told["pins"])
+    assert told["causes"]
+    assert told["fits"] is True
+    assert told["files"]
+    assert told["bundled"] == told["shown"]
+    assert told["broken"] in (1, 3)
+    assert "missing.txt" in str(told["refused"])
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("name", sorted(set(envdoctor.__all__) - {"__version__"}))
+def test_each_public_name_is_documented_and_no_room(name: str) -> None:
+    found = getattr(envdoctor, name)
+    assert not isinstance(found, ModuleType)
+    assert found.__doc__
+    if isinstance(found, FunctionType):
+        assert f"envdoctor.{name}(" in found.__doc__, "an example"
+        assert "return" in found.__annotations__
+
+
+def test_no_function_of_the_door_is_shadowed_by_a_room() -> None:
+    rooms = {path.stem for path in (ROOT / "envdoctor").iterdir()}
+    assert rooms.isdisjoint(envdoctor.__all__)
 
 
 def test_an_existing_bundle_is_not_overwritten(paste: str, tmp_path: Path) -> None:

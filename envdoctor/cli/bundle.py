@@ -37,8 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Build the bundle, then print or write it; return 0."""
+    from envdoctor.api import make_bundle
     from envdoctor.bundling import preview, write_bundle
-    from envdoctor.library import make_bundle
 
     bundle = make_bundle(args.sources, logs=args.logs, project=args.project, smoke=args.smoke)
     if args.preview:

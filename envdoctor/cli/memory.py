@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 
 from envdoctor.cli.output import look_of, write
 from envdoctor.report import Format
@@ -24,21 +23,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Predict and return the exit code: 0 fits or the card is unknown, 1 does not fit."""
-    from envdoctor.cli.memory_options import constants_of, gpu_of, run_of, stack_of, tier_of
+    from envdoctor.cli.memory_options import stated_run
     from envdoctor.memory.answer import answer
     from envdoctor.memory.curves import curves_of
     from envdoctor.memory.report import render
+    from envdoctor.memory.stated import ask
 
-    gpu, edition = gpu_of(args)
-    stack = stack_of(args)
-    wanted = run_of(args, gpu)
-    constants = constants_of(stack, gpu)
-    gpu_bytes = gpu.memory_total_bytes if gpu else None
-    prediction = answer(wanted, constants, gpu_bytes, stack, tier_of(args, wanted))
-    if edition:
-        prediction = replace(prediction, assumptions=(edition, *prediction.assumptions))
+    how = "measure" if args.measure else "trace" if args.trace else None
+    question = ask(args.model, stated_run(args), gpu=args.gpu, stack=args.stack, python=args.python, how=how)
+    prediction = answer(question)
     title = f"{args.model}, {args.method if args.task != 'serve' else 'serving'}"
-    drawn = args.format is not Format.JSON and wanted.shape.known
-    curves = curves_of(wanted, constants, gpu_bytes) if drawn else ()
-    write(args, render(prediction, gpu_bytes, args.format, look_of(args), title=title, curves=curves))
-    return 1 if prediction.fits(gpu_bytes) is False else 0
+    drawn = args.format is not Format.JSON and question.run.shape.known
+    curves = curves_of(question) if drawn else ()
+    size, look = question.gpu_bytes, look_of(args)
+    write(args, render(prediction, size, args.format, look, title=title, curves=curves))
+    return 1 if prediction.fits(size) is False else 0

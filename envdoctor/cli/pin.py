@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import shlex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from envdoctor import __version__
 from envdoctor.cli.options import add, add_flag, add_list
@@ -46,16 +46,22 @@ def add_target_arguments(parser: argparse.ArgumentParser) -> None:
     add_flag(parser, "--offline", "use no network")
 
 
+def target_of(args: argparse.Namespace) -> dict[str, Any]:
+    """Return what `add_target_arguments` declared, in the library's words."""
+    names = ("files", "target", "driver", "python_version", "platform", "exclude_newer", "allow_source")
+    told = {name: getattr(args, name) for name in (*names, "index_url", "offline")}
+    return {"gpus": args.gpu, **told}
+
+
 EXIT_CODES = {"solved": 0, "split": 1, "conflict": 1, "unknown": 3}
 
 
 def run(args: argparse.Namespace) -> int:
     """Solve and write; 0 solved, 1 conflict or split, 3 where something is not known."""
-    from envdoctor.cli.solving import goal_of
-    from envdoctor.solve.pinning import pin
+    from envdoctor.api import pin
 
     gc.disable()  # a short process: looking for garbage would take a tenth of its time
-    answer = pin(goal_of(args, args.goal == "least-change"))
+    answer = pin(args.requests, least_change=args.goal == "least-change", **target_of(args))
     write(args, _rendered(args, answer))
     if answer.status in ("split", "conflict") and args.format != "json":
         note(args, "no single environment satisfies the request")

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
-import sys
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import get_args
 
@@ -33,16 +30,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the smokes and return the exit code."""
-    from envdoctor.smokes import run_smokes
+    from envdoctor.api import smoke
     from envdoctor.smokes.report import render
 
-    python = args.python or examined_python(os.environ)
     patterns = split_list(args.select)
     if args.list:
-        return _list(args, python, patterns)
+        return _list(args, patterns)
     line = Progress(args)
-    report = run_smokes(
-        python, patterns or None, args.device, args.timeout, build=args.build, progress=line.step
+    report = smoke(
+        patterns,
+        python=args.python,
+        device=args.device,
+        timeout_s=args.timeout,
+        build=args.build,
+        progress=line.step,
     )
     line.end()
     write(args, render(report, args.format, look_of(args)))
@@ -51,20 +52,12 @@ def run(args: argparse.Namespace) -> int:
     return report.exit_code
 
 
-def examined_python(variables: Mapping[str, str]) -> str:
-    """Return the interpreter of the active virtual or conda environment, else our own."""
-    for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
-        python = os.path.join(variables.get(name, ""), "bin", "python")
-        if variables.get(name) and os.access(python, os.X_OK):
-            return python
-    return sys.executable
-
-
-def _list(args: argparse.Namespace, python: str, patterns: tuple[str, ...]) -> int:
+def _list(args: argparse.Namespace, patterns: tuple[str, ...]) -> int:
     from envdoctor.smokes.catalogue import find_python, read_catalogue, select_ops
     from envdoctor.smokes.report import list_document
+    from envdoctor.target.stack import active_python
 
-    catalogue = read_catalogue(find_python(python), args.timeout)
+    catalogue = read_catalogue(find_python(args.python or active_python()), args.timeout)
     for trouble in catalogue.troubles:
         note(args, f"envdoctor: {trouble}")
     ops = select_ops(catalogue.ops, patterns or ("all",))

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from envdoctor.cli.options import add
 from envdoctor.cli.output import look_of, note, write
-from envdoctor.cli.pin import add_target_arguments
-from envdoctor.errors import InputError
+from envdoctor.cli.pin import add_target_arguments, target_of
 
 EXAMPLES = (
     ("what transformers 5 breaks in this folder", "'transformers>=5' ."),
@@ -30,20 +29,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Judge, solve and write; 0 nothing breaks, 1 something does or conflicts, 3 where it is not known."""
-    from envdoctor.cli.solving import goal_of
-    from envdoctor.matrix import load_matrix
-    from envdoctor.solve.pinning import pin
-    from envdoctor.upgrade.documents import render
-    from envdoctor.upgrade.upgrading import Upgrade, judge_paths, moves_of
+    from envdoctor.api import upgrade
+    from envdoctor.upgrading.documents import render
 
     gc.disable()  # a short process: looking for garbage would take a tenth of its time
-    args.requests = [word for word in args.words if not _is_path(word)]
+    requests = [word for word in args.words if not _is_path(word)]
     paths = [word for word in args.words if _is_path(word)]
-    if not args.requests and not args.files:
-        raise InputError("no requirement was given: say what to upgrade, such as 'transformers>=5'")
-    goal = goal_of(args, least_change=True)
-    pins = pin(goal)
-    answer = Upgrade(judge_paths(load_matrix(), moves_of(goal, pins), paths), pins)
+    answer = upgrade(requests, paths, **target_of(args))
     if args.patch:
         Path(args.patch).write_text(answer.judged.patch, encoding="utf-8")
         note(args, f"{args.patch}: apply it with `patch -p1` or `git apply`, after reading it")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from envdoctor.cli.output import look_of, write
-from envdoctor.cli.pin import add_target_arguments
+from envdoctor.cli.pin import add_target_arguments, target_of
 
 EXAMPLES = (
     ("what forbids this release on this machine", "flash-attn==2.8.3"),
@@ -22,10 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Explain and write; 1 when something forbids it, 3 where it hangs on what is not known."""
-    from envdoctor.cli.solving import goal_of
-    from envdoctor.solve.pinning import why_not
+    from envdoctor.api import why_not
     from envdoctor.solve.report import render
 
-    answer = why_not(goal_of(args))
+    answer = why_not(args.requests, **target_of(args))
     write(args, render(answer, args.format, look_of(args)))
     return {True: 1, False: 0, None: 3}[answer.forbidden]

@@ -13,7 +13,7 @@ from envdoctor.matrix import Matrix
 
 if TYPE_CHECKING:
     from envdoctor.solve.answer import PinSet
-    from envdoctor.solve.target import Target
+    from envdoctor.target.resolve import Target
 
 MAX_KINDS = 6
 
@@ -62,7 +62,7 @@ def _holds(pins: PinSet | None) -> bool:
 
 def node_kinds(groups: Sequence[Group], matrix: Matrix) -> list[Kind]:
     """Return the distinct targets among the groups, each with its nodes."""
-    from envdoctor.solve.targets import target_of
+    from envdoctor.target.resolve import target_of
 
     nodes: dict[Target, list[str]] = {}
     for group in groups:
@@ -72,7 +72,8 @@ def node_kinds(groups: Sequence[Group], matrix: Matrix) -> list[Kind]:
 
 def joint_target(targets: Sequence[Target]) -> Target | None:
     """Return the target on which pins hold for all of them, None when no environment serves them all."""
-    from envdoctor.solve.target import Target, linux_platform
+    from envdoctor.target.platforms import linux_platform
+    from envdoctor.target.resolve import Target
 
     first = targets[0]
     alike = {(t.python[:2], t.platform.os, t.platform.arch, t.platform.libc) for t in targets}
@@ -112,15 +113,13 @@ def _partitions(items: Sequence[int]) -> Iterator[list[tuple[int, ...]]]:
 
 def _pin(requests: Sequence[Any], target: Target, matrix: Matrix) -> PinSet:
     from envdoctor.matrix.snapshot import load_snapshot
-    from envdoctor.solve.nodes import Context, Options
+    from envdoctor.solve.asking import options_of
+    from envdoctor.solve.nodes import Context
     from envdoctor.solve.pinning import pin
+    from envdoctor.solve.requests import Asked
     from envdoctor.solve.solver import Goal
 
-    options = Options(
-        prereleases=frozenset(r.name for r in requests if r.names_prerelease),
-        exact=frozenset((r.name, r.exact.partition("+")[0]) for r in requests if r.exact),
-    )
-    context = Context(load_snapshot(matrix.folder), matrix, target, options)
+    context = Context(load_snapshot(matrix.folder), matrix, target, options_of(Asked(tuple(requests))))
     return pin(Goal(context, tuple(requests)))
 
 

@@ -19,16 +19,13 @@ def profile_fleet(groups: Sequence[Group], model: str, matrix: Matrix) -> dict[s
     from envdoctor.memory import find_shape
     from envdoctor.profile.choosing import find_profile, write_profile
     from envdoctor.profile.emit import USUAL
-    from envdoctor.profile.workload import Card, Stack, Workload
+    from envdoctor.profile.workload import Workload
+    from envdoctor.target.cards import cards_in
+    from envdoctor.target.stack import stack_of
 
     group = smallest(groups)
-    cards = tuple(
-        Card(gpu.name or "GPU", gpu.memory_total_bytes or 0, gpu.compute_capability)
-        for gpu in group.facts.gpus.get() or ()
-    )
-    environment = group.facts.environment
-    versions = {name: d.version for name, d in environment.distributions.items() if d.version}
-    work = Workload(find_shape(model), cards, stack=Stack(versions, environment.complete), model=model)
+    cards = cards_in(group.facts, matrix)
+    work = Workload(find_shape(model), cards, stack=stack_of(group.facts), model=model)
     profile = write_profile(find_profile(work, matrix), USUAL[work.task], matrix)
     choice = profile.found.choice
     where = f"{len(cards)} × {work.card.name} of {fold(group.nodes)}, the smallest"

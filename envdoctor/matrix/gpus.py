@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from envdoctor.errors import InputError
@@ -36,6 +36,20 @@ def find_gpu(matrix: Matrix, name: str | None, pci_id: str | None = None) -> Kno
             if device in row.pci:
                 return _known(row, name)
     return _find_by_name(matrix, name) if name else None
+
+
+def complete_gpu(matrix: Matrix, gpu: Gpu) -> Gpu:
+    """Return the GPU with what the matrix knows of its model where it does not tell itself."""
+    if gpu.compute_capability is not None and gpu.memory_total_bytes is not None:
+        return gpu
+    known = find_gpu(matrix, gpu.name, gpu.pci_id)
+    if known is None:
+        return gpu
+    return replace(
+        gpu,
+        compute_capability=gpu.compute_capability or known.compute_capability,
+        memory_total_bytes=gpu.memory_total_bytes or known.memory_bytes,
+    )
 
 
 def _find_by_name(matrix: Matrix, name: str) -> KnownGpu | None:
@@ -75,13 +89,20 @@ def _memory_gib(row: tables.GpuRow, name: str) -> float | None:
     return size
 
 
+def capability_named(name: str) -> ComputeCapability | None:
+    """Return the compute capability that `sm_90` or `9.0` stands for; None for a card's name."""
+    text = name.strip().lower()
+    if not re.fullmatch(r"(?:sm_|compute_)\d{2,3}[af]?|\d{1,2}\.\d", text):
+        return None
+    return ComputeCapability.parse(text)
+
+
 def declared_gpu(matrix: Matrix, name: str, index: int = 0) -> Gpu:
     """Return the card that a person named: NVML's or the market's name, or `sm_89`.
 
     Raises InputError for a name that the matrix does not know.
     """
-    if re.fullmatch(r"(?:sm_|compute_)\d{2,3}[af]?|\d{1,2}\.\d", name.strip().lower()):
-        capability = ComputeCapability.parse(name.strip().lower())
+    if capability := capability_named(name):
         return Gpu(index, "--gpu", name=name, compute_capability=capability)
     known = find_gpu(matrix, name)
     if known is None:

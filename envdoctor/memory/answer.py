@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from envdoctor.errors import InputError
@@ -45,22 +45,30 @@ class Tier(NamedTuple):
 ANALYTIC = Tier("analytic", {}, "")
 
 
-def answer(
-    run: TrainingRun | ServingRun,
-    constants: Constants,
-    gpu_bytes: int | None,
-    stack: Mapping[str, str],
-    tier: Tier = ANALYTIC,
-) -> Prediction:
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked: a run, the figures of its stack and card, and how to answer; sizes in bytes."""
+
+    run: TrainingRun | ServingRun
+    constants: Constants
+    gpu_bytes: int | None = None
+    stack: Mapping[str, str] = field(default_factory=dict)
+    tier: Tier = ANALYTIC
+    notes: tuple[str, ...] = ()
+    """What was taken for granted."""
+
+
+def answer(question: Question) -> Prediction:
     """Return the prediction of the wanted tier.
 
     Raises InputError for a tier that does not know this kind of run, Unavailable when it cannot run.
     """
+    run, constants, tier = question.run, question.constants, question.tier
     prediction = predict(run, constants)
     if isinstance(run, ServingRun):
         if tier.name != "analytic":
             raise InputError("--trace and --measure are for training runs")
-        return _assuming(prediction, run, stack)
+        return _assuming(prediction, question)
     if tier.name == "trace":
         from envdoctor.memory.trace import trace_run
 
@@ -72,11 +80,12 @@ def answer(
     if run.vllm_utilization is not None:
         from envdoctor.memory.grpo import add_engine
 
-        prediction = add_engine(run, prediction, gpu_bytes, constants)
-    return _assuming(prediction, run, stack)
+        prediction = add_engine(run, prediction, question.gpu_bytes, constants)
+    return _assuming(prediction, question)
 
 
-def _assuming(prediction: Prediction, run: TrainingRun | ServingRun, stack: Mapping[str, str]) -> Prediction:
+def _assuming(prediction: Prediction, question: Question) -> Prediction:
+    run, stack = question.run, question.stack
     total, active = parameters(run.shape), active_parameters(run.shape)
     used = f", {active / 1e9:.2f} active" if active < total else ""
     notes = [f"{total / 1e9:.2f} billion parameters{used}"] if run.shape.known else []
@@ -87,7 +96,7 @@ def _assuming(prediction: Prediction, run: TrainingRun | ServingRun, stack: Mapp
         if run.seq > run.shape.positions:
             beyond = f"--seq {run.seq} lies beyond the {run.shape.positions} positions of {run.shape.name}"
             notes.insert(0, f"{beyond}: it needs its rotary embedding scaled")
-    return replace(prediction, assumptions=(*notes, *prediction.assumptions))
+    return replace(prediction, assumptions=(*question.notes, *notes, *prediction.assumptions))
 
 
 def _taken(name: str, version: str | None) -> str:

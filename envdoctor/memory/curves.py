@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from envdoctor.errors import InputError
-from envdoctor.memory.answer import answer
-from envdoctor.memory.constants import Constants
+from envdoctor.memory.answer import ANALYTIC, Question, answer
 from envdoctor.memory.run import ServingRun, TrainingRun
 
 _QUARTERS = (1, 2, 4, 8, 16)
@@ -21,22 +20,19 @@ class Curve:
     points: tuple[tuple[int, int], ...]
 
 
-def curves_of(
-    run: TrainingRun | ServingRun, constants: Constants, gpu_bytes: int | None
-) -> tuple[Curve, ...]:
-    """Return the run's curves; none for an engine, whose memory its utilisation sets."""
-    if isinstance(run, ServingRun):
+def curves_of(question: Question) -> tuple[Curve, ...]:
+    """Return the curves of a question's run; none for an engine, whose memory its utilisation sets."""
+    if isinstance(question.run, ServingRun):
         return ()
-    batch = Curve("batch", tuple(_points(run, "batch", constants, gpu_bytes)))
-    return batch, Curve("length", tuple(_points(run, "seq", constants, gpu_bytes)))
+    plain = replace(question, tier=ANALYTIC, notes=())
+    batch = Curve("batch", tuple(_points(plain, question.run, "batch")))
+    return batch, Curve("length", tuple(_points(plain, question.run, "seq")))
 
 
-def _points(
-    run: TrainingRun, name: str, constants: Constants, gpu_bytes: int | None
-) -> Iterator[tuple[int, int]]:
+def _points(question: Question, run: TrainingRun, name: str) -> Iterator[tuple[int, int]]:
     stated = getattr(run, name)
     for setting in sorted({max(1, stated * quarters // 4) for quarters in _QUARTERS}):
         try:
-            yield setting, answer(replace(run, **{name: setting}), constants, gpu_bytes, {}).device_bytes
+            yield setting, answer(replace(question, run=replace(run, **{name: setting}))).device_bytes
         except InputError:  # such as more positions than the model has learned
             continue

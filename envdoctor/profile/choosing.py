@@ -38,14 +38,13 @@ class Profile:
     def to_json(self) -> dict[str, Any]:
         """Return the contract's `envdoctor.profile/1` object."""
         found = self.found
-        card = found.work.card
         return {
             "schema": SCHEMA,
             "model": found.work.model or found.work.shape.name,
             "gpus": [c.name for c in found.work.cards],
             "usable_bytes": found.work.room,
             "choice": found.choice.to_json() if found.choice else None,
-            "memory": _memory(found, card.memory_bytes),
+            "memory": _memory(found, found.work.card_bytes),
             "rejected": [rejection.to_json() for rejection in found.rejected],
             "validated": dict(self.validated),
             "files": dict(self.files),

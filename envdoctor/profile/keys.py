@@ -12,7 +12,7 @@ from packaging.version import InvalidVersion, Version
 from envdoctor.matrix import Matrix
 
 if TYPE_CHECKING:
-    from envdoctor.profile.workload import Stack
+    from envdoctor.target.stack import Stack
 
 BASES: Mapping[str, tuple[str, ...]] = {
     "trl": ("transformers",),

@@ -153,7 +153,7 @@ def barred(work: Workload) -> Iterator[Barred]:
     if told["deepspeed"] and len(work.cards) > 1:
         yield Barred({"parallel": "zero1|zero2|zero3"}, "deepspeed is not installed")
     if not work.bf16:
-        card = min(work.cards, key=lambda c: c.memory_bytes)
+        card = work.card
         yield Barred({"dtype": "bf16"}, f"{card.name}: bf16 needs compute capability 8.0; fp16 is used")
     if attention(work) == "sdpa":
         yield Barred({"attn": "flash_attention_2"}, _no_flash(work))

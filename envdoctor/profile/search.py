@@ -148,7 +148,7 @@ def engine_of(work: Workload, choice: Choice, utilization: float) -> ServingRun:
     """Return the vLLM engine that serves a GRPO setting."""
     return ServingRun(
         work.shape,
-        work.card.memory_bytes,
+        work.card_bytes,
         utilization,
         dtype="bf16" if work.bf16 else "fp16",
         max_model_len=choice.max_model_len,
@@ -253,7 +253,7 @@ def _with_engine(work: Workload, choice: Choice, judge: Judge, constants: Consta
     """Complete a GRPO setting with vLLM's share: what its card leaves, rounded down."""
     if choice.vllm_mode is None:
         return choice
-    total = work.card.memory_bytes
+    total = work.card_bytes
     if choice.vllm_mode == "server":
         return replace(choice, vllm_utilization=SERVER_UTILIZATION, max_num_seqs=SEQUENCES)
     low, _ = utilization_bounds(engine_of(work, choice, 0.5), constants)

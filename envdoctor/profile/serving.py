@@ -59,7 +59,7 @@ def _engines(work: Workload) -> Iterator[Choice]:
 def _run(work: Workload, choice: Choice, utilization: float) -> ServingRun:
     return ServingRun(
         work.shape,
-        work.card.memory_bytes,
+        work.card_bytes,
         utilization,
         dtype=choice.dtype,
         max_model_len=choice.max_model_len,

@@ -2,67 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from packaging.specifiers import SpecifierSet
-from packaging.version import InvalidVersion, Version
-
-from envdoctor.errors import InputError
-from envdoctor.facts import ComputeCapability
-from envdoctor.memory import ModelShape
-from envdoctor.memory.recipes import PLAIN, Recipe
+from envdoctor.errors import InputError, Unavailable
+from envdoctor.matrix import Matrix, tables
+from envdoctor.memory import ModelShape, find_shape
+from envdoctor.memory.recipes import PLAIN, TRAINERS, Recipe, recipe_of
 from envdoctor.memory.run import PARALLEL
+from envdoctor.target.cards import Card
+from envdoctor.target.stack import Stack
 
 METHODS = ("auto", "full", "lora", "qlora")
 USUAL_BATCH = 16
-DRIVER_PERCENT = 1.5
-"""Of the memory that NVML reports, what the driver keeps and CUDA never offers (a 24,576 MiB card offers
-24,210; measured on cards of 24, 48, 80 and 141 GB)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Card:
-    """One GPU: its name, the bytes NVML reports, and its compute capability when that is known."""
-
-    name: str
-    memory_bytes: int
-    capability: ComputeCapability | None = None
-
-    @property
-    def usable_bytes(self) -> int:
-        """Bytes that a process can have of it, its CUDA context counted in."""
-        return int(self.memory_bytes * (1 - DRIVER_PERCENT / 100))
-
-    def at_least(self, major: int, minor: int = 0) -> bool:
-        """True when the capability is known and not lower."""
-        return self.capability is not None and self.capability >= ComputeCapability(major, minor)
-
-
-@dataclass(frozen=True, slots=True)
-class Stack:
-    """The examined versions by normalized distribution name; `complete` when absence means not installed."""
-
-    versions: Mapping[str, str] = field(default_factory=dict)
-    complete: bool = False
-
-    def lacks(self, name: str) -> bool:
-        """True when it is known not to be installed."""
-        return self.complete and name not in self.versions
-
-    def has(self, name: str) -> bool:
-        """True when it is known to be installed."""
-        return name in self.versions
-
-    def within(self, name: str, specifier: str) -> bool | None:
-        """Whether the version lies in the range; None when it is not known."""
-        if name not in self.versions:
-            return None
-        try:
-            return SpecifierSet(specifier).contains(Version(self.versions[name]), prereleases=True)
-        except InvalidVersion:
-            return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +58,12 @@ class Workload:
     @property
     def card(self) -> Card:
         """The smallest of the cards, which decides what fits."""
-        return min(self.cards, key=lambda card: card.memory_bytes)
+        return min(self.cards, key=lambda card: card.memory_bytes or 0)
+
+    @property
+    def card_bytes(self) -> int:
+        """Bytes that NVML reports of the smallest card."""
+        return self.card.memory_bytes or 0
 
     @property
     def room(self) -> int:
@@ -177,3 +134,32 @@ class Choice:
         if self.task != "serve":
             found["global_batch"] = self.global_batch
         return found
+
+
+def workload_of(
+    model: str,
+    cards: tuple[Card, ...],
+    stack: Stack,
+    matrix: Matrix,
+    *,
+    task: str = "sft",
+    framework: str | None = None,
+    seq: int | None = None,
+    **wanted: Any,
+) -> Workload:
+    """Return what is wanted of a model on cards, with that framework's step where it is a trainer.
+
+    Raises InputError for a model that is not found or a task that the trainer has not, Unavailable for a
+    model type that is not known.
+    """
+    shape = find_shape(model)
+    if not shape.known:
+        raise Unavailable(f"--model {model}: model type {shape.model_type!r} is not known here")
+    length = seq if seq is not None else min(2048, shape.learned_positions or 2048)
+    work = Workload(shape, cards, task, seq=length, stack=stack, model=model, **wanted)
+    if task == "serve":
+        return work
+    usual = "trl" if task == "grpo" else "transformers"
+    trainer = framework if framework and framework in TRAINERS else usual
+    recipe = recipe_of(matrix.rows(tables.TrainerRow), trainer, task, stack.versions)
+    return replace(work, trainer=trainer, recipe=recipe)

@@ -30,7 +30,7 @@ _LENGTHS = {"llamafactory": 2048, "trl": 1024, "ms-swift": 2048, "axolotl": 2048
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class OneCard:
     """The smallest card, its bytes that CUDA offers, how many there are, and the constants for it."""
 
     gpu: Gpu
@@ -56,7 +56,7 @@ def check_training(view: View) -> Iterable[Finding]:
     yield _too_large(view, card, run, prediction, certain)
 
 
-def _too_large(view: View, card: Card, run: TrainingRun, prediction: Prediction, certain: bool) -> Finding:
+def _too_large(view: View, card: OneCard, run: TrainingRun, prediction: Prediction, certain: bool) -> Finding:
     need = prediction.peak_allocated_bytes + card.constants.cuda_context
     largest = sorted(prediction.components, key=lambda c: -c.bytes)[:3]
     parts = ", ".join(f"{c.name} {c.bytes / GIB:.1f}" for c in largest)
@@ -78,7 +78,7 @@ def _too_large(view: View, card: Card, run: TrainingRun, prediction: Prediction,
     )
 
 
-def _tight(view: View, card: Card, prediction: Prediction) -> Iterable[Finding]:
+def _tight(view: View, card: OneCard, prediction: Prediction) -> Iterable[Finding]:
     bound = prediction.device_bytes / GIB
     yield Finding(
         id="MEM-RUN-TIGHT",
@@ -97,13 +97,13 @@ def _assumed(view: View) -> str:
     return f"Not told, so the framework's usual: {', '.join(missing)}." if missing else ""
 
 
-def _evidence(view: View, card: Card) -> Iterable[Evidence]:
+def _evidence(view: View, card: OneCard) -> Iterable[Evidence]:
     found = [s for key in ("model", *_SHOWN) if (s := view.facts.setting(key))]
     yield from (Evidence(s.native_key or s.key, s.value, s.source) for s in found)
     yield Evidence("gpu memory", f"{card.usable / GIB:.1f} GiB ({card.gpu.name})", card.gpu.source)
 
 
-def _training_remedies(view: View, run: TrainingRun, card: Card) -> Iterable[Remedy]:
+def _training_remedies(view: View, run: TrainingRun, card: OneCard) -> Iterable[Remedy]:
     """Single changes that make the expected run fit, tried in order of what they cost in speed."""
     changes: list[tuple[str, Mapping[str, object]]] = [
         ("Batch size 1 and gradient accumulation for the same global batch", {"batch": 1}),
@@ -128,7 +128,7 @@ def _training_remedies(view: View, run: TrainingRun, card: Card) -> Iterable[Rem
 
 
 def _changed(
-    run: TrainingRun, change: Mapping[str, object], card: Card, tried: set[TrainingRun]
+    run: TrainingRun, change: Mapping[str, object], card: OneCard, tried: set[TrainingRun]
 ) -> Prediction | None:
     """Return the prediction of a changed run; None for one that cannot be, or was tried."""
     from envdoctor.memory import predict
@@ -143,7 +143,7 @@ def _changed(
     return predict(changed, card.constants)
 
 
-def _card(view: View) -> Card:
+def _card(view: View) -> OneCard:
     gpus = [gpu for gpu in view.gpus.get() or () if gpu.memory_total_bytes]
     if not gpus:
         raise Skip("the card's memory is not known")
@@ -155,7 +155,7 @@ def _card(view: View) -> Card:
     stack = {n: d.version for n, d in view.facts.environment.distributions.items() if d.version}
     constants = read_constants(view.matrix.rows(tables.MemoryRow), stack, pair)
     count = max(len(gpus), _number(view, "gpus", 1))  # one named card may stand for all of a run's
-    return Card(gpu, int((gpu.memory_total_bytes or 0) * _DRIVER_SHARE), count, constants)
+    return OneCard(gpu, int((gpu.memory_total_bytes or 0) * _DRIVER_SHARE), count, constants)
 
 
 def shape_of(view: View) -> ModelShape:
@@ -181,7 +181,7 @@ def _number(view: View, key: str, otherwise: int) -> int:
     return whole_number(_value(view, key)) or otherwise
 
 
-def _training_run(view: View, shape: ModelShape, card: Card) -> TrainingRun:
+def _training_run(view: View, shape: ModelShape, card: OneCard) -> TrainingRun:
     from envdoctor.memory import TrainingRun
 
     task = _value(view, "task")
@@ -242,7 +242,7 @@ def _attention(view: View) -> str:
     return value if value in ("eager", "flash_attention_2") else "sdpa"
 
 
-def _parallel(view: View, card: Card) -> str:
+def _parallel(view: View, card: OneCard) -> str:
     stage = _value(view, "zero_stage")
     if stage and stage[:1] in "123":
         return f"zero{stage[0]}"
@@ -275,7 +275,7 @@ def check_serving(view: View) -> Iterable[Finding]:
         yield _high(setting, card, low, high)
 
 
-def _engine(view: View, shape: ModelShape, card: Card, share: float) -> ServingRun:
+def _engine(view: View, shape: ModelShape, card: OneCard, share: float) -> ServingRun:
     from envdoctor.memory import ServingRun
 
     tp = _number(view, "tp", 1)
@@ -292,7 +292,7 @@ def _engine(view: View, shape: ModelShape, card: Card, share: float) -> ServingR
 
 
 def _serving_finding(
-    identity: str, setting: Setting, card: Card, summary: str, remedies: tuple[Remedy, ...]
+    identity: str, setting: Setting, card: OneCard, summary: str, remedies: tuple[Remedy, ...]
 ) -> Finding:
     evidence = Evidence(setting.native_key or setting.key, setting.value, setting.source)
     memory = Evidence("gpu memory", f"{card.usable / GIB:.1f} GiB ({card.gpu.name})", card.gpu.source)
@@ -309,7 +309,7 @@ def _serving_finding(
     )
 
 
-def _low(setting: Setting, card: Card, shape: ModelShape, low: float, high: float) -> Finding:
+def _low(setting: Setting, card: OneCard, shape: ModelShape, low: float, high: float) -> Finding:
     summary = (
         f"gpu_memory_utilization {setting.value} is too low for {shape.name} on this card: from {low:.2f} on"
         f" one longest request fits, and {high:.2f} is the most"
@@ -322,7 +322,7 @@ def _low(setting: Setting, card: Card, shape: ModelShape, low: float, high: floa
     return _serving_finding("VLLM-BUDGET-LOW", setting, card, summary, (raise_it, shorten))
 
 
-def _high(setting: Setting, card: Card, low: float, high: float) -> Finding:
+def _high(setting: Setting, card: OneCard, low: float, high: float) -> Finding:
     summary = (
         f"gpu_memory_utilization {setting.value} leaves no room for the CUDA context and graphs on this card:"
         f" {high:.2f} is the most, {low:.2f} the least"
@@ -334,7 +334,7 @@ def _high(setting: Setting, card: Card, low: float, high: float) -> Finding:
     return _serving_finding("VLLM-BUDGET-HIGH", setting, card, summary, (lower,))
 
 
-def _no_share(setting: Setting, card: Card, shape: ModelShape, low: float, high: float) -> Finding:
+def _no_share(setting: Setting, card: OneCard, shape: ModelShape, low: float, high: float) -> Finding:
     summary = (
         f"{shape.name} does not fit this card at any gpu_memory_utilization: it needs {low:.2f} of it,"
         f" and {high:.2f} can be had"

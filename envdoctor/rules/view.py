@@ -33,20 +33,10 @@ class View:
         """The GPUs, each with its compute capability completed from its PCI id or name."""
         if isinstance(self.facts.gpus, Unknown):
             return self.facts.gpus
-        return replace(self.facts.gpus, value=tuple(self._complete(gpu) for gpu in self.facts.gpus.value))
+        from envdoctor.matrix.gpus import complete_gpu
 
-    def _complete(self, gpu: Gpu) -> Gpu:
-        from envdoctor.matrix.gpus import find_gpu
-
-        if gpu.compute_capability is not None and gpu.memory_total_bytes is not None:
-            return gpu
-        known = find_gpu(self.matrix, gpu.name, gpu.pci_id)
-        if known is None:
-            return gpu
         return replace(
-            gpu,
-            compute_capability=gpu.compute_capability or known.compute_capability,
-            memory_total_bytes=gpu.memory_total_bytes or known.memory_bytes,
+            self.facts.gpus, value=tuple(complete_gpu(self.matrix, gpu) for gpu in self.facts.gpus.value)
         )
 
     def version(self, name: str) -> Version | None:

@@ -9,7 +9,7 @@ from typing import Any
 from envdoctor.solve.reasons import Explained, Pin
 from envdoctor.solve.requests import Carried
 from envdoctor.solve.solver import Goal, Picks
-from envdoctor.solve.target import Target
+from envdoctor.target.resolve import Target
 
 SCHEMA = "envdoctor.pins/1"
 UNKNOWN = (

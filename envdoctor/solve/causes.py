@@ -61,7 +61,7 @@ class _Teller:
         target = self.context.target
         when = conditions_of(self.context, reason.nogood.row)
         if "gpu.cc" in when:
-            cards = [card for card in target.cards if satisfies(str(card.capability), when["gpu.cc"])]
+            cards = [card for card in target.judged_cards if satisfies(str(card.capability), when["gpu.cc"])]
             yield Cause(
                 "target", f"the card is {' or '.join(map(str, cards))}", cards[0].source if cards else ""
             )

@@ -24,7 +24,7 @@ class Header:
     def lines(self, answer: PinSet) -> Iterator[str]:
         """Yield the comment lines."""
         target = answer.target
-        cards = ", ".join(str(card) for card in target.cards) or "no GPU declared"
+        cards = ", ".join(str(card) for card in target.judged_cards) or "no GPU declared"
         driver = f", driver {target.driver}" if target.driver else ""
         python = ".".join(str(part) for part in target.python)
         yield comment(f"envdoctor {self.tool}, matrix {self.matrix}, package facts of {self.date}")

@@ -11,8 +11,9 @@ from envdoctor.matrix import Matrix
 from envdoctor.matrix.snapshot import load_snapshot
 from envdoctor.solve.nodes import Context, Node, Options
 from envdoctor.solve.problem import Demand, demands_of
-from envdoctor.solve.targets import installed_of, target_of
 from envdoctor.solve.versions import spec_mask
+from envdoctor.target.resolve import target_of
+from envdoctor.target.stack import stack_of
 
 PULLED = 80
 """Packages that an installation may pull along before it is given up as unforeseeable."""
@@ -34,7 +35,7 @@ def foresee_installation(
             matrix,
             target_of(facts, matrix),
             Options(allow_source=True),
-            installed_of(facts),
+            stack_of(facts).versions,
         )
     except EnvdoctorError:
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -11,10 +11,11 @@ from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.markers import clauses_hold, decide
 from envdoctor.matrix.snapshot import SDIST, File, Package, Snapshot
 from envdoctor.solve.requests import Request
-from envdoctor.solve.target import Card, Target
 from envdoctor.solve.variants import Build, builds_of, driver_allows
 from envdoctor.solve.versions import clauses, spec_mask
 from envdoctor.solve.wheels import installs
+from envdoctor.target.cards import Card
+from envdoctor.target.resolve import Target
 
 TORCH = "torch"
 
@@ -54,7 +55,7 @@ class Context:
         matrix: Matrix,
         target: Target,
         options: Options | None = None,
-        installed: dict[str, str] | None = None,
+        installed: Mapping[str, str] | None = None,
     ) -> None:
         self.snapshot, self.matrix, self.target = snapshot, matrix, target
         self.options = options or Options()
@@ -307,17 +308,19 @@ class Node:
         context = self.context
         for row in context.matrix.rows(tables.PackageCapabilityRow):
             if row.package == self.name:
-                for card in (card for card in context.target.cards if card.capability < row.capability):
+                for card in context.target.judged_cards:
+                    if card.at_least(row.capability.major, row.capability.minor):
+                        continue
                     mask = spec_mask(row.versions.replace("*", ""), self.package.versions)
                     yield Ban("kernels", self.expand(mask), str(card), row.id)
         if self.builds is None:
             return
-        for card in context.target.cards:
+        for card in context.target.judged_cards:
             yield Ban("card", self._builds_without(card), str(card))
         lacking = sum(
             1 << bit
             for bit, build in enumerate(self.builds)
-            if (context.target.cards or context.target.driver)
+            if (context.target.judged_cards or context.target.driver)
             and build.cuda
             and not driver_allows(context.matrix, build.cuda, context.target)
         )
@@ -325,9 +328,10 @@ class Node:
             yield Ban("driver", lacking, str(context.target.driver))
 
     def _builds_without(self, card: Card) -> int:
-        assert self.builds is not None
-        matrix = self.context.matrix
-        return sum(1 << bit for bit, b in enumerate(self.builds) if not b.runs_on(card.capability, matrix))
+        if card.capability is None:
+            return 0
+        matrix, builds = self.context.matrix, self.builds or ()
+        return sum(1 << bit for bit, b in enumerate(builds) if not b.runs_on(card.capability, matrix))
 
 
 def _bits(mask: int) -> Iterator[int]:

@@ -11,9 +11,9 @@ from envdoctor.harvest.index_pages import IndexFile
 from envdoctor.solve.answer import PinSet
 from envdoctor.solve.documents import Header
 from envdoctor.solve.reasons import Pin
-from envdoctor.solve.target import Target
 from envdoctor.solve.variants import INDEX_URL
 from envdoctor.solve.wheels import installs
+from envdoctor.target.resolve import Target
 
 ReadFiles = Callable[[Pin], Iterable[IndexFile]]
 """Returns the files that a pin's release has on its index; raises Unavailable."""

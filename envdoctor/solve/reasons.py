@@ -74,9 +74,13 @@ class Explained:
     def gaps(self) -> tuple[str, ...]:
         """Return what the answer leaves open: requirements on packages that the facts do not cover."""
         left = sorted({(name, owner) for owner, name, _ in self._uncovered})
-        return tuple(
-            f"{self.shown(owner)} requires {name}, which is not pinned: {self._why(name)}"
-            for name, owner in left
+        cards = dict.fromkeys(c.label for c in self.goal.context.target.cards if c.capability is None)
+        return (
+            *(f"{card}: compute capability not known, no build was judged for it" for card in cards),
+            *(
+                f"{self.shown(owner)} requires {name}, which is not pinned: {self._why(name)}"
+                for name, owner in left
+            ),
         )
 
     def _why(self, name: str) -> str:

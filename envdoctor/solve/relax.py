@@ -12,8 +12,9 @@ from envdoctor.solve.nodes import Context, Options
 from envdoctor.solve.policy import Cost
 from envdoctor.solve.rows import conditions_of
 from envdoctor.solve.solver import Goal, distinct, solve, solve_nearby
-from envdoctor.solve.target import Target, parse_platform
 from envdoctor.solve.versions import satisfies
+from envdoctor.target.platforms import parse_platform
+from envdoctor.target.resolve import Target
 
 NEWER_PLATFORM = "manylinux_2_39"
 PYTHONS = ((3, 10), (3, 11), (3, 12), (3, 13), (3, 14))
@@ -55,8 +56,8 @@ def _other_cards(goal: Goal, row: str) -> Iterator[tuple[str, Goal]]:
     target = goal.context.target
     bound = conditions_of(goal.context, row).get("gpu.cc")
     if bound:
-        hit = [card for card in target.cards if satisfies(str(card.capability), bound)]
-        left = tuple(card for card in target.cards if card not in hit)
+        hit = [card for card in target.judged_cards if satisfies(str(card.capability), bound)]
+        left = tuple(card for card in target.judged_cards if card not in hit)
         yield " and ".join(map(str, hit)), _on(goal, replace(target, cards=left), goal.context.options)
 
 
@@ -79,7 +80,7 @@ def _target_proposals(goal: Goal, reason: Reason) -> Iterator[tuple[str, Goal]]:
                 _on(goal, replace(target, platform=newer), options),
             )
     if what in ("card", "kernels"):
-        cards = tuple(card for card in target.cards if str(card) != subject)
+        cards = tuple(card for card in target.judged_cards if str(card) != subject)
         yield subject, _on(goal, replace(target, cards=cards), options)
     if what == "driver":
         yield f"driver {subject} for a newer one", _on(goal, replace(target, driver=None), options)

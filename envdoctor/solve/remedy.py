@@ -11,16 +11,17 @@ from envdoctor.facts import Facts
 from envdoctor.facts.names import normalise
 from envdoctor.matrix import Matrix
 from envdoctor.matrix.snapshot import load_snapshot
-from envdoctor.solve.nodes import Context, Node, Options
+from envdoctor.solve.asking import options_of
+from envdoctor.solve.nodes import Context, Node
 from envdoctor.solve.policy import Policy, total
 from envdoctor.solve.problem import Literal, Part, Problem, Root, close
 from envdoctor.solve.prune import prune
 from envdoctor.solve.reasons import Explained, Pin
-from envdoctor.solve.requests import Request
+from envdoctor.solve.requests import Asked, Request
 from envdoctor.solve.rows import nogoods
 from envdoctor.solve.solver import Goal, Picks, request_mask
-from envdoctor.solve.targets import installed_of, target_of
 from envdoctor.solve.variants import INDEX_URL
+from envdoctor.target.resolve import target_of
 
 NOT_PACKAGES = frozenset({"python", "nvidia-driver", "cuda-toolkit-system", "glibc"})
 RINGS = 3
@@ -70,14 +71,9 @@ def _goal(facts: Facts, matrix: Matrix, wanted: Mapping[str, str]) -> Goal:
     requests = tuple(
         Request(name, (), "" if spec == "*" else spec, "remedy") for name, spec in wanted.items()
     )
-    options = Options(
-        allow_source=True,
-        prereleases=frozenset(r.name for r in requests if r.names_prerelease),
-        exact=frozenset((r.name, r.exact) for r in requests if r.exact),
-    )
-    context = Context(
-        load_snapshot(matrix.folder), matrix, target_of(facts, matrix), options, installed_of(facts)
-    )
+    target = target_of(facts, matrix)
+    options = options_of(Asked(requests), allow_source=True)
+    context = Context(load_snapshot(matrix.folder), matrix, target, options, target.stack.versions)
     return Goal(context, requests, least_change=True)
 
 

@@ -70,9 +70,9 @@ def _target_answer(context: Context, key: str, text: str) -> bool | None:
     """Decide a condition on the target; None when the target does not tell."""
     target = context.target
     if key == "gpu.cc":
-        if not target.cards:
+        if not target.judged_cards:
             return None
-        return any(satisfies(str(card.capability), text) for card in target.cards)
+        return any(satisfies(str(card.capability), text) for card in target.judged_cards)
     if key == "os":
         return target.platform.os in text.split("|")
     if key == "arch":
@@ -126,7 +126,7 @@ def _of_followers(context: Context, names: Collection[str]) -> Iterator[Nogood]:
 def _of_binaries(context: Context, names: Collection[str]) -> Iterator[Nogood]:
     """Releases of bitsandbytes without a library for the CUDA of torch's build, on a machine with a card."""
     torch, node = (context.node(n) if n in names else None for n in (TORCH, BITSANDBYTES))
-    if torch is None or node is None or not context.target.cards:
+    if torch is None or node is None or not context.target.judged_cards:
         return
     releases = context.matrix.generated(BITSANDBYTES).get("releases", {})
     arch = context.target.platform.arch

@@ -11,8 +11,8 @@ from envdoctor.facts import ComputeCapability, CudaVersion
 from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.capabilities import capability_row, runs_on
 from envdoctor.matrix.driver_tables import least_driver, least_driver_row
-from envdoctor.solve.target import Target
 from envdoctor.solve.versions import satisfies
+from envdoctor.target.resolve import Target
 
 INDEX_URL = "https://download.pytorch.org/whl/"
 _MACHINES = {"AMD64": "x86_64", "ARM64": "aarch64"}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from envdoctor.solve.target import Platform, Target
+from envdoctor.target.platforms import Platform
+from envdoctor.target.resolve import Target
 
 _LEGACY = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
 _VERSIONED = re.compile(r"(manylinux|musllinux|macosx)_(\d+)_(\d+)_(.+)")

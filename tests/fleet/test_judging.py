@@ -65,7 +65,9 @@ def test_kinds_of_nodes_are_gathered_in_the_fewest_sets() -> None:
 
 def test_a_joint_target_takes_the_oldest_of_each() -> None:
     from envdoctor.facts import ComputeCapability, DriverVersion
-    from envdoctor.solve.target import Card, Target, linux_platform
+    from envdoctor.target.cards import Card
+    from envdoctor.target.platforms import linux_platform
+    from envdoctor.target.resolve import Target
 
     def target(glibc: str, driver: str, card: str, sm: str, **more: Any) -> Target:
         capability = ComputeCapability.parse(sm)

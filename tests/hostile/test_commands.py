@@ -195,7 +195,8 @@ def test_no_option_adds_a_line_to_a_pin_file(tmp_path, end, form):
     from envdoctor.solve.answer import PinSet
     from envdoctor.solve.documents import Header, constraints_text, requirements_text
     from envdoctor.solve.pylock import pylock_text
-    from envdoctor.solve.target import Target, this_platform, this_python
+    from envdoctor.target.platforms import this_platform, this_python
+    from envdoctor.target.resolve import Target
 
     evil = f"x{end}evil==1"
     words = ["pin", "torch", "--target", evil, "-r", evil, "--gpu", evil, "--exclude-newer", evil]

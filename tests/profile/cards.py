@@ -10,7 +10,9 @@ from envdoctor.matrix.gpus import declared_gpu
 from envdoctor.memory import find_shape
 from envdoctor.profile.choosing import Profile, find_profile, write_profile
 from envdoctor.profile.search import Found
-from envdoctor.profile.workload import Card, Stack, Workload
+from envdoctor.profile.workload import Workload
+from envdoctor.target.cards import Card
+from envdoctor.target.stack import Stack
 
 GIB = 1 << 30
 
@@ -18,7 +20,7 @@ GIB = 1 << 30
 def cards(*names: str) -> tuple[Card, ...]:
     """Return cards by the names people use."""
     found = [declared_gpu(load_matrix(), name, index) for index, name in enumerate(names)]
-    return tuple(Card(g.name or "", g.memory_total_bytes or 0, g.compute_capability) for g in found)
+    return tuple(Card(g.name or "", g.compute_capability, g.memory_total_bytes or 0) for g in found)
 
 
 def workload(

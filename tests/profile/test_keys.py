@@ -9,7 +9,7 @@ from envdoctor.harvest.frameworks import FRAMEWORKS
 from envdoctor.harvest.settings_classes import Keys
 from envdoctor.matrix import load_matrix, tables
 from envdoctor.profile.keys import KeyFacts, Names, key_facts
-from envdoctor.profile.workload import Stack
+from envdoctor.target.stack import Stack
 
 
 def test_ranges_close_and_open_again() -> None:

@@ -13,7 +13,8 @@ from envdoctor.matrix import load_matrix, tables
 from envdoctor.profile.choosing import constants_of, find_profile, speed_of
 from envdoctor.profile.search import needed, step_down
 from envdoctor.profile.speed import card_speed, seconds_per_sample
-from envdoctor.profile.workload import Card, Choice, Workload
+from envdoctor.profile.workload import Choice, Workload
+from envdoctor.target.cards import Card
 
 FOUR = ("RTX 4090",) * 4
 
@@ -160,7 +161,7 @@ def test_what_cannot_be_asked_is_refused_by_name(change: dict[str, object], word
 
 def test_a_card_without_enough_for_a_context_fits_nothing() -> None:
     work = workload("qwen2.5-0.5b", ("RTX 4090",))
-    tiny = replace(work, cards=(Card("tiny", 256 << 20, ComputeCapability(8, 9)),))
+    tiny = replace(work, cards=(Card("tiny", ComputeCapability(8, 9), 256 << 20),))
     assert isinstance(tiny, Workload)
     assert find_profile(tiny, load_matrix()).choice is None
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from envdoctor.cli import main
-from envdoctor.cli.smoke import examined_python
+from envdoctor.target.stack import active_python
 
 
 def test_the_cpu_run_answers_in_json(faulty, capsys):
@@ -65,9 +65,12 @@ def test_without_torch_nothing_is_proved_on_the_cpu(tmp_path, monkeypatch, capsy
     assert "no GPU: this machine shows none" in capsys.readouterr().out
 
 
-def test_the_active_environment_is_examined(tmp_path):
+def test_the_active_environment_is_examined(tmp_path, monkeypatch):
     python = tmp_path / "bin" / "python"
     python.parent.mkdir()
     python.symlink_to(sys.executable)
-    assert examined_python({"VIRTUAL_ENV": str(tmp_path)}) == str(python)
-    assert examined_python({"CONDA_PREFIX": str(tmp_path / "nowhere")}) == sys.executable
+    monkeypatch.delenv("CONDA_PREFIX", raising=False)
+    monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path))
+    assert active_python() == str(python)
+    monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path / "nowhere"))
+    assert active_python() == sys.executable

@@ -11,10 +11,13 @@ from envdoctor.facts import DriverVersion
 from envdoctor.harvest.snapshot_compile import Compiler
 from envdoctor.matrix import Matrix, load_matrix
 from envdoctor.matrix.snapshot import Snapshot, parse_snapshot
-from envdoctor.solve.nodes import Context, Options
-from envdoctor.solve.requests import parse_day, parse_requests
+from envdoctor.solve.asking import options_of
+from envdoctor.solve.nodes import Context
+from envdoctor.solve.requests import Asked, parse_requests
 from envdoctor.solve.solver import Goal
-from envdoctor.solve.target import Target, parse_platform
+from envdoctor.target.cards import named_cards
+from envdoctor.target.platforms import parse_platform
+from envdoctor.target.resolve import Target
 
 EMPTY = Matrix({}, "test", "2026-01-01", Path("nowhere"))
 START = datetime.date(2025, 1, 1)
@@ -59,10 +62,12 @@ def target(
     matrix: Matrix = EMPTY,
 ) -> Target:
     """Return a target; cards by name or capability."""
-    from envdoctor.cli.solving import card_named
-
-    cards = tuple(card_named(name, matrix) for name in gpus)
-    return Target(python, parse_platform(platform), cards, DriverVersion.parse(driver) if driver else None)
+    return Target(
+        python,
+        parse_platform(platform),
+        named_cards(gpus, matrix),
+        DriverVersion.parse(driver) if driver else None,
+    )
 
 
 def goal(
@@ -78,12 +83,7 @@ def goal(
 ) -> Goal:
     """Return a goal on a snapshot."""
     parsed = tuple(parse_requests(requests))
-    options = Options(
-        cutoff=parse_day(exclude_newer) if exclude_newer else None,
-        allow_source=allow_source,
-        prereleases=frozenset(r.name for r in parsed if r.names_prerelease),
-        exact=frozenset((r.name, r.exact) for r in parsed if r.exact),
-    )
+    options = options_of(Asked(parsed), exclude_newer, allow_source)
     context = Context(snapshot, matrix, on or target(), options, dict(installed or {}))
     return Goal(context, parsed, least_change)
 

@@ -8,8 +8,9 @@ from packaging.markers import Marker
 from envdoctor.errors import InputError
 from envdoctor.harvest.marker_trees import marker_tree, named_extras, python_clauses
 from envdoctor.matrix.markers import clauses_hold, decide
-from envdoctor.solve.target import Target, parse_platform, parse_python
 from envdoctor.solve.wheels import installs
+from envdoctor.target.platforms import parse_platform, parse_python
+from envdoctor.target.resolve import Target
 
 LINUX = Target((3, 11), parse_platform("x86_64-manylinux_2_28"))
 MARKERS = [

@@ -10,10 +10,10 @@ from packaging.version import Version
 
 from envdoctor.cli import main
 from envdoctor.matrix import load_matrix
-from envdoctor.upgrade.judging import Break, Judge, Move
-from envdoctor.upgrade.patching import patched
-from envdoctor.upgrade.reading import read_code
-from envdoctor.upgrade.upgrading import judge_paths
+from envdoctor.upgrading.judging import Break, Judge, Move
+from envdoctor.upgrading.patching import patched
+from envdoctor.upgrading.reading import read_code
+from envdoctor.upgrading.upgrading import judge_paths
 
 MOVES = {
     "transformers": Move(Version("5.0.0")),

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from envdoctor.upgrade.judging import Break
-from envdoctor.upgrade.uses import Kind, Place
+from envdoctor.upgrading.judging import Break
+from envdoctor.upgrading.uses import Kind, Place
 
 _PATH = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _WORD = re.compile(r"[A-Za-z_]\w*")

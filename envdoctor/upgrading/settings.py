@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 
 from envdoctor.matrix import Matrix
 from envdoctor.profile.keys import KeyFacts, key_facts
-from envdoctor.upgrade.judging import Break, Judge, Move
-from envdoctor.upgrade.sources import KEYED
-from envdoctor.upgrade.uses import Kind, Place, Use
+from envdoctor.upgrading.judging import Break, Judge, Move
+from envdoctor.upgrading.sources import KEYED
+from envdoctor.upgrading.uses import Kind, Place, Use
 
 FEW = 3
 """Keys of a framework's own that make a file one of its settings."""

@@ -7,7 +7,7 @@ import builtins
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from envdoctor.upgrade.uses import Kind, Place, Read, Use
+from envdoctor.upgrading.uses import Kind, Place, Read, Use
 
 _CAUGHT = frozenset(("ImportError", "ModuleNotFoundError", "AttributeError", "TypeError", "Exception", ""))
 _ASKING = ("version", "available", "hasattr", "TYPE_CHECKING", "find_spec", "signature", "inspect")

@@ -13,7 +13,7 @@ from envdoctor.matrix.interface_records import Record, Spans
 from envdoctor.patterns import row_pattern
 from envdoctor.rules.interface_lookup import distribution_of, record_of, spans_of_name
 from envdoctor.rules.ranges import version_satisfies
-from envdoctor.upgrade.uses import Kind, Use
+from envdoctor.upgrading.uses import Kind, Use
 
 
 @dataclass(frozen=True, slots=True)

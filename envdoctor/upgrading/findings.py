@@ -9,8 +9,8 @@ from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import Matrix
 from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.rows import install_commands
-from envdoctor.solve.targets import installed_of
-from envdoctor.upgrade.upgrading import Found, Judged, installed_moves, judge_paths
+from envdoctor.target.stack import stack_of
+from envdoctor.upgrading.upgrading import Found, Judged, installed_moves, judge_paths
 
 SHOWN = 6
 """Places of one name that are listed."""
@@ -18,7 +18,7 @@ SHOWN = 6
 
 def code_findings(facts: Facts, matrix: Matrix, paths: Sequence[str]) -> Iterator[Finding]:
     """Yield what breaks in the files under `paths` with what is installed; raises InputError."""
-    versions = installed_of(facts)
+    versions = stack_of(facts).versions
     judged = judge_paths(matrix, installed_moves(versions), paths)
     names: dict[str, list[Found]] = {}
     for found in judged.breaks:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
-from envdoctor.errors import InputError
 from envdoctor.facts import Gpu
 from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.gpus import normalise_name
@@ -15,19 +13,17 @@ _FORM = re.compile(r"\d+ ?gb|\d+|gb|hbm\w*|pcie|sxm\d?|nvl|dgxs|fhhl|n|h|ls|s|v\
 """Words of a name that tell an edition of a card and not another card."""
 
 
-def with_memory(matrix: Matrix, gpu: Gpu, asked: str) -> tuple[Gpu, str]:
-    """Return the card with a size and what was taken for it; raises InputError when no size is known."""
+def smallest_edition(matrix: Matrix, gpu: Gpu) -> tuple[int | None, str]:
+    """Return the card's bytes, None when they are not known, and what was taken for granted."""
     if gpu.memory_total_bytes:
-        return gpu, ""
+        return gpu.memory_total_bytes, ""
     sizes = _sizes(matrix, gpu)
     if not sizes:
-        raise InputError(
-            f"--gpu {asked}: its memory is not known; name it with its size, such as '{asked} 12GB'"
-        )
+        return None, ""
     smallest = min(sizes)
     known = " and ".join(f"{size:g}" for size in sorted(sizes))
     note = f"{gpu.name} is sold with {known} GiB: taken as the smallest; name it with its size to change that"
-    return replace(gpu, memory_total_bytes=int(smallest * GIB)), note if len(sizes) > 1 else ""
+    return int(smallest * GIB), note if len(sizes) > 1 else ""
 
 
 def _sizes(matrix: Matrix, gpu: Gpu) -> set[float]:

@@ -9,8 +9,8 @@ from envdoctor.report import PLAIN, Format, Look, Reported, as_json, draw, refus
 from envdoctor.report.document import Block, Document, Row, Rows, Section, Text
 from envdoctor.report.words import Tone, counted
 from envdoctor.solve.report import causes
-from envdoctor.upgrade.findings import place_of
-from envdoctor.upgrade.upgrading import Found, Upgrade
+from envdoctor.upgrading.findings import place_of
+from envdoctor.upgrading.upgrading import Found, Upgrade
 
 
 def render(answer: Upgrade, format: Reported = Format.TEXT, look: Look = PLAIN) -> str:

@@ -13,11 +13,11 @@ from envdoctor.matrix import Matrix
 from envdoctor.rules.ranges import parse_version
 from envdoctor.solve.answer import PinSet
 from envdoctor.solve.solver import Goal
-from envdoctor.upgrade.judging import Break, Judge, Move
-from envdoctor.upgrade.patching import diff_of, patched
-from envdoctor.upgrade.reading import read_code
-from envdoctor.upgrade.settings import judge_settings
-from envdoctor.upgrade.sources import COMMANDED, KEYED, find_files, python_of, read_text
+from envdoctor.upgrading.judging import Break, Judge, Move
+from envdoctor.upgrading.patching import diff_of, patched
+from envdoctor.upgrading.reading import read_code
+from envdoctor.upgrading.settings import judge_settings
+from envdoctor.upgrading.sources import COMMANDED, KEYED, find_files, python_of, read_text
 
 SCHEMA = "envdoctor.upgrade/1"
 

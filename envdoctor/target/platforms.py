@@ -1,16 +1,13 @@
-"""What the pins must work on: a Python, a platform, cards and a driver."""
+"""Platforms and Pythons, as people name them and as this interpreter tells."""
 
 from __future__ import annotations
 
 import platform
 import re
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from envdoctor.errors import InputError
-from envdoctor.facts import ComputeCapability, DriverVersion
 
 _LINUX = re.compile(r"(x86_64|aarch64)-(manylinux|musllinux)_(\d+)_(\d+)")
 _NAMED = {
@@ -27,18 +24,6 @@ _WINDOWS = {"windows": "AMD64", "x86_64-pc-windows-msvc": "AMD64", "aarch64-pc-w
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
-    """A GPU the pins must run on, by the name it was asked by."""
-
-    name: str
-    capability: ComputeCapability
-    source: str = "--gpu"
-
-    def __str__(self) -> str:
-        return self.name if self.name == self.capability.sm else f"{self.name} ({self.capability.sm})"
-
-
-@dataclass(frozen=True, slots=True)
 class Platform:
     """An operating system, architecture and C library (`glibc` or `musl`; macOS: the system's version)."""
 
@@ -47,53 +32,6 @@ class Platform:
     arch: str
     libc: str
     libc_version: tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Everything the answer depends on but the request."""
-
-    python: tuple[int, ...]
-    platform: Platform
-    cards: tuple[Card, ...] = ()
-    driver: DriverVersion | None = None
-    notes: tuple[str, ...] = field(default=(), compare=False)
-
-    @property
-    def python_minor(self) -> str:
-        """The Python as `3.11`."""
-        return f"{self.python[0]}.{self.python[1]}"
-
-    def marker_environment(self) -> Mapping[str, str]:
-        """Return the environment that markers are decided in."""
-        full = ".".join(str(part) for part in (*self.python, 0, 0)[:3])
-        os_name, system, sys_platform = {
-            "linux": ("posix", "Linux", "linux"),
-            "macos": ("posix", "Darwin", "darwin"),
-            "windows": ("nt", "Windows", "win32"),
-        }[self.platform.os]
-        return {
-            "implementation_name": "cpython",
-            "implementation_version": full,
-            "os_name": os_name,
-            "platform_machine": self.platform.arch,
-            "platform_python_implementation": "CPython",
-            "platform_release": "",
-            "platform_system": system,
-            "platform_version": "",
-            "python_full_version": full,
-            "python_version": self.python_minor,
-            "sys_platform": sys_platform,
-        }
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the target as the pins' JSON shows it."""
-        return {
-            "python": ".".join(str(part) for part in self.python),
-            "platform": self.platform.name,
-            "gpus": [{"name": card.name, "compute_capability": str(card.capability)} for card in self.cards],
-            "driver": str(self.driver) if self.driver else None,
-        }
 
 
 def parse_platform(text: str) -> Platform:

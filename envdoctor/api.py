@@ -1,0 +1,344 @@
+"""The public door: what a program calls, typed. Nothing here prints or ends the process.
+
+    import envdoctor
+
+    diagnosis = envdoctor.diagnose(["report.txt"])
+    for finding in diagnosis.findings:
+        print(finding.severity.value, finding.summary)
+
+Every function raises InputError for what cannot be meant (the message names the file, line or option, in the
+command line's words) and Unavailable where an answer cannot be had; both are an EnvdoctorError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from envdoctor.errors import InputError
+from envdoctor.matrix import Matrix, load_matrix
+
+if TYPE_CHECKING:
+    from envdoctor.bundling import Bundle
+    from envdoctor.bundling.excerpts import LogExcerpt
+    from envdoctor.facts import Facts
+    from envdoctor.memory import Prediction
+    from envdoctor.memory.stated import StatedRun
+    from envdoctor.profile.choosing import Profile
+    from envdoctor.smokes import SmokeReport
+    from envdoctor.solve.answer import PinSet
+    from envdoctor.solve.asking import Wish
+    from envdoctor.solve.pinning import WhyNot
+    from envdoctor.solve.solver import Goal
+    from envdoctor.target.resolve import Declared
+    from envdoctor.upgrading.upgrading import Upgrade
+
+
+def probe(python: str | None = None) -> Facts:
+    """Return this machine's facts, of the active environment or of `python`'s.
+
+        driver = envdoctor.probe().driver.version
+        print(driver.value if isinstance(driver, envdoctor.Observed) else driver.reason)
+
+    Raises InputError when `python` is no interpreter, Unavailable when a probe's answer is no facts.
+    """
+    return _read((), python, load_matrix())
+
+
+def read(sources: Sequence[str]) -> Facts:
+    """Return the facts that files tell: a paste, a log, a recording, a bundle; `-` is standard input.
+
+        facts = envdoctor.read(["nvidia-smi.txt", "train.log"])
+        diagnosis = envdoctor.diagnose_facts(facts)
+
+    Raises InputError naming the file that is missing, empty or no text.
+    """
+    if not sources:
+        raise InputError("no file to read is named")
+    return _read(sources, None, load_matrix())
+
+
+def _read(sources: Sequence[str], python: str | None, matrix: Matrix) -> Facts:
+    from envdoctor.diagnosis import read_facts
+
+    return read_facts(sources, python, matrix)
+
+
+def pin(
+    requests: Sequence[str] = (),
+    *,
+    files: Sequence[str] = (),
+    target: str | None = None,
+    gpus: Sequence[str] = (),
+    driver: str | None = None,
+    python_version: str | None = None,
+    platform: str | None = None,
+    least_change: bool = False,
+    exclude_newer: str | None = None,
+    allow_source: bool = False,
+    index_url: str | None = None,
+    offline: bool = False,
+) -> PinSet:
+    """Return versions that work together, or why there are none.
+
+        pins = envdoctor.pin(["torch", "vllm"], gpus=["H100"], driver="580.95.05", python_version="3.12")
+        if pins.status == "solved":
+            versions = {pin.name: pin.version for pin in pins.pins}
+
+    `requests` are requirements (none: what is installed), `files` requirements files; `target` is a file with
+    the facts of another machine; what else is not said is this machine's. `exclude_newer` is a day such as
+    2026-01-31. With `least_change` as little as possible of what is installed moves. What the package facts
+    do not cover is looked up at `index_url` (None: as pip is configured) unless `offline`.
+    """
+    from envdoctor.solve.asking import Wish
+    from envdoctor.solve.pinning import pin as solve_pins
+    from envdoctor.target.resolve import Declared
+
+    wish = Wish(requests, files, least_change, exclude_newer, allow_source, index_url, offline)
+    return solve_pins(_goal(wish, target, Declared(gpus, driver, python_version, platform)))
+
+
+def why_not(
+    requests: Sequence[str],
+    *,
+    files: Sequence[str] = (),
+    target: str | None = None,
+    gpus: Sequence[str] = (),
+    driver: str | None = None,
+    python_version: str | None = None,
+    platform: str | None = None,
+    exclude_newer: str | None = None,
+    allow_source: bool = False,
+    index_url: str | None = None,
+    offline: bool = False,
+) -> WhyNot:
+    """Return what forbids requirements on a target; the arguments are those of `pin`.
+
+        answer = envdoctor.why_not(["flash-attn==2.8.3"], gpus=["T4"])
+        if answer.forbidden:
+            print([cause.text for cause in answer.causes])
+
+    `forbidden` is None where it hangs on what is not known.
+    """
+    from envdoctor.solve.asking import Wish
+    from envdoctor.solve.pinning import why_not as explain
+    from envdoctor.target.resolve import Declared
+
+    wish = Wish(requests, files, False, exclude_newer, allow_source, index_url, offline)
+    return explain(_goal(wish, target, Declared(gpus, driver, python_version, platform)))
+
+
+def upgrade(
+    requests: Sequence[str],
+    code: Sequence[str],
+    *,
+    files: Sequence[str] = (),
+    target: str | None = None,
+    gpus: Sequence[str] = (),
+    driver: str | None = None,
+    python_version: str | None = None,
+    platform: str | None = None,
+    exclude_newer: str | None = None,
+    allow_source: bool = False,
+    index_url: str | None = None,
+    offline: bool = False,
+) -> Upgrade:
+    """Return what code (files, folders) would break with other versions; the rest is as for `pin`.
+
+    answer = envdoctor.upgrade(["transformers>=5"], ["src"])
+    print(answer.judged.patch)
+    """
+    from envdoctor.solve.asking import Wish
+    from envdoctor.solve.pinning import pin as solve_pins
+    from envdoctor.target.resolve import Declared
+    from envdoctor.upgrading.upgrading import Upgrade, judge_paths, moves_of
+
+    wish = Wish(requests, files, True, exclude_newer, allow_source, index_url, offline)
+    if not wish.given:
+        raise InputError("no requirement was given: say what to upgrade, such as 'transformers>=5'")
+    goal = _goal(wish, target, Declared(gpus, driver, python_version, platform))
+    pins = solve_pins(goal)
+    return Upgrade(judge_paths(load_matrix(), moves_of(goal, pins), code), pins)
+
+
+def _goal(wish: Wish, file: str | None, declared: Declared) -> Goal:
+    from envdoctor.solve.asking import goal_of
+    from envdoctor.target.resolve import resolve
+
+    matrix = load_matrix()
+    needed = file is not None or not declared.machine or not wish.given or wish.least_change
+    facts = _read([file] if file else [], None, matrix) if needed else None
+    return goal_of(wish, resolve(declared, facts, matrix), matrix)
+
+
+def predict(
+    model: str,
+    run: StatedRun | None = None,
+    *,
+    gpu: str | None = None,
+    stack: str | None = None,
+    python: str | None = None,
+    how: str | None = None,
+) -> Prediction:
+    """Return the peak GPU memory of a run of `model`: a folder, a config.json, a known name or a Hub id.
+
+        run = envdoctor.StatedRun(method="lora", batch=4, seq=4096)
+        prediction = envdoctor.predict("Qwen/Qwen2.5-7B", run, gpu="RTX 4090", stack="torch=2.9.1")
+        print(prediction.device_bytes / 2**30, prediction.fits(24 * 2**30))
+
+    `stack` are versions (None: those of `python`'s environment); `how` None is arithmetic, `trace`
+    follows the real model class on the CPU, `measure` runs a slice of it on this machine's card.
+    """
+    from envdoctor.memory.answer import answer
+    from envdoctor.memory.stated import StatedRun, ask
+
+    return answer(ask(model, run or StatedRun(), gpu=gpu, stack=stack, python=python, how=how))
+
+
+def choose_profile(
+    model: str,
+    *,
+    gpus: Sequence[str] = (),
+    count: int | None = None,
+    method: str = "auto",
+    task: str = "sft",
+    framework: str | None = None,
+    seq: int | None = None,
+    global_batch: int | None = None,
+    parallel: str | None = None,
+    lora_rank: int = 8,
+    beside_gib: float = 0.0,
+    stack: str | None = None,
+    target: str | None = None,
+    python: str | None = None,
+    validate: bool = False,
+) -> Profile:
+    """Return the fastest setting that fits the cards, with the files that say it to a framework.
+
+        profile = envdoctor.choose_profile("Qwen/Qwen2.5-7B", gpus=["RTX 4090"], framework="llamafactory")
+        for name, text in profile.files.items():
+            Path(name).write_text(text)
+
+    `task` is sft, grpo or serve; `count` how many of the card; `beside_gib` what others hold of each card;
+    `target` a file with facts. `validate` runs a few steps on this machine's card and steps down if need be.
+    """
+    from envdoctor.profile.choosing import find_profile, write_profile
+    from envdoctor.profile.emit import USUAL, check_framework
+    from envdoctor.profile.workload import workload_of
+    from envdoctor.target.cards import sized_cards
+    from envdoctor.target.resolve import Declared, all_cards, resolve
+
+    if task not in USUAL:
+        raise InputError(f"--task: {task!r} is none of {', '.join(USUAL)}")
+    written = framework or USUAL[task]
+    check_framework(written, task)
+    matrix = load_matrix()
+    needed = not gpus or python or target
+    facts = _read([target] if target else [], python, matrix) if needed else None
+    declared = Declared(gpus, stack=stack)
+    work = workload_of(
+        model,
+        sized_cards(all_cards(declared, facts, matrix), count),
+        resolve(declared, facts, matrix).stack,
+        matrix,
+        framework=framework,
+        task=task,
+        method=method,
+        seq=seq,
+        global_batch=global_batch,
+        beside_bytes=int(beside_gib * (1 << 30)),
+        lora_rank=lora_rank,
+        parallel=parallel,
+    )
+    profile = write_profile(find_profile(work, matrix), written, matrix)
+    if not validate or profile.found.choice is None:
+        return profile
+    from envdoctor.profile.validate import run_validation
+    from envdoctor.target.stack import active_python
+
+    return run_validation(profile, written, matrix, python or active_python())
+
+
+def smoke(
+    select: Sequence[str] = (),
+    *,
+    python: str | None = None,
+    device: str | None = None,
+    timeout_s: float = 60.0,
+    build: bool = False,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> SmokeReport:
+    """Run tiny kernels in child processes, op by op, and return a verdict of each.
+
+        report = envdoctor.smoke(["matmul"], device="cpu")
+        wrong = [result.op for result in report.results if result.outcome == "failed"]
+
+    `select` are names, prefixes or globs (none: the quick ones); `device` is cpu, a card's number, or None
+    for all cards; `progress` is told how many of how many are done, and the next.
+    """
+    from envdoctor.smokes import run_smokes
+    from envdoctor.target.stack import active_python
+
+    chosen = tuple(select) or None
+    return run_smokes(python or active_python(), chosen, device, timeout_s, build=build, progress=progress)
+
+
+def bundle(
+    path: str | Path,
+    sources: Sequence[str] = (),
+    *,
+    logs: Sequence[str] = (),
+    project: str | None = None,
+    smoke: bool = False,
+    force: bool = False,
+) -> Bundle:
+    """Write a redacted bundle of this machine, or of what `sources` tell, to `path` and return it.
+
+        envdoctor.bundle("report.zip", logs=["train.log"], project="vllm")
+
+    `project` fills that project's issue template. Raises InputError when `path` exists without `force`.
+    """
+    from envdoctor.bundling import write_bundle
+
+    made = make_bundle(sources, logs=logs, project=project, smoke=smoke)
+    write_bundle(Path(path), made, force)
+    return made
+
+
+def make_bundle(
+    sources: Sequence[str] = (),
+    *,
+    logs: Sequence[str] = (),
+    project: str | None = None,
+    smoke: bool = False,
+) -> Bundle:
+    """Return a redacted bundle without writing it; the arguments are those of `bundle`.
+
+    shown = envdoctor.make_bundle(logs=["train.log"]).files
+    """
+    from envdoctor.bundling import build_bundle, find_tracker
+    from envdoctor.bundling.excerpts import read_excerpt
+    from envdoctor.diagnosis import diagnose_facts, read_facts, smoked_python, with_verdicts
+
+    matrix = load_matrix()
+    tracker = find_tracker(matrix, project) if project else None
+    excerpts = {log: read_excerpt(Path(log)) for log in logs}
+    facts = _with_log_symptoms(read_facts(sources, None, matrix), excerpts, matrix)
+    verdicts = None
+    if smoke:
+        facts, report = with_verdicts(facts, smoked_python(facts, sources, None), matrix)
+        verdicts = report.to_json()
+    return build_bundle(diagnose_facts(facts, matrix), excerpts, verdicts, tracker)
+
+
+def _with_log_symptoms(facts: Facts, logs: dict[str, LogExcerpt], matrix: Matrix) -> Facts:
+    if not logs:
+        return facts
+    from envdoctor.pastes import parse_paste
+
+    for path, excerpt in logs.items():
+        told = parse_paste(excerpt.text(), Path(path).name, matrix.lexicon)
+        facts = replace(facts, symptoms=(*facts.symptoms, *told.symptoms))
+    return facts

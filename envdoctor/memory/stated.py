@@ -1,0 +1,201 @@
+"""A run as a person states it, and the question of memory that it is once its names are looked up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from envdoctor.errors import InputError, Unavailable
+from envdoctor.matrix import Matrix, load_matrix, tables
+from envdoctor.memory.answer import ANALYTIC, Question, Tier
+from envdoctor.memory.constants import Constants, read_constants
+from envdoctor.memory.deepspeed_file import read_deepspeed
+from envdoctor.memory.optimizer import find_optimizer
+from envdoctor.memory.recipes import recipe_of, shaped
+from envdoctor.memory.run import ServingRun, TrainingRun
+from envdoctor.memory.shape import ModelShape, find_config, find_shape
+from envdoctor.target.cards import Card, named_cards, unsized
+from envdoctor.target.stack import Stack, find_sites, parse_stack, read_stack
+
+
+@dataclass(frozen=True, slots=True)
+class StatedRun:
+    """What is run, in the words of `envdoctor memory`; lengths in tokens, `batch` in rows a card and step.
+
+    `task` is sft, dpo, kto, orpo, reward, grpo, ppo or serve; `trainer` None is transformers', or trl's but
+    for sft; `parallel` None is DDP on several cards; `deepspeed` is the path of a configuration.
+    """
+
+    method: str = "full"
+    task: str = "sft"
+    trainer: str | None = None
+    packing: bool = False
+    batch: int = 1
+    seq: int = 2048
+    grad_accum: int = 1
+    lora_rank: int = 8
+    gpus: int = 1
+    tp: int = 1
+    pp: int = 1
+    max_model_len: int | None = None
+    max_num_seqs: int | None = None
+    max_completion: int | None = None
+    num_generations: int | None = None
+    vllm_utilization: float | None = None
+    dtype: str = "bf16"
+    amp: str = "bf16"
+    optim: str = "adamw_torch_fused"
+    attn: str = "sdpa"
+    liger: bool = False
+    lora_targets: str = "all"
+    lora_dropout: float = 0.0
+    quant: str = "nf4"
+    grad_ckpt: bool = True
+    double_quant: bool = True
+    upcast_kbit: bool = True
+    parallel: str | None = None
+    offload_optimizer: bool = False
+    offload_params: bool = False
+    deepspeed: str | None = None
+
+    @property
+    def serves(self) -> bool:
+        """True for a vLLM engine."""
+        return self.task == "serve"
+
+    @property
+    def trained_task(self) -> str:
+        """The task by its own name."""
+        return "sft" if self.task == "train" else self.task
+
+
+_TAKEN_OVER = (
+    "method", "batch", "seq", "grad_accum", "dtype", "amp", "optim", "grad_ckpt", "attn", "liger",
+    "lora_rank",
+    "lora_targets", "lora_dropout", "quant", "double_quant", "upcast_kbit", "gpus", "tp", "pp", "packing",
+    "max_completion", "vllm_utilization", "max_model_len", "max_num_seqs",
+)  # fmt: skip
+"""Settings that a stated run and a training run share."""
+
+
+def ask(
+    model: str,
+    stated: StatedRun,
+    *,
+    gpu: str | None = None,
+    stack: str | None = None,
+    python: str | None = None,
+    how: str | None = None,
+) -> Question:
+    """Return the question that a stated run of a model is, on a card and with versions.
+
+    `stack` is `torch=2.9.1,…` (None: what `python`'s environment has), `how` trace or measure. Raises
+    InputError for what cannot be, Unavailable when no interpreter can be examined or none could trace.
+    """
+    matrix = load_matrix()
+    card = named_cards([gpu], matrix)[0] if gpu else None
+    if card is not None and not card.memory_bytes:
+        raise unsized(card)
+    versions = read_stack(python) if stack is None else Stack(parse_stack(stack))
+    shape = find_shape(model)
+    constants = constants_on(card, versions, matrix)
+    if stated.vllm_utilization is not None and not 0 <= stated.vllm_utilization <= 1:
+        raise InputError(f"--vllm-utilization: {stated.vllm_utilization} is not in [0, 1]")
+    run = (
+        _serving_run(stated, shape, card, constants)
+        if stated.serves
+        else _training_run(stated, shape, versions, matrix)
+    )
+    notes = (card.note,) if card and card.note else ()
+    size = card.memory_bytes if card else None
+    return Question(run, constants, size, versions.versions, _tier_of(model, run, how, python), notes)
+
+
+def constants_on(card: Card | None, stack: Stack, matrix: Matrix) -> Constants:
+    """Return the matrix's figures for that stack and card."""
+    capability = card.capability if card else None
+    pair = (capability.major, capability.minor) if capability else None
+    return read_constants(matrix.rows(tables.MemoryRow), stack.versions, pair)
+
+
+def _training_run(stated: StatedRun, shape: ModelShape, stack: Stack, matrix: Matrix) -> TrainingRun:
+    find_optimizer(stated.optim)
+    sharding = _sharding(stated, shape.hidden)
+    task = stated.trained_task
+    _check_generations(stated, task)
+    trainer = stated.trainer or ("transformers" if task == "sft" else "trl")
+    recipe = recipe_of(matrix.rows(tables.TrainerRow), trainer, task, stack.versions)
+    taken = {name: getattr(stated, name) for name in _TAKEN_OVER}
+    return TrainingRun(shaped(shape, recipe), task=task, trainer=trainer, recipe=recipe, **taken, **sharding)
+
+
+def _check_generations(stated: StatedRun, task: str) -> None:
+    """Raise InputError where the trainer would refuse the number of completions a prompt.
+
+    It costs no memory of its own: --batch counts completions already.
+    https://github.com/huggingface/trl/blob/main/trl/trainer/grpo_config.py
+    """
+    wanted = stated.num_generations
+    if wanted is None:
+        return
+    if task != "grpo":
+        raise InputError(f"--num-generations: only GRPO has it, not {task}")
+    rows = stated.batch * stated.gpus * stated.grad_accum
+    if wanted < 2:
+        raise InputError(f"--num-generations {wanted}: GRPO compares at least two")
+    if rows % wanted:
+        counted = "batch x cards x grad-accum"
+        raise InputError(f"--num-generations {wanted}: does not divide the {rows} rows of a step ({counted})")
+
+
+def _serving_run(stated: StatedRun, shape: ModelShape, card: Card | None, constants: Constants) -> ServingRun:
+    if card is None or card.memory_bytes is None:
+        raise InputError("--task serve: name a card with --gpu: vLLM takes a share of it")
+    share = stated.vllm_utilization
+    if share is None:
+        share = constants.vllm_utilization_percent / 100
+    return ServingRun(
+        shape, card.memory_bytes, share, stated.dtype, stated.max_model_len, stated.max_num_seqs,
+        tp=stated.tp, pp=stated.pp,
+    )  # fmt: skip
+
+
+def _sharding(stated: StatedRun, hidden: int) -> dict[str, Any]:
+    parallel = stated.parallel or ("none" if stated.gpus == stated.tp * stated.pp else "ddp")
+    found: dict[str, Any] = {
+        "parallel": parallel,
+        "offload_optimizer": stated.offload_optimizer,
+        "offload_params": stated.offload_params,
+    }
+    if stated.deepspeed is None:
+        return found
+    file = read_deepspeed(stated.deepspeed, hidden)
+    said = f"zero{file.stage}" if file.stage else "ddp"
+    if stated.parallel not in (None, said):
+        raise InputError(f"--parallel {stated.parallel}: {stated.deepspeed} says {said}")
+    return {
+        "parallel": said if stated.gpus > 1 or file.stage else "none",
+        "offload_optimizer": stated.offload_optimizer or file.offload_optimizer,
+        "offload_params": stated.offload_params or file.offload_params,
+        "deepspeed": file.sizes,
+    }
+
+
+def _tier_of(model: str, run: TrainingRun | ServingRun, how: str | None, python: str | None) -> Tier:
+    """Return the tier that was asked for, or the trace for a family that is not known; raises Unavailable."""
+    if how is None and run.shape.known:
+        return ANALYTIC
+    serves = isinstance(run, ServingRun)
+    if how is None and (serves or not _can_trace(read_stack(python))):
+        raise Unavailable(
+            f"--model {model}: model type {run.shape.model_type!r} is not known here, and a guess is no"
+            " answer; --python with an interpreter that has torch and transformers traces it"
+        )
+    if serves:
+        return ANALYTIC
+    return Tier(how or "trace", find_config(model), find_sites(python)[0])
+
+
+def _can_trace(examined: Stack) -> bool:
+    """True when the examined environment, not a stated stack, has what a trace needs."""
+    return examined.has("torch") and examined.has("transformers")
