@@ -167,7 +167,7 @@ def _exact(other: Node, wanted: Wanted) -> bool:
 
 
 def _major(version: str) -> int:
-    return int(version_key(version)[1][0])
+    return version_key(version).major
 
 
 def _majors(node: Node) -> dict[int, tuple[int, int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from envdoctor.facts import Facts
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
@@ -29,7 +29,7 @@ def code_findings(facts: Facts, matrix: Matrix, paths: Sequence[str]) -> Iterato
         yield _note(judged, bool(versions))
 
 
-def _finding(places: Sequence[Found], versions: dict[str, str], matrix: Matrix) -> Finding:
+def _finding(places: Sequence[Found], versions: Mapping[str, str], matrix: Matrix) -> Finding:
     told = places[0].told
     library = distribution_of(matrix, told.use.path)
     more = f" and {len(places) - 1} more" if len(places) > 1 else ""
