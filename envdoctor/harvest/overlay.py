@@ -27,7 +27,7 @@ def extended(snapshot: Snapshot, records: Iterable[Record]) -> Snapshot:
     loaded: dict[str, Package | None] = {
         name: Package(name, raw, compiler.names.values) for name, raw in compiler.raw_packages().items()
     }
-    return replace(snapshot, header=header, _loaded=loaded)
+    return replace(snapshot, header=header, _loaded={**snapshot._loaded, **loaded})
 
 
 def extended_bytes(snapshot: Snapshot, records: Iterable[Record]) -> bytes:

@@ -394,7 +394,7 @@ def test_the_command_wants_a_requirement_to_read_again(index: FakeIndex, tmp_pat
 
 
 def test_a_named_package_is_renewed_in_the_snapshot_and_the_rest_stays(index: FakeIndex, tmp_path):
-    from envdoctor.harvest.overlay import extended_bytes
+    from envdoctor.harvest.overlay import extended, extended_bytes
     from envdoctor.harvest.snapshot_compile import Compiler
     from envdoctor.matrix.snapshot import parse_snapshot
 
@@ -430,3 +430,5 @@ def test_a_named_package_is_renewed_in_the_snapshot_and_the_rest_stays(index: Fa
     (needed,) = base.requirements(base.raw["r"][1])
     assert fresh.spec_mask(needed.spec) == 0b11
     assert after.package("other").raw == before.package("other").raw
+    twice = extended(extended(before, [record("fresh", v5=[])]), [record("later", v1=["fresh"])])
+    assert [twice.package(name).versions for name in ("fresh", "later", "base")] == [["5"], ["1"], ["1", "2"]]
