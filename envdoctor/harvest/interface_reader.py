@@ -11,10 +11,11 @@ from __future__ import annotations
 import fnmatch
 import io
 import json
+import re
 import sys
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +44,7 @@ WHOLE = 48 << 20
 """Wheels up to this many bytes are read whole; of larger ones only the Python files."""
 AHEAD = 4
 """Releases that are fetched while another is read."""
+_DATA = re.compile(r"^[^/]{1,120}\.data/(?:purelib|platlib)/")
 _KEPT = "envdoctor.interface-release/1"
 
 
@@ -153,14 +155,18 @@ def _read_files(fetcher: Fetcher, file: IndexFile, library: Library) -> dict[str
     if (file.size or WHOLE + 1) <= WHOLE:
         archive = zipfile.ZipFile(io.BytesIO(fetcher.get(file.url, cap=2 * WHOLE).body))
         names = [name for name in archive.namelist() if name.endswith(".py")]
-        return {name: archive.read(name) if _chosen(name, library) else None for name in names}
-    remote = RemoteZip(fetcher, file.url)
-    names = [name for name in remote.members if name.endswith(".py")]
-    return dict.fromkeys(names) | dict(_ranged(remote, [name for name in names if _chosen(name, library)]))
+        told = {name: archive.read(name) if _chosen(_installed(name), library) else None for name in names}
+    else:
+        remote = RemoteZip(fetcher, file.url)
+        names = [name for name in remote.members if name.endswith(".py")]
+        chosen = [name for name in names if _chosen(_installed(name), library)]
+        told = dict.fromkeys(names) | dict(remote.read_many(chosen))
+    return {_installed(name): body for name, body in told.items()}
 
 
-def _ranged(remote: RemoteZip, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-    yield from remote.read_many(names)
+def _installed(name: str) -> str:
+    """Return where a wheel's member is installed: old wheels keep packages under `NAME.data/purelib`."""
+    return _DATA.sub("", name)
 
 
 def _chosen(name: str, library: Library) -> bool:

@@ -141,10 +141,10 @@ def _remedies(
         )
     if package == "flash-attn":
         yield from _flash_attn_remedies(view)
-    elif paired := list(pair_remedies(view, package)):
-        yield from paired
     else:
-        yield from _required_torch(view, package)
+        paired = list(pair_remedies(view, package))
+        yield from [] if any(remedy.pins for remedy in paired) else _required_torch(view, package)
+        yield from paired
     yield rebuilding
     if spec := _built_range(view, package, built):
         yield Remedy(

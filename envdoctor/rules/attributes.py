@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
 from envdoctor.patterns import row_pattern
+from envdoctor.rules.asked import wanted_of
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.ranges import version_satisfies
 from envdoctor.rules.rows import install_commands
@@ -16,18 +18,28 @@ from envdoctor.rules.view import View
 
 def check_attributes(view: View) -> Iterable[Finding]:
     """Find the releases that have the attribute which an error line misses."""
-    seen = [s for s in view.facts.symptoms if s.id in ("SYM-NO-ATTRIBUTE", "SYM-IMPORT-NAME")]
+    seen = [s for s in view.facts.symptoms if s.id == "SYM-NO-ATTRIBUTE" or _is_import(s)]
     if not seen:
         raise Skip("no attribute error was pasted")
+    missed: dict[str, tuple[tables.AttributeRow, list[Symptom]]] = {}
     for symptom in seen:
         for row in _rows(view, symptom):
             if not _has(view, row):
-                yield _finding(view, row, symptom)
+                missed.setdefault(row.id, (row, []))[1].append(symptom)
+    for row, symptoms in missed.values():
+        explains = tuple(dict.fromkeys(symptom.id for symptom in symptoms))
+        yield replace(_finding(view, row, symptoms[0]), explains=explains)
+
+
+def _is_import(symptom: Symptom) -> bool:
+    return symptom.id.startswith("SYM-IMPORT-") and "name" in symptom.captured
 
 
 def _rows(view: View, symptom: Symptom) -> Iterator[tables.AttributeRow]:
     captured = symptom.captured
-    owner = captured.get("module") or captured.get("class") or captured.get("type") or ""
+    wanted = next(wanted_of(view.facts, symptom), None) if _is_import(symptom) else None
+    asked = wanted.module if wanted else captured.get("module")
+    owner = asked or captured.get("class") or captured.get("type") or ""
     for row in view.matrix.rows(tables.AttributeRow):
         if _attribute(symptom) in row.names and row_pattern(row.owner, case=True).fullmatch(owner):
             yield row

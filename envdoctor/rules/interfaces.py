@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from packaging.version import Version
+
 from envdoctor.commands import commands
 from envdoctor.facts import Frame
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
@@ -29,6 +31,7 @@ def check_missing_interface(view: View) -> Iterable[Finding]:
         for symptom in view.facts.symptoms
         for wanted in wanted_of(view.facts, symptom)
         for missing in find_missing(view, wanted)
+        if not _is_beyond(view, missing)
     ]
     if not found:
         raise Skip("no import, attribute or argument error was pasted")
@@ -40,6 +43,14 @@ def check_missing_interface(view: View) -> Iterable[Finding]:
                 yield _finding(view, missing)
             elif missing.sure and view.version(missing.library) is not None:
                 yield _stale_finding(view, missing)
+
+
+def _is_beyond(view: View, missing: Missing) -> bool:
+    """True when what is installed is newer than all that was read, which had what is missed: who knows."""
+    version, versions = view.version(missing.library), missing.record.versions
+    newest = Version(versions[-1])
+    has_last = any(last == len(versions) - 1 for _, last in missing.spans)
+    return version is not None and version.release[:2] > newest.release[:2] and has_last
 
 
 def told_spans(versions: Sequence[str], spans: Spans) -> str:

@@ -32,6 +32,10 @@ _PLAIN = re.compile(
 """A requirement without marker and address, as nearly all are: packaging takes twenty times as long."""
 
 
+_DECLARED_ALONE = frozenset({("torch", "future")})
+"""Requirements that no file asks for on Python 3: torch 1.1 to 1.4 (wheel:torch-1.3.0)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Unmet:
     """A requirement that the environment does not meet; `other` None: not installed at all."""
@@ -192,6 +196,8 @@ def _severity(view: View, unmet: Unmet, matters: bool) -> Severity:
 
 def _never_imports(view: View, by: Distribution, name: str) -> bool:
     """True when the recorded files of that release import nothing of the distribution without a guard."""
+    if (by.name, name) in _DECLARED_ALONE:
+        return True
     record, version = load_record(view.matrix.folder, by.name), parse_version(by.version or "")
     if record is None or version is None or not record.members:
         return False

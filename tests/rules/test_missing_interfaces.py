@@ -97,3 +97,33 @@ def test_changes_of_behaviour_are_answered_with_the_release_that_brought_them(
 ) -> None:
     offered = [dict(remedy.pins) for remedy in judged(text)[identity].remedies]
     assert any(pins.get(name) == bound for pins in offered)
+
+
+def test_a_name_of_a_module_that_vanished_piece_by_piece() -> None:
+    text = traceback(
+        "ImportError: cannot import name 'PY3'",
+        (f"{SITE}/torchvision/datasets/utils.py", "from torch._six import PY3"),
+    )
+    found = judged(f"torch==1.10.0\n{text}")["ATTRIBUTE-MISSING"]
+    assert dict(found.remedies[0].pins) == {"torch": "<1.8"}
+
+
+@pytest.mark.parametrize("module", ["modeling_bert", "tokenization_roberta", "configuration_gpt2"])
+def test_modules_that_moved_into_folders(module: str) -> None:
+    line = f"ModuleNotFoundError: No module named 'transformers.{module}'"
+    found = judged(f"transformers==4.10.0\n{line}")["TRANSFORMERS-4-MODULES"]
+    assert {"transformers": "<4"} in [dict(remedy.pins) for remedy in found.remedies]
+    assert "TRANSFORMERS-4-MODULES" not in judged(f"transformers==3.1.0\n{line}")
+
+
+def test_a_compiled_companion_names_the_torch_that_it_requires() -> None:
+    line = "OSError: /x/torchaudio/_torchaudio.so: undefined symbol: _ZNK2at6Tensor6deviceEv"
+    found = judged(f"torch==1.10.0\ntorchaudio==0.6.0\n\n{line}")["ABI-TORCHAUDIO"]
+    assert {"torch": "==1.6.0"} in [dict(remedy.pins) for remedy in found.remedies]
+
+
+def test_a_release_newer_than_all_that_was_read_is_not_said_to_have_anything() -> None:
+    line = "ImportError: cannot import name 'PY3_NOT' from 'transformers.utils'"
+    assert "INTERFACE-STALE" not in judged(f"transformers==99.1.0\n{line}")
+    known = "ImportError: cannot import name 'EncoderDecoderCache' from 'transformers'"
+    assert "INTERFACE-STALE" not in judged(f"transformers==99.1.0\n{known}")
