@@ -110,7 +110,7 @@ LIBRARIES = (
     Library("tensorboardx", "1.0", ALL, "tensorboardX"),
     Library("tensorboard", "1.8"),
     Library("keras", "2.0"),
-    Library("tensorflow", "1.4", members=("tensorflow/__init__.py", "tensorflow/_api/**/__init__.py")),
+    Library("tensorflow", "1.9", members=("tensorflow/__init__.py", "tensorflow/_api/**/__init__.py")),
     Library("albumentations", "0.1"),
     Library("imgaug", "0.2", ALL),
     Library("gym", "0.9"),
