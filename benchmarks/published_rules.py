@@ -38,6 +38,15 @@ _GROUP = re.compile(r"(?<![\\\[])\((?!\?)")
 _LEAST, _LEAST_MARKED, _LEAST_MARK = 8, 16, 3
 
 
+def is_one_word(rule: Rule) -> bool:
+    """Tell whether what a rule looks for is a word, and so can be planted anywhere."""
+    r = random.Random(1)
+    try:
+        return all(rule.draw(r) for _ in range(50))
+    except ValueError:
+        return False
+
+
 def of_gitleaks(checkout: Path) -> Iterator[Rule]:
     """Yield the kinds of `config/gitleaks.toml`."""
     rules = read_rules((checkout / "config" / "gitleaks.toml").read_text(encoding="utf-8"), "checkout")
@@ -95,13 +104,7 @@ def _rule(kind: str, names: tuple[str, ...], pattern: str, alone: bool) -> Itera
         marks = find_literals(value)
         marked = bool(marks.hints) and min(map(len, marks.hints)) >= _LEAST_MARK
         value = _named(value)
-        rule = Rule(kind, names, value, alone and marked and width >= _LEAST_MARKED)
-        try:
-            r = random.Random(1)
-            [rule.draw(r) for _ in range(50)]
-        except ValueError:
-            return
-        yield rule
+        yield Rule(kind, names, value, alone and marked and width >= _LEAST_MARKED)
 
 
 def _named(pattern: str) -> str:

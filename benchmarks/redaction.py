@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "bundle"), str(ROOT / "benchmarks")]
 
 from benign import benign  # noqa: E402
-from published_rules import of_detect_secrets, of_gitleaks, of_trufflehog  # noqa: E402
+from published_rules import is_one_word, of_detect_secrets, of_gitleaks, of_trufflehog  # noqa: E402
 from secret_grid import (  # noqa: E402
     Cell,
     Rule,
@@ -237,7 +237,8 @@ def main() -> None:
     parser.add_argument("--show", action="store_true")
     parser.add_argument("--commands", type=int, default=0)
     args = parser.parse_args()
-    found = [rule for name, read in READERS.items() if (folder := vars(args)[name]) for rule in read(folder)]
+    given = [read(folder) for name, read in READERS.items() if (folder := vars(args)[name])]
+    found = [rule for every in given for rule in every if is_one_word(rule)]
     found = found or list(rules())
     secrets(found, args.count, args.show)
     who_and_where(args.count // 4, args.show)
