@@ -31,8 +31,10 @@ _OTHER = re.compile(
     r"regex)?|.*(?:id|url|domain|host)pat\w*)$"
 )
 _EVERYDAY = frozenset(("key", "token", "secret", "api", "id", "password", "access", "apikey", "auth"))
-# Patterns of addresses and of files.
-_ADDRESS = re.compile(r"http|:/|:\\/|jdbc|\\\.[a-z.\\]{2,20}\\\.(?:com?|io|net|org|app|dev|ai)\b|PRIVATE")
+# Patterns of addresses and files, and those that hold the word beside the secret.
+_ADDRESS = re.compile(
+    r"http|:/|:\\/|jdbc|\\\.[a-z.\\]{2,20}\\\.(?:com?|io|net|org|app|dev|ai)\b|PRIVATE|secret\||Key\)"
+)
 _EMPTY = re.compile(r"\\b|^\^|\$$|\(\?<?[!=][^()]{0,60}\)")
 _GROUP = re.compile(r"(?<![\\\[])\((?!\?)")
 _LEAST, _LEAST_MARKED, _LEAST_MARK = 8, 16, 3

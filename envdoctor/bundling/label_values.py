@@ -95,6 +95,7 @@ def extent(text: str, start: int, closing: str, variable: bool, limit: int) -> t
 
 _BORDER = re.compile(r"[\s|+:=" "\u2500-\u257f-]*")
 _BARS = re.compile("[|,;\u2502\u2503\u2551]")
+_CELL = re.compile(r"[^\s,;|\"'`<>" "\u2502\u2503\u2551]{16,}")
 _LINE = 400
 
 
@@ -110,7 +111,7 @@ def find_below(text: str, start: int, label_end: int) -> tuple[int, int] | None:
         line = text[begin_below:end_below]
         if not _BORDER.fullmatch(line):
             column = _column(text[begin:start], line)
-            found = LONG_RUN.match(line, column) if column is not None else None
+            found = _CELL.match(line, column) if column is not None else None
             if found and is_drawn(found[0], 16):
                 return begin_below + found.start(), begin_below + found.end()
             return None

@@ -11,14 +11,13 @@ from envdoctor.bundling.drawn import find_drawn
 from envdoctor.bundling.labels import find_labelled, find_with_labels
 from envdoctor.bundling.secret_formats import find_formats
 from envdoctor.bundling.secret_frames import find_headers, find_private_keys, find_urls
-from envdoctor.bundling.secret_values import is_continuation, is_drawn, is_mixed
+from envdoctor.bundling.secret_values import is_assignment, is_continuation, is_drawn, is_mixed
 from envdoctor.bundling.sought import Searched
 from envdoctor.bundling.spans import Span
 from envdoctor.bundling.views import View, cells, decoded, joined
 
 _WRAPPED_WIDTH = 40
 _TERMINAL_WIDTHS = frozenset((79, 80, 100, 120, 132))
-_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,40}[=:][^=]")
 _BOX_SIDES = frozenset("\u2502\u2503\u2551")
 
 
@@ -159,7 +158,7 @@ def _is_cut(text: str, before: list[tuple[int, int]], piece: str, following: str
     """True where lines end at one width, a terminal's, or a box's side."""
     widths = [stop - 1 - text.rfind("\n", 0, start) for start, stop in before]
     start, stop = before[-1]
-    if widths[-1] < _WRAPPED_WIDTH or _ASSIGNMENT.match(piece):
+    if widths[-1] < _WRAPPED_WIDTH or is_assignment(piece):
         return False
     if piece.isdigit() and following[:1] != ":":
         return True

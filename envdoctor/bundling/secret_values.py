@@ -89,7 +89,7 @@ def looks_like_password(value: str) -> bool:
 _WORD_AND_NUMBER = re.compile(r"[A-Za-z]*[0-9]*|[A-Za-z]+[0-9]{1,5}[A-Za-z]{1,3}|[0-9]{1,5}[A-Za-z]{1,4}")
 
 
-_MANY_CHANGES = 4
+_MANY_CHANGES, _SCRAMBLED = 4, 4
 _MEASURES = re.compile(r"[0-9]x[0-9]")
 
 
@@ -158,12 +158,26 @@ _WORDS = re.compile(r"(?:[A-Z]?[a-z]{2,}){1,8}|[A-Z]+|[a-z]?")
 _WORD_WITH_NUMBER = re.compile(r"[A-Z]?[a-z]+[0-9]{1,3}|[A-Z]+[0-9]{1,4}|[0-9]{1,3}[A-Za-z]{1,3}|[0-9]+")
 
 
+_DATE = re.compile(r"[0-9]{2,4}[-/:.][0-9]")
+_NAME_AND_VALUE = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_.-]{0,40})[=:][^=]")
+
+
+def is_assignment(piece: str) -> bool:
+    """True for a line that begins with a name and its value; the rest of broken base64 is none."""
+    match = _NAME_AND_VALUE.match(piece)
+    if match is None:
+        return False
+    words = _CAMEL.findall(match["name"])
+    scrambled = len(words) >= _SCRAMBLED and len(match["name"]) < 3 * len(words)
+    return not (scrambled or is_drawn(match["name"]))
+
+
 def is_continuation(piece: str, following: str) -> bool:
     """True when the first word of the next line reads like the rest of a broken token, not like a new line.
 
     `following` is what stands after it: `rank0:` and `NAME=` begin a line of their own.
     """
-    if re.match(r"[:(]|=[^=\s]", following) or re.match(r"[A-Za-z_]\w*=[^=]|[0-9]{2,4}[-/:.][0-9]", piece):
+    if re.match(r"[:(]|=[^=\s]", following) or is_assignment(piece) or _DATE.match(piece):
         return False
     if piece.partition(" ")[0].endswith(":"):
         return False
