@@ -48,7 +48,7 @@ def run_checks(
             results.append(result)
             findings.extend(found)
             found_by[identity] = {finding.id for finding in found}
-    kept = _weigh(findings)
+    kept = _weigh(_said_once(findings))
     if (backend := foreign.foreign_backend(view)) and foreign.ID in chosen:
         kept = foreign.without_cuda(backend, kept)
     standing = {finding.id for finding in kept}
@@ -122,6 +122,17 @@ def _run(identity: str, check: Callable[[], Iterable[Finding]]) -> tuple[CheckRe
     except Exception as error:
         outcome, reason = Outcome.CRASHED, f"{type(error).__name__}: {error}"
     return CheckResult(identity, outcome, reason, (time.perf_counter() - start) * 1000), found
+
+
+def _said_once(findings: Iterable[Finding]) -> list[Finding]:
+    """Join findings that say the same of two lines."""
+    once: dict[tuple[str, str], Finding] = {}
+    for finding in findings:
+        key = finding.id, finding.summary
+        before = once.get(key)
+        explains = tuple(dict.fromkeys((*before.explains, *finding.explains))) if before else ()
+        once[key] = replace(before, explains=explains) if before else finding
+    return list(once.values())
 
 
 def _weigh(findings: Sequence[Finding]) -> list[Finding]:

@@ -259,3 +259,25 @@ def test_what_a_validator_raised_is_looked_up_without_its_wrapping():
         " input_value={'base_model': 'x'}, input_type=dict]\n"
     )
     assert findings(text)[0].id == "AXOLOTL-COMPILE-DEEPSPEED"
+
+
+def test_two_lines_of_one_cause_are_one_finding():
+    text = (
+        "KeyError: 'qwen3_moe'\nValueError: The checkpoint you are trying to load has model type `qwen3_moe`"
+    )
+    told = findings(text + " but Transformers does not recognize this architecture.\n")
+    assert [f.id for f in told].count("MODEL-UNKNOWN") == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "id"),
+    [
+        ("RuntimeError: NPU out of memory. Tried to allocate 2.00 GiB", "NPU-MEMORY"),
+        ("torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB", "ROCM-MEMORY"),
+        ("torch.OutOfMemoryError: XPU out of memory. Tried to allocate 2.00 GiB", "XPU-MEMORY"),
+    ],
+)
+def test_the_memory_of_another_accelerator_gets_no_advice_for_nvidias(line, id):
+    told = findings(line)
+    assert told[0].id == id
+    assert not [f for f in told if f.id.startswith("OOM-")]
