@@ -66,7 +66,8 @@ def run(args: argparse.Namespace) -> int:
     if answer.status in ("split", "conflict") and args.format != "json":
         note(args, "no single environment satisfies the request")
     for one in answer.unjudged:
-        note(args, f"{one.source}: {one.shown}: not judged, it stays as it stands: {one.why}")
+        where = f"{one.source}: " if one.source else ""
+        note(args, f"{where}{one.shown}: not judged, it stays as it stands: {one.why}")
     for text in (*answer.gaps, *answer.notes):
         note(args, text)
     return EXIT_CODES[answer.status] or (3 if answer.unjudged or answer.gaps else 0)

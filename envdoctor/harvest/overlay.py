@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from envdoctor.harvest.seed import package_record
 from envdoctor.harvest.snapshot_compile import Compiler, Table, joined, packed, spec_ranges
 from envdoctor.harvest.store import Record
 from envdoctor.matrix.snapshot import Package, Snapshot
@@ -28,6 +29,19 @@ def extended(snapshot: Snapshot, records: Iterable[Record]) -> Snapshot:
         name: Package(name, raw, compiler.names.values) for name, raw in compiler.raw_packages().items()
     }
     return replace(snapshot, header=header, _loaded={**snapshot._loaded, **loaded})
+
+
+def completed(snapshot: Snapshot, record: Record) -> Record:
+    """Return a record with what the snapshot knows of releases that the record has not read."""
+    package = snapshot.package(record["name"])
+    if package is None or not package.crawled:
+        return record
+    known = package_record(snapshot, package)["releases"]
+    releases = {
+        version: known[version] if release["requires"] is None and version in known else release
+        for version, release in record["releases"].items()
+    }
+    return {**record, "releases": releases}
 
 
 def extended_bytes(snapshot: Snapshot, records: Iterable[Record]) -> bytes:

@@ -51,10 +51,18 @@ class Coverage:
         self._find({n: s for n, s in required.items() if n not in self.problems and not self.knows(n)})
         return self.snapshot is not before
 
+    def read_on(self, unread: Mapping[str, Collection[str]]) -> bool:
+        """Read what releases (specifiers by name) require that the facts list without; False for none."""
+        wanted = {name: specs for name, specs in unread.items() if name not in self.read}
+        before = self.snapshot
+        if wanted:
+            self._find(wanted)
+        return self.snapshot is not before
+
     def _find(self, wanted: Mapping[str, Collection[str]]) -> None:
         if not wanted:
             return
-        from envdoctor.harvest.overlay import extended
+        from envdoctor.harvest.overlay import completed, extended
 
         try:
             found = self._lookup.find(wanted)
@@ -65,7 +73,7 @@ class Coverage:
         new = {name: record for name, record in found.records.items() if name not in self.read}
         if new:
             self.read |= {name: str(record["fetched"]) for name, record in new.items()}
-            self.snapshot = extended(self.snapshot, new.values())
+            self.snapshot = extended(self.snapshot, [completed(self.snapshot, one) for one in new.values()])
 
     @property
     def _lookup(self) -> Lookup:

@@ -49,6 +49,8 @@ def pin(goal: Goal) -> PinSet:
     from envdoctor.solve.relax import relaxations, split
 
     reasons = clash(goal) or []
+    if goal.coverage is not None and goal.coverage.read_on(_unread(goal, reasons)):
+        return pin(goal.widened())
     if (rest := without_unread(goal, reasons)) is not None:
         return pin(rest)
     sets = split(goal, reasons)
@@ -99,6 +101,28 @@ def _minded(goal: Goal, picks: Picks) -> Iterator[str]:
     barred = sorted({ban.subject for ban in node.bans if ban.mask >> default & 1 and ban.subject})
     why = f", which {' and '.join(barred)} cannot run" if barred else ""
     yield f"only as {node.builds[bit].label}, not as the build of the default index{why}"
+
+
+def _unread(goal: Goal, reasons: Sequence[Reason]) -> dict[str, set[str]]:
+    """Return the packages whose unread requirements stand in the way, with what is asked of each."""
+    names = [reason.name for reason in reasons if reason.ban is not None and reason.ban.what == "unread"]
+    return {
+        name: {r.spec for r in goal.requests if r.name == name} | _asked_of(goal, reasons, name)
+        for name in names
+    }
+
+
+def _asked_of(goal: Goal, reasons: Sequence[Reason], name: str) -> set[str]:
+    """Return the specifiers that the packages among the reasons set for another."""
+    owners = [goal.context.node(one.name) for one in reasons if one.kind == "edge" and one.target == name]
+    target = goal.context.snapshot.package(name)
+    return {
+        target.spec_text(wanted.spec)
+        for owner in owners
+        for row in (owner.package.row_masks(owner.package.all) if owner else ())
+        for wanted in (owner.package.requirements(row) if owner and row >= 0 else ())
+        if wanted.name == name and target is not None
+    }
 
 
 def without_unread(goal: Goal, reasons: Sequence[Reason]) -> Goal | None:

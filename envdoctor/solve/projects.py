@@ -52,6 +52,9 @@ def read_manifest(path: Path, text: str, extras: Collection[str] = ()) -> Asked:
     except _UNREADABLE as error:
         reason = " ".join(str(error).split())[:120]
         raise InputError(f"{path}: cannot be read: {reason or type(error).__name__}") from None
+    if not lines:
+        why = "names no requirement that can be read without running it"
+        return Asked(carried=(Carried(str(path), "", why),))
     return _asked(lines, str(path))
 
 
@@ -64,7 +67,7 @@ def read_project(folder: Path, extras: Collection[str] = ()) -> Asked | None:
         path = folder / name
         if path.is_file():
             found = read_manifest(path, read_input_text(path), extras)
-            if found.requests or found.carried:
+            if found.requests or any(one.source for one in found.carried):
                 return found
     return None
 
@@ -184,9 +187,24 @@ def _setup_py(text: str, extras: Collection[str]) -> Lines:
 
 
 def _literal_lines(node: ast.expr, named: Mapping[str, ast.expr]) -> Iterator[str]:
+    """Yield the texts of a list; `deps["name"]` stands for the text of that package in any list."""
     node = named.get(node.id, node) if isinstance(node, ast.Name) else node
-    if isinstance(node, (ast.List, ast.Tuple)):
-        yield from (e.value for e in node.elts if isinstance(e, ast.Constant) and isinstance(e.value, str))
+    if not isinstance(node, (ast.List, ast.Tuple)):
+        return
+    for entry in node.elts:
+        if isinstance(entry, ast.Constant) and isinstance(entry.value, str):
+            yield entry.value
+        elif isinstance(entry, ast.Subscript) and isinstance(entry.slice, ast.Constant):
+            yield from _listed(str(entry.slice.value), named)
+
+
+def _listed(name: str, named: Mapping[str, ast.expr]) -> Iterator[str]:
+    lists = (node.elts for node in named.values() if isinstance(node, (ast.List, ast.Tuple)))
+    texts = (e.value for entries in lists for e in entries if isinstance(e, ast.Constant))
+    found = (
+        t for t in texts if isinstance(t, str) and re.split(r"[^\w.-]", t.strip(), maxsplit=1)[0] == name
+    )
+    yield from list(found)[:1]
 
 
 def _conda(text: str, extras: Collection[str]) -> Lines:

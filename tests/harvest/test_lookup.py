@@ -120,3 +120,11 @@ def test_twenty_unknown_packages_are_a_matter_of_seconds(index: FakeIndex, pin, 
         for minor in range(8):
             index.add_wheel(f"unheard-{number}", f"1.{minor}", "numpy")
     assert pin(*(f"unheard-{number}" for number in range(20))).code == 0
+
+
+def test_a_covered_release_whose_requirements_were_not_read_is_read_now(index: FakeIndex, pin) -> None:
+    index.add_wheel("decorator", "4.4.2")
+    index.add_wheel("unheard-of", "1.0", "decorator<5,>=4.0.2")
+    answer = pin("unheard-of", "einops")
+    assert answer.code == 0
+    assert (answer.pins["decorator"], "einops" in answer.pins) == ("4.4.2", True)

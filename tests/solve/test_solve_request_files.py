@@ -155,6 +155,11 @@ def test_a_local_project_brings_its_own_requirements(pin: Any, tmp_path: Path) -
             "setup.py",
             "from setuptools import setup\nneeds = ['einops>=0.7']\nsetup(install_requires=needs)\n",
         ),
+        (
+            "setup.py",
+            "_deps = ['einops>=0.7', 'peft']\ndeps = {}\ninstall_requires = [deps['einops']]\n"
+            "setup(install_requires=install_requires)\n",
+        ),
         ("Pipfile", '[packages]\neinops = ">=0.7"\n'),
         ("environment.yml", "name: x\ndependencies:\n  - python=3.11\n  - pip:\n      - einops>=0.7\n"),
         ("Dockerfile", "FROM scratch\nRUN pip install --no-cache-dir 'einops>=0.7' && rm -r /tmp/x\n"),
@@ -215,3 +220,11 @@ def test_why_not_says_that_only_a_variant_serves(capsys: pytest.CaptureFixture[s
     out = " ".join(capsys.readouterr().out.split())
     assert "nothing forbids it" in out
     assert "only as 2.14.1+cu126, not as the build of the default index, which 535.183.01 cannot run" in out
+
+
+def test_a_file_whose_requirements_are_computed_is_said(pin: Any) -> None:
+    answer = pin(
+        "from setuptools import setup\nsetup(install_requires=open('r.txt').readlines())\n", name="setup.py"
+    )
+    assert answer.code == 3
+    assert "names no requirement that can be read without running it" in answer.err
