@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from envdoctor.smokes import SmokeReport
     from envdoctor.solve.answer import PinSet
     from envdoctor.solve.asking import Wish
+    from envdoctor.solve.goal import Goal
     from envdoctor.solve.pinning import WhyNot
-    from envdoctor.solve.solver import Goal
     from envdoctor.target.resolve import Declared
     from envdoctor.upgrading.upgrading import Upgrade
 

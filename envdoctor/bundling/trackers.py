@@ -9,10 +9,10 @@ from envdoctor.errors import InputError
 from envdoctor.facts import Observed
 from envdoctor.findings import Diagnosis
 from envdoctor.matrix import Matrix, tables
-from envdoctor.report.diagnosis import foot, key_rows, root_causes, severities
+from envdoctor.report.diagnosis import foot, key_rows, root_causes
 from envdoctor.report.facts import fact_rows, gpu_rows, gpu_words, version_words
 from envdoctor.report.markup import code, details, fenced, prose
-from envdoctor.report.words import plain
+from envdoctor.report.words import plain, severities
 
 _STEPS = (
     "*To be filled by you: the shortest code or command that shows it, and what you expected to matter.*\n"

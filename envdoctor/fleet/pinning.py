@@ -114,10 +114,10 @@ def _partitions(items: Sequence[int]) -> Iterator[list[tuple[int, ...]]]:
 def _pin(requests: Sequence[Any], target: Target, matrix: Matrix) -> PinSet:
     from envdoctor.matrix.snapshot import load_snapshot
     from envdoctor.solve.asking import options_of
+    from envdoctor.solve.goal import Goal
     from envdoctor.solve.nodes import Context
     from envdoctor.solve.pinning import pin
     from envdoctor.solve.requests import Asked
-    from envdoctor.solve.solver import Goal
 
     context = Context(load_snapshot(matrix.folder), matrix, target, options_of(Asked(tuple(requests))))
     return pin(Goal(context, tuple(requests)))

@@ -38,7 +38,7 @@ def predict(run: TrainingRun | ServingRun, constants: Constants = DEFAULT) -> Pr
         run.shape, settings, plan, kinds, costs, loss, fixed, accumulating, _tables(run, settings)
     )
     if run.recipe.reference == "beside":
-        step = step._replace(loss=max(step.loss, beside_reference(run, settings, kinds, loss, step)))
+        step = step._replace(loss=max(step.loss, beside_reference(run, settings, kinds, loss, step.idle)))
     return _assemble(run, plan, step, constants)
 
 

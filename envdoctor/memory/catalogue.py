@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from envdoctor.errors import InputError, Unavailable
 from envdoctor.inputs import parse_json, read_input
+from envdoctor.memory.shape import ModelShape, parse_shape, read_config
 
 _HUB_PAGE = re.compile(r"https://huggingface\.co/([\w.-]+/[\w.-]+)/")
 _SUFFIX = re.compile(
@@ -107,3 +109,32 @@ def _fetched_config(model: str) -> Mapping[str, Any] | None:
         return hub.fetch_config(model)
     except Unavailable:
         return None
+
+
+def find_shape(model: str) -> ModelShape:
+    """Return the shape of a folder, a config.json, a catalogue's name or a Hub id.
+
+    Raises InputError for a name that is none of these, Unavailable when the Hub cannot be reached.
+    """
+    return replace(parse_shape(find_config(model), model), name=model)
+
+
+def find_config(model: str) -> Mapping[str, Any]:
+    """Return the config that `find_shape` reads; raises as it does."""
+    path = Path(model)
+    if path.exists():
+        return read_config(path)
+    if (known := catalogue_config(model)) is not None:
+        return known
+    if model.count("/") != 1 or model.endswith(".json") or model.startswith((".", "/")):
+        near = ", ".join(nearest_names(model))
+        meant = f"; nearest: {near}" if near else ""
+        raise InputError(
+            f"--model {model}: no such folder, file or name in the catalogue{meant}; a config.json will do"
+        )
+    config = hub_config(model)
+    if config is None:
+        raise Unavailable(
+            f"--model {model}: not in the local cache, and the Hub is out of reach; a config.json will do"
+        )
+    return config

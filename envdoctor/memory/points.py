@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 from envdoctor.errors import InputError
 from envdoctor.inputs import parse_json, read_input
+from envdoctor.memory.catalogue import find_config
 from envdoctor.memory.deepspeed_file import parse_deepspeed
 from envdoctor.memory.recipes import Recipe, recipe_of, shaped
 from envdoctor.memory.run import TrainingRun
-from envdoctor.memory.shape import find_config, parse_shape
+from envdoctor.memory.shape import parse_shape
 
 GIB = 1 << 30
 

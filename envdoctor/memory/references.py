@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from envdoctor.memory.activations import LayerKind, layer_cost
 from envdoctor.memory.loss import LossCost, loss_cost
 from envdoctor.memory.run import TrainingRun
 from envdoctor.memory.settings import Settings
 from envdoctor.memory.sharding import Plan
 from envdoctor.memory.tape import rounded
-
-if TYPE_CHECKING:
-    from envdoctor.memory.analytic import Step
 
 
 def reference_bytes(run: TrainingRun, plan: Plan) -> int:
@@ -23,16 +18,16 @@ def reference_bytes(run: TrainingRun, plan: Plan) -> int:
 
 
 def beside_reference(
-    run: TrainingRun, s: Settings, kinds: tuple[LayerKind, ...], loss: LossCost, step: Step
+    run: TrainingRun, s: Settings, kinds: tuple[LayerKind, ...], loss: LossCost, idle: int
 ) -> int:
-    """Height of the reference model's forward pass, taken while the policy's graph is alive."""
+    """Height of the reference model's forward pass, beside the `idle` bytes of the policy and its graph."""
     plain = s._replace(rank=0, trains=False)
     if s.trains and run.recipe.reference_fp32:
         plain = plain._replace(weight=4, vector=4, stream=4)
     stream = rounded(s.tokens * run.shape.hidden * plain.stream)
     layers = max(layer_cost(run.shape, plain, True, k.moe, k.windowed, False).forward for k in kinds)
     own = loss_cost(run.shape, plain, False, True, run.recipe, run.scored).reference
-    return step.idle + max(stream + layers, own)
+    return idle + max(stream + layers, own)
 
 
 def generation_bytes(run: TrainingRun) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from envdoctor.errors import InputError, Unavailable
+from envdoctor.errors import InputError
 from envdoctor.inputs import parse_json, read_input
 from envdoctor.memory.extras import stored_as, tower_parameters
 from envdoctor.memory.families import ACTIVATIONS, ACTIVE, ALIASES, EXPERTS, LAYER_BY_LAYER, TRAITS, first
@@ -337,34 +337,3 @@ def _latent(config: Mapping[str, Any]) -> LatentAttention | None:
         int(config.get("qk_nope_head_dim") or 128),
         int(config.get("v_head_dim") or 128),
     )
-
-
-def find_shape(model: str) -> ModelShape:
-    """Return the shape of a folder, a config.json, a catalogue's name or a Hub id.
-
-    Raises InputError for a name that is none of these, Unavailable when the Hub cannot be reached.
-    """
-    return replace(parse_shape(find_config(model), model), name=model)
-
-
-def find_config(model: str) -> Mapping[str, Any]:
-    """Return the config that `find_shape` reads; raises as it does."""
-    from envdoctor.memory.catalogue import catalogue_config, hub_config, nearest_names
-
-    path = Path(model)
-    if path.exists():
-        return read_config(path)
-    if (known := catalogue_config(model)) is not None:
-        return known
-    if model.count("/") != 1 or model.endswith(".json") or model.startswith((".", "/")):
-        near = ", ".join(nearest_names(model))
-        meant = f"; nearest: {near}" if near else ""
-        raise InputError(
-            f"--model {model}: no such folder, file or name in the catalogue{meant}; a config.json will do"
-        )
-    config = hub_config(model)
-    if config is None:
-        raise Unavailable(
-            f"--model {model}: not in the local cache, and the Hub is out of reach; a config.json will do"
-        )
-    return config

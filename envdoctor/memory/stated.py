@@ -8,12 +8,13 @@ from typing import Any
 from envdoctor.errors import InputError, Unavailable
 from envdoctor.matrix import Matrix, load_matrix, tables
 from envdoctor.memory.answer import ANALYTIC, Question, Tier
+from envdoctor.memory.catalogue import find_config, find_shape
 from envdoctor.memory.constants import Constants, read_constants
 from envdoctor.memory.deepspeed_file import read_deepspeed
 from envdoctor.memory.optimizer import find_optimizer
 from envdoctor.memory.recipes import recipe_of, shaped
 from envdoctor.memory.run import ServingRun, TrainingRun
-from envdoctor.memory.shape import ModelShape, find_config, find_shape
+from envdoctor.memory.shape import ModelShape
 from envdoctor.target.cards import Card, named_cards, unsized
 from envdoctor.target.stack import Stack, find_sites, parse_stack, read_stack
 

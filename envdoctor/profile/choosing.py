@@ -8,7 +8,8 @@ from typing import Any
 
 from envdoctor.matrix import Matrix, tables
 from envdoctor.memory import Constants, read_constants
-from envdoctor.profile.emit import Plan, emit
+from envdoctor.profile.emit import emit
+from envdoctor.profile.emit.plan import Plan
 from envdoctor.profile.keys import Names
 from envdoctor.profile.search import Found, find_training
 from envdoctor.profile.speed import CardSpeed, card_speed

@@ -11,12 +11,12 @@ from typing import Any
 
 from envdoctor.errors import Unavailable
 from envdoctor.matrix import Matrix
-from envdoctor.memory.shape import find_config
+from envdoctor.memory.catalogue import find_config
 from envdoctor.processes import Completed, run_child
 from envdoctor.profile.choosing import Profile, constants_of, speed_of, write_profile
-from envdoctor.profile.emit import Plan
 from envdoctor.profile.emit.deepspeed import config as deepspeed_config
 from envdoctor.profile.emit.env import variables
+from envdoctor.profile.emit.plan import Plan
 from envdoctor.profile.emit.transformers import training_arguments
 from envdoctor.profile.keys import Names
 from envdoctor.profile.search import Found, step_down

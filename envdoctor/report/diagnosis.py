@@ -11,7 +11,7 @@ from envdoctor.report import PLAIN, Format, Judged, Look, as_json, draw, refuse
 from envdoctor.report.document import Block, Code, Document, Fold, Row, Rows, Section, Text
 from envdoctor.report.facts import examined_rows, host_rows, key_packages, version_words
 from envdoctor.report.folding import OPEN, trees
-from envdoctor.report.words import Span, Tone, Words, counted
+from envdoctor.report.words import Span, Tone, Words, counted, severities
 
 TONES: Mapping[Severity, Tone] = {
     Severity.ERROR: "error",
@@ -69,12 +69,6 @@ def foot(diagnosis: Diagnosis) -> str:
     """Return who judged, with what knowledge."""
     matrix = f"matrix {diagnosis.matrix_version} of {diagnosis.matrix_date}"
     return f"envdoctor {diagnosis.tool_version}, {matrix}"
-
-
-def severities(findings: Sequence[Finding]) -> str:
-    """Return `2 errors, 1 warning`, or that nothing was found."""
-    counts = Counter(f.severity for f in findings)
-    return ", ".join(counted(counts[s], s.value) for s in Severity if counts[s]) or "nothing found"
 
 
 def root_causes(findings: Sequence[Finding]) -> list[Finding]:

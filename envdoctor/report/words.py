@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, TypeAlias
+
+from envdoctor.findings import Finding, Severity
 
 Tone = Literal["", "error", "warning", "note", "ok", "strong", "dim", "doubt", "code"]
 
@@ -33,3 +36,9 @@ def plain(words: Words) -> str:
 def counted(number: int, noun: str) -> str:
     """Return `1 node`, `2 nodes`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def severities(findings: Sequence[Finding]) -> str:
+    """Return `2 errors, 1 warning`, or that nothing was found."""
+    counts = Counter(f.severity for f in findings)
+    return ", ".join(counted(counts[s], s.value) for s in Severity if counts[s]) or "nothing found"

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from envdoctor.errors import Unavailable
-from envdoctor.facts import Distribution
+from envdoctor.facts import Distribution, Facts
+from envdoctor.matrix import Matrix
 from envdoctor.matrix.markers import decide
 from envdoctor.matrix.snapshot import Package, Requirement, Snapshot, load_snapshot
 from envdoctor.rules.ranges import parse_version, version_satisfies
-
-if TYPE_CHECKING:
-    from envdoctor.rules.view import View
 
 FEW = 3
 SHARE = 0.04
@@ -44,19 +41,19 @@ class Demand:
 class Recorded:
     """The requirements of the releases that are listed, as the package facts have them."""
 
-    def __init__(self, view: View, snapshot: Snapshot) -> None:
+    def __init__(self, facts: Facts, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._environments = list(marker_environments(view, self._machine(view)))
+        self._environments = list(marker_environments(facts, self._machine(facts)))
         self._markers: dict[int, bool] = {-1: True}
 
-    def _machine(self, view: View) -> str | None:
+    def _machine(self, facts: Facts) -> str | None:
         """Return the machine that is told, or the only one on which torch asks for what is listed."""
-        torch, told = view.facts.distribution("torch"), view.facts.host.arch.get()
+        torch, told = facts.distribution("torch"), facts.host.arch.get()
         if told or torch is None:
             return told
-        listed, asked = view.facts.environment.distributions.keys(), {}
+        listed, asked = facts.environment.distributions.keys(), {}
         for machine in MACHINES:
-            self._environments, self._markers = list(marker_environments(view, machine)), {-1: True}
+            self._environments, self._markers = list(marker_environments(facts, machine)), {-1: True}
             asked[machine] = {demand.name for demand in self.demands(torch)} & listed
         self._markers = {-1: True}
         most = max(MACHINES, key=lambda machine: len(asked[machine]))
@@ -87,30 +84,29 @@ class Recorded:
         return self._markers[number]
 
 
-def read_recorded(view: View) -> Recorded | None:
+def read_recorded(facts: Facts, matrix: Matrix) -> Recorded | None:
     """Return the recorded requirements for an environment; None where the package facts are missing."""
     try:
-        return Recorded(view, load_snapshot(view.matrix.folder))
+        return Recorded(facts, load_snapshot(matrix.folder))
     except Unavailable:
         return None
 
 
-def is_closed(view: View) -> bool:
+def is_closed(facts: Facts, recorded: Recorded | None) -> bool:
     """True when a listing holds nearly all that its members require, as an excerpt does not."""
-    recorded = view.recorded
     if recorded is None:
         return False
-    listed = view.facts.environment.distributions
+    listed = facts.environment.distributions
     asked = {demand.name for d in listed.values() for demand in recorded.demands(d)}
     missing = {name for name in asked if name not in listed and not name.startswith(OF_A_BUILD)}
     return bool(asked) and len(missing) <= max(FEW, SHARE * len(asked))
 
 
-def marker_environments(view: View, machine: str | None = None) -> Iterator[Mapping[str, str]]:
+def marker_environments(facts: Facts, machine: str | None = None) -> Iterator[Mapping[str, str]]:
     """Yield the environments in which markers are decided: one where Python, system and machine are told."""
-    python, machine = view.facts.environment.python.get(), machine or view.facts.host.arch.get()
-    system = view.facts.host.os.get()
-    listed = view.facts.environment.distributions
+    python, machine = facts.environment.python.get(), machine or facts.host.arch.get()
+    system = facts.host.os.get()
+    listed = facts.environment.distributions
     if system is None and any(name.startswith(ON_LINUX_ALONE) for name in listed):
         system = "linux"
     for name in (system,) if system else ("linux", "windows"):

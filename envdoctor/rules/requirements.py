@@ -109,7 +109,7 @@ def _demands(view: View, distribution: Distribution, extras: tuple[str, ...] = (
     if not distribution.requires and view.facts.origin != "probe":
         yield from view.recorded.demands(distribution, extras) if view.recorded else ()
         return
-    environment = next(iter(marker_environments(view)))
+    environment = next(iter(marker_environments(view.facts)))
     for line in distribution.requires:
         if demand := _stated(line, environment, extras):
             yield demand

@@ -67,14 +67,16 @@ class View:
         """What the listed releases are recorded to require; None without the package facts."""
         from envdoctor.rules.recorded import read_recorded
 
-        return read_recorded(self)
+        return read_recorded(self.facts, self.matrix)
 
     @cached_property
     def complete(self) -> bool:
         """True when what is not listed is not installed: of a paste only where it proves to be whole."""
         from envdoctor.rules.recorded import is_closed
 
-        return self.facts.environment.complete and (self.facts.origin != "paste" or is_closed(self))
+        if not self.facts.environment.complete or self.facts.origin != "paste":
+            return self.facts.environment.complete
+        return is_closed(self.facts, self.recorded)
 
     @cached_property
     def torch_cuda(self) -> Fact[CudaVersion]:

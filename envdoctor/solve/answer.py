@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from envdoctor.solve.goal import Goal, Picks
 from envdoctor.solve.reasons import Explained, Pin
 from envdoctor.solve.requests import Carried
-from envdoctor.solve.solver import Goal, Picks
 from envdoctor.target.resolve import Target
 
 SCHEMA = "envdoctor.pins/1"

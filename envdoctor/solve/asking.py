@@ -10,10 +10,10 @@ from envdoctor.errors import InputError
 from envdoctor.matrix import Matrix
 from envdoctor.matrix.snapshot import Snapshot, load_snapshot
 from envdoctor.solve.coverage import Coverage
+from envdoctor.solve.goal import Goal
 from envdoctor.solve.nodes import TORCH, Context, Options
 from envdoctor.solve.request_files import read_requests
 from envdoctor.solve.requests import Asked, Carried, Request, parse_day, parse_requests
-from envdoctor.solve.solver import Goal
 from envdoctor.target.resolve import Target
 
 

@@ -11,11 +11,11 @@ from envdoctor.matrix.driver_tables import least_driver, least_driver_row
 from envdoctor.matrix.snapshot import LIMITS
 from envdoctor.solve.answer import Cause
 from envdoctor.solve.explain import Reason
+from envdoctor.solve.goal import Goal, request_mask
 from envdoctor.solve.nodes import TORCH, Node
 from envdoctor.solve.problem import bits_of
 from envdoctor.solve.requests import Request
 from envdoctor.solve.rows import BINARIES, FOLLOWER, conditions_of
-from envdoctor.solve.solver import Goal, request_mask
 from envdoctor.solve.versions import satisfies
 
 SHOWN = 3

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from envdoctor.solve.goal import Goal, request_mask
 from envdoctor.solve.nodes import Ban
 from envdoctor.solve.problem import Nogood, Problem, Root, close
 from envdoctor.solve.prune import prune
 from envdoctor.solve.requests import Request
 from envdoctor.solve.rows import nogoods
-from envdoctor.solve.solver import Goal, request_mask
 
 DEPTHS = (0, 1, 2, 4, None)
 """How far from what was asked for a clash is looked for, nearest first: near causes tell a person most."""

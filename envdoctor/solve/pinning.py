@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from envdoctor.solve.answer import Cause, PinSet, asked_words, solved
+from envdoctor.solve.goal import Goal, Picks
 from envdoctor.solve.nodes import TORCH
 from envdoctor.solve.reasons import Explained
 from envdoctor.solve.requests import Carried
-from envdoctor.solve.solver import Goal, Picks, solve, solve_without_doubts
+from envdoctor.solve.solver import solve, solve_without_doubts
 
 if TYPE_CHECKING:
     from envdoctor.solve.explain import Reason

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from envdoctor.matrix.snapshot import LIMITS
 from envdoctor.matrix.snapshot import Requirement as Wanted
+from envdoctor.solve.goal import Goal, Picks
 from envdoctor.solve.nodes import TORCH, Node
 from envdoctor.solve.problem import Literal, Nogood
 from envdoctor.solve.rows import conditions_of, nogoods
-from envdoctor.solve.solver import Goal, Picks
 from envdoctor.solve.variants import OWN_RUNTIME, followers
 
 

@@ -8,10 +8,11 @@ from dataclasses import replace
 from envdoctor.matrix import tables
 from envdoctor.solve.answer import PinSet, Relaxation, solved
 from envdoctor.solve.explain import Reason
+from envdoctor.solve.goal import Goal
 from envdoctor.solve.nodes import Context, Options
 from envdoctor.solve.policy import Cost
 from envdoctor.solve.rows import conditions_of
-from envdoctor.solve.solver import Goal, distinct, solve, solve_nearby
+from envdoctor.solve.solver import distinct, solve, solve_nearby
 from envdoctor.solve.versions import satisfies
 from envdoctor.target.platforms import parse_platform
 from envdoctor.target.resolve import Target

@@ -12,6 +12,7 @@ from envdoctor.facts.names import normalise
 from envdoctor.matrix import Matrix
 from envdoctor.matrix.snapshot import load_snapshot
 from envdoctor.solve.asking import options_of
+from envdoctor.solve.goal import Goal, Picks, request_mask
 from envdoctor.solve.nodes import Context, Node
 from envdoctor.solve.policy import Policy, total
 from envdoctor.solve.problem import Literal, Part, Problem, Root, close
@@ -19,7 +20,6 @@ from envdoctor.solve.prune import prune
 from envdoctor.solve.reasons import Explained, Pin
 from envdoctor.solve.requests import Asked, Request
 from envdoctor.solve.rows import nogoods
-from envdoctor.solve.solver import Goal, Picks, request_mask
 from envdoctor.solve.variants import INDEX_URL
 from envdoctor.target.resolve import target_of
 

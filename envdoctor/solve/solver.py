@@ -3,72 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from envdoctor.errors import Unavailable
-from envdoctor.solve.coverage import Coverage
-from envdoctor.solve.nodes import Context
-from envdoctor.solve.policy import STALE_CAP, STALE_PLACE, WINDOWS, Cost, Policy, total
+from envdoctor.solve.explain import inquire
+from envdoctor.solve.goal import Goal, Picks, request_mask
+from envdoctor.solve.policy import STALE_CAP, STALE_PLACE, WINDOWS, Policy, total
 from envdoctor.solve.problem import Nogood, Problem, Root, close
 from envdoctor.solve.prune import prune
-from envdoctor.solve.requests import Carried, Request
+from envdoctor.solve.requests import Request
 from envdoctor.solve.rows import nogoods
-from envdoctor.solve.variants import OWN_RUNTIME
 
 DOUBTS_ROUNDS = 6
 """How often an answer without the doubts of the last may bring new ones."""
 HOPELESS = WINDOWS[1]
 """The window after which a clash among near packages is looked for before searching further."""
-
-
-@dataclass(frozen=True)
-class Goal:
-    """A request on a context; `carried` and `options` are lines that go along unsolved."""
-
-    context: Context
-    requests: tuple[Request, ...]
-    least_change: bool = False
-    carried: tuple[Carried, ...] = ()
-    options: tuple[str, ...] = ()
-    coverage: Coverage | None = None
-    avoided: tuple[Nogood, ...] = ()
-    """Combinations that nothing forbids and the answer should not have."""
-
-    def widened(self) -> Goal:
-        """Return the goal on the facts that its coverage has now."""
-        old = self.context
-        snapshot = self.coverage.snapshot if self.coverage else old.snapshot
-        context = Context(snapshot, old.matrix, old.target, old.options, old.installed)
-        return replace(self, context=context)
-
-    @property
-    def kept(self) -> list[str]:
-        """The installed packages of known version, but for the CUDA libraries, which follow torch."""
-        if not self.least_change:
-            return []
-        names = (name for name in sorted(self.context.installed) if not name.startswith(OWN_RUNTIME))
-        nodes = ((name, self.context.node(name)) for name in names)
-        return [name for name, node in nodes if node is not None and node.installed]
-
-
-@dataclass(frozen=True)
-class Picks:
-    """A best answer: the candidate's bit of each package, and what it costs."""
-
-    bits: dict[str, int]
-    cost: Cost
-    policy: Policy
-
-
-def request_mask(context: Context, request: Request) -> int:
-    """Return the candidates that a request's specifier admits; raises Unavailable for an unknown package."""
-    node = context.node(request.name)
-    if node is None:
-        raise Unavailable(
-            f"{request.name}: not among the package facts of {context.snapshot.date}; "
-            f"`envdoctor matrix update --package {request.name}` fetches them"
-        )
-    return node.admits(request.spec)
 
 
 def policy_of(goal: Goal) -> Policy:
@@ -145,8 +93,6 @@ def _avoiding(goal: Goal, found: Sequence[Nogood], least: int) -> tuple[Goal, Pi
 
 def _clashes_nearby(goal: Goal) -> bool:
     """True when the packages asked for and what they require at once already exclude an answer."""
-    from envdoctor.solve.explain import inquire
-
     return any(inquire(goal, depth).clashes() for depth in (0, 1))
 
 

@@ -12,7 +12,7 @@ from packaging.version import Version
 from envdoctor.matrix import Matrix
 from envdoctor.rules.ranges import parse_version
 from envdoctor.solve.answer import PinSet
-from envdoctor.solve.solver import Goal
+from envdoctor.solve.goal import Goal
 from envdoctor.upgrading.judging import Break, Judge, Move
 from envdoctor.upgrading.patching import diff_of, patched
 from envdoctor.upgrading.reading import read_code

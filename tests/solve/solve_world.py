@@ -12,9 +12,9 @@ from envdoctor.harvest.snapshot_compile import Compiler
 from envdoctor.matrix import Matrix, load_matrix
 from envdoctor.matrix.snapshot import Snapshot, parse_snapshot
 from envdoctor.solve.asking import options_of
+from envdoctor.solve.goal import Goal
 from envdoctor.solve.nodes import Context
 from envdoctor.solve.requests import Asked, parse_requests
-from envdoctor.solve.solver import Goal
 from envdoctor.target.cards import named_cards
 from envdoctor.target.platforms import parse_platform
 from envdoctor.target.resolve import Target

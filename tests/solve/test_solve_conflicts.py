@@ -12,7 +12,7 @@ from solve_world import goal, shipped, target
 
 from envdoctor.solve.causes import causes_of
 from envdoctor.solve.explain import DEPTHS, Inquiry
-from envdoctor.solve.solver import Goal
+from envdoctor.solve.goal import Goal
 
 if sys.version_info >= (3, 11):
     import tomllib

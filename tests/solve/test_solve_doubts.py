@@ -9,8 +9,8 @@ import pytest
 import solve_world as world
 
 from envdoctor.matrix import Matrix
+from envdoctor.solve.goal import Goal
 from envdoctor.solve.pinning import pin
-from envdoctor.solve.solver import Goal
 
 LONG = 1000
 

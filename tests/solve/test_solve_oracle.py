@@ -16,9 +16,10 @@ from pysat.examples.rc2 import RC2Stratified
 from pysat.formula import WCNF, IDPool
 from solve_world import goal, shipped, target, versions
 
+from envdoctor.solve.goal import Goal
 from envdoctor.solve.policy import Policy
 from envdoctor.solve.problem import Problem, bits_of
-from envdoctor.solve.solver import Goal, policy_of, problem_of, solve
+from envdoctor.solve.solver import policy_of, problem_of, solve
 
 COUNT = int(os.environ.get("ENVDOCTOR_ORACLE", "8"))
 NAMES = [

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from envdoctor.profile.emit.layout import to_yaml
 
 if TYPE_CHECKING:
-    from envdoctor.profile.emit import Plan
+    from envdoctor.profile.emit.plan import Plan
 
 _KINDS = {"none": "NO", "ddp": "MULTI_GPU", "fsdp": "FSDP"}
 

@@ -9,7 +9,7 @@ from envdoctor.profile.emit import deepspeed
 from envdoctor.profile.emit.layout import to_yaml
 
 if TYPE_CHECKING:
-    from envdoctor.profile.emit import Plan
+    from envdoctor.profile.emit.plan import Plan
 
 
 def emit(plan: Plan) -> dict[str, str]:

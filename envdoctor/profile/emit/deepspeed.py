@@ -9,7 +9,7 @@ from envdoctor.memory import DeepSpeed
 from envdoctor.profile.emit.layout import to_json
 
 if TYPE_CHECKING:
-    from envdoctor.profile.emit import Plan
+    from envdoctor.profile.emit.plan import Plan
 
 FILE = "ds_config.json"
 

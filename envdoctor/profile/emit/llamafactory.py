@@ -9,7 +9,7 @@ from envdoctor.profile.emit.layout import to_yaml
 from envdoctor.profile.emit.transformers import sharding
 
 if TYPE_CHECKING:
-    from envdoctor.profile.emit import Plan
+    from envdoctor.profile.emit.plan import Plan
 
 _ATTENTION = {"flash_attention_2": "fa2", "sdpa": "sdpa", "eager": "disabled"}
 _TEMPLATES = {

@@ -8,7 +8,7 @@ from envdoctor.profile.emit import deepspeed
 from envdoctor.profile.emit.layout import to_json
 
 if TYPE_CHECKING:
-    from envdoctor.profile.emit import Plan
+    from envdoctor.profile.emit.plan import Plan
 
 
 def training_arguments(plan: Plan, framework: str = "transformers") -> dict[str, Any]:

@@ -9,7 +9,7 @@ from envdoctor.profile.emit.layout import to_yaml
 from envdoctor.profile.emit.transformers import long_dtype
 
 if TYPE_CHECKING:
-    from envdoctor.profile.emit import Plan
+    from envdoctor.profile.emit.plan import Plan
 
 
 def emit(plan: Plan) -> dict[str, str]:

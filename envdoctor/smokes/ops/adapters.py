@@ -8,7 +8,8 @@ import tempfile
 from typing import Any
 
 from .context import Context
-from .registry import Trial, op
+from .registry import op
+from .trial import Trial
 
 SHAPE = {
     "vocab_size": 128, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,

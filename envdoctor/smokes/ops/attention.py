@@ -6,7 +6,8 @@ import math
 from typing import Any
 
 from .context import Context
-from .registry import Skip, Trial, op
+from .registry import Skip, op
+from .trial import Trial
 
 
 def causal_attention(query: Any, key: Any, value: Any) -> Any:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .context import Context
-from .registry import Skip, Trial, op
+from .registry import Skip, op
+from .trial import Trial
 
 
 @op("triton.add", tolerance=1e-6, needs=("triton",), cpu=False)

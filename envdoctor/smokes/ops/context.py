@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from .registry import Trial
+from .trial import Trial
 
 
 class Context:

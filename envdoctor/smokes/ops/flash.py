@@ -7,7 +7,8 @@ from typing import Any
 
 from .attention import causal_attention
 from .context import Context
-from .registry import Trial, op
+from .registry import op
+from .trial import Trial
 
 
 def _attention(ctx: Context, kernel: Callable[..., Any]) -> Trial:

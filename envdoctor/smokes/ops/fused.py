@@ -6,7 +6,8 @@ from typing import Any
 
 from .bnb import BETAS, EPSILON, RATE, adam_change
 from .context import Context
-from .registry import Skip, Trial, op
+from .registry import Skip, op
+from .trial import Trial
 
 
 @op("deepspeed.fused_adam", tolerance=1e-3, needs=("deepspeed",), cpu=False, quick=False, patience=10.0)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .context import Context
-from .registry import Trial, op
+from .registry import op
+from .trial import Trial
 
 
 @op("cuda.graph", tolerance=1e-2, cpu=False)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .context import Context
-from .registry import Skip, Trial, op
+from .registry import Skip, op
+from .trial import Trial
 
 M, K, N = (
     192,

@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from .context import Context
+from .context import Context
+from .trial import Trial
 
 
 class Skip(Exception):
     """Raised by an op that does not apply here; its text is the reason."""
-
-
-class Trial:
-    """What an op measures: `call()` on the device, and `reference()`, the same in float64 on the CPU.
-
-    Both return a tensor or a tuple of tensors; `call` starts from the same inputs each time.
-    """
-
-    def __init__(self, call: Callable[[], Any], reference: Callable[[], Any]) -> None:
-        self.call = call
-        self.reference = reference
 
 
 class Op:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from .context import Context
-from .registry import Trial, op
+from .registry import op
+from .trial import Trial
 
 
 @op("triu.bf16", tolerance=0.0)

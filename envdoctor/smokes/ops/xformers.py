@@ -6,7 +6,8 @@ from typing import Any
 
 from .attention import causal_attention
 from .context import Context
-from .registry import Trial, op
+from .registry import op
+from .trial import Trial
 
 
 @op("xformers.attention", tolerance=2e-2, needs=("xformers",), cpu=False, quick=False)
