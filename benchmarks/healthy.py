@@ -20,6 +20,7 @@ import sysconfig
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from datetime import date
 from pathlib import Path
 
 from packaging.version import Version
@@ -38,17 +39,23 @@ NAMES = (
     *("compressed-tensors", "outlines", "onnxruntime", "tensorboard", "fastapi", "openai", "scipy"),
 )
 DAYS = [f"{year}-{month:02}-15" for year in range(2023, 2027) for month in range(1, 13, 2)][4:-1]
-PYTHONS = ("3.9", "3.10", "3.11", "3.12", "3.13")
+PYTHONS = (
+    *(("3.9", "2000", "2025-06"), ("3.10", "2000", "2026-09"), ("3.11", "2023-11", "3000")),
+    *(("3.12", "2024-09", "3000"), ("3.13", "2025-09", "3000")),
+)
+"""Each with the days from and before which most of the stack has wheels for it."""
 CARDS = ("NVIDIA A100-SXM4-80GB", "NVIDIA GeForce RTX 4090", "NVIDIA L40S", "")
 DRIVER = "580.95.05"
 HIDDEN = ("pip", "setuptools", "wheel", "distribute")
 """What `pip freeze` leaves out before Python 3.12."""
 TRIES = 3
+RECENT = 1100
+"""Days back to which a version out of place may go."""
 WHOLE = 45
 """Rows from which a listing is taken for whole."""
 PATIENCE = 60
 """Seconds that uv may look for a set; a set that takes longer is not drawn."""
-_PARENT = re.compile(r"([A-Za-z0-9][\w.-]*)(?:\[[\w,-]+\])?==\S+ depends on")
+_DEPENDS = re.compile(r"([A-Za-z0-9][\w.-]*)\S*? depends on ([A-Za-z0-9][\w.-]*)")
 
 
 @dataclass(frozen=True)
@@ -104,7 +111,8 @@ def parse_pins(text: str) -> tuple[dict[str, str], dict[str, list[str]]]:
 def draw(chance: random.Random) -> Resolved | None:
     """Return a random set that resolves, or None."""
     names = chance.sample(NAMES, chance.randint(1, 4))
-    day, python = chance.choice(DAYS), chance.choice(PYTHONS)
+    day = chance.choice(DAYS)
+    python = chance.choice([p for p, first, end in PYTHONS if first <= day < end])
     pins, via = parse_pins(resolve(names, day, python)[0])
     if not pins:
         return None
@@ -117,15 +125,17 @@ def _misplaced(found: Resolved, chance: random.Random) -> Broken | None:
     """Return a version that uv refuses beside the other pins for what they require."""
     snapshot = load_snapshot(load_matrix().folder)
     children = [name for name, parents in found.via.items() if parents]
+    last = (date.fromisoformat(found.day) - date(1970, 1, 1)).days
     for name in chance.sample(children, min(TRIES, len(children))):
         package = snapshot.package(name)
-        others = [v for v in package.versions if str(v) != found.pins[name]] if package else []
+        dated = zip(package.versions, package.days, strict=True) if package else ()
+        others = [v for v, day in dated if last - RECENT < day <= last and v != found.pins[name]]
         if not others:
             continue
-        version = str(chance.choice(others))
+        version = chance.choice((others[0], others[-1], chance.choice(others)))
         lines = [f"{n}=={version if n == name else v}" for n, v in found.pins.items()]
         error = " ".join(resolve(lines, found.day, found.python)[1].split())
-        if {*_PARENT.findall(error)} & {name, *found.via[name]} and "no wheels" not in error:
+        if any(name in pair for pair in _DEPENDS.findall(error)) and "wheels" not in error:
             return Broken("misplaced", name, {name: version})
     return None
 
