@@ -3,7 +3,7 @@
     python benchmarks/remedies.py [FOLDER]...
 
 Judges the recorded machines and pastes of the tests, and the cases of each FOLDER: one JSON a case with
-`text`, or with `env`, `env_text`, `pip_list` and `error_text`. The pins are put in as an installer would: what
+`text`, or with `env`, `env_text`, `pip_list` and `error_text`. The pins are put in as an installer does: what
 its command names exactly, else the newest that the pins admit and what that pulls along; a driver and a
 Python at the lowest that is asked for.
 """

@@ -70,6 +70,17 @@ def proven_remedies(findings: Sequence[Finding], facts: Facts, matrix: Matrix) -
     return tuple(replace(f, remedies=followed.remedies(f, f.id in chosen)) for f in findings)
 
 
+ELSEWHERE = ("index", "--torch-backend", "://", "--no-deps", "conda ", " -f ", "--find-links", "==")
+"""What a command has that installs other files than the newest of the default index."""
+
+
+def _takes_the_index(remedy: Remedy) -> bool:
+    """True when its commands install what its pins admit, and nothing but that."""
+    if remedy.commands == install_commands(remedy.pins):
+        return True
+    return not any(word in command for command in remedy.commands for word in ELSEWHERE)
+
+
 class _Followed:
     """The remedies of one diagnosis, each followed in thought before it is offered."""
 
@@ -86,7 +97,7 @@ class _Followed:
             plain = bool(remedy.pins) and remedy.commands == install_commands(remedy.pins)
             whole = self._whole(remedy) if plain and complete else None
             complete = complete and whole is None
-            if whole is None and self._holds(remedy, plain):
+            if whole is None and self._holds(remedy):
                 whole = remedy
             if whole is None and plain:
                 whole = self._whole(remedy)
@@ -94,14 +105,14 @@ class _Followed:
                 kept.append(whole)
         return tuple(kept)
 
-    def _holds(self, remedy: Remedy, plain: bool) -> bool:
+    def _holds(self, remedy: Remedy) -> bool:
         """True when what following it leads to has no new error, or cannot be foreseen."""
         if not remedy.pins:
             return True
         pins = {name: spec for name, spec in remedy.pins.items() if name not in NOT_PACKAGES}
-        versions = (
-            foresee_installation(self._facts, self._matrix, pins, self._complete) if pins and plain else {}
-        )
+        versions: dict[str, str] | None = {}
+        if pins and _takes_the_index(remedy):
+            versions = foresee_installation(self._facts, self._matrix, pins, self._complete)
         return versions is None or self._leads_to_order(versions)
 
     def _whole(self, remedy: Remedy) -> Remedy | None:

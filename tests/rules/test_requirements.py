@@ -61,3 +61,18 @@ def test_companions_of_another_cuda_are_named(text: str, severity: Severity, cer
 )
 def test_companions_that_fit_or_are_built_elsewhere_are_left_alone(text: str) -> None:
     assert not judged(text, "TORCH-VARIANT-MIXED")
+
+
+def test_no_remedy_is_offered_that_leads_to_another_error() -> None:
+    text = (
+        "CUDA_SETUP: WARNING! libcudart.so not found in any environmental path.\n"
+        "CUDA SETUP: PyTorch settings found: CUDA_VERSION=117, Highest Compute Capability: 7.5.\n"
+    )
+    matrix = load_matrix()
+    facts = parse_paste(text, "", matrix.lexicon)
+    pins = [
+        [dict(r.pins) for f in diagnose_facts(facts, matrix, complete=complete).findings for r in f.remedies]
+        for complete in (False, True)
+    ]
+    assert {"bitsandbytes": ">=0.43"} in pins[0]
+    assert {"bitsandbytes": ">=0.43"} not in pins[1]
