@@ -281,3 +281,10 @@ def test_the_memory_of_another_accelerator_gets_no_advice_for_nvidias(line, id):
     told = findings(line)
     assert told[0].id == id
     assert not [f for f in told if f.id.startswith("OOM-")]
+
+
+@pytest.mark.parametrize(
+    "text", ["torch 2.6.0\nRAM keeps growing until the process is killed", "torch 2.6.0\n训练时内存一直增加"]
+)
+def test_trouble_with_memory_told_in_words_is_never_green(text):
+    assert findings(text)
