@@ -281,7 +281,7 @@ def _tells_any(label: _Label, value: Value, assigned: bool) -> bool:
 # A YAML value on the next line, or one that is called so: `value: …`.
 _NEXT_LINE = re.compile(
     r"^[\"']?[ \t]{0,40}:[ \t]{0,40}(?:[>|][-+]?)?[ \t]{0,40}\n[ \t]{1,80}[\"']?$|"
-    r"\n[ \t-]{0,80}[\"']?[Vv]alue[\"']?[ \t]{0,8}:[ \t]{0,8}[\"']?$"
+    r"\n[ \t-]{0,80}[\"']?(?:[Vv]alue|default)[\"']?[ \t]{0,8}[:=][ \t]{0,8}[\"']?$"
 )
 _ALIGNED = re.compile(r"[\s._" "\u00b7\u2026-]{4,}")
 

@@ -28,11 +28,14 @@ _SHORT_FLAG = re.compile(
 _CURL_USER = re.compile(
     r"(?:[ \t]-u|[ \t]--user|--proxy-user)[ \t=]{1,4}[\"']?(?P<v>[^\s:\"']{1,100}:[^\s\"']{1,200})"
 )
+# The second argument of a log-in: `smtp.login(user, "…")`.
+_LOGIN_PAIR = re.compile(r"(?i)\blogin\([^()\n]{1,80},[ \t]{0,3}[\"'](?P<v>[^\"'\s]{6,200})[\"']")
 _LONG_NUMBER = 12
 _SCHEMES = frozenset({"bearer", "basic", "token", "digest", "apikey", "negotiate"})
 _PLAIN = (
     Sought(("authorization", "x-api-key", "x-auth-token", "api-key"), _HEADER),
     Sought(("cookie",), _COOKIE),
+    Sought(("login(",), _LOGIN_PAIR),
     Sought(("sshpass", "docker", "mysql"), _SHORT_FLAG),
     Sought((" -u", "\t-u", "--user", "--proxy-user"), _CURL_USER),
 )

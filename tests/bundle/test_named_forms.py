@@ -46,6 +46,8 @@ FORMS = {
     "wrapped at 80 columns": f"INFO {'.' * 50} ACME_KEY={V[:16]}\n{V[16:]} and more",
     "colours inside": f"ACME_KEY={V[:16]}\x1b[1m{V[16:]}\x1b[0m",
     "a box of Rich": f"╭{'─' * 36}╮\n│ found ACME_KEY={V[:19]} │\n│ {V[19:]:<34} │\n╰{'─' * 36}╯",
+    "a log-in's second argument": f"smtp.login('bot@example.com', '{V}')",
+    "Terraform": f'variable "acme_key" {{\n  default = "{V}"\n}}',
     "percent signs": f"cb=https%3A%2F%2Fexample.com%3Facme_key%3D{quote(V, safe='')}%26x%3D1",
 }
 
