@@ -11,7 +11,7 @@ from envdoctor.findings import Certainty
 from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.interface_records import Record, Spans
 from envdoctor.patterns import row_pattern
-from envdoctor.rules.interface_lookup import distribution_of, record_of, spans_of_name
+from envdoctor.rules.interface_lookup import distribution_of, record_of
 from envdoctor.rules.ranges import version_satisfies
 from envdoctor.upgrading.uses import Kind, Use
 
@@ -81,8 +81,10 @@ class Judge:
             return Break(use, path, row.since, row.new)
         if found := self._by_row(use, move, module, name):
             return found
-        spans: Spans = spans_of_name(record.names, module, name) if record else ()
+        spans: Spans = record.names.get(module, {}).get(name, ()) if record else ()
         spans = spans or (record.modules.get(path, ()) if record else ())
+        if record is not None and (_stands(record, path, move) or _is_open(record, module)):
+            return None
         since = _gone(record, spans, move) if record and spans else None
         if since is not None:
             return Break(use, path, since, self._instead(record, move, path, name))
@@ -198,6 +200,18 @@ def _position(use: Use, record: Record | None, move: Move) -> Break | None:
     since = _gone(record, others, move)
     shown = f"{use.path}() with {use.count} positional arguments"
     return None if since is None else Break(use, shown, since, "name the arguments", Certainty.LIKELY)
+
+
+def _stands(record: Record, path: str, move: Move) -> bool:
+    """True when a module of that path has something of its own in the new release."""
+    below = (spans for module, spans in record.modules.items() if module.startswith(f"{path}."))
+    own = (spans for spans in record.names.get(path, {}).values())
+    return any(record.has(spans, move.new) for spans in (*below, *own))
+
+
+def _is_open(record: Record, module: str) -> bool:
+    """True for a module that makes up names when they are asked: its file does not list all that it has."""
+    return "__getattr__" in record.names.get(module, {}) or record.library == "numpy"
 
 
 def _gone(record: Record, spans: Spans, move: Move) -> str | None:

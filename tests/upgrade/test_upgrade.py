@@ -176,3 +176,15 @@ def test_code_is_diagnosed_with_what_is_installed(tmp_path: Path, capsys: pytest
     assert found["id"] == "CODE-BREAKS"
     assert found["summary"].endswith("a.py:2 and 1 more")
     assert [remedy["pins"] for remedy in found["remedies"]] == [{}, {"numpy": "<2.0.0"}]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import numpy as np\nx = np.random.rand(3)",
+        "import numpy.typing\ny = numpy.typing.NDArray",
+        "from numpy.typing import NDArray\nfrom numpy import random, linalg",
+    ],
+)
+def test_what_a_package_makes_up_or_brings_from_elsewhere_stands(code: str) -> None:
+    assert told(code) == []
