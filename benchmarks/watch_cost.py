@@ -21,6 +21,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 STARTED_S = 1.5
+READ_EVERY_S = 1.5
+"""Reading /proc costs as well, and only the watched child would bear it."""
 TICKS = os.sysconf("SC_CLK_TCK")
 CHILD = """
 import sys, time
@@ -31,7 +33,7 @@ for step in range(20 * 5):
     for i in range(work): total += i * i
     print(f"{step}%|x| {step}/100 [00:01<00:02]", end="\\r", file=sys.stderr, flush=True)
     print({"loss": 1.0 / (step + 1), "grad_norm": 0.5}, flush=True)
-open(out, "w").write(str(time.perf_counter() - began))
+open(out, "w").write(f"{time.perf_counter() - began} {time.process_time()}")
 """
 
 
@@ -44,8 +46,8 @@ def calibrated(seconds: float) -> int:
     return int(2_000_000 * seconds / 100 / (time.perf_counter() - began))
 
 
-def run(work: int, watched: bool, folder: Path) -> tuple[float, dict[str, float]]:
-    """Return the child's seconds and what the watch took."""
+def run(work: int, watched: bool, folder: Path) -> tuple[float, float, dict[str, float]]:
+    """Return the child's seconds, its processor's seconds and what the watch took."""
     out = folder / "seconds"
     words = [sys.executable, "-m", "envdoctor", "watch", "--record", str(folder / "r.jsonl"), "--"]
     argv = [*(words if watched else []), sys.executable, "-c", CHILD, str(work), str(out)]
@@ -59,13 +61,16 @@ def run(work: int, watched: bool, folder: Path) -> tuple[float, dict[str, float]
         while child.stdout.read(1 << 16):
             pass
         if watched:
-            now = cost(child.pid, time.perf_counter() - began)
-            if now and now["elapsed_s"] > STARTED_S:
+            elapsed = time.perf_counter() - began
+            due = elapsed > STARTED_S and elapsed - (took or first).get("elapsed_s", 0.0) > READ_EVERY_S
+            now = cost(child.pid, elapsed) if due else {}
+            if now:
                 first = first or now
                 took = {**now, "share": share_between(first, now)}
         time.sleep(0.1)
     child.stdout.close()
-    return float(out.read_text()), took
+    wall, cpu = map(float, out.read_text().split())
+    return wall, cpu, took
 
 
 def cost(pid: int, elapsed: float) -> dict[str, float]:
@@ -107,19 +112,21 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=5.0)
     args = parser.parse_args()
     work = calibrated(args.seconds)
-    ratios, costs = [], []
+    ratios, cpu_ratios, costs = [], [], []
     with tempfile.TemporaryDirectory() as folder:
         for number in range(args.pairs):
             order = (False, True) if number % 2 else (True, False)
-            seconds = {}
+            seconds, cpu = {}, {}
             for watched in order:
-                seconds[watched], took = run(work, watched, Path(folder))
+                seconds[watched], cpu[watched], took = run(work, watched, Path(folder))
                 if took:
                     costs.append(took)
             ratios.append(seconds[True] / seconds[False])
+            cpu_ratios.append(cpu[True] / cpu[False])
     shares = [c["share"] for c in costs]
     answer: dict[str, Any] = {
         "slowdown, median of pairs": round(statistics.median(ratios), 4),
+        "of the child's processor time": [round(ratio, 4) for ratio in cpu_ratios],
         "slowdowns": [round(ratio, 4) for ratio in ratios],
         "cores, once started": [round(share, 4) for share in shares],
         "pss MiB": round(max((c["pss_mib"] for c in costs), default=0), 1),

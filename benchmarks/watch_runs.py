@@ -1,6 +1,6 @@
 """Real runs on a real card under watch: what is said of each, and when; run where torch and a GPU are.
 
-    python benchmarks/watch_runs.py [--kinds sane+stopped,leak+host,rows,neighbour] [--out DIR]
+    python benchmarks/watch_runs.py [--kinds sane+stopped,leak,rows,neighbour,host] [--out DIR]
 
 Each run is a child of `envdoctor watch`; kinds joined by + and sane runs stand side by side. Prints JSON;
 recordings and answers are left in DIR. `--child KIND` is the child's side.
@@ -261,7 +261,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--kinds", default="sane+stopped,leak+host,rows,neighbour")
+    parser.add_argument("--kinds", default="sane+stopped,leak,rows,neighbour,host")
     parser.add_argument("--out", default="")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds a run may take")
     parser.add_argument("--child")

@@ -44,6 +44,12 @@ class Completed:
         return signal_name(self.returncode)
 
 
+def running_pids() -> frozenset[int]:
+    """Return the children that are still to be closed: nobody else may reap them."""
+    with _running_lock:
+        return frozenset(child.pid for child in _running)
+
+
 class Child:
     """A running child with three unbuffered pipes; leave it through `close`, or use it in `with`.
 

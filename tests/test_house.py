@@ -47,7 +47,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "watch": {
         *("diagnosis", "errors", "facts", "findings", "matrix", "pastes", "probes", "processes"),
-        *("report",),
+        *("report", "rules", "target"),
     },
     "nearby": {"facts", "findings"},
     "plan": {"facts", "findings", "matrix", "rules", "solve", "target"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_list(parser, "--from", "FILE", told, dest="sources")
     add_list(parser, "--log", "FILE", "a training log of any size", dest="logs")
     add(parser, "--for", "PROJECT", "fill this project's issue template", dest="project")
+    add(parser, "--from-watch", "FILE", "bundle a run that `watch` recorded: its end, curve and log")
     add_flag(parser, "--preview", "print what would leave, and write nothing")
     add_flag(parser, "--smoke", "run the smoke kernels and put their verdicts in")
     add_flag(parser, "--force", "replace an existing file")
@@ -40,7 +42,10 @@ def run(args: argparse.Namespace) -> int:
     from envdoctor.api import make_bundle
     from envdoctor.bundling import preview, write_bundle
 
-    bundle = make_bundle(args.sources, logs=args.logs, project=args.project, smoke=args.smoke)
+    if args.from_watch:
+        bundle = _bundle_of_recording(args)
+    else:
+        bundle = make_bundle(args.sources, logs=args.logs, project=args.project, smoke=args.smoke)
     if args.preview:
         write(args, _preview_json(bundle) if args.format is Format.JSON else preview(bundle))
         return 0
@@ -53,6 +58,24 @@ def run(args: argparse.Namespace) -> int:
     )
     note(args, "Look at it before you send it: envdoctor bundle --preview")
     return 0
+
+
+def _bundle_of_recording(args: argparse.Namespace) -> Bundle:
+    """Return a bundle of a recorded run: its diagnosis, and its curve and log beside the logs given."""
+    from envdoctor.bundling import build_bundle, find_tracker
+    from envdoctor.bundling.excerpts import read_excerpt
+    from envdoctor.matrix import load_matrix
+    from envdoctor.watch.death import diagnose_story
+    from envdoctor.watch.replaying import replay
+    from envdoctor.watch.report import render
+
+    story = replay(Path(args.from_watch))
+    tracker = find_tracker(load_matrix(), args.project) if args.project else None
+    with tempfile.TemporaryDirectory(prefix="envdoctor-bundle-") as folder:
+        path = Path(folder) / "watch.log"
+        path.write_text("\n".join((render(story), *story.log)), encoding="utf-8")
+        excerpts = {name: read_excerpt(Path(name)) for name in (*args.logs, str(path))}
+    return build_bundle(diagnose_story(story), excerpts, None, tracker)
 
 
 def _preview_json(bundle: Bundle) -> str:

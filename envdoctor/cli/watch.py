@@ -32,6 +32,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", nargs="*", metavar="CMD", help="the command, after --")
     add(parser, "--record", "FILE", "where the recording goes (the user's state folder)")
     add(parser, "--replay", "FILE", "judge and draw a recording again; no command is run")
+    add(parser, "--pid", "N", "watch a process that runs already; its output is not read", type=int)
+    add(parser, "--listen", "ADDR", "serve /metrics (Prometheus) and a page: PORT or HOST:PORT")
+    told = "end it by SIGTERM just before memory runs out, so that it can save"
+    add_flag(parser, "--stop-before-oom", told)
     add_flag(parser, "--all", "show everything, fold nothing")
 
 
@@ -40,16 +44,64 @@ def run(args: argparse.Namespace) -> int:
     if args.replay:
         return _replay(args)
     words = args.wrapped or args.words
+    if args.pid is not None:
+        return _watch_process(args)
     if not words:
         raise InputError("watch: no command; write it after --, as in: envdoctor watch -- python train.py")
     from envdoctor.watch.child import end_as, start
 
+    address = _address(args)
     child = start(words)
-    watcher = _beside(args, words, child)
+    watcher = _beside(args, words, child, address)
     ending = child.wait()
     if watcher is not None:
         _explain(args, watcher, watcher.finish(ending))
     return end_as(ending)
+
+
+def _address(args: argparse.Namespace) -> tuple[str, int] | None:
+    if not args.listen:
+        return None
+    from envdoctor.watch.listening import parse_address
+
+    return parse_address(args.listen)
+
+
+def _watch_process(args: argparse.Namespace) -> int:
+    """Watch a process until it has ended; its exit code is not ours to know, so 0, or 1 for an alarm."""
+    from envdoctor.watch.watching import Watcher, sampler_of_process, wait_for
+
+    address = _address(args)
+    argv, sampler = sampler_of_process(args.pid)
+    watcher = Watcher(argv, sampler, _recording(args), lambda alarm: note(args, f"envdoctor: {alarm.text}"))
+    _serve(args, watcher, address)
+    watcher.start()
+    wait_for(args.pid)
+    end = watcher.finish(None)
+    if args.output:
+        _explain(args, watcher, end)
+    return int(bool(watcher.alarms))
+
+
+def _serve(args: argparse.Namespace, watcher: Watcher, address: tuple[str, int] | None) -> None:
+    if address is None:
+        return
+    from envdoctor.watch.death import Story
+    from envdoctor.watch.listening import metrics_of, serve
+    from envdoctor.watch.report import render
+
+    def metrics() -> str:
+        return metrics_of(watcher.moments[-1] if watcher.moments else None, watcher.alarms)
+
+    def page() -> str:
+        story = Story(
+            watcher.header, tuple(watcher.moments), tuple(watcher.alarms), (), None, watcher.expected
+        )
+        return render(story, None, Format.HTML)
+
+    server = serve(address, metrics, page)
+    host, port = server.server_address[:2]
+    note(args, f"envdoctor: http://{host if isinstance(host, str) else host.decode()}:{port}/ and /metrics")
 
 
 def _explain(args: argparse.Namespace, watcher: Watcher, end: End) -> None:
@@ -62,7 +114,9 @@ def _explain(args: argparse.Namespace, watcher: Watcher, end: End) -> None:
         from envdoctor.watch.report import render
 
         log = tuple(watcher.sampler.log.tail[-200:])
-        story = Story(watcher.header, tuple(watcher.moments), tuple(watcher.alarms), log, end)
+        story = Story(
+            watcher.header, tuple(watcher.moments), tuple(watcher.alarms), log, end, watcher.expected
+        )
         diagnosis = diagnose_story(story) if failed else None
         format: Reported = args.format if args.output else Format.TEXT
         text = render(story, diagnosis, format, look_of(args) if args.output else PLAIN, args.all)
@@ -76,7 +130,9 @@ def _explain(args: argparse.Namespace, watcher: Watcher, end: End) -> None:
         note(args, f"envdoctor: the end could not be explained: {type(error).__name__}: {error}")
 
 
-def _beside(args: argparse.Namespace, words: Sequence[str], child: Child) -> Watcher | None:
+def _beside(
+    args: argparse.Namespace, words: Sequence[str], child: Child, address: tuple[str, int] | None
+) -> Watcher | None:
     """Start to read beside the child; whatever hinders that is said in a line, and the child goes on."""
     try:
         from envdoctor.watch.watching import Watcher, sampler_of
@@ -89,7 +145,8 @@ def _beside(args: argparse.Namespace, words: Sequence[str], child: Child) -> Wat
             if not args.quiet:
                 child.relay.tell(b"S", text)
 
-        watcher = Watcher(words, sampler_of(child), _recording(args), say, show)
+        watcher = Watcher(words, sampler_of(child), _recording(args), say, show, args.stop_before_oom)
+        _serve(args, watcher, address)
         watcher.start()
     except Exception as error:
         child.relay.tell(b"L", f"envdoctor: not watched: {type(error).__name__}: {error}")

@@ -56,6 +56,15 @@ def check_training(view: View) -> Iterable[Finding]:
     yield _too_large(view, card, run, prediction, certain)
 
 
+def predicted_run(view: View) -> tuple[TrainingRun, Prediction, int]:
+    """Return the run that settings state, what it should need, and the context's bytes; raises Skip."""
+    shape, card = shape_of(view), _card(view)
+    from envdoctor.memory import predict
+
+    run = _training_run(view, shape, card)
+    return run, predict(run, card.constants), card.constants.cuda_context
+
+
 def _too_large(view: View, card: OneCard, run: TrainingRun, prediction: Prediction, certain: bool) -> Finding:
     need = prediction.peak_allocated_bytes + card.constants.cuda_context
     largest = sorted(prediction.components, key=lambda c: -c.bytes)[:3]

@@ -9,7 +9,7 @@ from statistics import median
 
 from envdoctor.watch.cards import THROTTLES
 from envdoctor.watch.foretelling import Foreteller, Pace, amount, duration
-from envdoctor.watch.moment import Alarm, Header, Moment
+from envdoctor.watch.moment import Alarm, Expectation, Header, Moment
 
 _HANG_S, _HANG_STOPPED_S = 45.0, 10.0
 _HANG_STEPS = 15
@@ -28,7 +28,12 @@ class Judge:
     """All judges together; an alarm is said once, and again when it has become much nearer."""
 
     def __init__(self, header: Header) -> None:
-        self._judges = (Foreteller(header), _Hang(), _Slow(), _Loss(), _Disk(), _Spread())
+        self._foreteller = Foreteller(header)
+        self._judges = (self._foreteller, _Hang(), _Slow(), _Loss(), _Disk(), _Spread())
+
+    def expect(self, expectation: Expectation) -> None:
+        """Judge by this prediction from now on."""
+        self._foreteller.expect(expectation)
 
     def feed(self, moment: Moment) -> Iterator[Alarm]:
         """Yield what this moment gives cause to say."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +10,6 @@ from typing import Any
 from envdoctor.watch.moment import Card
 
 MIB = 1 << 20
-_FIRST_PID_NAMESPACE = "pid:[4026531836]"
 _SLOW_EVERY = 5
 """Readings of memory for each one of the rest."""
 XID_EVENT = 8
@@ -54,7 +52,8 @@ class Cards:
     _devices: list[_Device] = field(default_factory=list)
     _events: Any = None
     _turn: int = 0
-    _own_numbers: bool = False
+    _matched: bool = False
+    """True once one of the driver's process numbers was one of the run's: they count the same."""
 
     def sample(self, pids: frozenset[int]) -> None:
         """Read memory, and by turns the rest."""
@@ -103,7 +102,8 @@ class Cards:
         others = tuple(n for n in self.neighbours if n.card != index)
         held = [(int(p.pid), int(p.usedGpuMemory or 0) // MIB) for p in processes or ()]
         mine = [used for pid, used in held if pid in pids]
-        if processes is None or not (self._own_numbers or mine):
+        self._matched = self._matched or bool(mine)
+        if processes is None or not self._matched:
             device.ours, self.neighbours = None, others
             return
         device.ours = sum(mine)
@@ -159,7 +159,7 @@ def open_cards() -> Cards:
         return Cards(f"NVML answers: {error}")
     cards = Cards(
         "" if devices else "NVML shows no card", tuple(d.name for d in devices),
-        _nvml=pynvml, _devices=devices, _own_numbers=_has_the_machines_numbers(),
+        _nvml=pynvml, _devices=devices,
     )  # fmt: skip
     cards._events = _listen(pynvml, devices)
     return cards
@@ -183,14 +183,6 @@ def _listen(nvml: Any, devices: list[_Device]) -> Any:
 
 def _is_lost(nvml: Any, error: Any) -> bool:
     return getattr(error, "value", None) == getattr(nvml, "NVML_ERROR_GPU_IS_LOST", 15)
-
-
-def _has_the_machines_numbers() -> bool:
-    """True where process numbers are the driver's own: in the kernel's first namespace of them."""
-    try:
-        return os.readlink("/proc/self/ns/pid") == _FIRST_PID_NAMESPACE
-    except OSError:
-        return False
 
 
 def _name(pid: int) -> str:

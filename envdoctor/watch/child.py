@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from envdoctor.errors import EnvdoctorError
+from envdoctor.processes import running_pids
 from envdoctor.watch.relay import Relay, start_relay
 from envdoctor.watch.streams import Channel, files_to_follow, fill_closed, open_channels
 
@@ -90,7 +91,7 @@ class Child:
             code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
             number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
             return Ending(code, number, used.ru_maxrss << 10, tuple(self._sent))
-        _reap_orphans({self.pid, self.relay.pid})
+        _reap_orphans({self.pid, self.relay.pid} | running_pids())
         return None
 
     def _hand_on(self, number: int, sender: int) -> None:

@@ -26,7 +26,7 @@ from envdoctor.findings import (
 from envdoctor.matrix import load_matrix
 from envdoctor.pastes import merge_facts
 from envdoctor.watch.foretelling import amount
-from envdoctor.watch.moment import Alarm, End, Header, Line, LogLine, Moment
+from envdoctor.watch.moment import Alarm, End, Expectation, Header, Line, LogLine, Moment
 
 KERNEL = "https://docs.kernel.org/admin-guide/cgroup-v2.html#memory-interface-files"
 SIGNALS = "https://man7.org/linux/man-pages/man7/signal.7.html"
@@ -47,6 +47,7 @@ class Story:
     alarms: tuple[Alarm, ...]
     log: tuple[str, ...]
     end: End | None
+    expected: Expectation | None = None
 
     @property
     def last(self) -> Moment | None:
@@ -64,6 +65,7 @@ def story_of(lines: Sequence[Line]) -> Story:
         tuple(line for line in lines if isinstance(line, Alarm)),
         tuple(line.text for line in lines if isinstance(line, LogLine)),
         next((line for line in reversed(lines) if isinstance(line, End)), None),
+        next((line for line in reversed(lines) if isinstance(line, Expectation)), None),
     )
 
 
@@ -80,12 +82,16 @@ def diagnose_story(story: Story, here: bool = True) -> Diagnosis:
     return replace(judged, findings=findings, exit_code=exit_code(findings, judged.checks, Severity.ERROR))
 
 
-def _facts(story: Story, here: bool) -> Facts:
-    matrix = load_matrix()
+def told_facts(header: Header, log: Sequence[str] = ()) -> Facts:
+    """Return what a command, the configuration files that it names and its log tell; raises InputError."""
     with tempfile.TemporaryDirectory(prefix="envdoctor-watch-") as folder:
         said = Path(folder) / "the run"
-        said.write_text("\n".join((_command(story.header), *story.log)) + "\n", encoding="utf-8")
-        told = read_facts([str(said), *_configs(story.header)], None, matrix)
+        said.write_text("\n".join((_command(header), *log)) + "\n", encoding="utf-8")
+        return read_facts([str(said), *_configs(header)], None, load_matrix())
+
+
+def _facts(story: Story, here: bool) -> Facts:
+    told = told_facts(story.header, story.log)
     if not here:
         return told
     try:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from statistics import median
 
-from envdoctor.watch.moment import Alarm, Card, Header, Moment
+from envdoctor.watch.moment import Alarm, Card, Expectation, Header, Moment
 from envdoctor.watch.trend import LEAST_POINTS, Growth, chance_of_passing, find_growth
 
 USABLE = 0.985
@@ -116,7 +116,8 @@ class Foreteller:
     """Judges the memory of the host and of each card."""
 
     def __init__(self, header: Header) -> None:
-        self._header = header
+        longest = header.expected.get("longest")
+        self._expected = Expectation(0.0, int(longest), "") if longest else None
         self._host = History()
         self._inner: dict[str, History] = {}
         self._cards: dict[int, CardHistory] = {}
@@ -124,6 +125,10 @@ class Foreteller:
         self._pace = Pace()
         self._since: float | None = None
         self._stepped = False
+
+    def expect(self, expectation: Expectation) -> None:
+        """Judge by this prediction from now on."""
+        self._expected = expectation
 
     def feed(self, moment: Moment) -> Iterator[Alarm]:
         """Yield what this moment makes plain."""
@@ -241,11 +246,11 @@ class Foreteller:
         if not seen:
             return
         chance = chance_of_passing(history.records, max(1, moment.step - self._pace.first), limit, ahead)
-        expected = self._header.expected.get("longest")
-        if expected is not None and expected > limit and len(history.records) >= 4:
+        expected = self._expected
+        if expected is not None and expected.longest > limit and len(history.records) >= 4:
             text = (
                 f"out of memory when a row of the longest comes: GPU {index} then needs about"
-                f" {amount(expected)} of {amount(limit)}; so far {amount(most)}"
+                f" {amount(expected.longest)} of {amount(limit)} ({expected.what}); so far {amount(most)}"
             )
             yield from self._say_once(f"rows {index}", Alarm(moment.t, "OOM-FORETOLD", text, card=index))
         elif chance >= _LIKELY:

@@ -81,6 +81,15 @@ class Alarm:
 
 
 @dataclass(frozen=True, slots=True)
+class Expectation:
+    """What the largest step should take of a card, MiB, and for what run that was predicted."""
+
+    t: float
+    longest: int
+    what: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class LogLine:
     """A telling line of the log."""
 
@@ -113,12 +122,13 @@ class Header:
     bound: str = ""
     cards: tuple[str, ...] = ()
     tool: str = ""
-    expected: Mapping[str, int] = field(default_factory=dict)
+    expected: Mapping[str, Any] = field(default_factory=dict)
+    """The terms of an expectation that was there from the start."""
     unread: tuple[str, ...] = ()
     """What could not be read, and why."""
 
 
-Line = Header | Moment | Alarm | LogLine | End
+Line = Header | Moment | Alarm | Expectation | LogLine | End
 
 _SHORT = {
     "step": "step", "of": "of", "loss": "loss", "phase": "phase", "part": "part", "host": "host",
@@ -137,6 +147,8 @@ def to_json(line: Line) -> dict[str, Any]:
         case Alarm():
             told = {"t": _time(line.t), "alarm": line.kind, "text": line.text, "eta_s": line.eta_s}
             return {**told, **_some({"step": line.step, "margin": line.margin, "card": line.card})}
+        case Expectation():
+            return {"t": _time(line.t), "expected": {"longest": line.longest, "what": line.what}}
         case LogLine():
             return {"t": _time(line.t), "log": line.text}
         case End():
@@ -159,6 +171,8 @@ def from_json(told: Mapping[str, Any]) -> Line | None:
             t, str(told["alarm"]), str(told["text"]), told.get("eta_s"), told.get("step"),
             told.get("margin"), told.get("card"),
         )  # fmt: skip
+    if "expected" in told:
+        return Expectation(t, int(told["expected"]["longest"]), str(told["expected"].get("what", "")))
     if "log" in told:
         return LogLine(t, str(told["log"]))
     if "end" in told:

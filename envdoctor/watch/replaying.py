@@ -8,6 +8,7 @@ from pathlib import Path
 from envdoctor.errors import InputError
 from envdoctor.watch.alarms import Judge
 from envdoctor.watch.death import Story, story_of
+from envdoctor.watch.moment import Alarm, Expectation, Moment
 from envdoctor.watch.recording import read_recording
 
 
@@ -18,5 +19,10 @@ def replay(path: Path) -> Story:
         raise InputError(f"{path}: empty")
     story = story_of(lines)
     judge = Judge(story.header)
-    alarms = tuple(alarm for moment in story.moments for alarm in judge.feed(moment))
-    return replace(story, alarms=alarms)
+    alarms: list[Alarm] = []
+    for line in lines:
+        if isinstance(line, Expectation):
+            judge.expect(line)
+        elif isinstance(line, Moment):
+            alarms += judge.feed(line)
+    return replace(story, alarms=tuple(alarms))

@@ -95,8 +95,8 @@ def _rows(story: Story) -> list[Row]:
     for index in range(max((len(m.cards) for m in story.moments), default=0)):
         held = [m.cards[index] for m in story.moments if index < len(m.cards)]
         top = max(held, key=lambda card: card.top)
-        expected = header.expected.get("step")
-        told = f", {amount(expected)} predicted" if expected else ""
+        expected = story.expected
+        told = f"; {amount(expected.longest)} predicted for {expected.what}" if expected else ""
         rows.append(Row(f"GPU {index}", f"at most {amount(top.top)} of {amount(top.total)}{told}"))
     return rows
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import socket
 import threading
 import time
@@ -11,12 +12,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from envdoctor import __version__
+from envdoctor.errors import InputError
 from envdoctor.watch.alarms import Judge
 from envdoctor.watch.cards import Cards, open_cards
 from envdoctor.watch.child import Child, Ending
+from envdoctor.watch.expecting import expected_of
 from envdoctor.watch.host import Host, HostReading, least_free
 from envdoctor.watch.loglines import TAKEN_BYTES, LogReader
-from envdoctor.watch.moment import Alarm, End, Header, LogLine, Moment
+from envdoctor.watch.moment import Alarm, End, Expectation, Header, Line, LogLine, Moment
 from envdoctor.watch.recording import Recording
 from envdoctor.watch.tree import Tree
 
@@ -88,6 +91,11 @@ class Sampler:
     _cpu_at: float = 0.0
     _said_at: float = 0.0
 
+    @property
+    def pids(self) -> frozenset[int]:
+        """The processes of the run."""
+        return self._pids
+
     def sample(self, t: float, slow: bool) -> None:
         """Take one reading; a slow one also looks for new processes and at processor times."""
         if data := self.source.read():
@@ -133,6 +141,7 @@ class Watcher(threading.Thread):
         recording: Recording | None,
         say: Callable[[Alarm], None],
         show: Callable[[str], None] = lambda _: None,
+        stops: bool = False,
     ) -> None:
         super().__init__(daemon=True)
         self.sampler = sampler
@@ -140,13 +149,17 @@ class Watcher(threading.Thread):
         self.alarms: list[Alarm] = []
         self.moments: list[Moment] = []
         self.trouble = ""
+        self.expected: Expectation | None = None
         self._say, self._show = say, show
+        self._stops = stops
         self._over = threading.Event()
         self._since = time.monotonic()
         self._kills = sampler.host.read().oom_kills or 0
         self.header = header_of(argv, sampler)
         self._judge = Judge(self.header)
         self._write(self.header)
+        if self.header.cards:
+            threading.Thread(target=self.expect, daemon=True).start()
 
     def run(self) -> None:
         """Sample until `finish`."""
@@ -186,14 +199,35 @@ class Watcher(threading.Thread):
             self.alarms.append(alarm)
             self._write(alarm)
             self._say(alarm)
+        if self._stops and is_at_hand(self.alarms, moment):
+            self._end_run(moment)
         self._show(status(moment))
 
-    def _write(self, line: Header | Moment | Alarm | LogLine | End) -> None:
+    def _end_run(self, moment: Moment) -> None:
+        """Ask every process of the run to end, so that trainers save."""
+        self._stops = False
+        pids = self.sampler.pids
+        for pid in pids:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGTERM)
+        text = f"SIGTERM sent to {len(pids)} processes, before memory runs out: {self.alarms[-1].text}"
+        self._say(Alarm(moment.t, "OOM-FORETOLD", text))
+        self._write(LogLine(moment.t, f"envdoctor: {text}"))
+
+    def expect(self) -> None:
+        """Ask for a prediction, and judge and record by it."""
+        told = expected_of(self.header)
+        if isinstance(told.get("longest"), int):
+            self.expected = Expectation(self.t, told["longest"], str(told.get("what", "")))
+            self._judge.expect(self.expected)
+            self._write(self.expected)
+
+    def _write(self, line: Line) -> None:
         if self.recording is not None:
             self.recording.write(line)
 
-    def finish(self, ending: Ending, text: str = "") -> End:
-        """Take the last readings, write the end and return it."""
+    def finish(self, ending: Ending | None) -> End:
+        """Take the last readings, write the end and return it; None: the end of a process not our child."""
         self._over.set()
         self.join(5.0)
         t = self.t
@@ -204,11 +238,40 @@ class Watcher(threading.Thread):
         for line in self.sampler.log.telling[-100:]:
             self._write(LogLine(t, line))
         kills = (self.sampler.host.read().oom_kills or 0) - self._kills
-        end = End(t, ending.code, ending.signal, text, max(0, kills), ending.max_rss_bytes // MIB)
+        kills = max(0, kills)
+        if ending is None:
+            end = End(t, None, None, "a process that was not started here", kills)
+        else:
+            most = ending.max_rss_bytes // MIB
+            end = End(t, ending.code, ending.signal, who_sent(ending), kills, most)
         self._write(end)
         if self.recording is not None:
             self.recording.close()
         return end
+
+
+_AT_HAND = 0.85
+"""What has passed of the time that a foretold end leaves, when it is at hand."""
+_AT_HAND_S = 5.0
+
+
+def is_at_hand(alarms: Sequence[Alarm], moment: Moment) -> bool:
+    """True when an end for want of memory that was foretold is about to come."""
+    told = [a for a in alarms if a.kind in ("HOST-LEAK", "OOM-FORETOLD") and a.eta_s is not None]
+    if not told:
+        return False
+    last = told[-1]
+    left = (last.eta_s or 0.0) - (moment.t - last.t)
+    return left < max(_AT_HAND_S, (1 - _AT_HAND) * (last.eta_s or 0.0))
+
+
+def who_sent(ending: Ending) -> str:
+    """Return who sent the signal that ended the command, as far as it came by way of the watch."""
+    for sent in reversed(ending.sent):
+        if sent.number == ending.signal:
+            who = f"process {sent.sender} ({sent.name})" if sent.sender else "the kernel, as a terminal's key"
+            return f"the signal came from {who}"
+    return ""
 
 
 def header_of(argv: Sequence[str], sampler: Sampler) -> Header:
@@ -237,6 +300,32 @@ def sampler_of(child: Child) -> Sampler:
     tree = Tree(os.getpid(), apart=(relay.pid,))
     source = LogSource(relay.log if child.relayed else None, child.files)
     return Sampler(tree, source, Host(child.pid), open_cards(), places=_places())
+
+
+def sampler_of_process(pid: int) -> tuple[tuple[str, ...], Sampler]:
+    """Return the command line of a process that runs already and what reads it; raises InputError."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as stream:
+            words = stream.read().decode("utf-8", "replace").rstrip("\0").split("\0")
+    except OSError:
+        raise InputError(f"--pid {pid}: no such process, or no /proc here") from None
+    sampler = Sampler(Tree(pid, whole=True), LogSource(None, ()), Host(pid), open_cards(), places=_places())
+    return tuple(words), sampler
+
+
+def wait_for(pid: int) -> None:
+    """Return once a process has ended; Ctrl-C ends the waiting."""
+    with contextlib.suppress(KeyboardInterrupt):
+        while os.path.exists(f"/proc/{pid}") and not _is_dead(pid):
+            time.sleep(PERIOD_S)
+
+
+def _is_dead(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stream:
+            return stream.read(512).rpartition(b")")[2][1:2] in (b"Z", b"X")
+    except OSError:
+        return True
 
 
 def _places() -> tuple[str, ...]:
