@@ -338,7 +338,7 @@ def _new_client(settings: FetchSettings, *, verify: bool) -> httpx.Client:
 
 def _local_path(url: str) -> Path:
     path = Path(unquote(urlsplit(url).path))
-    return path / "index.html" if path.is_dir() else path
+    return path / "index.html" if os.path.isdir(path) else path
 
 
 def _read_local(url: str, cap: int) -> bytes:

@@ -16,6 +16,7 @@ import stat
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import IO
 
 from envdoctor.errors import InputError, Unavailable
 
@@ -73,6 +74,23 @@ def write_folder(folder: Path, files: Mapping[str, str | bytes]) -> None:
         else:
             os.makedirs(os.path.dirname(target), exist_ok=True)
             _make_folder(target, {name: _bytes(content) for name, content in files.items()})
+
+
+def open_stream(path: Path) -> IO[bytes]:
+    """Open a file that is written as time goes by: emptied, links followed, for its owner alone if new.
+
+    Raises Unavailable with the reason.
+    """
+    with _told(path):
+        place = _place(path)
+        if isinstance(place, int):
+            handle = os.dup(place)
+        elif _is_file_to_be(place):
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+            handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _OWNER_ALONE)
+        else:
+            handle = _opened_for_writing(place)
+        return os.fdopen(handle, "wb", buffering=0)
 
 
 @contextlib.contextmanager

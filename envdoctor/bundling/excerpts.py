@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import deque
 from collections.abc import Iterator
@@ -20,6 +21,8 @@ KEPT_TRACEBACKS = 3
 AFTER_LINES = 5
 ERROR_KINDS = 60
 LINE_LIMIT = 4096
+LARGEST = 64 << 30
+"""Bytes of a log that are read; so many take a minute."""
 _BLOCK = 1 << 18
 _LONGEST_CARRY = 1 << 17
 _TRACEBACK = b"Traceback (most recent call last)"
@@ -135,9 +138,21 @@ def read_excerpt(path: Path) -> LogExcerpt:
     """Read the log at `path`, never whole; raises InputError naming it when it cannot be read."""
     try:
         with open_input(path) as stream:
+            if os.fstat(stream.fileno()).st_size > LARGEST:
+                raise _too_large(path)
             return excerpt(stream)
+    except _Endless:
+        raise _too_large(path) from None
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or 'cannot be read'}") from None
+
+
+def _too_large(path: Path) -> InputError:
+    return InputError(f"{path}: more than {LARGEST >> 30} GiB: cut what matters out of it first")
+
+
+class _Endless(Exception):
+    """More than the largest log came."""
 
 
 def excerpt(stream: BinaryIO) -> LogExcerpt:
@@ -146,6 +161,8 @@ def excerpt(stream: BinaryIO) -> LogExcerpt:
     number = byte_count = 0
     for size, block in _line_blocks(stream):
         byte_count += size
+        if byte_count > LARGEST:
+            raise _Endless
         number = _take_block(keeper, number, block)
     lines = tuple((n, line.decode("utf-8", "replace")) for n, line in sorted(keeper.lines().items()))
     return LogExcerpt(lines, number, byte_count)

@@ -9,11 +9,12 @@ from typing import Any, TypeVar
 
 from envdoctor.bundling.known_values import read_known_values
 from envdoctor.bundling.redaction import Redactor
-from envdoctor.facts import Facts, from_json, to_json
+from envdoctor.facts import Facts, FactsFormatError, from_json, to_json
 from envdoctor.findings import Diagnosis
 
 T = TypeVar("T")
 
+_MOST_NAMES = 100
 _VERSION_KEYS = frozenset({"version", "user_version", "specifier"})
 _NODES = frozenset({"nodes", "missing", "new"})
 _OF_A_FACT = frozenset({"value", "values", "was", "now"})
@@ -38,13 +39,36 @@ def _versions(value: Any, key: str = "") -> Iterator[str]:
 
 def redact_facts(facts: Facts, redactor: Redactor) -> Facts:
     """Return the facts with every text redacted; numbers and versions stay."""
-    return from_json(redact_plain(to_json(facts), redactor))
+    return _formed(redact_plain(to_json(facts), redactor))
 
 
 def redact_plain(facts: Mapping[str, Any], redactor: Redactor) -> dict[str, Any]:
     """Return facts in plain JSON terms with every text redacted."""
     redactor.learn_json(facts)
-    return {**redactor.redact_json(facts), "schema": facts["schema"]}
+    shared = {**redactor.redact_json(facts), "schema": facts["schema"]}
+    for verdict, told in zip(shared.get("verdicts", ()), facts.get("verdicts", ()), strict=True):
+        verdict["op"] = _redact_op(told["op"], redactor)
+    return shared
+
+
+def _redact_op(op: str, redactor: Redactor) -> str:
+    """The `@1` behind an op says on which card it ran; it is no address."""
+    name, _, card = op.partition("@")
+    return f"{redactor.redact(name)}@{card}" if card.isdecimal() else redactor.redact(op)
+
+
+def _formed(plain: dict[str, Any]) -> Facts:
+    """Read redacted facts; a name that a placeholder cannot stand for becomes `redacted`."""
+    for _ in range(_MOST_NAMES):
+        try:
+            return from_json(plain)
+        except FactsFormatError as error:
+            *way, last = error.path[1:]
+            holder: Any = plain
+            for step in way:
+                holder = holder[step]
+            holder[last] = "redacted"
+    return from_json(plain)
 
 
 def redact_diagnosis(diagnosis: Diagnosis, redactor: Redactor | None = None) -> Diagnosis:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import gc
 import importlib
-import os
 import sys
 from collections.abc import Sequence
 from typing import NamedTuple, get_args
 
 from envdoctor import __version__
-from envdoctor.cli.output import never_fail_to_encode
+from envdoctor.cli.output import complain, drop_output, never_fail_to_encode, open_closed_streams
 from envdoctor.cli.parsing import Parser, examples
 from envdoctor.errors import EnvdoctorError
 from envdoctor.report import Format, Gathered, Judged, Pinned, Reported, Tested, Told
@@ -92,6 +91,7 @@ def _fill(parser: argparse.ArgumentParser, name: str, entry: Command) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     gc.set_threshold(GARBAGE_THRESHOLD)
+    open_closed_streams()
     never_fail_to_encode()
     arguments = list(sys.argv[1:] if argv is None else argv)
     command = next((a for a in arguments if not a.startswith("-")), None)
@@ -102,10 +102,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         args.format = Format(args.format)
         return int(args.run(args))
     except EnvdoctorError as error:
-        print(f"envdoctor: {_one_line(error)}", file=sys.stderr)
+        complain(f"envdoctor: {_one_line(error)}")
         return error.exit_code
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()
         return 0
     except KeyboardInterrupt:
         return 130

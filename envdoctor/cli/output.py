@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import codecs
+import contextlib
 import io
 import os
 import shutil
 import sys
 from pathlib import Path
 
+from envdoctor.errors import Unavailable
 from envdoctor.files import replace_file
 from envdoctor.report import PLAIN, Look
 
@@ -19,12 +21,18 @@ _NARROWEST, _WIDEST = 40, 100
 def write(args: argparse.Namespace, text: str) -> None:
     """Write `text` (with a final newline) to `args.output` or standard output.
 
-    Raises Unavailable when the file cannot be written.
+    Raises Unavailable when it cannot be written.
     """
     text = text if text.endswith("\n") else text + "\n"
     if not args.output:
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        try:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            drop_output()
+            raise Unavailable(f"standard output: cannot be written: {error.strerror}") from None
         return
     replace_file(Path(args.output), text)
 
@@ -32,7 +40,15 @@ def write(args: argparse.Namespace, text: str) -> None:
 def note(args: argparse.Namespace, text: str) -> None:
     """Say something to the person on standard error, unless `--quiet`."""
     if not args.quiet:
-        print(text, file=sys.stderr)
+        complain(text)
+
+
+def complain(text: str) -> None:
+    """Say something on standard error without the credentials of URLs; where nobody listens, it is lost."""
+    from envdoctor.probes.urls import hide_credentials
+
+    with contextlib.suppress(OSError):
+        print(hide_credentials(text), file=sys.stderr, flush=True)
 
 
 class Progress:
@@ -52,8 +68,9 @@ class Progress:
 
     def _draw(self, text: str) -> None:
         if self._drawn:
-            sys.stderr.write(f"\r\x1b[K{text}")
-            sys.stderr.flush()
+            with contextlib.suppress(OSError):
+                sys.stderr.write(f"\r\x1b[K{text}")
+                sys.stderr.flush()
 
 
 def look_of(args: argparse.Namespace) -> Look:
@@ -64,6 +81,30 @@ def look_of(args: argparse.Namespace) -> Look:
     width = min(_WIDEST, max(_NARROWEST, shutil.get_terminal_size().columns)) if terminal else PLAIN.width
     dumb = args.no_color or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return Look(width, not dumb and bool(os.environ.get("FORCE_COLOR") or terminal))
+
+
+def open_closed_streams() -> None:
+    """Put something in the place of standard streams that are closed, lest the next file opened takes it.
+
+    What is written to a closed standard output fails; to standard error, it is lost.
+    """
+    for number, mode in enumerate((os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            handle = os.open(os.devnull, mode)
+            if handle != number:
+                os.dup2(handle, number)
+                os.close(handle)
+    if sys.stdout is None:
+        sys.stdout = io.TextIOWrapper(io.BufferedWriter(io.FileIO(1, "w", closefd=False)), "utf-8")
+    if sys.stderr is None:
+        sys.stderr = io.TextIOWrapper(io.BufferedWriter(io.FileIO(2, "w", closefd=False)), "utf-8")
+
+
+def drop_output() -> None:
+    """Let what is still to be written to standard output be lost, for nothing more can be."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def never_fail_to_encode() -> None:

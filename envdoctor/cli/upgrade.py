@@ -10,6 +10,7 @@ from pathlib import Path
 from envdoctor.cli.options import add
 from envdoctor.cli.output import look_of, note, write
 from envdoctor.cli.pin import add_target_arguments, target_of
+from envdoctor.files import replace_file
 
 EXAMPLES = (
     ("what transformers 5 breaks in this folder", "'transformers>=5' ."),
@@ -37,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     paths = [word for word in args.words if _is_path(word)]
     answer = upgrade(requests, paths, **target_of(args))
     if args.patch:
-        Path(args.patch).write_text(answer.judged.patch, encoding="utf-8")
+        replace_file(Path(args.patch), answer.judged.patch)
         note(args, f"{args.patch}: apply it with `patch -p1` or `git apply`, after reading it")
     write(args, render(answer, args.format, look_of(args)))
     return answer.exit_code

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import io
-import json
 import zipfile
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 import envdoctor
 from envdoctor.commands import commands
+from envdoctor.facts.codec import decode
 from envdoctor.findings import Evidence, Finding, Remedy, Severity
 from envdoctor.fleet import landing_collective
 from envdoctor.fleet.answer import Collective, NodeFinding
@@ -18,6 +20,7 @@ from envdoctor.fleet.carriage import Cargo, program
 from envdoctor.fleet.merge import Group
 from envdoctor.fleet.nodeset import natural_key
 from envdoctor.fleet.reply import Reply, Take
+from envdoctor.inputs import parse_json
 from envdoctor.report.words import counted
 
 BAD_OUTCOMES = frozenset(("failed", "crashed", "timeout"))
@@ -90,11 +93,11 @@ def run_collective(ask: Callable[[Take], None], nodes: Sequence[str]) -> Collect
         if told is None:
             faults.append(f"{reply.node}: {reply.reason or 'it answered what we cannot read'}")
             continue
-        ranks += int(str(told.get("ranks") or 0))
-        if told["outcome"] == "failed":
-            faults.append(f"{reply.node}: {told['reason']}")
-        elif told["outcome"] == "skipped":
-            skipped.append(f"{reply.node}: {told['reason']}")
+        ranks += told.ranks
+        if told.outcome == "failed":
+            faults.append(f"{reply.node}: {told.reason}")
+        elif told.outcome == "skipped":
+            skipped.append(f"{reply.node}: {told.reason}")
     if faults:
         return Collective("failed", _some(faults), ranks, tuple(nodes))
     if skipped:
@@ -102,12 +105,20 @@ def run_collective(ask: Callable[[Take], None], nodes: Sequence[str]) -> Collect
     return Collective("passed", None, ranks, tuple(nodes))
 
 
-def _read(reply: Reply) -> dict[str, object] | None:
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What the ranks of one node answer."""
+
+    outcome: Literal["passed", "failed", "skipped"]
+    reason: str | None = None
+    ranks: int = 0
+
+
+def _read(reply: Reply) -> _Told | None:
     try:
-        told = json.loads(reply.text or b"")
+        return decode(_Told, parse_json(reply.text or b""), ())
     except ValueError:
         return None
-    return told if isinstance(told, dict) and "outcome" in told else None
 
 
 def _some(words: Sequence[str]) -> str:

@@ -122,7 +122,7 @@ def find_shape(model: str) -> ModelShape:
 def find_config(model: str) -> Mapping[str, Any]:
     """Return the config that `find_shape` reads; raises as it does."""
     path = Path(model)
-    if path.exists():
+    if os.path.exists(path):
         return read_config(path)
     if (known := catalogue_config(model)) is not None:
         return known

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from envdoctor.memory.families import first
+from envdoctor.memory.families import first, unfit_numbers
 
 TOWERS = ("vision_config", "audio_config", "vit_config", "vision_tower_config")
 STORED_BYTES: Mapping[str, float] = {
@@ -26,7 +26,9 @@ def tower_parameters(config: Mapping[str, Any]) -> int:
     return sum(_tower(part) for key in TOWERS if isinstance(part := config.get(key), Mapping))
 
 
-def _tower(part: Mapping[str, Any]) -> int:
+def _tower(told: Mapping[str, Any]) -> int:
+    unfit = unfit_numbers(told)  # towers that narrow as they go up list a width for each stage
+    part = {key: value for key, value in told.items() if key not in unfit}
     hidden = first(part, ("embed_dim", "hidden_size", "d_model", "width"))
     depth = first(part, ("depth", "num_hidden_layers", "encoder_layers", "layers"))
     if not isinstance(hidden, int) or not isinstance(depth, int):
@@ -34,7 +36,7 @@ def _tower(part: Mapping[str, Any]) -> int:
     ratio = part.get("mlp_ratio") or 4
     ffn = first(part, ("intermediate_size", "encoder_ffn_dim", "mlp_dim")) or int(hidden * ratio)
     gated = 3 if part.get("hidden_act") in ("silu", "swish") else 2
-    patch = int(part.get("patch_size") or 14) if not isinstance(part.get("patch_size"), list) else 14
+    patch = size if isinstance(size := part.get("patch_size"), int) and 0 < size <= hidden else 14
     frames = int(part.get("temporal_patch_size") or 1)
     blocks = depth * (4 * hidden * hidden + gated * hidden * int(ffn))
     return blocks + 3 * frames * patch * patch * hidden + _mergers(part, hidden)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+LARGEST = 1 << 24
+"""No published size (vocabulary, width) comes near; a larger one is a mistake."""
 _PLAIN: Mapping[str, Any] = {
     "norm": "layer", "gated": False, "qkv_bias": True, "o_bias": True, "mlp_bias": True,
 }  # fmt: skip
@@ -105,11 +107,36 @@ LAYER_BY_LAYER = ("layer_types", "layers_block_type", "hybrid_override_pattern")
 """Keys that tell a model's layers one by one, and so their number."""
 EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
 ACTIVE = ("num_experts_per_tok", "num_experts_per_token", "moe_k", "moe_topk")
+COUNTS = (
+    *("n_shared_experts", "shared_expert_intermediate_size", "decoder_sparse_step", "moe_layer_freq"),
+    *("first_k_dense_replace", "moe_layer_start_index"),
+    *("q_lora_rank", "kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim"),
+    *("temporal_patch_size", "spatial_merge_size", "num_position_embeddings", "out_hidden_size"),
+    *("embed_dim", "width", "depth", "encoder_layers", "layers", "encoder_ffn_dim", "mlp_dim"),
+    *("max_position_embeddings", "n_positions", "seq_length", "max_sequence_length"),
+    *("hidden_size", "d_model", "num_hidden_layers", "intermediate_size"),
+)
+"""Keys of config.json, and of its parts for images and sound, that are whole numbers wherever they stand."""
+SHARES = (
+    *("hidden_dropout", "resid_pdrop", "dropout", "attention_dropout", "attn_pdrop"),
+    *("partial_rotary_factor", "rotary_pct", "mlp_ratio"),
+)
+"""And those that may have a fraction."""
 ACTIVATIONS: Mapping[str, str] = {
     "silu": "silu", "swish": "silu", "gelu": "gelu", "gelu_new": "gelu_tanh_composed",
     "gelu_fast": "gelu_tanh_composed", "gelu_pytorch_tanh": "gelu_tanh", "relu": "relu", "relu2": "relu2",
     "quick_gelu": "quick_gelu",
 }  # fmt: skip
+
+
+def unfit_numbers(config: Mapping[str, Any]) -> list[str]:
+    """Return the keys of COUNTS and SHARES whose value is no number that a model has."""
+    kinds: dict[str, Any] = {**dict.fromkeys(COUNTS, int), **dict.fromkeys(SHARES, (int, float))}
+    return [name for name, kind in kinds.items() if not _is_fit(config.get(name), kind)]
+
+
+def _is_fit(value: Any, kind: Any) -> bool:
+    return value is None or (isinstance(value, kind) and 0 <= value <= LARGEST)
 
 
 def first(config: Mapping[str, Any], names: tuple[str, ...]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,10 +11,19 @@ from typing import Any
 from envdoctor.errors import InputError
 from envdoctor.inputs import parse_json, read_input
 from envdoctor.memory.extras import stored_as, tower_parameters
-from envdoctor.memory.families import ACTIVATIONS, ACTIVE, ALIASES, EXPERTS, LAYER_BY_LAYER, TRAITS, first
+from envdoctor.memory.families import (
+    ACTIVATIONS,
+    ACTIVE,
+    ALIASES,
+    EXPERTS,
+    LARGEST,
+    LAYER_BY_LAYER,
+    TRAITS,
+    first,
+    unfit_numbers,
+)
 
 MAX_CONFIG_BYTES = 4 << 20
-_LARGEST = 1 << 24  # no published size (vocabulary, width) comes near; a larger one is a mistake
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +126,7 @@ def read_shape(source: str | Path) -> ModelShape:
 def read_config(source: str | Path) -> Mapping[str, Any]:
     """Read a config.json, or the one in a folder; raises InputError naming the file."""
     path = Path(source)
-    path = path / "config.json" if path.is_dir() else path
+    path = path / "config.json" if os.path.isdir(path) else path
     try:
         config = parse_json(read_input(path, MAX_CONFIG_BYTES), infinite=True)
     except ValueError:
@@ -137,7 +147,7 @@ def parse_shape(config: Mapping[str, Any], where: str) -> ModelShape:
         raise InputError(f"{where}: model_type: missing")
     traits = TRAITS.get(model_type)
     known = {} if traits is None else dict(traits)
-    config = config if traits is not None else _sketched(config)
+    config = _checked(config, where) if traits is not None else _sketched(config)
     hidden, heads = _size(config, "hidden_size", where), _size(config, "num_attention_heads", where)
     kv_heads = _kv_heads(config, model_type, heads, where)
     head_dim = config.get("head_dim") or hidden // heads
@@ -177,9 +187,15 @@ def _sketched(config: Mapping[str, Any]) -> Mapping[str, Any]:
     given = {key: first(config, ALIASES[key]) for key in (*usual, "intermediate_size")}
     sizes = {key: value for key, value in given.items() if isinstance(value, int) and value > 0}
     width = 4 * int(sizes.get("hidden_size", usual["hidden_size"]))
-    dropped = ("moe_layer_freq", *EXPERTS, *ALIASES["num_key_value_heads"])
+    dropped = {"moe_layer_freq", *EXPERTS, *ALIASES["num_key_value_heads"], *unfit_numbers(config)}
     kept = {key: value for key, value in config.items() if key not in dropped}
     return {**kept, "intermediate_size": width, **usual, **sizes}
+
+
+def _checked(config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    for name in unfit_numbers(config):
+        raise InputError(f"{where}: {name}: {config[name]!r:.60} is no size")
+    return config
 
 
 def _doubts(config: Mapping[str, Any], model_type: str, known: bool) -> str:
@@ -199,7 +215,7 @@ def _positions(config: Mapping[str, Any], where: str) -> int:
 
 
 def _positive(value: Any, key: str, where: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= _LARGEST:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= LARGEST:
         raise InputError(f"{where}: {key}: {value!r} is no size")
     return value
 
@@ -289,7 +305,8 @@ def _windows(config: Mapping[str, Any], shape: ModelShape) -> dict[str, Any]:
     if isinstance(kinds := config.get("layer_types"), list):
         count = sum(kind == "sliding_attention" for kind in kinds)
     elif shape.model_type.startswith("gemma3"):
-        count = shape.layers - shape.layers // int(config.get("sliding_window_pattern") or 6)
+        every = config.get("sliding_window_pattern")
+        count = shape.layers - shape.layers // (every if isinstance(every, int) and every > 0 else 6)
     elif shape.model_type == "gemma2":
         count = (shape.layers + 1) // 2
     elif shape.model_type.startswith("qwen") and not config.get("use_sliding_window"):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import lcm
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from envdoctor.errors import Unavailable
+from envdoctor.facts.codec import FactsFormatError, decode
+from envdoctor.inputs import parse_json
 from envdoctor.memory.allocator import SEGMENT
 from envdoctor.memory.analytic import predict
 from envdoctor.memory.constants import Constants
@@ -142,16 +144,30 @@ def run_slices(run: TrainingRun, config: Mapping[str, Any], mode: str, python: s
     source = CHILD.read_text(encoding="utf-8")
     done = run_child([python, "-c", source], timeout_s=LIMIT_S, stdin=json.dumps(job).encode())
     try:
-        answer = json.loads(done.stdout)
+        answer = parse_json(done.stdout)
     except ValueError:
         reason = (
             "took too long" if done.timed_out else (done.stderr.strip().splitlines() or ["no answer"])[-1]
         )
         raise Unavailable(f"--{mode}: {python}: {reason}") from None
-    if "error" in answer:
+    if isinstance(answer, dict) and "error" in answer:
         raise Unavailable(f"--{mode}: {python}: {answer['error']}")
-    shallow, deep = (answer["layers"][str(n)] for n in job["layers"])
-    return Slices(job["layers"], shallow, deep, answer["versions"])
+    try:
+        told = decode(_Answer, answer, ())
+        shallow, deep = (told.layers[str(n)] for n in job["layers"])
+    except (FactsFormatError, KeyError):
+        raise Unavailable(f"--{mode}: {python}: its answer is no measurement") from None
+    if shallow.keys() != deep.keys():
+        raise Unavailable(f"--{mode}: {python}: its answer is no measurement")
+    return Slices(job["layers"], shallow, deep, told.versions)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """The child's answer: heights by phase in bytes for each depth, and the versions it used."""
+
+    layers: Mapping[str, Mapping[str, int]]
+    versions: Mapping[str, str]
 
 
 def corrected(

@@ -97,7 +97,8 @@ def _looks_binary(text: str) -> bool:
 def read_window(stream: BinaryIO) -> tuple[bytes, int]:
     """Return the bytes of `stream`, of a huge one only a part, and how many were left out."""
     head = _read_up_to(stream, WHOLE + 1)
-    if len(head) <= WHOLE or head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+    wide = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    if len(head) <= WHOLE or wide or b"\x00" in head:
         return head, 0
     middle = _Middle()
     middle.feed(head[HEAD:])

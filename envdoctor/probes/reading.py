@@ -9,6 +9,7 @@ from typing import Any, Callable, List, NamedTuple, Optional, Tuple
 from . import disk, driver, environment, gpus, host, kernel_gpus, libraries, places, toolkits, variables, xids
 from .interpreter import check_interpreter
 from .machine import Json, Machine, unknown
+from .urls import hide_credentials
 
 SCHEMA = "envdoctor.facts/1"
 
@@ -66,7 +67,19 @@ def _collect(running: "List[_Running]") -> Json:
     for one in running:
         part = one.answer()
         _merge(answer, part if one.probe.name not in BACKUPS else _reliable(answer, part))
-    return answer
+    shown: Json = _without_credentials(answer)
+    return shown
+
+
+def _without_credentials(value: Any) -> Any:
+    """Return an answer in which no URL carries a user or a password, whichever file or command told it."""
+    if isinstance(value, str):
+        return hide_credentials(value)
+    if isinstance(value, dict):
+        return {hide_credentials(key): _without_credentials(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_credentials(inner) for inner in value]
+    return value
 
 
 def _reliable(answer: Json, part: Json) -> Json:

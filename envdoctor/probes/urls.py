@@ -30,6 +30,11 @@ def has_credentials(text: str) -> bool:
     return hide_credentials(text) != text
 
 
+def without_user(url: str) -> str:
+    """Return one URL without user and password, otherwise as it is."""
+    return hide_credentials(url).replace(HIDDEN, "", 1) if has_credentials(url) else url
+
+
 def plain_url(url: str) -> str:
     """Return one URL without user, password, query and fragment: safe to show and to log."""
     scheme = _SCHEME.match(url)

@@ -6,6 +6,7 @@ import re
 from typing import Dict, Mapping, Tuple
 
 from .machine import Json, Machine
+from .urls import has_credentials
 
 FACTS: Tuple[str, ...] = ()
 PREFIXES = tuple(
@@ -21,7 +22,7 @@ NAMES = frozenset(
 NOISE = frozenset(("NVIDIA_REQUIRE_CUDA", "NVIDIA_PRODUCT_NAME"))
 SECRET_NAME = re.compile(r"TOKEN|SECRET|PASS|PWD|KEY|CREDENTIAL|AUTH|COOKIE|PRIVATE|SIGNATURE", re.IGNORECASE)
 PUBLIC_NAMES = frozenset(("TOKENIZERS_PARALLELISM", "CUDA_CACHE_PATH"))
-SECRET_VALUE = re.compile(r"\b(?:hf_|ghp_|sk-|nvapi-|xox[bp]-)[A-Za-z0-9_-]{16,}|://[^/\s@]+@")
+SECRET_VALUE = re.compile(r"\b(?:hf_|ghp_|sk-|nvapi-|xox[bp]-)[A-Za-z0-9_-]{16,}")
 MAX_VALUE = 4096
 
 
@@ -37,8 +38,12 @@ def read(machine: Machine) -> Json:
 def select_variables(environ: Mapping[str, str]) -> Tuple[Dict[str, str], Tuple[str, ...]]:
     """Return the allowed variables, and the names of those whose values look secret."""
     allowed = {name: environ[name] for name in sorted(environ) if _is_allowed(name)}
-    dropped = tuple(name for name, value in allowed.items() if SECRET_VALUE.search(value))
+    dropped = tuple(name for name, value in allowed.items() if _looks_secret(value))
     return {name: _clean(value) for name, value in allowed.items() if name not in dropped}, dropped
+
+
+def _looks_secret(value: str) -> bool:
+    return SECRET_VALUE.search(value) is not None or has_credentials(value)
 
 
 def _clean(value: str) -> str:

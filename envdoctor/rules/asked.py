@@ -30,6 +30,17 @@ PYTHONS_OWN = frozenset(
 """Sentences of the interpreter, which libraries imitate: their words alone tell of no library."""
 
 
+_NEEDED = {
+    "SYM-IMPORT-NAME-ONLY": ("name",),
+    "SYM-NO-ATTRIBUTE": ("attribute",),
+    "SYM-NAME-UNDEFINED": ("undefined",),
+    "SYM-UNEXPECTED-KWARG": ("kwarg",),
+    "SYM-POSITIONAL-COUNT": ("count",),
+    "SYM-ARGUMENT-NEEDED": ("name",),
+}
+"""What the judging of each symptom needs of its line."""
+
+
 class Lack(Enum):
     """The ways in which an interface falls short of what is asked."""
 
@@ -64,7 +75,9 @@ def wanted_of(facts: Facts, symptom: Symptom) -> Iterator[Wanted]:
     error = next((e for e in reversed(facts.errors) if _tells(e, symptom)), None)
     frames = error.frames if error else ()
     asker = frames[-1] if frames else None
-    captured = symptom.captured
+    captured = {**dict.fromkeys(_NEEDED.get(symptom.id, ()), ""), **symptom.captured}
+    if any(not captured[name] for name in _NEEDED.get(symptom.id, ())):
+        return  # a sent file may leave out what the line captures
     if symptom.id == "SYM-IMPORT-NAME-ONLY":
         module = importing(asker) if asker else None
         if module:
@@ -85,12 +98,16 @@ def wanted_of(facts: Facts, symptom: Symptom) -> Iterator[Wanted]:
         yield _keyword(symptom, frames)
     elif symptom.id == "SYM-POSITIONAL-COUNT":
         yield Wanted(
-            Lack.POSITION, symptom, "", owner=_owner(captured), count=int(captured["count"]), asker=asker
+            Lack.POSITION, symptom, "", owner=_owner(captured), count=_count(captured["count"]), asker=asker
         )
     elif symptom.id == "SYM-ARGUMENT-NEEDED":
         yield Wanted(Lack.NEEDED, symptom, captured["name"], owner=_owner(captured), asker=asker)
     elif symptom.id.startswith("SYM-NO-SETTER"):
         yield from _setter(symptom, frames)
+
+
+def _count(text: str) -> int:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0
 
 
 def _tells(error: ErrorSeen, symptom: Symptom) -> bool:
@@ -104,7 +121,9 @@ def _owner(told: Mapping[str, str]) -> str:
 def _keyword(symptom: Symptom, frames: tuple[Frame, ...]) -> Wanted:
     """Return the keyword that a callable does not know; a call in the frames names a bare `__init__`."""
     keyword, owner = symptom.captured["kwarg"], _owner(symptom.captured)
-    call = re.compile(rf"([A-Za-z_][\w.]{{0,120}})\((?:[^()]|\([^()]*\)){{0,200}}?\b{re.escape(keyword)}\s*=")
+    call = re.compile(
+        rf"([A-Za-z_][\w.]{{0,120}})\((?:[^()]|\([^()]{{0,200}}\)){{0,200}}?\b{re.escape(keyword)}\s*="
+    )
     asker = frames[-1] if frames else None
     for frame in reversed(frames):
         if match := call.search(frame.code):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import json
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from envdoctor.errors import InputError, Unavailable
+from envdoctor.facts.codec import FactsFormatError, decode
+from envdoctor.inputs import parse_json
 from envdoctor.processes import run_child
 
 WORKER = Path(__file__).with_name("worker.py")
@@ -55,16 +56,18 @@ def read_catalogue(python: str, timeout_s: float, env: Mapping[str, str] | None 
     if done.timed_out:
         raise Unavailable(f"{python}: did not list its ops in {timeout_s:g} s")
     try:
-        return parse_catalogue(json.loads(done.stdout))
-    except (ValueError, KeyError, TypeError):
+        return parse_catalogue(parse_json(done.stdout))
+    except ValueError:
         lines = done.stderr.strip().splitlines() or [done.signal or f"status {done.returncode}"]
         raise Unavailable(f"{python}: could not list its ops: {lines[-1]}") from None
 
 
-def parse_catalogue(data: dict[str, Any]) -> Catalogue:
-    """Turn a worker's answer to `list` into a value; raises KeyError or TypeError when it is none."""
-    ops = tuple(OpEntry(**{**entry, "needs": tuple(entry["needs"])}) for entry in data["ops"])
-    return Catalogue(ops, data["torch"], tuple(data["troubles"]))
+def parse_catalogue(data: Any) -> Catalogue:
+    """Turn a worker's answer to `list` into a value; raises FactsFormatError when it is none."""
+    if not isinstance(data, dict):
+        raise FactsFormatError(("ops",), "expected an object")
+    told = {"has_torch" if key == "torch" else key: value for key, value in data.items()}
+    return decode(Catalogue, told, ())
 
 
 def builtin_entries() -> tuple[OpEntry, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import configparser
+import os
 import re
 import shlex
 import sys
@@ -65,7 +66,7 @@ def read_project(folder: Path, extras: Collection[str] = ()) -> Asked | None:
     """
     for name in ("pyproject.toml", "setup.cfg", "setup.py"):
         path = folder / name
-        if path.is_file():
+        if os.path.isfile(path):
             found = read_manifest(path, read_input_text(path), extras)
             if found.requests or any(one.source for one in found.carried):
                 return found

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from envdoctor.errors import Unavailable
 from envdoctor.harvest.index_pages import IndexFile
+from envdoctor.probes.urls import without_user
 from envdoctor.solve.answer import PinSet
 from envdoctor.solve.documents import Header
 from envdoctor.solve.reasons import Pin
@@ -61,7 +62,7 @@ def _tag(filename: str) -> str:
 def _table(file: IndexFile) -> str:
     if not file.sha256:
         raise Unavailable(f"{file.filename}: its index gives no hash")
-    fields = [f"name = {_quoted(file.filename)}", f"url = {_quoted(file.url)}"]
+    fields = [f"name = {_quoted(file.filename)}", f"url = {_quoted(without_user(file.url))}"]
     if file.size:
         fields.append(f"size = {file.size}")
     return "{ " + ", ".join([*fields, f"hashes = {{ sha256 = {_quoted(file.sha256)} }}"]) + " }"

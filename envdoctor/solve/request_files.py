@@ -90,7 +90,7 @@ class _Reader:
         try:
             return self.file(other, _text_of(other), binding)
         except InputError as error:
-            if other.exists():
+            if os.path.exists(other):
                 raise
             return Asked(carried=(Carried(f"{'-c' if binding else '-r'} {target}", source, str(error)),))
 
@@ -114,7 +114,7 @@ def _direct(reference: str, line: str, path: Path, source: str) -> Asked:
     """Return a direct reference: a local project's own requirements are read, others are carried."""
     place, _, extras = reference.partition(";")[0].strip().rstrip("]").partition("[")
     folder = path.parent / place
-    if not _SCHEME.search(place) and folder.is_dir():
+    if not _SCHEME.search(place) and os.path.isdir(folder):
         try:
             project = read_project(folder, [extra.strip() for extra in extras.split(",") if extra.strip()])
         except InputError as error:

@@ -12,6 +12,7 @@ from envdoctor.upgrading.judging import Break
 from envdoctor.upgrading.uses import Kind, Place
 
 _PATH = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+_NAME_BACKWARDS = re.compile(r"\w+\.\w*[A-Za-z_]")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -57,8 +58,8 @@ def _edits(one: Break, text: str, written: Mapping[str, Sequence[Place]]) -> Ite
 def _start(text: str, place: Place) -> int:
     """Return where the dotted name that ends at a place begins (from 1); 0 where it is no plain one."""
     line = text.split("\n")[place.line - 1].encode()[: place.end].decode("utf-8", "replace")
-    match = re.search(r"([A-Za-z_]\w*)\.\w+$", line)
-    return len(line[: match.start()].encode()) + 1 if match else 0
+    match = _NAME_BACKWARDS.match(line[::-1])
+    return len(line[: -match.end()].encode()) + 1 if match else 0
 
 
 def _applied(text: str, edits: Iterable[Edit]) -> str:

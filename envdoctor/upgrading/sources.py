@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from envdoctor.errors import InputError
-from envdoctor.inputs import MEBIBYTE, read_input
+from envdoctor.inputs import MEBIBYTE, parse_json, read_input
 
 FILES = 20_000
 LARGEST = 4 * MEBIBYTE
@@ -68,7 +67,7 @@ def python_of(path: Path, text: str) -> Iterator[Source]:
         yield Source(str(path), text)
         return
     try:
-        cells = json.loads(text)["cells"]
+        cells = parse_json(text)["cells"]
         for number, cell in enumerate(cells, 1):
             if cell["cell_type"] == "code":
                 lines = cell["source"]

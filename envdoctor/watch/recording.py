@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
 from envdoctor.errors import InputError
+from envdoctor.files import open_stream
+from envdoctor.inputs import open_input, parse_json
 from envdoctor.watch.moment import Header, Line, Moment, from_json, to_json
 
 DAY_BYTES = 18 << 20
@@ -19,6 +22,8 @@ BURST_BYTES = 1 << 20
 """What may be written at once before moments are spread."""
 DAY_S = 86_400
 _KEPT = 50
+_MADE = re.compile(r"[0-9]{8}T[0-9]{6}-[0-9]{1,10}\.jsonl")
+_LONGEST_LINE = 16 << 20
 
 
 class Recording:
@@ -27,9 +32,7 @@ class Recording:
     def __init__(self, path: Path) -> None:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._stream: IO[bytes] | None = open(  # noqa: SIM115 - it lives as long as the watch
-            os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb", buffering=0
-        )
+        self._stream: IO[bytes] | None = open_stream(path)
         self._credit = float(BURST_BYTES)
         self._at = 0.0
 
@@ -65,8 +68,9 @@ def default_path() -> Path:
 
     folder = user_state_path("envdoctor") / "watch"
     with contextlib.suppress(OSError):
-        for old in sorted(folder.glob("*.jsonl"))[: -_KEPT + 1]:
-            old.unlink()
+        made = sorted(name for name in os.listdir(folder) if _MADE.fullmatch(name))
+        for old in made[: -_KEPT + 1]:
+            (folder / old).unlink()
     return folder / f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.jsonl"
 
 
@@ -76,18 +80,18 @@ def read_recording(path: Path) -> Iterator[Line]:
     Raises InputError naming the file and the line that is malformed.
     """
     try:
-        with path.open("rb") as stream:
+        with open_input(path) as stream:
             yield from _lines(path, stream)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or 'cannot be read'}") from None
 
 
 def _lines(path: Path, stream: IO[bytes]) -> Iterator[Line]:
-    for number, data in enumerate(stream, 1):
+    for number, data in enumerate(iter(lambda: stream.readline(_LONGEST_LINE), b""), 1):
         if not data.endswith(b"\n"):
             return
         try:
-            line = from_json(json.loads(data))
+            line = from_json(parse_json(data))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise InputError(f"{path}, line {number}: no line of a recording ({error})") from None
         if number == 1 and not isinstance(line, Header):

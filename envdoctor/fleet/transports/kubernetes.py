@@ -16,6 +16,7 @@ from envdoctor.errors import Unavailable
 from envdoctor.fleet.carriage import Cargo, Frames
 from envdoctor.fleet.reply import Reply, Take
 from envdoctor.fleet.transports.reasons import last_line, reply_of
+from envdoctor.inputs import parse_json
 from envdoctor.processes import run_child
 
 _ASK_LIMIT_S = 60.0
@@ -42,7 +43,7 @@ def find_nodes(settings: JobSettings) -> dict[str, str | None]:
 def parse_nodes(text: str) -> dict[str, str | None]:
     """Read `kubectl get nodes --output=json`."""
     nodes: dict[str, str | None] = {}
-    for item in json.loads(text).get("items", ()):
+    for item in _items(text):
         conditions = item.get("status", {}).get("conditions", ())
         ready: Mapping[str, Any] = next((c for c in conditions if c.get("type") == "Ready"), {})
         reason = None
@@ -52,6 +53,15 @@ def parse_nodes(text: str) -> dict[str, str | None]:
             )
         nodes[item["metadata"]["name"]] = reason
     return nodes
+
+
+def _items(text: str) -> list[Mapping[str, Any]]:
+    """Return the items of kubectl's list that are named; raises Unavailable for what is no list."""
+    try:
+        items = parse_json(text)["items"]
+        return [item for item in items if isinstance(item["metadata"]["name"], str)]
+    except (ValueError, LookupError, TypeError):
+        raise Unavailable("kubectl get: its answer is no list") from None
 
 
 def manifest(
@@ -127,8 +137,8 @@ def _gather(waiting: dict[str, str], run: str, space: str, take: Take, deadline_
     deadline = time.monotonic() + deadline_s + 5
     states: dict[str, str] = {}
     while waiting and time.monotonic() < deadline:
-        pods = json.loads(_asked(["get", "pods", f"--selector={_LABEL}={run}", space, "--output=json"]))
-        for pod in pods.get("items", ()):
+        told = _asked(["get", "pods", f"--selector={_LABEL}={run}", space, "--output=json"])
+        for pod in _items(told):
             job = pod["metadata"].get("labels", {}).get("envdoctor-job")
             if job not in waiting:
                 continue
