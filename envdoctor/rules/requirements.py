@@ -25,7 +25,8 @@ _EXACT_ABI = frozenset({"torchvision", "torchaudio", "vllm", "xformers", "sglang
 """Compiled against one torch: another one breaks them."""
 _CHECKED_AT_IMPORT = frozenset({"tokenizers", "huggingface-hub", "safetensors", "numpy", "regex", "pyyaml"})
 """transformers looks at these versions when it is imported, and refuses."""
-_EXTRA = re.compile(r";.*\bextra\b")
+_EXTRA = re.compile(r"\bextra\b")
+_LONGEST = 4096
 _PLAIN = re.compile(
     r"([A-Za-z0-9][\w.-]*)(?:\[([\w,.-]+)\])?\s?\(?((?:,?\s?(?:[<>]=?|[=!~]=)\s?[\w.*+!]+)*)\)?"
 )
@@ -119,17 +120,17 @@ def _stated(line: str, environment: Mapping[str, str], extras: tuple[str, ...]) 
     """Return what a line of metadata asks for; None where its marker does not hold or it is none."""
     if match := _PLAIN.fullmatch(line):
         return Demand(normalise(match[1]), match[3], tuple(match[2].split(",")) if match[2] else ())
-    if not extras and _EXTRA.search(line):
+    if len(line) > _LONGEST or (not extras and _EXTRA.search(line.partition(";")[2])):
         return None
-    from packaging.requirements import InvalidRequirement, Requirement
+    from packaging.requirements import Requirement
 
     try:
         read = Requirement(line)
-    except InvalidRequirement:
+        holds = read.marker is None or any(
+            read.marker.evaluate({**environment, "extra": extra}) for extra in ("", *extras)
+        )
+    except (ValueError, RecursionError):
         return None
-    holds = read.marker is None or any(
-        read.marker.evaluate({**environment, "extra": extra}) for extra in ("", *extras)
-    )
     return Demand(normalise(read.name), str(read.specifier), tuple(read.extras)) if holds else None
 
 
