@@ -18,9 +18,16 @@ def node_name(text: str) -> str:
     return _NOT_IN_A_NAME.sub("_", text.strip()) or "_"
 
 
-def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
-    """Return a key that sorts `node2` before `node10`."""
-    return tuple((1, int(p), p) if p.isdecimal() else (0, 0, p) for p in _NUMBER.split(name) if p)
+def natural_key(name: str) -> tuple[tuple[int, int, str, str], ...]:
+    """Return a key that sorts `node2` before `node10`; numbers may be of any length."""
+    return tuple(_sortable(part) for part in _NUMBER.split(name) if part)
+
+
+def _sortable(part: str) -> tuple[int, int, str, str]:
+    if not (part.isascii() and part.isdecimal()):
+        return 0, 0, part, ""
+    digits = part.lstrip("0")
+    return 1, len(digits), digits, part
 
 
 def fold(names: Iterable[str]) -> str:

@@ -274,7 +274,7 @@ def _family_sizes(config: Mapping[str, Any], shape: ModelShape) -> dict[str, Any
     kind = shape.model_type
     rope = config.get("rope_parameters") or {}
     share = first(config, ("partial_rotary_factor", "rotary_pct")) or (
-        rope.get("partial_rotary_factor") if isinstance(rope, Mapping) else None
+        rope.get("partial_rotary_factor") if isinstance(rope, Mapping) and not unfit_numbers(rope) else None
     )
     default_share = {"glm": 0.5, "glm4": 0.5, "gpt_neox": 0.25, "phi": 0.5, "stablelm": 0.25, "chatglm": 0.5}
     changes["rotary_share"] = float(share or default_share.get(kind, 1.0))
