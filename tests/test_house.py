@@ -30,7 +30,9 @@ ALLOWED: dict[str, set[str]] = {
     "harvest": {"errors", "fetch", "files", "inflating", "inputs", "matrix", "probes"},
     "pastes": {"bundling", "errors", "facts", "inputs", "matrix", "patterns"},
     "rules": {"commands", "errors", "facts", "findings", "matrix", "memory", "patterns", "profile"},
-    "solve": {"commands", "errors", "facts", "harvest", "inputs", "matrix", "probes", "report", "target"},
+    "solve": {
+        *("commands", "errors", "facts", "harvest", "inputs", "matrix", "probes", "report", "target"),
+    },
     "upgrading": {
         *("errors", "facts", "findings", "inputs", "matrix", "patterns", "profile", "report"),
         *("rules", "solve", "target"),

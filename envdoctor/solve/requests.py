@@ -124,7 +124,10 @@ class Asked:
 
 
 def _is_prerelease(bound: str) -> bool:
-    return is_prerelease(bound.removesuffix(".*"))
+    try:
+        return is_prerelease(bound.removesuffix(".*"))
+    except ValueError:  # `===` takes any text
+        return False
 
 
 def without_comment(line: str) -> str:

@@ -278,6 +278,7 @@ ELSEWHERE = {
     ("smokes/ops/adapters.py", "rmtree"),  # its own folder inside that one
     ("fleet/landing.py", "mkstemp"),  # its own file, nameless from then on
     ("fleet/landing.py", "unlink"),
+    ("watch/death.py", "write_text"),  # inside the folder that it has just made
     ("watch/recording.py", "unlink"),  # its own recordings, by the whole name that they are given
 }
 
