@@ -96,7 +96,9 @@ class Asked:
 def find_unmet(view: View, asked: Asked) -> Iterator[Unmet]:
     """Yield the requirements of the distributions that are missing or at another version."""
     for name, demands in asked.demands.items():
-        by = view.facts.environment.distributions[name]
+        by = view.facts.environment.distributions.get(name)
+        if by is None:  # a sent file may file one under another's name
+            continue
         for demand in demands:
             other = view.facts.distribution(demand.name)
             if other is None and view.installed(demand.name) is False:

@@ -43,7 +43,7 @@ def test_what_only_complains_needs_no_listener(script, tmp_path):
     done = shell(script, "rules", "-o", str(answer))
     assert (done.returncode, done.stdout) == (0, b"")
     assert answer.read_text().startswith("DRIVER")
-    assert shell(script + " >&-", "pin", "torch===foo").returncode == 2
+    assert shell(script + " >&-", "pin", "tor ch").returncode == 2
 
 
 def test_no_file_takes_the_place_of_a_closed_stream(tmp_path):
@@ -64,7 +64,7 @@ def test_a_legacy_encoding_shows_likenesses(arguments, encoding):
     done.stdout.decode(encoding)
 
 
-NO_REQUESTS = ["torch===foo", "torch==\u0663", "torch==" + "9" * 5000, "torch~=2", "tor ch", "\x1b[31m"]
+NO_REQUESTS = ["torch==\u0663", "torch==" + "9" * 5000, "torch~=2", "tor ch", "\x1b[31m"]
 
 
 @pytest.mark.parametrize("wanted", NO_REQUESTS)
