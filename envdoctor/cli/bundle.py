@@ -64,6 +64,7 @@ def _bundle_of_recording(args: argparse.Namespace) -> Bundle:
     """Return a bundle of a recorded run: its diagnosis, and its curve and log beside the logs given."""
     from envdoctor.bundling import build_bundle, find_tracker
     from envdoctor.bundling.excerpts import read_excerpt
+    from envdoctor.files import replace_file
     from envdoctor.matrix import load_matrix
     from envdoctor.watch.death import diagnose_story
     from envdoctor.watch.replaying import replay
@@ -73,7 +74,7 @@ def _bundle_of_recording(args: argparse.Namespace) -> Bundle:
     tracker = find_tracker(load_matrix(), args.project) if args.project else None
     with tempfile.TemporaryDirectory(prefix="envdoctor-bundle-") as folder:
         path = Path(folder) / "watch.log"
-        path.write_text("\n".join((render(story), *story.log)), encoding="utf-8")
+        replace_file(path, "\n".join((render(story), *story.log)))
         excerpts = {name: read_excerpt(Path(name)) for name in (*args.logs, str(path))}
     return build_bundle(diagnose_story(story), excerpts, None, tracker)
 
