@@ -86,7 +86,7 @@ def test_a_probe_that_breaks_shows_none():
     assert SECRET not in json.dumps(told)
 
 
-@pytest.mark.parametrize("url", [URLS[0], *URLS[7::211]])
+@pytest.mark.parametrize("url", [URLS[0], *URLS[7::997]])
 def test_no_command_s_error_shows_any(url, tmp_path):
     (tmp_path / "r.txt").write_text(f"torch @@ {url}\n-i {url}\n")
     environ = {**os.environ, "PIP_INDEX_URL": url, "HF_ENDPOINT": url, "UV_CACHE_DIR": str(tmp_path)}

@@ -16,7 +16,7 @@ import pytest
 from front import Front
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks")
-KILLS = int(os.environ.get("ENVDOCTOR_KILLS", "3"))
+KILLS = int(os.environ.get("ENVDOCTOR_KILLS", "2"))
 """For each command: half of them at a moment, half at an event."""
 MACHINE = Path(__file__).parents[1] / "machines" / "healthy-4090-driver610-trl.json"
 OLD = b"what stood there before\n"
