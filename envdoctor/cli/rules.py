@@ -11,11 +11,11 @@ from envdoctor.matrix import ConditionRow, load_matrix
 from envdoctor.report import Format, as_json, draw
 from envdoctor.report.document import Block, Document, Rows, Table
 from envdoctor.report.knowledge import members
-from envdoctor.rules import RULES, Rule
+from envdoctor.rules import AFTERWARDS, RULES
 
 EXAMPLES = (
     ("every check", ""),
-    ("one explained", "FLASH-ATTN-ABI"),
+    ("one explained", "PAIR-TRIU-BF16"),
     ("as data", "--format json"),
 )
 
@@ -28,7 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """List the checks or explain one."""
     matrix = load_matrix()
-    entries = [_rule_entry(rule) for rule in RULES] + [_row_entry(row) for row in matrix.conditions]
+    entries = [_rule_entry(rule.id, rule.title, rule.source) for rule in RULES]
+    entries += [_rule_entry(*named) for named in AFTERWARDS]
+    entries += [_row_entry(row) for row in matrix.conditions]
     if args.id:
         entries = [entry for entry in entries if entry["id"] == args.id.upper()]
         if not entries:
@@ -40,8 +42,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _rule_entry(rule: Rule) -> dict[str, Any]:
-    return {"id": rule.id, "kind": "rule", "title": rule.title, "source": rule.source}
+def _rule_entry(identity: str, title: str, source: str = "") -> dict[str, Any]:
+    return {"id": identity, "kind": "rule", "title": title, "source": source}
 
 
 def _row_entry(row: ConditionRow) -> dict[str, Any]:

@@ -37,7 +37,7 @@ from envdoctor.rules import (
     wheels,
 )
 from envdoctor.rules.base import Rule, Skip
-from envdoctor.rules.runner import run_checks
+from envdoctor.rules.runner import AFTERWARDS, run_checks
 
 RULES: tuple[Rule, ...] = (
     *driver.RULES,
@@ -74,4 +74,4 @@ RULES: tuple[Rule, ...] = (
     unread.UNREAD,
 )
 
-__all__ = ["RULES", "Rule", "Skip", "run_checks"]
+__all__ = ["AFTERWARDS", "RULES", "Rule", "Skip", "run_checks"]

@@ -17,6 +17,8 @@ from envdoctor.rules.rows import check_row
 from envdoctor.rules.unread import UNREAD
 from envdoctor.rules.view import View
 
+AFTERWARDS = ((foreign.ID, foreign.TITLE), (unexplained.ID, unexplained.TITLE))
+"""Ids and titles of the checks that look at what the others found."""
 _RIVALS_SHOWN = 3
 _DOUBT = {Certainty.CERTAIN: 0, Certainty.LIKELY: 1, Certainty.UNCERTAIN: 2}
 
@@ -36,7 +38,7 @@ def run_checks(
     checks: list[tuple[str, Callable[[], Iterable[Finding]]]] = [
         (rule.id, _bind_rule(rule, view)) for rule in rules
     ] + [(row.id, _bind_row(row, view)) for row in matrix.conditions]
-    chosen = choose([*(identity for identity, _ in checks), foreign.ID, unexplained.ID], select, ignore)
+    chosen = choose([identity for identity, _ in (*checks, *AFTERWARDS)], select, ignore)
     if facts.unread and UNREAD.id not in _matching([UNREAD.id], ignore):
         chosen.add(UNREAD.id)  # whatever was selected: its answer may hang on the unread part
     results: list[CheckResult] = []

@@ -65,3 +65,19 @@ def test_every_option_is_explained(command):
 def test_a_number_of_completions_that_the_trainer_refuses(capsys, call, said):
     assert main(["memory", "--model", "qwen2.5-0.5b", *shlex.split(call)]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_the_check_that_help_names_is_one(capsys):
+    from envdoctor.cli.rules import EXAMPLES
+
+    named = [call for _, call in EXAMPLES if call and not call.startswith("-")]
+    assert named
+    assert [main(["rules", name]) for name in named] == [0] * len(named)
+
+
+@pytest.mark.parametrize("identity", ["UNEXPLAINED-ERROR", "BACKEND-NOT-JUDGED"])
+def test_what_looks_at_the_others_findings_is_listed_and_explained(capsys, identity):
+    assert main(["rules"]) == 0
+    assert identity in capsys.readouterr().out
+    assert main(["rules", identity]) == 0
+    assert "title" in capsys.readouterr().out
