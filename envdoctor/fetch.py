@@ -26,10 +26,9 @@ import httpx
 from envdoctor import __version__
 from envdoctor.errors import InputError, Unavailable
 from envdoctor.inflating import inflate
-from envdoctor.inputs import open_input
+from envdoctor.inputs import MEBIBYTE, open_input
 from envdoctor.probes.urls import hide_credentials, plain_url
 
-MEBIBYTE = 1 << 20
 _Answer = TypeVar("_Answer")
 RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, TypeVar
 
 from envdoctor.facts import Fact, Facts, Gpu, Unknown
+from envdoctor.facts.quantities import GIB
 from envdoctor.fleet.canonical import HARMFUL_THROTTLING
 
-_GIB = 1 << 30
 ABSENT = "not installed"
 UNSET = "unset"
 T = TypeVar("T")
@@ -57,7 +57,7 @@ def _value(fact: Fact[T]) -> Value:
 def _size(fact: Fact[int]) -> Value:
     if isinstance(fact, Unknown):
         return Value(None, fact.reason)
-    return Value(f"{fact.value / _GIB:.1f} GiB", size=fact.value)
+    return Value(f"{fact.value / GIB:.1f} GiB", size=fact.value)
 
 
 def _driver_and_host(facts: Facts) -> Iterator[tuple[str, Value]]:
@@ -111,7 +111,7 @@ def _odd_ones(gpus: tuple[Gpu, ...], tell: Callable[[Gpu], str | None], fine: st
 
 
 def _memory_words(gpu: Gpu) -> str | None:
-    return None if gpu.memory_total_bytes is None else f"{gpu.memory_total_bytes / _GIB:.1f} GiB"
+    return None if gpu.memory_total_bytes is None else f"{gpu.memory_total_bytes / GIB:.1f} GiB"
 
 
 def _ecc_errors(gpu: Gpu) -> str | None:

@@ -14,8 +14,9 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from envdoctor.errors import Unavailable
-from envdoctor.fetch import MEBIBYTE, Fetcher, TooLarge
+from envdoctor.fetch import Fetcher, TooLarge
 from envdoctor.inflating import inflate
+from envdoctor.inputs import MEBIBYTE
 
 TAIL = 32 * 1024
 LARGEST_DIRECTORY = 32 * MEBIBYTE

@@ -8,10 +8,10 @@ from functools import lru_cache
 
 from envdoctor.errors import InputError
 from envdoctor.facts import ComputeCapability, Gpu
+from envdoctor.facts.quantities import GIB
 from envdoctor.matrix import tables
 from envdoctor.matrix.load import Matrix
 
-GIB = 1 << 30
 _STATED_MEMORY = re.compile(r"(?<![a-z0-9.])(\d{1,3})\s?g(?:i?b)?(?![\w.])")
 _NOMINAL_SHARE = 0.08
 _NOISE = re.compile(r"\b(nvidia|geforce|tesla|quadro|graphics|gpu)\b|\(r\)|\(tm\)|[^a-z0-9.+ ]")

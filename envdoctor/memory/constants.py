@@ -9,9 +9,9 @@ from types import MappingProxyType
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
+from envdoctor.facts.quantities import MIB
 from envdoctor.matrix import tables
 
-MIB = 1 << 20
 PARTS = ("logits", "layer", "gradients", "kept", "table", "buffers", "scores", "stacks", "allocated")
 
 

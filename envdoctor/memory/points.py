@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from envdoctor.errors import InputError
+from envdoctor.facts.quantities import GIB
 from envdoctor.inputs import parse_json, read_input
 from envdoctor.memory.catalogue import find_config
 from envdoctor.memory.deepspeed_file import parse_deepspeed
 from envdoctor.memory.recipes import Recipe, recipe_of, shaped
 from envdoctor.memory.run import TrainingRun
 from envdoctor.memory.shape import parse_shape
-
-GIB = 1 << 30
 
 
 class Point(NamedTuple):

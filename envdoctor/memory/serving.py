@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from envdoctor.facts.quantities import MIB
 from envdoctor.memory.constants import Constants
 from envdoctor.memory.extras import STORED_BYTES
 from envdoctor.memory.layout import layers, parameters
 from envdoctor.memory.run import DTYPES, Component, Prediction, ServingRun
 from envdoctor.memory.shape import ModelShape
 
-MIB = 1 << 20
 BLOCK_TOKENS = 16
 DEFAULT_SEQUENCES = 256
 USABLE = 0.985

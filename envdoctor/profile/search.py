@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from envdoctor.errors import InputError
+from envdoctor.facts.quantities import GIB
 from envdoctor.memory import Constants, Prediction, ServingRun, TrainingRun, predict
 from envdoctor.memory.recipes import Recipe
 from envdoctor.memory.serving import utilization_bounds
@@ -14,7 +15,6 @@ from envdoctor.profile.options import Barred, barred, training_choices
 from envdoctor.profile.speed import CardSpeed, seconds_per_sample
 from envdoctor.profile.workload import Choice, Workload
 
-GIB = 1 << 30
 SHOWN = 12
 SERVER_UTILIZATION = 0.90
 FULL = 0.95

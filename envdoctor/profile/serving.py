@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from envdoctor.facts.quantities import GIB
 from envdoctor.memory import Constants, ServingRun, predict
 from envdoctor.memory.serving import describe_engine, utilization_bounds
 from envdoctor.profile.search import SHOWN, Found, Need, Rejection
 from envdoctor.profile.workload import Choice, Workload
 
-GIB = 1 << 30
 HIGHEST = 0.95
 """No share above this is chosen: a graph or a kernel's workspace more, and the engine runs out."""
 SEQUENCES = (256, 128, 64, 32, 16)

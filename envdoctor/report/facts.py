@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from envdoctor.facts import NOT_TOLD, Distribution, Fact, Facts, Gpu, Observed, Unknown
 from envdoctor.facts.backend import torch_variant
+from envdoctor.facts.quantities import GIB
 from envdoctor.findings import Examined
 from envdoctor.report.document import Row
 
@@ -16,13 +17,12 @@ safetensors bitsandbytes flash-attn xformers deepspeed vllm sglang llamafactory 
 unsloth-zoo liger-kernel numpy nvidia-cudnn-cu13 nvidia-cudnn-cu12 nvidia-nccl-cu13 nvidia-nccl-cu12
 """
 KEY_PACKAGES = tuple(_KEY_PACKAGES.split())
-_GIB = 1 << 30
 T = TypeVar("T")
 
 
 def gib(size: int | None) -> str:
     """Return bytes in words: `141.0 GiB`."""
-    return "" if size is None else f"{size / _GIB:.1f} GiB"
+    return "" if size is None else f"{size / GIB:.1f} GiB"
 
 
 def gpu_words(gpu: Gpu) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from envdoctor.facts import Gpu
+from envdoctor.facts.quantities import GIB
 from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.gpus import normalise_name
 
-GIB = 1 << 30
 _FORM = re.compile(r"\d+ ?gb|\d+|gb|hbm\w*|pcie|sxm\d?|nvl|dgxs|fhhl|n|h|ls|s|v\d*")
 """Words of a name that tell an edition of a card and not another card."""
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from envdoctor.facts.quantities import MIB
 from envdoctor.watch.moment import Card
 
-MIB = 1 << 20
 _SLOW_EVERY = 5
 """Readings of memory for each one of the rest."""
 XID_EVENT = 8

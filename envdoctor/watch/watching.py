@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from envdoctor import __version__
 from envdoctor.errors import InputError
+from envdoctor.facts.quantities import MIB
 from envdoctor.watch.alarms import Judge
 from envdoctor.watch.cards import Cards, open_cards
 from envdoctor.watch.child import Child, Ending
@@ -28,7 +29,6 @@ MOMENT_S = 1.0
 EARLY_MOMENT_S, EARLY_S = 0.4, 180.0
 """A run may be over within minutes: at first it is looked at more closely."""
 _NICE = 5
-MIB = 1 << 20
 _RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "LOCAL_RANK")
 
 
