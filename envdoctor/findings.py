@@ -178,28 +178,30 @@ def order(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     present = {finding.id for finding in findings}
     roots = [f for f in findings if f.consequence_of not in present]
     roots.sort(key=lambda f: (_WEIGHT[f.severity], _doubt(f), not f.explains, -f.prior))
-    ordered: list[Finding] = []
-    for root in roots:
-        ordered.append(root)
-        ordered.extend(_descendants(root, findings, {root.id}))
-    ordered.extend(f for f in findings if f not in ordered)
-    return tuple(ordered)
+    following: dict[str, list[Finding]] = {}
+    for finding in findings:
+        if finding.consequence_of is not None:
+            following.setdefault(finding.consequence_of, []).append(finding)
+    ordered: dict[int, Finding] = {}
+    for root in (*roots, *findings):
+        _place(root, following, ordered)
+    return tuple(ordered.values())
+
+
+def _place(root: Finding, following: Mapping[str, Sequence[Finding]], ordered: dict[int, Finding]) -> None:
+    """Add a finding that is not there yet, and under it what follows from it, by the identity of objects."""
+    ahead = [root]
+    while ahead:
+        finding = ahead.pop()
+        if id(finding) not in ordered:
+            ordered[id(finding)] = finding
+            ahead.extend(reversed(following.get(finding.id, ())))
 
 
 def _doubt(finding: Finding) -> float:
     """A likely cause of what was seen is nearer to the question than a certain one of nothing seen."""
     beside = finding.certainty is Certainty.CERTAIN and not finding.explains
     return _DOUBT[Certainty.LIKELY] + 0.5 if beside else _DOUBT[finding.certainty]
-
-
-def _descendants(root: Finding, findings: Sequence[Finding], seen: set[str]) -> list[Finding]:
-    found: list[Finding] = []
-    for finding in findings:
-        if finding.consequence_of == root.id and finding.id not in seen:
-            seen.add(finding.id)
-            found.append(finding)
-            found.extend(_descendants(finding, findings, seen))
-    return found
 
 
 def exit_code(findings: Sequence[Finding], checks: Sequence[CheckResult], fail_on: Severity) -> int:

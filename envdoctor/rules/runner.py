@@ -6,6 +6,7 @@ import fnmatch
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 
 from envdoctor.errors import InputError
 from envdoctor.facts import WISH, Facts, FactUnavailable
@@ -162,11 +163,14 @@ def _is_guess(finding: Finding) -> bool:
 
 def _link(findings: Sequence[Finding]) -> list[Finding]:
     """Point each consequence at the finding that it follows from."""
-    ids = [finding.id for finding in findings]
-    linked = []
-    for finding in findings:
-        if finding.consequence_of is None:
-            causes = (i for pattern in finding.follows for i in ids if fnmatch.fnmatchcase(i, pattern))
-            finding = replace(finding, consequence_of=next((i for i in causes if i != finding.id), None))
-        linked.append(finding)
-    return linked
+    ids = tuple(dict.fromkeys(finding.id for finding in findings))
+
+    @cache
+    def cause(identity: str, follows: tuple[str, ...]) -> str | None:
+        causes = (i for pattern in follows for i in ids if fnmatch.fnmatchcase(i, pattern))
+        return next((i for i in causes if i != identity), None)
+
+    return [
+        replace(f, consequence_of=f.consequence_of or cause(f.id, f.follows)) if f.follows else f
+        for f in findings
+    ]

@@ -51,7 +51,7 @@ def cost(collected: Collected, attack: Attack, one: float) -> Cost:
     taken = 0.0
     for size in SIZES:
         taken = timed.seconds(size)
-        if taken > GREATEST * one and (taken := timed.seconds(size, 2)) > GREATEST * one:
+        if taken > GREATEST * one and (taken := timed.seconds(size, 3)) > GREATEST * max(one, unit()):
             return Cost(taken / one, float("inf"))
     # Below two units times say little; a cost that is not linear is far above on the long text.
     long = timed.seconds(LONG)
