@@ -6,16 +6,18 @@ from collections.abc import Iterator, Sequence
 
 from envdoctor.findings import CheckResult, Diagnosis, Finding, Outcome, Severity
 from envdoctor.report.junit import Case
+from envdoctor.report.places import place_of
 
 
 def cases(diagnosis: Diagnosis) -> Iterator[Case]:
     """Yield a test case for each check, and for each finding that belongs to none; notes are no failures."""
     checked = {check.rule for check in diagnosis.checks}
+    files = diagnosis.examined.files
     for check in diagnosis.checks:
-        yield _check_case(check, [f for f in diagnosis.findings if _belongs(f, check.rule)])
+        yield _check_case(check, [f for f in diagnosis.findings if _belongs(f, check.rule)], files)
     for finding in diagnosis.findings:
         if not any(_belongs(finding, rule) for rule in checked):
-            yield finding_case(_family(finding.id), finding.id, [finding])
+            yield finding_case(_family(finding.id), finding.id, [finding], files=files)
 
 
 def _belongs(finding: Finding, rule: str) -> bool:
@@ -26,7 +28,7 @@ def _family(rule: str) -> str:
     return rule.partition("-")[0].lower()
 
 
-def _check_case(check: CheckResult, found: Sequence[Finding]) -> Case:
+def _check_case(check: CheckResult, found: Sequence[Finding], files: Sequence[str]) -> Case:
     case = Case(_family(check.rule), check.rule, seconds=check.duration_ms / 1000)
     match check.outcome:
         case Outcome.PASSED:
@@ -36,18 +38,27 @@ def _check_case(check: CheckResult, found: Sequence[Finding]) -> Case:
         case Outcome.SKIPPED:
             return case._replace(outcome="skipped", message=check.reason or "too little is known")
         case Outcome.FAILED if found:
-            return finding_case(case.family, check.rule, found)._replace(seconds=case.seconds)
+            return finding_case(case.family, check.rule, found, files=files)._replace(seconds=case.seconds)
         case Outcome.FAILED:
             return case._replace(outcome="skipped", message="a likelier cause was found")
 
 
-def finding_case(family: str, name: str, found: Sequence[Finding], where: str = "") -> Case:
-    """Return the case that findings fail; notes alone are remarks."""
-    text = "\n\n".join(map(_finding_text, found))
+def finding_case(
+    family: str, name: str, found: Sequence[Finding], where: str = "", files: Sequence[str] = ()
+) -> Case:
+    """Return the case that findings fail, each told with its file and line; notes alone are remarks."""
+    text = "\n\n".join(_at(f, files) + _finding_text(f) for f in found)
     worst = next((f for f in found if f.severity is not Severity.NOTE), None)
     if worst is None:
         return Case(family, name, text=text)
-    return Case(family, name, "failure", where + worst.summary, text, worst.severity.value)
+    message = where + _at(worst, files) + worst.summary
+    return Case(family, name, "failure", message, text, worst.severity.value)
+
+
+def _at(finding: Finding, files: Sequence[str]) -> str:
+    """Return `requirements.txt:4: `, as compilers say it."""
+    place = place_of(finding, files)
+    return f"{place.file}:{place.line}: " if place else ""
 
 
 def _finding_text(finding: Finding) -> str:

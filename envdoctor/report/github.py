@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from envdoctor.findings import Certainty, Diagnosis, Finding, Outcome, Severity
-from envdoctor.report.places import find_place
+from envdoctor.report.places import place_of
 from envdoctor.report.sanitise import visible
 from envdoctor.report.words import severities
 
@@ -29,7 +29,7 @@ def draw_github(diagnosis: Diagnosis) -> str:
 
 
 def _annotation(finding: Finding, files: Sequence[str]) -> str:
-    place = find_place(finding.evidence, files)
+    place = place_of(finding, files)
     where = f",file={_property(place.file)},line={place.line}" if place else ""
     doubt = "" if finding.certainty is Certainty.CERTAIN else f" ({finding.certainty.value})"
     words = [finding.summary + doubt, finding.cause]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import NamedTuple
 
-from envdoctor.findings import Evidence
+from envdoctor.findings import Evidence, Finding
 
 # What a reader of an examined file cites: `line 3`, `pip list, line 3`, `reqs.txt: requirements, line 3`.
 _LINE = re.compile(r"(?:^|[,:] )line ([0-9]{1,9})$")
@@ -23,9 +23,24 @@ class Place(NamedTuple):
     line: int
 
 
+def place_of(finding: Finding, files: Sequence[str] = ()) -> Place | None:
+    """Return the place to annotate: of what the first remedy changes, else of the first evidence with one."""
+    changed = finding.remedies[0].pins if finding.remedies else ()
+    return find_place(sorted(finding.evidence, key=lambda e: e.fact not in changed), files)
+
+
 def find_place(evidence: Sequence[Evidence], files: Sequence[str] = ()) -> Place | None:
     """Return the first place that evidence names: a line of an examined file, or of another."""
-    return next((place for e in evidence if (place := _examined(e.source, files) or _named(e.source))), None)
+    return next(iter(find_places(evidence, files)), None)
+
+
+def find_places(evidence: Sequence[Evidence], files: Sequence[str] = ()) -> dict[Place, Evidence]:
+    """Return every place that evidence names, in its order, with what was seen there."""
+    places: dict[Place, Evidence] = {}
+    for one in evidence:
+        if place := _examined(one.source, files) or _named(one.source):
+            places.setdefault(place, one)
+    return places
 
 
 def _examined(source: str, files: Sequence[str]) -> Place | None:

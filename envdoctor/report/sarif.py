@@ -9,8 +9,8 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
-from envdoctor.findings import CheckResult, Diagnosis, Finding, Outcome
-from envdoctor.report.places import find_place
+from envdoctor.findings import CheckResult, Diagnosis, Evidence, Finding, Outcome
+from envdoctor.report.places import Place, find_places, place_of
 from envdoctor.report.sanitise import visible
 
 _RESULT_LIMIT = 5000
@@ -50,12 +50,13 @@ def _rule(rule: str, findings: tuple[Finding, ...]) -> dict[str, Any]:
 def _result(finding: Finding, index: int, files: Sequence[str]) -> dict[str, Any]:
     remedies = "".join(f"\n- {r.text}" + "".join(f"\n  {c}" for c in r.commands) for r in finding.remedies)
     text = f"{finding.summary}\n{finding.cause}" + (f"\nRemedies:{remedies}" if remedies else "")
-    return {
+    place = place_of(finding, files)
+    result: dict[str, Any] = {
         "ruleId": finding.id,
         "ruleIndex": index,
         "level": finding.severity.value,
         "message": {"text": visible(text)},
-        "locations": [_location(finding, files)],
+        "locations": [_location(finding, place, files)],
         "partialFingerprints": {"finding/v1": fingerprint(finding)},
         "properties": {
             "certainty": finding.certainty.value,
@@ -64,6 +65,10 @@ def _result(finding: Finding, index: int, files: Sequence[str]) -> dict[str, Any
             "sources": [visible(source) for source in finding.sources],
         },
     }
+    related = [
+        _seen_at(where, e) for where, e in find_places(finding.evidence, files).items() if where != place
+    ]
+    return {**result, "relatedLocations": related} if related else result
 
 
 def fingerprint(finding: Finding) -> str:
@@ -72,14 +77,23 @@ def fingerprint(finding: Finding) -> str:
     return hashlib.sha256(f"{finding.id}\n{facts}".encode("utf-8", "replace")).hexdigest()[:32]
 
 
-def _location(finding: Finding, files: Sequence[str]) -> dict[str, Any]:
-    place = find_place(finding.evidence, files)
-    file = PurePath(place.file).as_posix() if place else _NOWHERE
-    uri = ("file://" if file.startswith("/") else "") + quote(file.encode("utf-8", "replace"), safe="/")
-    region = {"startLine": place.line if place else 1}
+def _location(finding: Finding, place: Place | None, files: Sequence[str]) -> dict[str, Any]:
+    """Return where the finding stands; what has no line stands at the top of the one file examined."""
+    place = place or Place(files[0] if len(files) == 1 else _NOWHERE, 1)
     names = [{"name": visible(f"{e.fact} {e.value}"), "kind": "resource"} for e in finding.evidence[:1]]
-    location: dict[str, Any] = {"physicalLocation": {"artifactLocation": {"uri": uri}, "region": region}}
+    location: dict[str, Any] = {"physicalLocation": _physical(place)}
     return {**location, "logicalLocations": names} if names else location
+
+
+def _seen_at(place: Place, evidence: Evidence) -> dict[str, Any]:
+    text = visible(f"{evidence.fact} {evidence.value}")
+    return {"physicalLocation": _physical(place), "message": {"text": text}}
+
+
+def _physical(place: Place) -> dict[str, Any]:
+    file = PurePath(place.file).as_posix()
+    uri = ("file://" if file.startswith("/") else "") + quote(file.encode("utf-8", "replace"), safe="/")
+    return {"artifactLocation": {"uri": uri}, "region": {"startLine": place.line}}
 
 
 def _invocation(diagnosis: Diagnosis) -> dict[str, Any]:
