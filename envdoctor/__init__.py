@@ -30,6 +30,7 @@ __all__ = [
     "diagnose",
     "diagnose_facts",
     "make_bundle",
+    "parse",
     "pin",
     "predict",
     "probe",
@@ -40,7 +41,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "api": "bundle choose_profile make_bundle pin predict probe read smoke upgrade why_not",
+    "api": "bundle choose_profile make_bundle parse pin predict probe read smoke upgrade why_not",
     "bundling": "Bundle",
     "diagnosis": "diagnose diagnose_facts",
     "errors": "EnvdoctorError InputError Unavailable",
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
         bundle,
         choose_profile,
         make_bundle,
+        parse,
         pin,
         predict,
         probe,

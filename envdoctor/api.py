@@ -60,6 +60,19 @@ def read(sources: Sequence[str]) -> Facts:
     return _read(sources, None, load_matrix())
 
 
+def parse(text: str, name: str = "") -> Facts:
+    """Return the facts that a text tells, such as a log that a program holds; `name` is its file's, if any.
+
+        facts = envdoctor.parse("RuntimeError: CUDA error: no kernel image is available for execution")
+        causes = [finding.id for finding in envdoctor.diagnose_facts(facts).findings]
+
+    Raises InputError for a text that is empty or none.
+    """
+    from envdoctor.pastes.files import parse_text
+
+    return parse_text(text, name, load_matrix().lexicon)
+
+
 def _read(sources: Sequence[str], python: str | None, matrix: Matrix) -> Facts:
     from envdoctor.diagnosis import read_facts
 

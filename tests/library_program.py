@@ -54,6 +54,7 @@ def main(folder: Path) -> dict[str, object]:
     paste = folder / "report.txt"
     paste.write_text(PASTE, encoding="utf-8")
     facts = envdoctor.read([str(paste)])
+    assert envdoctor.parse(PASTE) == facts
     diagnosis = envdoctor.diagnose([str(paste)])
     assert diagnosis.findings == envdoctor.diagnose_facts(facts).findings
     first: envdoctor.CheckResult = diagnosis.checks[0]

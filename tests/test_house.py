@@ -58,8 +58,8 @@ ALLOWED: dict[str, set[str]] = {
         *("memory", "probes", "processes", "profile", "report", "smokes", "solve", "target"),
     },
 }
-DOORS = {"__init__", "__main__", "api", "cli", "door"}
-"""What nothing else may import: the doors for programs and for people."""
+DOORS = {"__init__", "__main__", "api", "cli", "door", "serving"}
+"""What nothing else may import: the doors for programs, people and assistants."""
 ENGINES = {
     "httpx": {"fetch.py"},
     "pynvml": {"watch/cards.py"},
@@ -67,6 +67,8 @@ ENGINES = {
     "rich": {"report/terminal.py"},
     "ClusterShell": {"fleet"},
     "ray": {"fleet"},
+    "mcp": {"serving/server.py"},
+    "mcp_types": {"serving/server.py"},
 }
 
 

@@ -55,6 +55,7 @@ COMMANDS: dict[str, Command] = {
     "probe": Command("probe", "print this machine's facts as JSON", (Format.JSON,)),
     "matrix": Command("matrix", "show, update and verify the compatibility matrix"),
     "rules": Command("rules", "list every check, or explain one"),
+    "mcp": Command("mcp", "serve these answers to an assistant (Model Context Protocol)", (Format.JSON,)),
 }
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from envdoctor.cli.output import look_of, write
 from envdoctor.errors import InputError
-from envdoctor.matrix import ConditionRow, load_matrix
+from envdoctor.matrix import load_matrix
 from envdoctor.report import Format, as_json, draw
 from envdoctor.report.document import Block, Document, Rows, Table
 from envdoctor.report.knowledge import members
-from envdoctor.rules import AFTERWARDS, RULES
+from envdoctor.rules.listing import explained_checks
 
 EXAMPLES = (
     ("every check", ""),
@@ -28,9 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """List the checks or explain one."""
     matrix = load_matrix()
-    entries = [_rule_entry(rule.id, rule.title, rule.source) for rule in RULES]
-    entries += [_rule_entry(*named) for named in AFTERWARDS]
-    entries += [_row_entry(row) for row in matrix.conditions]
+    entries = list(explained_checks(matrix))
     if args.id:
         entries = [entry for entry in entries if entry["id"] == args.id.upper()]
         if not entries:
@@ -40,26 +38,6 @@ def run(args: argparse.Namespace) -> int:
     else:
         write(args, draw(Document("", "", (_drawn(entries, bool(args.id)),)), Format.TEXT, look_of(args)))
     return 0
-
-
-def _rule_entry(identity: str, title: str, source: str = "") -> dict[str, Any]:
-    return {"id": identity, "kind": "rule", "title": title, "source": source}
-
-
-def _row_entry(row: ConditionRow) -> dict[str, Any]:
-    return {
-        "id": row.id,
-        "kind": "row",
-        "title": row.summary,
-        "severity": row.severity,
-        "cause": row.cause,
-        "when": dict(row.when),
-        "symptoms": list(row.symptoms),
-        "remedies": [remedy.text for remedy in row.remedies],
-        "source": row.source,
-        "checked_on": row.checked_on,
-        "basis": row.basis,
-    }
 
 
 def _drawn(entries: list[dict[str, Any]], explain: bool) -> Block:

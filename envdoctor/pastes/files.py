@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import io
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -71,14 +72,31 @@ def read_text(path: str) -> tuple[str, list[str]]:
     except OSError as error:
         raise InputError(f"{name}: {error.strerror or 'cannot be read'}") from None
     text = decode(data)
-    if not text.strip():
-        raise InputError(f"{name}: empty")
-    if "\x00" in text or _looks_binary(text):
-        raise InputError(f"{name}: not a text")
+    _check_text(text, name)
     notes = (
         [f"{name}: {left_out:,} bytes in the middle were only searched for error lines"] if left_out else []
     )
     return text, notes
+
+
+def parse_text(text: str, name: str, lexicon: Lexicon) -> Facts:
+    """Return the facts that a text in hand tells, of a huge one what a file of it would tell.
+
+    `name` is the name of its file, if it has one. Raises InputError when the text is empty or none.
+    """
+    data, left_out = read_window(io.BytesIO(text.encode("utf-8", "replace")))
+    text = decode(data)
+    _check_text(text, name or "the text")
+    facts = parse_paste(text, "", lexicon, Path(name).name)
+    notes = f"{left_out:,} bytes in the middle were only searched for error lines"
+    return merge_facts([facts, Facts(notes=(notes,))]) if left_out else facts
+
+
+def _check_text(text: str, name: str) -> None:
+    if not text.strip():
+        raise InputError(f"{name}: empty")
+    if "\x00" in text or _looks_binary(text):
+        raise InputError(f"{name}: not a text")
 
 
 def decode(data: bytes) -> str:
