@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import shlex
+
+from envdoctor import lazy_re as re
 
 # What no shell changes, wherever it stands; a leading `~` or `=` would be expanded, a leading `-` an option.
 _INERT = re.compile(r"[\w@%+:,./][\w@%+:,./=~-]*", re.ASCII)

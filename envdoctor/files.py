@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import re
 import signal
 import stat
 import time
@@ -18,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
+from envdoctor import lazy_re as re
 from envdoctor.errors import InputError, Unavailable
 
 FIFO_PATIENCE_S = 30.0

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any
 
 from envdoctor.facts import Facts, to_json
 from envdoctor.facts.backend import backend_of
 from envdoctor.facts.model import EMPTY
+from envdoctor.values import dataclass
 
 SCHEMA = "envdoctor.diagnosis/1"
 

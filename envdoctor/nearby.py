@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from envdoctor.facts import Facts
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.values import dataclass
 
 ID = "OWN-ENVIRONMENT"
 SHOWN = 6

@@ -5,6 +5,7 @@ The patterns in the code are the modules' own; that each costs linear time is wh
 
 from __future__ import annotations
 
+import fnmatch
 import re
 from functools import cache
 from typing import Any
@@ -64,3 +65,9 @@ def _linear(text: str, case: bool) -> Any:
         return re2.compile(text, options)
     except re2.error:
         return None
+
+
+def glob_matches(text: str, glob: str) -> bool:
+    """True when the whole text fits a glob; one without wildcards, as nearly all are, is only compared."""
+    wild = "*" in glob or "?" in glob or "[" in glob
+    return fnmatch.fnmatchcase(text, glob) if wild else text == glob

@@ -15,10 +15,10 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import IO
 
 from envdoctor.errors import Unavailable
+from envdoctor.values import dataclass
 
 MAX_OUTPUT_BYTES = 4 << 20
 _CHUNK = 1 << 16

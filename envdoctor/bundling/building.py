@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from envdoctor.facts import to_json
 from envdoctor.files import write_new_file
 from envdoctor.findings import Diagnosis
 from envdoctor.matrix import tables
+from envdoctor.values import dataclass
 
 _TIMES = ("first_ms", "repeat_ms", "duration_ms", "elapsed_ms", "seconds")
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 
 from envdoctor.bundling.label_values import LONG_RUN, VALUE_LIMIT, Value, extent, find_below
@@ -25,6 +24,7 @@ from envdoctor.bundling.secret_values import (
 from envdoctor.bundling.sought import PLACEHOLDER, Hints, Searched
 from envdoctor.bundling.spans import Span, occurrences
 from envdoctor.matrix import load_matrix, tables
+from envdoctor.values import dataclass
 
 _JOINT = "[-_. ]?"
 _LEFT, _GAP_LIMIT, _FAR = 64, 128, 100

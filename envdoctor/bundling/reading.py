@@ -9,13 +9,14 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from envdoctor.bundling.archive import MANIFEST, SCHEMA
 from envdoctor.errors import InputError
 from envdoctor.facts import Facts, FactsFormatError, from_json
+from envdoctor.values import dataclass
 
 MEMBER_LIMIT = 10_000
 TOTAL_LIMIT = 256 << 20

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+
+from envdoctor.values import dataclass
 
 PLACEHOLDER = re.compile(r"<(?P<kind>[a-z0-9](?:-?[a-z0-9]){0,40})-(?P<number>[0-9]{1,6})>")
 """What stands for a value that was taken out: `<user-1>`."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from envdoctor.errors import InputError
 from envdoctor.facts import Observed
@@ -13,6 +12,7 @@ from envdoctor.report.diagnosis import foot, key_rows, root_causes
 from envdoctor.report.facts import fact_rows, gpu_rows, gpu_words, version_words
 from envdoctor.report.markup import code, details, fenced, prose
 from envdoctor.report.words import plain, severities
+from envdoctor.values import dataclass
 
 _STEPS = (
     "*To be filled by you: the shortest code or command that shows it, and what you expected to matter.*\n"

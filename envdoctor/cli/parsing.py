@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
+from envdoctor import lazy_re as re
 from envdoctor.errors import InputError
 
 _CHOICE = re.compile(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from enum import Enum
 
+from envdoctor import lazy_re as re
 from envdoctor.facts.model import Facts
 from envdoctor.facts.observed import Fact, Observed, Unknown
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 
 from envdoctor.facts.names import DistributionName, Line, OpName, Word
 from envdoctor.facts.observed import NOT_TOLD, Fact
 from envdoctor.facts.versions import ComputeCapability, CudaVersion, DriverVersion
+from envdoctor.values import dataclass
 
 SCHEMA = "envdoctor.facts/1"
 EMPTY: Mapping[str, Any] = MappingProxyType({})

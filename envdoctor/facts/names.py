@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from typing import Annotated
+
+from envdoctor import lazy_re as re
+from envdoctor.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from envdoctor import lazy_re as re
 
 _WHOLE = re.compile(r"[0-9]{1,18}")
 

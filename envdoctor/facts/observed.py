@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Generic, NoReturn, TypeAlias, TypeVar
+
+from envdoctor.values import dataclass
 
 T = TypeVar("T")
 

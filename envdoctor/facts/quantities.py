@@ -8,7 +8,7 @@ a point (`0.50 GiB` is not 50), the name of a MIG profile (`2g.20gb` is 20 GiB o
 
 from __future__ import annotations
 
-import re
+from envdoctor import lazy_re as re
 
 MIB = 1 << 20
 GIB = 1 << 30

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from envdoctor.findings import Finding, Severity, finding_json
 from envdoctor.fleet.drift import Drift
 from envdoctor.fleet.merge import Group, Unreached
 from envdoctor.fleet.nodeset import fold
+from envdoctor.values import dataclass
 
 SCHEMA = "envdoctor.fleet/1"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from envdoctor.facts import Facts
 from envdoctor.findings import Severity
@@ -13,6 +13,7 @@ from envdoctor.fleet.comparable import UNSET, Value, comparable_facts, missing_p
 from envdoctor.fleet.merge import Group
 from envdoctor.fleet.nodeset import natural_key
 from envdoctor.matrix import tables
+from envdoctor.values import dataclass
 
 _MINORITY = 0.5
 UNJUDGED = "none"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from envdoctor.errors import InputError
 from envdoctor.fleet.merge import Group
 from envdoctor.fleet.nodeset import fold
 from envdoctor.matrix import Matrix
+from envdoctor.values import dataclass
 
 if TYPE_CHECKING:
     from envdoctor.solve.answer import PinSet

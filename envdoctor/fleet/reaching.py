@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from envdoctor.errors import InputError
 from envdoctor.fleet.carriage import Cargo
 from envdoctor.fleet.reply import Take
 from envdoctor.fleet.transports import clustershell, kubernetes, ray_cluster, slurm
+from envdoctor.values import dataclass
 
 
 class Cluster(Protocol):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -22,6 +21,7 @@ from envdoctor.fleet.nodeset import natural_key
 from envdoctor.fleet.reply import Reply, Take
 from envdoctor.inputs import parse_json
 from envdoctor.report.words import counted
+from envdoctor.values import dataclass
 
 BAD_OUTCOMES = frozenset(("failed", "crashed", "timeout"))
 ROOMS = ("smokes", "report/__init__.py", "report/sanitise.py", "processes.py", "errors.py")

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 import mmap
-import re
 import struct
 import zlib
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from envdoctor import lazy_re as re
+from envdoctor.values import dataclass
 
 MAGIC = b"envdoctor-atlas/1\n"
 FILE_NAME = "atlas.bin"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
+from envdoctor import lazy_re as re
 from envdoctor.facts import ComputeCapability
 from envdoctor.matrix import tables
 from envdoctor.matrix.load import Matrix

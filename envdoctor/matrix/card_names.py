@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
+from envdoctor import lazy_re as re
 from envdoctor.matrix.tables.gpus import GpuRow
+from envdoctor.values import dataclass
 
 LONGEST = 2000
 """Characters of a text in which names are looked for."""

@@ -6,9 +6,10 @@ names what the text must be found among (packages, symptoms, …), which is look
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
+
+from envdoctor import lazy_re as re
 
 Path = tuple[str | int, ...]
 Part = tuple[Path, "Form", str]

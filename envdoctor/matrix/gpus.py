@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
+from envdoctor import lazy_re as re
 from envdoctor.errors import InputError
 from envdoctor.facts import ComputeCapability, Gpu
 from envdoctor.facts.quantities import GIB
 from envdoctor.matrix import tables
 from envdoctor.matrix.load import Matrix
+from envdoctor.values import dataclass
 
 _STATED_MEMORY = re.compile(r"(?<![a-z0-9.])(\d{1,3})\s?g(?:i?b)?(?![\w.])")
 _NOMINAL_SHARE = 0.08

@@ -8,12 +8,13 @@ import struct
 import zlib
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from packaging.version import Version
+
+from envdoctor.values import dataclass
 
 FOLDER = "interfaces"
 SUFFIX = ".json.xz"

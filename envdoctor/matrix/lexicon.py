@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from envdoctor.matrix import tables
 from envdoctor.matrix.card_names import CardNames
+from envdoctor.values import dataclass
 
 
 @dataclass(frozen=True)

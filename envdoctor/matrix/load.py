@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
+import zlib
 from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
 from pathlib import Path
@@ -119,7 +119,7 @@ def load_matrix(folder: Path | None = None) -> Matrix:
     files = read_files(folder)
     digest = digest_of(files)
     tables, date = _read_compiled(folder, digest) or _read_sources(files)
-    return Matrix(tables, f"{date}+{digest[:8]}", date, folder)
+    return Matrix(tables, f"{date}+{digest}", date, folder)
 
 
 def _read_compiled(folder: Path, digest: str) -> tuple[Mapping[str, Plain], str] | None:
@@ -149,8 +149,8 @@ def read_files(folder: Path) -> dict[str, bytes]:
 
 
 def digest_of(files: Mapping[str, bytes]) -> str:
-    """Return a digest of names and contents."""
-    digest = hashlib.sha256()
+    """Return a checksum of names and contents; it tells that a file was changed, not by whom."""
+    checksum = 0
     for name, content in files.items():
-        digest.update(f"{name}\0{len(content)}\0".encode() + content)
-    return digest.hexdigest()
+        checksum = zlib.crc32(f"{name}\0{len(content)}\0".encode() + content, checksum)
+    return f"{checksum:08x}"

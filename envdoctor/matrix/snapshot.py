@@ -10,13 +10,14 @@ import json
 import os
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from envdoctor.errors import Unavailable
 from envdoctor.matrix.user_data import user_releases_folder
+from envdoctor.values import dataclass
 
 MAGIC = b"envdoctor-snapshot/1\n"
 FILE_NAME = "snapshot.bin"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, is_dataclass
+from dataclasses import is_dataclass
 from typing import Annotated, Any
 
 from envdoctor.errors import Unavailable
@@ -16,6 +16,7 @@ from envdoctor.facts.codec import FactsFormatError, decode, hints_of
 from envdoctor.matrix.forms import Form, Part
 from envdoctor.matrix.forms import Path as Place
 from envdoctor.matrix.tables.row import Row
+from envdoctor.values import dataclass
 
 DEFAULTS = "defaults"
 _DEFAULTED = frozenset({"checked_on", "basis"})

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from packaging.version import Version
 
 from envdoctor.matrix import tables
 from envdoctor.matrix.load import Matrix
+from envdoctor.values import dataclass
 
 FLOOR_FROM = Version("0.0.35")
 """From this xformers on its wheels use torch's stable ABI, so that its torch is a floor."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from envdoctor.facts import CudaVersion
 from envdoctor.matrix import tables
 from envdoctor.matrix.load import Matrix
+from envdoctor.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

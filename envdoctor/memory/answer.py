@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, NamedTuple
 
 from envdoctor.errors import InputError
@@ -12,6 +12,7 @@ from envdoctor.memory.constants import Constants
 from envdoctor.memory.layout import active_parameters, parameters
 from envdoctor.memory.recipes import TRAINERS
 from envdoctor.memory.run import Prediction, ServingRun, TrainingRun
+from envdoctor.values import dataclass
 
 MODELLED = {
     "torch": "2.11",

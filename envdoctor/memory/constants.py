@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 
 from packaging.specifiers import SpecifierSet
@@ -11,6 +11,7 @@ from packaging.version import InvalidVersion, Version
 
 from envdoctor.facts.quantities import MIB
 from envdoctor.matrix import tables
+from envdoctor.values import dataclass
 
 PARTS = ("logits", "layer", "gradients", "kept", "table", "buffers", "scores", "stacks", "allocated")
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from envdoctor.errors import InputError
 from envdoctor.memory.answer import ANALYTIC, Question, answer
 from envdoctor.memory.run import ServingRun, TrainingRun
+from envdoctor.values import dataclass
 
 _QUARTERS = (1, 2, 4, 8, 16)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from envdoctor.errors import InputError
 from envdoctor.memory.tape import rounded
+from envdoctor.values import dataclass
 
 QUANTISED_FROM = 4096  # elements below which bitsandbytes keeps a state in fp32
 PAGED_FROM = 100_000  # elements below which a paged state stays on the card

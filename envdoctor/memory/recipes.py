@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 from packaging.specifiers import SpecifierSet
@@ -12,6 +12,7 @@ from packaging.version import InvalidVersion, Version
 from envdoctor.errors import InputError
 from envdoctor.matrix import tables
 from envdoctor.memory.shape import ModelShape
+from envdoctor.values import dataclass
 
 TRAINERS: Mapping[str, str] = {
     "transformers": "transformers",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from envdoctor.errors import InputError
 from envdoctor.memory.recipes import PLAIN, TASKS, Recipe
 from envdoctor.memory.shape import ModelShape
+from envdoctor.values import dataclass
 
 DTYPES: Mapping[str, int] = {"bf16": 2, "fp16": 2, "fp32": 4}
 METHODS = ("full", "lora", "qlora")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from envdoctor.memory.families import (
     first,
     unfit_numbers,
 )
+from envdoctor.values import dataclass
 
 MAX_CONFIG_BYTES = 4 << 20
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from envdoctor.errors import InputError, Unavailable
@@ -17,6 +16,7 @@ from envdoctor.memory.run import ServingRun, TrainingRun
 from envdoctor.memory.shape import ModelShape
 from envdoctor.target.cards import Card, named_cards, unsized
 from envdoctor.target.stack import Stack, find_sites, parse_stack, read_stack
+from envdoctor.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from envdoctor import lazy_re as re
 from envdoctor.pastes.sightings import Paste, Sighting, distribution_sightings
+from envdoctor.values import dataclass
 
 _HINTS = ("rocm", "hip", "gfx", "amd", "mi2", "mi3", "npu", "ascend", "xpu", "intel", "mps", "apple")
 

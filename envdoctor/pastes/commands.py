@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from envdoctor import lazy_re as re
 from envdoctor.facts import Setting
 from envdoctor.facts.quantities import parse_size
 from envdoctor.pastes.platforms import parse_container

@@ -6,10 +6,10 @@ is no valid file. So there is no alias to expand and no nesting to exhaust.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from envdoctor import lazy_re as re
 from envdoctor.facts import Setting
 from envdoctor.pastes.settings import KeyTable, setting_sightings
 from envdoctor.pastes.sightings import Paste, Sighting

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from envdoctor import lazy_re as re
 from envdoctor.facts import ComputeCapability, CudaVersion, Gpu
 from envdoctor.pastes.names import known_distribution
 from envdoctor.pastes.sightings import Paste, Sighting, distribution_sightings

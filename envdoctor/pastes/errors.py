@@ -6,10 +6,10 @@ Here their grammar is read; which of them are explained is for the rules.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from envdoctor import lazy_re as re
 from envdoctor.facts import ErrorSeen, Frame
 from envdoctor.pastes.sightings import Paste, Sighting
 from envdoctor.pastes.symptoms import Sight

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from envdoctor import lazy_re as re
 from envdoctor.facts import ComputeCapability, Gpu
 from envdoctor.facts.quantities import GIB, parse_size
 from envdoctor.matrix.card_names import CardName, CardNames

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
+from envdoctor import lazy_re as re
 from envdoctor.facts import CudaVersion, DriverVersion, Gpu, NativeLibrary, Toolkit
 from envdoctor.facts.quantities import parse_size
 from envdoctor.matrix.card_names import CardNames

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from itertools import pairwise
 
 from packaging.utils import canonicalize_name
 
+from envdoctor import lazy_re as re
 from envdoctor.facts import Distribution
 from envdoctor.pastes.sightings import Paste, Sighting, distribution_sightings, told_sightings
 from envdoctor.pastes.versions import VERSION, parse_told

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from envdoctor import lazy_re as re
 
 _KNOWN = """
 accelerate apex auto-gptq autoawq autogptq awq axolotl bitsandbytes causal-conv1d cuda-python cupy

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from envdoctor import lazy_re as re
 from envdoctor.facts import CudaVersion, Toolkit
 from envdoctor.pastes.sightings import Paste, Sighting
 

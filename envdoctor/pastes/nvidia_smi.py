@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
+from envdoctor import lazy_re as re
 from envdoctor.facts import ComputeCapability, CudaVersion, DriverVersion, Gpu
 from envdoctor.facts.quantities import MIB
 from envdoctor.pastes.sightings import Paste, Sighting

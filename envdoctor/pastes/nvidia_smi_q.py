@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from envdoctor import lazy_re as re
 from envdoctor.facts import CudaVersion, DriverVersion, Gpu
 from envdoctor.facts.quantities import parse_size
 from envdoctor.pastes.sightings import Paste, Sighting

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import cache
 
 from packaging.utils import canonicalize_name
 
+from envdoctor import lazy_re as re
 from envdoctor.facts import CudaVersion, DriverVersion, Setting, Toolkit
 from envdoctor.matrix.card_names import CardNames
 from envdoctor.pastes.gpus import find_gpus

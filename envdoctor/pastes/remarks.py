@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
+
+from envdoctor import lazy_re as re
 
 PROGRAMS = (".sh", ".bash", ".sbatch", ".slurm", ".yaml", ".yml", ".toml", ".json", ".jsonc", ".json5")
 """Endings of names of what is run or read by a program: nobody reports there what happened."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from packaging.utils import canonicalize_name
 
+from envdoctor import lazy_re as re
 from envdoctor.facts import Distribution
 from envdoctor.pastes.listings import is_requirements
 from envdoctor.pastes.names import KNOWN

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from envdoctor.facts import Setting
 from envdoctor.facts.quantities import parse_count
 from envdoctor.matrix import tables
 from envdoctor.pastes.sightings import Sighting
+from envdoctor.values import dataclass
 
 _TRUE = frozenset({"true", "yes", "on", "1", "enabled", "enable", "y", "是", "开启", "启用"})
 _FALSE = frozenset(

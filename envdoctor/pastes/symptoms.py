@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
 
@@ -12,6 +11,7 @@ from envdoctor.facts import Symptom
 from envdoctor.matrix import tables
 from envdoctor.pastes.text import line_templates
 from envdoctor.patterns import row_pattern
+from envdoctor.values import dataclass
 
 MATCHES_PER_SYMPTOM = 8
 TRIES_PER_SYMPTOM = 500

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Sequence
+
+from envdoctor import lazy_re as re
 
 LINE_LIMIT = 4096
 """Characters of a line that are read; what follows is cut (log lines of binary junk)."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+from envdoctor import lazy_re as re
+from envdoctor.values import dataclass
 
 _NUMBER = r"\d{1,9}(?:\.\d{1,9}){0,5}"
 VERSION = (

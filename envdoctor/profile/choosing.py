@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from envdoctor.matrix import Matrix, tables
@@ -14,6 +14,7 @@ from envdoctor.profile.keys import Names
 from envdoctor.profile.search import Found, find_training
 from envdoctor.profile.speed import CardSpeed, card_speed
 from envdoctor.profile.workload import Workload
+from envdoctor.values import dataclass
 
 SCHEMA = "envdoctor.profile/1"
 PREDICTED: Mapping[str, Any] = {"status": "predicted"}

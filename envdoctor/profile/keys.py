@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from packaging.version import InvalidVersion, Version
 
 from envdoctor.matrix import Matrix
+from envdoctor.values import dataclass
 
 if TYPE_CHECKING:
     from envdoctor.target.stack import Stack

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import lcm
 
 from envdoctor.profile.workload import USUAL_BATCH, Choice, Workload
+from envdoctor.values import dataclass
 
 _OFFLOADS = (
     ("zero2", True, False),

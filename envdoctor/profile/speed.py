@@ -8,7 +8,6 @@ an H200 with 16 host cores (`benchmarks/speed.py`): order and rough ratios are w
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 
 from envdoctor.facts import ComputeCapability
@@ -16,6 +15,7 @@ from envdoctor.matrix import tables
 from envdoctor.memory import ModelShape
 from envdoctor.memory.layout import active_parameters, attention_linears, mlp_linears, parameters
 from envdoctor.profile.workload import Choice
+from envdoctor.values import dataclass
 
 BUSY = 0.62
 """The share of a card's throughput that matrix products reach in training."""

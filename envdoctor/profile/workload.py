@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import Any
 
 from envdoctor.errors import InputError, Unavailable
@@ -12,6 +12,7 @@ from envdoctor.memory.recipes import PLAIN, TRAINERS, Recipe, recipe_of
 from envdoctor.memory.run import PARALLEL
 from envdoctor.target.cards import Card
 from envdoctor.target.stack import Stack
+from envdoctor.values import dataclass
 
 METHODS = ("auto", "full", "lora", "qlora")
 USUAL_BATCH = 16

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, TypeAlias
 
@@ -50,8 +51,30 @@ PLAIN = Look()
 
 
 def as_json(value: Any) -> str:
-    """Return `value` as JSON in ASCII, which no terminal's encoding can spoil."""
-    return json.dumps(value, indent=1) + "\n"
+    """Return `value` as JSON in ASCII, which no terminal's encoding can spoil; what is flat stands in a line."""
+    return "".join(_pieces(value, "\n")) + "\n"
+
+
+_MANY = (dict, list, tuple)
+_in_a_line = json.JSONEncoder().encode
+
+
+def _pieces(value: Any, newline: str) -> Iterator[str]:
+    """Yield the parts of a value's JSON: `json.dumps` with an indent is many times as slow as without."""
+    items: Any = value.values() if isinstance(value, dict) else value
+    if not isinstance(value, (dict, list, tuple)) or not any(
+        isinstance(v, (dict, list, tuple)) for v in items
+    ):
+        yield _in_a_line(value)
+        return
+    inner = f"{newline} "
+    before = inner
+    yield "{" if isinstance(value, dict) else "["
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+        yield f"{before}{_in_a_line(str(key))}: " if isinstance(value, dict) else before
+        yield from _pieces(item, inner)
+        before = f",{inner}"
+    yield newline + ("}" if isinstance(value, dict) else "]")
 
 
 def draw(document: Document, format: Drawn, look: Look = PLAIN) -> str:

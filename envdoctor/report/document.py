@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from envdoctor.report.words import Tone, Words
+from envdoctor.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

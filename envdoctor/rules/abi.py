@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Iterable, Iterator
 
 from packaging.version import Version
@@ -12,6 +11,7 @@ from envdoctor.facts import Observed, Symptom
 from envdoctor.findings import Certainty, Finding, Remedy, Severity
 from envdoctor.matrix import tables
 from envdoctor.matrix.flash_wheels import releases_for, torch_range, wheel_row
+from envdoctor.patterns import glob_matches
 from envdoctor.rules.base import Rule
 from envdoctor.rules.conditions import judge
 from envdoctor.rules.pairs import pair_remedies
@@ -44,7 +44,7 @@ def _owner(view: View, symptom: Symptom) -> str:
         return f"ABI-{package.upper()}"
     path = f"{symptom.captured.get('lib', '')} {symptom.text}"
     for row in view.matrix.rows(tables.ExtensionRow):
-        if any(fnmatch.fnmatchcase(path, glob) for glob in row.libraries):
+        if any(glob_matches(path, glob) for glob in row.libraries):
             return row.id
     return "ABI-EXTENSION"
 
@@ -81,7 +81,7 @@ def _symbol_rows(view: View, symbol: str) -> list[tables.TorchSymbolRow]:
     return [
         row
         for row in view.matrix.rows(tables.TorchSymbolRow)
-        if any(fnmatch.fnmatchcase(symbol, glob) for glob in row.symbols)
+        if any(glob_matches(symbol, glob) for glob in row.symbols)
     ]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from envdoctor.commands import commands, pip_install
 from envdoctor.facts import ComputeCapability, Gpu, Observed, Symptom
@@ -15,6 +14,7 @@ from envdoctor.rules.conditions import judge
 from envdoctor.rules.ranges import version_satisfies
 from envdoctor.rules.seen import cards, explained, installed, quoted, symptoms, torch_build
 from envdoctor.rules.view import View
+from envdoctor.values import dataclass
 
 NO_KERNEL = ("SYM-NO-KERNEL-IMAGE", "SYM-CAPABILITY-UNSUPPORTED", "SYM-CAPABILITY-LIST", "SYM-CAPABILITY-OLD")
 CPU_TORCH = ("SYM-CPU-TORCH",)

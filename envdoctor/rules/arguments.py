@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
-import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+from envdoctor import lazy_re as re
 from envdoctor.commands import pip_install
 from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
@@ -14,6 +12,7 @@ from envdoctor.profile.keys import BASES, KeyFacts, key_facts
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.rows import install_commands
 from envdoctor.rules.view import View
+from envdoctor.values import dataclass
 
 _PARSERS = {
     "SYM-ARGS-HF": ("llamafactory", "trl", "transformers"),
@@ -161,8 +160,10 @@ def _remedies(view: View, owner: str, refused: Sequence[_Refused]) -> Iterator[R
 
 
 def _nearest(view: View, framework: str, key: str) -> str:
+    from difflib import get_close_matches
+
     facts = key_facts(view.matrix, framework)
-    close = difflib.get_close_matches(key, sorted(facts.fields), 1, 0.84) if facts else []
+    close = get_close_matches(key, sorted(facts.fields), 1, 0.84) if facts else []
     return close[0] if close else ""
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 
+from envdoctor import lazy_re as re
 from envdoctor.facts import ErrorSeen, Facts, Frame, Symptom
+from envdoctor.values import dataclass
 
 _SITE = re.compile(r"(?:site|dist)-packages[/\\]((?:[\w.-]{1,80}[/\\]){0,12})([\w-]{1,80})\.py$")
 _FROM = re.compile(r"^\s*from\s+(\.{0,8}[\w.]{0,200})\s+import\b")

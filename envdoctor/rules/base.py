@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from importlib import import_module
+from typing import Literal, NamedTuple
 
 from envdoctor.findings import Finding
 from envdoctor.rules.view import View
+from envdoctor.values import dataclass
 
 
 class NotWhole(Exception):
@@ -25,3 +27,50 @@ class Rule:
     title: str
     check: Callable[[View], Iterable[Finding]]
     source: str = ""
+
+
+Subject = Literal["", "symptoms", "settings", "verdicts"]
+
+
+class Listed(NamedTuple):
+    """A rule by its id; its module is read when the facts hold what it judges.
+
+    `of` names what it says nothing without: error lines, settings, or the verdicts of smoke kernels.
+    """
+
+    id: str
+    module: str
+    of: Subject = ""
+
+    @property
+    def rule(self) -> Rule:
+        """The rule itself."""
+        rules: tuple[Rule, ...] = import_module(f"envdoctor.rules.{self.module}").RULES
+        return next(rule for rule in rules if rule.id == self.id)
+
+    def check(self, view: View) -> Iterable[Finding]:
+        """Yield findings, or raise Skip (or FactUnavailable) with the reason."""
+        if self.of and not getattr(view.facts, self.of):
+            raise Skip(NOTHING[self.of])
+        return self.rule.check(view)
+
+
+def family(module: str, ids: str, of: Subject = "") -> tuple[Listed, ...]:
+    """Return the rules of one module, by their ids."""
+    return tuple(Listed(identity, module, of) for identity in ids.split())
+
+
+NOTHING = {
+    "symptoms": "no error line is told",
+    "settings": "no settings are told",
+    "verdicts": "no smoke kernels were run (diagnose --smoke)",
+}
+"""Why a rule is skipped whose kind of facts is not there."""
+
+UNREAD = "UNREAD"
+FOREIGN, UNEXPLAINED = "BACKEND-NOT-JUDGED", "UNEXPLAINED-ERROR"
+AFTERWARDS = (
+    (FOREIGN, "the accelerator is one that is judged here"),
+    (UNEXPLAINED, "every error line is accounted for"),
+)
+"""Ids and titles of the checks that look at what the others found."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from packaging.version import Version
@@ -16,6 +15,7 @@ from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.ranges import range_satisfies
 from envdoctor.rules.rows import install_commands
 from envdoctor.rules.view import View
+from envdoctor.values import dataclass
 
 SOURCE = "https://github.com/bitsandbytes-foundation/bitsandbytes/blob/main/.github/scripts/build-cuda.sh"
 _SYMPTOMS = ("SYM-BNB-BINARY", "SYM-BNB-SETUP", "SYM-BNB-NO-GPU")

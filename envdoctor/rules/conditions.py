@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
 from packaging.version import Version
 
 from envdoctor.facts import CudaVersion, DriverVersion, Fact, Observed
 from envdoctor.facts.quantities import GIB
 from envdoctor.findings import Evidence
+from envdoctor.patterns import glob_matches
 from envdoctor.rules.ranges import number_satisfies, parse_version, range_satisfies, version_satisfies
 from envdoctor.rules.view import View
+from envdoctor.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def _judge_distribution(view: View, name: str, text: str) -> Answer:
 
 
 def _judge_setting(view: View, key: str, text: str) -> Answer:
-    setting = next((s for s in reversed(view.facts.settings) if fnmatch.fnmatchcase(s.key, key)), None)
+    setting = next((s for s in reversed(view.facts.settings) if glob_matches(s.key, key)), None)
     if setting is None:
         return Answer(False) if text == "*" else UNKNOWN
     shown = Evidence(setting.native_key or key, setting.value, setting.source)
@@ -132,7 +132,7 @@ def _judge_captured(view: View, group: str, text: str) -> Answer:
 
 def _judge_verdict(view: View, op: str, text: str) -> Answer:
     for verdict in view.facts.verdicts:
-        if fnmatch.fnmatchcase(verdict.op, op):
+        if glob_matches(verdict.op, op):
             return Answer(
                 text_matches(verdict.outcome, text), (Evidence(verdict.op, verdict.outcome, verdict.source),)
             )
@@ -147,7 +147,7 @@ def text_matches(value: str, text: str) -> bool | None:
         return version_satisfies(number, text) if number else None
     if text.startswith("!"):
         return not text_matches(value, text[1:])
-    return any(fnmatch.fnmatchcase(value.lower(), option.strip().lower()) for option in text.split("|"))
+    return any(glob_matches(value.lower(), option.strip().lower()) for option in text.split("|"))
 
 
 def _version_atom(name: str, read: Callable[[View], Fact[str]]) -> Callable[[View, str], Answer]:

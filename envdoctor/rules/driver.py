@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from envdoctor.commands import commands, pip_install
 from envdoctor.facts import ComputeCapability, CudaVersion, DriverVersion, Gpu, Observed, Symptom
@@ -23,6 +22,7 @@ from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.seen import captured, card, explained, quoted, symptoms, torch_build
 from envdoctor.rules.system_packages import fitting_commands
 from envdoctor.rules.view import View
+from envdoctor.values import dataclass
 
 LONG_TERM_BRANCH = 580
 TOO_OLD = ("SYM-DRIVER-TOO-OLD", "SYM-DRIVER-INSUFFICIENT")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from packaging.version import Version
 
@@ -14,6 +13,7 @@ from envdoctor.matrix import tables
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.ranges import range_satisfies, version_satisfies
 from envdoctor.rules.view import View
+from envdoctor.values import dataclass
 
 SOURCE = "https://github.com/deepspeedai/DeepSpeed/blob/master/op_builder/builder.py"
 _SYMPTOMS = ("SYM-CUDA-MISMATCH", "SYM-CUDA-MISMATCH-TORCH")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from envdoctor import lazy_re as re
 from envdoctor.facts import Gpu
 from envdoctor.facts.numbers import whole_number
 from envdoctor.facts.quantities import GIB
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.view import View
+from envdoctor.values import dataclass
 
 SOURCE = "https://huggingface.co/docs/transformers/main/en/model_memory_anatomy"
 _OOM = re.compile(r"SYM-(CUDA-OOM|OOM-|SAMPLER-WARMUP|NO-CACHE-BLOCKS)")

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from envdoctor import lazy_re as re
 from envdoctor.facts.backend import Backend, backend_of
 from envdoctor.facts.observed import Observed
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.rules.base import FOREIGN
 from envdoctor.rules.view import View
 
-ID = "BACKEND-NOT-JUDGED"
-TITLE = "the accelerator is one that is judged here"
 _FOREIGN = {
     Backend.ROCM: "AMD's ROCm",
     Backend.ASCEND: "Huawei's Ascend",
@@ -46,7 +45,7 @@ def _without_cuda(remedies: Sequence[Remedy]) -> tuple[Remedy, ...]:
 
 def _note(backend: Observed[Backend]) -> Finding:
     return Finding(
-        id=ID,
+        id=FOREIGN,
         severity=Severity.NOTE,
         summary=f"this is {_FOREIGN[backend.value]}: what is known of NVIDIA's stack was not held against it",
         cause="Only what does not depend on the accelerator was judged: packages among one another, settings,"

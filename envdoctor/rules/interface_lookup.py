@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from envdoctor.facts import Symptom
 from envdoctor.facts.names import normalise
@@ -19,6 +18,7 @@ from envdoctor.matrix.interface_records import (
 from envdoctor.rules.asked import Lack, Wanted
 from envdoctor.rules.ranges import range_satisfies
 from envdoctor.rules.view import View
+from envdoctor.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

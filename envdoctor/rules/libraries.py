@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 from packaging.version import Version
 
+from envdoctor import lazy_re as re
 from envdoctor.commands import commands, pip_install
 from envdoctor.facts import CudaVersion, Distribution, NativeLibrary, Symptom
 from envdoctor.facts.numbers import whole_number

@@ -11,7 +11,7 @@ from envdoctor.rules import AFTERWARDS, RULES
 
 def explained_checks(matrix: Matrix) -> Iterator[dict[str, Any]]:
     """Yield each rule and each row that is a check: its id, its title and what else is told of it."""
-    for rule in RULES:
+    for rule in (listed.rule for listed in RULES):
         yield _rule_entry(rule.id, rule.title, rule.source)
     for named in AFTERWARDS:
         yield _rule_entry(*named)

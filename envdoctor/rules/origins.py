@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from envdoctor import lazy_re as re
 from envdoctor.facts import ErrorSeen, Frame
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.atlas import Origin, load_atlas

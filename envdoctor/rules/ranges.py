@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Callable, Mapping
 from functools import cache
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
+
+from envdoctor import lazy_re as re
 
 MAX_VERSION = 200
 _EVERYTHING = ("", "*")

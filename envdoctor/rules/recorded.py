@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from envdoctor.errors import Unavailable
 from envdoctor.facts import Distribution, Facts
@@ -11,6 +10,7 @@ from envdoctor.matrix import Matrix
 from envdoctor.matrix.markers import decide
 from envdoctor.matrix.snapshot import Package, Requirement, Snapshot, load_snapshot
 from envdoctor.rules.ranges import parse_version, version_satisfies
+from envdoctor.values import dataclass
 
 FEW = 3
 SHARE = 0.04

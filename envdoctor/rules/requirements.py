@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
+from envdoctor import lazy_re as re
 from envdoctor.facts import Distribution, Symptom
 from envdoctor.facts.names import normalise
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
@@ -20,6 +20,7 @@ from envdoctor.rules.recorded import Demand, marker_environments
 from envdoctor.rules.rows import install_commands
 from envdoctor.rules.seen import explained, symptoms
 from envdoctor.rules.view import View
+from envdoctor.values import dataclass
 
 _EXACT_ABI = frozenset({"torchvision", "torchaudio", "vllm", "xformers", "sglang"})
 """Compiled against one torch: another one breaks them."""

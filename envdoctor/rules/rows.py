@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import fnmatch
-import re
 from collections.abc import Iterable, Mapping
 
+from envdoctor import lazy_re as re
 from envdoctor.commands import is_inert, pip_install
 from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import ConditionRow, RowRemedy
+from envdoctor.patterns import glob_matches
 from envdoctor.rules.base import Skip
 from envdoctor.rules.conditions import Answer, any_holds, conjunction, judge, judge_all, text_matches
 from envdoctor.rules.system_packages import fitting_commands
@@ -50,7 +50,7 @@ def _is_guess(row: ConditionRow, answers: Mapping[str, Answer]) -> bool:
 
 
 def _explains(row: ConditionRow, symptom: Symptom) -> bool:
-    named = any(fnmatch.fnmatchcase(symptom.id, pattern) for pattern in row.symptoms)
+    named = any(glob_matches(symptom.id, pattern) for pattern in row.symptoms)
     return named and all(
         text_matches(symptom.captured.get(group, ""), text) for group, text in row.captured.items()
     )

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import fnmatch
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 from envdoctor.errors import InputError
 from envdoctor.facts import WISH, Facts, FactUnavailable
 from envdoctor.findings import Certainty, CheckResult, Finding, Outcome, Severity, order
 from envdoctor.matrix import ConditionRow, Matrix
-from envdoctor.rules import foreign, unexplained
-from envdoctor.rules.base import NotWhole, Rule, Skip
+from envdoctor.patterns import glob_matches
+from envdoctor.rules import foreign
+from envdoctor.rules.base import AFTERWARDS, FOREIGN, UNEXPLAINED, UNREAD, Listed, NotWhole, Skip
 from envdoctor.rules.rows import check_row
-from envdoctor.rules.unread import UNREAD
 from envdoctor.rules.view import View
 
-AFTERWARDS = ((foreign.ID, foreign.TITLE), (unexplained.ID, unexplained.TITLE))
-"""Ids and titles of the checks that look at what the others found."""
 _RIVALS_SHOWN = 3
 _DOUBT = {Certainty.CERTAIN: 0, Certainty.LIKELY: 1, Certainty.UNCERTAIN: 2}
 
@@ -27,7 +24,7 @@ _DOUBT = {Certainty.CERTAIN: 0, Certainty.LIKELY: 1, Certainty.UNCERTAIN: 2}
 def run_checks(
     facts: Facts,
     matrix: Matrix,
-    rules: Sequence[Rule],
+    rules: Sequence[Listed],
     select: Sequence[str] = (),
     ignore: Sequence[str] = (),
 ) -> tuple[tuple[CheckResult, ...], tuple[Finding, ...]]:
@@ -37,11 +34,11 @@ def run_checks(
     """
     view = View(facts, matrix)
     checks: list[tuple[str, Callable[[], Iterable[Finding]]]] = [
-        (rule.id, _bind_rule(rule, view)) for rule in rules
+        (rule.id, partial(rule.check, view)) for rule in rules
     ] + [(row.id, _bind_row(row, view)) for row in matrix.conditions]
     chosen = choose([identity for identity, _ in (*checks, *AFTERWARDS)], select, ignore)
-    if facts.unread and UNREAD.id not in _matching([UNREAD.id], ignore):
-        chosen.add(UNREAD.id)  # whatever was selected: its answer may hang on the unread part
+    if facts.unread and UNREAD not in _matching([UNREAD], ignore):
+        chosen.add(UNREAD)  # whatever was selected: its answer may hang on the unread part
     results: list[CheckResult] = []
     findings: list[Finding] = []
     found_by: dict[str, set[str]] = {}
@@ -52,17 +49,25 @@ def run_checks(
             findings.extend(found)
             found_by[identity] = {finding.id for finding in found}
     kept = _weigh(_said_once(findings))
-    if (backend := foreign.foreign_backend(view)) and foreign.ID in chosen:
+    if (backend := foreign.foreign_backend(view)) and FOREIGN in chosen:
         kept = foreign.without_cuda(backend, kept)
     standing = {finding.id for finding in kept}
     settled = [_settled(result, found_by[result.rule] & standing) for result in results]
-    if unexplained.ID in chosen:
-        result, left = _run(unexplained.ID, lambda: unexplained.find_unexplained(view, kept, settled))
+    if UNEXPLAINED in chosen:
+        result, left = _run(UNEXPLAINED, lambda: _unexplained(view, kept, settled))
         settled.append(result)
         kept.extend(left)
     if WISH in facts.notes:
         kept = [_as_hint(finding) for finding in kept]
     return tuple(settled), order(_link(kept))
+
+
+def _unexplained(view: View, findings: Sequence[Finding], checks: Sequence[CheckResult]) -> Iterable[Finding]:
+    if not (view.facts.errors or view.facts.symptoms):
+        return ()
+    from envdoctor.rules.unexplained import find_unexplained
+
+    return find_unexplained(view, findings, checks)
 
 
 def _as_hint(finding: Finding) -> Finding:
@@ -91,16 +96,12 @@ def _matching(identities: Sequence[str], patterns: Sequence[str], option: str = 
     """Return the ids that patterns name; with an option, raises InputError when one names none."""
     found: set[str] = set()
     for pattern in patterns:
-        matched = {i for i in identities if fnmatch.fnmatchcase(i, pattern.upper())}
+        matched = {i for i in identities if glob_matches(i, pattern.upper())}
         matched |= {i for i in identities if i.startswith(pattern.upper() + "-")}
         if not matched and option:
             raise InputError(f"{option} {pattern}: no check has this id (see `envdoctor rules`)")
         found |= matched
     return found
-
-
-def _bind_rule(rule: Rule, view: View) -> Callable[[], Iterable[Finding]]:
-    return lambda: rule.check(view)
 
 
 def _bind_row(row: ConditionRow, view: View) -> Callable[[], Iterable[Finding]]:
@@ -167,7 +168,7 @@ def _link(findings: Sequence[Finding]) -> list[Finding]:
 
     @cache
     def cause(identity: str, follows: tuple[str, ...]) -> str | None:
-        causes = (i for pattern in follows for i in ids if fnmatch.fnmatchcase(i, pattern))
+        causes = (i for pattern in follows for i in ids if glob_matches(i, pattern))
         return next((i for i in causes if i != identity), None)
 
     return [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from envdoctor.commands import commands
 from envdoctor.facts import Setting
@@ -12,6 +12,7 @@ from envdoctor.matrix import tables
 from envdoctor.profile.keys import BASES, KeyFacts, key_facts
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.view import View
+from envdoctor.values import dataclass
 
 SIGNATURES: Mapping[str, frozenset[str]] = {
     name: frozenset(keys.split())

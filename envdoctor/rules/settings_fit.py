@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from envdoctor.commands import commands
@@ -15,6 +15,7 @@ from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.view import View
+from envdoctor.values import dataclass
 
 if TYPE_CHECKING:  # the memory room is imported when a run is judged, not when rules are listed
     from envdoctor.memory import Constants, ModelShape, Prediction, ServingRun, TrainingRun

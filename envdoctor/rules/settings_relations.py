@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from envdoctor.facts import Setting
 from envdoctor.findings import Evidence, Finding, Remedy, Severity
+from envdoctor.patterns import glob_matches
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.settings_fit import shape_of
 from envdoctor.rules.view import View
+from envdoctor.values import dataclass
 
 if TYPE_CHECKING:
     from envdoctor.memory import ModelShape
@@ -132,7 +132,7 @@ def check_relations(view: View) -> Iterable[Finding]:
 
 def _number(view: View, pattern: str) -> tuple[float, Setting] | None:
     for setting in reversed(view.facts.settings):
-        if fnmatch.fnmatchcase(setting.key, pattern):
+        if glob_matches(setting.key, pattern):
             try:
                 return float(setting.value), setting
             except ValueError:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Iterable
 
 from envdoctor.commands import commands
 from envdoctor.facts import Verdict
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
-from envdoctor.patterns import row_pattern
+from envdoctor.patterns import glob_matches, row_pattern
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.view import View
 
@@ -42,7 +41,7 @@ def _below_claim(view: View, op: str) -> tables.SmokeClaimRow | None:
     """Return the row that says this card cannot do the op, when it says so."""
     lowest = view.lowest_capability()
     for row in view.matrix.rows(tables.SmokeClaimRow):
-        named = fnmatch.fnmatchcase(op.partition("@")[0], row.ops)
+        named = glob_matches(op.partition("@")[0], row.ops)
         if named and lowest and lowest < row.compute_capability:
             return row
     return None

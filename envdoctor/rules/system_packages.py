@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 
+from envdoctor import lazy_re as re
 from envdoctor.rules.view import View
 
 _APT = re.compile(r"sudo apt-get install (?:-y )?(?P<names>[\w.+ -]+)")

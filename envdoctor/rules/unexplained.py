@@ -7,13 +7,12 @@ from collections.abc import Iterable, Sequence
 from envdoctor.facts import ErrorSeen, Symptom
 from envdoctor.findings import Certainty, CheckResult, Evidence, Finding, Outcome, Severity
 from envdoctor.matrix import Matrix, tables
+from envdoctor.rules.base import UNEXPLAINED
 from envdoctor.rules.import_chains import mixed_finding, package_of
 from envdoctor.rules.origins import asked_by, origin_finding, origin_of
 from envdoctor.rules.places import place_finding
 from envdoctor.rules.view import View
 
-ID = "UNEXPLAINED-ERROR"
-TITLE = "every error line is accounted for"
 _WEAK = frozenset({"cut", "logged", "said"})
 """Kinds of errors that tell only that something failed."""
 _RULED_OUT = (
@@ -85,7 +84,7 @@ def _finding(view: View, error: ErrorSeen, checks: Iterable[CheckResult]) -> Fin
         f"The facts rule out {_listed(excluded)}." if excluded else "",
     ]
     return Finding(
-        id=ID,
+        id=UNEXPLAINED,
         severity=Severity.ERROR,
         summary=f"unexplained: {error.text[:300]}",
         cause=" ".join(part for part in cause if part),
@@ -99,7 +98,7 @@ def _finding(view: View, error: ErrorSeen, checks: Iterable[CheckResult]) -> Fin
 
 def _told_in_words(error: ErrorSeen) -> Finding:
     return Finding(
-        id=ID,
+        id=UNEXPLAINED,
         severity=Severity.WARNING,
         summary=f"the text tells of trouble, but shows no error line that is recognised: {error.text[:200]}",
         cause="What the text tells was judged; it does not say what failed. The last lines of the log and the"

@@ -18,4 +18,4 @@ def check_unread(view: View) -> Iterable[Finding]:
     return ()
 
 
-UNREAD = Rule("UNREAD", "Every part of the machine could be read", check_unread)
+RULES = (Rule("UNREAD", "Every part of the machine could be read", check_unread),)

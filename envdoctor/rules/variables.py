@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from envdoctor import lazy_re as re
 from envdoctor.commands import commands
 from envdoctor.facts import ComputeCapability, Distribution
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity

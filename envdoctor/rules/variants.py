@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
@@ -17,6 +16,7 @@ from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.pairs import installed_pair
 from envdoctor.rules.seen import installed, torch_build
 from envdoctor.rules.view import View
+from envdoctor.values import dataclass
 
 COMPANIONS = {
     "torchvision": "https://github.com/pytorch/vision/blob/main/torchvision/extension.py",

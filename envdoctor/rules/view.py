@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from packaging.version import Version
 from envdoctor.facts import ComputeCapability, CudaVersion, DriverVersion, Fact, Facts, Gpu, Observed, Unknown
 from envdoctor.matrix import Matrix
 from envdoctor.rules.ranges import parse_version
+from envdoctor.values import dataclass
 
 if TYPE_CHECKING:
     from envdoctor.rules.recorded import Recorded

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from envdoctor import lazy_re as re
 from envdoctor.commands import commands
 from envdoctor.facts import Gpu, Unknown
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
@@ -13,6 +12,7 @@ from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.seen import explained, symptoms
 from envdoctor.rules.system_packages import fitting_commands
 from envdoctor.rules.view import View
+from envdoctor.values import dataclass
 
 NAME, ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
 SOURCE = "https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from packaging.version import Version
 
+from envdoctor import lazy_re as re
 from envdoctor.commands import commands
 from envdoctor.errors import Unavailable
 from envdoctor.facts import CudaVersion, Observed, Symptom
@@ -18,6 +17,7 @@ from envdoctor.matrix.snapshot import SDIST, Package, Snapshot, load_snapshot
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.ranges import parse_version, range_satisfies, version_satisfies
 from envdoctor.rules.view import View
+from envdoctor.values import dataclass
 
 _PLATFORMS = {"linux": "linux", "windows": "win", "macos": "macosx"}
 _OLDEST_RECORDED = CudaVersion(11, 8)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from envdoctor.solve.goal import Goal, Picks
 from envdoctor.solve.reasons import Explained, Pin
 from envdoctor.solve.requests import Carried
 from envdoctor.target.resolve import Target
+from envdoctor.values import dataclass
 
 SCHEMA = "envdoctor.pins/1"
 UNKNOWN = (

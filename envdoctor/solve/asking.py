@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from envdoctor.errors import InputError
@@ -15,6 +15,7 @@ from envdoctor.solve.nodes import TORCH, Context, Options
 from envdoctor.solve.request_files import read_requests
 from envdoctor.solve.requests import Asked, Carried, Request, parse_day, parse_requests
 from envdoctor.target.resolve import Target
+from envdoctor.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from envdoctor import lazy_re as re
 from envdoctor.errors import EnvdoctorError
 from envdoctor.matrix.snapshot import Snapshot
 from envdoctor.solve.requests import Request

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from envdoctor.report import Format, draw
 from envdoctor.solve.answer import PinSet
 from envdoctor.solve.report import conflict_document
 from envdoctor.solve.requests import parse_request
 from envdoctor.solve.variants import INDEX_URL
+from envdoctor.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

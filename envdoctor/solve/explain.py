@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 from envdoctor.solve.goal import Goal, request_mask
@@ -12,6 +12,7 @@ from envdoctor.solve.problem import Nogood, Problem, Root, close
 from envdoctor.solve.prune import prune
 from envdoctor.solve.requests import Request
 from envdoctor.solve.rows import nogoods
+from envdoctor.values import dataclass
 
 DEPTHS = (0, 1, 2, 4, None)
 """How far from what was asked for a clash is looked for, nearest first: near causes tell a person most."""

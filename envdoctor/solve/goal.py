@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from envdoctor.errors import Unavailable
 from envdoctor.solve.coverage import Coverage
@@ -11,6 +11,7 @@ from envdoctor.solve.policy import Cost, Policy
 from envdoctor.solve.problem import Nogood
 from envdoctor.solve.requests import Carried, Request
 from envdoctor.solve.variants import OWN_RUNTIME
+from envdoctor.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from envdoctor.solve.answer import Cause, PinSet, asked_words, solved
@@ -12,6 +12,7 @@ from envdoctor.solve.nodes import TORCH
 from envdoctor.solve.reasons import Explained
 from envdoctor.solve.requests import Carried
 from envdoctor.solve.solver import solve, solve_without_doubts
+from envdoctor.values import dataclass
 
 if TYPE_CHECKING:
     from envdoctor.solve.explain import Reason

@@ -19,11 +19,11 @@ Days count from the release's own date, or an older one's if that came later (a 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from envdoctor.solve.nodes import TORCH, Node
 from envdoctor.solve.problem import bits_of
 from envdoctor.solve.variants import OWN_RUNTIME
+from envdoctor.values import dataclass
 
 CHANGED, STALE, VARIANT, NEWEST, FRESH = LEVELS = (5, 4, 3, 2, 1)
 """The levels' numbers as the engine takes them: the highest is decided first."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 import ast
 import configparser
 import os
-import re
 import shlex
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from envdoctor import lazy_re as re
 from envdoctor.errors import InputError
 from envdoctor.inputs import parse_json, read_input_text
 from envdoctor.solve.requests import Asked, Carried, parse_line

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from envdoctor.matrix.snapshot import LIMITS
 from envdoctor.matrix.snapshot import Requirement as Wanted
@@ -12,6 +11,7 @@ from envdoctor.solve.nodes import TORCH, Node
 from envdoctor.solve.problem import Literal, Nogood
 from envdoctor.solve.rows import conditions_of, nogoods
 from envdoctor.solve.variants import OWN_RUNTIME, followers
+from envdoctor.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from envdoctor.commands import commands
 from envdoctor.errors import EnvdoctorError
@@ -22,6 +22,7 @@ from envdoctor.solve.requests import Asked, Request
 from envdoctor.solve.rows import nogoods
 from envdoctor.solve.variants import INDEX_URL
 from envdoctor.target.resolve import target_of
+from envdoctor.values import dataclass
 
 NOT_PACKAGES = frozenset({"python", "nvidia-driver", "cuda-toolkit-system", "glibc"})
 RINGS = 3

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
+from envdoctor import lazy_re as re
 from envdoctor.errors import InputError
 from envdoctor.inputs import read_input
 from envdoctor.solve.projects import is_manifest, read_manifest, read_project

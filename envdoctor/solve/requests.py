@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import datetime
 import os
-import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from urllib.parse import unquote
 
+from envdoctor import lazy_re as re
 from envdoctor.errors import InputError
 from envdoctor.facts.names import normalise
 from envdoctor.solve.versions import InvalidSpecifier, clauses, is_prerelease, version_key
+from envdoctor.values import dataclass
 
 _NAME = r"(?P<name>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:\[(?P<extras>[^\]]*)\])?"
 _REQUEST = re.compile(_NAME + r"\s*(?P<spec>[^;#@]*)")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from envdoctor.facts import ComputeCapability, CudaVersion
@@ -13,6 +12,7 @@ from envdoctor.matrix.capabilities import capability_row, runs_on
 from envdoctor.matrix.driver_tables import least_driver, least_driver_row
 from envdoctor.solve.versions import satisfies
 from envdoctor.target.resolve import Target
+from envdoctor.values import dataclass
 
 INDEX_URL = "https://download.pytorch.org/whl/"
 _MACHINES = {"AMD64": "x86_64", "ARM64": "aarch64"}

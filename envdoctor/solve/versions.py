@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import cache
@@ -10,6 +9,8 @@ from functools import cache
 from packaging.specifiers import InvalidSpecifier as UnknownSpecifier
 from packaging.specifiers import Specifier
 from packaging.version import Version
+
+from envdoctor import lazy_re as re
 
 _PLAIN = re.compile(r"(?:\d+!)?\d+(?:\.\d+)*", re.ASCII)
 _MANY = 10**9

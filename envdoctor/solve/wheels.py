@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from envdoctor import lazy_re as re
 from envdoctor.target.platforms import Platform
 from envdoctor.target.resolve import Target
 

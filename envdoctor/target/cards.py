@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from envdoctor import lazy_re as re
 from envdoctor.errors import InputError
 from envdoctor.facts import ComputeCapability, Facts, Observed
 from envdoctor.matrix import Matrix
 from envdoctor.matrix.gpus import capability_named, complete_gpu, declared_gpu
 from envdoctor.target.editions import smallest_edition
+from envdoctor.values import dataclass
 
 DRIVER_PERCENT = 1.5
 """Of the memory that NVML reports, what the driver keeps and CUDA never offers (a 24,576 MiB card offers

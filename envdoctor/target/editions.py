@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from envdoctor import lazy_re as re
 from envdoctor.facts import Gpu
 from envdoctor.facts.quantities import GIB
 from envdoctor.matrix import Matrix, tables

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import platform
-import re
 import sys
-from dataclasses import dataclass
 
+from envdoctor import lazy_re as re
 from envdoctor.errors import InputError
+from envdoctor.values import dataclass
 
 _LINUX = re.compile(r"(x86_64|aarch64)-(manylinux|musllinux)_(\d+)_(\d+)")
 _NAMED = {

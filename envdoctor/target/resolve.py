@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from envdoctor.errors import InputError
@@ -20,6 +20,7 @@ from envdoctor.target.platforms import (
     this_python,
 )
 from envdoctor.target.stack import Stack, parse_stack, stack_of
+from envdoctor.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
@@ -13,6 +13,7 @@ from packaging.version import InvalidVersion, Version
 from envdoctor.errors import InputError, Unavailable
 from envdoctor.facts import Facts
 from envdoctor.facts.names import normalise
+from envdoctor.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

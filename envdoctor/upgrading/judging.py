@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from packaging.version import Version
 
@@ -14,6 +14,7 @@ from envdoctor.patterns import row_pattern
 from envdoctor.rules.interface_lookup import distribution_of, record_of
 from envdoctor.rules.ranges import version_satisfies
 from envdoctor.upgrading.uses import Kind, Use
+from envdoctor.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

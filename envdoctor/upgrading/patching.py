@@ -6,10 +6,10 @@ import ast
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from envdoctor.upgrading.judging import Break
 from envdoctor.upgrading.uses import Kind, Place
+from envdoctor.values import dataclass
 
 _PATH = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _NAME_BACKWARDS = re.compile(r"\w+\.\w*[A-Za-z_]")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from envdoctor.upgrading.uses import Kind, Place, Read, Use
+from envdoctor.values import dataclass
 
 _CAUGHT = frozenset(("ImportError", "ModuleNotFoundError", "AttributeError", "TypeError", "Exception", ""))
 _ASKING = ("version", "available", "hasattr", "TYPE_CHECKING", "find_spec", "signature", "inspect")

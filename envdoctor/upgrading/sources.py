@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from envdoctor.errors import InputError
 from envdoctor.inputs import MEBIBYTE, parse_json, read_input
+from envdoctor.values import dataclass
 
 FILES = 20_000
 LARGEST = 4 * MEBIBYTE

@@ -6,7 +6,7 @@ import shlex
 import signal
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from envdoctor.diagnosis import diagnose_facts, read_facts, start_probes
@@ -25,6 +25,7 @@ from envdoctor.findings import (
 )
 from envdoctor.matrix import load_matrix
 from envdoctor.pastes import merge_facts
+from envdoctor.values import dataclass
 from envdoctor.watch.foretelling import amount
 from envdoctor.watch.moment import Alarm, End, Expectation, Header, Line, LogLine, Moment
 

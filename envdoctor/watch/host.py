@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from envdoctor.probes.cgroup import limit_files
+from envdoctor.values import dataclass
 
 _USED = {"memory.max": "memory.current", "memory.limit_in_bytes": "memory.usage_in_bytes"}
 _EVENTS = {"memory.max": "memory.events", "memory.limit_in_bytes": "memory.oom_control"}

@@ -6,8 +6,10 @@ Memory is in MiB and times are in seconds since the start: a day must fit into 2
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from envdoctor.values import dataclass
 
 SCHEMA = "envdoctor.watch/1"
 

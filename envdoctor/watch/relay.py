@@ -17,9 +17,9 @@ import termios
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from envdoctor.values import dataclass
 from envdoctor.watch.streams import Channel, copy_size
 
 CHUNK = 1 << 16

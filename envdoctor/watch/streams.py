@@ -14,8 +14,9 @@ import pty
 import stat
 import termios
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
+
+from envdoctor.values import dataclass
 
 OUTPUTS = (1, 2)
 

@@ -9,9 +9,10 @@ are told apart by what a steady growth shows and they do not.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
+
+from envdoctor.values import dataclass
 
 LEAST_POINTS = 12
 _MOST_POINTS = 48

@@ -9,7 +9,6 @@ import secrets
 import shlex
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from envdoctor.errors import Unavailable
@@ -18,6 +17,7 @@ from envdoctor.fleet.reply import Reply, Take
 from envdoctor.fleet.transports.reasons import last_line, reply_of
 from envdoctor.inputs import parse_json
 from envdoctor.processes import run_child
+from envdoctor.values import dataclass
 
 _ASK_LIMIT_S = 60.0
 _POLL_S = 1.0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from envdoctor.errors import InputError
 from envdoctor.profile.emit.plan import Plan
+from envdoctor.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

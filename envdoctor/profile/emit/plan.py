@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from envdoctor.memory.catalogue import hub_id
 from envdoctor.profile.keys import Names
 from envdoctor.profile.workload import Choice, Workload
+from envdoctor.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)
