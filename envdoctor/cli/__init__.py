@@ -11,7 +11,7 @@ from typing import NamedTuple, get_args
 
 from envdoctor import __version__
 from envdoctor.cli.output import complain, drop_output, never_fail_to_encode, open_closed_streams
-from envdoctor.cli.parsing import Parser, examples
+from envdoctor.cli.parsing import Help, Parser, examples
 from envdoctor.errors import EnvdoctorError
 from envdoctor.report import Format, Gathered, Judged, Pinned, Reported, Tested, Told
 
@@ -59,18 +59,20 @@ COMMANDS: dict[str, Command] = {
 }
 
 
-def build_parser(command: str | None) -> argparse.ArgumentParser:
-    """Return the parser; only the chosen command's module is imported."""
+def build_parser(command: str | None, alone: bool = False) -> argparse.ArgumentParser:
+    """Return the parser; only the chosen command's module is imported, and `alone` it is the only one."""
     parser = Parser(
-        prog="envdoctor", description="Says what is wrong with a GPU machine's LLM stack, and what mends it."
+        prog="envdoctor",
+        description="Says what is wrong with a GPU machine's LLM stack, and what mends it.",
+        formatter_class=Help,
     )
     parser.add_argument("--version", action="version", version=f"envdoctor {__version__}")
-    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, prog="envdoctor")
     for name, entry in COMMANDS.items():
         chosen = name == command
-        sub = subparsers.add_parser(
-            name, help=entry.help, add_help=chosen, formatter_class=argparse.RawDescriptionHelpFormatter
-        )
+        if alone and not chosen:
+            continue
+        sub = subparsers.add_parser(name, help=entry.help, add_help=chosen, formatter_class=Help)
         if chosen:
             _fill(sub, name, entry)
     return parser
@@ -98,7 +100,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     command = next((a for a in arguments if not a.startswith("-")), None)
     arguments, wrapped = _parted(arguments) if command == "watch" else (arguments, [])
     try:
-        args = build_parser(command).parse_args(arguments)
+        alone = command in COMMANDS and arguments[0] == command
+        args = build_parser(command, alone).parse_args(arguments)
         args.wrapped = wrapped
         args.format = Format(args.format)
         return int(args.run(args))

@@ -10,6 +10,7 @@ import os
 import sys
 from pathlib import Path
 
+from envdoctor.cli.parsing import columns
 from envdoctor.errors import Unavailable
 from envdoctor.files import replace_file
 from envdoctor.report import PLAIN, Look
@@ -59,7 +60,7 @@ class Progress:
     def step(self, done: int, total: int, what: str) -> None:
         """Draw how far it is; a `total` of 0 is not known."""
         counted = f"{'#' * (20 * done // total):<20} {done}/{total} " if total else ""
-        self._draw(f"{counted}{what}"[: _columns() - 1])
+        self._draw(f"{counted}{what}"[: columns() - 1])
 
     def end(self) -> None:
         """Wipe the line."""
@@ -77,7 +78,7 @@ def look_of(args: argparse.Namespace) -> Look:
     if args.output:
         return PLAIN
     terminal = sys.stdout.isatty()
-    width = min(_WIDEST, max(_NARROWEST, _columns())) if terminal else PLAIN.width
+    width = min(_WIDEST, max(_NARROWEST, columns())) if terminal else PLAIN.width
     dumb = args.no_color or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return Look(width, not dumb and bool(os.environ.get("FORCE_COLOR") or terminal))
 
@@ -126,10 +127,3 @@ def _alike(error: UnicodeError) -> tuple[str, int]:
         raise error
     told = error.object[error.start : error.end].translate(_LIKENESSES)
     return told.encode("ascii", "backslashreplace").decode(), error.end
-
-
-def _columns() -> int:
-    """Return the terminal's width; `shutil` takes longer to load than most answers to give."""
-    import shutil
-
-    return shutil.get_terminal_size().columns

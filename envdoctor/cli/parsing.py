@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
@@ -39,6 +41,24 @@ class Parser(argparse.ArgumentParser):
         option = argument.partition("=")[0]
         mine = [name for name in self._option_string_actions if name.startswith("--")]
         return f"{option}: `{self.prog}` has no such option{_nearest(option, mine)}"
+
+
+class Help(argparse.RawDescriptionHelpFormatter):
+    """argparse's, but that it finds the width without `shutil`: a formatter is made for every option."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=columns() - 2)
+
+
+def columns() -> int:
+    """Return the width of standard output's terminal, as COLUMNS or the terminal tells; else 80."""
+    told = os.environ.get("COLUMNS", "")
+    if told.isdecimal() and int(told) > 0:
+        return int(told)
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno() if sys.__stdout__ else 1).columns or 80
+    except (ValueError, OSError):  # closed, or no terminal
+        return 80
 
 
 def _not_one_of(option: str, given: str, choices: Sequence[str]) -> str:

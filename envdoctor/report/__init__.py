@@ -51,7 +51,7 @@ PLAIN = Look()
 
 
 def as_json(value: Any) -> str:
-    """Return `value` as JSON in ASCII, which no terminal's encoding can spoil; what is flat stands in a line."""
+    """Return `value` as JSON in ASCII, which no terminal's encoding can spoil; what is flat in a line."""
     return "".join(_pieces(value, "\n")) + "\n"
 
 

@@ -13,6 +13,7 @@ from envdoctor.facts.names import normalise
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
 from envdoctor.matrix.interface_records import load_record
+from envdoctor.matrix.markers import decide
 from envdoctor.matrix.stack import STACK
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.ranges import parse_version, version_satisfies
@@ -32,7 +33,12 @@ _PLAIN = re.compile(
     r"([A-Za-z0-9][\w.-]*)(?:\[([\w,.-]+)\])?\s?\(?((?:,?\s?(?:[<>]=?|[=!~]=)\s?[\w.*+!]+)*)\)?"
 )
 """A requirement without marker and address, as nearly all are: packaging takes twenty times as long."""
-
+_CLAUSE = re.compile(
+    r"\s*(?:(python_version)\s*([<>]=?|[!=]=)|(sys_platform|platform_system|os_name|platform_machine|"
+    r"implementation_name|platform_python_implementation)\s*([!=]=))"
+    r"\s*(?:'([\w.]+)'|\"([\w.]+)\")\s*"
+)
+"""A marker of one comparison, as nearly all are that have one."""
 
 _DECLARED_ALONE = frozenset({("torch", "future")})
 """Requirements that no file asks for on Python 3: torch 1.1 to 1.4 (wheel:torch-1.3.0)."""
@@ -121,7 +127,11 @@ def _demands(view: View, distribution: Distribution, extras: tuple[str, ...] = (
 
 def _stated(line: str, environment: Mapping[str, str], extras: tuple[str, ...]) -> Demand | None:
     """Return what a line of metadata asks for; None where its marker does not hold or it is none."""
-    if match := _PLAIN.fullmatch(line):
+    plain, _, marker = line.partition(";")
+    clause = _CLAUSE.fullmatch(marker)
+    if (match := _PLAIN.fullmatch(plain.rstrip())) and (clause or not marker):
+        if clause and not _holds(clause, environment):
+            return None
         return Demand(normalise(match[1]), match[3], tuple(match[2].split(",")) if match[2] else ())
     if len(line) > _LONGEST or (not extras and _EXTRA.search(line.partition(";")[2])):
         return None
@@ -135,6 +145,12 @@ def _stated(line: str, environment: Mapping[str, str], extras: tuple[str, ...]) 
     except (ValueError, RecursionError):
         return None
     return Demand(normalise(read.name), str(read.specifier), tuple(read.extras)) if holds else None
+
+
+def _holds(clause: re.Match[str], environment: Mapping[str, str]) -> bool:
+    """Return whether a marker of one comparison holds."""
+    name, operator = clause[1] or clause[3], clause[2] or clause[4]
+    return decide((f"${name}", operator, clause[5] or clause[6]), environment)
 
 
 def _finding(view: View, name: str, group: Sequence[Unmet], matters: bool) -> Finding:
