@@ -86,10 +86,8 @@ class View:
         distribution = self.facts.distribution("torch")
         source = distribution.source if distribution else "torch"
         if isinstance(text := build.get("cuda"), str):
-            try:
-                return Observed(CudaVersion.parse(text), source)
-            except ValueError:
-                return Unknown(f"torch's CUDA reads {text[:20]!r}")
+            read = _read_cuda(text)
+            return Observed(read, source) if read else Unknown(f"torch's CUDA reads {text[:20]!r}")
         if build.get("variant") == "cpu":
             return Unknown("torch is a CPU build")
         return Unknown("torch's CUDA is not told")
@@ -128,7 +126,7 @@ class View:
             if wheel.cuda is None:
                 observed["variant"] = "cpu"
         cuda = observed.get("cuda")
-        if "arch_list" not in observed and isinstance(cuda, str):
+        if "arch_list" not in observed and isinstance(cuda, str) and _read_cuda(cuda):
             archs = variant_arch_list(self.matrix, version.base_version, cuda, arch)
             if archs:
                 observed["arch_list"] = list(archs)
@@ -147,3 +145,10 @@ class View:
         """The lowest compute capability among the GPUs, None when none is known."""
         known = [gpu.compute_capability for gpu in self.gpus.get() or () if gpu.compute_capability]
         return min(known) if known else None
+
+
+def _read_cuda(text: str) -> CudaVersion | None:
+    try:
+        return CudaVersion.parse(text)
+    except ValueError:
+        return None

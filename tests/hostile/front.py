@@ -35,11 +35,11 @@ class Ended(NamedTuple):
 
     @property
     def is_clean(self) -> bool:
-        """True for an answer, or one line of error."""
+        """True for an answer (which with status 3 is that something is not known), or one line of error."""
         if self.status not in (0, 1, 2, 3) or b"Traceback" in self.err:
             return False
         lines = [line for line in self.err.splitlines() if line.startswith(b"envdoctor: ")]
-        return self.status in (0, 1) or len(lines) == 1
+        return self.status in (0, 1) or len(lines) == 1 or (self.status == 3 and bool(self.out.strip()))
 
 
 class Front:

@@ -7,7 +7,10 @@ from dataclasses import replace
 import pytest
 from declared import errors, facts_of, found, pins, seen
 
+from envdoctor.diagnosis import diagnose_facts
 from envdoctor.facts import CudaVersion, DriverVersion, Observed, Toolkit
+from envdoctor.findings import Outcome
+from envdoctor.matrix import load_matrix
 
 TOO_OLD = "SYM-DRIVER-TOO-OLD"
 
@@ -138,3 +141,10 @@ def test_a_container_image_for_a_newer_major_than_the_driver_runs() -> None:
     assert pins(found(facts)["DRIVER-CONTAINER-IMAGE"])[0] == {"nvidia-driver": ">=525.60.13"}
     newer = replace(facts, driver=facts_of(driver="535.274.02").driver)
     assert "DRIVER-CONTAINER-IMAGE" not in found(newer)
+
+
+def test_a_build_with_a_cuda_that_is_none_is_not_judged() -> None:
+    facts = facts_of("A100", driver="535.104.05", packages={"torch": "2.9.0"})
+    environment = replace(facts.environment, builds={"torch": {"cuda": "1tsil_hcra"}})
+    judged = diagnose_facts(replace(facts, environment=environment), load_matrix())
+    assert [check.rule for check in judged.checks if check.outcome is Outcome.CRASHED] == []
