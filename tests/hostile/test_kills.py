@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from fake_index import FakeIndex
 from front import Front
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks")
@@ -89,6 +90,44 @@ def test_a_killed_command_tears_nothing(front, work, name, former):
         assert end.status == -signal.SIGKILL or end.status == counted.status, (how, end)
         assert _same(left, start) or _same(left, new), (how, end, sorted(left))
     assert _same(run()[2], new)
+
+
+@pytest.mark.parametrize("former", [True, False], ids=["replaced", "new"])
+def test_a_killed_update_leaves_each_record_old_or_new(front, work, former):
+    store, rng = work / "place", random.Random(f"update {former}")
+    index = FakeIndex()
+    index.add_wheel("alpha", "1.0", "beta>=1")
+    index.add_wheel("beta", "1.0")
+    words = ["matrix", "update", "--package", "alpha", "--index-url", index.url, "--store", str(store)]
+    start: dict[str, bytes] = {}
+    if former:
+        front.run(*words, cwd=work)
+        start = held(store)
+        index.add_wheel("alpha", "2.0", "beta>=1")
+        index.add_wheel("beta", "2.0")
+
+    def run(**how):
+        for path in store.iterdir():
+            path.unlink()
+        for name, data in start.items():
+            (store / name).write_bytes(data)
+        return front.run(*words, cwd=work, **how), held(store)
+
+    try:
+        counted, new = run(kill_event=0)
+        assert counted.is_clean and {"alpha.json", "beta.json"} <= set(new), counted
+        events = counted.err.count(b"event\n")
+        for number in range(KILLS):
+            moment = {"kill_after_s": rng.uniform(0.0, 2 * counted.cpu_s)}
+            end, left = run(**({"kill_event": rng.randint(1, events)} if number % 2 else moment))
+            assert end.status in (-signal.SIGKILL, counted.status), end
+            for name, data in left.items():
+                assert data in (start.get(name), new[name]), (name, end)
+            assert start.keys() <= left.keys()
+            front.run(*words, cwd=work)
+            assert held(store) == new
+    finally:
+        index.close()
 
 
 def _same(one: dict[str, bytes], other: dict[str, bytes]) -> bool:
