@@ -76,6 +76,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=600.0)
     args = parser.parse_args()
     counts, failures, most = Counter[str](), 0, 0.0
+    slowest: dict[str, float] = {}
     started = time.monotonic()
     with Front() as front, tempfile.TemporaryDirectory() as place:
         for number in range(args.mutants):
@@ -83,6 +84,7 @@ def main() -> int:
             end = front.run(*words, cwd=Path(place))
             counts[words[0]] += 1
             most = max(most, end.rss_mib)
+            slowest[words[0]] = max(slowest.get(words[0], 0.0), end.cpu_s)
             slow = end.cpu_s > patience_s * (1 + size // 100_000)
             if not end.is_clean or slow or end.rss_mib > MOST_MIB:
                 failures += 1
@@ -94,7 +96,8 @@ def main() -> int:
                 break
     print(
         f"{sum(counts.values())} commands in {time.monotonic() - started:.0f} s, {failures} failed, "
-        f"peak RSS {most:.0f} MiB: {dict(counts)}"
+        f"peak RSS {most:.0f} MiB: {dict(counts)}; slowest in s: "
+        + ", ".join(f"{word} {seconds:.1f}" for word, seconds in slowest.items())
     )
     return 1 if failures else 0
 

@@ -130,7 +130,7 @@ def mutated_text(text: str, rng: random.Random) -> str:
 def mutated_bytes(data: bytes, rng: random.Random) -> bytes:
     """Return bytes with some flipped, cut or doubled."""
     changed = bytearray(data)
-    for _ in range(rng.choice((1, 2, 8))):
+    for _ in range(rng.choice((1, 2, 8)) if changed else 0):
         at = rng.randrange(len(changed))
         how = rng.random()
         if how < 0.6:
