@@ -22,6 +22,7 @@ from envdoctor.fetch import Fetcher
 from envdoctor.files import replace_file
 from envdoctor.harvest.index_pages import IndexFile, read_project_page
 from envdoctor.harvest.remote_archive import RemoteZip, read_sdist_members
+from envdoctor.python_source import parse_python
 
 WHOLE = 2 << 20
 """Wheels up to this many bytes are read whole, which is one request."""
@@ -141,8 +142,8 @@ def _stands(text: str, sight: Sight) -> bool:
 
 def _around(text: str, line: int) -> set[str]:
     try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
+        tree = parse_python(text)
+    except SyntaxError:
         return set()
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
     nodes = [node for node in ast.walk(tree) if isinstance(node, kinds)]

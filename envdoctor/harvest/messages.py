@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from envdoctor.python_source import parse_python
+
 HOLE = "\x00"
 """Stands in a template for what is filled in when the message is made."""
 LEAST = 14
@@ -32,8 +34,8 @@ class Message:
 def scan_messages(source: str) -> Iterator[Message]:
     """Yield the messages of one file; nothing for one that is no Python of today."""
     try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
+        tree = parse_python(source)
+    except SyntaxError:
         return
     yield from _Scan().visit(tree.body, "", ())
 

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from envdoctor.python_source import parse_python
+
 PLAIN_DECORATORS = frozenset(
     ("staticmethod", "classmethod", "abstractmethod", "wraps", "contextmanager", "lru_cache", "cache")
 ) | {"no_grad", "overload", "override", "final"}
@@ -56,8 +58,8 @@ class ModuleFacts:
 def read_module(module: str, package: bool, source: bytes) -> ModuleFacts | None:
     """Return what a file tells; None for one that is no Python of today."""
     try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = parse_python(source)
+    except SyntaxError:
         return None
     at_top = list(_flat(tree.body))
     reader = _Names(module, package)

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from envdoctor.python_source import parse_python
+
 _VALIDATORS = frozenset({"model_validator", "root_validator"})
 _HANDLERS = frozenset({"process_config"})
 """Methods that take a class's raw settings before the class does."""
@@ -50,8 +52,8 @@ class Field:
 def parse_module(name: str, path: str, source: str) -> Module:
     """Return what a module binds at its top level; raises Unparsable."""
     try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError) as error:
+        tree = parse_python(source)
+    except SyntaxError as error:
         raise Unparsable(f"{path}: {type(error).__name__}") from None
     package = name if path.endswith("/__init__.py") else name.rpartition(".")[0]
     bindings: dict[str, list[Binding]] = {}

@@ -18,6 +18,7 @@ from typing import Any
 from envdoctor import lazy_re as re
 from envdoctor.errors import InputError
 from envdoctor.inputs import parse_json, read_input_text
+from envdoctor.python_source import parse_python
 from envdoctor.solve.requests import Asked, Carried, parse_line
 
 Lines = Iterable[str]
@@ -172,7 +173,7 @@ def _indented(text: str) -> Iterator[str]:
 
 def _setup_py(text: str, extras: Collection[str]) -> Lines:
     """Yield the literal `install_requires` of a call of setup(), through plain names."""
-    tree = ast.parse(text)
+    tree = parse_python(text)
     named = {
         target.id: node.value
         for node in tree.body

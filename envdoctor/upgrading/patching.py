@@ -7,6 +7,7 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from envdoctor.python_source import parse_python
 from envdoctor.upgrading.judging import Break
 from envdoctor.upgrading.uses import Kind, Place
 from envdoctor.values import dataclass
@@ -33,8 +34,8 @@ def patched(text: str, breaks: Sequence[Break], written: Mapping[str, Sequence[P
     moved = [one for one in breaks if one.use.kind is Kind.IMPORT and _PATH.fullmatch(one.replacement)]
     changed = _moved(_applied(text, edits), moved)
     try:
-        ast.parse(changed)
-    except (SyntaxError, ValueError):
+        parse_python(changed)
+    except SyntaxError:
         return text
     return changed
 
@@ -87,7 +88,7 @@ def _moved(text: str, moved: Sequence[Break]) -> str:
 def _rewritten(statement: str, moved: Sequence[Break]) -> str:
     indent = statement[: len(statement) - len(statement.lstrip())]
     try:
-        (node,) = ast.parse(statement.strip()).body
+        (node,) = parse_python(statement.strip()).body
     except (SyntaxError, ValueError):
         return statement
     if not isinstance(node, ast.ImportFrom) or "#" in statement:

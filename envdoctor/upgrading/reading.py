@@ -6,6 +6,7 @@ import ast
 import builtins
 from collections.abc import Iterable, Iterator, Sequence
 
+from envdoctor.python_source import parse_python
 from envdoctor.upgrading.uses import Kind, Place, Read, Use
 from envdoctor.values import dataclass
 
@@ -33,8 +34,8 @@ _Scope = dict[str, _Bound]
 def read_code(source: str) -> Read | None:
     """Return what a text of Python uses; None for one that cannot be parsed."""
     try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = parse_python(source)
+    except SyntaxError:
         return None
     reader = _Reader()
     reader.body(tree.body, [{}])

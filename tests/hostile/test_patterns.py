@@ -127,21 +127,21 @@ LINES = {
 }  # fmt: skip
 
 
-@pytest.mark.timeout(30)
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize("name", LINES)
 def test_a_line_hangs_no_diagnosis(name):
     command = [sys.executable, "-m", "envdoctor", "diagnose", "--from", "-", "--format", "json"]
-    done = subprocess.run(command, input=LINES[name], capture_output=True, text=True, timeout=20)
+    done = subprocess.run(command, input=LINES[name], capture_output=True, text=True, timeout=100)
     assert done.returncode in (0, 1, 3), done.stderr
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(200)
 def test_no_line_hangs_a_bundle(tmp_path):
     log = tmp_path / "hostile.log"
     log.write_text("\n".join(LINES.values()), encoding="utf-8")
     command = [sys.executable, "-m", "envdoctor", "bundle", "--log", str(log), "-o", str(tmp_path / "b.zip")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=50)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180)
     assert done.returncode in (0, 1, 3), done.stderr
     assert "Traceback" not in done.stderr
 

@@ -228,3 +228,9 @@ def test_a_file_whose_requirements_are_computed_is_said(pin: Any) -> None:
     )
     assert answer.code == 3
     assert "names no requirement that can be read without running it" in answer.err
+
+
+def test_what_a_compiler_would_warn_of_is_not_told(pin: Any) -> None:
+    answer = pin("x = 1if 2 else 3\nsetup(install_requires=['einops>=0.7'])\n", name="setup.py")
+    assert answer.code == 0
+    assert "SyntaxWarning" not in answer.err

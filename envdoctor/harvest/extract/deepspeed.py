@@ -10,6 +10,7 @@ from envdoctor.fetch import Fetcher, TooLarge
 from envdoctor.harvest.extract.wheels import linux_wheels
 from envdoctor.harvest.index_pages import IndexFile
 from envdoctor.harvest.remote_archive import BadArchive, RemoteZip, read_sdist_members
+from envdoctor.python_source import parse_python
 
 _BUILDER = "op_builder/builder.py"
 _LITERAL = "cuda_minor_mismatch_ok"
@@ -48,7 +49,7 @@ def _builder(fetcher: Fetcher, file: IndexFile) -> str:
 def parse_whitelist(source: str) -> dict[str, list[str]]:
     """Return the CUDA versions by major that may be mixed; raises BadArchive without the list."""
     try:
-        tree = ast.parse(source)
+        tree = parse_python(source)
     except (SyntaxError, ValueError, RecursionError):
         raise BadArchive(f"{_BUILDER} is no Python source") from None
     for node in ast.walk(tree):

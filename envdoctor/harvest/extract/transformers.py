@@ -18,6 +18,7 @@ from envdoctor.fetch import Fetcher
 from envdoctor.harvest.extract.wheels import linux_wheels
 from envdoctor.harvest.index_pages import IndexFile
 from envdoctor.harvest.remote_archive import BadArchive, RemoteZip
+from envdoctor.python_source import parse_python
 
 _TABLE = "transformers/dependency_versions_table.py"
 _CHECK = "transformers/dependency_versions_check.py"
@@ -72,7 +73,7 @@ def read(fetcher: Fetcher, files: Sequence[IndexFile]) -> dict[str, Any]:
 
 def parse_sources(sources: Mapping[str, str]) -> dict[str, Any]:
     """Return the run-time minimums in a release's source files, by member name; raises SyntaxError."""
-    trees = {name: ast.parse(text) for name, text in sources.items()}
+    trees = {name: parse_python(text) for name, text in sources.items()}
     declared = _declared(trees[_TABLE]) if _TABLE in trees else {}
     requires: dict[str, str] = {}
     kind: dict[str, str] = {}

@@ -1,0 +1,16 @@
+"""Parses Python that others wrote: it is read, never run, and what its compiler would warn of is not told."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+
+
+def parse_python(source: str | bytes) -> ast.Module:
+    """Return the syntax tree; raises SyntaxError for whatever is no Python of today, or too deep for it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return ast.parse(source)
+        except (ValueError, RecursionError, MemoryError) as error:
+            raise SyntaxError(f"{type(error).__name__}: {error}") from None
