@@ -25,7 +25,7 @@ from envdoctor.facts.names import normalise
 from envdoctor.findings import Finding, Remedy
 from envdoctor.matrix import Matrix, load_matrix
 from envdoctor.pastes import parse_paste
-from envdoctor.plan import apply_changes, new_errors
+from envdoctor.plan.following import apply_changes, new_errors
 from envdoctor.rules import RULES, run_checks
 from envdoctor.rules.view import View
 from envdoctor.solve.installer import foresee_installation

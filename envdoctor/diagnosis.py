@@ -5,19 +5,28 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from envdoctor import __version__
 from envdoctor.errors import InputError, Unavailable
 from envdoctor.facts import Facts, FactsFormatError, Symptom, Verdict, from_json
-from envdoctor.findings import Diagnosis, Examined, Finding, Severity, exit_code
+from envdoctor.facts.names import normalise
+from envdoctor.findings import Diagnosis, Examined, Finding, Plan, Severity, exit_code
 from envdoctor.matrix import Matrix, load_matrix
 from envdoctor.rules import RULES, run_checks
 from envdoctor.target.cards import declare_gpus
 
 if TYPE_CHECKING:
     from envdoctor.smokes import SmokeReport
+
+
+@dataclass(frozen=True, slots=True)
+class PlanWish:
+    """What a person wishes of the plan: packages that stay, and whether what moves goes as far as it can."""
+
+    keep: Sequence[str] = ()
+    newest: bool = False
 
 
 def diagnose(
@@ -31,6 +40,7 @@ def diagnose(
     fail_on: Severity = Severity.ERROR,
     code: Sequence[str] = (),
     online: bool = False,
+    wish: PlanWish | None = None,
 ) -> Diagnosis:
     """Diagnose this machine, or what `sources` (files, `-`) tell; `gpus` are declared in place of those read.
 
@@ -51,7 +61,7 @@ def diagnose(
         facts = date_facts(facts, matrix)
     examined = examined_of(facts, sources)
     diagnosis = diagnose_facts(
-        facts, matrix, select=select, ignore=ignore, fail_on=fail_on, examined=examined
+        facts, matrix, select=select, ignore=ignore, fail_on=fail_on, examined=examined, wish=wish
     )
     diagnosis = _with_code(diagnosis, matrix, code, fail_on) if code else diagnosis
     return _with_own_note(diagnosis, fail_on) if examined.own and not (python or select) else diagnosis
@@ -97,6 +107,7 @@ def diagnose_facts(
     fail_on: Severity = Severity.ERROR,
     complete: bool = True,
     examined: Examined | None = None,
+    wish: PlanWish | None = None,
 ) -> Diagnosis:
     """Judge `facts`; raises InputError for a selection that names no check.
 
@@ -108,6 +119,7 @@ def diagnose_facts(
     checks, findings = run_checks(facts, matrix, RULES, select, ignore)
     if complete:
         findings = complete_findings(findings, facts, matrix)
+    plan = make_plan(findings, facts, matrix, wish) if complete else None
     return Diagnosis(
         facts=facts,
         checks=checks,
@@ -117,14 +129,33 @@ def diagnose_facts(
         matrix_version=matrix.version,
         matrix_date=matrix.date,
         examined=examined or Examined(),
+        plan=plan,
     )
+
+
+def make_plan(
+    findings: Sequence[Finding], facts: Facts, matrix: Matrix, wish: PlanWish | None = None
+) -> Plan | None:
+    """Return one set of changes for all findings; None where there are none.
+
+    Raises InputError where something is to be kept that is not installed.
+    """
+    wish = wish or PlanWish()
+    for name in wish.keep:
+        if facts.distribution(normalise(name)) is None:
+            raise InputError(f"--keep {name}: no such package is told of in what is examined")
+    if not findings:
+        return None
+    from envdoctor.plan.planning import plan_for
+
+    return plan_for(findings, facts, matrix, keep=[normalise(n) for n in wish.keep], newest=wish.newest)
 
 
 def complete_findings(findings: Sequence[Finding], facts: Facts, matrix: Matrix) -> tuple[Finding, ...]:
     """Return the findings with such remedies only as lead to no error that was not there."""
     if not any(remedy.pins for finding in findings for remedy in finding.remedies):
         return tuple(findings)
-    from envdoctor.plan import proven_remedies
+    from envdoctor.plan.following import proven_remedies
 
     return proven_remedies(findings, facts, matrix)
 

@@ -103,6 +103,58 @@ class Examined:
 
 
 @dataclass(frozen=True, slots=True)
+class Move:
+    """A distribution that a plan changes. `old` None: it comes in; `new` None: it goes; equal: once more.
+
+    `new` is a version, or a specifier where the releases are not known and the installer chooses.
+    """
+
+    name: str
+    old: str | None
+    new: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SettingMove:
+    """A setting that a plan changes; `file` None: on a command line or in code; `old` None: not told."""
+
+    file: str | None
+    key: str
+    old: str | None
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One set of changes for all findings at once.
+
+    `complete`: the changed facts were diagnosed again and have no error. `host` is what to ask of whoever
+    looks after the machine, `unsolved` the ids of findings that the plan does not mend, `notes` what of it is
+    not certain.
+    """
+
+    complete: bool
+    moves: tuple[Move, ...] = ()
+    commands: tuple[str, ...] = ()
+    settings: tuple[SettingMove, ...] = ()
+    host: tuple[str, ...] = ()
+    unsolved: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan in the terms of `envdoctor.diagnosis/1`."""
+        return {
+            "complete": self.complete,
+            "changes": [{"name": m.name, "from": m.old, "to": m.new} for m in self.moves],
+            "commands": list(self.commands),
+            "settings": [{"file": s.file, "key": s.key, "from": s.old, "to": s.new} for s in self.settings],
+            "host": list(self.host),
+            "unsolved": list(self.unsolved),
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnosis:
     """Everything one run of `diagnose` knows: the single argument of every report."""
 
@@ -114,6 +166,8 @@ class Diagnosis:
     matrix_version: str
     matrix_date: str
     examined: Examined = Examined()
+    plan: Plan | None = None
+    """None where nothing was found."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the diagnosis in the plain terms of `envdoctor.diagnosis/1`."""
@@ -127,6 +181,7 @@ class Diagnosis:
             "facts": to_json(self.facts),
             "checks": [_check_json(check) for check in self.checks],
             "findings": [finding_json(finding) for finding in self.findings],
+            "plan": self.plan.to_json() if self.plan else None,
             "exit_code": self.exit_code,
         }
 

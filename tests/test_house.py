@@ -56,7 +56,7 @@ ALLOWED: dict[str, set[str]] = {
         *("processes", "report", "rules", "target"),
     },
     "nearby": {"facts", "findings"},
-    "plan": {"facts", "findings", "matrix", "rules", "solve", "target"},
+    "plan": {"commands", "facts", "findings", "matrix", "rules", "solve", "target"},
     "fleet": {
         *("bundling", "commands", "diagnosis", "errors", "facts", "findings", "inputs", "matrix"),
         *("memory", "probes", "processes", "profile", "report", "smokes", "solve", "target"),

@@ -7,10 +7,13 @@ import os
 import stat
 import sys
 from io import BufferedReader
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from envdoctor.cli.options import add, add_flag, add_list, add_selection, split_list
 from envdoctor.cli.output import look_of, write
+
+if TYPE_CHECKING:
+    from envdoctor.diagnosis import PlanWish
 
 EXAMPLES = (
     ("this machine, and the environment that is active", ""),
@@ -32,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_list(parser, "--code", "PATH", "judge this code, too, with what is installed (repeatable)")
     dated = "let the package index tell in which releases a traceback's lines stand"
     add_flag(parser, "--online", dated)
+    add_plan_wishes(parser)
     add_flag(parser, "--share", "redact what identifies you or the machine")
     add_selection(parser)
 
@@ -52,6 +56,7 @@ def run(args: argparse.Namespace) -> int:
         fail_on=Severity(args.fail_on),
         code=args.code,
         online=args.online,
+        wish=plan_wish(args),
     )
     if args.share:
         from envdoctor.bundling import redact_diagnosis
@@ -59,6 +64,21 @@ def run(args: argparse.Namespace) -> int:
         diagnosis = redact_diagnosis(diagnosis)
     write(args, render(diagnosis, args.format, look_of(args), args.all))
     return diagnosis.exit_code
+
+
+def add_plan_wishes(parser: argparse.ArgumentParser) -> None:
+    """Declare what a person may wish of the plan."""
+    add_list(parser, "--keep", "NAME", "plan without changing this package (repeatable)")
+    how = "least-change: plan the fewest changes; newest: what must move goes as far as it can"
+    prefers = ("least-change", "newest")
+    add(parser, "--prefer", "GOAL", how, choices=prefers, default=prefers[0])
+
+
+def plan_wish(args: argparse.Namespace) -> PlanWish:
+    """Return what `add_plan_wishes` declared."""
+    from envdoctor.diagnosis import PlanWish
+
+    return PlanWish(split_list(args.keep), args.prefer == "newest")
 
 
 def standard_input(args: argparse.Namespace) -> tuple[str, ...]:

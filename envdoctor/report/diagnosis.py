@@ -47,7 +47,7 @@ def render(
 
 
 def document(diagnosis: Diagnosis, unfold: bool = False) -> Document:
-    """Return the report: the answer, what was examined, findings, machine, packages, checks."""
+    """Return the report: the answer, what was examined, the plan, findings, machine, packages, checks."""
     findings, outcomes = diagnosis.findings, Counter(check.outcome for check in diagnosis.checks)
     causes = len(root_causes(findings))
     note = f"  from {counted(causes, 'cause')}" if causes < len(findings) else ""
@@ -57,12 +57,23 @@ def document(diagnosis: Diagnosis, unfold: bool = False) -> Document:
     if broken:
         told = Text(Span(f"! {counted(broken, 'check')} broke: the answer is not whole", "warning"))
         blocks += [told, Rows(tuple(broken_rows(diagnosis.checks)))]
+    blocks += plan_blocks(diagnosis)
     blocks += finding_blocks(findings, unfold)
     blocks += [*surroundings(diagnosis, unfold), Rows(tuple(check_rows(diagnosis.checks)))]
     worst = min((f.severity for f in findings), key=list(Severity).index, default=None)
     title = (severities(findings), Span(note, "dim"))
     tone = TONES[worst] if worst else "warning" if broken else "ok"
     return Document(title, tone, tuple(blocks), foot(diagnosis))
+
+
+def plan_blocks(diagnosis: Diagnosis) -> list[Block]:
+    """Return the plan, where there is something to do or to ask for."""
+    from envdoctor.report.plan import plan_section
+
+    plan = diagnosis.plan
+    return (
+        [plan_section(plan)] if plan and (plan.moves or plan.settings or plan.commands or plan.host) else []
+    )
 
 
 def foot(diagnosis: Diagnosis) -> str:

@@ -21,17 +21,27 @@ from envdoctor.target.stack import stack_of
 APPLIED = "applied"
 
 
-def apply_changes(facts: Facts, versions: Mapping[str, str]) -> Facts:
-    """Return the facts with those versions installed; what an earlier run said is no fact of the result."""
+def apply_changes(
+    facts: Facts, versions: Mapping[str, str], gone: Sequence[str] = (), again: Sequence[str] = ()
+) -> Facts:
+    """Return the facts with those versions installed; what an earlier run said is no fact of the result.
+
+    `gone` are taken out, `again` put in once more as they are, which mends their files.
+    """
     environment = facts.environment
-    distributions = dict(environment.distributions)
+    distributions = {name: one for name, one in environment.distributions.items() if name not in gone}
     for name, version in versions.items():
         if name not in ("python", "nvidia-driver"):
             distributions[name] = Distribution(name, APPLIED, version=version)
+    whole = {name for name in (*versions, *again) if name in environment.distributions}
+    for name in whole & distributions.keys():
+        distributions[name] = replace(distributions[name], problems=())
+    mended = {f"{name}: {text}" for name in whole for text in environment.distributions[name].problems}
     changed = replace(
         environment,
         distributions=distributions,
-        builds={name: told for name, told in environment.builds.items() if name not in versions},
+        builds={name: told for name, told in environment.builds.items() if name not in (*versions, *gone)},
+        problems=tuple(text for text in environment.problems if text not in mended),
     )
     if python := versions.get("python"):
         changed = replace(changed, python=Observed(python, APPLIED))
@@ -43,12 +53,13 @@ def apply_changes(facts: Facts, versions: Mapping[str, str]) -> Facts:
 
 def new_errors(before: Sequence[Finding], facts: Facts, matrix: Matrix) -> tuple[Finding, ...]:
     """Return the errors of `facts` that do not stand among the findings `before`."""
-    known = {_identity(finding) for finding in before}
+    known = {identity(finding) for finding in before}
     _, found = run_checks(facts, matrix, RULES)
-    return tuple(f for f in found if f.severity is Severity.ERROR and _identity(f) not in known)
+    return tuple(f for f in found if f.severity is Severity.ERROR and identity(f) not in known)
 
 
-def _identity(finding: Finding) -> tuple[str, str]:
+def identity(finding: Finding) -> tuple[str, str]:
+    """Return what two findings of the same thing share."""
     named = finding.id == "REQUIREMENT-UNMET" and finding.evidence
     return finding.id, finding.evidence[-1].fact if named else ""
 

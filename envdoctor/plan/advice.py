@@ -1,0 +1,143 @@
+"""What following a remedy changes, read from its pins and commands."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from envdoctor.facts.names import normalise
+from envdoctor.findings import Finding, Remedy
+
+NOT_PACKAGES = frozenset({"python", "nvidia-driver", "cuda-toolkit-system", "glibc"})
+"""What pins may name and no installer of packages installs."""
+_ADMINISTRATORS = (
+    *("sudo ", "apt", "dnf ", "yum ", "systemctl ", "docker ", "podman ", "kubectl ", "nvidia-ctk ", "wsl "),
+    *("winget ", "modprobe ", "ulimit ", "volumes: ", "volumeMounts: "),
+)
+_SHELL = re.compile(r"export (\w+)=\S.*|unset (\w[\w ]*)")
+_REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[\w,-]+\])?((?:[<>=!~]=?=?[^\s;]+)?)")
+_FLAG = re.compile(r"--([a-z][\w.-]*)")
+_ASSIGNED = re.compile(r"([A-Za-z_][\w.]*)\s?[=:]\s?[\"']?([\w.+/-]+)[\"']?")
+_AGAIN = frozenset({"--force-reinstall", "--reinstall"})
+_OTHER_BUILDS = ("--torch-backend", "--index-url", "--extra-index-url")
+_TAKES_VALUE = frozenset({"--index-url", "--extra-index-url", "-i", "-f", "--find-links", "-r", "--python"})
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What one remedy asks for.
+
+    `pins` are packages and the specifiers that must hold, `gone` and `again` packages to take out and to
+    install once more, `settings` keys and values, `shell` lines for the shell that starts the run, `options`
+    what an installer must be told.
+    """
+
+    remedy: Remedy
+    pins: Mapping[str, str] = field(default_factory=dict)
+    gone: tuple[str, ...] = ()
+    again: tuple[str, ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
+    shell: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    administrators: bool = False
+
+    @property
+    def packages(self) -> bool:
+        """True when an installer of packages can follow it."""
+        return bool(self.pins or self.gone or self.again)
+
+    @property
+    def followed(self) -> bool:
+        """True when whoever owns the environment and the run can follow it."""
+        return self.packages or bool(self.settings or self.shell)
+
+
+def advised(finding: Finding) -> list[Advice]:
+    """Return what each remedy of a finding asks for, best first."""
+    return [read_advice(remedy) for remedy in finding.remedies]
+
+
+def read_advice(remedy: Remedy) -> Advice:
+    """Return what a remedy asks for; nothing where its text alone says it."""
+    pins = {normalise(n): spec for n, spec in remedy.pins.items() if n not in NOT_PACKAGES}
+    gone: list[str] = []
+    again: list[str] = []
+    settings: list[tuple[str, str]] = []
+    for line in remedy.commands:
+        words = _words(line)
+        if (call := _installer(words)) is not None:
+            verb, given = call
+            found = dict(_requirements(given))
+            if verb == "uninstall":
+                gone += found
+            elif _AGAIN & set(given) and not any(word.startswith(_OTHER_BUILDS) for word in given):
+                again += found
+            elif not remedy.pins:
+                pins |= found
+        else:
+            settings += _settings(line, words)
+    shell: dict[str, str] = {}
+    for line in remedy.commands:  # a second line for a variable is another way
+        if (match := _SHELL.fullmatch(line)) and "$" not in line:
+            shell.setdefault(match[1] or match[2], line)
+    options = tuple(o for o in ("--no-build-isolation",) if any(o in line for line in remedy.commands))
+    theirs = any(line.startswith(_ADMINISTRATORS) for line in remedy.commands)
+    administrators = theirs or bool({"nvidia-driver", "glibc", "cuda-toolkit-system"} & set(remedy.pins))
+    if "python" in remedy.pins:  # another environment, not another set in this one
+        return Advice(remedy)
+    out = tuple(name for name in gone if name not in pins)
+    return Advice(
+        remedy, pins, out, tuple(again), tuple(settings), (*shell.values(),), options, administrators
+    )
+
+
+def variables_of(lines: Sequence[str]) -> dict[str, str | None]:
+    """Return what lines for a shell make of variables; None for one that they unset."""
+    found: dict[str, str | None] = {}
+    for line in lines:
+        words = _words(line)
+        if words[:1] == ["export"]:
+            found |= dict(word.partition("=")[::2] for word in words[1:])
+        else:
+            found |= dict.fromkeys(words[1:])
+    return found
+
+
+def _words(line: str) -> list[str]:
+    try:
+        return shlex.split(line.partition("  #")[0])
+    except ValueError:
+        return []
+
+
+def _installer(words: Sequence[str]) -> tuple[str, Sequence[str]] | None:
+    """Return the verb and what is given to it, where the line is one call of an installer."""
+    for name in (("pip",), ("uv", "pip"), ("python", "-m", "pip")):
+        verb = words[len(name) : len(name) + 1]
+        if tuple(words[: len(name)]) == name and verb in (["install"], ["uninstall"]) and "&&" not in words:
+            return verb[0], words[len(name) + 1 :]
+    return None
+
+
+def _requirements(given: Sequence[str]) -> Iterator[tuple[str, str]]:
+    passed = ""
+    for word in given:
+        option, passed = passed, word
+        if word.startswith("-") or option in _TAKES_VALUE:
+            continue
+        match = _REQUIREMENT.fullmatch(word)
+        if match and not (match[1].isupper() and len(match[1]) > 3):  # PACKAGE stands for a name
+            yield normalise(match[1]), match[2] or "*"
+
+
+def _settings(line: str, words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield keys with their values, where the line is nothing but flags or assignments."""
+    if line.startswith("--"):
+        for place, word in enumerate(words):
+            value = words[place + 1] if place + 1 < len(words) else ""
+            if match := _FLAG.fullmatch(word):
+                yield match[1], "true" if not value or value.startswith("--") else value
+    elif match := _ASSIGNED.fullmatch(line.partition("  #")[0].strip()):
+        yield match[1], match[2]

@@ -1,0 +1,109 @@
+"""What to type so that a set of changes comes about in the examined environment, and in no other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from envdoctor.commands import commands
+from envdoctor.facts import Distribution, Environment
+from envdoctor.solve.reasons import Pin
+from envdoctor.solve.variants import INDEX_URL
+
+_CUDA = re.compile(r"(?:cu\d{2,3}|cpu|rocm[\d.]+|xpu)")
+
+
+def install_lines(
+    environment: Environment,
+    pins: Sequence[Pin],
+    open_: Mapping[str, str],
+    gone: Sequence[str] = (),
+    again: Sequence[str] = (),
+    options: Sequence[str] = (),
+) -> tuple[str, ...]:
+    """Return the commands for the environment: what goes, what comes, what comes once more.
+
+    `open_` are packages of which the installer chooses the release, with their specifiers; `options` are
+    words of our own for it.
+    """
+    conda = {name for name in {p.name for p in pins} | {*gone, *again} if _is_condas(environment, name)}
+    lines: list[str] = []
+    theirs = [pin for pin in pins if pin.name in conda]
+    if theirs:
+        named = [f"{_conda_name(p.name)}={p.version}" for p in theirs]
+        prefix = environment.prefix.get() or ""
+        lines += _conda_lines(prefix, named)
+    tool = installer_of(environment)
+    out = [name for name in gone if name not in conda]
+    lines += tool.line("uninstall", out)
+    ours = [pin for pin in pins if pin.name not in conda]
+    if ours or open_:
+        lines += tool.install(ours, [f"{n}{'' if s == '*' else s}" for n, s in open_.items()], options)
+    anew = [f"{n}{_at(environment.distributions.get(n))}" for n in again if n not in conda]
+    lines += tool.once_more(anew, options)
+    return tuple(lines)
+
+
+def _at(distribution: Distribution | None) -> str:
+    return f"=={distribution.version}" if distribution and distribution.version else ""
+
+
+def _is_condas(environment: Environment, name: str) -> bool:
+    """True for what conda installed into an environment of its own; what pip put there stays pip's."""
+    one = environment.distributions.get(name)
+    return environment.kind.get() == "conda" and one is not None and one.origin == "conda"
+
+
+def _conda_name(name: str) -> str:
+    return "pytorch" if name == "torch" else name
+
+
+def _conda_lines(prefix: str, named: Sequence[str]) -> tuple[str, ...]:
+    """Return the call of the tool that made the environment, told by its place."""
+    words = " {}" * len(named)
+    if "/.pixi/envs/" in prefix + "/":
+        project, _, name = prefix.partition("/.pixi/envs/")
+        feature = "" if name.strip("/") == "default" else f" --feature {name.strip('/')}"
+        return commands("pixi add --manifest-path {}" + feature + words, project, *named)
+    tool = "micromamba" if "micromamba" in prefix else "mamba" if re.search("mamba|miniforge", prefix) else ""
+    return commands(f"{tool or 'conda'} install -p {{}}" + words, prefix, *named)
+
+
+class Installer:
+    """How packages get into one environment: uv, or the environment's own pip."""
+
+    def __init__(self, python: str | None, uv: bool) -> None:
+        self._python, self._uv = python or "python", uv
+
+    def line(self, verb: str, words: Sequence[str], options: str = "") -> tuple[str, ...]:
+        """Return the call with those words; none without a word."""
+        if not words:
+            return ()
+        yes = " -y" if verb == "uninstall" and not self._uv else ""
+        call = f"uv pip {verb} --python {{}}" if self._uv else f"{{}} -m pip {verb}{yes}"
+        return commands(call + options + " {}" * len(words), self._python, *words)
+
+    def install(self, pins: Sequence[Pin], others: Sequence[str], options: Sequence[str]) -> tuple[str, ...]:
+        """Return the call that installs pins, torch's variants from their own index."""
+        told = "".join(f" {option}" for option in options)
+        variants = sorted({pin.index for pin in pins if pin.index})
+        if self._uv and len(variants) == 1 and _CUDA.fullmatch(variants[0]):
+            named = [f"{pin.name}=={pin.version}" for pin in pins]
+            return self.line("install", [*named, *others], f"{told} --torch-backend={variants[0]}")
+        named = [f"{pin.name}=={pin.label}" for pin in pins]
+        indexes = "".join(f" --extra-index-url {INDEX_URL}{one}" for one in variants)
+        return self.line("install", [*named, *others], told + indexes)
+
+    def once_more(self, words: Sequence[str], options: Sequence[str]) -> tuple[str, ...]:
+        """Return the call that installs anew what is there already."""
+        again = " --reinstall --no-deps" if self._uv else " --force-reinstall --no-deps"
+        return self.line("install", words, again + "".join(f" {option}" for option in options))
+
+
+def installer_of(environment: Environment) -> Installer:
+    """Return uv where it made the environment or pip is not in it, else the environment's own pip."""
+    python = environment.executable.get()
+    listed = environment.distributions
+    made = sum(one.installer == "uv" for one in listed.values()) * 2 > len(listed)
+    lacking = environment.complete and "pip" not in listed
+    return Installer(python, python is not None and (made or lacking))

@@ -1,0 +1,123 @@
+"""Which findings a plan is made for, and what each of them wishes changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from envdoctor.findings import Certainty, Finding, Severity
+from envdoctor.matrix import Matrix
+from envdoctor.plan.advice import Advice, advised
+from envdoctor.rules.view import View
+from envdoctor.solve.mending import Demands, covers, knows_release
+
+UNMET = "REQUIREMENT-UNMET"
+SMALL = frozenset({UNMET, "INSTALL-DAMAGED"})
+"""What is worth mending as a note, too, where nothing graver stands."""
+UNEXPLAINED = "UNEXPLAINED-ERROR"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What one finding wishes: the alternatives of its remedies that an owner can follow, best first."""
+
+    finding: Finding
+    ways: tuple[Advice, ...]
+
+    @property
+    def packages(self) -> bool:
+        """True when the best of its ways changes packages."""
+        return bool(self.ways) and self.ways[0].packages
+
+
+def considered(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Return what a plan is made for: errors and warnings that are not mere guesses, else what is left."""
+    grave = [f for f in findings if f.severity is not Severity.NOTE and f.id != UNEXPLAINED]
+    sure = [f for f in grave if f.certainty is not Certainty.UNCERTAIN]
+    if any(f.severity is Severity.ERROR for f in sure):
+        return tuple(sure)
+    guesses = [f for f in grave if f.certainty is Certainty.UNCERTAIN and f.severity is Severity.ERROR]
+    small = [f for f in findings if f.id in SMALL and f.severity is Severity.NOTE]
+    return tuple([*sure, *guesses] or small)
+
+
+def wishes_of(findings: Sequence[Finding]) -> list[Wish]:
+    """Return a wish of each finding, worst first, but for those that an earlier one's answer covers."""
+    wishes: list[Wish] = []
+    answered: set[str] = set()
+    causes: set[str] = set()
+    for finding in findings:
+        ways = tuple(one for one in advised(finding) if one.followed)
+        if finding.consequence_of in causes or (finding.explains and set(finding.explains) <= answered):
+            continue
+        wishes.append(Wish(finding, ways))
+        if ways:
+            answered |= set(finding.explains)
+            causes.add(finding.id)
+    return wishes
+
+
+def demands_of(
+    wishes: Sequence[Wish], view: View, matrix: Matrix, keep: Sequence[str], newest: bool
+) -> Demands:
+    """Return what the wishes demand of the solver together."""
+    pins: dict[str, str] = {}
+    either: list[tuple[Mapping[str, str], ...]] = []
+    met: set[tuple[str, str]] = set()
+    gone: set[str] = set()
+    for wish in wishes:
+        pairs = set(_pairs(wish.finding, view, matrix))
+        if pairs:
+            met |= pairs
+            continue
+        ways = [_covered(one.pins, matrix) for one in wish.ways if one.packages]
+        usable = [p for i, p in enumerate(ways) if p and (i == 0 or p.keys() <= _versions(view))]
+        gone |= {name for name in wish.ways[0].gone if view.facts.distribution(name)}
+        if len(usable) == 1 or (usable and not usable[0].keys() <= _versions(view)):
+            pins |= {n: _both(pins.get(n), s) for n, s in usable[0].items()}
+        elif usable:
+            either.append(tuple(usable))
+    return Demands(pins, tuple(either), frozenset(met), frozenset(gone), frozenset(keep), newest)
+
+
+def open_pins(wishes: Sequence[Wish], matrix: Matrix) -> dict[str, str]:
+    """Return what is demanded of packages whose releases are not known: an installer chooses."""
+    found: dict[str, str] = {}
+    for wish in wishes:
+        for name, spec in wish.ways[0].pins.items() if wish.ways else ():
+            if not covers(matrix, name):
+                found[name] = _both(found.get(name), spec)
+    return found
+
+
+def once_more(wishes: Sequence[Wish]) -> tuple[str, ...]:
+    """Return the packages that are to be installed again as they are."""
+    return tuple(dict.fromkeys(name for wish in wishes if wish.ways for name in wish.ways[0].again))
+
+
+def _both(one: str | None, other: str) -> str:
+    if one in (None, "*") or one == other:
+        return other
+    return one if other == "*" else f"{one},{other}"
+
+
+def _versions(view: View) -> set[str]:
+    return {name for name, one in view.facts.environment.distributions.items() if one.version}
+
+
+def _covered(pins: Mapping[str, str], matrix: Matrix) -> Mapping[str, str]:
+    """Return pins that the solver can follow; none of them where it knows too little of one."""
+    return pins if all(covers(matrix, name) for name in pins) else {}
+
+
+def _pairs(finding: Finding, view: View, matrix: Matrix) -> Iterator[tuple[str, str]]:
+    """Yield the requirements that a finding tells unmet, where the releases of all of them are known.
+
+    Either side may then move; what is not known is mended as the finding's remedy says.
+    """
+    if finding.id != UNMET:
+        return
+    owners, name = [e.fact for e in finding.evidence[:-1]], finding.evidence[-1].fact
+    known = [view.facts.distribution(owner) for owner in owners]
+    if covers(matrix, name) and all(one and knows_release(matrix, one.name, one.version) for one in known):
+        yield from ((owner, name) for owner in owners)

@@ -1,0 +1,60 @@
+"""The plan as a section: what changes, what to type, what to ask for, what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from envdoctor.findings import Move, Plan, SettingMove
+from envdoctor.report.document import Row, Rows, Section
+from envdoctor.report.words import Span, Words, counted
+
+SHOWN = 8
+"""Packages that come in by themselves and are named; more are counted."""
+
+
+def plan_section(plan: Plan) -> Section:
+    """Return the plan of a diagnosis."""
+    return Section(_title(plan), (Rows(tuple(_rows(plan))),), "ok" if plan.complete else "warning")
+
+
+def _title(plan: Plan) -> Words:
+    count = sum(1 for move in plan.moves if move.old or move.new is None) + len(plan.settings)
+    count = count or len(plan.moves)
+    what = counted(count, "change") if count else "nothing to install"
+    state = "judged again: no error is left" if plan.complete else "not the whole cure"
+    state = "uncertain" if plan.notes and not plan.unsolved else state
+    return (Span("Plan", "strong"), f"  {what}", Span(f"  {state}", "dim"))
+
+
+def _rows(plan: Plan) -> Iterator[Row]:
+    moving = [move for move in plan.moves if move.old is not None or move.new is None]
+    coming = [move for move in plan.moves if move.old is None and move.new is not None]
+    rows = [Row("", words_of(move)) for move in (*moving, *(coming if not moving else ()))]
+    if moving and coming:
+        named = ", ".join(f"{one.name} {one.new}" for one in coming[:SHOWN])
+        more = f" and {len(coming) - SHOWN} more" if len(coming) > SHOWN else ""
+        rows.append(Row("", f"comes in: {named}{more}"))
+    rows += [Row("", setting_words(one)) for one in plan.settings]
+    yield from (row._replace(label="" if i else "change") for i, row in enumerate(rows))
+    if plan.commands:
+        yield Row("do", "" if plan.moves else "in the shell that starts the run", commands=plan.commands)
+    yield from (Row("" if i else "ask", words) for i, words in enumerate(plan.host))
+    if plan.unsolved:
+        yield Row("left", f"this does not solve {', '.join(plan.unsolved)}")
+    yield from (Row("" if i else "note", words) for i, words in enumerate(plan.notes))
+
+
+def words_of(move: Move) -> Words:
+    """Return a move in words: `numpy 2.0.1 → 1.26.4`."""
+    name = Span(move.name, "code")
+    if move.new is None:
+        return (name, f" {move.old or ''} → removed")
+    if move.old is None:
+        return (name, f" {move.new}, new")
+    return (name, f" {move.old}, installed again" if move.old == move.new else f" {move.old} → {move.new}")
+
+
+def setting_words(move: SettingMove) -> Words:
+    """Return a setting's change in words: `bf16 true → false in train.yaml`."""
+    place = f" in {move.file}" if move.file else ""
+    return (Span(move.key, "code"), f" {f'{move.old} → ' if move.old else '= '}{move.new}{place}")

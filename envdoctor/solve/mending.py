@@ -1,0 +1,248 @@
+"""The fewest changes to what is installed under which demands hold, and nothing else breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import product
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+from envdoctor.facts import Facts
+from envdoctor.facts.names import normalise
+from envdoctor.matrix import Matrix
+from envdoctor.matrix.snapshot import load_snapshot
+from envdoctor.solve.asking import options_of
+from envdoctor.solve.goal import Goal, Picks, request_mask
+from envdoctor.solve.nodes import TORCH, Context, Node
+from envdoctor.solve.policy import Policy, total
+from envdoctor.solve.problem import Literal, Nogood, Part, Problem, Root, close
+from envdoctor.solve.prune import prune
+from envdoctor.solve.requests import Asked, Request
+from envdoctor.solve.rows import nogoods
+from envdoctor.target.resolve import target_of
+
+RINGS = 3
+"""How far from the demands installed packages may change: themselves, their neighbours, and theirs."""
+Pins = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Demands:
+    """What must hold afterwards; names are normalized.
+
+    `pins`: these are installed and satisfy their specifiers. `either`: of each group, all pins of at least
+    one member hold. `met`: pairs of a package and one that it requires, whose requirement is met. `gone` are
+    taken out, `kept` stay; with `newest` what the demands speak of moves as far as it can.
+    """
+
+    pins: Pins = field(default_factory=dict)
+    either: tuple[tuple[Pins, ...], ...] = ()
+    met: frozenset[tuple[str, str]] = frozenset()
+    gone: frozenset[str] = frozenset()
+    kept: frozenset[str] = frozenset()
+    newest: bool = False
+
+    @property
+    def solvable(self) -> bool:
+        """True when there is something for the solver to do."""
+        return bool(self.pins or self.either or self.met)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The packages that demands speak of."""
+        grouped = (name for group in self.either for pins in group for name in pins)
+        return frozenset((*self.pins, *grouped, *(name for pair in self.met for name in pair)))
+
+
+def mending_goal(facts: Facts, matrix: Matrix, demands: Demands) -> Goal:
+    """Return the goal of demands on what `facts` say is installed."""
+    requests = tuple(Request(n, (), "" if s == "*" else s, "remedy") for n, s in demands.pins.items())
+    target = target_of(facts, matrix)
+    installed = {n: v for n, v in target.stack.versions.items() if n not in demands.gone}
+    snapshot = load_snapshot(matrix.folder)
+    options = options_of(Asked(requests), allow_source=True)
+    options = replace(options, labels=options.labels | _told_label(installed.get(TORCH)))
+    bare = Context(snapshot, matrix, target, options, installed)
+    options = replace(options, constraints=tuple(_told_limits(facts, bare)))
+    return Goal(Context(snapshot, matrix, target, options, installed), requests, not demands.newest)
+
+
+def _told_label(torch: str | None) -> frozenset[tuple[str, str]]:
+    """Return the installed torch's version and label, so that its very build is among the candidates."""
+    version, plus, label = (torch or "").partition("+")
+    return frozenset({(version, label)} if plus else ())
+
+
+def _told_limits(facts: Facts, context: Context) -> Iterator[Request]:
+    """Yield what installed packages that the package facts do not cover say of those that they do."""
+    for owner in facts.environment.distributions.values():
+        node = context.node(owner.name)
+        if node is not None and node.installed:
+            continue
+        for line in owner.requires:
+            name, bracket, _ = line.partition("[")
+            head = (name if bracket else line).partition(";")[0]
+            limit = _limit(head, owner.name)
+            if limit and ";" not in line and limit.name in context.installed and _admits(limit, context):
+                yield limit
+
+
+def _limit(text: str, owner: str) -> Request | None:
+    name = text.strip()
+    for place, character in enumerate(name):
+        if character in "<>=!~ (":
+            name, spec = name[:place], name[place:].strip(" ()")
+            return Request(normalise(name), (), spec, owner) if spec else None
+    return None
+
+
+def _admits(limit: Request, context: Context) -> bool:
+    try:
+        return SpecifierSet(limit.spec).contains(context.installed[limit.name], prereleases=True)
+    except InvalidSpecifier:
+        return False
+
+
+def covers(matrix: Matrix, name: str) -> bool:
+    """True when the package facts know releases of a package."""
+    package = load_snapshot(matrix.folder).package(name)
+    return package is not None and package.crawled
+
+
+def knows_release(matrix: Matrix, name: str, version: str | None) -> bool:
+    """True when the package facts know what that release requires."""
+    package = load_snapshot(matrix.folder).package(name)
+    place = package.position.get((version or "").partition("+")[0]) if package and package.crawled else None
+    return package is not None and place is not None and package.raw["r"][place] >= 0
+
+
+def search(goal: Goal, demands: Demands, rings: int) -> Picks | None:
+    """Solve with every installed package held but those within `rings` of the demands."""
+    return _Search(goal, demands).solve(rings)
+
+
+@dataclass(frozen=True)
+class _Search:
+    goal: Goal
+    demands: Demands
+
+    def solve(self, rings: int) -> Picks | None:
+        context = self.goal.context
+        limits = self._limits(rings)
+        problem = close(context, [Root(name, mask) for name, mask in limits.items()], limits)
+        self._tolerate(problem)
+        policy = Policy(
+            self.goal.least_change, {n: self._node(n).allowed for n in limits if n in context.installed}
+        )
+        policy = replace(policy, asked=policy.asked | self.asked)
+        prune(problem, policy)
+        if not all(problem.masks.get(root.name) for root in problem.roots):
+            return None
+        from envdoctor.solve.engine import Engine
+
+        bits = Engine(problem, policy).best()
+        if bits is None:
+            return None
+        costs = [policy.cost(problem.node(name), bit) for name, bit in bits.items()]
+        return Picks(bits, total(costs), policy)
+
+    @cached_property
+    def installed(self) -> list[str]:
+        """The installed packages of known version, but for the CUDA libraries, which follow torch."""
+        return replace(self.goal, least_change=True).kept
+
+    def _limits(self, rings: int) -> dict[str, int]:
+        limits = dict(self.asked)
+        free = self._free(rings)
+        for name in self.installed:
+            node = self._node(name)
+            if name in self.demands.kept:
+                limits[name] = node.installed & limits.get(name, node.installed)
+            elif name not in limits:
+                limits[name] = node.installed | (node.allowed if name in free else 0)
+        return limits
+
+    @cached_property
+    def asked(self) -> dict[str, int]:
+        """The candidates that the pins admit, by name."""
+        asked: dict[str, int] = {}
+        for request in self.goal.requests:
+            mask = request_mask(self.goal.context, request)
+            asked[request.name] = asked.get(request.name, self._node(request.name).allowed) & mask
+        return asked
+
+    def _node(self, name: str) -> Node:
+        node = self.goal.context.node(name)
+        assert node is not None
+        return node
+
+    def _free(self, rings: int) -> set[str]:
+        """Return the packages demanded and the installed ones that touch them, so many steps away."""
+        free = set(self.demands.names)
+        for _ in range(rings):
+            free |= {other for name in free for other in self._touching.get(name, ())}
+        return free
+
+    @cached_property
+    def _touching(self) -> dict[str, set[str]]:
+        context = self.goal.context
+        links: dict[str, set[str]] = {}
+        for name in self.installed:
+            node = self._node(name)
+            row = node.package.raw["r"][node.places[node.installed.bit_length() - 1]]
+            for wanted in node.package.requirements(row) if row >= 0 else ():
+                if wanted.name in context.installed:
+                    links.setdefault(name, set()).add(wanted.name)
+                    links.setdefault(wanted.name, set()).add(name)
+        for row in context.matrix.conditions:
+            installed = [key for key in row.when if key in context.installed]
+            for key in installed:
+                links.setdefault(key, set()).update(installed)
+        return links
+
+    def _tolerate(self, problem: Problem) -> None:
+        """Let be what is broken already and no demand: unmet requirements, rows without a pinned package."""
+        installed = {name: problem.node(name).installed for name in problem.masks}
+        for key, parts in problem.parts.items():
+            problem.parts[key] = [piece for part in parts for piece in self._eased(part, installed, problem)]
+        problem.nogoods = [
+            row
+            for row in nogoods(problem.context, problem.masks.keys())
+            if any(literal.name in self.asked for literal in row.literals)
+            or not all(_holds_now(literal, installed) for literal in row.literals)
+        ]
+        problem.nogoods += [one for group in self.demands.either for one in self._either(group, problem)]
+
+    def _either(self, group: Iterable[Pins], problem: Problem) -> Iterator[Nogood]:
+        """Yield what says that all pins of one member hold: not one pin of each may fail at once."""
+        for pins in product(*(tuple(member.items()) for member in group)):
+            literals = [
+                Literal(name, self._node(name).admits("" if spec == "*" else spec), False)
+                for name, spec in dict.fromkeys(pins)
+                if name in problem.masks
+            ]
+            if len(literals) == len(dict.fromkeys(pins)):
+                yield Nogood(tuple(literals), "")
+
+    def _eased(self, part: Part, installed: Mapping[str, int], problem: Problem) -> Iterable[Part]:
+        held = part.mask & installed[part.name]
+        if not held:
+            return [part]
+        demands = tuple(
+            demand
+            if (part.name, demand.name) in self.demands.met
+            else replace(demand, mask=demand.mask | problem.node(demand.name).installed)
+            for demand in part.demands
+            if demand.limit
+            or problem.node(demand.name).installed
+            or (part.name, demand.name) in self.demands.met
+        )
+        rest = part.mask & ~held
+        kept = Part(part.name, part.extra, held, demands)
+        return [kept, Part(part.name, part.extra, rest, part.demands)] if rest else [kept]
+
+
+def _holds_now(literal: Literal, installed: Mapping[str, int]) -> bool:
+    return bool(installed.get(literal.name, 0) & literal.mask) is literal.inside
