@@ -117,9 +117,10 @@ def diagnose_facts(
     """
     matrix = matrix or load_matrix()
     checks, findings = run_checks(facts, matrix, RULES, select, ignore)
+    found = findings
     if complete:
         findings = complete_findings(findings, facts, matrix)
-    plan = make_plan(findings, facts, matrix, wish) if complete else None
+    plan = make_plan(found, facts, matrix, wish) if complete else None
     return Diagnosis(
         facts=facts,
         checks=checks,
@@ -152,12 +153,16 @@ def make_plan(
 
 
 def complete_findings(findings: Sequence[Finding], facts: Facts, matrix: Matrix) -> tuple[Finding, ...]:
-    """Return the findings with such remedies only as lead to no error that was not there."""
-    if not any(remedy.pins for finding in findings for remedy in finding.remedies):
-        return tuple(findings)
-    from envdoctor.plan.following import proven_remedies
+    """Return the findings with remedies that lead to no error, and commands for what was examined."""
+    if any(remedy.pins for finding in findings for remedy in finding.remedies):
+        from envdoctor.plan.following import proven_remedies
 
-    return proven_remedies(findings, facts, matrix)
+        findings = proven_remedies(findings, facts, matrix)
+    if facts.environment.executable.get() is None:
+        return tuple(findings)
+    from envdoctor.plan.installing import aimed_finding
+
+    return tuple(aimed_finding(finding, facts.environment) for finding in findings)
 
 
 def read_facts(sources: Sequence[str], python: str | None, matrix: Matrix) -> Facts:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from envdoctor.commands import commands
+from envdoctor.commands import NoCommand, commands, quoted
 from envdoctor.facts import Distribution, Environment
+from envdoctor.findings import Finding
 from envdoctor.solve.reasons import Pin
 from envdoctor.solve.variants import INDEX_URL
 
+_CALL = re.compile(
+    r"(?:^|(?<=&& ))(?:(?P<uv>uv )|python -m )?pip (?P<verb>install|uninstall|show|list|freeze|check)\b"
+)
+_UVS = {" --force-reinstall": " --reinstall", " --no-cache-dir": " --no-cache", " uninstall -y": " uninstall"}
+"""What uv calls what pip has another name for."""
 _CUDA = re.compile(r"(?:cu\d{2,3}|cpu|rocm[\d.]+|xpu)")
 
 
@@ -69,25 +76,56 @@ def _conda_lines(prefix: str, named: Sequence[str]) -> tuple[str, ...]:
     return commands(f"{tool or 'conda'} install -p {{}}" + words, prefix, *named)
 
 
+def aimed(command: str, environment: Environment) -> str:
+    """Return a call of pip or uv as one that changes the examined environment, whichever is active."""
+    python = environment.executable.get()
+    if python is None or not _CALL.search(command):
+        return command
+    try:
+        named = quoted(python)
+    except NoCommand:
+        return command
+    uv = installer_of(environment).uv
+
+    def call(match: re.Match[str]) -> str:
+        if match["uv"] or uv:
+            return f"uv pip {match['verb']} --python {named}"
+        return f"{named} -m pip {match['verb']}"
+
+    told = _CALL.sub(call, command)
+    for theirs, uvs in _UVS.items() if uv else ():
+        told = told.replace(theirs, uvs)
+    return told
+
+
+def aimed_finding(finding: Finding, environment: Environment) -> Finding:
+    """Return a finding whose remedies' commands name the examined interpreter."""
+    remedies = (
+        replace(remedy, commands=tuple(aimed(line, environment) for line in remedy.commands))
+        for remedy in finding.remedies
+    )
+    return replace(finding, remedies=tuple(remedies))
+
+
 class Installer:
     """How packages get into one environment: uv, or the environment's own pip."""
 
     def __init__(self, python: str | None, uv: bool) -> None:
-        self._python, self._uv = python or "python", uv
+        self._python, self.uv = python or "python", uv
 
     def line(self, verb: str, words: Sequence[str], options: str = "") -> tuple[str, ...]:
         """Return the call with those words; none without a word."""
         if not words:
             return ()
-        yes = " -y" if verb == "uninstall" and not self._uv else ""
-        call = f"uv pip {verb} --python {{}}" if self._uv else f"{{}} -m pip {verb}{yes}"
+        yes = " -y" if verb == "uninstall" and not self.uv else ""
+        call = f"uv pip {verb} --python {{}}" if self.uv else f"{{}} -m pip {verb}{yes}"
         return commands(call + options + " {}" * len(words), self._python, *words)
 
     def install(self, pins: Sequence[Pin], others: Sequence[str], options: Sequence[str]) -> tuple[str, ...]:
         """Return the call that installs pins, torch's variants from their own index."""
         told = "".join(f" {option}" for option in options)
         variants = sorted({pin.index for pin in pins if pin.index})
-        if self._uv and len(variants) == 1 and _CUDA.fullmatch(variants[0]):
+        if self.uv and len(variants) == 1 and _CUDA.fullmatch(variants[0]):
             named = [f"{pin.name}=={pin.version}" for pin in pins]
             return self.line("install", [*named, *others], f"{told} --torch-backend={variants[0]}")
         named = [f"{pin.name}=={pin.label}" for pin in pins]
@@ -96,7 +134,7 @@ class Installer:
 
     def once_more(self, words: Sequence[str], options: Sequence[str]) -> tuple[str, ...]:
         """Return the call that installs anew what is there already."""
-        again = " --reinstall --no-deps" if self._uv else " --force-reinstall --no-deps"
+        again = " --reinstall --no-deps" if self.uv else " --force-reinstall --no-deps"
         return self.line("install", words, again + "".join(f" {option}" for option in options))
 
 

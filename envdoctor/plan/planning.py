@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion
 
-from envdoctor.facts import Distribution, Facts, Observed, Setting
+from envdoctor.facts import Distribution, Facts, Observed
 from envdoctor.findings import Certainty, Finding, Move, Plan, SettingMove, Severity
 from envdoctor.matrix import Matrix
-from envdoctor.plan.advice import advised, variables_of
+from envdoctor.plan.advice import advised
 from envdoctor.plan.following import apply_changes, identity
 from envdoctor.plan.installing import install_lines
+from envdoctor.plan.settings import setting_moves, with_settings
 from envdoctor.plan.wishes import (
     UNEXPLAINED,
     Wish,
@@ -26,6 +26,8 @@ from envdoctor.plan.wishes import (
 )
 from envdoctor.rules import RULES, run_checks
 from envdoctor.rules.view import View
+from envdoctor.solve.mending import Demands
+from envdoctor.solve.nodes import TORCH
 from envdoctor.solve.remedy import NoRemedy, Remedy, mend
 
 ROUNDS = 4
@@ -36,7 +38,6 @@ TRIES = 8
 
 ANY = "installed"
 """The version of what is installed again where it is not told."""
-_LINE = re.compile(r"line \d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +84,8 @@ class _Planner:
         self._meant = considered(findings)
         self._wishes = wishes_of(self._meant)
         aside = [wish.ways[0] for wish in self._wishes if wish.ways and not wish.packages]
-        self._settings = tuple(
-            {key: _setting_move(facts, key, v) for a in aside for key, v in a.settings}.values()
-        )
+        told = {key: move for advice in aside for key, move in setting_moves(facts, advice.settings)}
+        self._settings = tuple(told.values())
         self._shell = tuple(dict.fromkeys(line for advice in aside for line in advice.shell))
 
     def plan(self) -> Plan:
@@ -134,7 +134,7 @@ class _Planner:
     def _stay(self, settings: tuple[SettingMove, ...], shell: Sequence[str]) -> _Course:
         if not settings and not shell:
             return _Course((), None, {}, (), (), self._facts, self._findings)
-        facts = apply_changes(_with_settings(self._facts, settings, shell), {})
+        facts = apply_changes(with_settings(self._facts, settings, shell), {})
         return _Course((), None, {}, (), (), facts, run_checks(facts, self._matrix, RULES)[1])
 
     def _followed(self, wishes: Sequence[Wish]) -> _Course | None:
@@ -143,17 +143,31 @@ class _Planner:
         again = once_more(wishes)
         remedy: Remedy | NoRemedy | None = None
         if demands.solvable:
-            remedy = mend(self._facts, self._matrix, demands)
+            remedy = self._nearest(demands)
         if isinstance(remedy, NoRemedy):
             return None
         versions = self._versions(remedy) if remedy else {}
         again = tuple(name for name in again if name not in versions)
         gone = tuple(sorted(demands.gone - versions.keys()))
-        facts = _with_settings(self._facts, self._settings, self._shell)
+        facts = with_settings(self._facts, self._settings, self._shell)
         facts = apply_changes(facts, versions, gone, again)
         facts = _with_open(facts, open_)
         _, after = run_checks(facts, self._matrix, RULES)
         return _Course(tuple(wishes), remedy, open_, gone, again, facts, after)
+
+    def _nearest(self, demands: Demands) -> Remedy | NoRemedy:
+        """Solve; where only another build of an installed release is wished, that release first."""
+        listed = self._facts.environment.distributions
+        same = {
+            name: f"=={(listed[name].version or '').partition('+')[0]}"
+            for name, spec in demands.pins.items()
+            if spec == "*" and name in listed and listed[name].version
+        }
+        for kept in (same, {name: spec for name, spec in same.items() if name == TORCH}) if same else ():
+            found = mend(self._facts, self._matrix, replace(demands, pins={**demands.pins, **kept}))
+            if not isinstance(found, NoRemedy):
+                return found
+        return mend(self._facts, self._matrix, demands)
 
     def _versions(self, remedy: Remedy) -> dict[str, str]:
         """Return what comes in or moves; of a list that is not whole, what is not told may be there."""
@@ -238,12 +252,13 @@ def _moved(course: _Course) -> set[str]:
     return {*changed, *course.open_, *course.gone, *course.again}
 
 
-def _is_met(finding: Finding, facts: Facts, moved: Collection[str]) -> bool:
+def _is_met(finding: Finding, facts: Facts, moved: Set[str]) -> bool:
     """True when what was found is a matter of the facts alone, or something changed as a remedy says."""
     if not finding.explains:
         return True
     return any(
-        moved & {*way.pins, *way.gone, *way.again} and all(_holds(facts, n, s) for n, s in way.pins.items())
+        not moved.isdisjoint((*way.pins, *way.gone, *way.again))
+        and all(_holds(facts, n, s) for n, s in way.pins.items())
         for way in advised(finding)
     )
 
@@ -258,35 +273,6 @@ def _holds(facts: Facts, name: str, specifier: str) -> bool:
         return SpecifierSet(specifier).contains(one.version, prereleases=True)
     except (InvalidSpecifier, InvalidVersion):
         return False
-
-
-def _setting_move(facts: Facts, key: str, value: str) -> SettingMove:
-    setting = _find(facts, key)
-    if setting is None:
-        return SettingMove(None, key, None, value)
-    file = setting.source.rpartition(": ")[0] or setting.source
-    named = None if _LINE.fullmatch(file) else file
-    return SettingMove(named, setting.native_key or key, setting.value, value)
-
-
-def _find(facts: Facts, key: str) -> Setting | None:
-    plain = key.replace("-", "_").lower()
-    named = (s for s in reversed(facts.settings) if plain in (s.key, (s.native_key or "").replace("-", "_")))
-    return next(named, None)
-
-
-def _with_settings(facts: Facts, moves: Sequence[SettingMove], shell: Sequence[str]) -> Facts:
-    """Return the facts with settings and variables as they shall be."""
-    new = {move.key: move.new for move in moves}
-    changed = (
-        replace(s, value=new[key]) if (key := s.native_key or s.key) in new else s for s in facts.settings
-    )
-    variables = {**facts.variables, **variables_of(shell)}
-    kept = {name: value for name, value in variables.items() if value is not None}
-    astray = {
-        name: why for name, why in facts.astray.items() if name in kept and name not in variables_of(shell)
-    }
-    return replace(facts, settings=tuple(changed), variables=kept, astray=astray)
 
 
 def _with_open(facts: Facts, pins: Mapping[str, str]) -> Facts:

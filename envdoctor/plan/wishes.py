@@ -70,13 +70,18 @@ def demands_of(
         if pairs:
             met |= pairs
             continue
-        ways = [_covered(one.pins, matrix) for one in wish.ways if one.packages]
-        usable = [p for i, p in enumerate(ways) if p and (i == 0 or p.keys() <= _versions(view))]
         gone |= {name for name in wish.ways[0].gone if view.facts.distribution(name)}
-        if len(usable) == 1 or (usable and not usable[0].keys() <= _versions(view)):
-            pins |= {n: _both(pins.get(n), s) for n, s in usable[0].items()}
-        elif usable:
+        ways = [way for way in (_covered(one.pins, matrix) for one in wish.ways if one.packages) if way]
+        if not ways:
+            continue
+        shared = set.intersection(*(set(way) for way in ways)) or set(ways[0])
+        usable = [way for way in ways if way.keys() <= _versions(view) | shared]
+        if len(usable) > 1:
             either.append(tuple(usable))
+            needed = dict.fromkeys((shared & usable[0].keys()) - _versions(view), "*")
+        else:
+            needed = dict(ways[0])
+        pins |= {name: _both(pins.get(name), spec) for name, spec in needed.items()}
     return Demands(pins, tuple(either), frozenset(met), frozenset(gone), frozenset(keep), newest)
 
 

@@ -19,25 +19,29 @@ def plan_section(plan: Plan) -> Section:
 
 def _title(plan: Plan) -> Words:
     count = sum(1 for move in plan.moves if move.old or move.new is None) + len(plan.settings)
-    count = count or len(plan.moves)
-    what = counted(count, "change") if count else "nothing to install"
+    what = counted(count, "change") if count else _coming(plan) or "nothing to install"
     state = "judged again: no error is left" if plan.complete else "not the whole cure"
     state = "uncertain" if plan.notes and not plan.unsolved else state
     return (Span("Plan", "strong"), f"  {what}", Span(f"  {state}", "dim"))
 
 
+def _coming(plan: Plan) -> str:
+    return f"{counted(len(plan.moves), 'package')} to come in" if plan.moves else ""
+
+
 def _rows(plan: Plan) -> Iterator[Row]:
     moving = [move for move in plan.moves if move.old is not None or move.new is None]
     coming = [move for move in plan.moves if move.old is None and move.new is not None]
-    rows = [Row("", words_of(move)) for move in (*moving, *(coming if not moving else ()))]
-    if moving and coming:
-        named = ", ".join(f"{one.name} {one.new}" for one in coming[:SHOWN])
+    rows = [Row("", words_of(move)) for move in moving]
+    if coming:
+        named = ", ".join(f"{one.name}\xa0{one.new}" for one in coming[:SHOWN])
         more = f" and {len(coming) - SHOWN} more" if len(coming) > SHOWN else ""
-        rows.append(Row("", f"comes in: {named}{more}"))
+        rows.append(Row("", f"new: {named}{more}"))
     rows += [Row("", setting_words(one)) for one in plan.settings]
     yield from (row._replace(label="" if i else "change") for i, row in enumerate(rows))
     if plan.commands:
-        yield Row("do", "" if plan.moves else "in the shell that starts the run", commands=plan.commands)
+        where = "here and in no other environment" if plan.moves else "in the shell that starts the run"
+        yield Row("do", where, commands=plan.commands)
     yield from (Row("" if i else "ask", words) for i, words in enumerate(plan.host))
     if plan.unsolved:
         yield Row("left", f"this does not solve {', '.join(plan.unsolved)}")

@@ -9,10 +9,11 @@ from itertools import product
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
+from envdoctor.errors import Unavailable
 from envdoctor.facts import Facts
 from envdoctor.facts.names import normalise
 from envdoctor.matrix import Matrix
-from envdoctor.matrix.snapshot import load_snapshot
+from envdoctor.matrix.snapshot import Package, load_snapshot
 from envdoctor.solve.asking import options_of
 from envdoctor.solve.goal import Goal, Picks, request_mask
 from envdoctor.solve.nodes import TORCH, Context, Node
@@ -107,15 +108,22 @@ def _admits(limit: Request, context: Context) -> bool:
 
 def covers(matrix: Matrix, name: str) -> bool:
     """True when the package facts know releases of a package."""
-    package = load_snapshot(matrix.folder).package(name)
+    package = _package(matrix, name)
     return package is not None and package.crawled
 
 
 def knows_release(matrix: Matrix, name: str, version: str | None) -> bool:
     """True when the package facts know what that release requires."""
-    package = load_snapshot(matrix.folder).package(name)
+    package = _package(matrix, name)
     place = package.position.get((version or "").partition("+")[0]) if package and package.crawled else None
     return package is not None and place is not None and package.raw["r"][place] >= 0
+
+
+def _package(matrix: Matrix, name: str) -> Package | None:
+    try:
+        return load_snapshot(matrix.folder).package(name)
+    except Unavailable:  # an installation without package facts
+        return None
 
 
 def search(goal: Goal, demands: Demands, rings: int) -> Picks | None:
@@ -193,7 +201,7 @@ class _Search:
             node = self._node(name)
             row = node.package.raw["r"][node.places[node.installed.bit_length() - 1]]
             for wanted in node.package.requirements(row) if row >= 0 else ():
-                if wanted.name in context.installed:
+                if wanted.name in context.installed or wanted.name in self.demands.names:
                     links.setdefault(name, set()).add(wanted.name)
                     links.setdefault(wanted.name, set()).add(name)
         for row in context.matrix.conditions:
@@ -219,12 +227,17 @@ class _Search:
         """Yield what says that all pins of one member hold: not one pin of each may fail at once."""
         for pins in product(*(tuple(member.items()) for member in group)):
             literals = [
-                Literal(name, self._node(name).admits("" if spec == "*" else spec), False)
+                Literal(name, self._admitted(name, spec), False)
                 for name, spec in dict.fromkeys(pins)
                 if name in problem.masks
             ]
             if len(literals) == len(dict.fromkeys(pins)):
                 yield Nogood(tuple(literals), "")
+
+    def _admitted(self, name: str, spec: str) -> int:
+        """Return what a pin takes of what the target can run, were it installed already or not."""
+        node = self._node(name)
+        return node.admits("" if spec == "*" else spec) & node.allowed
 
     def _eased(self, part: Part, installed: Mapping[str, int], problem: Problem) -> Iterable[Part]:
         held = part.mask & installed[part.name]

@@ -128,7 +128,8 @@ def test_the_exit_code_is_the_same_in_every_format(
 def test_findings_carry_everything_the_contract_names(diagnose: Any) -> None:
     _, diagnosis = diagnose("trl==0.7.11\ntransformers==4.40.1\n")
     assert diagnosis["schema"] == "envdoctor.diagnosis/1"
-    assert set(diagnosis) == {"schema", "tool", "examined", "facts", "checks", "findings", "exit_code"}
+    parts = {"schema", "tool", "examined", "facts", "checks", "findings", "plan", "exit_code"}
+    assert set(diagnosis) == parts
     finding = next(f for f in diagnosis["findings"] if f["id"] == "PAIR-TRL-BELOW-0.8")
     assert set(finding) == {
         *("id", "severity", "summary", "cause", "evidence", "remedies", "certainty"),

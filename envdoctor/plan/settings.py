@@ -1,0 +1,51 @@
+"""Settings and variables that a plan changes: told with their file, and put into the facts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from envdoctor.facts import Facts, Setting
+from envdoctor.findings import SettingMove
+from envdoctor.plan.advice import variables_of
+
+_LINE = re.compile(r"line \d+")
+
+
+def setting_moves(facts: Facts, wanted: Sequence[tuple[str, str]]) -> Iterator[tuple[str, SettingMove]]:
+    """Yield the changes of settings that belong together; a new key goes where the others stand."""
+    found = {key: _find(facts, key) for key, _ in wanted}
+    files = [file for setting in found.values() if setting and (file := _file_of(setting))]
+    for key, value in wanted:
+        setting = found[key]
+        if setting is None:
+            yield key, SettingMove(files[0] if files else None, key, None, value)
+        else:
+            value = value.lower() if setting.value in ("true", "false") else value
+            yield key, SettingMove(_file_of(setting), setting.native_key or key, setting.value, value)
+
+
+def _file_of(setting: Setting) -> str | None:
+    """Return the file that a setting was read in; None for a text without a name."""
+    file = setting.source.rpartition(": ")[0] or setting.source
+    return None if _LINE.fullmatch(file) else file
+
+
+def _find(facts: Facts, key: str) -> Setting | None:
+    plain = key.replace("-", "_").lower()
+    named = (s for s in reversed(facts.settings) if plain in (s.key, (s.native_key or "").replace("-", "_")))
+    return next(named, None)
+
+
+def with_settings(facts: Facts, moves: Sequence[SettingMove], shell: Sequence[str]) -> Facts:
+    """Return the facts with settings and variables as they shall be."""
+    new = {move.key: move.new for move in moves}
+    changed = (
+        replace(s, value=new[key]) if (key := s.native_key or s.key) in new else s for s in facts.settings
+    )
+    told = variables_of(shell)
+    variables = {**facts.variables, **told}
+    kept = {name: value for name, value in variables.items() if value is not None}
+    astray = {name: why for name, why in facts.astray.items() if name not in told}
+    return replace(facts, settings=tuple(changed), variables=kept, astray=astray)

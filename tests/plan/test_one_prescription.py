@@ -1,0 +1,156 @@
+"""One plan for all findings: as small as can be, for the examined interpreter, judged again."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from envdoctor.cli import main
+from envdoctor.diagnosis import PlanWish, diagnose_facts
+from envdoctor.facts import Distribution, DriverVersion, Environment, Facts, Gpu, Host, Observed
+from envdoctor.facts.model import Driver
+from envdoctor.findings import Plan
+from envdoctor.matrix import load_matrix
+from envdoctor.pastes import parse_paste
+from envdoctor.plan.following import apply_changes, new_errors
+
+MATRIX = load_matrix()
+
+
+def machine(installed: Mapping[str, str], *, driver: str = "", gpu: str = "", **more: Any) -> Facts:
+    listed = {name: Distribution(name, "pip list", version) for name, version in installed.items()}
+    environment = Environment(
+        python=Observed("3.11.7", "t"),
+        executable=Observed("/srv/train/.venv/bin/python", "its path"),
+        kind=Observed("venv", "t"),
+        distributions={**listed, **more.pop("distributions", {})},
+        **more,
+    )
+    return Facts(
+        origin="probe",
+        environment=environment,
+        driver=Driver(version=Observed(DriverVersion.parse(driver), "t")) if driver else Driver(),
+        gpus=Observed((Gpu(0, "t", name=gpu),) if gpu else (), "t"),
+        host=Host(os=Observed("linux", "t"), arch=Observed("x86_64", "t"), glibc=Observed("2.35", "t")),
+    )
+
+
+def planned(facts: Facts, **wish: Any) -> Plan:
+    plan = diagnose_facts(facts, wish=PlanWish(**wish)).plan
+    assert plan is not None
+    return plan
+
+
+def moves(plan: Plan) -> dict[str, tuple[str | None, str | None]]:
+    return {move.name: (move.old, move.new) for move in plan.moves}
+
+
+def test_one_command_for_the_examined_interpreter_mends_all_findings() -> None:
+    facts = machine({"trl": "0.7.11", "transformers": "4.40.1", "torch": "2.2.1", "numpy": "2.0.1"})
+    plan = planned(facts)
+    assert plan.complete
+    assert plan.unsolved == ()
+    assert {"transformers", "numpy"} == set(moves(plan)) or len(plan.moves) <= 2
+    (command,) = plan.commands
+    assert command.startswith("/srv/train/.venv/bin/python -m pip install ")
+
+
+def test_what_a_complete_plan_leads_to_has_no_error() -> None:
+    facts = machine({"peft": "0.15.0", "transformers": "4.41.2", "bitsandbytes": "0.42.0", "torch": "2.6.0"})
+    diagnosis = diagnose_facts(facts, MATRIX)
+    assert diagnosis.plan is not None
+    assert diagnosis.plan.complete
+    after = apply_changes(facts, {m.name: m.new for m in diagnosis.plan.moves if m.new})
+    assert new_errors((), after, MATRIX) == ()
+
+
+def test_a_package_can_be_kept() -> None:
+    facts = machine({"trl": "0.7.11", "transformers": "4.40.1", "torch": "2.2.1"})
+    assert set(moves(planned(facts, keep=["trl"]))) == {"transformers"}
+    assert set(moves(planned(facts, keep=["transformers"]))) == {"trl"}
+
+
+def test_a_driver_that_no_package_change_answers_is_asked_of_the_administrator() -> None:
+    plan = planned(machine({"torch": "2.14.0"}, driver="390.30", gpu="NVIDIA H100 80GB HBM3"))
+    assert not plan.complete
+    assert plan.unsolved
+    assert any("driver" in words and words.startswith("Please: ") for words in plan.host)
+
+
+def test_a_damaged_package_is_installed_again_as_it_is() -> None:
+    damaged = Distribution("requests", "requests-2.32.3.dist-info", "2.32.3", problems=("holds no RECORD",))
+    plan = planned(machine({"pip": "25.0"}, distributions={"requests": damaged}, complete=True))
+    assert moves(plan) == {"requests": ("2.32.3", "2.32.3")}
+    assert "--force-reinstall --no-deps requests==2.32.3" in plan.commands[0]
+
+
+def test_an_environment_without_pip_is_changed_by_uv() -> None:
+    facts = machine({"trl": "0.7.11", "transformers": "4.40.1"}, complete=True)
+    assert all(
+        command.startswith("uv pip install --python /srv/train/.venv/bin/python ")
+        for command in planned(facts).commands
+    )
+
+
+def test_the_commands_of_every_remedy_name_the_examined_interpreter() -> None:
+    facts = machine({"trl": "0.7.11", "transformers": "4.40.1"})
+    found = diagnose_facts(facts).findings
+    lines = [line for finding in found for remedy in finding.remedies for line in remedy.commands]
+    assert lines
+    assert all(
+        line.startswith("/srv/train/.venv/bin/python -m pip ") for line in lines if " pip " in f" {line}"
+    )
+
+
+def test_a_setting_is_told_with_its_file_and_in_its_spelling() -> None:
+    card = parse_paste("GPU: Tesla V100-SXM2-32GB\ntorch: 2.6.0\n", "v.txt", MATRIX.lexicon)
+    text = "finetuning_type: lora\ncutoff_len: 2048\nbf16: true\nper_device_train_batch_size: 1\n"
+    file = parse_paste(text, "", MATRIX.lexicon, "train.yaml")
+    plan = planned(replace(card, settings=file.settings))
+    assert [(s.key, s.old, s.new) for s in plan.settings] == [
+        ("bf16", "true", "false"),
+        ("fp16", None, "true"),
+    ]
+
+
+def test_unknown_releases_are_never_called_complete() -> None:
+    owner = Distribution("homegrown", "homegrown.dist-info", "1.0", requires=("unheard-of-package>=2",))
+    facts = machine({"pip": "25.0"}, distributions={"homegrown": owner}, complete=True)
+    plan = planned(facts)
+    assert moves(plan) == {"unheard-of-package": (None, ">=2")}
+    assert not plan.complete
+    assert any("not known" in note for note in plan.notes)
+
+
+def test_json_carries_the_plan_as_promised(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = b"trl==0.7.11\ntransformers==4.40.1\n"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+    main(["diagnose", "--from", "-", "--format", "json"])
+    plan = json.loads(capsys.readouterr().out)["plan"]
+    assert {"complete", "changes", "commands", "settings", "host", "unsolved"} <= set(plan)
+    (change,) = plan["changes"]
+    assert set(change) == {"name", "from", "to"}
+    assert change["from"] in ("0.7.11", "4.40.1")
+
+
+def test_the_plan_stands_before_the_findings(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"trl==0.7.11\ntransformers==4.40.1\n")))
+    main(["diagnose", "--from", "-"])
+    text = capsys.readouterr().out
+    assert text.index("Examined") < text.index("Plan") < text.index("✗ error")
+
+
+def test_keeping_what_is_not_there_is_an_unusable_call(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        main(["diagnose", "--from", "tests/machines/no-gpu-nothing-installed.json", "--keep", "torch"]) == 2
+    )
+    assert "--keep torch" in capsys.readouterr().err
