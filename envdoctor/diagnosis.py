@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from envdoctor import __version__
@@ -16,6 +16,7 @@ from envdoctor.findings import Diagnosis, Examined, Finding, Plan, Severity, exi
 from envdoctor.matrix import Matrix, load_matrix
 from envdoctor.rules import RULES, run_checks
 from envdoctor.target.cards import declare_gpus
+from envdoctor.values import dataclass
 
 if TYPE_CHECKING:
     from envdoctor.smokes import SmokeReport

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from envdoctor import lazy_re as re
 from envdoctor.facts.names import normalise
 from envdoctor.findings import Finding, Remedy
+from envdoctor.values import dataclass
 
 NOT_PACKAGES = frozenset({"python", "nvidia-driver", "cuda-toolkit-system", "glibc"})
 """What pins may name and no installer of packages installs."""

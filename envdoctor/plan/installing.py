@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from envdoctor import lazy_re as re
 from envdoctor.commands import NoCommand, commands, quoted
 from envdoctor.facts import Distribution, Environment
 from envdoctor.findings import Finding

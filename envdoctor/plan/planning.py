@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion
@@ -29,6 +29,7 @@ from envdoctor.rules.view import View
 from envdoctor.solve.mending import Demands
 from envdoctor.solve.nodes import TORCH
 from envdoctor.solve.remedy import NoRemedy, Remedy, mend
+from envdoctor.values import dataclass
 
 ROUNDS = 4
 """How often what a plan would lead to may bring wishes of its own."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from envdoctor import lazy_re as re
 from envdoctor.facts import Facts, Setting
 from envdoctor.findings import SettingMove
 from envdoctor.plan.advice import variables_of
@@ -17,12 +17,13 @@ def setting_moves(facts: Facts, wanted: Sequence[tuple[str, str]]) -> Iterator[t
     """Yield the changes of settings that belong together; a new key goes where the others stand."""
     found = {key: _find(facts, key) for key, _ in wanted}
     files = [file for setting in found.values() if setting and (file := _file_of(setting))]
-    for key, value in wanted:
+    lower = any(setting and setting.value in ("true", "false") for setting in found.values())
+    for key, told in wanted:
         setting = found[key]
+        value = told.lower() if lower and told in ("True", "False") else told
         if setting is None:
             yield key, SettingMove(files[0] if files else None, key, None, value)
         else:
-            value = value.lower() if setting.value in ("true", "false") else value
             yield key, SettingMove(_file_of(setting), setting.native_key or key, setting.value, value)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from envdoctor.findings import Certainty, Finding, Severity
 from envdoctor.matrix import Matrix
 from envdoctor.plan.advice import Advice, advised
 from envdoctor.rules.view import View
 from envdoctor.solve.mending import Demands, covers, knows_release
+from envdoctor.values import dataclass
 
 UNMET = "REQUIREMENT-UNMET"
 SMALL = frozenset({UNMET, "INSTALL-DAMAGED"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from itertools import product
 
@@ -23,6 +23,7 @@ from envdoctor.solve.prune import prune
 from envdoctor.solve.requests import Asked, Request
 from envdoctor.solve.rows import nogoods
 from envdoctor.target.resolve import target_of
+from envdoctor.values import dataclass
 
 RINGS = 3
 """How far from the demands installed packages may change: themselves, their neighbours, and theirs."""
