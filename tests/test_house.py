@@ -30,7 +30,9 @@ ALLOWED: dict[str, set[str]] = {
     "inflating": set(),
     "fetch": {"errors", "inflating", "inputs", "probes"},
     "matrix": {"errors", "facts", "files"},
-    "harvest": {"errors", "fetch", "files", "inflating", "inputs", "matrix", "probes", "python_source"},
+    "harvest": {
+        *("errors", "fetch", "files", "inflating", "inputs", "matrix", "memory", "probes", "python_source"),
+    },
     "pastes": {"bundling", "errors", "facts", "inputs", "matrix", "patterns"},
     "rules": {"commands", "errors", "facts", "findings", "matrix", "memory", "patterns", "profile"},
     "solve": {

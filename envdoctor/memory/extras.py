@@ -14,6 +14,7 @@ STORED_BYTES: Mapping[str, float] = {
     "hqq": 0.5 + 4 / 64,
     "nf4": 0.5 + 1 / 64 + 4 / (64 * 256),
     "mxfp4": 0.5 + 1 / 32,  # one 8-bit scale for 32 weights
+    "nvfp4": 0.5 + 1 / 16,  # one 8-bit scale for 16 weights
     "fp8": 1.0,
     "int8": 1.0,
     "aqlm": 0.25 + 1 / 64,
@@ -70,4 +71,6 @@ def stored_as(config: Mapping[str, Any]) -> str:
         return "int8"
     if method == "compressed-tensors":
         return "fp8" if "float" in str(part.get("format", "")) else "awq"
-    return {"fbgemm_fp8": "fp8", "modelopt": "fp8"}.get(method, method if method in STORED_BYTES else "")
+    if method == "modelopt":
+        return "nvfp4" if "FP4" in str(part.get("quant_algo")) else "fp8"
+    return {"fbgemm_fp8": "fp8"}.get(method, method if method in STORED_BYTES else "")

@@ -77,10 +77,12 @@ TRAITS: Mapping[str, Mapping[str, Any]] = {
     "gpt_oss": {"qkv_bias": True, "o_bias": True, "expert_bias": True, "eager_only": True},
     "smollm3": {},
     "seed_oss": {"qkv_bias": True},
+    "internlm": {"qkv_bias": True, "o_bias": True, "fixed": ("mlp_bias",)},
     "internlm2": {"fused_qkv": True},
     "internlm3": {},
     "deepseek_v2": {},
     "deepseek_v3": {},
+    "kimi_k2": {},
     "exaone4": {"qk_norm": "head", "pre_norm": False, "post_norms": True},
     "hunyuan_v1_dense": {"qk_norm": "head"},
     "baichuan": {"fused_qkv": True},
@@ -127,6 +129,21 @@ ACTIVATIONS: Mapping[str, str] = {
     "gelu_fast": "gelu_tanh_composed", "gelu_pytorch_tanh": "gelu_tanh", "relu": "relu", "relu2": "relu2",
     "quick_gelu": "quick_gelu",
 }  # fmt: skip
+_OTHERS = """
+    model_type text_config vision_config audio_config vit_config vision_tower_config rope_parameters
+    patch_size head_dim tie_word_embeddings multi_query new_decoder_architecture parallel_attn
+    use_parallel_residual alibi attention_bias add_qkv_bias use_qkv_bias mlp_bias bias hidden_act
+    hidden_activation activation_function activation sliding_window sliding_window_pattern
+    use_sliding_window final_logit_softcapping mlp_layer_types moe_intermediate_size
+    deepstack_visual_indexes
+"""
+SHAPING = frozenset(
+    (
+        *_OTHERS.split(), *(key for keys in ALIASES.values() for key in keys),
+        *EXPERTS, *ACTIVE, *COUNTS, *SHARES, *LAYER_BY_LAYER,
+    )
+)  # fmt: skip
+"""All keys of a config.json that a shape is made of."""
 
 
 def unfit_numbers(config: Mapping[str, Any]) -> list[str]:

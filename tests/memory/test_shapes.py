@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from envdoctor.errors import InputError
+from envdoctor.errors import InputError, Unavailable
+from envdoctor.harvest.model_rows import main as model_rows
 from envdoctor.matrix import load_matrix, tables
 from envdoctor.memory import find_shape, parse_shape, read_shape
 from envdoctor.memory.catalogue import catalogue_name
@@ -25,15 +27,30 @@ LLAMA: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("row", load_matrix().rows(tables.ModelRow), ids=lambda row: row.name)
-def test_a_catalogued_shape_has_its_published_number_of_parameters(row: dict[str, Any]) -> None:
+ROWS = load_matrix().rows(tables.ModelRow)
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.parameters_b], ids=lambda row: row.name)
+def test_a_catalogued_shape_has_its_published_number_of_parameters(row: tables.ModelRow) -> None:
     count = parameters(parse_shape(row.config, row.name))
     assert count / 1e9 == pytest.approx(row.parameters_b, rel=0.007)
 
 
+def test_a_generated_shape_is_of_the_size_that_its_name_tells() -> None:
+    told = 0
+    for row in (row for row in ROWS if row.hub):
+        shape = parse_shape(row.config, row.name)
+        size = re.search(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)b(?![a-z0-9])", row.name)
+        if shape.known and size:
+            told += 1
+            # names round: Falcon3-1B has 1.67 billion
+            assert 0.9 < parameters(shape) / 1e9 / float(size[1]) < 1.7, row.name
+    assert told > 80
+
+
 def test_the_catalogue_is_large_and_its_names_are_their_own() -> None:
-    names = [row.name for row in load_matrix().rows(tables.ModelRow)]
-    assert len(names) >= 60
+    names = [row.name for row in ROWS]
+    assert len(names) == len(set(names)) >= 300
     assert all(catalogue_name(name) == name for name in names)
 
 
@@ -103,12 +120,64 @@ def test_a_vision_model_is_taken_by_its_text_part() -> None:
         ("qwen2.5:7b", "qwen2.5-7b", ""),
         ("Qwen2.5 7B Instruct", "qwen2.5-7b", ""),
         ("google/gemma-2-2b-it", "gemma-2-2b", ""),
+        ("deepseek-ai/DeepSeek-V3.1", "deepseek-v3.1", ""),
+        ("deepseek-ai/DeepSeek-R1-0528", "deepseek-r1", ""),
+        ("Qwen/Qwen3-4B-Instruct-2507", "qwen3-4b", ""),
+        ("internlm/internlm2_5-7b-chat", "internlm2.5-7b", ""),
+        ("nvidia/Kimi-K2.6-NVFP4", "kimi-k2.6", "nvfp4"),
+        ("01-ai/Yi-34B-Chat-4bits", "yi-34b", ""),
+        ("zai-org/GLM-4.5-Air-FP8", "glm-4.5-air", "fp8"),
     ],
 )
 def test_names_resolve_as_people_write_them(name: str, wanted: str, stored: str) -> None:
     shape, plain = find_shape(name), find_shape(wanted)
     assert (shape.hidden, shape.layers, shape.vocab) == (plain.hidden, plain.layers, plain.vocab)
     assert shape.stored == stored
+
+
+@pytest.mark.parametrize(
+    ("name", "akin"),
+    [
+        ("NousResearch/Hermes-3-Llama-3.1-8B", "llama-3.1-8b"),
+        ("deepseek-ai/DeepSeek-R1-0528-Qwen3-8B", "qwen3-8b"),
+        ("someone/Qwen3-8B-Base-Medical", "qwen3-8b"),
+    ],
+)
+def test_a_tuned_model_is_taken_for_what_it_is_named_after_and_said_so(
+    name: str, akin: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    shape = find_shape(name)
+    assert shape.hidden == find_shape(akin).hidden
+    assert f"is taken for {akin} by its name" in shape.uncertain
+
+
+@pytest.mark.parametrize(
+    "name", ["llava-hf/llava-v1.6-mistral-7b-hf", "hfl/chinese-llama-2-7b", "x/Qwen3-8B-Eagle3"]
+)
+def test_a_model_with_other_parts_is_not_taken_for_what_it_is_named_after(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(Unavailable, match=r"a config\.json will do"):
+        find_shape(name)
+
+
+def test_rows_are_written_from_configs_with_what_decides_the_shape(tmp_path: Path) -> None:
+    folder, target = tmp_path / "configs", tmp_path / "rows.toml"
+    folder.mkdir()
+    told = {**LLAMA, "architectures": ["X"], "sliding_window": None, "rope_parameters": {"rope_theta": 1.0}}
+    (folder / "Ours--Novel-9B-Instruct_config.json").write_text(json.dumps(told))
+    (folder / "Qwen--Qwen2.5-7B_config.json").write_text(json.dumps(LLAMA))  # which models.toml has
+    assert model_rows([str(target), f"{folder}=https://example.com/{{hub}}/{{file}}"]) == 0
+    text = target.read_text()
+    assert 'name = "novel-9b"\nhub = "Ours/Novel-9B-Instruct"' in text
+    assert 'source = "https://example.com/Ours/Novel-9B-Instruct/Ours--Novel-9B-Instruct_config.json"' in text
+    assert text.count("[[model]]") == 1
+    assert "architectures" not in text
+    (folder / "bare_config.json").write_text("{}")
+    assert model_rows([str(target), f"{folder}=https://example.com"]) == 2
+    assert target.read_text() == text
 
 
 def test_an_unknown_name_lists_the_nearest() -> None:

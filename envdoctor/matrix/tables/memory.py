@@ -1,8 +1,9 @@
 """Rows for predictions of memory and speed: measured and published figures, and shapes of models."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from envdoctor.matrix import forms
 from envdoctor.matrix.tables.row import Capability, Row, Text, fact
@@ -12,21 +13,10 @@ Constant = Literal[
     "loss_upcasts", "vllm_context", "vllm_utilization_percent", "grpo_utilization_percent", "reserved",
 ]  # fmt: skip
 
-_CONFIG_KEYS = """
-    alibi attention_bias attn_pdrop bias dropout ffn_dim ffn_hidden_size first_k_dense_replace head_dim
-    hidden_size intermediate_size kv_channels kv_lora_rank max_position_embeddings model_type
-    moe_intermediate_size multi_query multi_query_group_num n_embd n_head n_layer n_positions
-    n_routed_experts n_shared_experts new_decoder_architecture num_attention_heads num_experts
-    num_experts_per_tok num_hidden_layers num_key_value_heads num_kv_heads num_layers num_local_experts
-    padded_vocab_size parallel_attn partial_rotary_factor q_lora_rank qk_nope_head_dim qk_rope_head_dim
-    resid_pdrop rotary_pct shared_expert_intermediate_size sliding_window sliding_window_pattern
-    tie_word_embeddings use_bias use_qkv_bias v_head_dim vocab_size
-"""
-CONFIG_KEYS = frozenset(_CONFIG_KEYS.split())
 CONFIG_KEY = forms.Form(
     "config key",
     "a key of config.json",
-    lambda k: None if k in CONFIG_KEYS else f"{k!r} is no key of a shape",
+    lambda key: None if re.fullmatch(r"[A-Za-z_]\w*", key) else f"{key!r} is no key of a config.json",
 )
 
 
@@ -143,10 +133,12 @@ class ModelRow(Row):
 
     name: Text
     """In lower case, without organisation and edition."""
-    parameters_b: float
-    """10⁹ parameters, as published."""
-    config: Mapping[Annotated[str, CONFIG_KEY], bool | int | float | str]
-    """The keys of config.json that the shape needs."""
+    config: Mapping[Annotated[str, CONFIG_KEY], Any]
+    """The keys of config.json that the shape needs; of a traced family all that a model is built of."""
+    parameters_b: float | None = None
+    """10⁹ parameters, as published, where they are."""
+    hub: str = ""
+    """The Hub's id, where the source is not its page."""
 
 
 @fact
