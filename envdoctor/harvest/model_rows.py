@@ -22,7 +22,6 @@ from envdoctor.memory.catalogue import catalogue_name
 from envdoctor.memory.families import SHAPING, TRAITS
 from envdoctor.memory.shape import parse_shape, read_config
 
-_FILE = re.compile(r"(?P<organisation>[\w.-]+?)--(?P<name>[\w.-]+)_config\.json")
 _HEAD = """\
 # Written by `python -m envdoctor.harvest.model_rows`: shapes of further models, from their config.json.
 
@@ -69,10 +68,10 @@ def _without_nulls(value: Any, known: bool) -> Any:
 def read_folder(folder: Path, source: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Yield the Hub's id, the source and the kept config of each file; raises InputError for one unread."""
     for path in sorted(folder.glob("*_config.json")):
-        named = _FILE.fullmatch(path.name)
-        if named is None:
+        organisation, told, name = path.name.removesuffix("_config.json").partition("--")
+        if not told:
             raise InputError(f"{path}: not called ORGANISATION--NAME_config.json")
-        hub = f"{named['organisation']}/{named['name']}"
+        hub = f"{organisation}/{name}"
         yield hub, source.format(file=path.name, hub=hub), kept(read_config(path))
 
 
