@@ -45,6 +45,15 @@ class Gpu:
     nvlinks_up: int | None = None
     nvlinks_total: int | None = None
     throttle_reasons: tuple[str, ...] = ()
+    power_limit_mw: int | None = None
+    power_limit_default_mw: int | None = None
+    temperature_c: int | None = None
+    temperature_slowdown_c: int | None = None
+    sm_clock_mhz: int | None = None
+    sm_clock_max_mhz: int | None = None
+    memory_clock_mhz: int | None = None
+    memory_clock_max_mhz: int | None = None
+    vbios: str | None = None
     processes: tuple[Mapping[str, Any], ...] = ()
     unknown: Mapping[str, str] = field(default_factory=lambda: EMPTY)
 
@@ -75,6 +84,36 @@ class Driver:
 
 
 @dataclass(frozen=True, slots=True)
+class Mount:
+    """A file system that other machines share. Free bytes None: it did not answer in time."""
+
+    kind: str
+    origin: str
+    writable: bool
+    total_bytes: int | None = None
+    free_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A port of an InfiniBand or RoCE adapter, as the kernel's verbs list it."""
+
+    device: str
+    port: int
+    link: str
+    """`InfiniBand` or `Ethernet`."""
+    state: str
+    """`ACTIVE`, `INIT`, `DOWN`, …"""
+    physical_state: str | None = None
+    rate_gbps: float | None = None
+    firmware: str | None = None
+    gids: int | None = None
+    """How many addresses it has."""
+    subnet: str | None = None
+    """The first half of its first address: ports that differ in it do not reach each other."""
+
+
+@dataclass(frozen=True, slots=True)
 class Host:
     """The machine around the GPUs. Sizes in bytes."""
 
@@ -96,6 +135,24 @@ class Host:
     shm_bytes: Fact[int] = NOT_TOLD
     disk_free_bytes: Mapping[str, int] = field(default_factory=lambda: EMPTY)
     """Free bytes by place (`hf_cache`, `torch_cache`, `tmp`, `prefix`)."""
+    product: Fact[str] = NOT_TOLD
+    """The machine's model as its firmware tells it."""
+    memory_modules: Fact[int] = NOT_TOLD
+    """DIMMs that the memory controllers see."""
+    numa_nodes: Fact[int] = NOT_TOLD
+    governor: Fact[str] = NOT_TOLD
+    """How the kernel chooses the cores' clocks: `performance`, `powersave`, …"""
+    locale: Fact[str] = NOT_TOLD
+    clock: Fact[str] = NOT_TOLD
+    """`synchronised`, or `not synchronised` with a time server."""
+    time_s: Fact[int] = NOT_TOLD
+    """The machine's own time when it was read, in seconds since 1970."""
+    limits: Mapping[str, int] = field(default_factory=lambda: EMPTY)
+    """Soft limits of a process (`nofile`, `memlock`, `nproc`, `stack`, `core`); -1 is none."""
+    modules: Fact[tuple[str, ...]] = NOT_TOLD
+    """Kernel modules of GPUs' and fabrics' direct access that are loaded."""
+    mounts: Mapping[str, Mount] = field(default_factory=lambda: EMPTY)
+    """File systems that several machines share, by where they are mounted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +292,7 @@ class Facts:
     driver: Driver = field(default_factory=Driver)
     gpus: Fact[tuple[Gpu, ...]] = NOT_TOLD
     host: Host = field(default_factory=Host)
+    ports: Fact[tuple[Port, ...]] = NOT_TOLD
     toolkits: Fact[tuple[Toolkit, ...]] = NOT_TOLD
     libraries: tuple[NativeLibrary, ...] = ()
     environment: Environment = field(default_factory=Environment)

@@ -22,6 +22,11 @@ THROTTLE_REASONS = (
     (0x100, "display_clock_setting"),
 )
 UNCORRECTED, VOLATILE = 1, 0
+CORE, SLOWDOWN = 0, 1
+"""NVML_TEMPERATURE_GPU, NVML_TEMPERATURE_THRESHOLD_SLOWDOWN."""
+SM, MEMORY = 1, 2
+"""NVML_CLOCK_SM, NVML_CLOCK_MEM."""
+MAX_MILLIWATTS, MAX_CELSIUS, MAX_MEGAHERTZ = 20_000_000, 250, 100_000
 MAX_NVLINKS, MAX_MIG, MAX_GENERATION, MAX_WIDTH = 18, 64, 16, 64
 
 
@@ -117,8 +122,8 @@ def _text(field: str, function: str) -> Tuple[str, Callable[[Nvml, Any], Json]]:
     return field, lambda nvml, device: {field: nvml.text(function, device)}
 
 
-def _number(field: str, function: str, top: int) -> Tuple[str, Callable[[Nvml, Any], Json]]:
-    return field, lambda nvml, device: {field: nvml.number(function, device, top=top)}
+def _number(field: str, function: str, top: int, *which: int) -> Tuple[str, Callable[[Nvml, Any], Json]]:
+    return field, lambda nvml, device: {field: nvml.number(function, device, *which, top=top)}
 
 
 FIELDS: Tuple[Tuple[str, Callable[[Nvml, Any], Json]], ...] = (
@@ -143,6 +148,15 @@ FIELDS: Tuple[Tuple[str, Callable[[Nvml, Any], Json]], ...] = (
     _number("pcie_width_max", "nvmlDeviceGetMaxPcieLinkWidth", MAX_WIDTH),
     ("nvlinks_total", _nvlinks),
     ("throttle_reasons", _throttle),
+    _number("power_limit_mw", "nvmlDeviceGetEnforcedPowerLimit", MAX_MILLIWATTS),
+    _number("power_limit_default_mw", "nvmlDeviceGetPowerManagementDefaultLimit", MAX_MILLIWATTS),
+    _number("temperature_c", "nvmlDeviceGetTemperature", MAX_CELSIUS, CORE),
+    _number("temperature_slowdown_c", "nvmlDeviceGetTemperatureThreshold", MAX_CELSIUS, SLOWDOWN),
+    _number("sm_clock_mhz", "nvmlDeviceGetClockInfo", MAX_MEGAHERTZ, SM),
+    _number("sm_clock_max_mhz", "nvmlDeviceGetMaxClockInfo", MAX_MEGAHERTZ, SM),
+    _number("memory_clock_mhz", "nvmlDeviceGetClockInfo", MAX_MEGAHERTZ, MEMORY),
+    _number("memory_clock_max_mhz", "nvmlDeviceGetMaxClockInfo", MAX_MEGAHERTZ, MEMORY),
+    _text("vbios", "nvmlDeviceGetVbiosVersion"),
 )
 
 

@@ -6,7 +6,22 @@ import threading
 import time
 from typing import Any, Callable, List, NamedTuple, Optional, Tuple
 
-from . import disk, driver, environment, gpus, host, kernel_gpus, libraries, places, toolkits, variables, xids
+from . import (
+    conditions,
+    disk,
+    driver,
+    environment,
+    fabric,
+    gpus,
+    host,
+    kernel_gpus,
+    libraries,
+    mounts,
+    places,
+    toolkits,
+    variables,
+    xids,
+)
 from .interpreter import check_interpreter
 from .machine import Json, Machine, unknown
 from .urls import hide_credentials
@@ -29,7 +44,10 @@ PROBES: Tuple[Probe, ...] = (
     Probe("kernel_gpus", kernel_gpus.read, 2.0, kernel_gpus.FACTS),
     Probe("xids", xids.read, 2.0, xids.FACTS),
     Probe("host", host.read, 3.0, host.FACTS),
+    Probe("conditions", conditions.read, 3.0, conditions.FACTS),
+    Probe("fabric", fabric.read, 3.0, fabric.FACTS),
     Probe("disk", disk.read, 3.0, disk.FACTS),
+    Probe("mounts", mounts.read, 3.0, mounts.FACTS),
     Probe("toolkits", toolkits.read, 6.0, toolkits.FACTS),
     Probe("libraries", libraries.read, 15.0, libraries.FACTS),
     Probe("environment", environment.read, 15.0, environment.FACTS),
