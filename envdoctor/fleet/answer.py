@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from envdoctor.findings import Finding, Severity, finding_json
-from envdoctor.fleet.drift import Drift
+from envdoctor.fleet.differing import Drift
 from envdoctor.fleet.merge import Group, Unreached
-from envdoctor.fleet.nodeset import fold
-from envdoctor.values import dataclass
+from envdoctor.fleet.nodeset import fold, natural_key
 
 SCHEMA = "envdoctor.fleet/1"
 
@@ -56,6 +55,15 @@ class Collective:
 
 
 @dataclass(frozen=True, slots=True)
+class Partial:
+    """Nodes of which a part could not be read: what it would have told is unknown."""
+
+    nodes: tuple[str, ...]
+    part: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class FleetAnswer:
     """Everything one run of `fleet` knows."""
 
@@ -68,6 +76,8 @@ class FleetAnswer:
     tool_version: str
     matrix_version: str
     matrix_date: str
+    pools: tuple[tuple[str, int], ...] = ()
+    """Kinds of nodes that were each judged in itself, with their sizes; none where all are one."""
     comparison: Comparison | None = None
     collective: Collective | None = None
     pins: Mapping[str, Any] | None = None
@@ -85,13 +95,22 @@ class FleetAnswer:
 
     @property
     def exit_code(self) -> int:
-        """1 for drift, an unreached node, a change or a finding that counts; 3 for a broken check; else 0.
+        """1 for drift, an unreached node, a change or a finding that counts; 3 where a part was not read; else 0.
 
         Drift that is only worth knowing (`note`) counts when notes do; accepted drift never does.
         """
         if self.unreached or self._failing():
             return 1
-        return 3 if self.crashed_checks else 0
+        return 3 if self.crashed_checks or self.partial else 0
+
+    @property
+    def partial(self) -> tuple[Partial, ...]:
+        """What could not be read, and on which nodes."""
+        found: dict[tuple[str, str], list[str]] = {}
+        for group in self.groups:
+            for part, reason in group.facts.unread.items():
+                found.setdefault((part, reason), []).extend(group.nodes)
+        return tuple(Partial(tuple(sorted(n, key=natural_key)), *key) for key, n in found.items())
 
     def _failing(self) -> bool:
         threshold = _WEIGHT[self.fail_on]
@@ -117,6 +136,8 @@ class FleetAnswer:
             "nodes": self.node_count,
             "groups": [{"nodes": fold(g.nodes), "facts": dict(g.json)} for g in self.groups],
             "drift": [drift_json(one) for one in self.drift],
+            "partial": [{"nodes": fold(p.nodes), "part": p.part, "reason": p.reason} for p in self.partial],
+            "pools": [{"name": name, "nodes": count} for name, count in self.pools],
             "unreached": [{"nodes": fold(u.nodes), "reason": u.reason} for u in self.unreached],
             "findings": [{**finding_json(f.finding), "nodes": fold(f.nodes)} for f in self.findings],
             "crashed": dict(self.crashed_checks),
@@ -160,6 +181,8 @@ def drift_json(drift: Drift) -> dict[str, Any]:
         "source": drift.row.source,
         "consequence_of": drift.consequence_of,
         "accepted": drift.accepted,
+        **({"tied": True} if drift.tied else {}),
+        **({"pool": drift.pool} if drift.pool else {}),
     }
 
 

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 
 from envdoctor import __version__
 from envdoctor.findings import Severity
-from envdoctor.fleet.answer import FleetAnswer
-from envdoctor.fleet.drift import Agreement, find_drift
-from envdoctor.fleet.judging import judge_groups
+from envdoctor.fleet.agreement import Agreement
+from envdoctor.fleet.answer import FleetAnswer, NodeFinding
+from envdoctor.fleet.drift import find_drift
+from envdoctor.fleet.expecting import Expectation
+from envdoctor.fleet.identity import find_doubles, find_skew
+from envdoctor.fleet.judging import judge_groups, mixed_capability
 from envdoctor.fleet.merge import Merge
+from envdoctor.fleet.pools import split_pools
 from envdoctor.fleet.reply import Reply, Take
+from envdoctor.fleet.standards import find_shortfalls, standards_of, without_drift
 from envdoctor.matrix import Matrix, load_matrix, tables
 
 Progress = Callable[[int], None]
 
 
-def collect(read: Callable[[Take], None], progress: Progress | None = None) -> Merge:
-    """Merge the replies that a transport hands over; `progress` is told how many have come."""
+def collect(read: Callable[[Take], None], progress: Progress | None = None, *, live: bool = True) -> Merge:
+    """Merge the replies that a transport hands over; `progress` is told how many have come.
+
+    `live`: the nodes tell their clocks' time now, not what it was when a file was written.
+    """
     merge = Merge()
-    count = 0
+    count, started = 0, time.time()
 
     def take(reply: Reply) -> None:
         nonlocal count
@@ -28,6 +37,8 @@ def collect(read: Callable[[Take], None], progress: Progress | None = None) -> M
             merge.add_unreached(reply.node, reply.reason)
         else:
             merge.add(reply.node, reply.text)
+            if live:
+                merge.asked[reply.node] = started, time.time()
         if progress is not None:
             progress(count)
 
@@ -43,25 +54,53 @@ def answer(
     ignore: Sequence[str] = (),
     uncompared: Sequence[str] = (),
     fail_on: Severity = Severity.ERROR,
+    group_by: str = "auto",
+    partitions: Mapping[str, str] | None = None,
+    expected: Sequence[Expectation] = (),
 ) -> FleetAnswer:
     """Judge what was merged; `select` and `ignore` name checks, `uncompared` facts that may differ.
+
+    `group_by` says which nodes are compared with each other (`auto`, `partition`, `gpu`, `none`), `partitions`
+    names each node's, `expected` is what a site wants of its nodes.
 
     Raises InputError for a selection that names no check.
     """
     matrix = matrix or load_matrix()
     groups, unreached = merge.result()
+    agreement = agreement_of(matrix, uncompared)
+    partitions = partitions or {}
+    pools = split_pools(groups, partitions, group_by)
+    drift = find_drift(pools, agreement, merge.own, merge.scattered)
     findings, crashed = judge_groups(groups, matrix, select, ignore)
+    standards = () if select else standards_of(matrix)
+    short = find_shortfalls(groups, agreement, (*expected, *standards), partitions)
+    own = without_drift(short, drift)
+    if not select:
+        mixed = mixed_capability(groups, matrix) if len(pools) == 1 else None
+        own = [
+            *find_doubles(merge.own),
+            *find_skew(merge.own, merge.asked),
+            *own,
+            *([mixed] if mixed else []),
+        ]
     return FleetAnswer(
         groups=groups,
-        drift=find_drift(groups, agreement_of(matrix, uncompared)),
+        drift=drift,
         unreached=unreached,
-        findings=findings,
+        findings=in_weight([*(one for one in own if one.finding.id not in ignore), *findings]),
+        pools=tuple((pool.name, pool.count) for pool in pools if pool.name),
         crashed_checks=crashed,
         fail_on=fail_on,
         tool_version=__version__,
         matrix_version=matrix.version,
         matrix_date=matrix.date,
     )
+
+
+def in_weight(findings: Sequence[NodeFinding]) -> tuple[NodeFinding, ...]:
+    """Return findings with the gravest first."""
+    weight = {severity: position for position, severity in enumerate(Severity)}
+    return tuple(sorted(findings, key=lambda one: weight[one.finding.severity]))
 
 
 def agreement_of(matrix: Matrix, uncompared: Sequence[str] = ()) -> Agreement:
@@ -71,4 +110,5 @@ def agreement_of(matrix: Matrix, uncompared: Sequence[str] = ()) -> Agreement:
         packages=matrix.rows(tables.FleetPackageRow),
         variables=matrix.rows(tables.FleetVariableRow),
         uncompared=tuple(uncompared),
+        users_xids=frozenset(row.number for row in matrix.rows(tables.XidRow) if row.of_programs),
     )

@@ -10,11 +10,13 @@ from typing import Any
 from envdoctor.errors import InputError
 from envdoctor.facts import Facts, FactsFormatError, from_json
 from envdoctor.findings import Severity
+from envdoctor.fleet.agreement import Agreement, absent_value, node_facts
 from envdoctor.fleet.answer import SCHEMA, Change, Comparison, FleetAnswer
-from envdoctor.fleet.comparable import Value
-from envdoctor.fleet.drift import Agreement, Drift, absent_value, are_near, node_facts
+from envdoctor.fleet.differing import Drift
+from envdoctor.fleet.drift import are_near
 from envdoctor.fleet.merge import Group
 from envdoctor.fleet.nodeset import expand, natural_key
+from envdoctor.fleet.values import Value
 from envdoctor.inputs import parse_json, read_input
 from envdoctor.matrix import tables
 
@@ -62,7 +64,7 @@ def compare(answer: FleetAnswer, accepted: Sequence[Group], agreement: Agreement
 
 def _was_there(drift: Drift, changed: set[tuple[str, str]], before: Mapping[str, Group]) -> bool:
     """True when every odd node had its value in the accepted state already."""
-    return all(node in before and (drift.fact, node) not in changed for node in drift.odd_nodes)
+    return all(node in before and (drift.fact, node) not in changed for node in drift.other_nodes)
 
 
 def _changes(
@@ -89,8 +91,8 @@ def _differences(
     was, now = node_facts(former, agreement), node_facts(present, agreement)
     for fact in [*was, *(fact for fact in now if fact not in was)]:
         row = (was.get(fact) or now[fact])[0]
-        old = was[fact][1] if fact in was else absent_value(former, row, agreement)
-        new = now[fact][1] if fact in now else absent_value(present, row, agreement)
+        old = was[fact][1] if fact in was else absent_value(former, fact, row, agreement)
+        new = now[fact][1] if fact in now else absent_value(present, fact, row, agreement)
         if old.text != new.text and _counts(old, new, row):
             yield fact, row, old, new
 

@@ -9,20 +9,48 @@ from typing import Any
 
 Json = dict[str, Any]
 _OWN_OF_A_GPU = frozenset(
-    ("uuid", "serial", "pci_bus", "memory_free_bytes", "processes", "pcie_generation", "mig_devices")
+    (
+        *("uuid", "serial", "pci_bus", "memory_free_bytes", "processes", "mig_devices"),
+        *("pcie_generation", "sm_clock_mhz", "memory_clock_mhz", "temperature_c"),
+    )
 )
 # Clocks that load, power limits and settings hold down are no fault; these reasons are.
 HARMFUL_THROTTLING = frozenset(
     ("hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown")
 )
 _SIZES = ("memory_total_bytes", "shm_bytes", "cgroup_limit_bytes")
-_OWN_OF_A_HOST = frozenset(("hostname", "memory_available_bytes"))
-_OWN_OF_A_PROCESS = frozenset(("RANK", "LOCAL_RANK", "MASTER_PORT", "TMPDIR", "SLURM_JOB_GPUS"))
-_STEPS_OF_A_DOUBLING = 32  # sizes within about 2 percent count as one
+_OWN_OF_A_HOST = frozenset(("hostname", "memory_available_bytes", "time_s"))
+OWN_OF_A_PROCESS = frozenset(
+    (
+        *("RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "MASTER_PORT", "TMPDIR", "SLURM_JOB_GPUS"),
+        *(
+            "SLURM_JOB_PARTITION",
+            "VLLM_HOST_IP",
+            "VLLM_DP_RANK",
+            "VLLM_PORT",
+            "NCCL_HOSTID",
+            "UCX_NET_DEVICES",
+        ),
+    )
+)
+"""Variables that rightly tell another value on each node."""
+_STEPS_OF_A_DOUBLING = 128  # sizes within about half a percent count as one
+_ROOM = 64 << 30  # free bytes above it are alike
+_WARM_C = 5  # degrees below the slowdown from which a temperature counts
 _MASKS = {
-    b"gpus": re.compile(rb'"(?:uuid|serial|pci_bus|memory_free_bytes)": ?(?:"[^"\\]*"|\d+)'),
-    b"host": re.compile(rb'"(?:hostname|memory_available_bytes)": ?\{[^{}]*\}'),
+    b"gpus": re.compile(
+        rb'"(?:uuid|serial|pci_bus|memory_free_bytes|sm_clock_mhz|memory_clock_mhz|'
+        rb'temperature_c(?=": ?[1-7]?\d\D))": ?(?:"[^"\\]*"|\d+)'
+    ),
+    b"host": re.compile(rb'"(?:hostname|memory_available_bytes|time_s)": ?\{[^{}]*\}'),
 }
+_NAMED = frozenset((b"variables", b"astray", b"environment"))
+"""Sections in which paths and addresses may hold the node's own name."""
+_TELLING = re.compile(r"^(?=.*\d)(?=.*[A-Za-z]).{4,}$")
+_MEETING = frozenset(("MASTER_ADDR",))
+"""Addresses that all nodes must share."""
+_ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}|[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){2,7}")
+_UUID = re.compile(r"\b(GPU|MIG)-[0-9a-fA-F-]{8,60}")
 
 
 def mask(section: bytes, text: bytes) -> bytes:
@@ -51,9 +79,22 @@ def _gpu(gpu: Any) -> Any:
         kept["throttle_reasons"] = [r for r in reasons if r in HARMFUL_THROTTLING]
     if isinstance(gpu.get("mig_devices"), list):
         kept["mig_devices"] = [re.sub(r" \(UUID:[^)]{0,200}\)", "", str(one)) for one in gpu["mig_devices"]]
+    warm = gpu.get("temperature_c"), gpu.get("temperature_slowdown_c")
+    if all(isinstance(one, int) for one in warm) and warm[0] > warm[1] - _WARM_C:
+        kept["temperature_c"] = warm[0]
+    if _is_slow_under_load(gpu):
+        kept["pcie_generation"] = gpu["pcie_generation"]
     if isinstance(unknown := kept.pop("unknown", None), dict):
         kept["unknown"] = {k: v for k, v in unknown.items() if k not in _OWN_OF_A_GPU}
     return kept
+
+
+def _is_slow_under_load(gpu: Json) -> bool:
+    """True for a link below its generation on a GPU that NVML calls busy: an idle one rests lower."""
+    now, most = gpu.get("pcie_generation"), gpu.get("pcie_generation_max")
+    told = gpu.get("source") == "NVML" and "throttle_reasons" not in (gpu.get("unknown") or ())
+    idle = "gpu_idle" in (gpu.get("throttle_reasons") or ())
+    return isinstance(now, int) and isinstance(most, int) and now < most and told and not idle
 
 
 def _host(value: Any) -> Any:
@@ -72,8 +113,21 @@ def distinguishing(section: str, common: Any) -> Any:
         if isinstance(size, dict) and isinstance(size.get("value"), int):
             kept[name] = _rounded(size["value"], _STEPS_OF_A_DOUBLING)
     if isinstance(free := kept.get("disk_free_bytes"), dict):
-        kept["disk_free_bytes"] = {k: _rounded(v, 1) if isinstance(v, int) else v for k, v in free.items()}
+        kept["disk_free_bytes"] = {k: _room(v) for k, v in free.items()}
+    if isinstance(mounts := kept.get("mounts"), dict):
+        kept["mounts"] = {k: _mount(v) for k, v in mounts.items()}
     return kept
+
+
+def _room(size: Any) -> Any:
+    return _rounded(min(size, _ROOM), 1) if isinstance(size, int) else size
+
+
+def _mount(mount: Any) -> Any:
+    """Return a mount with its sizes by their magnitude: all nodes see one, a little apart in time."""
+    if not isinstance(mount, dict):
+        return mount
+    return {k: _room(v) if k.endswith("_bytes") else v for k, v in mount.items()}
 
 
 def _rounded(size: int, steps: int) -> int:
@@ -91,7 +145,26 @@ def _driver(value: Any) -> Any:
 def _variables(value: Any) -> Any:
     if not isinstance(value, Mapping):
         return value
-    return {k: v for k, v in value.items() if k not in _OWN_OF_A_PROCESS}
+    return {k: _common(k, v) for k, v in value.items() if k not in OWN_OF_A_PROCESS}
+
+
+def _common(name: str, value: Any) -> Any:
+    """Return a variable's value in which a GPU's or a node's own name stands for any."""
+    if not isinstance(value, str):
+        return value
+    if name not in _MEETING and _ADDRESS.fullmatch(value):
+        return "an address"
+    return _UUID.sub(r"\1-…", value)
+
+
+def without_name(node: str, section: bytes, text: bytes) -> bytes:
+    """Return a section's text in which the node's own name stands for any node's."""
+    if section not in _NAMED or not _TELLING.search(node):
+        return text
+    for name in dict.fromkeys((node, node.partition(".")[0])):
+        if (word := name.encode()) in text:
+            text = re.sub(rb"(?<![A-Za-z0-9-])" + re.escape(word) + rb"(?![A-Za-z0-9-])", b"(node)", text)
+    return text
 
 
 _SECTIONS: Mapping[str, Callable[[Any], Any]] = {

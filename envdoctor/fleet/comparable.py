@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Collection, Iterator, Mapping
 
-from envdoctor.facts import Fact, Facts, Gpu, Unknown
+from envdoctor.facts import Distribution, Fact, Facts, Gpu, Unknown
 from envdoctor.facts.quantities import GIB
 from envdoctor.fleet.canonical import HARMFUL_THROTTLING
+from envdoctor.fleet.surroundings import surrounding_facts
+from envdoctor.fleet.values import Value, size_value, told_value
 
 ABSENT = "not installed"
 UNSET = "unset"
-T = TypeVar("T")
+UNMOUNTED = "not mounted"
+_CHECKOUTS = ("vcs",)
+_SHOWN_PROBLEMS = 3
 
 
-class Value(NamedTuple):
-    """A comparable value: its words, None for unknown with the reason; `size` where nearness is enough."""
-
-    text: str | None
-    reason: str = ""
-    size: int | None = None
-
-
-def comparable_facts(facts: Facts) -> dict[str, Value]:
-    """Return the facts of driver, host, GPUs and interpreter by name."""
-    found = dict(_driver_and_host(facts))
+def comparable_facts(facts: Facts, users_xids: Collection[int] = ()) -> dict[str, Value]:
+    """Return the facts of driver, host, GPUs and interpreter by name; `users_xids` are programs' own faults."""
+    found = dict(_driver_and_host(facts, users_xids))
+    found.update(surrounding_facts(facts))
     found.update(_gpu_facts(facts.gpus))
-    found["python"] = _value(facts.environment.python)
+    found["python"] = told_value(facts.environment.python)
+    found["environment"] = told_value(facts.environment.prefix)
+    found["broken packages"] = _broken_packages(facts)
     found["nccl"] = _library(facts, "nccl")
     found["cudnn"] = _library(facts, "cudnn")
     found["cuda toolkit"] = _toolkit(facts)
@@ -38,9 +36,40 @@ def comparable_facts(facts: Facts) -> dict[str, Value]:
 def packages(facts: Facts) -> dict[str, Value]:
     """Return every distribution's version by name."""
     return {
-        name: Value(one.version or one.specifier or None, "its version is not told")
+        name: Value(_version(one), "its version is not told")
         for name, one in facts.environment.distributions.items()
     }
+
+
+def _version(one: Distribution) -> str | None:
+    """Return a version, and whether it is a checkout: two of one version need not be the same code."""
+    told = one.version or one.specifier or None
+    if told is None:
+        return None
+    return (
+        f"{told} (editable)"
+        if one.editable
+        else f"{told} (from a repository)"
+        if one.origin in _CHECKOUTS
+        else told
+    )
+
+
+def _broken_packages(facts: Facts) -> Value:
+    problems = facts.environment.problems
+    if not problems:
+        known = not isinstance(facts.environment.prefix, Unknown)
+        return Value("none" if known else None, "no environment was read")
+    more = len(problems) - _SHOWN_PROBLEMS
+    return Value("; ".join(problems[:_SHOWN_PROBLEMS]) + (f"; and {more} more" if more > 0 else ""))
+
+
+def missing_fact(facts: Facts, name: str) -> Value:
+    """Return the value of a fact of which these facts have none."""
+    if name.startswith("mount "):
+        known = not isinstance(facts.host.modules, Unknown) and "mounts" not in facts.unread
+        return Value(UNMOUNTED) if known else Value(None, "the mounts are not told")
+    return Value(None, "not told")
 
 
 def missing_package(facts: Facts) -> Value:
@@ -50,33 +79,24 @@ def missing_package(facts: Facts) -> Value:
     return Value(None, "what is installed there is not fully known")
 
 
-def _value(fact: Fact[T]) -> Value:
-    return Value(None, fact.reason) if isinstance(fact, Unknown) else Value(str(fact.value))
-
-
-def _size(fact: Fact[int]) -> Value:
-    if isinstance(fact, Unknown):
-        return Value(None, fact.reason)
-    return Value(f"{fact.value / GIB:.1f} GiB", size=fact.value)
-
-
-def _driver_and_host(facts: Facts) -> Iterator[tuple[str, Value]]:
+def _driver_and_host(facts: Facts, users_xids: Collection[int]) -> Iterator[tuple[str, Value]]:
     driver, host = facts.driver, facts.host
-    yield "driver", _value(driver.version)
-    yield "driver.user", _value(driver.user_version)
-    yield "driver.cuda", _value(driver.cuda)
-    yield "driver.module", _value(driver.module)
-    yield "driver.nvml", _value(driver.nvml)
-    yield "fabric manager", _value(driver.fabric_manager)
-    yield "kernel", _value(host.kernel)
-    yield "os", _value(host.distro)
-    yield "arch", _value(host.arch)
-    yield "glibc", _value(host.glibc)
-    yield "container", _value(host.container)
-    yield "cpus", _value(host.cpu_count)
-    yield "memory", _size(host.memory_total_bytes)
-    yield "shm", _size(host.shm_bytes)
-    xids = ", ".join(str(xid.number) for xid in facts.driver.xids)
+    yield "driver", told_value(driver.version)
+    yield "driver.user", told_value(driver.user_version)
+    yield "driver.cuda", told_value(driver.cuda)
+    yield "driver.module", told_value(driver.module)
+    yield "driver.nvml", told_value(driver.nvml)
+    yield "fabric manager", told_value(driver.fabric_manager)
+    yield "kernel", told_value(host.kernel)
+    yield "os", told_value(host.distro)
+    yield "arch", told_value(host.arch)
+    yield "glibc", told_value(host.glibc)
+    yield "container", told_value(host.container)
+    yield "cpus", told_value(host.cpu_count)
+    yield "memory", size_value(host.memory_total_bytes)
+    yield "shm", size_value(host.shm_bytes)
+    numbers = sorted({xid.number for xid in facts.driver.xids} - set(users_xids))
+    xids = ", ".join(map(str, numbers))
     yield "xid errors", Value(f"Xid {xids}" if xids else "none")
 
 
@@ -136,6 +156,37 @@ def _links_down(gpu: Gpu) -> str | None:
     return f"{gpu.nvlinks_up} of {gpu.nvlinks_total} up"
 
 
+def _capped(gpu: Gpu) -> str | None:
+    now, usual = gpu.power_limit_mw, gpu.power_limit_default_mw
+    if now is None or usual is None or now >= usual:
+        return None
+    return f"{now // 1000} of {usual // 1000} W"
+
+
+def _hot(gpu: Gpu) -> str | None:
+    return (
+        None
+        if gpu.temperature_c is None
+        else f"{gpu.temperature_c} °C, slows down at {gpu.temperature_slowdown_c}"
+    )
+
+
+def _slow_link(gpu: Gpu) -> str | None:
+    """Return the generation of a busy GPU's link where it is below its own; idle links are not kept."""
+    if gpu.pcie_generation is None or gpu.pcie_generation >= (gpu.pcie_generation_max or 0):
+        return None
+    return f"generation {gpu.pcie_generation} of {gpu.pcie_generation_max} under load"
+
+
+def _clocks(gpu: Gpu) -> str | None:
+    known = gpu.sm_clock_max_mhz is not None and gpu.memory_clock_max_mhz is not None
+    return f"{gpu.sm_clock_max_mhz} and {gpu.memory_clock_max_mhz} MHz" if known else None
+
+
+def _watts(gpu: Gpu) -> str | None:
+    return None if gpu.power_limit_mw is None else f"{gpu.power_limit_mw // 1000} W"
+
+
 def _throttled(gpu: Gpu) -> str | None:
     return ", ".join(r for r in gpu.throttle_reasons if r in HARMFUL_THROTTLING) or None
 
@@ -151,6 +202,9 @@ _OF_ALL: Mapping[str, Callable[[Gpu], object]] = {
     "gpu.pcie generation": lambda gpu: gpu.pcie_generation_max,
     "gpu.pcie slot": lambda gpu: gpu.pcie_width_max,
     "gpu.nvlinks": lambda gpu: gpu.nvlinks_total,
+    "gpu.power limit": _watts,
+    "gpu.clocks": _clocks,
+    "gpu.vbios": lambda gpu: gpu.vbios,
 }
 _OF_EACH: Mapping[str, tuple[Callable[[Gpu], str | None], str]] = {
     "gpu.ecc errors": (_ecc_errors, "none"),
@@ -158,6 +212,9 @@ _OF_EACH: Mapping[str, tuple[Callable[[Gpu], str | None], str]] = {
     "gpu.pcie width": (_narrow, "full"),
     "gpu.nvlinks down": (_links_down, "none"),
     "gpu.throttling": (_throttled, "none"),
+    "gpu.power cap": (_capped, "none"),
+    "gpu.temperature": (_hot, "fine"),
+    "gpu.link under load": (_slow_link, "full"),
 }
 
 

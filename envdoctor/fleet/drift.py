@@ -1,132 +1,147 @@
-"""Drift: which facts must agree, which do not, and which nodes are the odd ones. Pure functions."""
+"""Drift: which facts differ between nodes that should be alike, and which nodes are the odd ones. Pure."""
 
 from __future__ import annotations
 
-import fnmatch
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from envdoctor.facts import Facts
 from envdoctor.findings import Severity
-from envdoctor.fleet.comparable import UNSET, Value, comparable_facts, missing_package, packages
+from envdoctor.fleet.agreement import Agreement, absent_value, node_facts
+from envdoctor.fleet.causes import explain
+from envdoctor.fleet.differing import Drift, DriftValue
 from envdoctor.fleet.merge import Group
 from envdoctor.fleet.nodeset import natural_key
+from envdoctor.fleet.own import Own
+from envdoctor.fleet.pools import Pool
+from envdoctor.fleet.values import Value
 from envdoctor.matrix import tables
 from envdoctor.values import dataclass
 
 _MINORITY = 0.5
-UNJUDGED = "none"
+_NEARLY_ALL = 0.9
+EACH_ITS_OWN = "another on each of these nodes"
+OWN_FACTS = {"gpu.pcie link": ("slow_links", "full"), "gpu.memory held": ("held", "by nothing")}
+"""Facts that no group keeps: the field of `Own`, and its words where there is nothing to tell."""
 
 
-@dataclass(frozen=True, slots=True)
-class DriftValue:
-    """One of the values of a fact, and the nodes that have it; None is unknown, with the reason."""
+def find_drift(
+    pools: Sequence[Pool],
+    agreement: Agreement,
+    own: Mapping[str, Own] | None = None,
+    scattered: Mapping[str, Sequence[str]] | None = None,
+) -> tuple[Drift, ...]:
+    """Return what drifts within each pool, gravest first, consequences under their causes.
 
-    value: str | None
-    nodes: tuple[str, ...]
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Drift:
-    """A fact that should agree and does not; its values stand with the most frequent one first."""
-
-    fact: str
-    values: tuple[DriftValue, ...]
-    severity: Severity
-    row: tables.AgreementRow
-    consequence_of: str | None = None
-    accepted: bool = False
-
-    @property
-    def odd_nodes(self) -> tuple[str, ...]:
-        """The nodes that do not have the most frequent value."""
-        return tuple(node for value in self.values[1:] for node in value.nodes)
-
-
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """The rows by what they are about, and the names to leave out."""
-
-    facts: Sequence[tables.AgreementRow]
-    packages: Sequence[tables.AgreementRow]
-    variables: Sequence[tables.AgreementRow]
-    uncompared: tuple[str, ...] = ()
-
-    def row(self, rows: Sequence[tables.AgreementRow], name: str) -> tables.AgreementRow | None:
-        """Return the row that judges a fact, or None when nobody compares it."""
-        if _named(self.uncompared, name):
-            return None
-        row = next((row for row in rows if _named(row.names, name)), None)
-        return None if row is None or row.severity == UNJUDGED else row
-
-
-def _named(patterns: Iterable[str], name: str) -> bool:
-    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
-
-
-def find_drift(groups: Sequence[Group], agreement: Agreement) -> tuple[Drift, ...]:
-    """Return what drifts between the groups, gravest first, consequences under their causes."""
-    found = [
+    `own` is what each node has for itself; `scattered` the variables that differ on every node that sets them.
+    """
+    return tuple(
         drift
-        for name, row, values in _compared(groups, agreement)
-        if (drift := _judge(name, row, groups, values)) is not None
-    ]
-    return _ordered(_explained(found))
-
-
-def node_facts(facts: Facts, agreement: Agreement) -> dict[str, tuple[tables.AgreementRow, Value]]:
-    """Return every fact of one group that is compared at all, with the row that judges it."""
-    variables = {name: Value(value) for name, value in facts.variables.items()}
-    tables = (
-        (comparable_facts(facts), agreement.facts),
-        (packages(facts), agreement.packages),
-        (variables, agreement.variables),
+        for pool in pools
+        for drift in explain(
+            [
+                *_of_groups(pool, agreement),
+                *_of_nodes(pool, agreement, own or {}),
+                *_of_variables(pool, agreement, scattered or {}),
+            ],
+            agreement,
+        )
     )
-    return {
-        name: (row, value)
-        for values, rows in tables
-        for name, value in values.items()
-        if (row := agreement.row(rows, name)) is not None
-    }
 
 
-def absent_value(facts: Facts, row: tables.AgreementRow, agreement: Agreement) -> Value:
-    """Return the value of a fact that one group has and another does not."""
-    return Value(UNSET) if row in agreement.variables else missing_package(facts)
+def _of_groups(pool: Pool, agreement: Agreement) -> Iterator[Drift]:
+    places = _Places(pool.groups)
+    for name, row, values in _compared(pool.groups, agreement):
+        drift = _judge(pool.name, name, row, places, values)
+        if drift is not None:
+            yield drift
+
+
+def _of_nodes(pool: Pool, agreement: Agreement, own: Mapping[str, Own]) -> Iterator[Drift]:
+    """Yield what few nodes have for themselves where nearly all have nothing."""
+    nodes = [node for group in pool.groups for node in group.nodes if node in own]
+    for name, (attribute, nothing) in OWN_FACTS.items():
+        row = agreement.row(agreement.facts, name)
+        told: dict[str, list[str]] = {}
+        for node in nodes if row else ():
+            told.setdefault(getattr(own[node], attribute), []).append(node)
+        fine = told.pop("", [])
+        if row and told and len(fine) >= _NEARLY_ALL * len(nodes):
+            values = [DriftValue(nothing, in_order(fine))]
+            values += [DriftValue(words, in_order(where)) for words, where in told.items()]
+            yield Drift(name, tuple(values), Severity(row.severity), row, pool=pool.name)
+
+
+def _of_variables(
+    pool: Pool, agreement: Agreement, scattered: Mapping[str, Sequence[str]]
+) -> Iterator[Drift]:
+    """Yield one difference for a variable with a value of its own on each node, were it of 10,000 values."""
+    members = {node for group in pool.groups for node in group.nodes}
+    for name, setters in scattered.items():
+        row = agreement.row(agreement.variables, name)
+        where = in_order(members.intersection(setters))
+        if row and len(where) > 1:
+            values = [DriftValue(EACH_ITS_OWN, where)]
+            if rest := in_order(members.difference(setters)):
+                values.append(DriftValue("unset", rest))
+            yield Drift(name, tuple(values), Severity(row.severity), row, tied=True, pool=pool.name)
 
 
 def _compared(
     groups: Sequence[Group], agreement: Agreement
 ) -> Iterator[tuple[str, tables.AgreementRow, list[Value]]]:
-    tables = [node_facts(group.facts, agreement) for group in groups]
-    rows = {name: row for table in tables for name, (row, _) in table.items()}
-    for name, row in rows.items():
+    told = [node_facts(group.facts, agreement) for group in groups]
+    rows = {name: row for table in told for name, (row, _) in table.items()}
+    for name, row in rows.items() if len(groups) > 1 else ():
         values = [
-            table[name][1] if name in table else absent_value(group.facts, row, agreement)
-            for group, table in zip(groups, tables, strict=True)
+            table[name][1] if name in table else absent_value(group.facts, name, row, agreement)
+            for group, table in zip(groups, told, strict=True)
         ]
         if len(set(values)) > 1:
             yield name, row, values
 
 
-def _judge(name: str, row: tables.AgreementRow, groups: Sequence[Group], values: list[Value]) -> Drift | None:
+@dataclass(slots=True)
+class _Places:
+    """The nodes of some groups together, each set made once."""
+
+    groups: Sequence[Group]
+    _known: dict[tuple[int, ...], tuple[str, ...]] = field(default_factory=dict)
+
+    def nodes(self, places: Sequence[int]) -> tuple[str, ...]:
+        """Return the nodes of the groups at these places, in order."""
+        key = tuple(places)
+        if key not in self._known:
+            self._known[key] = in_order(node for place in key for node in self.groups[place].nodes)
+        return self._known[key]
+
+    @property
+    def count(self) -> int:
+        """How many nodes there are."""
+        return sum(len(group.nodes) for group in self.groups)
+
+
+def _judge(
+    pool: str, name: str, row: tables.AgreementRow, places: _Places, values: list[Value]
+) -> Drift | None:
     if row.nearness:
         values = _with_near_ones_equal(values, row.nearness)
-    nodes: dict[str | None, list[str]] = {}
+    found: dict[str | None, list[int]] = {}
     reasons: Counter[str] = Counter()
-    for group, value in zip(groups, values, strict=True):
-        nodes.setdefault(value.text, []).extend(group.nodes)
+    for place, value in enumerate(values):
+        found.setdefault(value.text, []).append(place)
         if value.text is None:
-            reasons[value.reason] += len(group.nodes)
-    silent = nodes.pop(None, [])
-    known = sorted(nodes.items(), key=lambda item: (-len(item[1]), natural_key(item[0] or "")))
-    told = [DriftValue(text, _in_order(where)) for text, where in known]
+            reasons[value.reason] += len(places.groups[place].nodes)
+    silent = places.nodes(found.pop(None, []))
+    told = [DriftValue(text, places.nodes(where)) for text, where in found.items()]
+    told.sort(key=lambda value: (-len(value.nodes), natural_key(value.nodes[0])))
+    tied = len(told) > 1 and len(told[0].nodes) == len(told[1].nodes)
     absent = row.absence and bool(told) and told[0].value != row.nothing
-    if silent and absent and len(silent) < _MINORITY * sum(len(g.nodes) for g in groups):
-        told.append(DriftValue(None, _in_order(silent), reasons.most_common(1)[0][0]))
-    return Drift(name, tuple(told), Severity(row.severity), row) if len(told) > 1 else None
+    if silent and absent and len(silent) < _MINORITY * places.count:
+        told.append(DriftValue(None, silent, reasons.most_common(1)[0][0]))
+    if len(told) < 2:
+        return None
+    return Drift(name, tuple(told), Severity(row.severity), row, tied=tied, pool=pool)
 
 
 def _with_near_ones_equal(values: list[Value], nearness: float) -> list[Value]:
@@ -148,36 +163,6 @@ def are_near(one: Value, other: Value, nearness: float) -> bool:
     return abs(one.size - other.size) <= nearness * max(one.size, other.size)
 
 
-def _in_order(nodes: Iterable[str]) -> tuple[str, ...]:
+def in_order(nodes: Iterable[str]) -> tuple[str, ...]:
+    """Return nodes as people count them."""
     return tuple(sorted(nodes, key=natural_key))
-
-
-def _explained(found: Sequence[Drift]) -> list[Drift]:
-    """Point each drift at a cause that its row names and in which all its odd nodes differ too."""
-    odd = {drift.fact: set(drift.odd_nodes) for drift in found}
-    return [
-        replace(
-            drift,
-            consequence_of=next(
-                (
-                    f
-                    for f in odd
-                    if _named(drift.row.follows, f) and odd[drift.fact] <= odd[f] and f != drift.fact
-                ),
-                None,
-            ),
-        )
-        for drift in found
-    ]
-
-
-def _ordered(found: Sequence[Drift]) -> tuple[Drift, ...]:
-    weight = {severity: position for position, severity in enumerate(Severity)}
-    roots = [drift for drift in found if drift.consequence_of is None]
-    roots.sort(key=lambda d: (weight[d.severity], len(d.odd_nodes), d.fact))
-    ordered: list[Drift] = []
-    for root in roots:
-        ordered.append(root)
-        ordered += [d for d in found if d.consequence_of == root.fact]
-    ordered += [d for d in found if d not in ordered]
-    return tuple(ordered)

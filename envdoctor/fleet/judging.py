@@ -41,9 +41,6 @@ def judge_groups(
             fresh = complete_findings(fresh, group.facts, matrix)
         found.update({_key(finding): finding for finding in fresh})
     findings = [NodeFinding(f, tuple(sorted(nodes[key], key=natural_key))) for key, f in found.items()]
-    mixed = mixed_capability(groups, matrix)
-    if mixed is not None and not select and mixed.finding.id not in ignore:
-        findings.append(mixed)
     findings.sort(key=lambda f: _WEIGHT[f.finding.severity])
     return tuple(findings), crashed
 

@@ -13,12 +13,15 @@ from typing import Any
 
 from envdoctor.facts import Facts, FactsFormatError, from_json
 from envdoctor.facts.model import SCHEMA
-from envdoctor.fleet.canonical import canonical, distinguishing, mask
+from envdoctor.fleet.canonical import canonical, distinguishing, mask, without_name
 from envdoctor.fleet.nodeset import natural_key
+from envdoctor.fleet.own import Own, own_of_json, read_own
 from envdoctor.inputs import parse_json
 
 _OPENING, _BETWEEN, _CLOSING = b'{\n "', b',\n "', b"\n}"
 _REMEMBERED = 4096
+_SCATTERED = 8
+"""From so many values on, and more than half as many as nodes, a variable is each node's own."""
 
 
 class NotFacts(ValueError):
@@ -52,11 +55,17 @@ class Merge:
     _sections: list[tuple[str, Any]] = field(default_factory=list)
     _ids: dict[tuple[str, str], int] = field(default_factory=dict)
     _remembered: dict[bytes, int] = field(default_factory=dict)
+    own: dict[str, Own] = field(default_factory=dict)
+    """What each node has for itself."""
+    asked: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """When a node was asked and when it had answered, by our clock, in seconds since 1970."""
+    scattered: dict[str, list[str]] = field(default_factory=dict)
+    """Variables that are each node's own, with the nodes that set them; known with the result."""
 
     def add(self, node: str, text: bytes) -> None:
         """Take a node's facts; what is none makes the node unreached, with the reason."""
         try:
-            key = tuple(sorted(self._split(text) or self._parse(text)))
+            key = tuple(sorted(self._split(node, text) or self._parse(node, text)))
         except NotFacts as error:
             self.add_unreached(node, str(error))
         except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
@@ -73,7 +82,7 @@ class Merge:
         groups = []
         unreached = {reason: list(nodes) for reason, nodes in self._unreached.items()}
         decoded: dict[int, Any] = {}
-        for key, nodes in self._groups.items():
+        for key, nodes in self._gathered().items():
             try:
                 groups.append(self._group(key, nodes, decoded))
             except FactsFormatError as error:
@@ -94,14 +103,56 @@ class Merge:
         parts = {self._sections[i][0]: decoded[i] for i in key if i in decoded}
         return Group(_ordered(nodes), Facts(**parts), data)
 
-    def _split(self, text: bytes) -> list[int] | None:
+    def _gathered(self) -> dict[tuple[int, ...], list[str]]:
+        """Return the nodes by their sections, without the variables that are each node's own."""
+        nodes: dict[int, list[str]] = {}
+        for key, some in self._groups.items():
+            for identity in key:
+                if self._sections[identity][0] == "variables":
+                    nodes.setdefault(identity, []).extend(some)
+        self.scattered = self._scattered(nodes)
+        if not self.scattered:
+            return self._groups
+        common = {identity: self._without(identity, self.scattered) for identity in nodes}
+        gathered: dict[tuple[int, ...], list[str]] = {}
+        for key, some in self._groups.items():
+            gathered.setdefault(tuple(sorted(common.get(i, i) for i in key)), []).extend(some)
+        return gathered
+
+    def _scattered(self, nodes: Mapping[int, list[str]]) -> dict[str, list[str]]:
+        values: dict[str, set[str]] = {}
+        setting: dict[str, list[int]] = {}
+        for identity in nodes if len(nodes) >= _SCATTERED else ():
+            variables = self._sections[identity][1]
+            for name, value in variables.items() if isinstance(variables, dict) else ():
+                values.setdefault(name, set()).add(str(value))
+                setting.setdefault(name, []).append(identity)
+        found: dict[str, list[str]] = {}
+        for name, told in values.items():
+            if len(told) >= _SCATTERED:
+                setters = [node for identity in setting[name] for node in nodes[identity]]
+                if len(told) * 2 > len(setters):
+                    found[name] = setters
+        return found
+
+    def _without(self, identity: int, names: Iterable[str]) -> int:
+        section, value = self._sections[identity]
+        left = {k: v for k, v in value.items() if k not in names} if isinstance(value, dict) else value
+        return self._identify(section, left)
+
+    def _split(self, node: str, text: bytes) -> list[int] | None:
         """Return the ids of the sections of a text laid out as the probe does, None for any other layout."""
         text = text.strip()
         if not (text.startswith(_OPENING) and text.endswith(_CLOSING)):
             return None
         found = []
+        own = {b"gpus": b"", b"host": b""}
         for member in text[len(_OPENING) : -len(_CLOSING)].split(_BETWEEN):
-            masked = mask(member[: member.find(b'"')], member)
+            name = member[: member.find(b'"')]
+            if name in own:
+                own[name] = member
+            member = without_name(node, name, member)
+            masked = mask(name, member)
             known = self._remembered.get(masked)
             if known is None:
                 known = self._remember(masked, member)
@@ -109,6 +160,7 @@ class Merge:
                     return None
             if known >= 0:
                 found.append(known)
+        self.own[node] = read_own(own[b"gpus"], own[b"host"])
         return found
 
     def _remember(self, masked: bytes, member: bytes) -> int | None:
@@ -135,7 +187,7 @@ class Merge:
             self._sections.append((name, common))
         return identity
 
-    def _parse(self, text: bytes) -> list[int]:
+    def _parse(self, node: str, text: bytes) -> list[int]:
         """Return the ids of the sections of any facts JSON, or of the facts in a diagnosis."""
         if not text.strip():
             raise NotFacts("it answered nothing")
@@ -149,11 +201,19 @@ class Merge:
             data = data["facts"]
         if not isinstance(data, dict) or "schema" not in data:
             raise NotFacts(f"it answered no facts but {_opening_words(text)}")
-        return [i for i in (self._identify(k, v) for k, v in data.items()) if i >= 0]
+        self.own[node] = own_of_json(data)
+        named = ((k, _renamed(node, k, v)) for k, v in data.items())
+        return [i for i in (self._identify(k, v) for k, v in named) if i >= 0]
 
 
 def _ordered(nodes: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(nodes, key=natural_key))
+
+
+def _renamed(node: str, section: str, value: Any) -> Any:
+    text = json.dumps(value).encode()
+    common = without_name(node, section.encode(), text)
+    return value if common is text else parse_json(common)
 
 
 def _opening_words(text: bytes) -> str:

@@ -1,4 +1,4 @@
-"""What decides beside other machines: limits, clock, locale, governor, NUMA, memory modules, kernel modules."""
+"""What decides beside other machines: limits, clock, locale, governor, NUMA, DIMMs, modules."""
 
 from __future__ import annotations
 

@@ -23,12 +23,11 @@ MAX_MOUNTS, WAIT_S = 64, 1.5
 def read(machine: Machine) -> Json:
     """Return the shared mounts; those that did not answer in time are named as unread."""
     mounts = parse_mounts(machine.text(TABLE) or "")
-    waiting = [_Room(machine.at(place)) for place in mounts]
+    waiting = {place: _Room(machine.at(place)) for place in mounts}
     deadline = time.monotonic() + WAIT_S
-    for room in waiting:
-        room.join(max(0.0, deadline - time.monotonic()))
     hanging: List[str] = []
-    for place, room in zip(mounts, waiting):
+    for place, room in waiting.items():
+        room.join(max(0.0, deadline - time.monotonic()))
         mounts[place].update(room.sizes)
         if room.is_alive():
             hanging.append(place)

@@ -76,11 +76,13 @@ def check_xids(view: View) -> Iterable[Finding]:
             return
         raise Skip("no kernel log is told")
     seen = symptoms(view, "SYM-XID")
+    told = {s.captured.get("xid") for s in seen}
     for row in view.matrix.rows(tables.XidRow):
         if found := lines.get(row.number):
+            history = row.of_programs and str(row.number) not in told
             yield Finding(
                 id=row.id,
-                severity=Severity(row.severity),
+                severity=Severity.NOTE if history else Severity(row.severity),
                 summary=f"The kernel logged Xid {row.number} for a GPU: {row.meaning}.",
                 cause=f"NVIDIA's driver reports {row.meaning}.",
                 evidence=(found,),

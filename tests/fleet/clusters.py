@@ -53,7 +53,7 @@ def _own(facts: Json, number: int) -> Json:
         gpu["uuid"] = f"GPU-{number:04x}-{gpu['index']}"
         gpu["memory_free_bytes"] -= number * 4096
         gpu["throttle_reasons"] = ["gpu_idle"] if number % 3 else ["sw_power_cap"]
-        gpu["pcie_generation"] = 1 + number % 5
+        gpu["pcie_generation"] = 1 + number % 5 if number % 3 else 5
     host = facts["host"]
     host["hostname"] = {"value": f"node{number:03d}", "source": "uname"}
     host["memory_total_bytes"]["value"] -= number * 65536

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from envdoctor.findings import Severity
 from envdoctor.fleet.answer import Collective, FleetAnswer
-from envdoctor.fleet.drift import Drift
+from envdoctor.fleet.differing import Drift
 from envdoctor.fleet.nodeset import fold
 from envdoctor.report.cases import finding_case
 from envdoctor.report.junit import Case

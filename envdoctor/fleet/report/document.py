@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from envdoctor.findings import Severity
 from envdoctor.fleet.answer import Comparison, FleetAnswer, NodeFinding
 from envdoctor.fleet.comparable import comparable_facts, packages
-from envdoctor.fleet.drift import Drift, DriftValue
+from envdoctor.fleet.differing import Drift, DriftValue
 from envdoctor.fleet.merge import Group
 from envdoctor.fleet.nodeset import fold, natural_key
 from envdoctor.report.diagnosis import TONES, finding_section

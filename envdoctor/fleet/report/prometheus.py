@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from envdoctor.fleet.answer import FleetAnswer
-from envdoctor.fleet.drift import Drift
+from envdoctor.fleet.differing import Drift
 from envdoctor.report.sanitise import visible
 
 _HELP = {

@@ -33,7 +33,7 @@ SUBJECTS = {
     "driver": "CudaDriverRow DriverArchitectureRow DriverBranchRow",
     "extensions": "ExtensionRow TorchSymbolRow TorchPairRow FlashAttnWheelRow DeepspeedCudaRow "
     "PackageCapabilityRow",
-    "fleet": "AgreementRow FleetFactRow FleetPackageRow FleetVariableRow FleetMixtureRow",
+    "fleet": "AgreementRow FleetFactRow FleetPackageRow FleetVariableRow FleetMixtureRow FleetStandardRow",
     "gpus": "ArchitectureRow GpuRow",
     "keys": "KeyRow",
     "memory": "MemoryRow TrainerRow ModelRow SpeedRow",

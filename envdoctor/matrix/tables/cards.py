@@ -54,6 +54,8 @@ class XidRow(Row):
     """What the driver reports with it."""
     remedy: Text
     """What to do."""
+    of_programs: bool = False
+    """True: a program's own fault, history once it has ended; the card is well."""
 
 
 @fact

@@ -1,5 +1,6 @@
 """Rows about nodes that work together."""
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 from envdoctor.matrix import forms
@@ -78,4 +79,22 @@ class FleetMixtureRow(Row):
     cause: Annotated[str, MIXTURE]
     """Why."""
     remedy: Annotated[str, MIXTURE]
+    """What to do."""
+
+
+@fact
+class FleetStandardRow(Row):
+    """What nodes with certain cards must be like, however many of them are not."""
+
+    KIND: ClassVar = "fleet_standard"
+
+    cards: tuple[str, ...] = ()
+    """Names as NVML reports them, `*` for any letters; empty for all that have NVIDIA GPUs."""
+    product: str = ""
+    """The machine's model, `*` for any letters; empty for all."""
+    severity: Severity
+    """How grave it is to fall short."""
+    expects: Mapping[str, str]
+    """Facts by name, with the words they must have: `18`, `1|2|4|8`, `>=700` of a number, `*` for any letters."""
+    remedy: Text
     """What to do."""
