@@ -279,6 +279,7 @@ _VERSION = re.compile(r"[0-9][0-9A-Za-z.+!_-]{0,60}")
 _VERSION_FIELDS = frozenset({"version", "specifier", "user_version", "cuda", "python", "kernel", "glibc"})
 _FIELD_KINDS = {
     "hostname": "host",
+    "server": "host",
     "uuid": "gpu-uuid",
     "serial": "serial",
     "username": "user",

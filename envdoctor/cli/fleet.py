@@ -55,6 +55,8 @@ def _add_ways(group: Group) -> None:
 
 def _add_judgement(group: Group) -> None:
     add_flag(group, "--smoke", "run the smoke kernels on every node, and one all-reduce")
+    add(group, "--expect", "FILE", "what the site wants of its nodes: [[expect]] tables in TOML")
+    add(group, "--group-by", "WAY", "compare within: auto, partition, gpu or none (auto)", default="auto")
     add(group, "--baseline", "FILE", "an accepted state: a former answer in JSON")
     add_list(group, "--pin", "REQ", "pins that hold on every kind of node")
     add(group, "--profile", "MODEL", "a training profile for the smallest card")
@@ -75,10 +77,14 @@ def run(args: argparse.Namespace) -> int:
     from envdoctor.findings import Severity
     from envdoctor.fleet.assembly import agreement_of, answer
     from envdoctor.fleet.baseline import compare, read_baseline
+    from envdoctor.fleet.expecting import read_expectations
+    from envdoctor.fleet.pools import check_way
     from envdoctor.fleet.report import render
     from envdoctor.matrix import load_matrix
 
     accepted = read_baseline(Path(args.baseline)) if args.baseline else None
+    expected = read_expectations(Path(args.expect)) if args.expect else ()
+    check_way(args.group_by)
     matrix = load_matrix()
     uncompared = split_list(args.ignore_fact)
     cluster = None if args.facts else _cluster(args)
@@ -89,6 +95,9 @@ def run(args: argparse.Namespace) -> int:
         ignore=split_list(args.ignore),
         uncompared=uncompared,
         fail_on=Severity(args.fail_on),
+        group_by=args.group_by,
+        partitions=getattr(cluster, "partitions", {}),
+        expected=expected,
     )
     if accepted is not None:
         told = compare(told, accepted, agreement_of(matrix, uncompared), args.baseline)
@@ -110,7 +119,7 @@ def _collected(args: argparse.Namespace, cluster: Cluster | None) -> Merge:
         from envdoctor.fleet.transports.folder import list_files, read_folder
 
         files = list_files(Path(args.facts))
-        return collect(lambda take: read_folder(files, take), _progress_line(args, len(files)))
+        return collect(lambda take: read_folder(files, take), _progress_line(args, len(files)), live=False)
     from envdoctor.fleet.carriage import pack
     from envdoctor.fleet.smoking import read_smokes
 

@@ -88,7 +88,8 @@ class Mount:
     """A file system that other machines share. Free bytes None: it did not answer in time."""
 
     kind: str
-    origin: str
+    server: str
+    """Whose it is, and its path there."""
     writable: bool
     total_bytes: int | None = None
     free_bytes: int | None = None

@@ -95,7 +95,7 @@ class FleetAnswer:
 
     @property
     def exit_code(self) -> int:
-        """1 for drift, an unreached node, a change or a finding that counts; 3 where a part was not read; else 0.
+        """1 for drift, an unreached node, a change or a finding that counts; 3 for what was not read.
 
         Drift that is only worth knowing (`note`) counts when notes do; accepted drift never does.
         """

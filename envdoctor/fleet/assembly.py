@@ -60,7 +60,7 @@ def answer(
 ) -> FleetAnswer:
     """Judge what was merged; `select` and `ignore` name checks, `uncompared` facts that may differ.
 
-    `group_by` says which nodes are compared with each other (`auto`, `partition`, `gpu`, `none`), `partitions`
+    `group_by` says which nodes are compared (`auto`, `partition`, `gpu`, `none`), `partitions`
     names each node's, `expected` is what a site wants of its nodes.
 
     Raises InputError for a selection that names no check.

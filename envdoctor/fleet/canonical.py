@@ -79,9 +79,9 @@ def _gpu(gpu: Any) -> Any:
         kept["throttle_reasons"] = [r for r in reasons if r in HARMFUL_THROTTLING]
     if isinstance(gpu.get("mig_devices"), list):
         kept["mig_devices"] = [re.sub(r" \(UUID:[^)]{0,200}\)", "", str(one)) for one in gpu["mig_devices"]]
-    warm = gpu.get("temperature_c"), gpu.get("temperature_slowdown_c")
-    if all(isinstance(one, int) for one in warm) and warm[0] > warm[1] - _WARM_C:
-        kept["temperature_c"] = warm[0]
+    now, slowdown = gpu.get("temperature_c"), gpu.get("temperature_slowdown_c")
+    if isinstance(now, int) and isinstance(slowdown, int) and now > slowdown - _WARM_C:
+        kept["temperature_c"] = now
     if _is_slow_under_load(gpu):
         kept["pcie_generation"] = gpu["pcie_generation"]
     if isinstance(unknown := kept.pop("unknown", None), dict):

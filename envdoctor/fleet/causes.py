@@ -1,4 +1,4 @@
-"""Which differences follow from which: another environment on a node is one entry, not one for each package."""
+"""Which differences follow from which: another environment is one entry, not one for each package."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from envdoctor.matrix import tables
 
 _WEIGHT = {severity: position for position, severity in enumerate(Severity)}
 MANY = 4
-"""From so many packages on that differ on the same nodes, the set of packages is what differs."""
-PACKAGES = "packages"
+"""From so many packages or variables on that differ on the same nodes, their set is what differs."""
+PACKAGES, VARIABLES = "packages", "variables"
 
 
 def explain(found: Sequence[Drift], agreement: Agreement) -> list[Drift]:
@@ -51,32 +51,35 @@ def _named_facts(patterns: Sequence[str], facts: Mapping[str, object]) -> list[s
 def _gathered(
     found: Sequence[Drift], causes: Mapping[str, str], agreement: Agreement
 ) -> tuple[list[Drift], dict[str, str]]:
-    """Return one difference in place of many packages that differ on the same nodes, and who follows it."""
-    row = agreement.row(agreement.facts, PACKAGES)
-    packages = {id(one) for one in agreement.packages}
-    alike: dict[tuple[tuple[str, ...], ...], list[Drift]] = {}
-    for drift in found if row else ():
-        if drift.fact not in causes and id(drift.row) in packages:
-            alike.setdefault(tuple(value.nodes for value in drift.values), []).append(drift)
-    many = {sides: some for sides, some in alike.items() if len(some) >= MANY}
+    """Return one difference in place of many of a kind on the same nodes, and who follows it."""
     gathered: list[Drift] = []
     followers: dict[str, str] = {}
-    for number, (sides, some) in enumerate(many.items()):
-        name = PACKAGES if not number else f"{PACKAGES} ({number + 1})"
-        assert row is not None
-        gathered.append(_of_many(name, sides, some, row))
-        followers.update(dict.fromkeys((drift.fact for drift in some), name))
+    for kind, rows in ((PACKAGES, agreement.packages), (VARIABLES, agreement.variables)):
+        row, ids = agreement.row(agreement.facts, kind), {one.id for one in rows}
+        some = [drift for drift in found if drift.fact not in causes and drift.row.id in ids]
+        for number, alike in enumerate(_alike(some) if row else (), 1):
+            assert row is not None
+            name = kind if number == 1 else f"{kind} ({number})"
+            gathered.append(_of_many(name, alike, row))
+            followers.update(dict.fromkeys((drift.fact for drift in alike), name))
     return gathered, followers
 
 
-def _of_many(
-    name: str, sides: Sequence[tuple[str, ...]], some: Sequence[Drift], row: tables.AgreementRow
-) -> Drift:
-    first = "as most" if not some[0].tied else "one set"
-    others = (f"{len(some)} in other versions or missing: {_some(some)}" for _ in sides[1:])
-    values = tuple(DriftValue(words, nodes) for words, nodes in zip((first, *others), sides, strict=True))
+def _alike(some: Sequence[Drift]) -> list[list[Drift]]:
+    """Return the differences that part the nodes in the same way, where they are many."""
+    found: dict[tuple[tuple[str, ...], ...], list[Drift]] = {}
+    for drift in some:
+        found.setdefault(tuple(value.nodes for value in drift.values), []).append(drift)
+    return [alike for alike in found.values() if len(alike) >= MANY]
+
+
+def _of_many(name: str, some: Sequence[Drift], row: tables.AgreementRow) -> Drift:
+    first, *others = some[0].values
+    words = f"{len(some)} differ or are missing: {_some(some)}"
+    values = [DriftValue("one set" if some[0].tied else "as most", first.nodes)]
+    values += [DriftValue(words, other.nodes) for other in others]
     severity = min((drift.severity for drift in some), key=lambda s: _WEIGHT[s])
-    return Drift(name, values, severity, row, tied=some[0].tied, pool=some[0].pool)
+    return Drift(name, tuple(values), severity, row, tied=some[0].tied, pool=some[0].pool)
 
 
 def _some(drift: Sequence[Drift]) -> str:

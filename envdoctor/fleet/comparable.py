@@ -19,7 +19,7 @@ _SHOWN_PROBLEMS = 3
 
 
 def comparable_facts(facts: Facts, users_xids: Collection[int] = ()) -> dict[str, Value]:
-    """Return the facts of driver, host, GPUs and interpreter by name; `users_xids` are programs' own faults."""
+    """Return the facts of driver, host, GPUs and interpreter by name; `users_xids` are programs' faults."""
     found = dict(_driver_and_host(facts, users_xids))
     found.update(surrounding_facts(facts))
     found.update(_gpu_facts(facts.gpus))
@@ -126,8 +126,15 @@ def _shared(gpus: tuple[Gpu, ...], read: Callable[[Gpu], object]) -> Value:
 
 def _odd_ones(gpus: tuple[Gpu, ...], tell: Callable[[Gpu], str | None], fine: str) -> Value:
     """Return which GPUs of a node are not as they should be, or `fine`."""
-    found = [f"GPU {gpu.index}: {words}" for gpu in gpus if (words := tell(gpu))]
-    return Value("; ".join(found) or fine)
+    found: dict[str, list[str]] = {}
+    for gpu in gpus:
+        if words := tell(gpu):
+            found.setdefault(words, []).append(str(gpu.index))
+    named = (
+        f"every GPU: {words}" if len(where) == len(gpus) > 1 else f"GPU {', '.join(where)}: {words}"
+        for words, where in found.items()
+    )
+    return Value("; ".join(named) or fine)
 
 
 def _memory_words(gpu: Gpu) -> str | None:

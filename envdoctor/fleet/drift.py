@@ -33,7 +33,7 @@ def find_drift(
 ) -> tuple[Drift, ...]:
     """Return what drifts within each pool, gravest first, consequences under their causes.
 
-    `own` is what each node has for itself; `scattered` the variables that differ on every node that sets them.
+    `own` is what each node has for itself; `scattered` the variables that differ on every node with them.
     """
     return tuple(
         drift

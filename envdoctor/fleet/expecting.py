@@ -1,4 +1,4 @@
-"""What a site says its nodes must be like: `--expect FILE`, tables of facts for nodes, cards or partitions."""
+"""What a site says its nodes must be like: `--expect FILE`, tables of facts for nodes, cards, partitions."""
 
 from __future__ import annotations
 

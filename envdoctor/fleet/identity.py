@@ -1,4 +1,4 @@
-"""Nodes that cannot be what they say: one GPU or one name on two of them, or a clock that tells another time."""
+"""Nodes that cannot be what they say: one GPU or one name on two of them, or a clock that is wrong."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _NVML = "https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html"
 
 
 def find_doubles(own: Mapping[str, Own]) -> Iterator[NodeFinding]:
-    """Yield what two nodes cannot both have: first GPUs, then the names of nodes whose GPUs do not tell it."""
+    """Yield what two nodes cannot both have: GPUs, then names where no GPU tells it."""
     sharing: dict[tuple[str, ...], list[str]] = {}
-    for uuid, nodes in _owners((uuid, node) for node, one in own.items() for uuid in set(one.uuids)):
-        sharing.setdefault(in_order(set(nodes)), []).append(uuid)
+    for uuid, some in _owners((uuid, node) for node, one in own.items() for uuid in set(one.uuids)):
+        if len(some) > 1:
+            sharing.setdefault(in_order(some), []).append(uuid)
     for nodes, uuids in sharing.items():
-        if len(nodes) > 1:
-            yield _gpu_finding(nodes, uuids)
-    told = {node for nodes in sharing if len(nodes) > 1 for node in nodes}
-    for name, nodes in _owners((one.hostname, node) for node, one in own.items() if one.hostname):
-        if len(nodes) > 1 and not told.issuperset(nodes):
-            yield _name_finding(name, in_order(nodes))
+        yield _gpu_finding(nodes, uuids)
+    told = {node for nodes in sharing for node in nodes}
+    for name, some in _owners((one.hostname, node) for node, one in own.items() if one.hostname):
+        if len(some) > 1 and not told.issuperset(some):
+            yield _name_finding(name, in_order(some))
 
 
 def _owners(pairs: Iterator[tuple[str, str]]) -> Iterator[tuple[str, list[str]]]:
@@ -60,8 +60,8 @@ def _name_finding(name: str, nodes: tuple[str, ...]) -> NodeFinding:
             id="FLEET-ONE-NAME-TWICE",
             severity=Severity.WARNING,
             summary=f"{len(nodes)} nodes call themselves {name}.",
-            cause="One machine answers under several names, or machines were made from one image and kept its name: "
-            "ranks that meet by name reach the wrong one.",
+            cause="One machine answers under several names, or machines were made from one image and "
+            "kept its name: ranks that meet by name reach the wrong one.",
             evidence=(Evidence("hostname", name, fold(nodes)),),
             remedies=(Remedy("Give each machine its own name."),),
             certainty=Certainty.CERTAIN,
@@ -72,7 +72,7 @@ def _name_finding(name: str, nodes: tuple[str, ...]) -> NodeFinding:
 
 
 def find_skew(own: Mapping[str, Own], asked: Mapping[str, tuple[float, float]]) -> Iterator[NodeFinding]:
-    """Yield nodes whose clock told a time before they were asked, or after they had answered, by our clock."""
+    """Yield nodes whose clock told a time before they were asked, or after they had answered."""
     found: dict[str, list[str]] = {}
     for node, (before, after) in asked.items():
         time_s = own[node].time_s if node in own else None
@@ -89,8 +89,8 @@ def find_skew(own: Mapping[str, Own], asked: Mapping[str, tuple[float, float]]) 
                 id="FLEET-CLOCK-SKEW",
                 severity=Severity.ERROR,
                 summary=f"The clock is {words} of this machine's.",
-                cause="Logs cannot be put in order, certificates and Kerberos tickets are refused, and shared files "
-                "seem to come from the future.",
+                cause="Logs cannot be put in order, certificates and Kerberos tickets are refused, and "
+                "shared files seem to come from the future.",
                 evidence=(Evidence("time_s", words, fold(where)),),
                 remedies=(Remedy("Have a time server keep it.", ("chronyc tracking",)),),
                 sources=("https://man7.org/linux/man-pages/man2/adjtimex.2.html",),

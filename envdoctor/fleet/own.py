@@ -1,4 +1,4 @@
-"""What each node has for itself and no group keeps: its GPUs' names, its own, its clock, links and programs."""
+"""What each node has for itself and no group keeps: its GPUs' names, its clock, links and programs."""
 
 from __future__ import annotations
 

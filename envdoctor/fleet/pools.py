@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from envdoctor.errors import InputError
 from envdoctor.facts import Facts
 from envdoctor.fleet.merge import Group
 from envdoctor.fleet.nodeset import natural_key
@@ -27,6 +28,12 @@ class Pool:
     def count(self) -> int:
         """How many nodes it has."""
         return sum(len(group.nodes) for group in self.groups)
+
+
+def check_way(way: str) -> None:
+    """Raise InputError for a way of comparing that is none."""
+    if way not in WAYS:
+        raise InputError(f"--group-by {way}: one of {', '.join(WAYS)}")
 
 
 def split_pools(
@@ -59,7 +66,7 @@ def _sorted_into(nodes: Iterable[str], label: Callable[[str], str]) -> dict[str,
 
 
 def _by_gpu(pool: Pool) -> list[Pool]:
-    """Return a pool for each kind of GPU that enough nodes have; what is rarer stays with the most frequent."""
+    """Return a pool for each kind of GPU that enough nodes have; the rarer stay with the most frequent."""
     kinds: dict[str, list[Group]] = {}
     for group in pool.groups:
         kinds.setdefault(gpu_kind(group.facts), []).append(group)

@@ -1,4 +1,4 @@
-"""The absolute standard: facts held against what such nodes must be like, so that equal faults on all fail."""
+"""The absolute standard: facts held against what such nodes must be like; equal faults on all fail."""
 
 from __future__ import annotations
 
@@ -54,23 +54,24 @@ def find_shortfalls(
     """
     found: dict[tuple[str, str, str, str], tuple[Expectation, Value, list[str]]] = {}
     for group in groups:
-        told = _told(group.facts, agreement)
+        values = _told(group.facts, agreement)
         settled: dict[str, set[str]] = {}
         for expectation in sorted(expectations, key=lambda e: not e.own):
             if not _concerns(expectation, group.facts):
                 continue
             nodes = [n for n in group.nodes if expectation.is_for(n, partitions.get(n, ""))]
-            for fact, wanted, value in _short(expectation, told, group.facts, agreement):
+            for fact, wanted, value in _short(expectation, values, group.facts, agreement):
                 where = [node for node in nodes if node not in settled.get(fact, ())]
                 key = (expectation.id, fact, wanted, value.text or value.reason)
                 found.setdefault(key, (expectation, value, []))[2].extend(where)
             for fact in expectation.facts:
                 settled.setdefault(fact, set()).update(nodes)
-    return tuple(
-        NodeFinding(_finding(expectation, fact, wanted, value, agreement, where := in_order(nodes)), where)
-        for (_, fact, wanted, _), (expectation, value, nodes) in found.items()
-        if nodes
-    )
+    told = []
+    for (_, fact, wanted, _), (expectation, value, some) in found.items():
+        if nodes_short := in_order(some):
+            finding = _finding(expectation, fact, wanted, value, agreement, nodes_short)
+            told.append(NodeFinding(finding, nodes_short))
+    return tuple(told)
 
 
 def without_drift(findings: Iterable[NodeFinding], drift: Sequence[Drift]) -> list[NodeFinding]:

@@ -1,4 +1,4 @@
-"""What can be compared of the machine around the GPUs: ports, mounts, limits, clock, disks, kernel modules."""
+"""What can be compared of the machine around the GPUs: ports, mounts, limits, clock, disks, modules."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _is_full(mount: Mount) -> bool:
 
 
 def _mount_words(mount: Mount) -> str:
-    words = f"{mount.kind} of {mount.origin}"
+    words = f"{mount.kind} of {mount.server}"
     words += "" if mount.writable else ", read-only"
     return words if mount.free_bytes is not None else f"{words}, does not answer"
 
@@ -95,10 +95,8 @@ def _modules(host: Host) -> Value:
 
 
 def _port_facts(facts: Facts) -> Iterator[tuple[str, Value]]:
-    names = ("ports.active", "ports.count", "ports.fastest", "ports.down", "ports.firmware")
-    names += ("ports.addresses", "ports.subnets")
     if isinstance(facts.ports, Unknown):
-        yield from ((name, Value(None, facts.ports.reason)) for name in names)
+        yield "ports.active", Value(None, facts.ports.reason)
         return
     ports = facts.ports.value
     active = [port for port in ports if port.state == "ACTIVE"]

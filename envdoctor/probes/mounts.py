@@ -66,7 +66,7 @@ def parse_mounts(text: str) -> Dict[str, Json]:
         fields, more = before.split(), after.split()
         if len(fields) >= 6 and len(more) >= 2 and SHARED.fullmatch(more[0]) and len(found) < MAX_MOUNTS:
             writable = "rw" in fields[5].split(",") and "ro" not in (more[2:3] or [""])[0].split(",")
-            found[_plain(fields[4])] = {"kind": more[0], "origin": _plain(more[1]), "writable": writable}
+            found[_plain(fields[4])] = {"kind": more[0], "server": _plain(more[1]), "writable": writable}
     return found
 
 

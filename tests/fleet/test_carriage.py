@@ -30,7 +30,7 @@ PYTHONS = sorted(
     | {sys.executable}
 )
 ONE = b"envdoctor:node7:1/2:eJyrVkpUslIy"
-OWN = ("memory_available_bytes", "disk_free_bytes", "container")
+OWN = ("memory_available_bytes", "disk_free_bytes", "container", "time_s", "limits", "locale", "mounts")
 
 
 def send(cargo: Cargo, python: str | None = None) -> subprocess.CompletedProcess[bytes]:

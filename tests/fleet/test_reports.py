@@ -72,9 +72,10 @@ def test_text_draws_a_map_of_the_nodes(drifting: FleetAnswer) -> None:
 
 
 def test_differences_and_findings_fold_unless_all_are_asked_for() -> None:
-    nodes = cluster(4)
-    for distribution in nodes["node004"]["environment"]["distributions"].values():
-        distribution["version"] = "0.0.1"
+    nodes = cluster(16)
+    names = sorted(nodes["node001"]["environment"]["distributions"])
+    for name, node in zip(names, nodes.values(), strict=False):
+        node["environment"]["distributions"][name]["version"] = "0.0.1"
     found = told(nodes)
     assert re.search(r"\n\d+ more differing facts  \(--all shows them\)\n", render(found))
     assert "--all" not in render(found, unfold=True)

@@ -31,6 +31,13 @@ H200 = {
     "MaxPcieLinkWidth": 16,
     "NvLinkState": [],
     "CurrentClocksThrottleReasons": 0,
+    "EnforcedPowerLimit": 700000,
+    "PowerManagementDefaultLimit": 700000,
+    "Temperature": {0: 31},
+    "TemperatureThreshold": {1: 92},
+    "ClockInfo": {1: 345, 2: 2619},
+    "MaxClockInfo": {1: 1980, 2: 3201},
+    "VbiosVersion": "96.00.A0.00.01",
     "Processes": [],
 }
 
@@ -65,7 +72,11 @@ class FakeNvml:
             return int(special(*arguments))
         device, *out = arguments
         key = name.removeprefix("nvmlDeviceGet").removesuffix("_v3")
-        return self._fill(self.devices[(device.value or 1) - 1].get(key), out)
+        value = self.devices[(device.value or 1) - 1].get(key)
+        if out and isinstance(out[0], int):  # which of several: a sensor, a clock
+            which, *out = out
+            value = value.get(which) if isinstance(value, Mapping) else None
+        return self._fill(value, out)
 
     def _fill(self, value: Any, out: list[Any]) -> int:
         if value is None:

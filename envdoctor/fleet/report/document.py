@@ -20,18 +20,24 @@ from envdoctor.report.words import Span, Tone, counted, plain
 _ALWAYS_SHOWN = ("driver", "gpu.count", "gpu.model", "torch", "nccl", "python", "kernel")
 _MAP_ROWS = 24
 _SHOWN = 12
+_HARDWARE = ("STANDARD-", "EXPECTED-", "XID-", "GPU-", "FLEET-ONE-GPU-TWICE", "SMOKE-", "DCGM-")
+_FOLLOWING = 6
 _LEAST_SHARE = 0.004  # an odd node is never drawn thinner than this share of the width
 
 
 def document(answer: FleetAnswer, unfold: bool = False) -> Document:
     """Return the report: headline, unreached nodes, map, drift, findings, kinds of nodes."""
     tone: Tone = {0: "ok", 1: "error"}.get(answer.exit_code, "warning")  # type: ignore[assignment]
+    hardware = [one for one in answer.findings if _is_hardware(one)]
+    others = [one for one in answer.findings if not _is_hardware(one)]
     blocks = [
         *(Text(Span(f"! {rule} broke: {why}", "warning")) for rule, why in answer.crashed_checks.items()),
         *_unreached(answer),
+        *_partial(answer),
         *_map(answer),
+        *_findings(hardware),
         *opened(list(_drifts(answer.drift)), "differing fact", unfold, _SHOWN),
-        *opened(list(_findings(answer.findings)), "finding", unfold),
+        *opened(list(_findings(others)), "finding", unfold),
         *_compared(answer.comparison),
         *_extras(answer),
         *_kinds(answer.groups, unfold),
@@ -45,10 +51,27 @@ def headline(answer: FleetAnswer) -> str:
     parts = [counted(answer.node_count, "node")]
     if missing := answer.node_count - answer.reached_count:
         parts.append(f"{missing} unreached")
+    if partial := len({node for one in answer.partial for node in one.nodes}):
+        parts.append(f"{partial} read in part")
     drifting = [d for d in answer.drift if d.consequence_of is None and not d.accepted]
     parts.append(f"{counted(len(drifting), 'fact')} in drift" if drifting else "no drift")
     severities = Counter(f.finding.severity for f in answer.findings)
-    return ", ".join([*parts, *(counted(n, s.value) for s in Severity if (n := severities[s]))])
+    parts += [counted(n, s.value) for s in Severity if (n := severities[s])]
+    if answer.collective is not None and answer.collective.outcome != "passed":
+        parts.append(f"all-reduce {answer.collective.outcome}")
+    if answer.comparison is not None and answer.comparison.changes:
+        parts.append(counted(len(answer.comparison.changes), "change"))
+    return ", ".join(parts)
+
+
+def _is_hardware(one: NodeFinding) -> bool:
+    """True for an error of a GPU, its links or its node's hardware: they stand before all else."""
+    return one.finding.severity is Severity.ERROR and one.finding.id.startswith(_HARDWARE)
+
+
+def _partial(answer: FleetAnswer) -> Iterator[Block]:
+    if rows := tuple(Row(fold(one.nodes), f"{one.part}: {one.reason}") for one in answer.partial):
+        yield Section((Span("read in part", "warning"),), (Rows(rows),), "warning")
 
 
 def _unreached(answer: FleetAnswer) -> Iterator[Block]:
@@ -61,10 +84,13 @@ def _map(answer: FleetAnswer) -> Iterator[Block]:
     silent = {node: one.reason for one in answer.unreached for node in one.nodes}
     nodes = sorted([*(n for g in answer.groups for n in g.nodes), *silent], key=natural_key)
     columns = {node: position for position, node in enumerate(nodes)}
+    roots = [d for d in answer.drift if d.consequence_of is None]
     drift = {d.fact: d for d in answer.drift}
-    told = [*((d.fact, _odd_words(d)) for d in answer.drift), *_agreed(answer, drift)][:_MAP_ROWS]
+    told: list[tuple[str, Drift | None, str]] = [(_pooled(d), d, _odd_words(d)) for d in roots]
+    told += [(fact, None, words) for fact, words in _agreed(answer, drift)]
     if told and len(nodes) > 1:
-        bars = tuple(Bar(f, tuple(_runs(drift.get(f), silent, columns)), words) for f, words in told)
+        shown = told[:_MAP_ROWS]
+        bars = tuple(Bar(f, tuple(_runs(d, silent, columns)), words) for f, d, words in shown)
         key = Text(Span("Marked are nodes that differ from most, and nodes without an answer.", "dim"))
         yield Section("Nodes and facts", (Bars(bars, len(nodes), ends=(nodes[0], nodes[-1])), key))
 
@@ -78,7 +104,13 @@ def _agreed(answer: FleetAnswer, drift: Mapping[str, Drift]) -> Iterator[tuple[s
             yield name, told
 
 
+def _pooled(drift: Drift) -> str:
+    return f"{drift.fact} ({drift.pool})" if drift.pool else drift.fact
+
+
 def _odd_words(drift: Drift) -> str:
+    if drift.tied:
+        return "as many one way as another"
     odd = [f"{fold(v.nodes)}: {'unknown' if v.value is None else v.value}" for v in drift.values[1:]]
     return "; ".join(odd[:3]) + (f" and {len(odd) - 3} more" if len(odd) > 3 else "")
 
@@ -108,28 +140,49 @@ def _stretches(nodes: Iterable[str], tone: Tone, told: str, columns: Mapping[str
 
 def _drifts(drift: Sequence[Drift]) -> Iterator[Section]:
     """Yield a section for each fact that differs by itself; those that follow from it are told in a line."""
-    facts = {d.fact for d in drift}
+    following: dict[tuple[str, str | None], list[Drift]] = {}
     for one in drift:
-        if one.consequence_of not in facts:
-            yield _drift_section(one, [d for d in drift if d.consequence_of == one.fact])
+        following.setdefault((one.pool, one.consequence_of), []).append(one)
+    for one in drift:
+        if one.consequence_of is None:
+            yield _drift_section(one, following.get((one.pool, one.fact), []))
 
 
 def _drift_section(drift: Drift, following: Sequence[Drift]) -> Section:
     tone = TONES[drift.severity]
     accepted = Span("  accepted" if drift.accepted else "", "dim")
     rows = tuple(
-        ("→ " * bool(i) + _value_words(v), fold(v.nodes), f"({len(v.nodes)})")
+        ("→ " * bool(i and not drift.tied) + _value_words(v), fold(v.nodes), f"({len(v.nodes)})")
         for i, v in enumerate(drift.values[:_SHOWN])
     )
-    blocks: list[Block] = [Text(drift.row.why), Table(("", "", ""), rows, (2,))]
+    tie = (Text("No value is the most frequent: there is no odd node among them."),) if drift.tied else ()
+    blocks: list[Block] = [Text(drift.row.why), *tie, Table(("", "", ""), rows, (2,))]
     if (more := len(drift.values) - _SHOWN) > 0:
         blocks.append(Text(f"and {more} more values"))
-    if following:
-        also = tuple((d.fact, _value_words(d.values[0]), _odd_words(d)) for d in following)
-        blocks.append(Table(("with it", "as most", "but"), also))
+    blocks += _following(following)
     blocks.append(Text(Span(drift.row.source, "dim")))
-    title = (Span(tone, tone), "  ", Span(f"{drift.fact} differs", "strong"), accepted)
+    pool = f" among {drift.pool}" if drift.pool else ""
+    title = (Span(tone, tone), "  ", Span(f"{drift.fact} {_verb(drift.fact)}{pool}", "strong"), accepted)
     return Section(title, tuple(blocks), tone)
+
+
+def _verb(fact: str) -> str:
+    return "differ" if fact.partition(" (")[0].endswith("s") and fact != "os" else "differs"
+
+
+def _following(following: Sequence[Drift]) -> Iterator[Block]:
+    """Yield what follows from a difference: a few in a table, the others folded."""
+    rows = [(d.fact, _value_words(d.values[0]), _consequence(d)) for d in following]
+    for some, folded in ((rows[:_FOLLOWING], False), (rows[_FOLLOWING:], True)):
+        table = Table(("with it", "as most", "but"), tuple(some))
+        if some:
+            yield Fold(f"{len(some)} more that differ with it", (table,)) if folded else table
+
+
+def _consequence(drift: Drift) -> str:
+    if drift.tied and len(drift.values) == 2:
+        return _value_words(drift.values[1])
+    return _odd_words(drift)
 
 
 def _value_words(value: DriftValue) -> str:

@@ -95,6 +95,6 @@ class FleetStandardRow(Row):
     severity: Severity
     """How grave it is to fall short."""
     expects: Mapping[str, str]
-    """Facts by name, with the words they must have: `18`, `1|2|4|8`, `>=700` of a number, `*` for any letters."""
+    """Facts by name, with what they must be: `18`, `1|2|4|8`, `>=700`, `*` for any letters."""
     remedy: Text
     """What to do."""
