@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import fnmatch
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from fnmatch import fnmatchcase
 
 from envdoctor.facts import Facts
 from envdoctor.fleet.comparable import UNSET, comparable_facts, missing_fact, missing_package, packages
@@ -45,12 +43,7 @@ class Agreement:
 
 def named(patterns: Iterable[str], name: str) -> bool:
     """True when one of the patterns (`*` for any letters) names it."""
-    return any(pattern == name or ("*" in pattern and _pattern(pattern).match(name)) for pattern in patterns)
-
-
-@cache
-def _pattern(pattern: str) -> re.Pattern[str]:
-    return re.compile(fnmatch.translate(pattern))
+    return any(pattern == name or ("*" in pattern and fnmatchcase(name, pattern)) for pattern in patterns)
 
 
 def node_facts(facts: Facts, agreement: Agreement) -> dict[str, tuple[Row, Value]]:

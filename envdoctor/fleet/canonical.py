@@ -46,7 +46,6 @@ _MASKS = {
 }
 _NAMED = frozenset((b"variables", b"astray", b"environment"))
 """Sections in which paths and addresses may hold the node's own name."""
-_TELLING = re.compile(r"^(?=.*\d)(?=.*[A-Za-z]).{4,}$")
 _MEETING = frozenset(("MASTER_ADDR",))
 """Addresses that all nodes must share."""
 _ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}|[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){2,7}")
@@ -157,9 +156,14 @@ def _common(name: str, value: Any) -> Any:
     return _UUID.sub(r"\1-…", value)
 
 
+def _is_telling(name: str) -> bool:
+    """True for a name that no other word of a text is likely to be: letters and digits, not short."""
+    return len(name) > 3 and any(map(str.isdigit, name)) and any(map(str.isalpha, name))
+
+
 def without_name(node: str, section: bytes, text: bytes) -> bytes:
     """Return a section's text in which the node's own name stands for any node's."""
-    if section not in _NAMED or not _TELLING.search(node):
+    if section not in _NAMED or not _is_telling(node):
         return text
     for name in dict.fromkeys((node, node.partition(".")[0])):
         if (word := name.encode()) in text:

@@ -16,6 +16,28 @@ Json = dict[str, Any]
 Plant = Callable[[Json], object]
 _MACHINE = Path(__file__).parents[1] / "machines" / "h200-x2-deepspeed-without-pydantic.json"
 GPUS = 8
+_SETTINGS = {
+    **{"power_limit_mw": 700_000, "power_limit_default_mw": 700_000, "vbios": "96.00.C1.00.02"},
+    **{"temperature_c": 33, "temperature_slowdown_c": 92, "sm_clock_mhz": 345, "sm_clock_max_mhz": 1980},
+    **{"memory_clock_mhz": 2619, "memory_clock_max_mhz": 3201},
+}
+_HOST: Json = {
+    **{"product": "DGXH200", "memory_modules": 32, "numa_nodes": 2, "governor": "performance"},
+    **{"locale": "C.UTF-8", "clock": "synchronised", "kernel": "6.8.0-60-generic"},
+    "modules": ["nvidia_peermem", "gdrdrv", "ib_core", "mlx5_core", "mlx5_ib"],
+}
+_PLACES: Json = {
+    "limits": {"nofile": 1_048_576, "memlock": -1, "nproc": 8_000_000, "stack": 8 << 20, "core": 0},
+    "disk_free_bytes": {"hf_cache": 3 << 40, "torch_cache": 3 << 40, "tmp": 800 << 30, "prefix": 800 << 30},
+    "mounts": {
+        "/scratch": {"kind": "lustre", "server": "10.2.0.1@o2ib:/scratch", "writable": True}
+        | {"total_bytes": 1 << 50, "free_bytes": 1 << 49}
+    },
+}
+_PORT: Json = {
+    **{"link": "InfiniBand", "state": "ACTIVE", "physical_state": "LinkUp", "rate_gbps": 400.0},
+    **{"firmware": "28.43.2026", "gids": 1, "subnet": "fe80:0000:0000:0000"},
+}
 
 
 def healthy_node() -> Json:
@@ -23,13 +45,18 @@ def healthy_node() -> Json:
     facts: Json = json.loads(_MACHINE.read_bytes())
     first = facts["gpus"]["value"][0]
     facts["gpus"]["value"] = [
-        dict(first, index=i, nvlinks_up=18, nvlinks_total=18, throttle_reasons=["gpu_idle"])
+        dict(first, index=i, nvlinks_up=18, nvlinks_total=18, throttle_reasons=["gpu_idle"], **_SETTINGS)
         for i in range(GPUS)
     ]
     del facts["environment"]["distributions"]["deepspeed"]
     facts["host"]["container"] = {"value": "none", "source": "/proc/1/cgroup"}
     facts["host"]["memory_total_bytes"] = {"value": 2 << 40, "source": "/proc/meminfo"}
     facts["variables"]["NCCL_IB_DISABLE"] = "0"
+    facts["driver"]["fabric_manager"] = {"value": "running", "source": "NVML"}
+    facts["host"] |= {name: {"value": value, "source": "planted"} for name, value in _HOST.items()}
+    facts["host"] |= copy.deepcopy(_PLACES)
+    ports = [dict(_PORT, device=f"mlx5_{i}", port=1) for i in range(GPUS)]
+    facts["ports"] = {"value": ports, "source": "/sys/class/infiniband"}
     return facts
 
 

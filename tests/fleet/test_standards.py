@@ -107,7 +107,7 @@ def test_a_site_says_what_its_nodes_are(tmp_path: Path) -> None:
         driver = ">=580.200"
         torch = "2.11.*"
         NCCL_IB_DISABLE = "0"
-        "ports.count" = 8
+        "ports.count" = 9
         """,
     )
     short = facts_short(judged(cluster(3), expected=read_expectations(path)))
