@@ -1,9 +1,9 @@
-"""Planted fleets: how much of what differs, or is sick on all nodes alike, `fleet` finds, and what else it says.
+"""Planted fleets: how much of what differs, or is sick on all nodes alike, `fleet` finds, and what it says.
 
     python benchmarks/fleets.py [FLEETS] [SEED]
 
 A fleet is made of a healthy node's facts, as its probe would write them; up to four kinds of trouble are
-planted on a few nodes or on all, in fleets of one kind of node, of partitions with other cards, and with login
+planted on a few nodes or on all, in fleets of one kind, of partitions with other cards, and with login
 nodes. Found: an entry (a root difference or a finding) names the fact on exactly the planted nodes. Misnamed:
 entries speak of those nodes, but none of the fact. False: an entry that no planted trouble accounts for.
 """
@@ -428,10 +428,9 @@ def plant(
         clash = (
             touched & one.named
             or (alike and one.alike)
-            or "*" in one.also
-            and any("*" in k.also for k in chosen)
+            or ("*" in one.also and any("*" in k.also for k in chosen))
         )
-        clash = clash or (alike or one.alike) and chosen
+        clash = clash or ((alike or one.alike) and chosen)
         if len(chosen) < wanted and not clash:
             chosen.append(one)
     planted = []

@@ -9,6 +9,7 @@ from envdoctor.findings import Finding, Severity, finding_json
 from envdoctor.fleet.differing import Drift
 from envdoctor.fleet.merge import Group, Unreached
 from envdoctor.fleet.nodeset import fold, natural_key
+from envdoctor.values import dataclass
 
 SCHEMA = "envdoctor.fleet/1"
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from envdoctor.findings import Severity
 from envdoctor.matrix import tables
+from envdoctor.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,6 @@ from envdoctor.fleet.own import Own
 from envdoctor.fleet.pools import Pool
 from envdoctor.fleet.values import Value
 from envdoctor.matrix import tables
-from envdoctor.values import dataclass
 
 _MINORITY = 0.5
 _NEARLY_ALL = 0.9

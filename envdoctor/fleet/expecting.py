@@ -5,7 +5,6 @@ from __future__ import annotations
 import fnmatch
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from envdoctor.errors import InputError
 from envdoctor.findings import Severity
 from envdoctor.fleet.nodeset import expand
 from envdoctor.inputs import read_input
+from envdoctor.values import dataclass
 
 MAX_FILE_BYTES = 4 << 20
 KEYS = frozenset(("nodes", "gpu", "product", "partition", "severity", "facts", "why"))
