@@ -33,11 +33,12 @@ ALLOWED: dict[str, set[str]] = {
     "harvest": {
         *("errors", "fetch", "files", "inflating", "inputs", "matrix", "memory", "probes", "python_source"),
     },
-    "pastes": {"bundling", "errors", "facts", "inputs", "matrix", "patterns"},
+    "locks": {"errors", "facts", "inputs"},
+    "pastes": {"bundling", "errors", "facts", "inputs", "locks", "matrix", "patterns"},
     "rules": {"commands", "errors", "facts", "findings", "matrix", "memory", "patterns", "profile"},
     "solve": {
-        *("commands", "errors", "facts", "harvest", "inputs", "matrix", "probes", "python_source"),
-        *("report", "target"),
+        *("commands", "errors", "facts", "harvest", "inputs", "locks", "matrix", "probes"),
+        *("python_source", "report", "target"),
     },
     "upgrading": {
         *("errors", "facts", "findings", "inputs", "matrix", "patterns", "profile", "python_source"),

@@ -12,6 +12,7 @@ from typing import BinaryIO
 from envdoctor.errors import InputError
 from envdoctor.facts import Facts
 from envdoctor.inputs import open_input
+from envdoctor.locks.names import is_lock
 from envdoctor.matrix.lexicon import Lexicon
 from envdoctor.pastes.merge import merge_facts
 from envdoctor.pastes.reader import parse_paste
@@ -48,6 +49,10 @@ def _read_one(path: str, several: bool, lexicon: Lexicon) -> Facts:
         from envdoctor.bundling import read_bundle
 
         return read_bundle(Path(path))
+    if is_lock(path):
+        from envdoctor.pastes.locks import read_lock_facts
+
+        return read_lock_facts(path, Path(path).name if several else "")
     text, notes = read_text(path)
     shown = Path(name).name if several else ""
     try:

@@ -94,7 +94,9 @@ def _parse_conda(paste: Paste, header: int) -> Iterator[Sighting]:
             if index not in paste.claimed:
                 rows += 1
                 paste.claimed.add(index)
-                yield from _conda_sightings(match, paste.at("conda list", index))
+                name, version, build, channel = match.groups()
+                source = paste.at("conda list", index)
+                yield from conda_sightings(name, version, build, channel or "", source)
         elif line.startswith("#"):
             paste.claimed.add(index)
         elif _ELLIPSIS.match(line):
@@ -105,8 +107,8 @@ def _parse_conda(paste: Paste, header: int) -> Iterator[Sighting]:
         yield Sighting("complete", whole and python, paste.at("conda list", header))
 
 
-def _conda_sightings(match: re.Match[str], source: str) -> Iterator[Sighting]:
-    name, version, build, channel = match[1], match[2], match[3], match[4] or ""
+def conda_sightings(name: str, version: str, build: str, channel: str, source: str) -> Iterator[Sighting]:
+    """Yield what a package of a conda environment tells, under the name that it has on an index."""
     key = {"pytorch": "torch", "pytorch-gpu": "torch"}.get(canonicalize_name(name), canonicalize_name(name))
     if key == "python":
         yield Sighting("environment.python", version, source)

@@ -11,6 +11,7 @@ from pathlib import Path
 from envdoctor import lazy_re as re
 from envdoctor.errors import InputError
 from envdoctor.inputs import read_input
+from envdoctor.locks.names import is_lock
 from envdoctor.solve.projects import is_manifest, read_manifest, read_project
 from envdoctor.solve.requests import Asked, Carried, Request, is_direct, parse_line, without_comment
 
@@ -28,6 +29,10 @@ def read_requests(path: Path) -> Asked:
 
     Each file is read once, and a nested one that cannot be read is carried.
     """
+    if is_lock(str(path)):
+        from envdoctor.solve.locked import read_locked
+
+        return read_locked(path)
     if is_manifest(path):
         return read_manifest(path, _text_of(path))
     return _Reader().file(path, _text_of(path), binding=False)

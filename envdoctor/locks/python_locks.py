@@ -1,0 +1,155 @@
+"""`poetry.lock`, `pdm.lock`, `pylock.toml` and `Pipfile.lock`: the project's own requirements, no groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from envdoctor import lazy_re as re
+from envdoctor.facts.names import normalise
+from envdoctor.locks.values import Lock, Locked, Markers, header_lines, named, table_of, tables_of, text_of
+
+Package = tuple[str, Mapping[str, Any], int]
+
+_GROUPLESS = "it does not tell which packages are for development only: all of them are read"
+
+
+def read_poetry(document: Mapping[str, Any], text: str) -> Lock:
+    """Return what `poetry install --only main` installs, as far as the lock tells; raises Unreadable."""
+    markers = Markers(_poetry_python(text_of(table_of(document.get("metadata")).get("python-versions"))))
+    packages = named(tables_of(document.get("package")), header_lines(text, "[[package]]"))
+    grouped = any("groups" in table or "category" in table for _, table, _ in packages)
+    marked = any("groups" in table for _, table, _ in packages)
+    kept = [one for one in packages if _of_main(one[1]) and _poetry_holds(one[1], markers)]
+    if not marked:  # markers then stand at what requires a package, not at itself
+        kept = [one for one in kept if one[0] in _needed(kept, markers)]
+    found = tuple(_plain(*one, _poetry_origin(one[1])) for one in kept)
+    return Lock("poetry.lock", found, markers.read_for, grouped, notes=() if grouped else (_GROUPLESS,))
+
+
+def _of_main(table: Mapping[str, Any]) -> bool:
+    groups = table.get("groups")
+    return ("main" in groups if isinstance(groups, list) else table.get("category") in (None, "main")) and (
+        "groups" in table or not table.get("optional")
+    )
+
+
+def _poetry_holds(table: Mapping[str, Any], markers: Markers) -> bool:
+    told = table.get("markers")
+    return markers.hold(told.get("main") if isinstance(told, Mapping) else told)
+
+
+def _poetry_origin(table: Mapping[str, Any]) -> str | None:
+    kind = text_of(table_of(table.get("source")).get("type"))
+    return {"git": "vcs", "url": "url", "file": "file", "directory": "file"}.get(kind)
+
+
+def _poetry_python(text: str) -> str:
+    """Return poetry's `^3.9` or `~3.9` as a lower bound, the first of its alternatives."""
+    first = text.split("||")[0].strip()
+    return re.sub(r"[\^~](?!=)\s*", ">=", first) if first != "*" else ""
+
+
+def _needed(packages: list[Package], markers: Markers) -> set[str]:
+    """Return the names that nothing requires, and those that something requires where its marker holds."""
+    required: set[str] = set()
+    edges: dict[str, list[str]] = {}
+    for name, table, _ in packages:
+        for target, told in table_of(table.get("dependencies")).items():
+            entries = told if isinstance(told, list) else [told]
+            optional = all(table_of(entry).get("optional") for entry in entries)
+            if optional:
+                continue
+            required.add(normalise(target))
+            if any(markers.hold(table_of(entry).get("markers")) for entry in entries):
+                edges.setdefault(name, []).append(normalise(target))
+    queue = [name for name, _, _ in packages if name not in required]
+    seen = set(queue)
+    while queue:
+        fresh = [name for name in edges.get(queue.pop(), ()) if name not in seen]
+        seen.update(fresh)
+        queue.extend(fresh)
+    return seen
+
+
+def read_pdm(document: Mapping[str, Any], text: str) -> Lock:
+    """Return what `pdm install --prod` installs; raises Unreadable."""
+    metadata = table_of(document.get("metadata"))
+    targets = [text_of(one.get("requires_python")) for one in tables_of(metadata.get("targets"))]
+    packages = named(tables_of(document.get("package")), header_lines(text, "[[package]]"))
+    told = [text_of(table.get("requires_python")) for _, table, _ in packages]
+    markers = Markers(targets[0] if targets else ",".join(sorted({one for one in told if ">" in one})))
+    grouped = any("groups" in table for _, table, _ in packages)
+    kept = {
+        name: _plain(name, table, line, _pdm_origin(table))
+        for name, table, line in packages
+        if (not grouped or "default" in (table.get("groups") or ())) and markers.hold(table.get("marker"))
+    }
+    return Lock(
+        "pdm.lock", tuple(kept.values()), markers.read_for, grouped, notes=() if grouped else (_GROUPLESS,)
+    )
+
+
+def _pdm_origin(table: Mapping[str, Any]) -> str | None:
+    return "vcs" if "git" in table else "url" if "url" in table else "file" if "path" in table else None
+
+
+def read_pylock(document: Mapping[str, Any], text: str) -> Lock:
+    """Return what an installer puts in from a `pylock.toml` with no extra and its default groups."""
+    markers = Markers(text_of(document.get("requires-python")))
+    packages = named(tables_of(document.get("packages")), header_lines(text, "[[packages]]"))
+    found = tuple(
+        _plain(
+            name, table, line, _pylock_origin(table), bool(table_of(table.get("directory")).get("editable"))
+        )
+        for name, table, line in packages
+        if markers.hold(table.get("marker"))
+    )
+    return Lock("pylock.toml", found, markers.read_for)
+
+
+def _pylock_origin(table: Mapping[str, Any]) -> str | None:
+    kinds = {"vcs": "vcs", "archive": "url", "directory": "file"}
+    return next((origin for kind, origin in kinds.items() if kind in table), None)
+
+
+def _plain(
+    name: str, table: Mapping[str, Any], line: int, origin: str | None, editable: bool = False
+) -> Locked:
+    return Locked(name, text_of(table.get("version")) or None, line, origin, editable)
+
+
+def read_pipfile(document: Mapping[str, Any], text: str) -> Lock:
+    """Return what `pipenv sync` installs: the default section."""
+    told = table_of(table_of(table_of(document.get("_meta")).get("requires")))
+    version = text_of(told.get("python_version") or text_of(told.get("python_full_version"))[:4].rstrip("."))
+    markers = Markers(f"=={version}.*" if version else "")
+    lines = {name: number for number, name in _keys(text)}
+    found = tuple(
+        Locked(
+            normalise(name),
+            _exact(entry),
+            lines.get(name, 0),
+            _pipfile_origin(entry),
+            bool(entry.get("editable")),
+        )
+        for name, entry in table_of(document.get("default")).items()
+        if isinstance(entry, Mapping) and markers.hold(entry.get("markers"))
+    )
+    return Lock("Pipfile.lock", found, markers.read_for)
+
+
+def _exact(entry: Mapping[str, Any]) -> str | None:
+    return text_of(entry.get("version")).lstrip("= ") or None
+
+
+def _pipfile_origin(entry: Mapping[str, Any]) -> str | None:
+    return "vcs" if "git" in entry else "file" if "path" in entry else "url" if "file" in entry else None
+
+
+def _keys(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the package names of a `Pipfile.lock` with their lines, last section first."""
+    lines = [*enumerate(text.splitlines(), 1)]
+    for number, line in reversed(lines):
+        if match := re.match(r'^ {8}"([^"]{1,200})": \{', line):
+            yield number, match[1]
