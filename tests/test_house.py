@@ -54,6 +54,7 @@ ALLOWED: dict[str, set[str]] = {
         *("errors", "facts", "findings", "matrix", "nearby", "online", "pastes", "plan", "probes"),
         *("rules", "smokes", "target", "upgrading"),
     },
+    "several": {"diagnosis", "errors", "facts", "findings", "matrix"},
     "watch": {
         *("diagnosis", "errors", "facts", "files", "findings", "inputs", "matrix", "pastes", "probes"),
         *("processes", "report", "rules", "target"),

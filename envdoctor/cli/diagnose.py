@@ -7,13 +7,16 @@ import os
 import stat
 import sys
 from io import BufferedReader
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from envdoctor.cli.options import add, add_flag, add_list, add_selection, split_list
 from envdoctor.cli.output import look_of, write
+from envdoctor.errors import InputError
+from envdoctor.report import Format
 
 if TYPE_CHECKING:
     from envdoctor.diagnosis import PlanWish
+    from envdoctor.findings import Diagnosis
 
 EXAMPLES = (
     ("this machine, and the environment that is active", ""),
@@ -29,6 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `diagnose`."""
     judged = "judge a paste, a recording or a bundle instead of this machine; - is standard input"
     add_list(parser, "--from", "FILE", judged, dest="sources")
+    each = "judge each of these files by itself, as they stand in a repository"
+    add_list(parser, "--each", "FILE", each, nargs="+")
     add(parser, "--python", "PATH", "the interpreter to examine")
     add_list(parser, "--gpu", "NAME", "the card to judge for (repeatable)")
     add_flag(parser, "--smoke", "run the smoke kernels and judge with their verdicts")
@@ -42,23 +47,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Diagnose and return the exit code."""
-    from envdoctor.diagnosis import diagnose
-    from envdoctor.findings import Severity
     from envdoctor.report.diagnosis import render
 
-    diagnosis = diagnose(
-        args.sources or standard_input(args),
-        python=args.python,
-        gpus=args.gpu,
-        smoke=args.smoke,
-        select=split_list(args.select),
-        ignore=split_list(args.ignore),
-        fail_on=Severity(args.fail_on),
-        code=args.code,
-        online=args.online,
-        wish=plan_wish(args),
-    )
-    if args.share:
+    diagnosis = _of_each(args) if args.each else _of_all(args)
+    if args.share or args.format is Format.COMMENT:
         from envdoctor.bundling import redact_diagnosis
 
         diagnosis = redact_diagnosis(diagnosis)
@@ -79,6 +71,37 @@ def plan_wish(args: argparse.Namespace) -> PlanWish:
     from envdoctor.diagnosis import PlanWish
 
     return PlanWish(split_list(args.keep), args.prefer == "newest")
+
+
+def _of_all(args: argparse.Namespace) -> Diagnosis:
+    from envdoctor.diagnosis import diagnose
+
+    return diagnose(
+        args.sources or standard_input(args),
+        python=args.python,
+        smoke=args.smoke,
+        code=args.code,
+        online=args.online,
+        wish=plan_wish(args),
+        **_judged(args),
+    )
+
+
+def _of_each(args: argparse.Namespace) -> Diagnosis:
+    from envdoctor.several import diagnose_each
+
+    for name in ("sources", "python", "smoke", "code", "online", "keep"):
+        if getattr(args, name):
+            option = "from" if name == "sources" else name
+            raise InputError(f"--each: judges files by themselves, without --{option}")
+    return diagnose_each([file for files in args.each for file in files], **_judged(args))
+
+
+def _judged(args: argparse.Namespace) -> dict[str, Any]:
+    from envdoctor.findings import Severity
+
+    chosen = {"select": split_list(args.select), "ignore": split_list(args.ignore)}
+    return {"gpus": args.gpu, "fail_on": Severity(args.fail_on), **chosen}
 
 
 def standard_input(args: argparse.Namespace) -> tuple[str, ...]:

@@ -15,7 +15,9 @@ from envdoctor.pastes.commands import parse_commands
 from envdoctor.pastes.configs import parse_configs
 from envdoctor.pastes.console import parse_console
 from envdoctor.pastes.datasets import parse_dataset
+from envdoctor.pastes.dockerfiles import parse_dockerfile
 from envdoctor.pastes.errors import parse_errors
+from envdoctor.pastes.events import event_text
 from envdoctor.pastes.labelled import parse_labelled
 from envdoctor.pastes.listings import parse_listings
 from envdoctor.pastes.nvcc import parse_nvcc
@@ -52,6 +54,8 @@ def parse_paste(
     """
     if (own := parse_own(text)) is not None:
         return own
+    if (said := event_text(text)) is not None:
+        text, name, file_name = said, name or "issue", ""
     if data := list(parse_dataset(text, name or file_name, file_name)):
         return assemble(iter(data))  # what rows of training data say is no report of this machine
     lines = without_remarks(plain_lines(text), file_name)
@@ -78,6 +82,7 @@ def _sightings(paste: Paste, symptoms: Sequence[tables.SymptomRow], table: KeyTa
     yield from parse_console(paste)
     for sight in recognised:
         paste.blank(sight.spans)
+    yield from parse_dockerfile(paste)
     yield from parse_requirements(paste)
     yield from parse_listings(paste)
     yield from parse_configs(paste, table)

@@ -21,6 +21,7 @@ class Format(str, Enum):
     SARIF = "sarif"
     JUNIT = "junit"
     GITHUB = "github"
+    COMMENT = "comment"
     PROMETHEUS = "prometheus"
     CONSTRAINTS = "constraints"
     REQUIREMENTS = "requirements"
@@ -35,7 +36,7 @@ Drawn: TypeAlias = Literal[Format.TEXT, Format.MARKDOWN, Format.HTML]
 Told: TypeAlias = Literal[Format.TEXT, Format.JSON]
 Reported: TypeAlias = Literal[Told, Format.MARKDOWN, Format.HTML]
 Tested: TypeAlias = Literal[Reported, Format.JUNIT]
-Judged: TypeAlias = Literal[Tested, Format.SARIF, Format.GITHUB]
+Judged: TypeAlias = Literal[Tested, Format.SARIF, Format.GITHUB, Format.COMMENT]
 Gathered: TypeAlias = Literal[Tested, Format.PROMETHEUS]
 Pinned: TypeAlias = Literal[Format.CONSTRAINTS, Format.REQUIREMENTS, Format.PYLOCK, Format.JSON]
 

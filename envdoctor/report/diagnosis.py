@@ -43,6 +43,10 @@ def render(
             from envdoctor.report.github import draw_github
 
             return draw_github(diagnosis)
+        case Format.COMMENT:
+            from envdoctor.report.comment import draw_comment
+
+            return draw_comment(diagnosis)
     refuse(format)
 
 

@@ -48,7 +48,8 @@ def _examined(source: str, files: Sequence[str]) -> Place | None:
     if match is None:
         return None
     told = source[: len(source) - len(match.group())].partition(": ")[0]
-    named = [file for file in files if PurePath(file).name == told] or list(files)
+    named = [file for file in files if told in (file, PurePath(file).name)] or list(files)
+    named = [file for file in named if file == told] or named
     return Place(named[0], max(1, int(match[1]))) if len(named) == 1 else None
 
 
