@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from envdoctor.findings import Certainty, Diagnosis, Finding, Severity
-from envdoctor.report.diagnosis import foot
 from envdoctor.report.document import Block, Document, Row, Rows, Section, Text
 from envdoctor.report.markdown import draw_markdown
 from envdoctor.report.words import Span, counted
@@ -27,7 +26,8 @@ def draw_comment(diagnosis: Diagnosis) -> str:
         blocks += (Text(f"{counted(len(roots) - SHOWN, 'more finding')} left out here."),)
     told = "What the report itself proves; nothing here was guessed, and nothing was run."
     first = Text(told if roots else "Nothing is certain from what the report tells.")
-    document = Document("", "", (first, *blocks), f"{foot(diagnosis)}; written by a program")
+    foot = f"envdoctor {diagnosis.tool_version}, matrix {diagnosis.matrix_version}; written by a program"
+    document = Document("", "", (first, *blocks), foot)
     return f"{KEY} findings={len(roots)} -->\n{draw_markdown(document)}"
 
 

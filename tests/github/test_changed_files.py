@@ -21,7 +21,7 @@ BROKEN = "transformers==4.40.1\ntrl==0.7.11\n"
 FILES = {
     "requirements.txt": BROKEN,
     "serving/requirements-gpu.txt": "torch==2.6.0\n",
-    "Dockerfile": "FROM python:3.12\nRUN apt-get update && \\\n  pip install --index-url https://example.com/ \\\n"
+    "Dockerfile": "FROM python\nRUN apt-get update && \\\n  pip install --index-url https://example.com/ \\\n"
     '      "transformers==4.40.1" trl==0.7.11 && rm -rf /tmp\n',
     "docker/web.Dockerfile": "FROM nginx\nCOPY a b\n",
     "train.yaml": "stage: sft\nfinetuning_type: lora\nbf16: true\nfp16: true\n",
