@@ -13,7 +13,7 @@ KEY = "<!-- envdoctor:triage"
 """How the comment opens: the next run finds it by this and writes over it."""
 SHOWN = 5
 # What a reporter could have put into a name to reach somebody: mentions, links, HTML.
-_ACTIVE = re.compile(r"\S*(?:@\w|://|\]\(|</?[a-zA-Z!])\S*")
+_ACTIVE = re.compile(r"@\w|://|\]\(|</?[a-zA-Z!]")
 
 
 def draw_comment(diagnosis: Diagnosis) -> str:
@@ -49,4 +49,4 @@ def _section(finding: Finding) -> Section:
 
 def _ours(text: str) -> str:
     """Return a text without what could reach somebody, though Markdown would show it as code anyway."""
-    return _ACTIVE.sub("…", text)
+    return re.sub(r"\S+", lambda word: "…" if _ACTIVE.search(word[0]) else word[0], text)
