@@ -159,10 +159,11 @@ class _Planner:
     def _nearest(self, demands: Demands) -> Remedy | NoRemedy:
         """Solve; where only another build of an installed release is wished, that release first."""
         listed = self._facts.environment.distributions
+        may_move = {name for ways in demands.either for way in ways for name in way}
         same = {
             name: f"=={(listed[name].version or '').partition('+')[0]}"
             for name, spec in demands.pins.items()
-            if spec == "*" and name in listed and listed[name].version
+            if spec == "*" and name in listed and listed[name].version and name not in may_move
         }
         for kept in (same, {name: spec for name, spec in same.items() if name == TORCH}) if same else ():
             found = mend(self._facts, self._matrix, replace(demands, pins={**demands.pins, **kept}))

@@ -154,3 +154,15 @@ def test_keeping_what_is_not_there_is_an_unusable_call(capsys: pytest.CaptureFix
         main(["diagnose", "--from", "tests/machines/no-gpu-nothing-installed.json", "--keep", "torch"]) == 2
     )
     assert "--keep torch" in capsys.readouterr().err
+
+
+def test_a_package_that_is_to_be_built_anew_is_rather_raised_than_torch_lowered() -> None:
+    text = (
+        "RuntimeError: CUDA error: no kernel image is available for execution on the device\n"
+        '  File "/x/site-packages/bitsandbytes/autograd/_functions.py", line 451, in matmul_4bit\n'
+        "GPU: NVIDIA GeForce RTX 3090\nDriver Version: 550.54\nPython 3.10.14\n"
+        "torch==2.6.0+cu124\nbitsandbytes==0.45.0\n"
+    )
+    plan = planned(parse_paste(text, "", MATRIX.lexicon, ""))
+    assert "torch" not in moves(plan)
+    assert moves(plan)["bitsandbytes"][1] not in ("0.45.0", None)
