@@ -33,6 +33,9 @@ COMMANDS: dict[str, Command] = {
         "say what is wrong with this machine, a recording or a pasted report, and why",
         get_args(Judged),
     ),
+    "fix": Command(
+        "fix", "show one plan for all that is found, carry it out safely, or undo it", get_args(Reported)
+    ),
     "pin": Command(
         "pin", "solve for versions that work together on a card, a driver and a Python", get_args(Pinned)
     ),

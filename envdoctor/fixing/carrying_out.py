@@ -1,0 +1,148 @@
+"""A plan's commands carried out on a clone, whose scripts shall name the original's place."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from envdoctor.errors import Unavailable
+from envdoctor.facts import Facts
+from envdoctor.facts.names import normalise
+from envdoctor.findings import Plan
+from envdoctor.fixing.wholeness import recorded
+from envdoctor.processes import run_child
+from envdoctor.solve.variants import INDEX_URL
+from envdoctor.values import dataclass
+
+TIMEOUT_S = 3600.0
+_TAIL = 6
+_OTHERS = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX", "PIP_TARGET", "PIP_PREFIX", "PIP_USER")
+"""Variables that would lead an installer to another place."""
+_PIPS = {"--reinstall": "--force-reinstall", "--no-cache": "--no-cache-dir"}
+_UVS = {theirs: ours for ours, theirs in _PIPS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of an installer for the environment: `install` or `uninstall`, and its words."""
+
+    verb: str
+    words: tuple[str, ...]
+
+
+def calls_of(plan: Plan, python: str) -> Iterator[Call]:
+    """Yield the installer's calls among a plan's commands."""
+    for line in plan.commands:
+        words = shlex.split(line)
+        if words[:2] == ["uv", "pip"] and words[3:5] == ["--python", python]:
+            yield Call(words[2], tuple(words[5:]))
+        elif words[:3] == [python, "-m", "pip"]:
+            yield Call(words[3], tuple(words[4:]))
+
+
+def uv_at(environ: Mapping[str, str]) -> str | None:
+    """Return uv where there is one: on the path, or beside envdoctor."""
+    import sys
+
+    beside = os.path.join(os.path.dirname(sys.executable), "uv")
+    return shutil.which("uv", path=environ.get("PATH")) or (beside if os.access(beside, os.X_OK) else None)
+
+
+class Carrier:
+    """Runs installers on one environment. Raises Unavailable with what the installer said."""
+
+    def __init__(self, python: str, has_pip: bool) -> None:
+        self._python = python
+        self._env = {name: value for name, value in os.environ.items() if name not in _OTHERS}
+        self._uv = uv_at(os.environ)
+        if self._uv is None and not has_pip:
+            raise Unavailable("fix: there is neither uv nor a pip in the environment to install with")
+
+    def run(self, call: Call) -> None:
+        """Carry out one call."""
+        done = run_child(self._argv(call), timeout_s=TIMEOUT_S, env=self._env)
+        if done.returncode or done.timed_out:
+            said = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+            told = " / ".join(line.strip() for line in said[-_TAIL:]) or f"status {done.returncode}"
+            raise Unavailable(f"fix: the installer failed, nothing was changed: {told}")
+
+    def _argv(self, call: Call) -> list[str]:
+        words = list(call.words)
+        if self._uv:
+            told = [_UVS.get(word, word) for word in words if word != "-y"]
+            return [self._uv, "pip", call.verb, "--python", self._python, *self._index(call), *told]
+        told = [_PIPS.get(word, word) for word in words if not word.startswith("--torch-backend")]
+        for word in words:
+            if word.startswith("--torch-backend="):
+                told = ["--extra-index-url", INDEX_URL + word.partition("=")[2], *told]
+        quiet = ["-y"] if call.verb == "uninstall" and "-y" not in told else []
+        common = [] if call.verb == "uninstall" else ["--no-input", "--no-compile"]
+        argv = [self._python, "-m", "pip", "--disable-pip-version-check", call.verb, *quiet, *common]
+        return [*argv, *told]
+
+    def _index(self, call: Call) -> list[str]:
+        """uv reads no pip.conf: what it says is told to it."""
+        if call.verb != "install" or any(name.startswith("UV_") and "INDEX" in name for name in self._env):
+            return []
+        url = self._env.get("PIP_INDEX_URL")
+        return ["--default-index", url] if url else []
+
+
+def clear_damage(facts: Facts, names: Sequence[str]) -> None:
+    """Take the files of damaged packages out of their folders: what no uninstaller could any more.
+
+    Every copy that describes itself as one of them goes, and what interrupted removals left behind (`~name`).
+    """
+    sites = {one.location for one in facts.environment.distributions.values() if one.location}
+    for site in map(Path, sorted(sites)):
+        for info in site.glob("*.dist-info"):
+            if normalise(info.name.removesuffix(".dist-info").partition("-")[0]) in names:
+                _clear(site, info)
+
+
+def clear_leftovers(facts: Facts, prefix: Path) -> list[str]:
+    """Remove what interrupted installations left behind (`~name`), and return the names."""
+    sites = {one.location for one in facts.environment.distributions.values() if one.location}
+    found = [path for site in sites if Path(site).is_relative_to(prefix) for path in Path(site).glob("~*")]
+    for path in found:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+    return sorted(path.name for path in found)
+
+
+def _clear(site: Path, info: Path) -> None:
+    root = site.resolve()
+    for name, _ in recorded(info):
+        path = site / name
+        if name.startswith("..") or not path.parent.resolve().is_relative_to(root):
+            continue
+        with contextlib.suppress(OSError):
+            path.unlink()
+    shutil.rmtree(info, ignore_errors=True)
+
+
+def retarget(clone: Path, named: Path, becomes: Path, scripts: bool = True) -> None:
+    """Let scripts and path files of a clone name `becomes` where they name the folder `named`.
+
+    Path files are meant, and with `scripts` all small files of `bin`.
+    """
+    paths = [
+        *clone.glob("lib/python*/site-packages/*.pth"),
+        *clone.glob("lib/python*/site-packages/*.egg-link"),
+    ]
+    if not only:
+        paths += [path for path in (clone / "bin").iterdir() if path.is_file() and not path.is_symlink()]
+    old, new = os.fsencode(named), os.fsencode(becomes)
+    for path in paths:
+        told = path.stat()
+        if told.st_size > 1 << 20 or old not in (data := path.read_bytes()):
+            continue
+        path.unlink()
+        path.write_bytes(data.replace(old, new))
+        os.chmod(path, told.st_mode & 0o7777)

@@ -1,0 +1,174 @@
+"""The way of a fix: clone, carry out, look again, exchange; whatever fails, the original is as it was."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from envdoctor.diagnosis import start_probes
+from envdoctor.errors import Unavailable
+from envdoctor.findings import Diagnosis, Plan
+from envdoctor.fixing.carrying_out import (
+    Call,
+    Carrier,
+    calls_of,
+    clear_damage,
+    clear_leftovers,
+    retarget,
+)
+from envdoctor.fixing.copying import copy_tree
+from envdoctor.fixing.refusals import check_changeable
+from envdoctor.fixing.states import Shelf, State
+from envdoctor.fixing.verifying import check_better, examine, failing_imports, left
+from envdoctor.matrix import Matrix, load_matrix
+from envdoctor.values import dataclass
+
+ROUNDS = 3
+"""How often what is found on the clone is planned and carried out anew."""
+SCHEMA = "envdoctor.fix/1"
+Step = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """What a fix did or would do: `status` is nothing, shown, mended, partly or undone."""
+
+    status: str
+    environment: str
+    before: Diagnosis | None = None
+    after: Diagnosis | None = None
+    state: State | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan that was shown or carried out."""
+        return self.before.plan if self.before else None
+
+    @property
+    def exit_code(self) -> int:
+        """0 mended, undone or nothing to do; 1 where something remains."""
+        return 0 if self.status in ("nothing", "mended", "undone") else 1
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it in the terms of `envdoctor.fix/1`."""
+        judged = self.after or self.before
+        remaining = left(judged) if judged else ()
+        return {
+            "schema": SCHEMA,
+            "status": self.status,
+            "environment": self.environment,
+            "plan": self.plan.to_json() if self.plan else None,
+            "state": self.state.number if self.state else None,
+            "remaining": list(dict.fromkeys(f.id for f in remaining)) if self.status != "undone" else [],
+            "notes": list(self.notes),
+            "exit_code": self.exit_code,
+        }
+
+
+def show_fix(python: str | None, matrix: Matrix | None = None) -> Fixed:
+    """Return what a fix would do to the examined environment, every file of its packages looked at."""
+    before = examine(_named(python), matrix or load_matrix())
+    folder = before.facts.environment.prefix.get() or "not told"
+    return Fixed("shown" if left(before) else "nothing", folder, before)
+
+
+def apply_fix(
+    python: str | None, *, smoke: bool = False, matrix: Matrix | None = None, step: Step = lambda _: None
+) -> Fixed:
+    """Mend an environment on a clone and exchange the two; raises Unavailable, then nothing was changed."""
+    matrix = matrix or load_matrix()
+    step("looking at the environment")
+    before = examine(_named(python), matrix)
+    if not left(before):
+        return Fixed("nothing", before.facts.environment.prefix.get() or "", before)
+    folder = check_changeable(before.facts)
+    if not _something_to_do(before):
+        return Fixed("partly", str(folder), before, before, notes=("nothing of it is a matter of packages",))
+    shelf = Shelf(folder)
+    with shelf.held():
+        try:
+            return _exchanged(shelf, before, matrix, smoke, step)
+        finally:
+            shelf.discard()
+
+
+def undo_fix(python: str | None, number: int | None = None) -> Fixed:
+    """Go back to a former state (None: the last); raises Unavailable where none is kept."""
+    facts = start_probes(_named(python))()
+    folder = Path(os.path.realpath(facts.environment.prefix.get() or "."))
+    shelf = Shelf(folder)
+    if not shelf.folder.is_dir():
+        raise Unavailable(f"fix --undo: no former state of {folder} is kept")
+    with shelf.held():
+        state = shelf.go_back(number)
+    return Fixed("undone", str(folder), state=state)
+
+
+def _named(python: str | None) -> str:
+    from envdoctor.target.stack import active_python
+
+    return python or active_python()
+
+
+def _something_to_do(diagnosis: Diagnosis) -> bool:
+    python = diagnosis.facts.environment.executable.get() or ""
+    return bool(diagnosis.plan and any(calls_of(diagnosis.plan, python)))
+
+
+def _exchanged(shelf: Shelf, before: Diagnosis, matrix: Matrix, smoke: bool, step: Step) -> Fixed:
+    clone, folder = shelf.clone, shelf.environment
+    step("cloning it")
+    shelf.discard()
+    copy_tree(folder, clone)
+    executable = before.facts.environment.executable.get() or ""
+    python = str(clone / Path(executable).relative_to(_prefix(before)))
+    retarget(clone, folder, clone, scripts=False)
+    changed: list[str] = []
+    after = examine(python, matrix)
+    clear_leftovers(after.facts, clone)
+    for _ in range(ROUNDS):
+        done = _carried_out(after, python, step)
+        if not done:
+            break
+        changed += done
+        step("looking at the clone")
+        after = examine(python, matrix)
+        if not left(after):
+            break
+    after = examine(python, matrix, smoke=True) if smoke else after
+    check_better(before, after)
+    failing = failing_imports(python, after.facts, [name.partition(" ")[0] for name in changed])
+    if failing:
+        raise Unavailable(f"fix: what changed cannot be imported, nothing was changed: {failing[0]}")
+    retarget(clone, clone, folder)
+    step("exchanging the two")
+    state = shelf.take(tuple(changed))
+    return Fixed("partly" if _remains(after) else "mended", str(folder), before, after, state, ())
+
+
+def _prefix(diagnosis: Diagnosis) -> Path:
+    return Path(diagnosis.facts.environment.prefix.get() or "/")
+
+
+def _remains(diagnosis: Diagnosis) -> bool:
+    """True where an error, a warning, or a package that is not whole is left."""
+    return bool(left(diagnosis))
+
+
+def _carried_out(diagnosis: Diagnosis, python: str, step: Step) -> list[str]:
+    """Carry out a diagnosis' plan on the clone and return what moved, in words."""
+    plan = diagnosis.plan
+    calls: list[Call] = list(calls_of(plan, python)) if plan else []
+    if plan is None or not calls:
+        return []
+    listed = diagnosis.facts.environment.distributions
+    damaged = [m.name for m in plan.moves if m.name in listed and (m.old == m.new or listed[m.name].problems)]
+    carrier = Carrier(python, "pip" in listed)
+    clear_damage(diagnosis.facts, [name for name in damaged if name != "pip"])
+    for call in calls:
+        step(f"carrying out: {call.verb}")
+        carrier.run(call)
+    return [f"{m.name} {m.old or 'new'} → {m.new or 'removed'}" for m in plan.moves]

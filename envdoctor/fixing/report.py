@@ -1,0 +1,58 @@
+"""A fix as a document: what was done or would be, and what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from envdoctor.fixing.fixing import Fixed
+from envdoctor.fixing.verifying import left
+from envdoctor.report.diagnosis import TONES, root_causes
+from envdoctor.report.document import Block, Document, Row, Rows
+from envdoctor.report.plan import plan_section
+from envdoctor.report.words import Span, Tone, severities
+
+_TITLES: dict[str, tuple[str, Tone]] = {
+    "nothing": ("nothing to mend", "ok"),
+    "shown": ("not changed yet: --apply carries this out on a clone and exchanges the two", "warning"),
+    "mended": ("mended", "ok"),
+    "partly": ("changed, but something is left", "warning"),
+    "undone": ("gone back", "ok"),
+}
+
+
+def fix_document(fixed: Fixed) -> Document:
+    """Return what a fix did or would do."""
+    title, tone = _TITLES[fixed.status]
+    if fixed.status == "partly" and fixed.state is None:
+        title = "not changed: no installer can mend what was found"
+    blocks: list[Block] = [Rows((Row("Environment", fixed.environment), *_done(fixed)))]
+    if fixed.plan and fixed.status in ("shown", "partly"):
+        blocks.append(plan_section(fixed.plan))
+    if rows := tuple(_left(fixed)):
+        blocks.append(Rows(rows))
+    return Document(title, tone, tuple(blocks))
+
+
+def _done(fixed: Fixed) -> Iterator[Row]:
+    if fixed.state is None:
+        return
+    for place, change in enumerate(fixed.state.changes):
+        yield Row("" if place else "Changed", change)
+    if fixed.status == "undone":
+        yield Row("Kept", f"state {fixed.state.number}: `--undo` goes forward again")
+    else:
+        yield Row("Kept", f"state {fixed.state.number}, as it was: `--undo` goes back to it")
+
+
+def _left(fixed: Fixed) -> Iterator[Row]:
+    judged = fixed.after or fixed.before
+    if judged is None or fixed.status == "undone":
+        return
+    found = left(judged)
+    label = "Found" if fixed.status == "shown" else "Left"
+    for place, finding in enumerate(root_causes(found)):
+        tone = TONES[finding.severity]
+        words = (Span(tone, tone), "  ", Span(finding.id, "code"), f"  {finding.summary}")
+        yield Row("" if place else label, words)
+    if found:
+        yield Row("", severities(found))
