@@ -132,11 +132,9 @@ def retarget(clone: Path, named: Path, becomes: Path, scripts: bool = True) -> N
 
     Path files are meant, and with `scripts` all small files of `bin`.
     """
-    paths = [
-        *clone.glob("lib/python*/site-packages/*.pth"),
-        *clone.glob("lib/python*/site-packages/*.egg-link"),
-    ]
-    if not only:
+    kinds = ("pth", "egg-link")
+    paths = [path for kind in kinds for path in clone.glob(f"lib/python*/site-packages/*.{kind}")]
+    if scripts:
         paths += [path for path in (clone / "bin").iterdir() if path.is_file() and not path.is_symlink()]
     old, new = os.fsencode(named), os.fsencode(becomes)
     for path in paths:

@@ -60,10 +60,8 @@ def _weight(diagnosis: Diagnosis) -> tuple[int, ...]:
     return (*(sum(f.severity is severity for f in found) for severity in Severity), damaged)
 
 
-def check_imports(
-    python: str, facts: Facts, names: Sequence[str], broken: Sequence[str] = ()
-) -> tuple[str, ...]:
-    """Import what the changed packages install; return the modules that fail, but for those `broken` before."""
+def failing_imports(python: str, facts: Facts, names: Sequence[str]) -> tuple[str, ...]:
+    """Import what the named packages install; return the modules that fail, each with why."""
     modules = sorted({module for name in names for module in top_modules(facts, name)})
     if not modules:
         return ()

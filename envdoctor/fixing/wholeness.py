@@ -18,13 +18,8 @@ def with_missing_files(facts: Facts) -> Facts:
     """Return the facts with what is missing of each package's files among its problems."""
     environment = facts.environment
     found = {name: _judged(one) for name, one in environment.distributions.items()}
-    more = [
-        f"{n}: {t}"
-        for n, one in found.items()
-        for t in one.problems
-        if f"{n}: {t}" not in environment.problems
-    ]
-    problems = (*environment.problems, *more)
+    told = dict.fromkeys(f"{name}: {text}" for name, one in found.items() for text in one.problems)
+    problems = tuple(dict.fromkeys((*environment.problems, *told)))
     return replace(facts, environment=replace(environment, distributions=found, problems=problems))
 
 
@@ -51,9 +46,7 @@ def recorded(info: Path) -> list[tuple[str, int | None]]:
 
 def _wrong_files(site: Path, files: Sequence[tuple[str, int | None]]) -> Iterator[str]:
     for name, size in files:
-        if name.endswith((".pyc", "RECORD", "INSTALLER", "REQUESTED", "direct_url.json")) or name.startswith(
-            ".."
-        ):
+        if name.endswith(_WRITTEN_LATER) or name.startswith(".."):
             continue
         try:
             told = os.stat(site / name).st_size
