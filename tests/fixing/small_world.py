@@ -1,0 +1,71 @@
+"""Small real environments of small real wheels: no index, no network."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import subprocess
+import sys
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+UV = Path(sys.executable).with_name("uv")
+
+
+def make_wheel(folder: Path, name: str, version: str, requires: Sequence[str] = ()) -> None:
+    """Write a wheel with one module that tells its version and imports what it requires."""
+    info = f"{name}-{version}.dist-info"
+    imports = "".join(f"import {one.partition('>')[0].partition('=')[0]}\n" for one in requires)
+    told = "".join(f"Requires-Dist: {one}\n" for one in requires)
+    files = {
+        f"{name}/__init__.py": f"{imports}VERSION = '{version}'\n",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{told}\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/entry_points.txt": f"[console_scripts]\n{name}-say = {name}:print\n",
+    }
+    record = [f"{path},sha256={_digest(text)},{len(text)}" for path, text in files.items()]
+    files[f"{info}/RECORD"] = "\n".join([*record, f"{info}/RECORD,,"]) + "\n"
+    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
+        for path, text in files.items():
+            wheel.writestr(path, text)
+
+
+def _digest(text: str) -> str:
+    import base64
+
+    return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).decode().rstrip("=")
+
+
+def make_environment(folder: Path, *wheels: str) -> Path:
+    """Make a virtual environment without pip, install wheels as they are, and return its interpreter."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    python = folder / "bin" / "python"
+    install(python, *wheels)
+    return python
+
+
+def install(python: Path, *wheels: str) -> None:
+    """Install requirements without what they require."""
+    argv = [str(UV), "pip", "install", "-q", "--no-deps", "--python", str(python), *wheels]
+    subprocess.run(argv, check=True, env=dict(os.environ))
+
+
+def fingerprint(folder: Path) -> str:
+    """Return a digest of every name, mode, link, time and byte in a folder."""
+    told = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        status = path.lstat()
+        told.update(f"{path.relative_to(folder)} {stat.S_IFMT(status.st_mode)} {status.st_mode}\n".encode())
+        if path.is_symlink():
+            told.update(os.readlink(path).encode())
+        elif path.is_file():
+            told.update(f"{status.st_mtime_ns}".encode() + path.read_bytes())
+    return told.hexdigest()
+
+
+def says(python: Path, code: str) -> str:
+    """Return what a line of Python prints in an environment, writing no bytecode."""
+    done = subprocess.run([str(python), "-B", "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.strip()

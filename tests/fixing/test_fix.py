@@ -1,0 +1,206 @@
+"""`envdoctor fix`: mended on a clone and exchanged; whatever fails, the environment is what it was."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from small_world import fingerprint, install, make_environment, make_wheel, says
+
+from envdoctor.cli import main
+from envdoctor.fixing import exchange as exchanging
+from envdoctor.fixing.copying import copy_tree
+from envdoctor.fixing.fixing import apply_fix
+from envdoctor.fixing.states import Shelf
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="environments are exchanged on Unix")
+
+
+@pytest.fixture
+def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The only wheels that an installer finds."""
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    make_wheel(folder, "alphaline", "1.0", ["betaline>=2"])
+    make_wheel(folder, "betaline", "1.0")
+    make_wheel(folder, "betaline", "2.1")
+    monkeypatch.setenv("UV_FIND_LINKS", str(folder))
+    monkeypatch.setenv("UV_NO_INDEX", "1")
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "cache"))
+    return folder
+
+
+@pytest.fixture
+def broken(tmp_path: Path, wheels: Path) -> Path:
+    """An environment in which a package is older than another requires."""
+    return make_environment(tmp_path / "env", "alphaline==1.0", "betaline==1.0")
+
+
+def run(python: Path, *options: str) -> int:
+    return main(["fix", "--python", str(python), "--quiet", *options])
+
+
+def test_nothing_changes_before_it_is_asked_for(broken: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = fingerprint(broken.parents[1])
+    assert run(broken) == 1
+    assert "betaline" in capsys.readouterr().out
+    assert fingerprint(broken.parents[1]) == before
+
+
+def test_the_environment_is_mended_in_its_own_place(broken: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(broken, "--apply", "--format", "json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["schema"], told["status"], told["remaining"]) == ("envdoctor.fix/1", "mended", [])
+    assert says(broken, "import alphaline, betaline; print(betaline.VERSION)") == "2.1"
+    script = (broken.parent / "betaline-say").read_text()
+    assert script.startswith(f"#!{broken}")
+    assert run(broken) == 0
+
+
+def test_undo_is_exact_and_goes_forward_again(broken: Path) -> None:
+    before = fingerprint(broken.parents[1])
+    assert run(broken, "--apply") == 0
+    after = fingerprint(broken.parents[1])
+    assert run(broken, "--undo") == 0
+    assert fingerprint(broken.parents[1]) == before
+    assert run(broken, "--undo") == 0
+    assert fingerprint(broken.parents[1]) == after
+    assert run(broken, "--undo", "7") == 3
+
+
+def test_a_failing_installer_leaves_everything_as_it_was(
+    broken: Path, wheels: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (wheels / "betaline-2.1-py3-none-any.whl").unlink()
+    folder = broken.parents[1]
+    before, beside = fingerprint(folder), sorted(os.listdir(folder.parent))
+    assert run(broken, "--apply") == 3
+    assert "nothing was changed" in capsys.readouterr().err
+    assert fingerprint(folder) == before
+    assert sorted(os.listdir(folder.parent)) == beside
+
+
+def test_what_cannot_be_imported_is_not_exchanged(broken: Path, wheels: Path) -> None:
+    (wheels / "betaline-2.1-py3-none-any.whl").unlink()
+    make_wheel(wheels, "betaline", "2.2", ["gonemodule"])
+    make_wheel(wheels, "gonemodule", "1.0", ["stillanother"])
+    make_wheel(wheels, "stillanother", "1.0")
+    with_error = wheels / "stillanother-1.0-py3-none-any.whl"
+    with_error.unlink()
+    before = fingerprint(broken.parents[1])
+    assert run(broken, "--apply") == 3
+    assert fingerprint(broken.parents[1]) == before
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 4, 5])
+def test_a_kill_at_any_step_leaves_the_original(broken: Path, steps: int) -> None:
+    folder = broken.parents[1]
+    before = fingerprint(folder)
+    child = os.fork()
+    if child == 0:
+        left = iter(range(steps))
+        apply_fix(str(broken), step=lambda _: next(left, None) is None and os._exit(9))
+        os._exit(9)
+    os.waitpid(child, 0)
+    if fingerprint(folder) != before:  # the kill came after the exchange
+        assert run(broken, "--undo") == 0
+    assert fingerprint(folder) == before
+    assert run(broken, "--apply") == 0
+    assert says(broken, "import betaline; print(betaline.VERSION)") == "2.1"
+
+
+@pytest.mark.parametrize("renames", [0, 1, 2])
+def test_renames_that_a_kill_cuts_short_are_mended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renames: int
+) -> None:
+    """Where the system has no call that exchanges, three renames do it, and the journal knows of them."""
+    (tmp_path / "env").mkdir()
+    (tmp_path / "env" / "old").touch()
+    shelf = Shelf(tmp_path / "env")
+    real, done = os.rename, []
+
+    def cut(one: Path, other: Path) -> None:
+        if Path(one).name != "clone" and len(done) == renames:
+            raise KeyboardInterrupt
+        done.append(one) if Path(one).name != "clone" else None
+        real(one, other)
+
+    monkeypatch.setattr(exchanging, "_swap", lambda *_: False)
+    monkeypatch.setattr("envdoctor.fixing.exchange.os.rename", cut)
+    monkeypatch.setattr(Shelf, "_leave", lambda self: None)
+    with pytest.raises(KeyboardInterrupt), shelf.held():
+        shelf.clone.mkdir()
+        (shelf.clone / "new").touch()
+        shelf.take(("a",))
+    monkeypatch.undo()
+    with Shelf(tmp_path / "env").held():
+        assert os.listdir(tmp_path / "env") == ["old"]
+
+
+def test_a_damaged_package_is_made_whole(broken: Path, wheels: Path) -> None:
+    install(broken, "betaline==2.1")
+    site = next(broken.parents[1].glob("lib/python3*/site-packages"))
+    (site / "alphaline" / "__init__.py").unlink()
+    shutil.copytree(site / "betaline-2.1.dist-info", site / "betaline-1.0.dist-info")
+    (site / "~etaline").mkdir()
+    assert run(broken, "--apply") == 0
+    assert says(broken, "import alphaline; print(alphaline.VERSION)") == "1.0"
+    assert len(list(site.glob("betaline-*.dist-info"))) == 1
+    assert not list(site.glob("~*"))
+
+
+def test_an_editable_install_still_leads_to_its_source(broken: Path, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "homemade.py").write_text("HERE = __file__\n")
+    site = next(broken.parents[1].glob("lib/python3*/site-packages"))
+    (site / "homemade.pth").write_text(f"{source}\n{broken.parents[1]}/src\n")
+    assert run(broken, "--apply") == 0
+    assert says(broken, "import homemade; print(homemade.HERE)") == str(source / "homemade.py")
+    assert (site / "homemade.pth").read_text() == f"{source}\n{broken.parents[1]}/src\n"
+
+
+def test_shared_and_read_only_environments_are_refused(
+    broken: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = broken.parents[1]
+    folder.chmod(0o777)
+    before = fingerprint(folder)
+    assert run(broken, "--apply") == 3
+    assert "shared" in capsys.readouterr().err
+    assert fingerprint(folder) == before
+
+
+def test_an_interpreter_of_the_system_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from envdoctor.errors import Unavailable
+    from envdoctor.facts import Environment, Facts, Observed
+    from envdoctor.fixing.refusals import check_changeable
+
+    (tmp_path / "lib" / "python3.12").mkdir(parents=True)
+    (tmp_path / "lib" / "python3.12" / "EXTERNALLY-MANAGED").touch()
+    told = (Observed(one, "t") for one in (str(tmp_path), str(tmp_path / "bin/python"), "system"))
+    prefix, executable, kind = told
+    facts = Facts(environment=Environment(prefix=prefix, executable=executable, kind=kind))
+    with pytest.raises(Unavailable, match="PEP 668"):
+        check_changeable(facts)
+
+
+def test_a_copy_shares_nothing_that_is_edited(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    (source / "bin").mkdir(parents=True)
+    (source / "big.so").write_bytes(b"x" * 200_000)
+    (source / "bin" / "tool").write_bytes(b"y" * 200_000)
+    (source / "module.py").write_text("a = 1\n" * 20_000)
+    os.symlink("module.py", source / "link")
+    copy_tree(source, tmp_path / "copy")
+    assert fingerprint(tmp_path / "copy") == fingerprint(source)
+    shared = [
+        p.name
+        for p in source.rglob("*")
+        if p.is_file() and p.samefile(tmp_path / "copy" / p.relative_to(source))
+    ]
+    assert set(shared) <= {"big.so"}
