@@ -64,16 +64,21 @@ def _share_blocks(source: Path, target: Path) -> bool:
         import fcntl
     except ImportError:
         return False
-    with open(source, "rb") as whole:
-        device = os.fstat(whole.fileno()).st_dev
+    whole = os.open(source, os.O_RDONLY)
+    try:
+        device = os.fstat(whole).st_dev
         if device in _unable:
             return False
+        copy = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
-            with open(target, "xb") as copy:
-                fcntl.ioctl(copy.fileno(), _FICLONE, whole.fileno())
+            fcntl.ioctl(copy, _FICLONE, whole)
         except OSError:
             _unable.add(device)
             with contextlib.suppress(OSError):
                 os.unlink(target)
             return False
+        finally:
+            os.close(copy)
+    finally:
+        os.close(whole)
     return True

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from envdoctor.errors import Unavailable
+from envdoctor.files import replace_file
 from envdoctor.fixing.exchange import exchange, restore
 from envdoctor.values import dataclass
 
@@ -101,12 +102,7 @@ class Shelf:
             return {"next": 1, "states": [], "under_way": None}
 
     def _write(self, journal: dict[str, Any]) -> None:
-        new = self.folder / "journal.new"
-        with open(new, "w", encoding="utf-8") as stream:
-            json.dump(journal, stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(new, self.folder / "journal.json")
+        replace_file(self.folder / "journal.json", json.dumps(journal), mode=0o600)
 
     def _exchange(self, journal: dict[str, Any], number: int, changes: tuple[str, ...]) -> State:
         """Exchange the environment with what lies at a state's place; the journal knows before and after."""

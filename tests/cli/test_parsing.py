@@ -14,7 +14,7 @@ from envdoctor.cli import COMMANDS, build_parser, main
     ("call", "said"),
     [
         ("diagnos", "diagnos: no such command; nearest: diagnose"),
-        ("xyzzy", "xyzzy: no such command; there are diagnose, pin"),
+        ("xyzzy", "xyzzy: no such command; there are diagnose, fix, pin"),
         ("memory --model m --modle x", "--modle: `envdoctor memory` has no such option; nearest: --model"),
         ("diagnose --frm=x", "--frm: `envdoctor diagnose` has no such option; nearest: --from"),
         ("diagnose --format jsn", "--format jsn: none of text, json,"),

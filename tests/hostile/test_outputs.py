@@ -278,6 +278,19 @@ ELSEWHERE = {
     ("smokes/ops/adapters.py", "rmtree"),  # its own folder inside that one
     ("fleet/landing.py", "mkstemp"),  # its own file, nameless from then on
     ("fleet/landing.py", "unlink"),
+    (
+        "fixing/copying.py",
+        "link",
+    ),  # into the clone, which grows in a folder of its own beside the environment
+    ("fixing/copying.py", "symlink"),
+    ("fixing/copying.py", "unlink"),
+    ("fixing/carrying_out.py", "unlink"),  # of the clone alone
+    ("fixing/carrying_out.py", "rmtree"),
+    ("fixing/carrying_out.py", "write_bytes"),
+    ("fixing/exchange.py", "rename"),  # the environment and the clone, on demand
+    ("fixing/states.py", "rename"),  # the clone, in that folder
+    ("fixing/states.py", "rmtree"),  # clones and states that its journal does not name
+    ("fixing/states.py", "unlink"),
     ("watch/death.py", "write_text"),  # inside the folder that it has just made
     ("watch/recording.py", "unlink"),  # its own recordings, by the whole name that they are given
 }
