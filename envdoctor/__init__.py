@@ -97,5 +97,12 @@ def __getattr__(name: str) -> object:
     return found
 
 
+def load_ipython_extension(shell: object) -> None:
+    """Give a notebook `%envdoctor`; called by `%load_ext envdoctor`."""
+    from envdoctor.notebook import register
+
+    register(shell)
+
+
 def __dir__() -> list[str]:
     return sorted(__all__)

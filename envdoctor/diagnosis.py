@@ -112,7 +112,7 @@ def diagnose_facts(
 ) -> Diagnosis:
     """Judge `facts`; raises InputError for a selection that names no check.
 
-        diagnosis = envdoctor.diagnose_facts(envdoctor.probe(), select=["DRIVER-CUDA"])
+        diagnosis = envdoctor.diagnose_facts(envdoctor.probe(), select=["DRIVER-TOO-OLD"])
 
     With `complete` the solver completes the likeliest remedies, so that following one breaks nothing else.
     """

@@ -10,6 +10,7 @@ from typing import Any
 from envdoctor.facts import Facts, to_json
 from envdoctor.facts.backend import backend_of
 from envdoctor.facts.model import EMPTY
+from envdoctor.shown import Shown
 from envdoctor.values import dataclass
 
 SCHEMA = "envdoctor.diagnosis/1"
@@ -155,7 +156,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Diagnosis:
+class Diagnosis(Shown):
     """Everything one run of `diagnose` knows: the single argument of every report."""
 
     facts: Facts

@@ -16,7 +16,8 @@ PACKAGE = ROOT / "envdoctor"
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "facts": set(),
-    "findings": {"facts"},
+    "shown": set(),
+    "findings": {"facts", "shown"},
     "probes": set(),
     "patterns": set(),
     "values": set(),
@@ -38,15 +39,15 @@ ALLOWED: dict[str, set[str]] = {
     "rules": {"commands", "errors", "facts", "findings", "matrix", "memory", "patterns", "profile"},
     "solve": {
         *("commands", "errors", "facts", "harvest", "inputs", "locks", "matrix", "probes"),
-        *("python_source", "report", "target"),
+        *("python_source", "report", "shown", "target"),
     },
     "upgrading": {
         *("errors", "facts", "findings", "inputs", "matrix", "patterns", "profile", "python_source"),
-        *("report", "rules", "solve", "target"),
+        *("report", "rules", "shown", "solve", "target"),
     },
-    "memory": {"errors", "facts", "fetch", "inputs", "matrix", "processes", "report", "target"},
-    "profile": {"errors", "facts", "matrix", "memory", "processes", "report", "target"},
-    "smokes": {"errors", "facts", "inputs", "processes", "report"},
+    "memory": {"errors", "facts", "fetch", "inputs", "matrix", "processes", "report", "shown", "target"},
+    "profile": {"errors", "facts", "matrix", "memory", "processes", "report", "shown", "target"},
+    "smokes": {"errors", "facts", "inputs", "processes", "report", "shown"},
     "report": {"facts", "findings"},
     "bundling": {"errors", "facts", "files", "findings", "inputs", "matrix", "report"},
     "online": {"errors", "facts", "fetch", "harvest", "matrix", "rules"},
@@ -72,8 +73,8 @@ ALLOWED: dict[str, set[str]] = {
 }
 EVERYWHERE = {"values", "lazy_re"}
 """Ways of writing what the standard library has, that cost less to load."""
-DOORS = {"__init__", "__main__", "api", "cli", "door", "serving"}
-"""What nothing else may import: the doors for programs, people and assistants."""
+DOORS = {"__init__", "__main__", "api", "cli", "door", "notebook", "serving"}
+"""What nothing else may import: the doors for programs, people, notebooks and assistants."""
 ENGINES = {
     "httpx": {"fetch.py"},
     "pynvml": {"watch/cards.py"},

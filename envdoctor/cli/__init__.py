@@ -11,7 +11,7 @@ from typing import NamedTuple, get_args
 
 from envdoctor import __version__
 from envdoctor.cli.output import complain, drop_output, never_fail_to_encode, open_closed_streams
-from envdoctor.cli.parsing import Help, Parser, examples
+from envdoctor.cli.parsing import Help, Parser, examples, usage
 from envdoctor.errors import EnvdoctorError
 from envdoctor.report import Format, Gathered, Judged, Pinned, Reported, Tested, Told
 
@@ -37,15 +37,21 @@ COMMANDS: dict[str, Command] = {
         "fix", "show one plan for all that is found, carry it out safely, or undo it", get_args(Reported)
     ),
     "pin": Command(
-        "pin", "solve for versions that work together on a card, a driver and a Python", get_args(Pinned)
+        "pin",
+        "solve for versions that work together on a card, a driver and a Python",
+        get_args(Pinned),
     ),
     "why-not": Command("why_not", "say what forbids a version, with sources", get_args(Reported)),
     "upgrade": Command(
-        "upgrade", "say what breaks in code when requirements change, and what to install", get_args(Reported)
+        "upgrade",
+        "say what breaks in code when requirements change, and what to install",
+        get_args(Reported),
     ),
     "memory": Command("memory", "predict the peak GPU memory of a run", get_args(Reported)),
     "profile": Command(
-        "profile", "choose the fastest memory-safe setting and write it for a framework", get_args(Reported)
+        "profile",
+        "choose the fastest memory-safe setting and write it for a framework",
+        get_args(Reported),
     ),
     "smoke": Command(
         "smoke", "run tiny kernels that prove, op by op, that this environment computes", get_args(Tested)
@@ -58,6 +64,7 @@ COMMANDS: dict[str, Command] = {
     "probe": Command("probe", "print this machine's facts as JSON", (Format.JSON,)),
     "matrix": Command("matrix", "show, update and verify the compatibility matrix"),
     "rules": Command("rules", "list every check, or explain one"),
+    "completion": Command("completion", "write what a shell completes these commands with", (Format.TEXT,)),
     "mcp": Command("mcp", "serve these answers to an assistant (Model Context Protocol)", (Format.JSON,)),
 }
 
@@ -81,16 +88,27 @@ def build_parser(command: str | None, alone: bool = False) -> argparse.ArgumentP
     return parser
 
 
+def build_whole_parser() -> argparse.ArgumentParser:
+    """Return the parser with every command filled, for completion and for the pages."""
+    parser = Parser(prog="envdoctor", formatter_class=Help)
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", prog="envdoctor")
+    for name, entry in COMMANDS.items():
+        _fill(subparsers.add_parser(name, help=entry.help, formatter_class=Help), name, entry)
+    return parser
+
+
 def _fill(parser: argparse.ArgumentParser, name: str, entry: Command) -> None:
     module = importlib.import_module(f"envdoctor.cli.{entry.module}")
     said = entry.help[0].upper() + entry.help[1:]
     parser.description = f"{said}.\n\n{examples(name, module.EXAMPLES)}"
     module.add_arguments(parser)
     formats = [format.value for format in entry.formats]
-    parser.add_argument("--format", choices=formats, default=formats[0], help="output format")
+    how = f"{', '.join(formats)} (default: {formats[0]})"
+    parser.add_argument("--format", metavar="FORMAT", choices=formats, default=formats[0], help=how)
     parser.add_argument("-o", "--output", metavar="FILE", help="write there instead of standard output")
     parser.add_argument("-q", "--quiet", action="store_true", help="nothing on standard error but errors")
     parser.add_argument("--no-color", action="store_true", help="no colour (NO_COLOR is honoured too)")
+    parser.usage = usage(name, parser)
     parser.set_defaults(run=module.run)
 
 
@@ -107,7 +125,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = build_parser(command, alone).parse_args(arguments)
         args.wrapped = wrapped
         args.format = Format(args.format)
-        return int(args.run(args))
+        return _run(args)
     except EnvdoctorError as error:
         complain(f"envdoctor: {_one_line(error)}")
         return error.exit_code
@@ -116,6 +134,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt:
         return 130
+
+
+def _run(args: argparse.Namespace) -> int:
+    if args.quiet or not sys.stderr.isatty():
+        return int(args.run(args))
+    from envdoctor.cli.waiting import Waiting
+
+    with Waiting(args) as args.waiting:
+        return int(args.run(args))
 
 
 def _parted(arguments: Sequence[str]) -> tuple[list[str], list[str]]:

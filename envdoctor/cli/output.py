@@ -24,6 +24,7 @@ def write(args: argparse.Namespace, text: str) -> None:
     Raises Unavailable when it cannot be written.
     """
     text = text if text.endswith("\n") else text + "\n"
+    _stop_waiting(args)
     if not args.output:
         try:
             sys.stdout.write(text)
@@ -40,7 +41,14 @@ def write(args: argparse.Namespace, text: str) -> None:
 def note(args: argparse.Namespace, text: str) -> None:
     """Say something to the person on standard error, unless `--quiet`."""
     if not args.quiet:
+        _stop_waiting(args)
         complain(text)
+
+
+def _stop_waiting(args: argparse.Namespace) -> None:
+    """Wipe the sign of life before anything is said on the same terminal."""
+    if waiting := getattr(args, "waiting", None):
+        waiting.end()
 
 
 def complain(text: str) -> None:
@@ -55,7 +63,7 @@ class Progress:
     """One line on a terminal's standard error that is drawn over; nothing anywhere else."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        self._drawn = not args.quiet and sys.stderr.isatty()
+        self.drawn = not args.quiet and sys.stderr.isatty()
 
     def step(self, done: int, total: int, what: str) -> None:
         """Draw how far it is; a `total` of 0 is not known."""
@@ -67,7 +75,7 @@ class Progress:
         self._draw("")
 
     def _draw(self, text: str) -> None:
-        if self._drawn:
+        if self.drawn:
             with contextlib.suppress(OSError):
                 sys.stderr.write(f"\r\x1b[K{text}")
                 sys.stderr.flush()

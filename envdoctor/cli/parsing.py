@@ -76,6 +76,31 @@ def _nearest(given: str, names: Iterable[str]) -> str:
     return f"; nearest: {', '.join(close)}" if close else ""
 
 
+WIDTH = 80
+
+
 def examples(command: str, lines: Sequence[tuple[str, str]]) -> str:
     """Return a command's examples as `--help` shows them: what each answers, and the call."""
-    return "\n".join(f"  # {meaning}\n  envdoctor {command} {call}".rstrip() for meaning, call in lines)
+    return "\n".join(f"  # {meaning}\n{_call(f'envdoctor {command} {call}')}" for meaning, call in lines)
+
+
+def _call(call: str) -> str:
+    """Return a call, a long one on lines that a shell reads as one."""
+    lines = [""]
+    for part in re.split(r" (?=-)", call.rstrip()):
+        if lines[-1] and len(lines[-1]) + len(part) > WIDTH - 6:
+            lines.append("")
+        lines[-1] += f" {part}" if lines[-1] else part
+    return " \\\n".join(f"  {'  ' if number else ''}{line}" for number, line in enumerate(lines))
+
+
+def usage(command: str, parser: argparse.ArgumentParser) -> str:
+    """Return the usage in a line: the options stand below, each with its meaning."""
+    words = [_word(action) for action in parser._get_positional_actions()]
+    return " ".join(("envdoctor", command, *words, "[options]")).replace("%", "%%")
+
+
+def _word(action: argparse.Action) -> str:
+    named = action.metavar if isinstance(action.metavar, str) else ""
+    name = named or "|".join(map(str, action.choices or (action.dest,)))
+    return {"?": f"[{name}]", "*": f"[{name}]...", "+": f"{name}..."}.get(str(action.nargs), name)

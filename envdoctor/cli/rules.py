@@ -9,7 +9,7 @@ from envdoctor.cli.output import look_of, write
 from envdoctor.errors import InputError
 from envdoctor.matrix import load_matrix
 from envdoctor.report import Format, as_json, draw
-from envdoctor.report.document import Block, Document, Rows, Table
+from envdoctor.report.document import Block, Document, Row, Rows
 from envdoctor.report.knowledge import members
 from envdoctor.rules.listing import explained_checks
 
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _drawn(entries: list[dict[str, Any]], explain: bool) -> Block:
     if not explain:
-        return Table(("", ""), tuple((entry["id"], entry["title"]) for entry in entries))
+        return Rows(tuple(Row(entry["id"], entry["title"]) for entry in entries))
     return Rows(
         tuple(row for entry in entries for key, value in entry.items() for row in members(key, value))
     )

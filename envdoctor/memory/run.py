@@ -9,6 +9,7 @@ from typing import Any
 from envdoctor.errors import InputError
 from envdoctor.memory.recipes import PLAIN, TASKS, Recipe
 from envdoctor.memory.shape import ModelShape
+from envdoctor.shown import Shown
 from envdoctor.values import dataclass
 
 DTYPES: Mapping[str, int] = {"bf16": 2, "fp16": 2, "fp32": 4}
@@ -216,7 +217,7 @@ class Component:
 
 
 @dataclass(frozen=True, slots=True)
-class Prediction:
+class Prediction(Shown):
     """The peak of a run on rank 0, in bytes, and the phase it falls in.
 
     `peak_allocated_bytes` is the expected `torch.cuda.max_memory_allocated`, `peak_reserved_bytes` an upper

@@ -14,6 +14,7 @@ from envdoctor.profile.keys import Names
 from envdoctor.profile.search import Found, find_training
 from envdoctor.profile.speed import CardSpeed, card_speed
 from envdoctor.profile.workload import Workload
+from envdoctor.shown import Shown
 from envdoctor.values import dataclass
 
 SCHEMA = "envdoctor.profile/1"
@@ -25,7 +26,7 @@ SPEED_NOTE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(Shown):
     """A search's answer with the files that say it to a framework, and what measuring it found."""
 
     found: Found

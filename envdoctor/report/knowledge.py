@@ -37,8 +37,10 @@ def _of(facts: Mapping[str, Any]) -> str:
 
 def list_document(rows: Mapping[str, Entry]) -> Document:
     """Return one line a row: id, kind and what it is about."""
-    listed = tuple((name, kind, _about(row)) for name, (kind, row) in sorted(rows.items()))
-    return Document("", "", (Table(("", "", ""), listed),))
+    listed = sorted(rows.items())
+    return Document(
+        "", "", (Rows(tuple(Row(name, f"{kind}  {_about(row)}") for name, (kind, row) in listed)),)
+    )
 
 
 def _about(row: Mapping[str, Any]) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from envdoctor.shown import Shown
+
 Outcome = Literal["passed", "failed", "skipped", "crashed", "timeout"]
 BAD_OUTCOMES: frozenset[Outcome] = frozenset({"failed", "crashed", "timeout"})
 SCHEMA = "envdoctor.smoke/1"
@@ -33,7 +35,7 @@ class SmokeResult:
 
 
 @dataclass(frozen=True, slots=True)
-class SmokeReport:
+class SmokeReport(Shown):
     """All verdicts, on the device named; `unprovable` says why nothing could be run, want of a GPU apart."""
 
     device: str | None

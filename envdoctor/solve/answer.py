@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from envdoctor.shown import Shown
 from envdoctor.solve.goal import Goal, Picks
 from envdoctor.solve.reasons import Explained, Pin
 from envdoctor.solve.requests import Carried
@@ -54,7 +55,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class PinSet:
+class PinSet(Shown):
     """What `pin` answers. `status` is solved, split (then `sets` holds two answers), conflict or unknown.
 
     Unknown: an answer may exist, but a release's requirements could not be read; `causes` says whose.

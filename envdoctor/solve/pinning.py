@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from envdoctor.shown import Shown
 from envdoctor.solve.answer import Cause, PinSet, asked_words, solved
 from envdoctor.solve.goal import Goal, Picks
 from envdoctor.solve.nodes import TORCH
@@ -23,7 +24,7 @@ WIDENINGS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class WhyNot:
+class WhyNot(Shown):
     """What forbids a request; no causes: nothing does. `forbidden` None: it hangs on what is not known."""
 
     causes: tuple[Cause, ...]

@@ -11,6 +11,7 @@ from packaging.version import Version
 
 from envdoctor.matrix import Matrix
 from envdoctor.rules.ranges import parse_version
+from envdoctor.shown import Shown
 from envdoctor.solve.answer import PinSet
 from envdoctor.solve.goal import Goal
 from envdoctor.upgrading.judging import Break, Judge, Move
@@ -55,7 +56,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class Upgrade:
+class Upgrade(Shown):
     """The whole answer."""
 
     judged: Judged
