@@ -32,7 +32,7 @@ basis = "upstream source"
 _IDLE = re.compile(
     r"_?(architectures|auto_map|name_or_path|commit_hash|diffusers_version|torch_dtype|dtype|use_cache"
     r"|initializer_range|initializer_factor|transformers_version|chunk_size_feed_forward|output_\w+|return_dict"
-    r"|id2label|label2id|problem_type|is_encoder_decoder|\w*_?token_(id|index|ids)|quantization_config"
+    r"|id2label|label2id|problem_type|is_encoder_decoder|\w*_?token_(id|index|ids)"
     r"|sequence_length|router_aux_loss_coef|pretraining_tp|unsloth_\w+|rms_norm_eps|layer_norm_eps\w*)"
 )
 """Keys that neither a model nor a prediction is made of."""
@@ -54,7 +54,8 @@ def _pruned(config: Mapping[str, Any], known: bool) -> Iterator[tuple[str, Any]]
             or (key not in SHAPING if known else _IDLE.fullmatch(key))
         ):
             continue
-        left = _without_nulls(value, known and key != "rope_parameters")
+        quantised = key == "quantization_config"
+        left = _without_nulls(value, quantised or (known and key != "rope_parameters"))
         if left not in ({}, []):
             yield key, left
 

@@ -37,6 +37,8 @@ def predict(run: TrainingRun | ServingRun, constants: Constants = DEFAULT) -> Pr
     step = _heights(
         run.shape, settings, plan, kinds, costs, loss, fixed, accumulating, _tables(run, settings)
     )
+    if run.recipe.loss == "tiled":  # tiles are scratch of one size that leaves nothing carved up
+        step = step._replace(churn=step.churn._replace(logits=0))
     if run.recipe.reference == "beside":
         step = step._replace(loss=max(step.loss, beside_reference(run, settings, kinds, loss, step.idle)))
     return _assemble(run, plan, step, constants)

@@ -7,11 +7,15 @@ from dataclasses import field, replace
 from typing import Any, NamedTuple
 
 from envdoctor.errors import InputError
+from envdoctor.facts.quantities import GIB
+from envdoctor.memory.adapters import adapter_tensors
 from envdoctor.memory.analytic import predict
 from envdoctor.memory.constants import Constants
 from envdoctor.memory.layout import active_parameters, parameters
 from envdoctor.memory.recipes import TRAINERS
 from envdoctor.memory.run import Prediction, ServingRun, TrainingRun
+from envdoctor.memory.settings import settings_of
+from envdoctor.memory.sharding import host_bytes
 from envdoctor.values import dataclass
 
 MODELLED = {
@@ -94,10 +98,22 @@ def _assuming(prediction: Prediction, question: Question) -> Prediction:
         notes += [_taken(name, stack.get(name)) for name in _libraries(run)]
         notes += [_trainer_note(run, stack)]
         notes.append("every row as long as --seq")
+        notes += _host_note(run)
         if run.seq > run.shape.positions:
             beyond = f"--seq {run.seq} lies beyond the {run.shape.positions} positions of {run.shape.name}"
             notes.insert(0, f"{beyond}: it needs its rotary embedding scaled")
     return replace(prediction, assumptions=(*question.notes, *notes, *prediction.assumptions))
+
+
+def _host_note(run: TrainingRun) -> list[str]:
+    """How much host memory what is offloaded needs."""
+    if not run.offload_optimizer and not run.offload_params:
+        return []
+    s = settings_of(run)
+    total = parameters(run.shape)
+    trained = total if s.trains else sum(n * count for n, count in adapter_tensors(run.shape, s))
+    host = host_bytes(total, trained, run.offload_optimizer, run.offload_params)
+    return [f"what is offloaded needs about {host / GIB:.0f} GiB of host memory over all ranks"]
 
 
 def _taken(name: str, version: str | None) -> str:

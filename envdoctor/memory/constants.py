@@ -45,6 +45,7 @@ class Constants:
     nccl_zero12: int = 1336 * MIB
     loss_upcasts: int = 1  # 1 when the loss makes an fp32 copy of the logits
     vllm_context: int = 700 * MIB
+    vllm_logit_bytes: int = 14  # of one logit while vLLM profiles its sampling
     vllm_utilization_percent: int = 92
     grpo_utilization_percent: int = 30
     reserved: Mapping[str, ReservedBound] = field(default_factory=lambda: MappingProxyType({}))

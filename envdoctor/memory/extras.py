@@ -61,7 +61,10 @@ def _mergers(part: Mapping[str, Any], hidden: int) -> int:
 
 def stored_as(config: Mapping[str, Any]) -> str:
     """How the weights lie in the files: a key of STORED_BYTES, or "" for plain ones."""
-    part = config.get("quantization_config")
+    text = config.get("text_config")
+    part = config.get("quantization_config") or (text if isinstance(text, Mapping) else {}).get(
+        "quantization_config"
+    )
     if not isinstance(part, Mapping):
         return ""
     method = str(part.get("quant_method") or "").lower()

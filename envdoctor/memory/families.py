@@ -135,7 +135,7 @@ _OTHERS = """
     use_parallel_residual alibi attention_bias add_qkv_bias use_qkv_bias mlp_bias bias hidden_act
     hidden_activation activation_function activation sliding_window sliding_window_pattern
     use_sliding_window final_logit_softcapping mlp_layer_types moe_intermediate_size
-    deepstack_visual_indexes
+    deepstack_visual_indexes quantization_config quant_method bits quant_algo format load_in_4bit load_in_8bit
 """
 SHAPING = frozenset(
     (

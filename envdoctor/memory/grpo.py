@@ -28,9 +28,7 @@ def add_engine(
         run.max_model_len or run.seq, run.max_num_seqs, tp=1,
     )  # fmt: skip
     engine = describe_engine(engine_run, constants)
-    least = (
-        engine.weights + engine.activations + engine.context + engine.needed_tokens * engine.keys_per_token
-    )
+    least = engine.weights + engine.activations + engine.context + engine.needed_keys
     taken = (max(engine.budget, least) if gpu_bytes else least) + engine.graphs
     notes = [f"a colocated vLLM takes {taken / (1 << 30):.1f} GiB and keeps it while the policy trains"]
     if gpu_bytes:

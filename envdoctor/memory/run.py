@@ -182,7 +182,7 @@ def _check_targets(run: TrainingRun) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ServingRun:
-    """A vLLM engine: weights of `dtype` on `tp` × `pp` cards of `gpu_bytes` each."""
+    """A vLLM engine: weights of `dtype` on `tp` × `pp` cards of `gpu_bytes` each, called `card`."""
 
     shape: ModelShape
     gpu_bytes: int
@@ -195,6 +195,7 @@ class ServingRun:
     pp: int = 1
     cuda_graphs: bool = True
     beside_bytes: int = 0
+    card: str = ""
 
     def __post_init__(self) -> None:
         """Raise InputError for a utilisation or a size that cannot be."""

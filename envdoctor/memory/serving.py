@@ -12,7 +12,11 @@ from envdoctor.memory.run import DTYPES, Component, Prediction, ServingRun
 from envdoctor.memory.shape import ModelShape
 
 BLOCK_TOKENS = 16
-DEFAULT_SEQUENCES = 256
+LARGE_CARD = 70 << 30
+"""From this memory on vLLM takes larger steps: EngineArgs' defaults for a server.
+https://github.com/vllm-project/vllm/blob/v0.11.2/vllm/engine/arg_utils.py"""
+USUAL_STEPS = {True: (1024, 8192), False: (256, 2048)}
+"""Requests at a time and tokens of a step, on a large card and on another, as any A100 is."""
 USABLE = 0.985
 """Of the memory that NVML reports, what CUDA offers (measured on cards of 24, 48, 80 and 141 GB)."""
 REFUSALS = {
@@ -20,7 +24,6 @@ REFUSALS = {
     "low": "the budget is too low: vLLM refuses to start without blocks for one longest request ({low:.2f})",
     "high": "the budget is too high: what lies outside it does not fit beside it ({high:.2f} is the most)",
 }
-DEFAULT_BATCHED_TOKENS = 8192
 
 
 class Engine(NamedTuple):
@@ -31,13 +34,41 @@ class Engine(NamedTuple):
     graphs: int
     context: int
     budget: int
-    keys_per_token: int
+    needed_keys: int  # for one longest request
     needed_tokens: int
 
     @property
     def keys(self) -> int:
         """What the budget leaves for keys and values; negative when it leaves nothing."""
         return self.budget - self.weights - self.activations - self.context
+
+    @property
+    def tokens(self) -> int:
+        """The "GPU KV cache size" that vLLM logs: how often a longest request fits, times its length."""
+        return max(0, self.keys) * self.needed_tokens // self.needed_keys
+
+
+def request_keys(
+    shape: ModelShape, width: int, tp: int, pp: int, tokens: int, batched: int, block: int = BLOCK_TOKENS
+) -> int:
+    """Bytes of keys and values on one card that vLLM wants for a request of that many tokens.
+
+    Layers with a window hold no more than the window and one step. Layers of both kinds form groups of one
+    size, the last of a kind filled up, that share a pool of blocks.
+    https://github.com/vllm-project/vllm/blob/v0.11.2/vllm/v1/core/kv_cache_utils.py
+    """
+    one = key_bytes_per_token(shape, width, tp, shape.layers) * block
+    windowed = -(-shape.windowed_layers // pp)
+    full = -(-shape.layers // pp) - windowed
+    whole = -(-tokens // block)
+    if not windowed or not shape.window:
+        return one * full * whole
+    held = -(-min(shape.window - 1 + batched, tokens) // block) + 1
+    if not full:
+        return one * windowed * min(held, whole)
+    few, many = sorted((full, windowed))
+    group = many if many < 1.25 * few else few
+    return one * group * (-(-full // group) * whole + -(-windowed // group) * held)
 
 
 def key_bytes_per_token(shape: ModelShape, width: int, tp: int, pp: int) -> int:
@@ -53,20 +84,32 @@ def served_bytes(shape: ModelShape, width: int) -> int:
     if not shape.stored:
         return parameters(shape) * width
     stacks = sum(n * count for layer, count in layers(shape) for n in layer.stacks[:2])
+    if shape.stored == "mxfp4" and shape.experts:
+        plain = (parameters(shape) - stacks) * width
+        return plain + int(stacks * _padding(shape.hidden, shape.experts.width) * STORED_BYTES["mxfp4"])
     linears = sum(m.weight * m.times * count for layer, count in layers(shape) for m in layer.linears)
-    small = stacks if shape.stored == "mxfp4" else stacks + linears
+    small = stacks + linears
     return int((parameters(shape) - small) * width + small * STORED_BYTES[shape.stored])
+
+
+def _padding(hidden: int, width: int) -> float:
+    """By how much experts grow whose sides are filled up for the kernels of four bits (Marlin's).
+
+    https://github.com/vllm-project/vllm/blob/v0.11.2/vllm/model_executor/layers/quantization/mxfp4.py
+    """
+    return (-(-hidden // 256) * 256) * (-(-width // 128) * 128) / (hidden * width)
 
 
 def describe_engine(run: ServingRun, constants: Constants) -> Engine:
     """Return what the engine needs."""
     shape, width = run.shape, DTYPES[run.dtype]
     longest = run.max_model_len or shape.positions
-    sequences = run.max_num_seqs or DEFAULT_SEQUENCES
-    batched = run.max_batched_tokens or max(DEFAULT_BATCHED_TOKENS, min(longest, 16384))
+    usual = USUAL_STEPS[run.gpu_bytes >= LARGE_CARD and "A100" not in run.card.upper()]
+    sequences = run.max_num_seqs or usual[0]
+    batched = run.max_batched_tokens or usual[1]
     weights = served_bytes(shape, width) // (run.tp * run.pp)
     inner = batched * (2 * shape.hidden + 3 * max(shape.ffn, shape.hidden) // run.tp) * width
-    sampled = min(sequences, batched) * shape.vocab * (4 + 4 + width)
+    sampled = min(sequences, batched) * shape.vocab * constants.vllm_logit_bytes
     graphs = 3 * min(sequences, 512) * shape.layers * shape.hidden * width // 8 if run.cuda_graphs else 0
     return Engine(
         weights,
@@ -74,7 +117,7 @@ def describe_engine(run: ServingRun, constants: Constants) -> Engine:
         graphs + (200 * MIB if run.cuda_graphs else 0),
         constants.vllm_context,
         int(run.utilization * run.gpu_bytes),
-        key_bytes_per_token(shape, width, run.tp, run.pp),
+        request_keys(shape, width, run.tp, run.pp, longest, batched),
         longest,
     )
 
@@ -95,10 +138,7 @@ class Budget(NamedTuple):
 def utilization_bounds(run: ServingRun, constants: Constants) -> Budget:
     """Return the utilisations with which the engine starts and has room; the driver's share is left to it."""
     engine = describe_engine(run, constants)
-    blocks = -(-engine.needed_tokens // BLOCK_TOKENS)
-    needed = (
-        engine.weights + engine.activations + engine.context + blocks * BLOCK_TOKENS * engine.keys_per_token
-    )
+    needed = engine.weights + engine.activations + engine.context + engine.needed_keys
     outside = run.beside_bytes + engine.graphs + constants.cuda_context
     return Budget(needed / run.gpu_bytes, USABLE - outside / run.gpu_bytes)
 
@@ -111,8 +151,7 @@ def predict_serving(run: ServingRun, constants: Constants) -> Prediction:
     allocated = max(engine.budget, engine.weights + engine.activations + engine.context) - engine.context
     device = allocated + engine.context + engine.graphs + constants.cuda_context + run.beside_bytes
     notes = [
-        f"keys and values: {max(0, engine.keys) // engine.keys_per_token} tokens, "
-        f"{engine.needed_tokens} wanted for one longest request",
+        f"keys and values: {engine.tokens} tokens, {engine.needed_tokens} wanted for one longest request",
         f"utilisation between {low:.2f} (one longest request) and {high:.2f} (room beside the engine)",
     ]
     refused = REFUSALS[refusal].format(low=low, high=high) if refusal else ""

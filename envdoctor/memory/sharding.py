@@ -152,6 +152,14 @@ def _zero(
     )
 
 
+def host_bytes(weights: int, trained: int, offload_optimizer: bool, offload_params: bool) -> int:
+    """Bytes of host memory over all ranks, of so many parameters in all and trained.
+
+    DeepSpeed steps there with weights, both states and gradients in fp32; offloaded weights are of 16 bits.
+    """
+    return (16 * trained if offload_optimizer else 0) + (2 * weights if offload_params else 0)
+
+
 def _largest(shape: ModelShape) -> int:
     """Elements of the largest single parameter."""
     return max(n for n, _ in tensors(shape))

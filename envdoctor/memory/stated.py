@@ -157,7 +157,7 @@ def _serving_run(stated: StatedRun, shape: ModelShape, card: Card | None, consta
         share = constants.vllm_utilization_percent / 100
     return ServingRun(
         shape, card.memory_bytes, share, stated.dtype, stated.max_model_len, stated.max_num_seqs,
-        tp=stated.tp, pp=stated.pp,
+        tp=stated.tp, pp=stated.pp, card=card.name,
     )  # fmt: skip
 
 

@@ -9,10 +9,12 @@ from typing import Any
 from envdoctor.errors import InputError
 from envdoctor.facts.quantities import GIB
 from envdoctor.memory import Constants, Prediction, ServingRun, TrainingRun, predict
+from envdoctor.memory.layout import parameters
 from envdoctor.memory.recipes import Recipe
 from envdoctor.memory.serving import utilization_bounds
+from envdoctor.memory.sharding import host_bytes
 from envdoctor.profile.options import Barred, barred, training_choices
-from envdoctor.profile.speed import CardSpeed, seconds_per_sample
+from envdoctor.profile.speed import CardSpeed, seconds_per_sample, trained_parameters
 from envdoctor.profile.workload import Choice, Workload
 
 SHOWN = 12
@@ -273,18 +275,11 @@ def _notes(work: Workload, choice: Choice | None, judge: Judge, constants: Const
     if share < FULL:
         yield f"uses at most {share:.0%} of what the card offers: {_why_no_more(work, choice, judge)}"
     if choice.offload_optimizer or choice.offload_params:
-        yield f"needs about {_host_bytes(work, choice) / GIB:.0f} GiB of host memory over all ranks"
+        trained = trained_parameters(work.shape, choice)
+        host = host_bytes(parameters(work.shape), trained, choice.offload_optimizer, choice.offload_params)
+        yield f"needs about {host / GIB:.0f} GiB of host memory over all ranks"
     if work.shape.uncertain:
         yield work.shape.uncertain
-
-
-def _host_bytes(work: Workload, choice: Choice) -> int:
-    """Bytes of host memory for what is offloaded: states with master weights and gradients, and weights."""
-    from envdoctor.memory.layout import parameters
-    from envdoctor.profile.speed import trained_parameters
-
-    states = 16 * trained_parameters(work.shape, choice) if choice.offload_optimizer else 0
-    return states + (2 * parameters(work.shape) if choice.offload_params else 0)
 
 
 def _why_no_more(work: Workload, choice: Choice, judge: Judge) -> str:

@@ -66,6 +66,7 @@ def _run(work: Workload, choice: Choice, utilization: float) -> ServingRun:
         max_num_seqs=choice.max_num_seqs,
         tp=choice.vllm_tp or 1,
         beside_bytes=work.beside_bytes,
+        card=work.card.name,
     )
 
 
@@ -79,7 +80,7 @@ def _found(
 ) -> Found:
     run = _run(work, choice, choice.vllm_utilization or low)
     engine = describe_engine(run, constants)
-    tokens = max(0, engine.keys) // engine.keys_per_token
+    tokens = engine.tokens
     together = tokens // max(1, work.seq)
     notes = [
         f"utilisations from {low:.2f} (one request of {work.seq}) to {choice.vllm_utilization:.2f} work",

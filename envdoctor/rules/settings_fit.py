@@ -179,7 +179,10 @@ def shape_of(view: View) -> ModelShape:
     config = catalogue_config(setting.value)
     if config is None:
         raise Skip(f"{setting.value[:60]}: its shape is not in the catalogue")
-    return replace(parse_shape(config, setting.value), name=catalogue_name(setting.value))
+    shape = parse_shape(config, setting.value)
+    if not shape.known:
+        raise Skip(f"model type {shape.model_type} is not known")
+    return replace(shape, name=catalogue_name(setting.value))
 
 
 def _value(view: View, key: str) -> str | None:
@@ -199,6 +202,9 @@ def _training_run(view: View, shape: ModelShape, card: OneCard) -> TrainingRun:
         raise Skip(f"a {task} run is not predicted from a file")
     if sum(view.facts.setting(key) is not None for key in _STATED) < 3 or not _value(view, "batch"):
         raise Skip("no training run is told")
+    if (split := _split(view)) is not None:
+        told = f"{split.native_key or split.key} {split.value}"
+        raise Skip(f"{told}: a model that cards share in this way is not predicted from a file")
     method = _method(view)
     parallel = _parallel(view, card)
     try:
@@ -222,6 +228,12 @@ def _training_run(view: View, shape: ModelShape, card: OneCard) -> TrainingRun:
         )
     except EnvdoctorError as error:
         raise Skip(f"the run cannot be predicted: {error}") from None
+
+
+def _split(view: View) -> Setting | None:
+    """The setting by which cards share a model or a sequence otherwise than by ZeRO, FSDP or copies."""
+    ways = ("tp", "pp", "model_parallel")
+    return next((s for s in view.facts.settings if s.key in ways and (whole_number(s.value) or 0) > 1), None)
 
 
 def _loaded(view: View, method: str) -> str:
@@ -297,7 +309,9 @@ def _engine(view: View, shape: ModelShape, card: OneCard, share: float) -> Servi
         share,
         max_model_len=_number(view, "max_model_len", 0) or None,
         max_num_seqs=_number(view, "max_num_seqs", 0) or None,
+        max_batched_tokens=_number(view, "max_num_batched_tokens", 0) or None,
         tp=tp,
+        card=card.gpu.name or "",
     )
 
 

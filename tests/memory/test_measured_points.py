@@ -42,7 +42,8 @@ def test_no_measured_reserve_lies_above_the_bound(constants: Constants) -> None:
     excess = [predict(p.run, constants).peak_reserved_bytes / p.reserved - 1 for p in points]
     assert len(points) >= 100
     assert min(excess) >= 0
-    assert statistics.median(excess) <= 0.11
+    assert statistics.median(excess) <= 0.10
+    assert max(excess) <= 0.31
 
 
 def test_stage_two_can_need_more_than_plain_copies(constants: Constants) -> None:

@@ -175,3 +175,43 @@ def test_what_lies_outside_torch_is_told_apart(capsys: pytest.CaptureFixture[str
     outside = {part["name"]: part["bytes"] for part in answer["outside"]}
     assert set(outside) == {"CUDA context", "NCCL", "vLLM beside it"}
     assert answer["device_bytes"] == answer["peak_reserved_bytes"] + sum(outside.values())
+
+
+def test_host_memory_of_what_is_offloaded_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    sharded = ("--model", "llama-3.1-70b", "--parallel", "zero3", "--gpus", "8", "--offload-params")
+    _, adapters = ask(capsys, *sharded, "--method", "lora")
+    assert "what is offloaded needs about 131 GiB of host memory over all ranks" in adapters["assumptions"]
+    _, full = ask(capsys, *sharded, "--offload-optimizer")
+    assert "what is offloaded needs about 1183 GiB of host memory over all ranks" in full["assumptions"]
+
+
+@pytest.mark.parametrize(
+    "flag",
+    [
+        "--tensor_model_parallel_size 8", "--pipeline_model_parallel_size 2", "--context_parallel_size 4",
+        "--sequence_parallel_size 2", "--expert_model_parallel_size 8",
+    ],
+)  # fmt: skip
+def test_a_model_that_cards_share_otherwise_is_not_predicted_from_a_file(
+    flag: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    command = tmp_path / "train.sh"
+    stated = "--model Qwen/Qwen2.5-32B --micro_batch_size 1 --max_length 4096 --train_type full --optim adamw_torch"
+    for given, found in (("", True), (flag, False)):
+        command.write_text(f"swift megatron sft {stated} {given}\n")
+        main(["diagnose", "--from", str(command), "--gpu", "A100 80GB", "--format", "json"])
+        told = json.loads(capsys.readouterr().out)
+        assert any(f["id"] == "MEM-RUN" for f in told["findings"]) is found
+    check = next(check for check in told["checks"] if check["rule"] == "MEM-RUN")
+    assert flag.split()[0].lstrip("-") in check["reason"]
+
+
+def test_a_run_of_a_family_that_is_not_known_is_not_predicted_from_a_file(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    command = tmp_path / "train.sh"
+    command.write_text("swift sft --model Qwen/Qwen3.5-27B --train_type full --max_length 4096"
+                       " --per_device_train_batch_size 8 --optim adamw_torch\n")  # fmt: skip
+    main(["diagnose", "--from", str(command), "--gpu", "RTX 4090", "--format", "json"])
+    told = json.loads(capsys.readouterr().out)
+    assert not any(finding["id"] == "MEM-RUN" for finding in told["findings"])

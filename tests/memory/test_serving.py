@@ -1,0 +1,69 @@
+"""What vLLM keeps for keys and values, against the figures that its own logs published."""
+
+from __future__ import annotations
+
+import pytest
+
+from envdoctor.matrix import load_matrix, tables
+from envdoctor.memory import ServingRun, find_shape, read_constants
+from envdoctor.memory.serving import describe_engine, request_keys, served_bytes, utilization_bounds
+
+GIB = 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens", "batched", "gib"),
+    [
+        ("gpt-oss-120b", 131072, 1024, 4.54),  # vllm-project/vllm#27508: half of its layers see 128 tokens
+        ("qwen3-coder-480b-a35b", 262144, 8192, 62.0),  # vllm-project/recipes#12
+        ("qwen3-30b-a3b", 262144, 2048, 24.0),  # vllm-project/vllm#34076
+        ("llama-3.1-8b", 131072, 2048, 16.0),  # vllm-project/tpu-inference#223
+    ],
+)
+def test_one_longest_request_needs_what_vllm_says(model: str, tokens: int, batched: int, gib: float) -> None:
+    assert request_keys(find_shape(model), 2, 1, 1, tokens, batched) / GIB == pytest.approx(gib, rel=0.003)
+
+
+@pytest.mark.parametrize(
+    ("model", "tp", "gib", "tokens"),
+    [
+        ("qwen3-14b", 1, 6.51, 42656),  # LMCache/LMCache#1739
+        ("qwen3-235b-a22b", 4, 8.11, 178880),  # vllm-project/vllm#21348
+        ("llama-3.1-8b", 1, 3.81, 31232),  # vllm-project/vllm#10517
+    ],
+)
+def test_what_is_left_holds_as_many_tokens_as_vllm_says(model: str, tp: int, gib: float, tokens: int) -> None:
+    one = request_keys(find_shape(model), 2, tp, 1, 32768, 8192) / 32768
+    assert gib * GIB / one == pytest.approx(tokens, rel=0.015)
+
+
+def engine(model: str, card: str, gib: float, share: float, **wanted: int) -> ServingRun:
+    return ServingRun(find_shape(model), int(gib * GIB), share, max_model_len=131072, card=card, **wanted)
+
+
+@pytest.mark.parametrize(
+    ("run", "vllm", "left", "starts"),
+    [
+        (engine("gpt-oss-20b", "A100", 79.25, 0.65), "0.19.0", 36.56, True),
+        (engine("gpt-oss-120b", "H100", 79.19, 0.95, max_batched_tokens=1024), "0.11.0", 1.71, False),
+        (engine("gpt-oss-120b", "H100", 79.19, 0.9), "0.10.1", -2.14, False),  # vllm-project/vllm#23278
+    ],
+)
+def test_an_engine_starts_or_refuses_as_it_did(run: ServingRun, vllm: str, left: float, starts: bool) -> None:
+    constants = read_constants(load_matrix().rows(tables.MemoryRow), {"vllm": vllm})
+    assert describe_engine(run, constants).keys / GIB == pytest.approx(left, abs=0.1)
+    assert (utilization_bounds(run, constants).refusal(run.utilization) == "") is starts
+
+
+def test_experts_of_four_bits_are_filled_up_for_their_kernels() -> None:
+    assert served_bytes(find_shape("gpt-oss-120b"), 2) / GIB == pytest.approx(65.97, rel=0.002)
+    assert served_bytes(find_shape("gpt-oss-20b"), 2) / GIB == pytest.approx(13.72, rel=0.01)
+
+
+def test_layers_of_two_kinds_fill_up_groups_of_one_size() -> None:
+    gemma = find_shape("gemma-3-27b")  # 10 layers that see all, 52 with a window: groups of ten
+    long = request_keys(gemma, 2, 1, 1, 131072, 2048)
+    assert gemma.windowed_layers == 52
+    per_block = 2 * gemma.kv_heads * gemma.head_dim * 2 * 16
+    held = -(-(gemma.window - 1 + 2048) // 16) + 1
+    assert long == per_block * 10 * (131072 // 16 + 6 * held)
