@@ -196,9 +196,9 @@ def test_a_model_that_cards_share_otherwise_is_not_predicted_from_a_file(
     flag: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     command = tmp_path / "train.sh"
-    stated = "--model Qwen/Qwen2.5-32B --micro_batch_size 1 --max_length 4096 --train_type full --optim adamw_torch"
+    stated = "--model Qwen/Qwen2.5-32B --micro_batch_size 1 --max_length 4096 --train_type full"
     for given, found in (("", True), (flag, False)):
-        command.write_text(f"swift megatron sft {stated} {given}\n")
+        command.write_text(f"swift megatron sft {stated} --optim adamw_torch {given}\n")
         main(["diagnose", "--from", str(command), "--gpu", "A100 80GB", "--format", "json"])
         told = json.loads(capsys.readouterr().out)
         assert any(f["id"] == "MEM-RUN" for f in told["findings"]) is found
