@@ -19,6 +19,7 @@ from envdoctor.values import dataclass
 
 if TYPE_CHECKING:  # the memory room is imported when a run is judged, not when rules are listed
     from envdoctor.memory import Constants, ModelShape, Prediction, ServingRun, TrainingRun
+    from envdoctor.memory.recipes import Recipe
 
 SOURCE = "https://huggingface.co/docs/transformers/main/en/model_memory_anatomy"
 VLLM_SOURCE = "https://docs.vllm.ai/en/latest/configuration/conserving_memory.html"
@@ -50,11 +51,23 @@ def check_training(view: View) -> Iterable[Finding]:
     expected = prediction.peak_allocated_bytes + card.constants.cuda_context
     if prediction.device_bytes <= card.usable:
         return
-    certain = expected > card.usable
+    certain = expected > card.usable and not _fits_in_chunks(view, run, card)
     if not certain and not view.facts.symptoms:
         yield from _tight(view, card, prediction)
         return
     yield _too_large(view, card, run, prediction, certain)
+
+
+def _fits_in_chunks(view: View, run: TrainingRun, card: OneCard) -> bool:
+    """True where no trainer is told and the run would fit with TRL's loss, which never holds all logits."""
+    from envdoctor.memory import predict
+    from envdoctor.memory.recipes import recipe_of
+
+    if run.trainer != "transformers":
+        return False
+    recipe = recipe_of(view.matrix.rows(tables.TrainerRow), "trl", "sft", _versions(view))
+    need = predict(replace(run, recipe=recipe), card.constants).peak_allocated_bytes
+    return need + card.constants.cuda_context <= card.usable
 
 
 def predicted_run(view: View) -> tuple[TrainingRun, Prediction, int]:
@@ -162,8 +175,7 @@ def _card(view: View) -> OneCard:
     gpu = min(gpus, key=lambda g: g.memory_total_bytes or 0)
     capability = gpu.compute_capability
     pair = (capability.major, capability.minor) if capability else None
-    stack = {n: d.version for n, d in view.facts.environment.distributions.items() if d.version}
-    constants = read_constants(view.matrix.rows(tables.MemoryRow), stack, pair)
+    constants = read_constants(view.matrix.rows(tables.MemoryRow), _versions(view), pair)
     count = max(len(gpus), _number(view, "gpus", 1))  # one named card may stand for all of a run's
     return OneCard(gpu, int((gpu.memory_total_bytes or 0) * _DRIVER_SHARE), count, constants)
 
@@ -207,15 +219,18 @@ def _training_run(view: View, shape: ModelShape, card: OneCard) -> TrainingRun:
         raise Skip(f"{told}: a model that cards share in this way is not predicted from a file")
     method = _method(view)
     parallel = _parallel(view, card)
+    trainer, recipe = _trainer(view)
     try:
         return TrainingRun(
             shape,
             method,
+            trainer=trainer,
+            recipe=recipe,
             batch=_number(view, "batch", 1),
             seq=_number(view, "seq", _usual_length(view)),
             grad_accum=_number(view, "grad_accum", 1),
             dtype=_loaded(view, method),
-            amp="fp16" if _value(view, "fp16") == "true" else "bf16",
+            amp=_amp(view),
             optim=_value(view, "optim") or "adamw_torch_fused",
             grad_ckpt=_value(view, "grad_ckpt") != "false",
             attn=_attention(view),
@@ -230,6 +245,26 @@ def _training_run(view: View, shape: ModelShape, card: OneCard) -> TrainingRun:
         raise Skip(f"the run cannot be predicted: {error}") from None
 
 
+def _trainer(view: View) -> tuple[str, Recipe]:
+    """Whose step it is, by the framework whose settings these are, and what its release does in one."""
+    from envdoctor.memory.recipes import recipe_of
+
+    trainer = next((s.framework for s in view.facts.settings if s.framework in _LENGTHS), None)
+    trainer = trainer or "transformers"
+    rows = view.matrix.rows(tables.TrainerRow)
+    return trainer, recipe_of(rows, trainer, "sft", _versions(view))
+
+
+def _versions(view: View) -> dict[str, str]:
+    return {n: d.version for n, d in view.facts.environment.distributions.items() if d.version}
+
+
+def _amp(view: View) -> str:
+    if _value(view, "pure_bf16") == "true":
+        return "none"
+    return "fp16" if _value(view, "fp16") == "true" else "bf16"
+
+
 def _split(view: View) -> Setting | None:
     """The setting by which cards share a model or a sequence otherwise than by ZeRO, FSDP or copies."""
     ways = ("tp", "pp", "model_parallel")
@@ -241,7 +276,8 @@ def _loaded(view: View, method: str) -> str:
     told = _value(view, "dtype")
     if told in ("bf16", "fp16", "fp32"):
         return told
-    return "bf16" if method != "full" or _value(view, "bf16") == "true" else "fp32"
+    low = "true" in (_value(view, "bf16"), _value(view, "pure_bf16"))
+    return "bf16" if method != "full" or low else "fp32"
 
 
 def _method(view: View) -> str:

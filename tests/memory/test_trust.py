@@ -215,3 +215,36 @@ def test_a_run_of_a_family_that_is_not_known_is_not_predicted_from_a_file(
     main(["diagnose", "--from", str(command), "--gpu", "RTX 4090", "--format", "json"])
     told = json.loads(capsys.readouterr().out)
     assert not any(finding["id"] == "MEM-RUN" for finding in told["findings"])
+
+
+@pytest.mark.parametrize(("release", "certain"), [("1.4.0", True), ("1.16.0", False)])
+def test_what_would_fit_with_a_loss_in_chunks_is_no_certain_error(
+    release: str, certain: bool, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """TRL from 1.6 never holds the full logits, and the arguments do not tell whose trainer takes them."""
+    train, listing = tmp_path / "train.sh", tmp_path / "pip.txt"
+    train.write_text(
+        "trl sft --model_name_or_path Qwen/Qwen2.5-0.5B --per_device_train_batch_size 8 --max_length 1024"
+        " --bf16 true --dtype bfloat16 --gradient_checkpointing true --optim adamw_torch_fused\n"
+    )
+    listing.write_text(f"torch==2.11.0\ntransformers==5.17.0\ntrl=={release}\n")
+    asked = ["--from", str(train), "--from", str(listing), "--gpu", "RTX 3060 12GB"]
+    main(["diagnose", *asked, "--format", "json"])
+    told = json.loads(capsys.readouterr().out)
+    found = {f["id"]: f["severity"] for f in told["findings"] if f["id"].startswith("MEM-RUN")}
+    assert found == ({"MEM-RUN": "error"} if certain else {"MEM-RUN-TIGHT": "warning"})
+
+
+@pytest.mark.parametrize(("line", "bytes_a_weight"), [("bf16: true", 16), ("pure_bf16: true", 8)])
+def test_llamafactory_widens_what_it_trains_but_for_pure_bf16(
+    line: str, bytes_a_weight: int, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    config = tmp_path / "train.yaml"
+    config.write_text(
+        "model_name_or_path: Qwen/Qwen2.5-32B\nstage: sft\nfinetuning_type: full\ncutoff_len: 512\n"
+        f"per_device_train_batch_size: 1\noptim: adamw_torch_fused\n{line}\n"
+    )
+    main(["diagnose", "--from", str(config), "--gpu", "H200", "--format", "json"])
+    found = next(f for f in json.loads(capsys.readouterr().out)["findings"] if f["id"] == "MEM-RUN")
+    need = float(found["summary"].split(" needs about ")[1].split(" GiB")[0])
+    assert need == pytest.approx(bytes_a_weight * 32.76e9 / GIB, rel=0.07)
