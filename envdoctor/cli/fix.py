@@ -21,6 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(parser, "--python", "PATH", "the interpreter whose environment is mended (default: the active one)")
     add_flag(parser, "--apply", "carry the plan out on a clone, verify it, and exchange the two")
     add_flag(parser, "--smoke", "with --apply: run the smoke kernels on the clone, too, before the exchange")
+    written = "write the plan into a requirements file, pyproject.toml, environment.yml or Dockerfile"
+    add(parser, "--lockfile", "FILE", f"{written}: the diff, and with --apply the file")
     kept = "go back to the last state, or to that of a number; again goes forward"
     add(parser, "--undo", "N", kept, nargs="?", type=int, const=0, default=None)
 
@@ -30,8 +32,10 @@ def run(args: argparse.Namespace) -> int:
     from envdoctor.fixing.fixing import apply_fix, show_fix, undo_fix
     from envdoctor.fixing.report import fix_document
 
-    if args.undo is not None and (args.apply or args.smoke):
-        raise InputError("--undo: goes neither with --apply nor with --smoke")
+    if args.undo is not None and (args.apply or args.smoke or args.lockfile):
+        raise InputError("--undo: goes with none of --apply, --smoke and --lockfile")
+    if args.lockfile:
+        return _edit(args)
     line = Progress(args)
     if args.undo is not None:
         fixed = undo_fix(args.python, args.undo or None)
@@ -46,3 +50,15 @@ def run(args: argparse.Namespace) -> int:
     else:
         write(args, draw(fix_document(fixed), args.format, look_of(args)))
     return fixed.exit_code
+
+
+def _edit(args: argparse.Namespace) -> int:
+    from envdoctor.fixing.editing import edit_file
+    from envdoctor.fixing.report import edit_document
+
+    told = edit_file(args.lockfile, apply=args.apply)
+    if args.format is Format.JSON:
+        write(args, as_json(told.to_json()))
+    else:
+        write(args, draw(edit_document(told), args.format, look_of(args)))
+    return told.exit_code

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from envdoctor.fixing.editing import Edited
 from envdoctor.fixing.fixing import Fixed
 from envdoctor.fixing.verifying import left
 from envdoctor.report.diagnosis import TONES, root_causes
-from envdoctor.report.document import Block, Document, Row, Rows
+from envdoctor.report.document import Block, Code, Document, Row, Rows
 from envdoctor.report.plan import plan_section
 from envdoctor.report.words import Span, Tone, severities
 
@@ -31,6 +32,25 @@ def fix_document(fixed: Fixed) -> Document:
     if rows := tuple(_left(fixed)):
         blocks.append(Rows(rows))
     return Document(title, tone, tuple(blocks))
+
+
+_EDITS: dict[str, tuple[str, Tone]] = {
+    "nothing": ("nothing to change in the file", "ok"),
+    "shown": ("not changed yet: --apply writes this", "warning"),
+    "written": ("written", "ok"),
+}
+
+
+def edit_document(told: Edited) -> Document:
+    """Return what a plan changes in a file."""
+    title, tone = _EDITS[told.status]
+    rows = [
+        Row("File", told.file),
+        *(Row("" if i else "Not in it", text) for i, text in enumerate(told.notes)),
+    ]
+    rows += [Row("" if i else "Left", f.summary) for i, f in enumerate(left(told.after))]
+    diff = (Code(told.diff, "diff"),) if told.diff else ()
+    return Document(title, tone if told.exit_code == 0 else "warning", (Rows(tuple(rows)), *diff))
 
 
 def _done(fixed: Fixed) -> Iterator[Row]:

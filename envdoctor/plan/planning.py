@@ -141,7 +141,7 @@ class _Planner:
     def _followed(self, wishes: Sequence[Wish]) -> _Course | None:
         demands = demands_of(wishes, self._view, self._matrix, self._keep, self._newest)
         open_ = open_pins(wishes, self._matrix)
-        again = once_more(wishes)
+        again = once_more(wishes, self._view)
         remedy: Remedy | NoRemedy | None = None
         if demands.solvable:
             remedy = self._nearest(demands)

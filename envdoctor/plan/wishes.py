@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from envdoctor import lazy_re as re
 from envdoctor.findings import Certainty, Finding, Severity
 from envdoctor.matrix import Matrix
 from envdoctor.plan.advice import Advice, advised
@@ -15,6 +16,7 @@ UNMET = "REQUIREMENT-UNMET"
 SMALL = frozenset({UNMET, "INSTALL-DAMAGED"})
 """What is worth mending as a note, too, where nothing graver stands."""
 UNEXPLAINED = "UNEXPLAINED-ERROR"
+_OF_A_CUDA = re.compile(r"(nvidia-[a-z-]+)-cu\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +97,20 @@ def open_pins(wishes: Sequence[Wish], matrix: Matrix) -> dict[str, str]:
     return found
 
 
-def once_more(wishes: Sequence[Wish]) -> tuple[str, ...]:
-    """Return the packages that are to be installed again as they are."""
-    return tuple(dict.fromkeys(name for wish in wishes if wish.ways for name in wish.ways[0].again))
+def once_more(wishes: Sequence[Wish], view: View) -> tuple[str, ...]:
+    """Return the packages that are to be installed again as they are.
+
+    Those are among them that share files with what goes: a CUDA library's package for another CUDA.
+    """
+    listed = view.facts.environment.distributions
+    ways = [wish.ways[0] for wish in wishes if wish.ways]
+    named = [n for way in ways for n in way.again if n in listed or not view.complete]
+    gone = {match[1]: name for way in ways for name in way.gone if (match := _OF_A_CUDA.fullmatch(name))}
+    for name in listed:
+        match = _OF_A_CUDA.fullmatch(name)
+        if match and match[1] in gone and gone[match[1]] != name:
+            named.append(name)
+    return tuple(dict.fromkeys(named))
 
 
 def _both(one: str | None, other: str) -> str:
