@@ -13,8 +13,8 @@ from envdoctor.fixing.lockfiles import edited
 MOVES = (Move("transformers", "4.40.1", "4.38.2"), Move("flash-attn", "2.5.0", "2.6.3"))
 CASES = {
     "requirements.txt": (
-        "# mine\ntransformers[torch] >=4.40, <5 ; os_name > 'n'  # why transformers==4.40.1\nFlash_Attn\n",
-        "# mine\ntransformers[torch]==4.38.2 ; os_name > 'n'  # why transformers==4.40.1\nFlash_Attn==2.6.3\n",
+        "# mine\ntransformers[torch] >=4.40, <5 ; os_name > 'n'  # as transformers==4.40\nFlash_Attn\n",
+        "# mine\ntransformers[torch]==4.38.2 ; os_name > 'n'  # as transformers==4.40\nFlash_Attn==2.6.3\n",
     ),
     "pyproject.toml": (
         'dependencies = [\n  "transformers==4.40.1",  # keep\n  "flash-attn>=2; extra == \'gpu\'",\n]\n',
