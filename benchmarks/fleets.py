@@ -439,7 +439,7 @@ def plant(
         where = (
             names
             if one.alike
-            else sorted(chance.sample(free, min(max(1, len(free) // 4), chance.choice((1, 1, 2)))))
+            else sorted(chance.sample(free, min(max(1, len(free) // 4), len(free), chance.choice((1, 1, 2)))))
         )
         free = [name for name in free if name not in where]
         for name in where:

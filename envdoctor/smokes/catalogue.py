@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +13,10 @@ from typing import Any
 from envdoctor.errors import InputError, Unavailable
 from envdoctor.facts.codec import FactsFormatError, decode
 from envdoctor.inputs import parse_json
-from envdoctor.processes import run_child
+from envdoctor.processes import Completed, run_child
 
 WORKER = Path(__file__).with_name("worker.py")
+_KEPT_NOISE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +54,22 @@ def find_python(python: str) -> str:
 
 def read_catalogue(python: str, timeout_s: float, env: Mapping[str, str] | None = None) -> Catalogue:
     """Ask the interpreter for its ops, third parties' included; raises Unavailable without an answer."""
-    done = run_child([python, "-B", str(WORKER), "list"], timeout_s=timeout_s, env=env)
+    with tempfile.TemporaryDirectory(dir=(env or {}).get("TMPDIR"), prefix="envdoctor-list-") as folder:
+        path = Path(folder) / "ops.json"
+        command = [python, "-B", str(WORKER), "list", str(path)]
+        done = run_child(command, timeout_s=timeout_s, env=env, max_bytes=_KEPT_NOISE)
+        try:
+            return parse_catalogue(parse_json(path.read_bytes()))
+        except (OSError, ValueError):
+            raise Unavailable(f"{python}: {_silence(done, timeout_s)}") from None
+
+
+def _silence(done: Completed, timeout_s: float) -> str:
+    """Return why there is no list of ops."""
     if done.timed_out:
-        raise Unavailable(f"{python}: did not list its ops in {timeout_s:g} s")
-    try:
-        return parse_catalogue(parse_json(done.stdout))
-    except ValueError:
-        lines = done.stderr.strip().splitlines() or [done.signal or f"status {done.returncode}"]
-        raise Unavailable(f"{python}: could not list its ops: {lines[-1]}") from None
+        return f"did not list its ops in {timeout_s:g} s"
+    lines = done.stderr.strip().splitlines() or [done.signal or f"status {done.returncode}"]
+    return f"could not list its ops: {lines[-1]}"
 
 
 def parse_catalogue(data: Any) -> Catalogue:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import secrets
 import time
 from collections.abc import Mapping
 from typing import IO, Any
@@ -25,7 +26,10 @@ class Worker:
     def __init__(
         self, python: str, env: Mapping[str, str], device: str | None, build: bool, start_s: float
     ) -> None:
-        order = json.dumps({"device": device, "build": build, "parent": os.getpid()})
+        token = f"envdoctor-worker-{secrets.token_hex(16)}"
+        order = json.dumps({"device": device, "build": build, "parent": os.getpid(), "token": token})
+        self._opening = f"\n{token}\n".encode()
+        self._opened = False
         self._child = Child([python, "-B", str(WORKER), "serve", order], env=env)
         for stream in (self._child.stdout, self._child.stderr):
             os.set_blocking(stream.fileno(), False)
@@ -61,11 +65,21 @@ class Worker:
         self._read_tail()
         over = self._child.ended()
         while data := read_available(self._child.stdout):
-            self._unread += data
+            self._unread = self._after_opening(self._unread + data)
+        if not self._opened:
+            return [], over or data is None
         *lines, self._unread = self._unread.split(b"\n")
         messages = list(itertools.takewhile(bool, map(parse_message, lines)))
         self._rubbish = len(messages) < len(lines) or len(self._unread) > _MAX_LINE_BYTES
         return [message for message in messages if message], over or data is None or self._rubbish
+
+    def _after_opening(self, data: bytes) -> bytes:
+        """Return what follows the worker's token; what Python's start printed before is dropped."""
+        if self._opened:
+            return data
+        before, found, after = data.partition(self._opening)
+        self._opened = bool(found)
+        return after if found else before[-len(self._opening) :]
 
     def _read_tail(self) -> None:
         data: bytes | None = b""

@@ -25,6 +25,8 @@ from envdoctor.smokes.settled import Progress, Settled
 from envdoctor.smokes.verdicts import SmokeReport
 
 DEFAULT_TIMEOUT_S = 60.0
+LISTING_S = 10.0
+"""What listing the ops may take at least: starting a Python on a busy machine, and entry points."""
 _TICK_S = 0.25
 
 
@@ -61,7 +63,7 @@ def run_smokes(
         )
         with contextlib.closing(session):
             session.prestart(likely_workers(select, workers))
-            catalogue = read_catalogue(python, max(timeout_s, DEFAULT_TIMEOUT_S), env)
+            catalogue = read_catalogue(python, max(timeout_s, LISTING_S), env)
             settled = Settled(select_ops(catalogue.ops, select), progress)
             runnable = settled.settle_missing(catalogue, python, no_gpu=device is None and not with_gpu)
             _run_stages(runnable, session, settled, workers)

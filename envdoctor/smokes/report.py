@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from envdoctor.report import PLAIN, Format, Look, Tested, as_json, draw, refuse
@@ -11,6 +12,8 @@ from envdoctor.report.words import Span, Tone, Words
 from envdoctor.smokes.catalogue import OpEntry
 from envdoctor.smokes.verdicts import BAD_OUTCOMES, Outcome, SmokeReport, SmokeResult
 
+_SEED = re.compile(r" \(seed \d+\)$")
+_NAMED = 12
 _TONES: Mapping[Outcome, Tone] = {
     "passed": "ok",
     "failed": "error",
@@ -39,7 +42,7 @@ def document(report: SmokeReport) -> Document:
     told = ", ".join(f"{count} {outcome}" for outcome, count in report.count().items())
     tone: Tone = "error" if report.exit_code == 1 else "ok" if report.count().get("passed") else "warning"
     blocks: list[Block] = [Table(heads, rows, (2, 3, 4, 5))] if rows else []
-    blocks += [_trouble(result) for result in report.results if result.outcome in BAD_OUTCOMES]
+    blocks += _troubles(report.results)
     if skipped := tuple(_skips(report.results)):
         blocks.append(Rows(skipped))
     device = f"  on {report.device}" if report.device else "  no device"
@@ -59,10 +62,24 @@ def _figures(result: SmokeResult) -> tuple[str, ...]:
     )
 
 
-def _trouble(result: SmokeResult) -> Section:
-    title = (Span(result.outcome, _TONES[result.outcome]), "  ", Span(result.label, "code"))
-    tail: tuple[Block, ...] = (Code(result.stderr_tail),) if result.stderr_tail else ()
-    return Section(title, (Text(result.reason or "no reason given"), *tail), _TONES[result.outcome])
+def _troubles(results: Sequence[SmokeResult]) -> Iterator[Section]:
+    """Yield each cause once, with the ops that met it."""
+    alike: dict[tuple[str, str], list[SmokeResult]] = {}
+    for result in results:
+        if result.outcome in BAD_OUTCOMES:
+            cause = _SEED.sub("", result.reason or "no reason given")
+            alike.setdefault((result.outcome, cause), []).append(result)
+    for (_, cause), some in alike.items():
+        yield _trouble(cause if len(some) > 1 else some[0].reason or cause, some)
+
+
+def _trouble(reason: str, some: Sequence[SmokeResult]) -> Section:
+    first = some[0]
+    labels = ", ".join(result.label for result in some[:_NAMED])
+    more = f" and {len(some) - _NAMED} more" if len(some) > _NAMED else ""
+    title = (Span(first.outcome, _TONES[first.outcome]), "  ", Span(labels, "code"), more)
+    tail: tuple[Block, ...] = (Code(first.stderr_tail),) if first.stderr_tail else ()
+    return Section(title, (Text(reason), *tail), _TONES[first.outcome])
 
 
 def _skips(results: Sequence[SmokeResult]) -> Iterator[Row]:

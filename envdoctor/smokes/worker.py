@@ -1,7 +1,8 @@
 """The worker: runs in the examined interpreter, takes one op a line on its input, answers one JSON line each.
 
-`worker.py list` names the ops and imports no torch; `worker.py serve` serves. Runs under any Python from 3.8.
-Answers go through a private copy of standard output; what an op prints lands on standard error.
+`worker.py list FILE` writes the ops there and imports no torch; `worker.py serve` serves. Runs under any
+Python from 3.8. Answers go through a private copy of standard output and open with the token of our parent:
+what the start of this Python printed before is none of them. What an op prints lands on standard error.
 """
 
 from __future__ import annotations
@@ -74,6 +75,8 @@ def die_with_parent(parent: int) -> None:
 def serve(order: dict[str, Any]) -> None:
     """Import torch, start CUDA, tell what is there, and answer requests until the input ends."""
     requests, answers = private_channels()
+    answers.write("\n" + order["token"] + "\n")
+    answers.flush()
 
     def say(event: str, **fields: Any) -> None:
         answers.write(json.dumps(dict(fields, event=event)) + "\n")
@@ -125,25 +128,27 @@ def run_request(
     return load_part("measure").run_op(op, context, skip, lambda phase: say("phase", phase=phase))  # type: ignore[no-any-return]
 
 
-def list_ops() -> None:
-    """Say which ops there are."""
-    _, answers = private_channels()
+def list_ops(path: str) -> None:
+    """Write which ops there are, and end at once: threads and exit handlers of others are not waited for."""
+    private_channels()
     ops = load_part("ops").load()
     troubles = load_third_party(load_part("ops.registry").op)
     missing = load_part("measure").missing_need
     entries = [
         dict(op.describe(), missing=missing([name.split(".")[0] for name in op.needs])) for op in ops.values()
     ]
-    json.dump({"ops": entries, "torch": not missing(["torch"]), "troubles": troubles}, answers)
-    answers.flush()
+    answer = json.dumps({"ops": entries, "torch": not missing(["torch"]), "troubles": troubles})
+    with open(path + ".part", "w", encoding="utf-8") as stream:
+        stream.write(answer)
+    os.replace(path + ".part", path)
+    os._exit(0)
 
 
 def main(arguments: list[str]) -> None:
     """Serve, or list the ops; our folder leaves the path, so that no module there is shadowed."""
     sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder or ".") != HERE]
     if arguments[0] == "list":
-        list_ops()
-        return
+        list_ops(arguments[1])
     order = json.loads(arguments[1])
     die_with_parent(order["parent"])
     serve(order)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from . import plain
 from .context import Context
 from .registry import Skip, op
 from .trial import Trial
@@ -44,28 +45,28 @@ def _attention(ctx: Context, backend: str) -> Trial:
         with _only(torch, backend):
             return torch.nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
 
-    return ctx.differentiable(attend, *inputs, reference=causal_attention)
+    return ctx.differentiable(attend, *inputs, reference=causal_attention, plain=plain.causal_attention)
 
 
-@op("sdpa.flash", tolerance=2e-2, min_sm=80)
+@op("sdpa.flash", tolerance=2e-2, spread=10.0, min_sm=80)
 def sdpa_flash(ctx: Context) -> Trial:
     """Attention by torch's flash kernel."""
     return _attention(ctx, "flash")
 
 
-@op("sdpa.efficient", tolerance=2e-2, cpu=False)
+@op("sdpa.efficient", tolerance=2e-2, spread=10.0, cpu=False)
 def sdpa_efficient(ctx: Context) -> Trial:
     """Attention by torch's memory-efficient kernel."""
     return _attention(ctx, "efficient")
 
 
-@op("sdpa.cudnn", tolerance=2e-2, min_sm=80, cpu=False)
+@op("sdpa.cudnn", tolerance=2e-2, spread=10.0, min_sm=80, cpu=False)
 def sdpa_cudnn(ctx: Context) -> Trial:
     """Attention by cuDNN."""
     return _attention(ctx, "cudnn")
 
 
-@op("sdpa.math", tolerance=2e-2)
+@op("sdpa.math", tolerance=2e-2, spread=10.0)
 def sdpa_math(ctx: Context) -> Trial:
     """Attention by plain products and softmax."""
     return _attention(ctx, "math")

@@ -110,7 +110,7 @@ def bnb_linear4bit(ctx: Context) -> Trial:
     )
 
 
-@op("bnb.llm_int8", tolerance=3e-2, needs=NEEDS)
+@op("bnb.llm_int8", tolerance=3e-2, needs=NEEDS, spread=20.0)
 def bnb_llm_int8(ctx: Context) -> Trial:
     """LLM.int8 product, against the product that was not quantised."""
     import bitsandbytes
@@ -153,7 +153,7 @@ def adam_change(gradients: list[Any]) -> Any:
     return change
 
 
-@op("bnb.adamw8bit", tolerance=3e-2, needs=NEEDS)
+@op("bnb.adamw8bit", tolerance=3e-2, needs=NEEDS, spread=50.0)
 def bnb_adamw8bit(ctx: Context) -> Trial:
     """Three steps of 8-bit AdamW."""
     return _adam_steps(ctx, "AdamW8bit")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import plain
 from .context import Context
 from .registry import Skip, op
 from .trial import Trial
@@ -16,7 +17,11 @@ def triton_add(ctx: Context) -> Trial:
 
     fp32 = ctx.torch.float32
     left, right = ctx.randn(5000, dtype=fp32), ctx.randn(5000, dtype=fp32)
-    return Trial(lambda: triton_kernel.add(left, right), lambda: ctx.exact(left) + ctx.exact(right))
+    return Trial(
+        lambda: triton_kernel.add(left, right),
+        lambda: ctx.exact(left) + ctx.exact(right),
+        lambda numpy: ctx.plain(numpy, left) + ctx.plain(numpy, right),
+    )
 
 
 @op("compile.inductor", tolerance=1e-4, lane="compile", quick=False, patience=2.0)
@@ -31,4 +36,8 @@ def compile_inductor(ctx: Context) -> Trial:
 
     compiled = torch.compile(function, dynamic=False)
     inputs = ctx.randn(64, 256, dtype=torch.float32), ctx.randn(256, dtype=torch.float32)
-    return Trial(lambda: compiled(*inputs), lambda: function(*[ctx.exact(tensor) for tensor in inputs]))
+    return Trial(
+        lambda: compiled(*inputs),
+        lambda: function(*[ctx.exact(tensor) for tensor in inputs]),
+        lambda numpy: plain.scaled_tanh(numpy, *(ctx.plain(numpy, tensor) for tensor in inputs)),
+    )

@@ -57,18 +57,32 @@ class Context:
         """Return the tensor's very values in float64 on the CPU."""
         return tensor.detach().to("cpu").to(self.torch.float64)
 
+    def plain(self, numpy: Any, tensor: Any) -> Any:
+        """Return the tensor's very values as NumPy's float64 (whole numbers as such)."""
+        whole = not (tensor.is_floating_point() or tensor.is_complex())
+        return numpy.array(self.exact(tensor).tolist(), dtype=numpy.int64 if whole else numpy.float64)
+
     def differentiable(
-        self, function: Callable[..., Any], *inputs: Any, reference: Callable[..., Any] | None = None
+        self,
+        function: Callable[..., Any],
+        *inputs: Any,
+        reference: Callable[..., Any] | None = None,
+        plain: Callable[..., Any] | None = None,
     ) -> Trial:
-        """Return a Trial of `function(*inputs)` forward and backward; `reference` may be another function."""
+        """Return a Trial of `function(*inputs)` forward and backward; `reference` may be another function.
+
+        `plain(numpy, *inputs, upstream)` returns the output and the gradients in NumPy's float64.
+        """
         compute_exactly = reference or function
         exact = [self.exact(tensor) for tensor in inputs]
         shape = compute_exactly(*exact).shape
         upstream = self.randn(*shape, dtype=inputs[0].dtype) if len(shape) else None
         exact_upstream = None if upstream is None else self.exact(upstream)
+        told = inputs if upstream is None else (*inputs, upstream)
         return Trial(
             lambda: _forward_backward(function, inputs, upstream),
             lambda: _forward_backward(compute_exactly, exact, exact_upstream),
+            plain and (lambda numpy: plain(numpy, *(self.plain(numpy, tensor) for tensor in told))),
         )
 
 

@@ -12,4 +12,8 @@ def device_copy(ctx: Context) -> Trial:
     """Bytes to the device and back, through a kernel that copies them there."""
     torch = ctx.torch
     data = torch.randint(0, 256, (1 << 16,), generator=ctx.generator, dtype=torch.uint8)
-    return Trial(lambda: data.to(ctx.device).clone().to("cpu"), lambda: data.to(torch.float64))
+    return Trial(
+        lambda: data.to(ctx.device).clone().to("cpu"),
+        lambda: data.to(torch.float64),
+        lambda np: ctx.plain(np, data),
+    )

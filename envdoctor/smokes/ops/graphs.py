@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import plain
 from .context import Context
 from .registry import op
 from .trial import Trial
@@ -23,10 +24,18 @@ def cuda_graph(ctx: Context) -> Trial:
             (static @ weight).relu()
         torch.cuda.current_stream().wait_stream(stream)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+        # Without a stream torch takes the one it made at the first capture of the process, on whichever
+        # card was current then: on another card nothing would be captured.
+        with torch.cuda.graph(graph, stream=stream):
             output = (static @ weight).relu()
         static.copy_(data)
         graph.replay()
         return output.clone()
 
-    return Trial(call, lambda: (ctx.exact(data) @ ctx.exact(weight)).relu())
+    return Trial(
+        call,
+        lambda: (ctx.exact(data) @ ctx.exact(weight)).relu(),
+        lambda numpy: numpy.maximum(
+            plain.product(numpy, ctx.plain(numpy, data), ctx.plain(numpy, weight)), 0
+        ),
+    )

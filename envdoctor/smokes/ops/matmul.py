@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from . import plain
 from .context import Context
 from .registry import Skip, op
 from .trial import Trial
@@ -28,7 +30,17 @@ def _product(ctx: Context, dtype: Any, tf32: bool = False) -> Trial:
         finally:
             matmul.allow_tf32 = before
 
-    return Trial(call, lambda: ctx.exact(left) @ ctx.exact(right))
+    return Trial(call, lambda: ctx.exact(left) @ ctx.exact(right), _plain_product(ctx, left, right))
+
+
+def _plain_product(ctx: Context, left: Any, right: Any, scale: float = 1.0) -> Callable[[Any], Any]:
+    """Return the product in NumPy's float64, from the values as they are stored."""
+
+    def product(numpy: Any) -> Any:
+        given = (numpy.array(ctx.exact(tensor).tolist()) for tensor in (left, right))
+        return plain.product(numpy, *given) * scale
+
+    return product
 
 
 @op("matmul.fp32", tolerance=1e-5)
@@ -69,7 +81,9 @@ def matmul_fp8(ctx: Context) -> Trial:
         out = torch._scaled_mm(left, right, scale_a=scales[0], scale_b=scales[1], out_dtype=torch.bfloat16)
         return out[0] if isinstance(out, tuple) else out
 
-    return Trial(call, lambda: ctx.exact(left) @ ctx.exact(right) * 0.125)
+    return Trial(
+        call, lambda: ctx.exact(left) @ ctx.exact(right) * 0.125, _plain_product(ctx, left, right, 0.125)
+    )
 
 
 @op("matmul.int8", tolerance=0.0, min_sm=75)
@@ -80,4 +94,8 @@ def matmul_int8(ctx: Context) -> Trial:
         raise Skip(f"torch {torch.__version__} has no _int_mm")
     left = ctx.randint(-128, 128, (M, K), torch.int8)
     right = ctx.randint(-128, 128, (N, K), torch.int8).t()
-    return Trial(lambda: torch._int_mm(left, right), lambda: ctx.exact(left) @ ctx.exact(right))
+    return Trial(
+        lambda: torch._int_mm(left, right),
+        lambda: ctx.exact(left) @ ctx.exact(right),
+        _plain_product(ctx, left, right),
+    )

@@ -31,6 +31,7 @@ class Op:
         last: bool = False,
         patience: float = 1.0,
         repeats: int = 3,
+        spread: float = 8.0,
     ) -> None:
         self.name = name
         self.function = function
@@ -45,6 +46,7 @@ class Op:
         self.last = last
         self.patience = patience
         self.repeats = repeats
+        self.spread = spread
 
     def describe(self) -> dict[str, Any]:
         """Return what the parent plans with, in JSON terms."""
@@ -62,7 +64,8 @@ def op(name: str, **options: Any) -> Callable[[Callable[[Context], Trial]], Call
     min_sm: least compute capability, as 89 · cpu: it has a CPU path · quick: it is in the default set ·
     lane: ops of one lane share a warm worker (default: the first need) · gpus: "each" card, "all"
     together, or every "pair" · last: it disturbs others and runs at the end · patience: factor on the
-    time limit · repeats: calls after the first.
+    time limit · repeats: calls after the first · spread: how many tolerances one element alone may be off,
+    of itself and of the root mean square of all.
     """
 
     def register(function: Callable[[Context], Trial]) -> Callable[[Context], Trial]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from . import plain
 from .context import Context
 from .registry import op
 from .trial import Trial
@@ -30,6 +32,11 @@ def _reference_step(ctx: Context, inputs: Any, weight: Any) -> tuple[Any, Any]:
     return loss.detach(), -RATE * leaf.grad
 
 
+def _plain_step(ctx: Context, inputs: Any, weight: Any) -> Callable[[Any], Any]:
+    """Return the same step in NumPy."""
+    return lambda numpy: plain.tanh_step(numpy, ctx.plain(numpy, inputs), ctx.plain(numpy, weight), RATE)
+
+
 @op("amp.bf16", tolerance=2e-2)
 def amp_bf16(ctx: Context) -> Trial:
     """A layer under bf16 autocast, forward and backward."""
@@ -43,7 +50,7 @@ def amp_bf16(ctx: Context) -> Trial:
         loss.backward()
         return loss.detach(), -RATE * leaf.grad
 
-    return Trial(call, lambda: _reference_step(ctx, inputs, weight))
+    return Trial(call, lambda: _reference_step(ctx, inputs, weight), _plain_step(ctx, inputs, weight))
 
 
 @op("amp.fp16_scaler", tolerance=1e-2, cpu=False, lane="compile", quick=False)
@@ -62,7 +69,7 @@ def amp_fp16_scaler(ctx: Context) -> Trial:
         scaler.update()
         return loss.detach(), leaf.detach() - weight
 
-    return Trial(call, lambda: _reference_step(ctx, inputs, weight))
+    return Trial(call, lambda: _reference_step(ctx, inputs, weight), _plain_step(ctx, inputs, weight))
 
 
 def _scaler(torch: Any) -> Any:

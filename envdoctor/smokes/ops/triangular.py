@@ -11,11 +11,19 @@ from .trial import Trial
 def triu_bf16(ctx: Context) -> Trial:
     """Upper triangle of a bf16 matrix."""
     matrix = ctx.randn(67, 129)
-    return Trial(lambda: matrix.triu(1), lambda: ctx.exact(matrix).triu(1))
+    return Trial(
+        lambda: matrix.triu(1),
+        lambda: ctx.exact(matrix).triu(1),
+        lambda np: np.triu(ctx.plain(np, matrix), 1),
+    )
 
 
 @op("tril.bf16", tolerance=0.0)
 def tril_bf16(ctx: Context) -> Trial:
     """Lower triangle of a bf16 matrix."""
     matrix = ctx.randn(67, 129)
-    return Trial(lambda: matrix.tril(-1), lambda: ctx.exact(matrix).tril(-1))
+    return Trial(
+        lambda: matrix.tril(-1),
+        lambda: ctx.exact(matrix).tril(-1),
+        lambda np: np.tril(ctx.plain(np, matrix), -1),
+    )

@@ -18,6 +18,8 @@ def register(op):
 
     for name, call in CALLS.items():
         fault(name, call)
+    op("fault.zeroed", tolerance=0.01, lane="fault", quick=False)(_zeroed)
+    op("fault.own_judge", tolerance=0.01, lane="fault", quick=False)(_own_judge)
     fault("missing_library", _right, needs=("envdoctor_absent_library",))
     fault("broken_library", _right, needs=("envdoctor_broken_library",))
     for name, call in GPU_CALLS.items():
@@ -28,6 +30,18 @@ class _Trial:
     def __init__(self, call, reference):
         self.call = call
         self.reference = reference
+
+
+def _zeroed(ctx):
+    """Inputs that were never drawn: the result is right, and proves nothing."""
+    return _Trial(lambda: ctx.torch.tensor([0.0, 0.0]), lambda: ctx.torch.tensor([0.0, 0.0]))
+
+
+def _own_judge(ctx):
+    """A library that is wrong in float64 too, held against itself; a second one knows better."""
+    trial = _Trial(lambda: ctx.torch.tensor([1.0, 3.0]), lambda: ctx.torch.tensor([1.0, 3.0]))
+    trial.plain = lambda numpy: numpy.array([1.0, 2.0])
+    return trial
 
 
 def _right(ctx):
@@ -111,6 +125,12 @@ def _daemon(ctx):
     return _right(ctx)
 
 
+def _blind_norm(ctx):
+    """Also patches what would judge it."""
+    type(ctx.torch.tensor([1.0])).norm = lambda self: 0.0
+    return _wrong(ctx)
+
+
 def _poison(ctx):
     """Right itself, but whoever comes after it in the same process fails."""
     os.environ["ENVDOCTOR_TEST_POISONED"] = "1"
@@ -148,6 +168,6 @@ CALLS = {
     "none": _right, "segv": _segv, "abort": _abort, "exit": _exit, "exit_zero": _exit_zero, "loop": _loop,
     "spin": _spin, "kill": _kill, "pipe": _pipe, "rubbish": _rubbish, "raises": _raises, "wrong": _wrong,
     "nan": _nan, "shape": _wrong_shape, "chatter": _chatter, "flood": _flood, "daemon": _daemon,
-    "poison": _poison, "victim": _victim, "unwritten": _unwritten, "last": _right,
+    "poison": _poison, "victim": _victim, "unwritten": _unwritten, "blind_norm": _blind_norm, "last": _right,
 }  # fmt: skip
 GPU_CALLS = {"gpu_loop": _gpu_loop, "gpu_assert": _gpu_assert, "gpu_oom": _gpu_oom, "gpu_after": _right}
