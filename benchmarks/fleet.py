@@ -1,6 +1,7 @@
 """What asking and merging many nodes costs, beside what the engine alone needs for as much work.
 
     python benchmarks/fleet.py merge [COUNT]...
+    python benchmarks/fleet.py packages [COUNT]...     (packages of which each differs between two nodes)
     python benchmarks/fleet.py clustershell [COUNT]
     python benchmarks/fleet.py slurm [COUNT]      (needs Slurm's daemons, and root)
 
@@ -111,9 +112,16 @@ def measure_merge(count: int) -> None:
     """Merge so many recorded nodes of eight GPUs, of which one has another driver."""
     with tempfile.TemporaryDirectory() as folder:
         written = write_nodes(Path(folder), count)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         wall, peak, said = timed([*FLEET, "--facts", folder], os.environ, (0, 1))
-        odd = json.loads(said)["drift"][0]["values"][1]["nodes"]
-        print(f"merge: {count} nodes ({written >> 20} MiB), {wall:.2f} s, peak {peak:.0f} MiB, odd one {odd}")
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpu = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+        told = json.loads(said)
+        odd = next(d["values"][1]["nodes"] for d in told["drift"] if d["fact"] == "driver")
+        print(
+            f"merge: {count} nodes ({written >> 20} MiB), {wall:.1f} s wall, {cpu:.1f} s CPU, "
+            f"peak {peak:.0f} MiB, {len(told['groups'])} kinds, odd one {odd}"
+        )
 
 
 def write_nodes(folder: Path, count: int) -> int:
@@ -129,8 +137,45 @@ def write_nodes(folder: Path, count: int) -> int:
         facts["host"]["hostname"] = {"value": f"node{number:05d}", "source": "uname"}
         facts["host"]["memory_available_bytes"] = {"value": 10**12 + number * 4096, "source": "/proc/meminfo"}
         facts["driver"]["version"]["value"] = "570.133.20" if number == count // 2 else "580.159.04"
+        facts["variables"] = _variables(number)
         written += (folder / f"node{number:05d}.json").write_text(json.dumps(facts, indent=1))
     return written
+
+
+def _variables(number: int) -> dict[str, str]:
+    """Return what a launcher sets: ranks, addresses, UUIDs, and one that nobody knows, other on each node."""
+    return {
+        "RANK": str(number * 8),
+        "NODE_RANK": str(number),
+        "MASTER_ADDR": "10.0.0.1",
+        "VLLM_HOST_IP": f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}",
+        "CUDA_VISIBLE_DEVICES": f"GPU-{number:08x}-0",
+        "HF_HOME": f"/local/node{number:05d}/hf",
+        "NCCL_SITE_OWN": f"value-{number}",
+    }
+
+
+def measure_packages(count: int) -> None:
+    """Merge four nodes of which one has another version of each of so many packages."""
+    facts = json.loads(MACHINE.read_bytes())
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(1, 5):
+            facts["environment"]["distributions"] = {
+                f"package-{n}": {"name": f"package-{n}", "source": "x", "version": f"1.{n}.{number // 4}"}
+                for n in range(count)
+            }
+            facts["host"]["hostname"] = {"value": f"node{number}", "source": "uname"}
+            for gpu in facts["gpus"]["value"]:
+                gpu["uuid"] = f"GPU-{number:08x}-{gpu['index']}"
+            Path(folder, f"node{number}.json").write_text(json.dumps(facts, indent=1))
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        wall, peak, said = timed([*FLEET, "--facts", folder, "--select", "XID"], os.environ, (0, 1))
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        roots = [d["fact"] for d in json.loads(said)["drift"] if d["consequence_of"] is None]
+        cpu = after.ru_utime - before.ru_utime
+        print(
+            f"packages: {count} differing, {wall:.1f} s wall, {cpu:.1f} s CPU, peak {peak:.0f} MiB, {roots}"
+        )
 
 
 def main() -> None:
@@ -139,6 +184,9 @@ def main() -> None:
     if what == "merge":
         for count in numbers or (100, 1000, 10_000):
             measure_merge(count)
+    elif what == "packages":
+        for count in numbers or (25_000, 50_000, 100_000):
+            measure_packages(count)
     elif what == "clustershell":
         measure_clustershell((numbers or [1024])[0])
     else:

@@ -195,7 +195,7 @@ kind(
         node.update(unread={"mounts": "/scratch gave no answer within 1.5 s"}),
     ),
     named=("mount /scratch",),
-    also=("UNREAD",),
+    also=("UNREAD", "partial"),
 )
 kind("gpu.count", lambda node: node["gpus"]["value"].pop(), also=("gpu.nvlinks*",))
 kind("gpu.model", gpus(name="NVIDIA H200 NVL", pci_id="10de:233b"), also=("STANDARD*",))
@@ -436,6 +436,8 @@ def plant(
     planted = []
     free = names[1:]
     for one in chosen:
+        if not free:
+            break
         where = (
             names
             if one.alike

@@ -78,8 +78,20 @@ def _by_gpu(pool: Pool) -> list[Pool]:
         return [pool]
     found: dict[str, list[Group]] = {}
     for kind, some in kinds.items():
-        found.setdefault(kind if kind in real else most, []).extend(some)
+        home = kind if kind in real else _nearest(kind, real) or most
+        found.setdefault(home, []).extend(some)
     return [Pool(_named(pool.name, kind), _ordered(some)) for kind, some in found.items()]
+
+
+def _nearest(kind: str, real: Sequence[str]) -> str:
+    """Return the kind whose name begins most alike: an `H200 NVL` among `H200` and `A100` is an odd H200."""
+    return max(real, key=lambda one: _common_start(kind, one)) if kind else ""
+
+
+def _common_start(one: str, other: str) -> int:
+    """Return how many letters two names begin with alike."""
+    differing = (i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
+    return next(differing, min(len(one), len(other)))
 
 
 def gpu_kind(facts: Facts) -> str:

@@ -23,6 +23,7 @@ class Format(str, Enum):
     GITHUB = "github"
     COMMENT = "comment"
     PROMETHEUS = "prometheus"
+    NAGIOS = "nagios"
     CONSTRAINTS = "constraints"
     REQUIREMENTS = "requirements"
     PYLOCK = "pylock"
@@ -37,7 +38,7 @@ Told: TypeAlias = Literal[Format.TEXT, Format.JSON]
 Reported: TypeAlias = Literal[Told, Format.MARKDOWN, Format.HTML]
 Tested: TypeAlias = Literal[Reported, Format.JUNIT]
 Judged: TypeAlias = Literal[Tested, Format.SARIF, Format.GITHUB, Format.COMMENT]
-Gathered: TypeAlias = Literal[Tested, Format.PROMETHEUS]
+Gathered: TypeAlias = Literal[Tested, Format.SARIF, Format.PROMETHEUS, Format.NAGIOS]
 Pinned: TypeAlias = Literal[Format.CONSTRAINTS, Format.REQUIREMENTS, Format.PYLOCK, Format.JSON]
 
 

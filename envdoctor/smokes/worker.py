@@ -138,9 +138,9 @@ def list_ops(path: str) -> None:
         dict(op.describe(), missing=missing([name.split(".")[0] for name in op.needs])) for op in ops.values()
     ]
     answer = json.dumps({"ops": entries, "torch": not missing(["torch"]), "troubles": troubles})
-    with open(path + ".part", "w", encoding="utf-8") as stream:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8") as stream:
         stream.write(answer)
-    os.replace(path + ".part", path)
     os._exit(0)
 
 

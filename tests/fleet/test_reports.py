@@ -96,6 +96,20 @@ def test_prometheus_lines_have_the_exposition_format(drifting: FleetAnswer) -> N
     assert "envdoctor_fleet_exit_code 1" in text
 
 
+def test_one_line_tells_state_nodes_and_counts(drifting: FleetAnswer) -> None:
+    line = render(drifting, "nagios")
+    assert line.startswith("ENVDOCTOR CRITICAL - 9 nodes, 1 unreached, 1 fact in drift; node009 unreached")
+    assert "driver differs on node008 | nodes=9 unreached=1 drift=1 errors=0" in line
+    assert (line.count("\n"), line.count("|")) == (1, 1)
+    assert render(told(cluster(2)), "nagios").startswith("ENVDOCTOR OK - 2 nodes, no drift | nodes=2")
+
+
+def test_sarif_has_a_result_for_each_entry(drifting: FleetAnswer) -> None:
+    (run,) = json.loads(render(drifting, "sarif"))["runs"]
+    assert [one["ruleId"] for one in run["results"]] == ["FLEET-UNREACHED", "FLEET-DRIVER"]
+    assert "570.133.20 on node008" in run["results"][1]["message"]["text"]
+
+
 class Tags(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
@@ -125,7 +139,7 @@ def test_hostile_values_command_neither_terminal_nor_browser() -> None:
         text = render(found, format)
         if format != "json":
             assert not {"\x1b", "\x07", "\u202e"} & set(text), format
-        assert "<script" not in text or format in ("text", "json", "prometheus", "markdown")
+        assert "<script" not in text or format in ("text", "json", "prometheus", "markdown", "sarif")
 
 
 def test_hostile_names_of_nodes_are_harmless_too(drifting: FleetAnswer) -> None:

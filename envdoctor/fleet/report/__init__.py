@@ -27,6 +27,14 @@ def render(
             from envdoctor.report.junit import draw_junit
 
             return draw_junit("envdoctor fleet", cases(answer))
+        case Format.SARIF:
+            from envdoctor.fleet.report.sarif import draw_fleet_sarif
+
+            return draw_fleet_sarif(answer)
+        case Format.NAGIOS:
+            from envdoctor.fleet.report.nagios import draw_nagios
+
+            return draw_nagios(answer)
         case Format.PROMETHEUS:
             from envdoctor.fleet.report.prometheus import draw_prometheus
 
