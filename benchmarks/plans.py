@@ -68,7 +68,7 @@ class Tally:
 
     def told(self, what: str) -> str:
         """Return the figures in a line."""
-        times = sorted(self.seconds)
+        times = sorted(self.seconds) or [0.0]
         p95 = times[int(0.95 * (len(times) - 1))]
         return (
             f"{what}: {self.plans} plans, {self.complete} complete, {len(self.wrong)} of them with an error"

@@ -148,6 +148,8 @@ def make_plan(
             raise InputError(f"--keep {name}: no such package is told of in what is examined")
     if not findings:
         return None
+    if not any(f.severity is not Severity.NOTE or any(r.pins for r in f.remedies) for f in findings):
+        return Plan(complete=True)  # worth knowing, and nothing to mend
     from envdoctor.plan.planning import plan_for
 
     return plan_for(findings, facts, matrix, keep=[normalise(n) for n in wish.keep], newest=wish.newest)

@@ -14,6 +14,7 @@ from envdoctor.facts import Facts
 from envdoctor.facts.names import normalise
 from envdoctor.findings import Plan
 from envdoctor.fixing.wholeness import recorded
+from envdoctor.harvest.index_settings import read_index_settings
 from envdoctor.processes import run_child
 from envdoctor.solve.variants import INDEX_URL
 from envdoctor.values import dataclass
@@ -85,11 +86,12 @@ class Carrier:
         return [*argv, *told]
 
     def _index(self, call: Call) -> list[str]:
-        """uv reads no pip.conf: what it says is told to it."""
-        if call.verb != "install" or any(name.startswith("UV_") and "INDEX" in name for name in self._env):
+        """uv reads nothing of pip's configuration: the indexes that it names are told to it."""
+        settings = read_index_settings(environ=self._env)
+        if call.verb != "install" or not settings.source.lower().startswith("pip"):
             return []
-        url = self._env.get("PIP_INDEX_URL")
-        return ["--default-index", url] if url else []
+        more = [word for one in settings.extra for word in ("--index", one)]
+        return ["--default-index", settings.url, *more]
 
 
 def clear_damage(facts: Facts, names: Sequence[str]) -> None:

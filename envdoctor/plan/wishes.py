@@ -67,9 +67,10 @@ def demands_of(
     either: list[tuple[Mapping[str, str], ...]] = []
     met: set[tuple[str, str]] = set()
     gone: set[str] = set()
+    wrong = {w.finding.evidence[-1].fact for w in wishes if w.finding.id == UNMET} & _versions(view)
     for wish in wishes:
         pairs = set(_pairs(wish.finding, view, matrix))
-        if pairs:
+        if pairs or _asked_by(wish.finding) <= wrong:  # what moves itself asks for other things then
             met |= pairs
             continue
         gone |= {name for name in wish.ways[0].gone if view.facts.distribution(name)}
@@ -126,6 +127,11 @@ def _versions(view: View) -> set[str]:
 def _covered(pins: Mapping[str, str], matrix: Matrix) -> Mapping[str, str]:
     """Return pins that the solver can follow; none of them where it knows too little of one."""
     return pins if all(covers(matrix, name) for name in pins) else {}
+
+
+def _asked_by(finding: Finding) -> set[str]:
+    """Return the packages whose unmet requirement a finding tells; something that is none otherwise."""
+    return {e.fact for e in finding.evidence[:-1]} if finding.id == UNMET else {""}
 
 
 def _pairs(finding: Finding, view: View, matrix: Matrix) -> Iterator[tuple[str, str]]:

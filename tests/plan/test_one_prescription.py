@@ -89,6 +89,19 @@ def test_a_damaged_package_is_installed_again_as_it_is() -> None:
     assert "--force-reinstall --no-deps requests==2.32.3" in plan.commands[0]
 
 
+def test_a_package_that_moves_asks_for_other_things_then() -> None:
+    """What httpcore 0.9 requires is not recorded; it is itself too old for httpx, and h11 is no fault."""
+    listed = {
+        "httpx": ("0.28.1", ("httpcore==1.*",)),
+        "httpcore": ("0.9.1", ("h11<0.10,>=0.8", "h2==3.*")),
+        "h11": ("0.16.0", ()),
+    }
+    found = {n: Distribution(n, f"{n}.dist-info", v, requires=r) for n, (v, r) in listed.items()}
+    found |= {n: Distribution(n, "t", v) for n, v in (("anyio", "4.9.0"), ("certifi", "2025.4.26"))}
+    plan = planned(machine({"pip": "25.0"}, distributions=found, complete=True))
+    assert {move.name for move in plan.moves if move.old} == {"httpcore"}
+
+
 def test_an_environment_without_pip_is_changed_by_uv() -> None:
     facts = machine({"trl": "0.7.11", "transformers": "4.40.1"}, complete=True)
     assert all(
