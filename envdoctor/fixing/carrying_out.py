@@ -88,10 +88,12 @@ class Carrier:
     def _index(self, call: Call) -> list[str]:
         """uv reads nothing of pip's configuration: the indexes that it names are told to it."""
         settings = read_index_settings(environ=self._env)
-        if call.verb != "install" or not settings.source.lower().startswith("pip"):
+        if call.verb != "install" or settings.source not in ("PIP_INDEX_URL", "pip's configuration"):
             return []
         more = [word for one in settings.extra for word in ("--index", one)]
-        return ["--default-index", settings.url, *more]
+        # as pip does: of all its indexes the best release
+        alike = ["--index-strategy", "unsafe-best-match"] if more else []
+        return ["--default-index", settings.url, *more, *alike]
 
 
 def clear_damage(facts: Facts, names: Sequence[str]) -> None:
