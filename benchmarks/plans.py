@@ -131,7 +131,7 @@ def smaller(plan: Plan, facts: Facts, findings: tuple[Finding, ...], matrix: Mat
         every = releases(facts, matrix, package)
         for version in every[:: max(1, len(every) // RELEASES)]:
             _, found = run_checks(apply_changes(facts, {package: version}), matrix, RULES)
-            new = [f for f in found if f.severity is Severity.ERROR and identity(f) not in before]
+            new = [f for f in found if f.severity is not Severity.NOTE and identity(f) not in before]
             if not new and meant & {identity(f) for f in found} <= left:
                 return f"{package}=={version}"
     return None

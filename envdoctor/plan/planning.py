@@ -139,11 +139,14 @@ class _Planner:
         return _Course((), None, {}, (), (), facts, run_checks(facts, self._matrix, RULES)[1])
 
     def _followed(self, wishes: Sequence[Wish]) -> _Course | None:
-        demands = demands_of(wishes, self._view, self._matrix, self._keep, self._newest)
+        demands = self._demands(wishes)
         open_ = open_pins(wishes, self._matrix)
         again = once_more(wishes, self._view)
         remedy: Remedy | NoRemedy | None = None
         if demands.solvable:
+            remedy = self._nearest(demands)
+        if isinstance(remedy, NoRemedy):
+            demands = self._demands(wishes, loose=True)
             remedy = self._nearest(demands)
         if isinstance(remedy, NoRemedy):
             return None
@@ -155,6 +158,9 @@ class _Planner:
         facts = _with_open(facts, open_)
         _, after = run_checks(facts, self._matrix, RULES)
         return _Course(tuple(wishes), remedy, open_, gone, again, facts, after)
+
+    def _demands(self, wishes: Sequence[Wish], loose: bool = False) -> Demands:
+        return demands_of(wishes, self._view, self._matrix, self._keep, self._newest, loose)
 
     def _nearest(self, demands: Demands) -> Remedy | NoRemedy:
         """Solve; where only another build of an installed release is wished, that release first."""
@@ -181,7 +187,7 @@ class _Planner:
         """Return as many wishes, worst first, as can be met together."""
         kept: list[Wish] = []
         for wish in wishes[:TRIES]:
-            demands = demands_of([*kept, wish], self._view, self._matrix, self._keep, self._newest)
+            demands = self._demands([*kept, wish])
             if not demands.solvable or not isinstance(mend(self._facts, self._matrix, demands), NoRemedy):
                 kept.append(wish)
         return kept

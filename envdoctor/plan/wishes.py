@@ -60,9 +60,17 @@ def wishes_of(findings: Sequence[Finding]) -> list[Wish]:
 
 
 def demands_of(
-    wishes: Sequence[Wish], view: View, matrix: Matrix, keep: Sequence[str], newest: bool
+    wishes: Sequence[Wish],
+    view: View,
+    matrix: Matrix,
+    keep: Sequence[str],
+    newest: bool,
+    loose: bool = False,
 ) -> Demands:
-    """Return what the wishes demand of the solver together."""
+    """Return what the wishes demand of the solver together.
+
+    With `loose` a finding may be answered, too, by any other release of a package among its evidence.
+    """
     pins: dict[str, str] = {}
     either: list[tuple[Mapping[str, str], ...]] = []
     met: set[tuple[str, str]] = set()
@@ -77,6 +85,7 @@ def demands_of(
         ways = [way for way in (_covered(one.pins, matrix) for one in wish.ways if one.packages) if way]
         if not ways:
             continue
+        ways += list(_moved(wish, view, matrix)) if loose else []
         shared = set.intersection(*(set(way) for way in ways)) or set(ways[0])
         usable = [way for way in ways if way.keys() <= _versions(view) | shared]
         if len(usable) > 1:
@@ -127,6 +136,15 @@ def _versions(view: View) -> set[str]:
 def _covered(pins: Mapping[str, str], matrix: Matrix) -> Mapping[str, str]:
     """Return pins that the solver can follow; none of them where it knows too little of one."""
     return pins if all(covers(matrix, name) for name in pins) else {}
+
+
+def _moved(wish: Wish, view: View, matrix: Matrix) -> Iterator[Mapping[str, str]]:
+    """Yield other releases of the packages that a finding shows and no remedy moves."""
+    pinned = {name for way in wish.ways for name in way.pins}
+    for name in dict.fromkeys(evidence.fact for evidence in wish.finding.evidence):
+        if name in _versions(view) - pinned and covers(matrix, name):
+            one = view.facts.distribution(name)
+            yield {name: f"!={(one.version or '').partition('+')[0]}" if one else "*"}
 
 
 def _asked_by(finding: Finding) -> set[str]:

@@ -89,6 +89,14 @@ def test_a_damaged_package_is_installed_again_as_it_is() -> None:
     assert "--force-reinstall --no-deps requests==2.32.3" in plan.commands[0]
 
 
+def test_the_other_package_moves_where_no_remedy_can_be_had() -> None:
+    """The remedy is the torch that this torchaudio was built for, and torch is to stay."""
+    facts = machine({"torch": "2.11.0", "torchaudio": "2.2.0", "torchvision": "0.26.0"})
+    plan = planned(facts, keep=["torch"])
+    assert plan.complete
+    assert {move.name for move in plan.moves if move.old} == {"torchaudio"}
+
+
 def test_a_package_that_moves_asks_for_other_things_then() -> None:
     """What httpcore 0.9 requires is not recorded; it is itself too old for httpx, and h11 is no fault."""
     listed = {
