@@ -20,9 +20,13 @@ _CHOICE = re.compile(
 class Parser(argparse.ArgumentParser):
     """argparse's, but that a call it cannot take is an InputError of one line with the nearest names."""
 
+    _given: Sequence[str] = ()
+
     def error(self, message: str) -> NoReturn:
-        """Raise InputError."""
+        """Raise InputError; what is missing is told after what is mistyped, which may be the same."""
         found = _CHOICE.search(message)
+        if found is None and "arguments are required" in message and (mistyped := self._mistyped()):
+            raise InputError(self._unknown(mistyped))
         if found is None:
             raise InputError(f"{message} (see `{self.prog} --help`)")
         choices = re.findall(r"[\w.+-]+", found["choices"])
@@ -30,10 +34,16 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse as argparse does; raises InputError for an option that this command does not have."""
+        self._given = args or ()
         known, unknown = super().parse_known_args(args, namespace)
         if unknown:
             raise InputError(self._unknown(unknown[0]))
         return known, unknown
+
+    def _mistyped(self) -> str | None:
+        names = (argument.partition("=")[0] for argument in self._given if argument.startswith("--"))
+        known = tuple(self._option_string_actions)
+        return next((name for name in names if not any(one.startswith(name) for one in known)), None)
 
     def _unknown(self, argument: str) -> str:
         if not argument.startswith("-"):

@@ -20,6 +20,8 @@ from envdoctor.cli import COMMANDS, build_parser, main
         ("diagnose --format jsn", "--format jsn: none of text, json,"),
         ("diagnose issue.md", "issue.md: one argument more than `envdoctor diagnose` takes"),
         ("memory --model m --task dop", "nearest: dpo"),
+        ("memory --modle x", "--modle: `envdoctor memory` has no such option; nearest: --model"),
+        ("memory --batch 1", "required: --model"),
         ("memory", "required: --model (see `envdoctor memory --help`)"),
         ("memory --model m --batch two", "invalid int value: 'two'"),
         ("matrix updat", "nearest: update"),
