@@ -52,11 +52,7 @@ def diagnose_each(
         except InputError as error:
             others[path] = str(error)
             continue
-        if (
-            one.facts.unread
-            and not one.findings
-            and one.facts == Facts(origin="paste", unread=one.facts.unread)
-        ):
+        if one.facts.unread and not one.findings and _tells_nothing(one.facts):
             others[path] = "; ".join(one.facts.unread.values())
         else:
             judged.append(_named(one, path))
@@ -74,6 +70,11 @@ def diagnose_each(
         matrix_date=matrix.date,
         examined=Examined(", ".join(dict.fromkeys(paths)), tuple(dict.fromkeys(paths))),
     )
+
+
+def _tells_nothing(facts: Facts) -> bool:
+    """True when nothing but the declared cards is known."""
+    return replace(facts, gpus=Facts().gpus, unread={}) == Facts(origin="paste")
 
 
 def _not_judged(others: dict[str, str]) -> Finding:

@@ -90,6 +90,7 @@ def test_a_hook_may_name_cards(project, capsys):
     Path("requirements.txt").write_text("torch==2.9.0+cu130\n")
     assert hook("requirements.txt") == 0
     assert hook("requirements.txt", args=("--gpu", "V100", "--each")) == 1
+    assert hook("docker/web.Dockerfile", args=("--gpu", "V100", "--each")) == 0
 
 
 @pytest.mark.parametrize("more", [["--from", "x"], ["--python", "x"], ["--smoke"], ["--online"]])
