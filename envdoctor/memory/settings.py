@@ -72,8 +72,9 @@ def settings_of(run: TrainingRun) -> Settings:
     lowered = run.parallel in ("zero1", "zero2", "fsdp")
     zero = run.parallel.startswith("zero")  # DeepSpeed casts the whole module to its own dtype
     upcast = run.method == "qlora" and run.upcast_kbit and run.recipe.kbit_upcast and not zero
-    # LLaMA-Factory's pure_bf16 trains without autocast and leaves the weights as loaded
-    widened = run.method == "full" and run.recipe.full_fp32 and run.parallel != "zero3" and run.amp != "none"
+    # LLaMA-Factory widens trained weights but for pure_bf16, ZeRO-3 and FSDP; DeepSpeed casts them back
+    casts = not zero and run.parallel != "fsdp" and run.amp != "none"
+    widened = run.method == "full" and run.recipe.full_fp32 and casts
     mixed = run.parallel == "fsdp" and run.amp != "none"  # fully_shard gathers and computes in 16 bits
     weight = 2 if mixed else 4 if widened else run.weight_bytes
     vector = 4 if upcast else weight

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from envdoctor.cli import main
+from envdoctor.matrix import load_matrix, tables
 from envdoctor.memory import TrainingRun, find_shape, parse_shape, predict
 from envdoctor.memory.layout import parameters
 from envdoctor.memory.optimizer import find_optimizer, state_bytes
+from envdoctor.memory.recipes import recipe_of
 from envdoctor.memory.run import DeepSpeed
 from envdoctor.memory.serving import served_bytes
 from envdoctor.memory.settings import settings_of
@@ -248,3 +250,11 @@ def test_llamafactory_widens_what_it_trains_but_for_pure_bf16(
     found = next(f for f in json.loads(capsys.readouterr().out)["findings"] if f["id"] == "MEM-RUN")
     need = float(found["summary"].split(" needs about ")[1].split(" GiB")[0])
     assert need == pytest.approx(bytes_a_weight * 32.76e9 / GIB, rel=0.07)
+
+
+@pytest.mark.parametrize(("parallel", "width"), [("none", 4), ("ddp", 4), ("zero2", 2), ("zero3", 2)])
+def test_deepspeed_casts_back_what_llamafactory_widened(parallel: str, width: int) -> None:
+    recipe = recipe_of(load_matrix().rows(tables.TrainerRow), "llamafactory", "sft")
+    cards = 1 if parallel == "none" else 2
+    run = TrainingRun(find_shape("qwen2.5-0.5b"), gpus=cards, parallel=parallel, recipe=recipe)
+    assert settings_of(run).weight == width
