@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from envdoctor import lazy_re as re
 from envdoctor.commands import is_inert, pip_install
@@ -67,7 +67,7 @@ def _finding(
         cause=fill(row.cause),
         evidence=(*_evidence(answers.values()), *(Evidence(s.id, s.text, s.source) for s in seen[:3])),
         remedies=tuple(_remedies(view, row.remedies, fill)),
-        certainty=_certainty(row, answers, verdict),
+        certainty=_certainty(row, answers, verdict, seen),
         rows=(row.id,),
         sources=(row.source,),
         explains=tuple(dict.fromkeys(symptom.id for symptom in seen)),
@@ -77,11 +77,17 @@ def _finding(
     )
 
 
-def _certainty(row: ConditionRow, answers: Mapping[str, Answer], verdict: bool | None) -> Certainty:
-    """All conditions known: certain. Some: likely. None, or words alone: by how often it is the cause."""
+def _certainty(
+    row: ConditionRow, answers: Mapping[str, Answer], verdict: bool | None, seen: Sequence[Symptom]
+) -> Certainty:
+    """All conditions known: certain. Some: likely. None, or words alone: by how often it is the cause.
+
+    Of an error line that has other causes as well, conditions that hold make a cause likely at most.
+    """
     told = {key: answer for key, answer in answers.items() if not key.startswith("sym.")}
     if verdict and told:
-        return Certainty.CERTAIN
+        rivals = row.needs_symptom and row.prior < _DECISIVE
+        return Certainty.LIKELY if rivals else Certainty.CERTAIN
     if any(answer.holds for answer in told.values()):
         return Certainty.LIKELY
     if told:
