@@ -49,10 +49,21 @@ def find_unexplained(
     if error is None:
         left = [symptom for symptom in view.facts.symptoms if symptom.id not in explained]
         error = _as_error(left[-1]) if left and not explained else None
-    elif explained & set(error.symptoms) or (explained and _is_weak(view, error)):
+    elif explained & _met_in(view, error) or (explained and _is_weak(view, error)):
         error = None
     if error is not None:
         yield _answer(view, error, checks)
+
+
+def _met_in(view: View, error: ErrorSeen) -> set[str]:
+    """Return the signatures met in an error, and in those of the same words: each is noted once in a text."""
+    same = [one for one in view.facts.errors if one is error or _same_words(one.text, error.text)]
+    return {symptom for one in same for symptom in one.symptoms}
+
+
+def _same_words(one: str, other: str) -> bool:
+    """True where one of two messages is the beginning of the other."""
+    return bool(one and other) and (one.startswith(other) or other.startswith(one))
 
 
 def _answer(view: View, error: ErrorSeen, checks: Iterable[CheckResult]) -> Finding:
