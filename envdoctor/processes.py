@@ -24,6 +24,7 @@ MAX_OUTPUT_BYTES = 4 << 20
 _CHUNK = 1 << 16
 _GRACE_S = 0.2  # how long output may still come from a child that ended while a descendant holds its pipe
 _REAP_S = 20.0  # a process held by its driver may outlive SIGKILL for a while
+_ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 _running: set[Child] = set()
 _running_lock = threading.Lock()
 
@@ -60,22 +61,23 @@ class Child:
         self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | None = None
     ) -> None:
         pipe = subprocess.PIPE
-        try:
-            self._popen = subprocess.Popen(
-                list(argv),
-                stdin=pipe,
-                stdout=pipe,
-                stderr=pipe,
-                env=None if env is None else dict(env),
-                cwd=cwd,
-                bufsize=0,
-                start_new_session=True,
-            )
-        except (OSError, ValueError) as error:
-            reason = (isinstance(error, OSError) and error.strerror) or str(error)
-            raise Unavailable(f"{argv[0]}: cannot be run: {reason}") from None
-        with _running_lock:
-            _running.add(self)
+        with undisturbed():
+            try:
+                self._popen = subprocess.Popen(
+                    list(argv),
+                    stdin=pipe,
+                    stdout=pipe,
+                    stderr=pipe,
+                    env=None if env is None else dict(env),
+                    cwd=cwd,
+                    bufsize=0,
+                    start_new_session=True,
+                )
+            except (OSError, ValueError) as error:
+                reason = (isinstance(error, OSError) and error.strerror) or str(error)
+                raise Unavailable(f"{argv[0]}: cannot be run: {reason}") from None
+            with _running_lock:
+                _running.add(self)
 
     @property
     def pid(self) -> int:
@@ -255,3 +257,70 @@ def kill_all() -> None:
 
 
 atexit.register(kill_all)
+
+
+class Ended(KeyboardInterrupt):
+    """A signal asked us to end; `exit_code` is the shell's for it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.exit_code = 128 + number
+
+
+@dataclass(slots=True)
+class _Ending:
+    """Whether a signal may end us now, and one that waits until it may."""
+
+    undisturbed: int = 0
+    waiting: int | None = None
+
+
+_ending = _Ending()
+
+
+@contextlib.contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Raise Ended in the block at the first signal that asks to end, as Ctrl-C does; later ones do nothing.
+
+    A signal that is ignored, as under `nohup`, stays so.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    former = {n: signal.getsignal(n) for n in _ENDING if signal.getsignal(n) is not signal.SIG_IGN}
+
+    def end(number: int, _: object) -> None:
+        for one in former:
+            signal.signal(one, _do_nothing)
+        if not _ending.undisturbed:
+            raise Ended(number)
+        _ending.waiting = number
+
+    for number in former:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        _ending.waiting = None
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Let a signal that asks to end wait until the block is left: what it starts must be known by then."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    _ending.undisturbed += 1
+    try:
+        yield
+    finally:
+        _ending.undisturbed -= 1
+        if not _ending.undisturbed and (number := _ending.waiting) is not None:
+            _ending.waiting = None
+            raise Ended(number)
+
+
+def _do_nothing(*_: object) -> None:
+    return

@@ -132,8 +132,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         drop_output()
         return 0
-    except KeyboardInterrupt:
-        return 130
+    except KeyboardInterrupt as error:
+        return int(getattr(error, "exit_code", 130))
 
 
 def _run(args: argparse.Namespace) -> int:

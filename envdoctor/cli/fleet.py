@@ -73,7 +73,14 @@ def _number(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Collect, judge, plan, write, and return the exit code."""
+    """Collect, judge, plan, write, and return the exit code; whatever ends it early ends what it started."""
+    from envdoctor.processes import ended_by_signals
+
+    with ended_by_signals():
+        return _run(args)
+
+
+def _run(args: argparse.Namespace) -> int:
     from envdoctor.findings import Severity
     from envdoctor.fleet.assembly import agreement_of, answer
     from envdoctor.fleet.baseline import compare, read_baseline

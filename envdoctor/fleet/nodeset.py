@@ -7,8 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 
 MAX_NODES = 1_000_000
-_NUMBER = re.compile(r"(\d+)")
+MAX_DIGITS = 18
+"""Digits of a number that is counted with; a longer one is part of the name."""
+_NUMBER = re.compile(r"([0-9]+)")
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._:-]")
+_RANGE = re.compile(rf"([0-9]{{1,{MAX_DIGITS}}})(?:-([0-9]{{1,{MAX_DIGITS}}}))?")
 _PART = re.compile(r"\[([^\[\]]*)\]")
 Dimensions = tuple[str, ...]
 
@@ -35,6 +38,8 @@ def fold(names: Iterable[str]) -> str:
     shapes: dict[tuple[str, ...], list[Dimensions]] = {}
     for name in set(names):
         pieces = _NUMBER.split(name)
+        if any(len(number) > MAX_DIGITS for number in pieces[1::2]):
+            pieces = [name]
         shapes.setdefault(tuple(pieces[::2]), []).append(tuple(pieces[1::2]))
     folded = [text for texts, numbers in shapes.items() for text in _fold_shape(texts, numbers)]
     return ",".join(sorted(folded, key=natural_key))
@@ -118,7 +123,7 @@ def _expand_pattern(pattern: str) -> Iterator[str]:
 def _expand_ranges(text: str, pattern: str) -> list[str]:
     found: list[str] = []
     for part in text.split(","):
-        match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
+        match = _RANGE.fullmatch(part)
         if match is None or int(match[2] or match[1]) - int(match[1]) > MAX_NODES:
             raise ValueError(f"not a node set: {pattern[:60]!r}")
         width = len(match[1]) if match[1].startswith("0") else 0

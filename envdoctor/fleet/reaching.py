@@ -10,6 +10,7 @@ from envdoctor.errors import InputError
 from envdoctor.fleet.carriage import Cargo
 from envdoctor.fleet.reply import Take
 from envdoctor.fleet.transports import clustershell, kubernetes, ray_cluster, slurm
+from envdoctor.fleet.transports.slurm_nodes import SlurmNodes, find_nodes
 from envdoctor.values import dataclass
 
 
@@ -56,18 +57,18 @@ class SshCluster:
 class SlurmCluster:
     """Slurm's nodes."""
 
-    nodes: slurm.SlurmNodes
+    nodes: SlurmNodes
     deadline_s: float
     arguments: tuple[str, ...]
 
     @property
     def count(self) -> int:
         """How many nodes there are, those that Slurm holds back too."""
-        return len(self.nodes.free) + len(self.nodes.unreachable)
+        return len(self.nodes.asked) + len(self.nodes.held)
 
     def ask(self, cargo: Cargo, take: Take, only: Sequence[str] | None = None) -> None:
-        """Run the cargo in one step."""
-        nodes = self.nodes if only is None else slurm.SlurmNodes(tuple(only), {})
+        """Run the cargo in steps side by side."""
+        nodes = self.nodes if only is None else self.nodes.only(only)
         slurm.run_in_slurm(nodes, cargo, take, deadline_s=self.deadline_s, arguments=self.arguments)
 
 
@@ -120,11 +121,12 @@ def ssh_cluster(
 
 def slurm_cluster(partition: str | None, *, deadline_s: float, arguments: Sequence[str]) -> SlurmCluster:
     """Return the nodes of the allocation or the cluster; raises InputError or Unavailable."""
-    nodes = slurm.find_nodes(os.environ, partition)
-    if not nodes.free and not nodes.unreachable:
-        raise InputError(f"--partition {partition}: Slurm has no node there")
-    chosen = (f"--partition={partition}",) if partition else ()
-    return SlurmCluster(nodes, deadline_s, (*chosen, *arguments))
+    nodes = find_nodes(os.environ, partition)
+    if not nodes.asked and not nodes.held:
+        raise InputError(
+            f"--partition {partition}: Slurm has no node there" if partition else "--slurm: no node"
+        )
+    return SlurmCluster(nodes, deadline_s, tuple(arguments))
 
 
 def kubernetes_cluster(settings: kubernetes.JobSettings, *, deadline_s: float) -> KubernetesCluster:

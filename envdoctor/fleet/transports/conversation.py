@@ -1,15 +1,17 @@
-"""A launcher that runs for a while: fed once, heard line by line as it speaks, ended gently."""
+"""Launchers that run side by side, each fed once, heard line by line as it speaks, ended at its deadline."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
 import signal
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import IO
 
-from envdoctor.processes import Child, read_available
+from envdoctor.processes import Child, read_available, undisturbed
 
 Hear = Callable[[str, bytes], None]
 _PATIENCE_S = 5.0
@@ -17,67 +19,140 @@ _CHUNK = 1 << 16
 _MAX_LINE = 1 << 20
 
 
-class Conversation:
-    """A child whose lines are handed over as they come; raises Unavailable when it cannot be started."""
+@dataclass(eq=False, slots=True)
+class Call:
+    """A launcher that runs."""
 
-    def __init__(self, argv: Sequence[str], stdin: bytes) -> None:
-        self._child = Child(argv)
-        self._pending = memoryview(stdin)
-        self._partial: dict[str, bytes] = {"stdout": b"", "stderr": b""}
+    child: Child
+    hear: Hear
+    ended: Callable[[], None]
+    deadline: float
+    pending: memoryview
+    partial: dict[str, bytes] = field(default_factory=lambda: {"stdout": b"", "stderr": b""})
+    streams: set[str] = field(default_factory=lambda: {"stdout", "stderr"})
+    timed_out: bool = False
+    """It was told to end at its deadline, whatever it was saying then."""
+    obeyed: bool = True
+    """It ended by itself or when it was told to, and so cleared away what it had started elsewhere."""
 
-    def __enter__(self) -> Conversation:
+
+class Exchange:
+    """The launchers that run now; those still running when the block is left are told to end."""
+
+    def __init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._calls: list[Call] = []
+
+    def __enter__(self) -> Exchange:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End it as a person would, so that it can clean up after itself on other machines, then for good."""
-        if not self._child.ended():
-            os.kill(self._child.pid, signal.SIGTERM)
-            deadline = time.monotonic() + _PATIENCE_S
-            while not self._child.ended() and time.monotonic() < deadline:
-                time.sleep(0.02)
-        self._child.close()
+        """End them as a person would, so that they can clean up after themselves elsewhere, then for good."""
+        for call in self._calls:
+            call.ended = _nothing
+            self._tell_to_end(call)
+        self.listen()
+        self._selector.close()
 
-    def listen(self, hear: Hear, quiet_s: float) -> bool:
-        """Hand lines to `hear` until both streams end; False when nothing was said for `quiet_s` seconds."""
-        with selectors.DefaultSelector() as selector:
-            for name, stream in (("stdout", self._child.stdout), ("stderr", self._child.stderr)):
-                os.set_blocking(stream.fileno(), False)
-                selector.register(stream, selectors.EVENT_READ, name)
-            os.set_blocking(self._child.stdin.fileno(), False)
-            selector.register(self._child.stdin, selectors.EVENT_WRITE, "stdin")
-            heard = time.monotonic()
-            while any(key.data != "stdin" for key in selector.get_map().values()):
-                left = heard + quiet_s - time.monotonic()
-                if left <= 0:
-                    return False
-                for key, _ in selector.select(left):
-                    if key.data == "stdin":
-                        self._feed(selector)
-                    else:
-                        heard = time.monotonic()
-                        self._read(selector, key, hear)
-        return True
+    def start(
+        self,
+        argv: Sequence[str],
+        hear: Hear,
+        ended: Callable[[Call], None],
+        limit_s: float,
+        *,
+        stdin: bytes | None = None,
+    ) -> Call:
+        """Start a launcher; `ended` is called once it has said its last line. Without `stdin` it may wait.
 
-    def _feed(self, selector: selectors.BaseSelector) -> None:
+        Raises Unavailable when it cannot be started.
+        """
+        deadline = time.monotonic() + limit_s
+        with undisturbed():
+            call = Call(Child(argv), hear, _nothing, deadline, memoryview(stdin or b""))
+            self._calls.append(call)
+        call.ended = lambda: ended(call)
+        for name, stream in (("stdout", call.child.stdout), ("stderr", call.child.stderr)):
+            os.set_blocking(stream.fileno(), False)
+            self._selector.register(stream, selectors.EVENT_READ, (call, name))
+        if stdin is not None:
+            os.set_blocking(call.child.stdin.fileno(), False)
+            self._selector.register(call.child.stdin, selectors.EVENT_WRITE, (call, "stdin"))
+        return call
+
+    def hang_up(self, call: Call) -> None:
+        """Close what a launcher reads from, which ends one that waits for more; it has a moment to do so."""
+        self._close_stdin(call)
+        call.deadline = min(call.deadline, time.monotonic() + _PATIENCE_S)
+
+    def listen(self) -> None:
+        """Hand over what they say until all have ended, telling those past their deadlines to end."""
+        while self._calls:
+            now = time.monotonic()
+            for call in [c for c in self._calls if c.deadline <= now]:
+                self._overrun(call)
+            if not self._calls:
+                return
+            for key, _ in self._selector.select(max(0.0, min(c.deadline for c in self._calls) - now)):
+                call, name = key.data
+                if name == "stdin":
+                    self._feed(call)
+                elif name in call.streams:
+                    self._read(call, name, key.fileobj)  # type: ignore[arg-type]
+
+    def _overrun(self, call: Call) -> None:
+        if call.timed_out:
+            call.obeyed = call.child.ended()
+            self._finish(call)
+        else:
+            self._tell_to_end(call)
+
+    def _tell_to_end(self, call: Call) -> None:
+        call.timed_out = True
+        call.deadline = time.monotonic() + _PATIENCE_S
+        self._close_stdin(call)
+        if not call.child.ended():
+            os.kill(call.child.pid, signal.SIGTERM)
+
+    def _feed(self, call: Call) -> None:
         try:
-            self._pending = self._pending[os.write(self._child.stdin.fileno(), self._pending[:_CHUNK]) :]
+            call.pending = call.pending[os.write(call.child.stdin.fileno(), call.pending[:_CHUNK]) :]
         except BlockingIOError:
             return
         except OSError:  # it needs no more
-            self._pending = self._pending[:0]
-        if not self._pending:
-            selector.unregister(self._child.stdin)
-            self._child.stdin.close()
+            call.pending = call.pending[:0]
+        if not call.pending:
+            self._close_stdin(call)
 
-    def _read(self, selector: selectors.BaseSelector, key: selectors.SelectorKey, hear: Hear) -> None:
-        stream: IO[bytes] = key.fileobj  # type: ignore[assignment]
+    def _close_stdin(self, call: Call) -> None:
+        if not call.child.stdin.closed:
+            with contextlib.suppress(KeyError):
+                self._selector.unregister(call.child.stdin)
+            call.child.stdin.close()
+
+    def _read(self, call: Call, name: str, stream: IO[bytes]) -> None:
         data = read_available(stream)
         if data is None:
-            selector.unregister(stream)
-            if self._partial[key.data]:
-                hear(key.data, self._partial[key.data])
+            self._selector.unregister(stream)
+            call.streams.discard(name)
+            if call.partial[name]:
+                call.hear(name, call.partial[name])
+            if not call.streams:
+                self._finish(call)
             return
-        *lines, rest = (self._partial[key.data] + data).split(b"\n")
-        self._partial[key.data] = rest[:_MAX_LINE]
+        *lines, rest = (call.partial[name] + data).split(b"\n")
+        call.partial[name] = rest[:_MAX_LINE]
         for line in lines:
-            hear(key.data, line)
+            call.hear(name, line)
+
+    def _finish(self, call: Call) -> None:
+        for stream in (call.child.stdin, call.child.stdout, call.child.stderr):
+            with contextlib.suppress(KeyError, ValueError):
+                self._selector.unregister(stream)
+        self._calls.remove(call)
+        call.child.close()
+        call.ended()
+
+
+def _nothing() -> None:
+    return

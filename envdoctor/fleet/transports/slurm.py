@@ -1,76 +1,30 @@
-"""Slurm: one task a node through `srun`, in the allocation one is in, else over the nodes that are free."""
+"""Slurm: what is there is asked for and no more, in the job that one is in or in jobs that end with us.
+
+Slurm gives a job all the nodes it names or none. So we name none: `salloc --nodes=1-N` gives those that are
+free now. It runs `cat`, whose input we hold: however we end, the job ends too.
+"""
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from envdoctor.errors import Unavailable
-from envdoctor.fleet.carriage import Cargo, Frames, frame_node
-from envdoctor.fleet.nodeset import expand
+from envdoctor.fleet.carriage import Cargo
+from envdoctor.fleet.nodeset import fold, natural_key
 from envdoctor.fleet.reply import Reply, Take
-from envdoctor.fleet.transports.conversation import Conversation
-from envdoctor.fleet.transports.reasons import last_line, reason_of, reply_of
-from envdoctor.processes import run_child
+from envdoctor.fleet.transports.conversation import Call, Exchange
+from envdoctor.fleet.transports.slurm_nodes import SlurmNodes, cover, expanded, look_again
+from envdoctor.fleet.transports.slurm_steps import GRACE_S, Steps, cancel
 
-_ASK_LIMIT_S = 30.0
-_ATTEMPTS = 3
-_FREE = frozenset(("idle", "mixed"))
-_STATE_MARKS = "*~#!%$@^-+"
-_LABEL = re.compile(rb"\s*(\d+): ")
-_ENDED = re.compile(r"srun: error: (\S+): tasks? ([\d,-]+): Exited with exit code (\d+)")
-_KILLED = re.compile(r"srun: error: (\S+): tasks? ([\d,-]+): (?!Exited with)(.+)")
-_LOST = re.compile(
-    r"srun: error: (?:Task launch for \S+ failed on node (\S+): (.+)|Node failure on (\S+?)\.?$)"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class SlurmNodes:
-    """The nodes that can be asked now, and why the others cannot."""
-
-    free: tuple[str, ...]
-    unreachable: Mapping[str, str]
-
-
-def find_nodes(environ: Mapping[str, str], partition: str | None) -> SlurmNodes:
-    """Return the nodes of the allocation we are in, else of the cluster; raises Unavailable."""
-    if nodes := environ.get("SLURM_JOB_NODELIST"):
-        return SlurmNodes(tuple(_asked(["scontrol", "show", "hostnames", nodes]).split()), {})
-    command = ["sinfo", "--noheader", "--Node", "--format=%N|%T|%E"]
-    return parse_sinfo(_asked([*command, f"--partition={partition}"] if partition else command))
-
-
-def _asked(command: Sequence[str]) -> str:
-    done = run_child(command, timeout_s=_ASK_LIMIT_S)
-    if done.returncode != 0 or done.timed_out:
-        reason = last_line(done.stderr.encode()) or f"no answer within {_ASK_LIMIT_S:g} s"
-        raise Unavailable(f"{command[0]}: {reason}")
-    return done.stdout
-
-
-def parse_sinfo(text: str) -> SlurmNodes:
-    """Read lines of `%N|%T|%E`: a node, its state, and the reason an administrator gave."""
-    free: dict[str, None] = {}
-    unreachable: dict[str, str] = {}
-    for line in text.splitlines():
-        name, _, rest = line.strip().partition("|")
-        state, _, reason = rest.partition("|")
-        if not name:
-            continue
-        if state.rstrip(_STATE_MARKS) in _FREE and not state.endswith("*"):
-            free[name] = None
-        else:
-            given = f" ({reason})" if reason.strip() not in ("", "none") else ""
-            unreachable[name] = f"Slurm says it is {state.rstrip(_STATE_MARKS)}{_silent(state)}{given}"
-    return SlurmNodes(tuple(free), {n: r for n, r in unreachable.items() if n not in free})
-
-
-def _silent(state: str) -> str:
-    return " and does not respond" if state.endswith("*") else ""
+_REQUESTS = 3
+_IMMEDIATE_S = 5
+_WINDOW_S = 5.0
+"""How long after the start nodes that were not given may be asked for once more."""
+_GRANTED = re.compile(rb"envdoctor-job:(\d+):(\S+)")
+_WAITER = 'echo "envdoctor-job:$SLURM_JOB_ID:$SLURM_JOB_NODELIST"; exec cat'
 
 
 def run_in_slurm(
@@ -78,140 +32,129 @@ def run_in_slurm(
 ) -> None:
     """Run the cargo once on every node and hand over each reply; raises Unavailable when Slurm runs nothing.
 
-    A launch that fails or a connection that breaks makes srun end the whole step; then the others are asked
-    again.
+    `arguments` are handed to `salloc`, or to `srun` in the job that one is in.
     """
-    for name, reason in nodes.unreachable.items():
+    for name, reason in nodes.held.items():
         take(Reply(name, None, reason))
-    waiting = list(nodes.free)
-    for attempt in range(_ATTEMPTS):
-        if waiting:
-            step = Step(set(waiting), take)
-            _run_step(waiting, cargo, step, deadline_s, arguments, again=attempt > 0)
-            step.settle(last=attempt == _ATTEMPTS - 1, deadline_s=deadline_s)
-            waiting = sorted(step.waiting)
+    exchange = Exchange()
+    steps = Steps(exchange, cargo, take, deadline_s, arguments if nodes.job else ())
+    jobs = Jobs(exchange, nodes, steps, take, deadline_s, arguments)
+    try:
+        with exchange:
+            if nodes.job:
+                steps.start(nodes.job, nodes.asked)
+            else:
+                jobs.request(nodes.asked)
+            exchange.listen()
+    finally:
+        cancel([*steps.left, *jobs.left])
+    if refused := steps.refused or jobs.refused:
+        raise Unavailable(refused)
 
 
-def _run_step(
-    nodes: Sequence[str],
-    cargo: Cargo,
-    step: Step,
-    deadline_s: float,
-    arguments: Sequence[str],
-    *,
-    again: bool,
-) -> None:
-    with tempfile.NamedTemporaryFile("w", prefix="envdoctor-nodes-") as listed:
-        listed.write("\n".join(nodes) + "\n")
-        listed.flush()
-        command = srun_command(listed.name, len(nodes), cargo.command, deadline_s)
-        command[1:1] = [*_placement(deadline_s, again, os.environ), *arguments]
-        with Conversation(command, cargo.stdin) as srun:
-            step.timed_out = not srun.listen(step.hear, quiet_s=deadline_s + 5)
+@dataclass(eq=False, slots=True)
+class _Request:
+    """A call of salloc for some of a partition's nodes."""
 
-
-def srun_command(node_file: str, count: int, command: str, deadline_s: float) -> list[str]:
-    """Return the call of srun: one task a node, lines labelled by task, none of them ending the others."""
-    minutes = max(2, round(deadline_s / 60) + 2 + count // 500)
-    return [
-        "srun",
-        *("--job-name=envdoctor", f"--nodelist={node_file}", f"--nodes={count}", f"--ntasks={count}"),
-        *("--ntasks-per-node=1", "--label", "--no-kill", "--kill-on-bad-exit=0", "--wait=0"),
-        *(f"--time={minutes}", "sh", "-c", command),
-    ]
-
-
-def _placement(deadline_s: float, again: bool, environ: Mapping[str, str]) -> list[str]:
-    """Return what keeps srun from queueing: share the allocation we are in, or give up when none is free.
-
-    Asked again, Slurm may need a moment to clear the nodes of the step before.
-    """
-    if environ.get("SLURM_JOB_ID"):
-        return ["--overlap"]
-    return [] if again else [f"--immediate={max(5, round(deadline_s))}"]
+    partition: str
+    names: frozenset[str]
+    call: Call | None = None
+    job: str | None = None
+    complaint: str = ""
 
 
 @dataclass(slots=True)
-class Step:
-    """What one srun has said so far."""
+class Jobs:
+    """Jobs of our own, each with what a partition could give at once."""
 
-    waiting: set[str]
+    exchange: Exchange
+    nodes: SlurmNodes
+    steps: Steps
     take: Take
-    timed_out: bool = False
-    aborted: bool = False
-    lost: dict[str, str] = field(default_factory=dict)
-    _frames: dict[str, Frames] = field(default_factory=dict)
-    _noise: dict[int, bytes] = field(default_factory=dict)
-    _ended: dict[str, tuple[int, int | str]] = field(default_factory=dict)
-    _complaints: list[str] = field(default_factory=list)
+    deadline_s: float
+    arguments: Sequence[str]
+    left: list[str] = field(default_factory=list)
+    """Jobs whose salloc had to be killed."""
+    _unexplained: str = ""
+    _granted: bool = False
+    _tried: dict[str, list[str]] = field(default_factory=dict)
+    _started: float = field(default_factory=time.monotonic)
 
-    def hear(self, stream: str, line: bytes) -> None:
-        """Take one line of srun's standard output or error."""
-        label = _LABEL.match(line)
-        if stream == "stdout" and (node := frame_node(line)) is not None:
-            frames = self._frames.setdefault(node, Frames())
-            frames.add(line)
-            if frames.complete and node in self.waiting:
-                self.waiting.discard(node)
-                self.take(reply_of(node, self._frames.pop(node), 0, b""))
-        elif label is not None:
-            task = int(label[1])
-            self._noise[task] = (self._noise.get(task, b"") + line[label.end() :] + b"\n")[-600:]
-        else:
-            self._hear_srun(line.decode("utf-8", "replace").strip())
+    @property
+    def refused(self) -> str | None:
+        """Why Slurm gave nothing at all, where no state of a node explains it."""
+        return f"salloc: {self._unexplained}" if self._unexplained and not self._granted else None
 
-    def _hear_srun(self, line: str) -> None:
-        if match := _LOST.match(line):
-            nodes, reason = match[1] or match[3], match[2] or "the node failed"
-            self.lost.update(dict.fromkeys(_expanded(nodes), reason))
-        elif match := _ENDED.match(line):
-            self._note_end(match[1], match[2], int(match[3]))
-        elif match := _KILLED.match(line):
-            self._note_end(match[1], match[2], match[3])
-        elif "Job step aborted" in line:
-            self.aborted = True
-        elif line.startswith("srun: error:"):
-            self._complaints.append(line.removeprefix("srun: error:").strip())
+    def request(self, nodes: Mapping[str, Sequence[str]]) -> None:
+        """Ask for what is free of the nodes, each to be had through one of its partitions."""
+        for partition, names in cover(nodes).items():
+            self._allocate(_Request(partition, frozenset(names)))
 
-    def _note_end(self, nodes: str, tasks: str, how: int | str) -> None:
-        for node, task in zip(_expanded(nodes), _expanded(f"[{tasks}]"), strict=False):
-            self._ended[node] = (int(task), how)
+    def _allocate(self, request: _Request) -> None:
+        for name in request.names:
+            self._tried.setdefault(name, []).append(request.partition)
+        minutes = 2 + round((self.deadline_s + GRACE_S) * 2 / 60)
+        others = self.nodes.everyone.get(request.partition, frozenset()) - request.names
+        request.call = self.exchange.start(
+            salloc_command(request.partition, len(request.names), others, minutes, self.arguments),
+            lambda _, line: self._hear(request, line),
+            lambda call: self._ended(request, call),
+            minutes * 60.0,
+        )
 
-    def settle(self, *, last: bool, deadline_s: float) -> None:
-        """Hand over the nodes that gave no facts; what another's failed launch ended waits to be asked again.
+    def _hear(self, request: _Request, line: bytes) -> None:
+        if match := _GRANTED.match(line):
+            request.job, self._granted = match[1].decode(), True
+            given = request.names.intersection(expanded(match[2].decode()))
+            self.steps.start(request.job, given, lambda: self._relinquish(request))
+            self._reconsider(request.names - given, "")
+        elif line.startswith((b"salloc: error:", b"salloc: fatal:")):
+            request.complaint = line.decode("utf-8", "replace").split(":", 2)[2].strip()
 
-        Raises Unavailable when srun ran nothing at all and said why.
-        """
-        nothing = not (self._frames or self._ended or self._noise or self.lost or self.aborted)
-        if self.waiting and nothing and self._complaints and not self.timed_out:
-            raise Unavailable(f"srun: {self._complaints[-1]}")
-        last = last or not (self.lost or self.aborted)
-        for node in sorted(self.waiting):
-            if (reason := self._reason(node, deadline_s, last=last)) is not None:
-                self._give(node, reason)
+    def _relinquish(self, request: _Request) -> None:
+        if request.call is not None:
+            self.exchange.hang_up(request.call)
 
-    def _reason(self, node: str, deadline_s: float, *, last: bool) -> str | None:
-        """Return why a node gave no facts, None when it may yet."""
-        if node in self.lost:
-            return f"Slurm could not start the probe there: {self.lost[node]}"
-        task, how = self._ended.get(node, (None, None))
-        if isinstance(how, int) and task is not None:
-            return reason_of(Frames(), how, self._noise.get(task, b""))
-        if not last:
-            return None
-        if how is not None:
-            return f"the probe was ended: {how}"
-        if self.timed_out:
-            return f"no answer within {deadline_s:g} s"
-        return reason_of(Frames(noise=b" ".join(self._noise.values())[:400]), 0, b"")
+    def _ended(self, request: _Request, call: Call) -> None:
+        if request.job is None:
+            self._reconsider(request.names, request.complaint or "salloc ended without a word")
+        elif not call.obeyed:
+            self.left.append(request.job)
 
-    def _give(self, node: str, reason: str) -> None:
-        self.waiting.discard(node)
-        self.take(Reply(node, None, reason))
+    def _reconsider(self, names: Collection[str], complaint: str) -> None:
+        """Ask again for nodes that should be free by now, and hand over the others with their states."""
+        if not names:
+            return
+        hopeful, reasons = look_again(names)
+        again: dict[str, Sequence[str]] = {}
+        for name in sorted(names, key=natural_key):
+            tried = self._tried.get(name, [])
+            untried = [p for p in self.nodes.asked[name] if p not in tried]
+            if name in hopeful and (untried or self._may_wait(tried)):
+                again[name] = untried or self.nodes.asked[name]
+            else:
+                self.take(Reply(name, None, self._told(name, reasons.get(name), complaint)))
+        self.request(again)
+
+    def _may_wait(self, tried: Sequence[str]) -> bool:
+        return len(tried) < _REQUESTS and time.monotonic() - self._started < _WINDOW_S
+
+    def _told(self, name: str, reason: str | None, complaint: str) -> str:
+        if reason is not None:
+            return reason
+        self._unexplained = complaint or self._unexplained
+        return f"Slurm did not give it{f': {complaint}' if complaint else ', though it says it is idle'}"
 
 
-def _expanded(text: str) -> Iterable[str]:
-    try:
-        return expand(text)
-    except ValueError:
-        return ()
+def salloc_command(
+    partition: str, count: int, others: Collection[str], minutes: int, arguments: Sequence[str]
+) -> list[str]:
+    """Return the call of salloc: at most so many nodes of a partition, those free now, none of `others`."""
+    return [
+        *("salloc", "--job-name=envdoctor", f"--nodes=1-{count}", "--no-kill"),
+        *(f"--immediate={_IMMEDIATE_S}", f"--time={minutes}"),
+        *([f"--partition={partition}"] if partition else []),
+        *([f"--exclude={fold(others)}"] if others else []),
+        *arguments,
+        *("sh", "-c", _WAITER),
+    ]

@@ -1,0 +1,155 @@
+"""Steps of a job, side by side and small: what one node does to its step touches few others.
+
+srun ends a whole step when it cannot start one of its tasks. The nodes that had not answered then are asked
+again without the one that is to blame.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from envdoctor.errors import Unavailable
+from envdoctor.fleet.carriage import Cargo
+from envdoctor.fleet.nodeset import fold, natural_key
+from envdoctor.fleet.reply import Take
+from envdoctor.fleet.transports.conversation import Call, Exchange
+from envdoctor.fleet.transports.slurm_step import Step
+from envdoctor.processes import run_child
+
+PART = 16
+"""Nodes of a step: Slurm's smallest TreeWidth, so that srun speaks to each itself, none behind another."""
+MAX_STEPS = 64
+GRACE_S = 5.0
+"""How much longer than a node's deadline its step may take, for Slurm to start it."""
+_ATTEMPTS = 3
+_LEAST_S = 2.0
+
+
+@dataclass(eq=False, slots=True)
+class _Job:
+    """A job in which steps run, and what is done once they have ended."""
+
+    id: str
+    done: Callable[[], None]
+    parts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Nodes of a job that are asked in one step; the deadline is that of their first."""
+
+    job: _Job
+    nodes: tuple[str, ...]
+    attempt: int = 1
+    deadline: float | None = None
+
+
+@dataclass(slots=True)
+class Steps:
+    """Runs the cargo once on nodes of jobs and hands over each reply."""
+
+    exchange: Exchange
+    cargo: Cargo
+    take: Take
+    deadline_s: float
+    arguments: Sequence[str]
+    left: list[str] = field(default_factory=list)
+    """Steps whose srun had to be killed."""
+    _queue: deque[_Part] = field(default_factory=deque)
+    _running: int = 0
+    _launched: bool = False
+    _split: bool = False
+    _complaint: str = ""
+
+    @property
+    def refused(self) -> str | None:
+        """Why Slurm ran no step at all."""
+        return f"srun: {self._complaint}" if self._complaint and not self._launched else None
+
+    def start(self, job: str, nodes: Collection[str], done: Callable[[], None] = lambda: None) -> None:
+        """Run the cargo on nodes of a job and call `done` once all of them were answered for."""
+        here = _Job(job, done)
+        self._enqueue(_Part(here, part) for part in _parts(sorted(nodes, key=natural_key)))
+        if not here.parts:
+            done()
+
+    def _enqueue(self, parts: Iterable[_Part]) -> None:
+        for part in parts:
+            part.job.parts += 1
+            self._queue.append(part)
+        while self._queue and self._running < MAX_STEPS:
+            self._launch(self._queue.popleft())
+
+    def _launch(self, part: _Part) -> None:
+        deadline = part.deadline or time.monotonic() + self.deadline_s + GRACE_S
+        part = _Part(part.job, part.nodes, part.attempt, deadline)
+        step = Step(set(part.nodes), self.take)
+        self._running += 1
+        self.exchange.start(
+            srun_command(part.job.id, part.nodes, self.cargo.command, self.arguments),
+            step.hear,
+            lambda call: self._ended(part, step, call),
+            deadline - time.monotonic(),
+            stdin=self.cargo.stdin,
+        )
+
+    def _ended(self, part: _Part, step: Step, call: Call) -> None:
+        self._running -= 1
+        self._launched |= step.launched
+        if step.id and not call.obeyed:
+            self.left.append(step.id)
+        again = step.settle(self._why_not_again(part, step, call))
+        self._enqueue(self._divided(part, again))
+        part.job.parts -= 1
+        if not part.job.parts:
+            part.job.done()
+
+    def _why_not_again(self, part: _Part, step: Step, call: Call) -> str | None:
+        """Return why a part that ended early is not asked again, None when it is."""
+        complaint = step.complaints[-1] if step.complaints else "srun ended without a word"
+        if not step.launched:
+            self._complaint = complaint
+        if call.timed_out:
+            return f"no answer within {self.deadline_s:g} s"
+        late = part.deadline is not None and part.deadline - time.monotonic() < _LEAST_S
+        if part.attempt >= _ATTEMPTS or late:
+            return f"Slurm ended its step: {complaint}"
+        if not step.launched and (len(part.nodes) == 1 or (self._split and not self._launched)):
+            return f"Slurm made no step there: {complaint}"
+        return None
+
+    def _divided(self, part: _Part, again: Collection[str]) -> Iterator[_Part]:
+        """Yield the nodes to ask again: together, but one by one at the last attempt or with none to blame."""
+        alone = part.attempt + 1 >= _ATTEMPTS or len(again) == len(part.nodes)
+        self._split |= bool(again) and alone
+        for nodes in _parts(sorted(again, key=natural_key), 1 if alone else PART):
+            yield _Part(part.job, nodes, part.attempt + 1, part.deadline)
+
+
+def _parts(nodes: Sequence[str], size: int = PART) -> Iterator[tuple[str, ...]]:
+    for first in range(0, len(nodes), size):
+        yield tuple(nodes[first : first + size])
+
+
+def srun_command(job: str, nodes: Sequence[str], command: str, arguments: Sequence[str] = ()) -> list[str]:
+    """Return the call of srun: one task a node, lines labelled by task, none of them ending the others.
+
+    `--verbose` makes it tell which task runs where.
+    """
+    return [
+        *("srun", "--verbose", f"--jobid={job}", "--job-name=envdoctor", "--overlap", "--mpi=none"),
+        *(f"--nodelist={fold(nodes)}", f"--nodes={len(nodes)}", f"--ntasks={len(nodes)}"),
+        *("--ntasks-per-node=1", "--distribution=block", "--label", "--no-kill", "--kill-on-bad-exit=0"),
+        *("--wait=0", *arguments, "sh", "-c", command),
+    ]
+
+
+def cancel(left: Sequence[str]) -> None:
+    """End jobs and steps whose launchers could not do it themselves."""
+    if left:
+        with contextlib.suppress(Unavailable):
+            run_child(["scancel", "--quiet", *left], timeout_s=GRACE_S)
