@@ -23,6 +23,13 @@ MAX_PARTS = 20_000
 MAX_FACTS_BYTES = 16 << 20
 _FRAME = re.compile(rb"envdoctor:([^:\s]{1,255}):(\d{1,6})/(\d{1,6}):([A-Za-z0-9+/=]+)\s*$")
 _KEPT_NOISE = 400
+VARIABLE = "ENVDOCTOR_CARGO_"
+_MAX_VARIABLE = 100_000  # Linux takes 128 KiB
+_HERE = "import sys; "  # within single quotes of the shell's: only double ones may follow
+_AS_STDIN = (
+    "import binascii, io, os; sys.stdin = io.TextIOWrapper(io.BytesIO(binascii.a2b_base64("
+    f'str().join(os.environ.pop("{VARIABLE}" + str(n)) for n in range({{count}}))))); '
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +38,13 @@ class Cargo:
 
     command: str
     stdin: bytes
+
+    def in_environment(self) -> tuple[str, dict[str, str]]:
+        """Return the same as a command and the variables that it reads instead of its standard input."""
+        text = base64.b64encode(self.stdin).decode()
+        parts = [text[at : at + _MAX_VARIABLE] for at in range(0, len(text), _MAX_VARIABLE)]
+        variables = {f"{VARIABLE}{number}": part for number, part in enumerate(parts)}
+        return self.command.replace(_HERE, f"{_HERE}{_AS_STDIN.format(count=len(parts))}", 1), variables
 
 
 def pack(limit_s: float, python: str | None, smokes: bytes = b"") -> Cargo:
@@ -55,7 +69,7 @@ def program(source: str, data: bytes, python: str | None) -> Cargo:
 def _reader(size: int) -> str:
     """Return the line of Python that waits on the node for the rest."""
     return (
-        "import sys; sys.version_info >= (3, 8) or "
+        f"{_HERE}sys.version_info >= (3, 8) or "
         "sys.exit('envdoctor: Python 3.8 or later is needed, this is ' + sys.version.split()[0]); "
         f"exec(sys.stdin.buffer.read({size}))"
     )

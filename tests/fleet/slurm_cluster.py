@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -12,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-PROGRAMS = ("slurmctld", "slurmd", "srun", "sinfo", "scontrol")
+PROGRAMS = ("slurmctld", "slurmd", "salloc", "srun", "sinfo", "squeue", "scontrol", "scancel")
 CONFIG = """ClusterName=emulated
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={port}
@@ -33,7 +34,7 @@ SelectType=select/linear
 MpiDefault=none
 ReturnToService=2
 SlurmdTimeout=600
-MessageTimeout=60
+MessageTimeout={message_s}
 NodeName={nodes} NodeHostname={host} NodeAddr=127.0.0.1 Port=[{first}-{last}] CPUs=1 RealMemory=64
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
@@ -54,10 +55,14 @@ class SlurmCluster:
     nodes: list[str]
     daemons: dict[str, subprocess.Popen[bytes]]
 
-    def stop_node(self, node: str) -> None:
+    def kill_node(self, node: str) -> None:
         """End a node's daemon without telling the controller."""
         self.daemons[node].kill()
         self.daemons[node].wait()
+
+    def freeze_node(self, node: str) -> None:
+        """Stop a node's daemon: it takes connections and answers none."""
+        self.daemons[node].send_signal(signal.SIGSTOP)
 
     def ask(self, *command: str) -> str:
         """Return what one of Slurm's programs answers."""
@@ -67,8 +72,13 @@ class SlurmCluster:
 
 
 @contextlib.contextmanager
-def slurm_cluster(folder: Path, count: int, start_s: float = 60.0) -> Iterator[SlurmCluster]:
-    """Run a cluster of `count` nodes named `node001`… until the block ends."""
+def slurm_cluster(
+    folder: Path, count: int, start_s: float = 60.0, message_s: int = 60, more: str = ""
+) -> Iterator[SlurmCluster]:
+    """Run a cluster of `count` nodes named `node001`… until the block ends; `more` is added to its settings.
+
+    `message_s` is how long Slurm's programs wait for one another.
+    """
     names = [f"node{n:03d}" for n in range(1, count + 1)]
     for name in names:
         (folder / "spool" / name).mkdir(parents=True)
@@ -83,7 +93,9 @@ def slurm_cluster(folder: Path, count: int, start_s: float = 60.0) -> Iterator[S
             nodes=f"node[001-{count:03d}]",
             first=port + 1,
             last=port + count,
+            message_s=message_s,
         )
+        + more
     )
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/bin"
     environ = {**os.environ, "SLURM_CONF": str(config), "PATH": path}

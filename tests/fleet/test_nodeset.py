@@ -65,3 +65,15 @@ def test_names_sort_as_people_count() -> None:
 
 def test_a_file_name_becomes_a_name_that_no_set_misreads() -> None:
     assert node_name("node[1], rack 2") == "node_1___rack_2"
+
+
+@pytest.mark.parametrize("digits", [19, 5000])
+def test_numbers_of_any_length_are_names_and_no_ranges(digits: int) -> None:
+    name = "node" + "7" * digits
+    assert expand(fold([name, "node1", "node2"])) == ["node1", "node2", name]
+    with pytest.raises(ValueError, match="not a node set"):
+        expand(f"node[{'7' * digits}]")
+
+
+def test_only_ascii_digits_are_numbers() -> None:
+    assert set(expand(fold(["n\u0661", "n\u0662"]))) == {"n\u0661", "n\u0662"}

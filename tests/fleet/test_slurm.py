@@ -1,102 +1,151 @@
-"""Slurm for real where its daemons are installed, and its words read everywhere."""
+"""Slurm for real where its daemons are installed."""
 
 from __future__ import annotations
 
 import json
+import re
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from slurm_cluster import missing_programs, slurm_cluster
+from slurm_cluster import SlurmCluster, missing_programs, slurm_cluster
 
-from envdoctor.fleet.carriage import Cargo
-from envdoctor.fleet.reply import Reply
-from envdoctor.fleet.transports.slurm import Step, parse_sinfo, srun_command
+pytestmark = [pytest.mark.slurm, pytest.mark.root]
+FLEET = [sys.executable, "-m", "envdoctor", "fleet", "--slurm", "--format", "json", "--select", "XID"]
+SICK = f"""#!/bin/sh
+case $SLURMD_NODENAME in
+  node008) while :; do echo still here; sleep 1; done ;;
+  node009) export SLURMD_NODENAME=node001 ;;
+  node010) echo Welcome; exit 0 ;;
+  node011) echo no disk >&2; exit 7 ;;
+esac
+exec {sys.executable} "$@"
+"""
 
-NODES = 16
 
-
-@pytest.mark.slurm
-@pytest.mark.root
-def test_sixteen_nodes_answer_and_a_dead_one_is_named(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmCluster]:
     if missing := missing_programs():
         pytest.skip(f"Slurm is not installed: {', '.join(missing)}")
-    command = [sys.executable, "-m", "envdoctor", "fleet", "--slurm", "--format", "json", "--deadline", "60"]
-    command += ["--python", sys.executable, "--select", "XID"]
-    with slurm_cluster(tmp_path, NODES) as cluster:
-        whole = json.loads(_output(command, cluster.environ, 0))
-        cluster.ask("scontrol", "update", "NodeName=node009", "State=DOWN", "Reason=fan broken")
-        cluster.stop_node("node003")
-        partial = json.loads(_output(command, cluster.environ, 1))
-    assert [group["nodes"] for group in whole["groups"]] == ["node[001-016]"]
-    assert whole["unreached"] == []
-    assert [group["nodes"] for group in partial["groups"]] == ["node[001-002,004-008,010-016]"]
-    reasons = {one["nodes"]: one["reason"] for one in partial["unreached"]}
-    assert reasons["node009"] == "Slurm says it is down (fan broken)"
-    assert "Slurm could not start the probe there" in reasons["node003"]
+    with slurm_cluster(tmp_path_factory.mktemp("slurm"), 16) as running:
+        yield running
 
 
-def _output(command: list[str], environ: dict[str, str], expected: int) -> str:
+def told(cluster: SlurmCluster, expected: int, *arguments: str, **variables: str) -> dict[str, object]:
     done = subprocess.run(
-        command, env=dict(environ), capture_output=True, text=True, check=False, timeout=110
+        [*FLEET, "--python", sys.executable, *arguments],
+        env={**cluster.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=110,
     )
     assert done.returncode == expected, done.stderr
-    return done.stdout
+    answer: dict[str, object] = json.loads(done.stdout)
+    return answer
 
 
-def test_nodes_that_slurm_holds_back_are_answers() -> None:
-    nodes = parse_sinfo(
-        "node001|idle|none\nnode002|mixed|none\nnode003|down*|Not responding\nnode004|drained|bad DIMM\n"
-        "node005|allocated|none\nnode001|idle|none\n"
+def answered(answer: dict[str, object]) -> list[str]:
+    return [group["nodes"] for group in answer["groups"]]  # type: ignore[attr-defined]
+
+
+def reasons(answer: dict[str, object]) -> dict[str, str]:
+    return {one["nodes"]: one["reason"] for one in answer["unreached"]}  # type: ignore[attr-defined]
+
+
+def await_no_job(cluster: SlurmCluster) -> str:
+    for _ in range(300):
+        if not (left := cluster.ask("squeue", "--noheader", "--format=%i %T")):
+            return left
+        time.sleep(0.1)
+    return left
+
+
+def test_all_answer_and_their_job_is_gone(cluster: SlurmCluster) -> None:
+    answer = told(cluster, 0)
+    assert answered(answer) == ["node[001-016]"]
+    assert answer["unreached"] == []
+    assert await_no_job(cluster) == ""
+
+
+def test_within_a_job_its_nodes_are_asked_and_the_job_goes_on(cluster: SlurmCluster) -> None:
+    within = subprocess.run(
+        ["salloc", "--quiet", "--nodelist=node[003-005]", "--nodes=3", *FLEET, "--python", sys.executable],
+        env=dict(cluster.environ),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=110,
     )
-    assert nodes.free == ("node001", "node002")
-    assert nodes.unreachable == {
-        "node003": "Slurm says it is down and does not respond (Not responding)",
-        "node004": "Slurm says it is drained (bad DIMM)",
-        "node005": "Slurm says it is allocated",
+    assert answered(json.loads(within.stdout)) == ["node[003-005]"]
+    assert await_no_job(cluster) == ""
+
+
+def test_a_lost_terminal_ends_the_job_and_leaves_nothing(cluster: SlurmCluster, tmp_path: Path) -> None:
+    slow = tmp_path / "slow"
+    slow.write_text("#!/bin/sh\nexec sleep 77.5\n")
+    slow.chmod(0o755)
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    environ = {**cluster.environ, "TMPDIR": str(folder)}
+    with subprocess.Popen([*FLEET, "--python", str(slow)], env=environ, stdout=subprocess.PIPE) as fleet:
+        for _ in range(600):
+            if cluster.ask("squeue", "--steps", "--noheader"):
+                break
+            time.sleep(0.1)
+        fleet.send_signal(signal.SIGHUP)
+        said = fleet.communicate(timeout=60)[0]
+    assert (fleet.returncode, said) == (129, b"")
+    assert await_no_job(cluster) == ""
+    assert list(folder.iterdir()) == []
+    assert not [pid for pid in running() if "sleep 77.5" in pid]
+
+
+def running() -> list[str]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+        except (OSError, UnicodeDecodeError):
+            continue
+    return found
+
+
+@pytest.mark.slow
+def test_sick_nodes_are_told_of_and_never_in_the_way_of_the_others(
+    cluster: SlurmCluster, tmp_path: Path
+) -> None:
+    wrapper = tmp_path / "python"
+    wrapper.write_text(SICK)
+    wrapper.chmod(0o755)
+    cluster.ask("scontrol", "update", "NodeName=node002", "State=DRAIN", "Reason=bad DIMM")
+    cluster.ask("scontrol", "update", "NodeName=node003", "State=DOWN", "Reason=fan broken")
+    now = ["StartTime=now", "Duration=60", "Users=root"]
+    cluster.ask("scontrol", "create", "reservation", "ReservationName=week", *now, "Nodes=node004")
+    full = ["--nodelist=node005", "sleep", "60"]
+    with subprocess.Popen(["srun", *full], env=dict(cluster.environ), stdin=subprocess.DEVNULL) as job:
+        for _ in range(100):
+            if "allocated" in cluster.ask("sinfo", "--noheader", "--Node", "--format=%T", "--nodes=node005"):
+                break
+            time.sleep(0.1)
+        cluster.kill_node("node006")
+        cluster.freeze_node("node007")
+        answer = told(cluster, 1, "--deadline", "8", "--python", str(wrapper))
+        job.terminate()
+    assert answered(answer) == ["node[001,012-016]"]
+    why = reasons(answer)
+    assert re.fullmatch(r"Slurm says it is allocated \(job \d+\)", why.pop("node005"))
+    assert why.pop("node008").startswith("no answer within 8 s; it said 'still here")
+    assert "Welcome" in why.pop("node010")
+    assert why == {
+        "node002": "Slurm says it is drained (bad DIMM)",
+        "node003": "Slurm says it is down (fan broken)",
+        "node004": "Slurm says it is reserved (reservation week)",
+        "node[006-007]": "no answer within 8 s",
+        "node009": "it answered in the name of node001, and only its own is believed",
+        "node011": "the probe ended with status 7: no disk",
     }
-
-
-def test_one_task_a_node_and_none_ends_the_others() -> None:
-    command = srun_command("/tmp/nodes", 512, Cargo("python3 -", b"").command, 60)
-    assert {"--nodes=512", "--ntasks-per-node=1", "--no-kill", "--kill-on-bad-exit=0"} <= set(command)
-    assert command[-3:] == ["sh", "-c", "python3 -"]
-
-
-def hear(*lines: str, nodes: int = 4) -> tuple[list[Reply], Step]:
-    replies: list[Reply] = []
-    step = Step({f"node{n}" for n in range(1, nodes + 1)}, replies.append)
-    for line in lines:
-        step.hear("stderr", line.encode())
-    return replies, step
-
-
-def test_how_tasks_ended_is_told_of_their_nodes() -> None:
-    replies, step = hear(
-        "1: sh: 1: python3: not found",
-        "2: Traceback (most recent call last):",
-        "2: MemoryError",
-        "srun: error: node2: task 1: Exited with exit code 127",
-        "srun: error: node3: task 2: Exited with exit code 1",
-        "srun: error: node[1,4]: tasks 0,3: Killed",
-    )
-    step.settle(last=True, deadline_s=9)
-    assert {reply.node: reply.reason for reply in replies} == {
-        "node1": "the probe was ended: Killed",
-        "node2": "no Python there: sh: 1: python3: not found",
-        "node3": "the probe ended with status 1: MemoryError",
-        "node4": "the probe was ended: Killed",
-    }
-
-
-def test_after_a_failed_launch_the_others_wait_to_be_asked_again() -> None:
-    replies, step = hear(
-        "srun: error: Task launch for StepId=2.0 failed on node node3: Communication connection failure",
-        "srun: error: Application launch failed: Communication connection failure",
-        "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.",
-        "srun: error: node[1-2,4]: tasks 0-1,3: Killed",
-    )
-    step.settle(last=False, deadline_s=9)
-    assert [reply.node for reply in replies] == ["node3"]
-    assert step.waiting == {"node1", "node2", "node4"}

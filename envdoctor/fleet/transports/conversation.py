@@ -7,14 +7,14 @@ import os
 import selectors
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO
 
 from envdoctor.processes import Child, read_available, undisturbed
 
 Hear = Callable[[str, bytes], None]
-_PATIENCE_S = 5.0
+_PATIENCE_S = 3.0
 _CHUNK = 1 << 16
 _MAX_LINE = 1 << 20
 
@@ -28,6 +28,8 @@ class Call:
     ended: Callable[[], None]
     deadline: float
     pending: memoryview
+    waits: bool
+    """Its input stays open until we are done with it."""
     partial: dict[str, bytes] = field(default_factory=lambda: {"stdout": b"", "stderr": b""})
     streams: set[str] = field(default_factory=lambda: {"stdout", "stderr"})
     timed_out: bool = False
@@ -47,11 +49,17 @@ class Exchange:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End them as a person would, so that they can clean up after themselves elsewhere, then for good."""
+        """End them as a person would, so that they can clean up after themselves elsewhere, then for good.
+
+        Those that wait for us end last: what the others run lives within what they hold.
+        """
         for call in self._calls:
             call.ended = _nothing
-            self._tell_to_end(call)
-        self.listen()
+        for waits in (False, True):
+            for call in [c for c in self._calls if c.waits is waits]:
+                self._tell_to_end(call)
+            while any(call.waits is waits for call in self._calls):
+                self._hear_some()
         self._selector.close()
 
     def start(
@@ -62,6 +70,7 @@ class Exchange:
         limit_s: float,
         *,
         stdin: bytes | None = None,
+        env: Mapping[str, str] | None = None,
     ) -> Call:
         """Start a launcher; `ended` is called once it has said its last line. Without `stdin` it may wait.
 
@@ -69,7 +78,9 @@ class Exchange:
         """
         deadline = time.monotonic() + limit_s
         with undisturbed():
-            call = Call(Child(argv), hear, _nothing, deadline, memoryview(stdin or b""))
+            call = Call(
+                Child(argv, env=env), hear, _nothing, deadline, memoryview(stdin or b""), stdin is None
+            )
             self._calls.append(call)
         call.ended = lambda: ended(call)
         for name, stream in (("stdout", call.child.stdout), ("stderr", call.child.stderr)):
@@ -88,17 +99,20 @@ class Exchange:
     def listen(self) -> None:
         """Hand over what they say until all have ended, telling those past their deadlines to end."""
         while self._calls:
-            now = time.monotonic()
-            for call in [c for c in self._calls if c.deadline <= now]:
+            self._hear_some()
+
+    def _hear_some(self) -> None:
+        now = time.monotonic()
+        if late := [call for call in self._calls if call.deadline <= now]:
+            for call in late:
                 self._overrun(call)
-            if not self._calls:
-                return
-            for key, _ in self._selector.select(max(0.0, min(c.deadline for c in self._calls) - now)):
-                call, name = key.data
-                if name == "stdin":
-                    self._feed(call)
-                elif name in call.streams:
-                    self._read(call, name, key.fileobj)  # type: ignore[arg-type]
+            return
+        for key, _ in self._selector.select(max(0.0, min(c.deadline for c in self._calls) - now)):
+            call, name = key.data
+            if name == "stdin":
+                self._feed(call)
+            elif name in call.streams:
+                self._read(call, name, key.fileobj)  # type: ignore[arg-type]
 
     def _overrun(self, call: Call) -> None:
         if call.timed_out:

@@ -29,7 +29,7 @@ def reason_of(frames: Frames, status: int | None, complaint: bytes) -> str:
     if status not in (0, None):
         return f"the probe ended with status {status}" + (f": {said}" if said else "")
     if frames.noise:
-        return f"it answered no facts but {_quoted(frames.noise)}"
+        return f"it answered no facts but {quoted(frames.noise)}"
     return f"it answered nothing{f': {said}' if said else ''}"
 
 
@@ -39,5 +39,6 @@ def last_line(text: bytes) -> str:
     return lines[-1].removeprefix("envdoctor: ")[:_MAX_WORDS] if lines else ""
 
 
-def _quoted(text: bytes) -> str:
+def quoted(text: bytes) -> str:
+    """Return the opening of what a node said, as it can be shown."""
     return repr(" ".join(text.decode("utf-8", "replace").split())[:60])

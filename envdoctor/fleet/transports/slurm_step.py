@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from envdoctor.fleet.carriage import Frames, frame_node
 from envdoctor.fleet.reply import Reply, Take
-from envdoctor.fleet.transports.reasons import reason_of, reply_of
+from envdoctor.fleet.transports.reasons import quoted, reason_of, reply_of
 from envdoctor.fleet.transports.slurm_nodes import expanded
 
 _LABEL = re.compile(rb"\s*(\d{1,7}): ")
@@ -101,12 +101,18 @@ class Step:
         if isinstance(how, int) and task is not None:
             return reason_of(self._frames.get(task, Frames()), how, self._noise.get(task, b""))
         if told is not None:
-            return told if how is None or self.aborted else f"the probe was ended: {how}"
+            return (
+                self._overheard(node, told) if how is None or self.aborted else f"the probe was ended: {how}"
+            )
         if self.aborted or not self.launched:
             return None
         if how is not None:
             return f"the probe was ended: {how}"
         return self._silence(node)
+
+    def _overheard(self, node: str, told: str) -> str:
+        said = b" ".join(self._noise.get(task, b"") for task, place in self._places.items() if place == node)
+        return f"{told}; it said {quoted(said)}" if said.strip() else told
 
     def _silence(self, node: str) -> str:
         """Return what a node is told to have said that ended well and gave no facts."""

@@ -7,6 +7,7 @@ again without the one that is to blame.
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -88,13 +89,15 @@ class Steps:
         deadline = part.deadline or time.monotonic() + self.deadline_s + GRACE_S
         part = _Part(part.job, part.nodes, part.attempt, deadline)
         step = Step(set(part.nodes), self.take)
+        command, variables = self.cargo.in_environment()
         self._running += 1
         self.exchange.start(
-            srun_command(part.job.id, part.nodes, self.cargo.command, self.arguments),
+            srun_command(part.job.id, part.nodes, command, self.arguments),
             step.hear,
             lambda call: self._ended(part, step, call),
             deadline - time.monotonic(),
-            stdin=self.cargo.stdin,
+            stdin=b"",
+            env={**os.environ, **variables},
         )
 
     def _ended(self, part: _Part, step: Step, call: Call) -> None:
@@ -123,7 +126,7 @@ class Steps:
         return None
 
     def _divided(self, part: _Part, again: Collection[str]) -> Iterator[_Part]:
-        """Yield the nodes to ask again: together, but one by one at the last attempt or with none to blame."""
+        """Yield the nodes to ask again: together, one by one at the last attempt or with none to blame."""
         alone = part.attempt + 1 >= _ATTEMPTS or len(again) == len(part.nodes)
         self._split |= bool(again) and alone
         for nodes in _parts(sorted(again, key=natural_key), 1 if alone else PART):
@@ -138,13 +141,14 @@ def _parts(nodes: Sequence[str], size: int = PART) -> Iterator[tuple[str, ...]]:
 def srun_command(job: str, nodes: Sequence[str], command: str, arguments: Sequence[str] = ()) -> list[str]:
     """Return the call of srun: one task a node, lines labelled by task, none of them ending the others.
 
-    `--verbose` makes it tell which task runs where.
+    `--verbose` makes it tell which task runs where. What tasks read is in their environment: srun passes its
+    standard input on once all are connected, and one that cannot be started leaves the others without it.
     """
     return [
         *("srun", "--verbose", f"--jobid={job}", "--job-name=envdoctor", "--overlap", "--mpi=none"),
         *(f"--nodelist={fold(nodes)}", f"--nodes={len(nodes)}", f"--ntasks={len(nodes)}"),
         *("--ntasks-per-node=1", "--distribution=block", "--label", "--no-kill", "--kill-on-bad-exit=0"),
-        *("--wait=0", *arguments, "sh", "-c", command),
+        *("--wait=0", "--input=none", "--export=ALL", *arguments, "sh", "-c", command),
     ]
 
 
