@@ -12,24 +12,33 @@ from envdoctor.processes import Ended, ended_by_signals, undisturbed
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_the_first_signal_unwinds_and_later_ones_do_not_disturb_that(number: signal.Signals) -> None:
-    cleared = []
+    cleared: list[str] = []
     former = signal.signal(signal.SIGINT, signal.default_int_handler)
     with pytest.raises(Ended) as ended, ended_by_signals():
-        try:
-            os.kill(os.getpid(), number)
-        finally:
-            os.kill(os.getpid(), signal.SIGTERM)
-            cleared.append("all")
+        work_until(number, cleared)
     signal.signal(signal.SIGINT, former)
     assert (ended.value.exit_code, cleared) == (128 + number, ["all"])
 
 
+def work_until(number: signal.Signals, cleared: list[str]) -> None:
+    try:
+        os.kill(os.getpid(), number)
+    finally:
+        os.kill(os.getpid(), signal.SIGTERM)
+        cleared.append("all")
+
+
 def test_a_signal_waits_until_what_was_started_is_known() -> None:
-    known = []
-    with pytest.raises(Ended), ended_by_signals(), undisturbed():
+    known: list[str] = []
+    with pytest.raises(Ended), ended_by_signals():
+        start_something(known)
+    assert known == ["child"]
+
+
+def start_something(known: list[str]) -> None:
+    with undisturbed():
         os.kill(os.getpid(), signal.SIGTERM)
         known.append("child")
-    assert known == ["child"]
 
 
 def test_a_signal_that_is_ignored_stays_so() -> None:
