@@ -267,12 +267,12 @@ class Ended(KeyboardInterrupt):
         self.exit_code = 128 + number
 
 
-@dataclass(slots=True)
 class _Ending:
     """Whether a signal may end us now, and one that waits until it may."""
 
-    undisturbed: int = 0
-    waiting: int | None = None
+    def __init__(self) -> None:
+        self.undisturbed = 0
+        self.waiting: int | None = None
 
 
 _ending = _Ending()
