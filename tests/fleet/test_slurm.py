@@ -85,7 +85,7 @@ def test_within_a_job_its_nodes_are_asked_and_the_job_goes_on(cluster: SlurmClus
     assert await_no_job(cluster) == ""
 
 
-def test_a_lost_terminal_ends_the_job_and_leaves_nothing(cluster: SlurmCluster, tmp_path: Path) -> None:
+def test_a_signal_ends_the_job_and_leaves_nothing(cluster: SlurmCluster, tmp_path: Path) -> None:
     slow = tmp_path / "slow"
     slow.write_text("#!/bin/sh\nexec sleep 77.5\n")
     slow.chmod(0o755)
@@ -97,9 +97,9 @@ def test_a_lost_terminal_ends_the_job_and_leaves_nothing(cluster: SlurmCluster, 
             if cluster.ask("squeue", "--steps", "--noheader"):
                 break
             time.sleep(0.1)
-        fleet.send_signal(signal.SIGHUP)
+        fleet.send_signal(signal.SIGTERM)
         said = fleet.communicate(timeout=60)[0]
-    assert (fleet.returncode, said) == (129, b"")
+    assert (fleet.returncode, said) == (143, b"")
     assert await_no_job(cluster) == ""
     assert list(folder.iterdir()) == []
     assert not [pid for pid in running() if "sleep 77.5" in pid]
