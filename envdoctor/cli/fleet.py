@@ -48,6 +48,14 @@ def _add_ways(group: Group) -> None:
     add(group, "--image", "IMAGE", "with --kubernetes: the image that holds what is examined", default="")
     add(group, "--namespace", "NAME", "with --kubernetes: where the Jobs are made", default="default")
     add(group, "--selector", "LABELS", "with --kubernetes: only nodes with these labels", default="")
+    add(
+        group,
+        "--run-as",
+        "UID",
+        "with --kubernetes: the user of the probe (65534)",
+        type=_user,
+        default=65_534,
+    )
     add(group, "--gpus-per-node", "N", "with --kubernetes: GPUs a Job asks for", type=int, default=0)
     add(group, "--master", "HOST", "with --smoke: where the ranks meet (the first node)")
     add(group, "--port", "PORT", "with --smoke: its free port (29533)", type=_number, default=29_533)
@@ -63,6 +71,13 @@ def _add_judgement(group: Group) -> None:
     add_list(group, "--ignore-fact", "NAMES", "facts that may differ (globs)")
     add_flag(group, "--share", "redact what identifies you, the nodes or the site")
     add_selection(group)
+
+
+def _user(text: str) -> int:
+    number = int(text)
+    if not 0 <= number < 1 << 31:
+        raise argparse.ArgumentTypeError(f"{text}: no user's number")
+    return number
 
 
 def _number(text: str) -> int:
@@ -142,7 +157,7 @@ def _cluster(args: argparse.Namespace) -> Cluster:
     if args.slurm:
         return reaching.slurm_cluster(args.partition, deadline_s=deadline_s, arguments=args.launcher_arg)
     if args.kubernetes:
-        settings = JobSettings(args.image, args.namespace, args.gpus_per_node, args.selector)
+        settings = JobSettings(args.image, args.namespace, args.gpus_per_node, args.selector, args.run_as)
         return reaching.kubernetes_cluster(settings, deadline_s=deadline_s)
     if args.ray:
         return reaching.connected_ray(args.ray, deadline_s=deadline_s)

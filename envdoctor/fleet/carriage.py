@@ -6,15 +6,14 @@ import base64
 import importlib.util
 import io
 import marshal
-import os
 import re
 import shlex
-import tempfile
 import zipfile
 import zlib
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from types import CodeType
 
 from envdoctor.fleet import landing
 from envdoctor.probes.travel import build_zipapp
@@ -53,10 +52,12 @@ def pack(limit_s: float, python: str | None, smokes: bytes = b"") -> Cargo:
     `python` is the interpreter that runs it there and is examined; by default `python3` runs it and examines
     the active environment. With `smokes`, an archive of their room, it runs them too.
     """
-    archive = read_archive()
+    sources = read_sources()
+    compiled = compile_modules()
     source = Path(landing.__file__).read_text(encoding="utf-8")
-    call = f"land({len(archive)}, {max(1, round(limit_s))}, {python!r}, {len(smokes)})\n"
-    return program(f"{source}\n{call}", archive + smokes, python)
+    sizes = f"{len(compiled)}, {importlib.util.MAGIC_NUMBER!r}, {len(sources)}"
+    call = f"land({sizes}, {max(1, round(limit_s))}, {python!r}, {len(smokes)})\n"
+    return program(f"{source}\n{call}", compiled + sources + smokes, python)
 
 
 def program(source: str, data: bytes, python: str | None) -> Cargo:
@@ -76,27 +77,28 @@ def _reader(size: int) -> str:
 
 
 @cache
-def read_archive() -> bytes:
-    """Return the probes as one archive: their sources, and beside them what this Python compiles them to.
-
-    A node whose Python is of another version ignores the compiled ones.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "probe.pyz")
-        build_zipapp(path)
-        content = Path(path).read_bytes()
-    buffer = io.BytesIO(content)
-    with zipfile.ZipFile(buffer, "a", zipfile.ZIP_DEFLATED) as archive:
-        for name in [n for n in archive.namelist() if n.endswith(".py") and n != "__main__.py"]:
-            entry = zipfile.ZipInfo(f"{name}c")
-            archive.writestr(entry, _compiled(archive.read(name), name), zipfile.ZIP_DEFLATED)
+def read_sources() -> bytes:
+    """Return the probes as one archive of sources, for any Python and for children that a probe starts."""
+    buffer = io.BytesIO()
+    build_zipapp(buffer)
     return buffer.getvalue()
 
 
-def _compiled(source: bytes, name: str) -> bytes:
-    """Return a module's compiled file of the kind that is never checked against its source (PEP 552)."""
-    code = compile(source, name, "exec", dont_inherit=True, optimize=0)
-    return importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + bytes(8) + marshal.dumps(code)
+@cache
+def compile_modules() -> bytes:
+    """Return the probes as this Python compiles them, by name, each with whether it is a package."""
+    with zipfile.ZipFile(io.BytesIO(read_sources())) as archive:
+        texts = {name: archive.read(name) for name in archive.namelist() if name != "__main__.py"}
+    return zlib.compress(marshal.dumps({_module(n): _compiled(n, text) for n, text in texts.items()}), 9)
+
+
+def _module(file: str) -> str:
+    return file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def _compiled(file: str, source: bytes) -> tuple[bool, CodeType]:
+    """Return whether a file is a package's, and its code without docstrings."""
+    return file.endswith("/__init__.py"), compile(source, file, "exec", dont_inherit=True, optimize=2)
 
 
 @dataclass(slots=True)

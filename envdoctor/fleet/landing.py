@@ -1,32 +1,36 @@
 """What runs on a node, sent there as source: takes the probes from standard input, answers in short lines.
 
 Standard library and Python 3.8 only. Nothing is left behind: the probes lie in memory, or in a file that is
-gone before they run.
+gone before they run. What not every node needs is imported where it is: an import costs more than most facts.
 """
 
 from __future__ import annotations
 
-import base64
-import io
-import json
 import os
-import signal
 import sys
-import tempfile
-import zipfile
 import zlib
 
 LINE = 900  # launchers that prefix lines cut longer ones
 
 
-def land(size: int, limit_s: int, python: str | None, smokes: int = 0) -> None:
-    """Read `size` bytes of probes, examine this machine and print its facts; end after `limit_s` seconds."""
+def land(
+    compiled: int, magic: bytes, sources: int, limit_s: int, python: str | None, smokes: int = 0
+) -> None:
+    """Read so many bytes of probes, examine this machine and print its facts; end after `limit_s` seconds.
+
+    `magic` is the mark of the Python that compiled them; another one takes their sources.
+    """
+    import signal
+
     if smokes:  # they need a folder, which must go even when this ends early
         for cause in (signal.SIGALRM, signal.SIGTERM, signal.SIGHUP):
             signal.signal(cause, give_up)
     signal.alarm(limit_s)
-    archive, more = receive(size), receive(smokes)
-    sys.path.insert(0, keep(archive))
+    modules, archive, more = receive(compiled), receive(sources), receive(smokes)
+    path = keep(archive)
+    sys.path.insert(0, path)
+    if Modules.magic() == magic:
+        sys.meta_path.insert(0, Modules(modules, path))
     from envdoctor_probes import NoInterpreter, read_machine  # type: ignore[import-not-found]
 
     try:
@@ -35,9 +39,44 @@ def land(size: int, limit_s: int, python: str | None, smokes: int = 0) -> None:
         sys.exit(f"envdoctor: --python: {error}")
     if more:
         facts["verdicts"] = smoke(more, facts["environment"].get("executable", {}).get("value"), limit_s)
+    import json
+
     answer(json.dumps(facts, indent=1).encode())
     sys.stdout.flush()
     os._exit(0)  # a probe that hangs in the kernel must not keep the process alive
+
+
+class Modules:
+    """Finds the compiled probes, which stand in memory as if they lay in the archive at `path`."""
+
+    def __init__(self, packed: bytes, path: str) -> None:
+        import marshal
+
+        self.codes, self.path = marshal.loads(zlib.decompress(packed)), path
+
+    @staticmethod
+    def magic() -> bytes:
+        """Return the mark of what this Python compiles."""
+        from _frozen_importlib_external import MAGIC_NUMBER
+
+        return bytes(MAGIC_NUMBER)
+
+    def find_spec(self, name: str, *_: object):  # type: ignore[no-untyped-def]
+        """Return where a module of ours is, None for any other."""
+        if name not in self.codes:
+            return None
+        package, _code = self.codes[name]
+        origin = f"{self.path}/{name.replace('.', '/')}{'/__init__' if package else ''}.py"
+        spec = type(sys.__spec__)(name, self, origin=origin, is_package=package)  # type: ignore[arg-type]
+        spec.has_location = True
+        return spec
+
+    def create_module(self, _: object) -> None:
+        """Let modules be made as usual."""
+
+    def exec_module(self, module) -> None:  # type: ignore[no-untyped-def]
+        """Run a module's code."""
+        exec(self.codes[module.__name__][1], module.__dict__)
 
 
 def receive(size: int) -> bytes:
@@ -58,6 +97,10 @@ def smoke(archive: bytes, python: str | None, limit_s: int) -> list[dict[str, ob
     if sys.version_info < (3, 10):  # noqa: UP036 (a node may have an older one)
         version = sys.version.split()[0]
         return [verdict("smoke", "skipped", f"smokes need Python 3.10 or later there, this is {version}")]
+    import io
+    import tempfile
+    import zipfile
+
     with tempfile.TemporaryDirectory(prefix="envdoctor-") as folder:
         with zipfile.ZipFile(io.BytesIO(archive)) as packed:
             packed.extractall(folder)
@@ -84,6 +127,8 @@ def keep(archive: bytes) -> str:
     if hasattr(os, "memfd_create"):
         handle = os.memfd_create("envdoctor")
     else:
+        import tempfile
+
         handle, path = tempfile.mkstemp()
         os.unlink(path)
     os.write(handle, archive)
@@ -93,7 +138,9 @@ def keep(archive: bytes) -> str:
 def answer(text: bytes) -> None:
     """Print a text as framed lines that stay whole among others' output."""
     node = os.environ.get("SLURMD_NODENAME") or os.uname().nodename
-    packed = base64.b64encode(zlib.compress(text, 6)).decode()
+    import binascii
+
+    packed = binascii.b2a_base64(zlib.compress(text, 6), newline=False).decode()
     parts = [packed[i : i + LINE] for i in range(0, len(packed), LINE)]
     for number, part in enumerate(parts, 1):
         sys.stdout.write(f"envdoctor:{node}:{number}/{len(parts)}:{part}\n")

@@ -141,4 +141,4 @@ def kubernetes_cluster(settings: kubernetes.JobSettings, *, deadline_s: float) -
 
 def connected_ray(address: str, *, deadline_s: float) -> RayCluster:
     """Return the nodes of the cluster at an address; raises Unavailable."""
-    return RayCluster(ray_cluster.name_nodes(ray_cluster.connect(address)), deadline_s)
+    return RayCluster(ray_cluster.name_nodes(ray_cluster.connect(address, deadline_s)), deadline_s)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import select
 import signal
-import subprocess
 import time
-from typing import Mapping, Sequence, Tuple
+from typing import TYPE_CHECKING, Mapping, Sequence, Tuple
+
+if TYPE_CHECKING:
+    import subprocess
 
 MAX_OUTPUT_BYTES = 1 << 20
 
@@ -27,6 +29,8 @@ def run_command(
 
     Raises CommandFailed when it cannot run, NoAnswer when it hangs.
     """
+    import subprocess  # costs more than most facts, and most machines are read without a command
+
     child_environ = dict(environ, LC_ALL="C", LANG="C")
     try:
         child = subprocess.Popen(
@@ -47,6 +51,8 @@ def run_command(
 
 
 def _collect(child: "subprocess.Popen[bytes]", name: str, deadline: float, limit_s: float) -> Tuple[int, str]:
+    import subprocess
+
     assert child.stdout is not None
     handle, output = child.stdout.fileno(), b""
     while len(output) < MAX_OUTPUT_BYTES:
@@ -67,6 +73,8 @@ def _collect(child: "subprocess.Popen[bytes]", name: str, deadline: float, limit
 
 
 def _end(child: "subprocess.Popen[bytes]") -> None:
+    import subprocess
+
     if child.stdout is not None:
         child.stdout.close()
     if child.returncode is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import zipfile
+from typing import BinaryIO, Union
 
 from .files import list_names
 
@@ -24,7 +25,7 @@ os._exit(main())
 """
 
 
-def build_zipapp(path: str) -> None:
+def build_zipapp(path: "Union[str, BinaryIO]") -> None:
     """Write the probes as one runnable file, the same bytes each time; raises OSError."""
     folder = os.path.dirname(os.path.abspath(__file__))
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:

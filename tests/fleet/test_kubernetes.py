@@ -8,10 +8,13 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import kubernetes_validate
 import pytest
 
 from envdoctor.fleet.carriage import pack
+from envdoctor.fleet.smoking import read_smokes
 from envdoctor.fleet.transports.kubernetes import JobSettings, manifest, parse_nodes, state_of
 
 KUBECTL = """#!{python}
@@ -26,7 +29,7 @@ def node(name, ready):
 if verb == "get" and sys.argv[2] == "nodes":
     print(json.dumps({{"items": [node("gpu-1", "True"), node("gpu-2", "True"), node("gpu-3", "Unknown"),
                                  node("gpu-4", "True")]}}))
-elif verb == "apply":
+elif verb == "create":
     items = json.load(sys.stdin)["items"]
     data = base64.b64decode(items[0]["binaryData"]["probe"])
     pods = []
@@ -105,6 +108,42 @@ def test_each_job_is_bound_to_its_node_and_ends_by_itself() -> None:
     assert spec["containers"][0]["resources"] == {"limits": {"nvidia.com/gpu": "8"}}
     assert first["spec"]["activeDeadlineSeconds"] == 30
     assert first["spec"]["backoffLimit"] == 0
+
+
+@pytest.mark.parametrize("version", ["1.25", "1.30", "1.34"])
+def test_what_is_created_is_what_kubernetes_takes(version: str) -> None:
+    told = manifest(
+        ["gpu-1"], pack(30, None, read_smokes()), JobSettings("stack:1", gpus=8), "envdoctor-ab12", 30
+    )
+    for item in told["items"]:
+        kubernetes_validate.validate(item, version, strict=True)
+    assert len(json.dumps(told["items"][0])) < 1 << 20
+
+
+def test_pods_meet_the_restricted_profile() -> None:
+    """Each control of the profile "restricted" of Kubernetes' pod security standards."""
+    spec = pod(JobSettings("stack:1"))
+    inside = spec["containers"][0]["securityContext"]
+    assert not {"hostNetwork", "hostPID", "hostIPC"} & set(spec)
+    assert all(set(volume) <= {"name", "configMap", "emptyDir"} for volume in spec["volumes"])
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    assert spec["securityContext"]["runAsUser"] > 0
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert inside["allowPrivilegeEscalation"] is False
+    assert inside["capabilities"] == {"drop": ["ALL"]}
+    assert inside["readOnlyRootFilesystem"] is True
+
+
+def test_root_is_only_what_was_asked_for() -> None:
+    spec = pod(JobSettings("stack:1", user=0))
+    assert spec["securityContext"]["runAsNonRoot"] is False
+    assert spec["containers"][0]["securityContext"]["allowPrivilegeEscalation"] is False
+
+
+def pod(settings: JobSettings) -> dict[str, Any]:
+    told = manifest(["gpu-1"], pack(30, None), settings, "envdoctor-ab12", 30)
+    spec: dict[str, Any] = told["items"][1]["spec"]["template"]["spec"]
+    return spec
 
 
 def test_words_of_kubernetes() -> None:

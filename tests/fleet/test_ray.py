@@ -56,6 +56,30 @@ def test_raylets_give_the_answer_that_clustershell_gives(tmp_path: Path) -> None
         assert told["groups"][0]["facts"][section] == expected["groups"][0]["facts"][section]
 
 
+SILENT = """
+import os, sys, time, types
+ray = types.ModuleType("ray")
+def init(**_):
+    os.write(1, b"Ray's banner")
+    time.sleep(60)
+ray.init = init
+sys.modules["ray"] = ray
+from envdoctor.cli import main
+status = main(["fleet", "--ray", "10.0.0.1:6379", "--deadline", "1"])
+sys.stdout.write("ours")
+sys.stdout.flush()
+os._exit(status)
+"""
+
+
+def test_a_cluster_that_does_not_answer_is_3_in_time_and_ray_keeps_off_our_stdout() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SILENT], capture_output=True, text=True, check=False, timeout=50
+    )
+    assert (done.returncode, done.stdout) == (3, "ours")
+    assert done.stderr == "Ray's bannerenvdoctor: --ray 10.0.0.1:6379: no answer within 1 s\n"
+
+
 def test_raylets_of_one_host_are_told_apart() -> None:
     nodes = [
         {"NodeID": "aa" * 28, "NodeName": "10.0.0.1", "Alive": True},

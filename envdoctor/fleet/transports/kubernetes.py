@@ -22,6 +22,8 @@ from envdoctor.values import dataclass
 _ASK_LIMIT_S = 60.0
 _POLL_S = 1.0
 _LABEL = "envdoctor-run"
+MAX_PROBE_BYTES = (1 << 20) * 3 // 4
+"""What a ConfigMap of 1 MiB holds in base64, should its size be counted so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,8 @@ class JobSettings:
     namespace: str = "default"
     gpus: int = 0
     selector: str = ""
+    user: int = 65534
+    """Whom the probe runs as; 0 where a card's devices are root's alone, which "restricted" forbids."""
 
 
 def find_nodes(settings: JobSettings) -> dict[str, str | None]:
@@ -67,7 +71,7 @@ def _items(text: str) -> list[Mapping[str, Any]]:
 def manifest(
     nodes: Sequence[str], cargo: Cargo, settings: JobSettings, run: str, deadline_s: float
 ) -> dict[str, Any]:
-    """Return what is applied: the probe as a ConfigMap, and for each node a Job that is bound to it."""
+    """Return what is created: the probe as a ConfigMap, and for each node a Job that is bound to it."""
     labels = {_LABEL: run}
     probe = {
         "apiVersion": "v1",
@@ -87,7 +91,15 @@ def _job(
         "name": "probe",
         "image": settings.image,
         "command": ["sh", "-c", f"{cargo.command} < {shlex.quote('/envdoctor/probe')}"],
-        "volumeMounts": [{"name": "probe", "mountPath": "/envdoctor", "readOnly": True}],
+        "volumeMounts": [
+            {"name": "probe", "mountPath": "/envdoctor", "readOnly": True},
+            {"name": "temporary", "mountPath": "/tmp"},
+        ],
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+        },
     }
     if settings.gpus:
         container["resources"] = {"limits": {"nvidia.com/gpu": str(settings.gpus)}}
@@ -96,8 +108,17 @@ def _job(
         "nodeSelector": {"kubernetes.io/hostname": node},
         "tolerations": [{"operator": "Exists"}],
         "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "securityContext": {
+            "runAsNonRoot": settings.user != 0,
+            "runAsUser": settings.user,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
         "containers": [container],
-        "volumes": [{"name": "probe", "configMap": {"name": run}}],
+        "volumes": [
+            {"name": "probe", "configMap": {"name": run}},
+            {"name": "temporary", "emptyDir": {"sizeLimit": "256Mi"}},
+        ],
     }
     return {
         "apiVersion": "batch/v1",
@@ -120,11 +141,14 @@ def run_in_kubernetes(
         if reason is not None:
             take(Reply(name, None, reason))
     ready = [name for name, reason in nodes.items() if reason is None]
+    if len(cargo.stdin) > MAX_PROBE_BYTES:
+        raise Unavailable(f"the probe has {len(cargo.stdin)} bytes, a ConfigMap holds {MAX_PROBE_BYTES}")
     run = f"envdoctor-{secrets.token_hex(4)}"
     applied = json.dumps(manifest(ready, cargo, settings, run, deadline_s)).encode()
     space = f"--namespace={settings.namespace}"
     try:
-        _asked(["apply", "--filename=-", space], applied)
+        # not `apply`: it keeps a copy of all it is given in an annotation, which holds 256 KiB
+        _asked(["create", "--filename=-", space], applied)
         _gather({f"{run}-{n}": node for n, node in enumerate(ready)}, run, space, take, deadline_s)
     finally:
         with contextlib.suppress(Unavailable):

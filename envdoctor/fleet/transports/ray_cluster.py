@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from envdoctor.errors import Unavailable
 from envdoctor.fleet.carriage import Cargo, Frames
@@ -12,19 +15,55 @@ from envdoctor.fleet.nodeset import node_name
 from envdoctor.fleet.reply import Reply, Take
 from envdoctor.fleet.transports.reasons import reply_of
 
+_T = TypeVar("_T")
 
-def connect(address: str) -> list[Mapping[str, Any]]:
-    """Return the nodes of the cluster at `address`, dead ones too; raises Unavailable."""
+
+def connect(address: str, limit_s: float) -> list[Mapping[str, Any]]:
+    """Return the nodes of the cluster at `address`, dead ones too; raises Unavailable.
+
+    From then on what Ray and its library print on standard output goes to standard error.
+    """
     try:
         import ray
     except ModuleNotFoundError:
         raise Unavailable("--ray needs Ray: pip install 'envdoctor-gpu[ray]'") from None
-    try:
-        ray.init(address=address, log_to_driver=False, logging_level="ERROR")
-    except (ConnectionError, RuntimeError, ValueError, AssertionError) as error:
-        said = (str(error).splitlines() or ["no word"])[0]
-        raise Unavailable(f"--ray {address}: {said[:200]}") from None
+    keep_stdout_ours()
+    nodes = _within(limit_s, lambda: _nodes(ray, address))
+    if nodes is None:
+        raise Unavailable(f"--ray {address}: no answer within {limit_s:g} s")
+    if isinstance(nodes, Exception):
+        said = (str(nodes).splitlines() or ["no word"])[0]
+        raise Unavailable(f"--ray {address}: {said[:200]}")
+    return nodes
+
+
+def _nodes(ray: Any, address: str) -> list[Mapping[str, Any]]:
+    ray.init(address=address, log_to_driver=False, logging_level="ERROR")
     return list(ray.nodes())
+
+
+def _within(limit_s: float, call: Callable[[], _T]) -> _T | Exception | None:
+    """Return what a call gives or raises, None when it does neither in time; it is left behind then."""
+    given: list[_T | Exception] = []
+
+    def run() -> None:
+        try:
+            given.append(call())
+        except Exception as error:
+            given.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(limit_s)
+    return given[0] if given else None
+
+
+def keep_stdout_ours() -> None:
+    """Give `sys.stdout` a descriptor of its own; what others write to descriptor 1 goes to standard error."""
+    sys.stdout.flush()
+    ours = os.dup(1)
+    os.dup2(2, 1)
+    sys.stdout = open(ours, "w", encoding=sys.stdout.encoding, errors=sys.stdout.errors)  # noqa: SIM115
 
 
 def name_nodes(nodes: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
