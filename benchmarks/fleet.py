@@ -3,21 +3,26 @@
     python benchmarks/fleet.py merge [COUNT]...
     python benchmarks/fleet.py packages [COUNT]...     (packages of which each differs between two nodes)
     python benchmarks/fleet.py clustershell [COUNT]
-    python benchmarks/fleet.py slurm [COUNT]      (needs Slurm's daemons, and root)
+    python benchmarks/fleet.py slurm [COUNT]      (needs Slurm's daemons, and root, as do the next two)
+    python benchmarks/fleet.py trouble [COUNT]
+    python benchmarks/fleet.py kills [COUNT]
 
-The engine's own time is that of a Python on every node that burns the CPU the probe burns, in the same run.
+ClusterShell's own time is that of a Python on every node that burns the CPU the probe burns, in the same run;
+Slurm's that of the same Python doing nothing.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -69,10 +74,20 @@ def timed(
         return wall, usage.ru_maxrss / 1024, out.read()
 
 
-def compare(name: str, engine: list[str], fleet: list[str], environ: Mapping[str, str], count: int) -> None:
+def compare(
+    name: str,
+    engine: list[str],
+    fleet: list[str],
+    environ: Mapping[str, str],
+    count: int,
+    settle: Callable[[], None] = lambda: None,
+) -> None:
     """Run the engine alone, the fleet, and the engine again; print times, their ratio and the peak."""
+    settle()
     engine_s = [timed(engine, environ, (0, 137))[0]]
+    settle()
     fleet_s, peak, said = timed(fleet, environ, (0, 1))
+    settle()
     engine_s.append(timed(engine, environ, (0, 137))[0])
     told = json.loads(said)
     print(
@@ -91,21 +106,84 @@ def measure_clustershell(count: int) -> None:
 
 
 def measure_slurm(count: int) -> None:
-    """Compare on a real Slurm of emulated nodes."""
+    """Compare with a step of the same Python that does nothing, on a real Slurm of emulated nodes."""
+    from slurm_cluster import await_idle, slurm_cluster
+
+    print(f"on one node, CPU seconds: the probe {probe_cpu_s():.3f}")
+    with tempfile.TemporaryDirectory() as folder, slurm_cluster(Path(folder), count, start_s=240) as cluster:
+        step = ["srun", "--input=none", f"--nodes={count}", "--ntasks-per-node=1"]
+        for name, command in (("true", ["true"]), ("no-op", [sys.executable, "-I", "-c", "pass"])):
+            await_idle(cluster, 120)
+            print(f"srun {name}: {timed([*step, *command], cluster.environ)[0]:.1f} s")
+        noop = [*step, sys.executable, "-I", "-c", "pass"]
+        fleet = [*FLEET, "--slurm", "--python", sys.executable]
+        compare("slurm", noop, fleet, cluster.environ, count, lambda: await_idle(cluster, 120))
+
+
+SICK = """#!/bin/sh
+case ${SLURMD_NODENAME#node} in
+  *3) while :; do echo still here; sleep 1; done ;;
+  *51) export SLURMD_NODENAME=node001 ;;
+esac
+exec %s "$@"
+"""
+
+
+def measure_trouble(count: int, deadline_s: int = 60) -> None:
+    """Ask a cluster where a node in ten prints and never ends, some are drained, down, hung, or lie."""
     from slurm_cluster import slurm_cluster
 
-    cpu_s = probe_cpu_s()
-    with tempfile.TemporaryDirectory() as folder, slurm_cluster(Path(folder), count, start_s=240) as cluster:
-        engine = [
-            "srun",
-            "--input=none",
-            f"--nodes={count}",
-            "--ntasks-per-node=1",
-            "sh",
-            "-c",
-            burner(cpu_s),
-        ]
-        compare("slurm", engine, [*FLEET, "--slurm"], cluster.environ, count)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        slurm_cluster(Path(folder), count, start_s=240, message_s=30) as cluster,
+    ):
+        wrapper = Path(folder) / "python"
+        wrapper.write_text(SICK % sys.executable)
+        wrapper.chmod(0o755)
+        cluster.ask("scontrol", "update", "NodeName=node005", "State=DRAIN", "Reason=bad DIMM")
+        cluster.ask("scontrol", "update", "NodeName=node006", "State=DOWN", "Reason=fan broken")
+        cluster.kill_node("node007")
+        cluster.freeze_node("node008")
+        fleet = [*FLEET, "--slurm", "--python", str(wrapper), "--deadline", str(deadline_s)]
+        wall, _, said = timed(fleet, cluster.environ, (1,))
+    told = json.loads(said)
+    answered = [group["nodes"] for group in told["groups"]]
+    print(f"trouble: {count} nodes, {wall:.1f} s under --deadline {deadline_s}, answered {answered}")
+    for one in told["unreached"]:
+        print(f"  {one['nodes']}: {one['reason']}")
+
+
+def measure_kills(count: int) -> None:
+    """End so many runs by a signal at a random moment, and tell what each left behind."""
+    from slurm_cluster import slurm_cluster
+
+    chance = random.Random(17)
+    signals = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+    with tempfile.TemporaryDirectory() as folder, slurm_cluster(Path(folder), 8) as cluster:
+        temporary = Path(folder) / "temporary"
+        temporary.mkdir()
+        environ = {**cluster.environ, "TMPDIR": str(temporary)}
+        slow = Path(folder) / "slow"
+        slow.write_text("#!/bin/sh\nexec sleep 777.5\n")
+        slow.chmod(0o755)
+        statuses: dict[int, int] = {}
+        for _ in range(count):
+            command = ["env", "--default-signal=HUP,INT", *FLEET, "--slurm", "--python", str(slow)]
+            child = subprocess.Popen(command, env=environ, cwd=ROOT, stdout=subprocess.DEVNULL)
+            time.sleep(chance.uniform(0, 3))
+            child.send_signal(chance.choice(signals))
+            status = child.wait(60)
+            statuses[status] = statuses.get(status, 0) + 1
+        for _ in range(60):
+            jobs = cluster.ask("squeue", "--noheader")
+            if not jobs:
+                break
+            time.sleep(1)
+        tasks = subprocess.run(["pgrep", "-f", "^sleep 777.5"], capture_output=True, text=True, check=False)
+        left = [path.name for path in temporary.iterdir()]
+    print(
+        f"kills: {count}, statuses {statuses}, jobs left {jobs!r}, files {left}, tasks {tasks.stdout.split()}"
+    )
 
 
 def measure_merge(count: int) -> None:
@@ -189,6 +267,10 @@ def main() -> None:
             measure_packages(count)
     elif what == "clustershell":
         measure_clustershell((numbers or [1024])[0])
+    elif what == "trouble":
+        measure_trouble((numbers or [512])[0])
+    elif what == "kills":
+        measure_kills((numbers or [200])[0])
     else:
         measure_slurm((numbers or [512])[0])
 

@@ -107,7 +107,7 @@ def slurm_cluster(
         for name in names:
             daemons[name] = _start(["slurmd", "-D", "-N", name, "-f", str(config)], environ)
         cluster = SlurmCluster(environ, names, daemons)
-        _await_idle(cluster, start_s)
+        await_idle(cluster, start_s)
         yield cluster
     finally:
         for daemon in daemons.values():
@@ -133,7 +133,8 @@ def _free_ports(count: int) -> int:
     raise OSError("no ports are free")
 
 
-def _await_idle(cluster: SlurmCluster, start_s: float) -> None:
+def await_idle(cluster: SlurmCluster, start_s: float) -> None:
+    """Wait until every node is idle."""
     deadline = time.monotonic() + start_s
     while time.monotonic() < deadline:
         states = cluster.ask("sinfo", "--noheader", "--Node", "--format=%T").split()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import threading
@@ -63,7 +64,8 @@ def keep_stdout_ours() -> None:
     sys.stdout.flush()
     ours = os.dup(1)
     os.dup2(2, 1)
-    sys.stdout = open(ours, "w", encoding=sys.stdout.encoding, errors=sys.stdout.errors)  # noqa: SIM115
+    raw = io.BufferedWriter(io.FileIO(ours, "w"))
+    sys.stdout = io.TextIOWrapper(raw, encoding=sys.stdout.encoding, errors=sys.stdout.errors)
 
 
 def name_nodes(nodes: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
