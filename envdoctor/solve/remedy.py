@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 from envdoctor.commands import commands
 from envdoctor.errors import EnvdoctorError
@@ -76,7 +76,10 @@ def _remedy(goal: Goal, picks: Picks, demands: Demands) -> Remedy:
         if name in installed and not goal_keeps(goal, pin, picks)
     }
     asked = {request.name for request in goal.requests}
-    named = [pins[name] for name in sorted(asked | set(changed)) if not _follows(explained, name, asked)]
+    moving = {name for name in pins if name in changed or name not in installed}
+    named = [
+        pins[name] for name in sorted(asked | set(changed)) if not _follows(explained, name, asked, moving)
+    ]
     versions = {name: pin.label for name, pin in pins.items() if name in changed or name not in installed}
     doubts = (
         *explained.gaps(),
@@ -86,8 +89,8 @@ def _remedy(goal: Goal, picks: Picks, demands: Demands) -> Remedy:
         ),
     )
     missing = {name for _, name in demands.met if name in pins and name not in installed}
-    moving = [pin for pin in (*named, *(pins[n] for n in sorted(missing))) if pin.name in versions]
-    return Remedy(_commands(named), changed, versions, tuple(dict.fromkeys(moving)), doubts)
+    told = [pin for pin in (*named, *(pins[n] for n in sorted(missing))) if pin.name in versions]
+    return Remedy(_commands(named), changed, versions, tuple(dict.fromkeys(told)), doubts)
 
 
 def _unread(explained: Explained, versions: Mapping[str, str]) -> Iterator[str]:
@@ -98,11 +101,12 @@ def _unread(explained: Explained, versions: Mapping[str, str]) -> Iterator[str]:
             yield name
 
 
-def _follows(explained: Explained, name: str, asked: set[str]) -> bool:
-    """True when another package's exact requirement settles the version, so that pip finds it by itself."""
+def _follows(explained: Explained, name: str, asked: set[str], moving: Set[str]) -> bool:
+    """True when the exact requirement of a package that moves settles the version, so that pip finds it."""
     return name not in asked and any(
         edge.wanted.name == name
         and not edge.limit
+        and edge.owner in moving
         and explained.nodes[name].package.spec_text(edge.wanted.spec).startswith("==")
         for edge in explained.edges
     )

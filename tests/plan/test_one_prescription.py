@@ -108,6 +108,7 @@ def test_a_package_that_moves_asks_for_other_things_then() -> None:
     found |= {n: Distribution(n, "t", v) for n, v in (("anyio", "4.9.0"), ("certifi", "2025.4.26"))}
     plan = planned(machine({"pip": "25.0"}, distributions=found, complete=True))
     assert {move.name for move in plan.moves if move.old} == {"httpcore"}
+    assert any("httpcore==1" in command for command in plan.commands)
 
 
 def test_an_environment_without_pip_is_changed_by_uv() -> None:
