@@ -16,6 +16,7 @@ from envdoctor.findings import Diagnosis, Examined, Finding, Plan, Severity, exi
 from envdoctor.matrix import Matrix, load_matrix
 from envdoctor.rules import RULES, run_checks
 from envdoctor.target.cards import declare_gpus
+from envdoctor.target.resolve import declare_driver
 from envdoctor.values import dataclass
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ def diagnose(
     code: Sequence[str] = (),
     online: bool = False,
     wish: PlanWish | None = None,
+    driver: str | None = None,
+    image: str | None = None,
 ) -> Diagnosis:
     """Diagnose this machine, or what `sources` (files, `-`) tell; `gpus` are declared in place of those read.
 
@@ -49,23 +52,37 @@ def diagnose(
         broken = diagnosis.exit_code == 1
 
     `code` names files and folders that are judged with it; `online` lets the package index date tracebacks.
-    Raises InputError for an unusable file, card or selection, Unavailable when the matrix is missing.
+    `image` is a saved container image, `driver` the driver to judge for.
+    Raises InputError for an unusable file, card, driver or selection, Unavailable when the matrix is missing.
     """
-    probed = None if sources else start_probes(python)
+    probed = None if sources or image else start_probes(python)
     matrix = load_matrix()
-    facts = declare_gpus(probed() if probed else read_facts(sources, python, matrix), gpus, matrix)
+    facts = probed() if probed else _given_facts(sources, image, matrix)
+    facts = declare_driver(declare_gpus(facts, gpus, matrix), driver)
     if smoke:
         facts, _ = with_verdicts(facts, smoked_python(facts, sources, python), matrix)
     if online:
         from envdoctor.online import date_facts
 
         facts = date_facts(facts, matrix)
-    examined = examined_of(facts, sources)
+    examined = examined_of(facts, [*sources, *([image] if image else [])])
     diagnosis = diagnose_facts(
         facts, matrix, select=select, ignore=ignore, fail_on=fail_on, examined=examined, wish=wish
     )
     diagnosis = _with_code(diagnosis, matrix, code, fail_on) if code else diagnosis
     return _with_own_note(diagnosis, fail_on) if examined.own and not (python or select) else diagnosis
+
+
+def _given_facts(sources: Sequence[str], image: str | None, matrix: Matrix) -> Facts:
+    """Return the facts of files and of a saved image together."""
+    told = read_facts(sources, None, matrix) if sources else None
+    if image is None:
+        return told or Facts()
+    from envdoctor.images.environment import read_image
+    from envdoctor.pastes import merge_facts
+
+    found = read_image(image)
+    return merge_facts([found, told]) if told else found
 
 
 def _with_code(diagnosis: Diagnosis, matrix: Matrix, code: Sequence[str], fail_on: Severity) -> Diagnosis:

@@ -35,7 +35,8 @@ ALLOWED: dict[str, set[str]] = {
         *("errors", "fetch", "files", "inflating", "inputs", "matrix", "memory", "probes", "python_source"),
     },
     "locks": {"errors", "facts", "inputs"},
-    "pastes": {"bundling", "errors", "facts", "inputs", "locks", "matrix", "patterns"},
+    "images": {"errors", "facts", "inputs", "probes"},
+    "pastes": {"bundling", "errors", "facts", "images", "inputs", "locks", "matrix", "patterns"},
     "rules": {"commands", "errors", "facts", "findings", "matrix", "memory", "patterns", "profile"},
     "solve": {
         *("commands", "errors", "facts", "harvest", "inputs", "locks", "matrix", "probes"),
@@ -52,7 +53,7 @@ ALLOWED: dict[str, set[str]] = {
     "bundling": {"errors", "facts", "files", "findings", "inputs", "matrix", "report"},
     "online": {"errors", "facts", "fetch", "harvest", "matrix", "rules"},
     "diagnosis": {
-        *("errors", "facts", "findings", "matrix", "nearby", "online", "pastes", "plan", "probes"),
+        *("errors", "facts", "findings", "images", "matrix", "nearby", "online", "pastes", "plan", "probes"),
         *("rules", "smokes", "target", "upgrading"),
     },
     "several": {"diagnosis", "errors", "facts", "findings", "matrix"},

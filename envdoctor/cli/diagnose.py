@@ -35,7 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     each = "judge each of these files by itself, as they stand in a repository"
     add_list(parser, "--each", "FILE", each, nargs="+")
     add(parser, "--python", "PATH", "the interpreter to examine")
+    add(parser, "--image", "FILE.tar", "judge a saved container image (docker save, OCI) without running it")
     add_list(parser, "--gpu", "NAME", "the card to judge for (repeatable)")
+    add(parser, "--driver", "V", "the NVIDIA driver to judge for")
     add_flag(parser, "--smoke", "run the smoke kernels and judge with their verdicts")
     add_list(parser, "--code", "PATH", "judge this code, too, with what is installed (repeatable)")
     dated = "let the package index tell in which releases a traceback's lines stand"
@@ -83,6 +85,8 @@ def _of_all(args: argparse.Namespace) -> Diagnosis:
         code=args.code,
         online=args.online,
         wish=plan_wish(args),
+        driver=args.driver,
+        image=args.image,
         **_judged(args),
     )
 
@@ -90,7 +94,7 @@ def _of_all(args: argparse.Namespace) -> Diagnosis:
 def _of_each(args: argparse.Namespace) -> Diagnosis:
     from envdoctor.several import diagnose_each
 
-    for name in ("sources", "python", "smoke", "code", "online", "keep"):
+    for name in ("sources", "python", "image", "driver", "smoke", "code", "online", "keep"):
         if getattr(args, name):
             option = "from" if name == "sources" else name
             raise InputError(f"--each: judges files by themselves, without --{option}")
@@ -109,7 +113,7 @@ def standard_input(args: argparse.Namespace) -> tuple[str, ...]:
 
     A terminal, a closed or an empty input means this machine; a pipe is waited for, as `cat` does.
     """
-    if args.python or args.smoke or sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
+    if args.python or args.smoke or args.image or sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
         return ()
     try:
         mode = os.fstat(sys.stdin.fileno()).st_mode

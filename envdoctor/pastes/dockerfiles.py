@@ -1,61 +1,203 @@
-"""What a Dockerfile installs with pip or uv."""
+"""A Dockerfile as facts: the image that it begins with, then its steps in order; the last word counts."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
-from packaging.requirements import InvalidRequirement, Requirement
-
-from envdoctor.pastes.sightings import Paste, Sighting, told_sightings
+from envdoctor import lazy_re as re
+from envdoctor.errors import InputError
+from envdoctor.facts import Setting
+from envdoctor.facts.names import normalise
+from envdoctor.images.dockerfile import is_dockerfile, last_stage, parse_instructions
+from envdoctor.images.recipe import Install, Recipe, allowed_variables, read_recipe
+from envdoctor.inputs import read_input_text
+from envdoctor.pastes.platforms import parse_container
+from envdoctor.pastes.sightings import Paste, Sighting, build_sighting, told_sightings
 from envdoctor.pastes.versions import Told, parse_told
 
-_NAMED = re.compile(r"(?i)^(?:[\w.-]{1,80}\.)?(?:docker|container)file(?:[.-][\w.-]{1,80})?$")
-_INSTALL = re.compile(r"\bpip3?\s{1,8}install\b")
-_END = re.compile(r"[;&|]")
-_WITH_VALUE = frozenset(
-    (
-        *("-i", "--index-url", "--extra-index-url", "-r", "--requirement", "-c", "--constraint", "-f"),
-        *("--find-links", "-t", "--target", "--prefix", "--root", "--python", "-p", "--torch-backend", "-e"),
-    )
+_WANTED = re.compile(
+    r"([A-Za-z0-9][\w.-]{0,100})(?:\[[\w,. -]{0,80}\])?\s*((?:[<>=!~]=?=?\s*[\w.*+!]{1,60}\s*,?\s*){0,8})"
+    r"(?:\s*;.{0,300})?"
 )
-_QUOTED = r"\"[^\"]{0,300}\"|'[^']{0,300}'"
-_WORD = re.compile(rf"{_QUOTED}|[^\s\"']{{1,500}}")
+_DIRECT = re.compile(r"(?:([A-Za-z0-9][\w.-]{0,100})(?:\[[^\]]{0,80}\])?\s*@\s*)?((?:git\+)?https?://\S+)")
+_WHEEL = re.compile(r"/([A-Za-z0-9][\w.]{0,100})-(\d[\w.+%]{0,60})-[\w.]+-[\w.]+-[\w.]+\.whl")
+_VARIANT = re.compile(r"/whl/(?:nightly/)?(cu\d{3}|cpu|rocm[\d.]+|xpu)")
+_OF_TORCH = ("torch", "torchvision", "torchaudio")
+_FOLLOWED = ("FROM", "ARG", "ENV", "RUN", "COPY", "ADD")
+LISTED = 2000
+"""Lines of a file of requirements that are read."""
 
 
 def parse_dockerfile(paste: Paste) -> Iterator[Sighting]:
-    """Yield the requirements that `pip install` names, a command that runs over several lines included."""
-    if not _NAMED.match(paste.file_name):
+    """Yield what a Dockerfile leads to; files of requirements are looked for in its folder."""
+    if not is_dockerfile(paste.file_name):
         return
-    inside, passed_over = False, False
-    for index, line in enumerate(paste.lines):
-        if line.lstrip().startswith("#"):
-            continue
-        started = _INSTALL.search(line)
-        if started or inside:
-            words = (line[started.end() :] if started else line).rstrip("\\ ")
-            ended = _END.search(_unquoted(words))
-            passed_over = passed_over and not started
-            for word in _WORD.findall(words[: ended.start() if ended else None]):
-                if not passed_over and not word.startswith("-"):
-                    yield from _required(word.strip("\"'"), paste.at("Dockerfile", index))
-                passed_over = word in _WITH_VALUE
-            paste.claimed.add(index)
-            inside = not ended
-        inside = inside and line.rstrip().endswith("\\")
-
-
-def _unquoted(text: str) -> str:
-    """Return the text with blanks for what stands in quotes: what ends a command does not end it there."""
-    return re.sub(_QUOTED, lambda match: " " * len(match[0]), text)
-
-
-def _required(word: str, source: str) -> Iterator[Sighting]:
-    try:
-        required = Requirement(word)
-    except InvalidRequirement:
+    steps = list(parse_instructions("\n".join(paste.lines)))
+    built = last_stage(steps)
+    if built is None:
         return
-    exact = [one.version for one in required.specifier if one.operator == "==" and "*" not in one.version]
-    told = parse_told(exact[0], exact=True) if exact else Told(None, str(required.specifier))
-    if told is not None and not required.url:
-        yield from told_sightings(required.name, told, source)
+    for step in steps:
+        if step.word in _FOLLOWED:
+            paste.claimed.update(range(step.line - 1, step.last))
+    yield from _Reader(read_recipe(built), paste).sightings()
+
+
+class _Reader:
+    def __init__(self, recipe: Recipe, paste: Paste) -> None:
+        self._recipe, self._paste = recipe, paste
+        self._found: dict[str, list[Sighting]] = {}
+        self._notes: list[str] = []
+
+    def _at(self, line: int) -> str:
+        return self._paste.at("Dockerfile", line - 1)
+
+    def sightings(self) -> Iterator[Sighting]:
+        """Yield what the image and each step tell; what a later step installs stands for what went before."""
+        recipe = self._recipe
+        if not (recipe.installs or recipe.flavour or recipe.variables):
+            return  # of another image than a judgement is about
+        of_image = list(parse_container(_whole_name(recipe.base), self._at(recipe.line)))
+        for sighting in of_image:
+            if sighting.place in ("distribution", "build"):
+                self._keep(_name_of(sighting), [sighting])
+            else:
+                yield sighting
+        yield Sighting("host.os", "linux", self._at(recipe.line))
+        yield self._setting("image.base", recipe.base, recipe.line)
+        if recipe.flavour:
+            yield self._setting("image.flavour", recipe.flavour, recipe.line)
+        if recipe.python:
+            yield Sighting("environment.python", recipe.python[0], self._at(recipe.python[1]))
+        for pair in allowed_variables({n: value for n, (value, _) in recipe.variables.items()}).items():
+            yield Sighting("variable", pair)
+        for install in recipe.installs:
+            yield from self._follow(install)
+        for found in self._found.values():
+            yield from found
+        yield from (Sighting("note", note) for note in (*recipe.notes, *self._notes))
+
+    def _setting(self, key: str, value: str, line: int) -> Sighting:
+        return Sighting("setting", Setting(key, value, self._at(line), key), self._at(line))
+
+    def _keep(self, name: str, sightings: Iterable[Sighting], whole: bool = False) -> None:
+        self._found[name] = [*sightings] if whole else [*self._found.get(name, ()), *sightings]
+
+    def _follow(self, install: Install) -> Iterator[Sighting]:
+        if install.tool == "uninstall":
+            for word in install.wanted:
+                self._found.pop(normalise(word), None)
+            return
+        if install.tool == "conda":
+            self._conda(install)
+            return
+        lines = [(word, self._line_of(word, install), "") for word in install.wanted]
+        for file in install.files:
+            lines += self._listed(file, install.line)
+        torch_there = "torch" in self._found
+        for place, (word, line, within) in enumerate(lines):
+            wanted = self._wanted(word, self._at(line) + within, install.index)
+            if wanted:
+                with_torch = any(re.match(r"torch\b(?!-)", other) for other, _, _ in lines[:place])
+                told = [word, "isolated" if install.isolated else "", "torch" if torch_there else ""]
+                told += ["torch beside it" if with_torch else "", _said(install.nvcc)]
+                yield self._setting("image.install", " | ".join(filter(None, told)), line)
+
+    def _line_of(self, word: str, install: Install) -> int:
+        """Return the line of a step that a word stands on."""
+        lines = range(install.line, max(install.line, install.last) + 1)
+        return next((line for line in lines if word in self._paste.lines[line - 1]), install.line)
+
+    def _listed(self, file: str, line: int) -> list[tuple[str, int, str]]:
+        """Return the requirements of a file beside the Dockerfile, by its path or its mere name."""
+        text = self._text(file)
+        if text is None:
+            self._notes.append(
+                f"line {line}: {file} is not beside the Dockerfile: what it lists is not known"
+            )
+            return []
+        plain = (one.partition(" #")[0].strip() for one in text.splitlines()[:LISTED])
+        return [
+            (one, line, f" ({file}:{number})")
+            for number, one in enumerate(plain, 1)
+            if one and not one.startswith(("#", "-"))
+        ]
+
+    def _text(self, file: str) -> str | None:
+        if self._paste.folder is None or "\0" in file or ".." in file.split("/"):
+            return None
+        for place in (self._paste.folder / file.lstrip("/"), self._paste.folder / Path(file).name):
+            if os.path.isfile(place):
+                try:
+                    return read_input_text(place)
+                except InputError:
+                    return None
+        return None
+
+    def _wanted(self, word: str, source: str, index: str) -> str:
+        """Keep what one requirement tells; return its name, or nothing for a path or a variable."""
+        if direct := _DIRECT.fullmatch(word):
+            wheel = _WHEEL.search(direct[2])
+            name = normalise(direct[1] or (wheel[1] if wheel else "") or _repository(direct[2]))
+            version = wheel[2].replace("%2B", "+") if wheel else ""
+            told = parse_told(version, exact=True) if version else Told()
+            origin = "url" if wheel else "vcs"
+            self._keep(name, told_sightings(name, told, source, origin=origin) if told else (), whole=True)
+            return name
+        match = _WANTED.fullmatch(word)
+        if match is None or word.startswith((".", "/", "$")):
+            return ""
+        name, told = normalise(match[1]), _told(match[2].strip())
+        before = self._found.get(name)
+        if before and not match[2]:
+            return name  # pip leaves alone what is there
+        told = _of_index(name, told, index)
+        self._keep(name, told_sightings(name, told, source), whole=True)
+        return name
+
+    def _conda(self, install: Install) -> None:
+        for word in install.wanted:
+            match = re.fullmatch(r"(?:[\w-]+::)?([A-Za-z0-9][\w.-]*?)==?(\d[\w.]*)(?:=.*)?", word)
+            if match is None or match[1] == "python":
+                continue
+            name = {"pytorch": "torch"}.get(match[1], normalise(match[1]))
+            told = parse_told(match[2]) or Told()
+            if name == "pytorch-cuda" or name == "cudatoolkit":
+                self._keep("torch", [build_sighting("torch", {"cuda": match[2]}, self._at(install.line))])
+            else:
+                found = told_sightings(name, told, self._at(install.line), origin="conda")
+                self._keep(name, found, whole=name != "torch")
+
+
+def _told(specifier: str) -> Told:
+    """Return what a specifier tells; one exact version is what will be there."""
+    exact = re.fullmatch(r"===?\s*([^*,]+)", specifier)
+    return parse_told(exact[1] if exact else specifier, exact=True) or Told()
+
+
+def _said(nvcc: bool | None) -> str:
+    return "" if nvcc is None else "nvcc" if nvcc else "no nvcc"
+
+
+def _whole_name(image: str) -> str:
+    return image if ":" in image.rpartition("/")[2] or not image else f"{image}:latest"
+
+
+def _name_of(sighting: Sighting) -> str:
+    value = sighting.value
+    return str(value[0]) if isinstance(value, tuple) else str(value.name)
+
+
+def _repository(url: str) -> str:
+    return re.split(r"[@#]", url.rstrip("/"))[0].rpartition("/")[2].removesuffix(".git") or "unnamed"
+
+
+def _of_index(name: str, told: Told, index: str) -> Told:
+    """Return a version of torch as the build that an index of PyTorch's gives."""
+    variant = _VARIANT.search(index)
+    if variant is None or name not in _OF_TORCH or told.build:
+        return told
+    if told.version and "+" not in told.version:
+        return parse_told(f"{told.version}+{variant[1]}", exact=True) or told
+    return Told(told.version, told.specifier, (parse_told(f"0+{variant[1]}", exact=True) or told).build)

@@ -56,7 +56,7 @@ def _read_one(path: str, several: bool, lexicon: Lexicon) -> Facts:
     text, notes = read_text(path)
     shown = Path(name).name if several else ""
     try:
-        facts = parse_paste(text, shown, lexicon, Path(name).name)
+        facts = parse_paste(text, shown, lexicon, Path(name).name, None if path == "-" else Path(path).parent)
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
     return merge_facts([facts, Facts(notes=tuple(notes))]) if notes else facts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from envdoctor.facts import Facts
 from envdoctor.matrix import tables
@@ -46,11 +47,13 @@ def parse_paste(
     name: str,
     lexicon: Lexicon,
     file_name: str = "",
+    folder: Path | None = None,
 ) -> Facts:
     """Return what `text` tells: facts, settings, recognised error lines, and notes of what was unreadable.
 
     `name` stands before each source when several texts are read, else it is empty; `file_name` helps to
-        tell a requirements file from a freeze. Nothing else is read: no file, no network.
+        tell a requirements file from a freeze. Nothing else is read, no network, and no file but those of
+        requirements that a Dockerfile names and `folder` holds.
     """
     if (own := parse_own(text)) is not None:
         return own
@@ -59,7 +62,7 @@ def parse_paste(
     if data := list(parse_dataset(text, name or file_name, file_name)):
         return assemble(iter(data))  # what rows of training data say is no report of this machine
     lines = without_remarks(plain_lines(text), file_name)
-    paste = Paste(lines, name, file_name, lexicon.cards)
+    paste = Paste(lines, name, file_name, lexicon.cards, folder)
     facts = assemble(_sightings(paste, lexicon.symptoms, key_table(lexicon.keys)))
     told = replace(facts, errors=tuple(error for error in facts.errors if error.kind != "said"))
     if told == Facts(origin="paste"):
@@ -80,9 +83,9 @@ def _sightings(paste: Paste, symptoms: Sequence[tables.SymptomRow], table: KeyTa
     yield from parse_collect_env(paste)
     yield from parse_backends(paste)
     yield from parse_console(paste)
+    yield from parse_dockerfile(paste)
     for sight in recognised:
         paste.blank(sight.spans)
-    yield from parse_dockerfile(paste)
     yield from parse_requirements(paste)
     yield from parse_listings(paste)
     yield from parse_configs(paste, table)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from packaging.utils import canonicalize_name
@@ -38,6 +39,8 @@ class Paste:
     name: str = ""
     file_name: str = ""
     cards: CardNames = field(default_factory=CardNames)
+    folder: Path | None = None
+    """Where the file lies, for what it names beside it."""
     claimed: set[int] = field(default_factory=set)
     templates: list[bytes] = field(init=False)
     """Each line without its digits."""

@@ -15,6 +15,7 @@ RULES: tuple[Listed, ...] = (
     *family("libcuda", "DRIVER-USER-LIBRARY DRIVER-CONTAINER-IMAGE"),
     *family("libraries", "CUDA-PACKAGES-MIXED NVJITLINK-OLD CUDNN-OLD-COPY"),
     *family("host", "GPU-STATE XID GPU-PCIE-WIDTH DISK-FULL"),
+    *family("containers", "IMAGE-NO-NVCC IMAGE-TORCH-FIRST", of="settings"),
     *family("dtype", "DTYPE-BF16 DTYPE-TF32 DTYPE-FP8 DTYPE-FP8-FBGEMM DTYPE-FP4 DTYPE-MXFP4"),
     *family("attention", "FLASH-ATTN-CC FLASH-ATTN-3-CC FLASH-ATTN-NO-KERNEL XFORMERS-ARCH FLASH-ATTN-GLIBC"),
     *family("abi", "EXTENSION-ABI"),

@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from typing import Any
 
 from envdoctor.errors import InputError
-from envdoctor.facts import DriverVersion, Facts
+from envdoctor.facts import Driver, DriverVersion, Facts, Observed
 from envdoctor.matrix import Matrix
 from envdoctor.target.cards import Card, cards_in, named_cards
 from envdoctor.target.platforms import (
@@ -111,6 +111,13 @@ def resolve(declared: Declared, facts: Facts | None, matrix: Matrix) -> Target:
 def all_cards(declared: Declared, facts: Facts | None, matrix: Matrix) -> tuple[Card, ...]:
     """Return every single card: those declared, else those that facts tell."""
     return named_cards(declared.gpus, matrix) or (cards_in(facts, matrix) if facts else ())
+
+
+def declare_driver(facts: Facts, driver: str | None) -> Facts:
+    """Return the facts with the declared driver in place of what was read; raises InputError."""
+    if not driver:
+        return facts
+    return replace(facts, driver=Driver(Observed(_parse_driver(driver), "--driver")))
 
 
 def _parse_driver(text: str) -> DriverVersion:

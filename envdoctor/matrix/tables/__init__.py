@@ -32,7 +32,7 @@ SUBJECTS = {
     "conditions": "RowRemedy ConditionRow",
     "driver": "CudaDriverRow DriverArchitectureRow DriverBranchRow",
     "extensions": "ExtensionRow TorchSymbolRow TorchPairRow FlashAttnWheelRow DeepspeedCudaRow "
-    "PackageCapabilityRow",
+    "PackageCapabilityRow CudaBuildRow",
     "fleet": "AgreementRow FleetFactRow FleetPackageRow FleetVariableRow FleetMixtureRow FleetStandardRow",
     "gpus": "ArchitectureRow GpuRow",
     "keys": "KeyRow",

@@ -1,6 +1,6 @@
 """Rows about packages with compiled code of their own."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from envdoctor.matrix import forms
 from envdoctor.matrix.tables.row import Bound, Capability, Package, Row, Text, fact
@@ -100,3 +100,21 @@ class PackageCapabilityRow(Row):
     """The least that they run on."""
     because: Text
     """Why."""
+
+
+@fact
+class CudaBuildRow(Row):
+    """A package whose installation compiles CUDA code where no ready wheel is taken."""
+
+    KIND: ClassVar = "cuda_build"
+
+    package: Package
+    """The package."""
+    repository: Text
+    """What the URL of its repository holds."""
+    on_index: bool
+    """True where the index has no wheels of it, so that its mere name is compiled, too."""
+    imports_torch: bool
+    """True where its build imports torch and does not require it."""
+    without_nvcc: Literal["fails", "wheel", "cpu"]
+    """Without nvcc: it fails, it fails unless its builder finds a ready wheel, it is built for the CPU."""

@@ -1,0 +1,138 @@
+"""What a judgement needs of an image's layers: names and small files, laid over one another in order.
+
+A layer hides what lower ones hold by `.wh.NAME`, and a folder's all by `.wh..wh..opq`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+from envdoctor import lazy_re as re
+from envdoctor.errors import InputError
+from envdoctor.images.archive import Saved, open_layer
+from envdoctor.images.tar import Broken, Member, members
+
+MAX_KEPT = 400_000
+MAX_TEXT = 64 << 20
+"""Bytes of small files that are held in all."""
+_WHITEOUT, _OPAQUE = ".wh.", ".wh..wh..opq"
+_CONTENTS = re.compile(
+    r"(?:.*/)?(?:site|dist)-packages/(?:[^/]+\.dist-info/(?:METADATA|direct_url\.json|INSTALLER)"
+    r"|[^/]+\.egg-info(?:/PKG-INFO)?|torch(?:vision|audio)?/version\.py|xformers/cpp_lib\.json)"
+    r"|(?:etc|usr/lib)/os-release|(?:.*/)?pyvenv\.cfg|(?:.*/)?cuda[\w.-]*/version\.(?:json|txt)"
+    r"|var/lib/dpkg/status"
+)
+_NAMES = re.compile(
+    r"(?:.*/)?bin/(?:python3?(?:\.\d+)?|nvcc)|(?:.*/)?conda-meta/[^/]+\.json"
+    r"|(?:.*/)?(?:site|dist)-packages/(?:bitsandbytes/libbitsandbytes_\w+\.so|flash_attn_2_cuda[^/]*\.so)"
+)
+_LIMITS = {"METADATA": 1 << 16, "status": 16 << 20}
+"""Bytes that are read of a file of that name; of others 64 KiB."""
+
+
+@dataclass
+class Tree:
+    """The kept part of a file system: small files by path, other names with the target of a link."""
+
+    texts: dict[str, bytes] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    links: dict[str, str] = field(default_factory=dict)
+    """Links to folders or files, by path."""
+    problems: list[str] = field(default_factory=list)
+
+    def real(self, path: str) -> str:
+        """Return a path with the links in it followed, as far as they are known."""
+        for _ in range(40):
+            parts = path.split("/")
+            place = next((i for i in range(1, len(parts) + 1) if "/".join(parts[:i]) in self.links), None)
+            if place is None:
+                return path
+            head = "/".join(parts[:place])
+            path = joined(head, self.links[head], parts[place:])
+        return path
+
+    def overlay(self, upper: Tree, hidden: set[str], emptied: set[str]) -> None:
+        """Lay a layer over this one."""
+        for kept in (self.texts, self.names, self.links):
+            for path in [path for path in kept if _is_hidden(path, hidden, emptied)]:
+                del kept[path]
+        for path in (*upper.texts, *upper.names):
+            self.links.pop(path, None)
+        self.texts.update(upper.texts)
+        self.names.update(upper.names)
+        self.links.update(upper.links)
+        self.problems.extend(upper.problems)
+
+
+def joined(path: str, target: str, rest: list[str]) -> str:
+    """Return where a link at `path` leads, from the root, without `.` and `..`."""
+    found: list[str] = [] if target.startswith("/") else path.split("/")[:-1]
+    for part in (*target.split("/"), *rest):
+        if part == "..":
+            found = found[:-1]
+        elif part not in ("", "."):
+            found.append(part)
+    return "/".join(found)
+
+
+def _is_hidden(path: str, hidden: set[str], emptied: set[str]) -> bool:
+    if not hidden and not emptied:
+        return False
+    end = len(path)
+    if path in hidden:
+        return True
+    while (end := path.rfind("/", 0, end)) > 0:
+        if path[:end] in hidden or path[:end] in emptied:
+            return True
+    return False
+
+
+def read_tree(stream: BinaryIO, saved: Saved, name: str) -> Tree:
+    """Return the kept part of all layers; raises InputError for a layer that is broken or a bomb."""
+    tree = Tree()
+    held = 0
+    for number, (layer, place) in enumerate(saved.layers, 1):
+        upper, hidden, emptied = Tree(), set[str](), set[str]()
+        try:
+            for member in members(open_layer(stream, place)):
+                held += _keep(member, upper, hidden, emptied)
+                if held > MAX_TEXT or len(tree.names) + len(upper.names) + len(upper.links) > MAX_KEPT:
+                    raise Broken("it holds more packages than an image can")
+        except Broken as error:
+            if "zstd" not in str(error):
+                raise InputError(f"{name}: layer {number} ({layer[:80]}): {error}") from None
+            upper.problems.append(f"layer {number} is not read: {error}")
+        tree.overlay(upper, hidden, emptied)
+    return tree
+
+
+def _keep(member: Member, upper: Tree, hidden: set[str], emptied: set[str]) -> int:
+    """Keep what is wanted of a member; return how many bytes are held for it."""
+    path = member.path
+    folder, _, name = path.rpartition("/")
+    if name.startswith(_WHITEOUT):
+        if name == _OPAQUE:
+            emptied.add(folder)
+        else:
+            hidden.add(f"{folder}/{name[4:]}" if folder else name[4:])
+    elif member.kind == "link" and (path.count("/") < 4 or _NAMES.fullmatch(path)):
+        upper.links[path] = member.target[:4096]
+    elif member.kind in ("file", "hard") and _CONTENTS.fullmatch(path):
+        data = member.read(_LIMITS.get(name, 1 << 16))
+        upper.texts[path] = data
+        return len(data)
+    elif member.kind in ("file", "hard") and _NAMES.fullmatch(path):
+        upper.names[path] = ""
+    return 0
+
+
+def sites(tree: Tree) -> Iterator[str]:
+    """Yield the folders of packages that something is installed in, each once."""
+    seen = set()
+    for path in tree.texts:
+        match = re.match(r"((?:.*/)?(?:site|dist)-packages)/", path)
+        if match and match[1] not in seen:
+            seen.add(match[1])
+            yield match[1]
