@@ -13,6 +13,7 @@ from envdoctor.cli.output import look_of, note, write
 from envdoctor.report import Format, Pinned, as_json, draw, refuse
 
 if TYPE_CHECKING:
+    from envdoctor.solve import documents
     from envdoctor.solve.answer import PinSet
 
 
@@ -30,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     goals = ("newest", "least-change")
     how = "newest: what fits; least-change: the fewest changes to what is installed"
     add(parser, "--goal", "GOAL", how, choices=goals, default=goals[0])
+    add_flag(parser, "--hashes", "write the hash of every file that installs (--format requirements)")
 
 
 def add_target_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,6 +67,11 @@ def run(args: argparse.Namespace) -> int:
     write(args, _rendered(args, answer))
     if answer.status in ("split", "conflict") and args.format != "json":
         note(args, "no single environment satisfies the request")
+    if answer.status == "solved" and args.output and args.format != "json":
+        from envdoctor.solve.summary import summary_lines
+
+        for text in summary_lines(answer, args.output):
+            note(args, text)
     for one in answer.unjudged:
         where = f"{one.source}: " if one.source else ""
         note(args, f"{where}{one.shown}: not judged, it stays as it stands: {one.why}")
@@ -93,12 +100,28 @@ def _rendered(args: argparse.Namespace, answer: PinSet) -> str:
         case Format.CONSTRAINTS:
             return documents.constraints_text(answer, header)
         case Format.REQUIREMENTS:
-            return documents.requirements_text(answer, header)
+            return documents.requirements_text(answer, header, _hashes(args, answer))
+        case Format.ENVIRONMENT:
+            from envdoctor.solve.manifests import environment_text
+
+            return environment_text(answer, header)
+        case Format.UV:
+            from envdoctor.solve.manifests import uv_text
+
+            return uv_text(answer, header)
         case Format.PYLOCK:
             from envdoctor.solve.pylock import index_reader, pylock_text
 
             return pylock_text(answer, header, index_reader(args.index_url, args.offline))
     refuse(format)
+
+
+def _hashes(args: argparse.Namespace, answer: PinSet) -> documents.Hashes | None:
+    if not args.hashes:
+        return None
+    from envdoctor.solve.pylock import hashes_of, index_reader
+
+    return hashes_of(answer, index_reader(args.index_url, args.offline))
 
 
 def command_line(args: argparse.Namespace) -> str:

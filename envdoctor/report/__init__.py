@@ -27,6 +27,8 @@ class Format(str, Enum):
     CONSTRAINTS = "constraints"
     REQUIREMENTS = "requirements"
     PYLOCK = "pylock"
+    ENVIRONMENT = "environment"
+    UV = "uv"
 
     def __str__(self) -> str:
         return self.value
@@ -40,6 +42,10 @@ Tested: TypeAlias = Literal[Reported, Format.JUNIT]
 Judged: TypeAlias = Literal[Tested, Format.SARIF, Format.GITHUB, Format.COMMENT]
 Gathered: TypeAlias = Literal[Tested, Format.SARIF, Format.PROMETHEUS, Format.NAGIOS]
 Pinned: TypeAlias = Literal[Format.CONSTRAINTS, Format.REQUIREMENTS, Format.PYLOCK, Format.JSON]
+Gathered: TypeAlias = Literal[Tested, Format.PROMETHEUS]
+Pinned: TypeAlias = Literal[
+    Format.CONSTRAINTS, Format.REQUIREMENTS, Format.PYLOCK, Format.ENVIRONMENT, Format.UV, Format.JSON
+]
 
 
 class Look(NamedTuple):

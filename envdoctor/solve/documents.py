@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from envdoctor.report import Format, draw
 from envdoctor.solve.answer import PinSet
+from envdoctor.solve.reasons import Pin
 from envdoctor.solve.report import conflict_document
 from envdoctor.solve.requests import parse_request
 from envdoctor.solve.variants import INDEX_URL
 from envdoctor.values import dataclass
+
+Hashes: TypeAlias = Mapping[str, Sequence[str]]
+"""The SHA-256 of every file that installs, by package."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,22 +59,36 @@ def constraints_text(answer: PinSet, header: Header) -> str:
     return "\n".join(lines) + "\n"
 
 
-def requirements_text(answer: PinSet, header: Header) -> str:
-    """Return a requirements file that installs exactly the pins, with the extras asked for."""
-    extras = {
+def asked_extras(answer: PinSet) -> dict[str, tuple[str, ...]]:
+    """Return the extras that were asked for, by package."""
+    return {
         request.name: request.extras
         for text in answer.asked
         if (request := parse_request(text, "request")) is not None and request.extras
     }
+
+
+def requirements_text(answer: PinSet, header: Header, hashes: Hashes | None = None) -> str:
+    """Return a requirements file that installs exactly the pins, with the extras asked for.
+
+    With `hashes` an installer takes no other file, and what is not pinned goes along as a comment.
+    """
+    extras = asked_extras(answer)
     own = [line for line in _index_lines(answer) if line not in answer.options]
     lines = [*header.lines(answer), *answer.options, *own]
     for pin in answer.pins:
         chosen = f"[{','.join(extras[pin.name])}]" if pin.name in extras else ""
-        lines.append(f"{pin.name}{chosen}=={pin.label}")
+        lines.append(f"{pin.name}{chosen}=={pin.label}" + _hashed(hashes, pin))
+    carried = [one.text for one in answer.carried if one.source and one.text not in answer.options]
     lines.extend(
-        " ".join(one.text.split()) for one in answer.carried if one.source and one.text not in answer.options
+        " ".join(text.split()) if hashes is None else comment(f"no hash: {text}") for text in carried
     )
     return "\n".join(lines) + "\n"
+
+
+def _hashed(hashes: Hashes | None, pin: Pin) -> str:
+    found = hashes[pin.name] if hashes else ()
+    return "".join(f" \\\n    --hash=sha256:{one}" for one in found)
 
 
 def _index_lines(answer: PinSet) -> Iterator[str]:

@@ -24,14 +24,40 @@ PAGES_AT_ONCE = 8
 
 def pylock_text(answer: PinSet, header: Header, read_files: ReadFiles) -> str:
     """Return the lock file; raises Unavailable when a file or its hash cannot be had."""
-    with ThreadPoolExecutor(PAGES_AT_ONCE) as pool:
-        files = dict(zip(answer.pins, pool.map(lambda pin: list(read_files(pin)), answer.pins), strict=True))
+    files = _files(answer, read_files)
     lines = [*header.lines(answer), 'lock-version = "1.0"', f"environments = [{_marker(answer.target)}]"]
     lines += [f'requires-python = ">={answer.target.python_minor}"', 'created-by = "envdoctor"']
     for pin in answer.pins:
         lines += ["", "[[packages]]", f"name = {_quoted(pin.name)}", f"version = {_quoted(pin.label)}"]
         lines.extend(_file_lines(pin, files[pin], answer.target))
     return "\n".join(lines) + "\n"
+
+
+def _files(answer: PinSet, read_files: ReadFiles) -> dict[Pin, list[IndexFile]]:
+    with ThreadPoolExecutor(PAGES_AT_ONCE) as pool:
+        return dict(zip(answer.pins, pool.map(lambda pin: list(read_files(pin)), answer.pins), strict=True))
+
+
+def hashes_of(answer: PinSet, read_files: ReadFiles) -> dict[str, list[str]]:
+    """Return the hashes of each pin's files that install on the target; raises Unavailable."""
+    files = _files(answer, read_files)
+    return {pin.name: [_hash(file) for file in _fitting(pin, files[pin], answer.target)] for pin in files}
+
+
+def _hash(file: IndexFile) -> str:
+    if not file.sha256:
+        raise Unavailable(f"{file.filename}: its index gives no hash")
+    return file.sha256
+
+
+def _fitting(pin: Pin, files: Iterable[IndexFile], target: Target) -> list[IndexFile]:
+    """Return the wheels that install on the target, else one source; raises Unavailable."""
+    listed = sorted(files, key=lambda file: file.filename)
+    wheels = [f for f in listed if f.is_wheel and installs(_tag(f.filename), target)]
+    sources = [f for f in listed if not f.is_wheel and f.filename.endswith((".tar.gz", ".zip"))]
+    if not wheels and not sources:
+        raise Unavailable(f"{pin.name} {pin.label}: its index lists no file that installs on the target")
+    return wheels or sources[:1]
 
 
 def _marker(target: Target) -> str:
@@ -41,18 +67,14 @@ def _marker(target: Target) -> str:
 
 
 def _file_lines(pin: Pin, files: Iterable[IndexFile], target: Target) -> Iterator[str]:
-    listed = sorted(files, key=lambda file: file.filename)
-    wheels = [f for f in listed if f.is_wheel and installs(_tag(f.filename), target)]
-    sources = [f for f in listed if not f.is_wheel and f.filename.endswith((".tar.gz", ".zip"))]
-    if wheels:
+    found = _fitting(pin, files, target)
+    if found[0].is_wheel:
         yield "wheels = ["
-        for wheel in wheels:
+        for wheel in found:
             yield f"  {_table(wheel)},"
         yield "]"
-    elif sources:
-        yield f"sdist = {_table(sources[0])}"
     else:
-        raise Unavailable(f"{pin.name} {pin.label}: its index lists no file that installs on the target")
+        yield f"sdist = {_table(found[0])}"
 
 
 def _tag(filename: str) -> str:
@@ -60,12 +82,10 @@ def _tag(filename: str) -> str:
 
 
 def _table(file: IndexFile) -> str:
-    if not file.sha256:
-        raise Unavailable(f"{file.filename}: its index gives no hash")
     fields = [f"name = {_quoted(file.filename)}", f"url = {_quoted(without_user(file.url))}"]
     if file.size:
         fields.append(f"size = {file.size}")
-    return "{ " + ", ".join([*fields, f"hashes = {{ sha256 = {_quoted(file.sha256)} }}"]) + " }"
+    return "{ " + ", ".join([*fields, f"hashes = {{ sha256 = {_quoted(_hash(file))} }}"]) + " }"
 
 
 def _quoted(text: str) -> str:

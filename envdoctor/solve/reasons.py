@@ -158,15 +158,31 @@ class Explained:
                     yield wanted, limit
 
     def _held_back(self, node: Node, bit: int) -> Iterator[str]:
-        """Say why a package that was asked for is not at the newest its request and the target admit."""
-        possible = self.picks.policy.asked.get(node.name, 0)
+        """Say why a package is not at the newest that its request, if there is one, and the target admit.
+
+        Of what was not asked for only where no requirement that is listed says so.
+        """
+        asked = self.picks.policy.asked.get(node.name)
+        possible = node.allowed & ~node.reserved if asked is None else asked
         newest = possible.bit_length() - 1
         if newest <= bit or node.places[newest] == node.places[bit]:
             return
+        if asked is None and (node.name.startswith(OWN_RUNTIME) or any(self._barring(node, newest))):
+            return
         label = node.builds[newest].label if node.builds else node.version(newest)
         blockers = list(dict.fromkeys(self._blockers(node, newest)))
-        why = "; ".join(blockers[:4]) or "it cannot be combined with the other newest releases asked for"
-        yield f"not {label}: {why}"
+        if blockers or not any(self._avoids(node, bit)):
+            yield f"not {label}: {'; '.join(blockers[:4]) or self._weighed(node, bit, newest)}"
+
+    def _weighed(self, node: Node, bit: int, newest: int) -> str:
+        """Say what counted more where nothing forbids the newest."""
+        if node.variant(newest) is not None and node.variant(bit) is None:
+            return (
+                "for this target it lies on PyTorch's own index alone, and the default index serves as well"
+            )
+        if node.name in self.picks.policy.asked:
+            return "it cannot be combined with the other newest releases asked for"
+        return "it would hold back what was asked for, or more of the rest"
 
     def _avoids(self, node: Node, bit: int) -> Iterator[str]:
         """Say what nothing forbids and is avoided: the newest that a doubt keeps from being chosen."""
@@ -178,12 +194,10 @@ class Explained:
 
     def _blockers(self, node: Node, newest: int) -> Iterator[str]:
         bits = self.picks.bits
-        for edge in self.edges:
-            mask = node.package.spec_mask(edge.wanted.spec) if edge.wanted.name == node.name else -1
-            if not node.expand(mask) >> newest & 1 and mask != -1:
-                verb = "works only with" if edge.limit else "requires"
-                spec = node.package.spec_text(edge.wanted.spec)
-                yield f"{self.shown(edge.owner)} {verb} {node.name}{spec}"
+        for edge in self._barring(node, newest):
+            verb = "works only with" if edge.limit else "requires"
+            spec = node.package.spec_text(edge.wanted.spec)
+            yield f"{self.shown(edge.owner)} {verb} {node.name}{spec}"
         for wanted, limit in self._requirements(node.name, newest, ""):
             other = self.nodes.get(wanted.name)
             if other is not None and self._follows(wanted.name, node.name):
@@ -201,6 +215,14 @@ class Explained:
                 when = conditions_of(self.goal.context, row.row)
                 pair = " with ".join(f"{key} {spec}" for key, spec in when.items())
                 yield f"{pair or row.literals[0].name} does not work ({row.row})"
+
+    def _barring(self, node: Node, newest: int) -> Iterator[_Edge]:
+        """Yield the requirements in force that the newest does not meet."""
+        for edge in self.edges:
+            if edge.wanted.name == node.name:
+                mask = node.package.spec_mask(edge.wanted.spec)
+                if mask != -1 and not node.expand(mask) >> newest & 1:
+                    yield edge
 
     def _follows(self, name: str, owner: str) -> bool:
         """True when nobody but `owner` speaks of a package, so that it would move along."""

@@ -1,0 +1,81 @@
+"""What was decided, in eight lines at most: for whom, torch, what changes or is held back, how to install."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from envdoctor.report.words import counted
+from envdoctor.solve.answer import PinSet
+from envdoctor.solve.nodes import TORCH
+from envdoctor.solve.variants import INDEX_URL
+
+NAMED = 4
+"""So many packages are named in a line."""
+
+
+def summary_lines(answer: PinSet, file: str) -> tuple[str, ...]:
+    """Return what a solved answer decides; `file` is where its pins are, nothing where they are not kept."""
+    return tuple(
+        line
+        for line in (
+            _solved_for(answer),
+            _torch(answer),
+            _changed(answer),
+            _held_back(answer),
+            _left(answer),
+            *_commands(answer, file or "constraints.txt"),
+        )
+        if line
+    )
+
+
+def _solved_for(answer: PinSet) -> str:
+    target = answer.target
+    cards = ", ".join(str(card) for card in target.judged_cards) or "no GPU declared"
+    driver = f", driver {target.driver}" if target.driver else ""
+    python = ".".join(str(part) for part in target.python)
+    count = counted(len(answer.pins), "package")
+    return f"solved: {count} for Python {python} on {target.platform.name}; {cards}{driver}"
+
+
+def _torch(answer: PinSet) -> str:
+    found = next((pin for pin in answer.pins if pin.name == TORCH), None)
+    if found is None:
+        return ""
+    where = f"PyTorch's index {found.index}" if found.index else "the default index"
+    held = next((f"; {one}" for one in found.because if one.startswith("not ")), "")
+    return f"torch: {found.label} from {where}{held}"
+
+
+def _changed(answer: PinSet) -> str:
+    return _listed("changed", [f"{c.name} {c.old} to {c.new}" for c in answer.changes])
+
+
+def _held_back(answer: PinSet) -> str:
+    """Return what was asked for and is not at its newest, without what would say so of torch again."""
+    asked = {word.split("[")[0].split("=")[0].split("<")[0].split(">")[0] for word in answer.asked}
+    held = [
+        f"{pin.name} {pin.version}"
+        for pin in answer.pins
+        if pin.name in asked and pin.name != TORCH and any(one.startswith("not ") for one in pin.because)
+    ]
+    return _listed("older than the newest, with reasons beside each", held)
+
+
+def _left(answer: PinSet) -> str:
+    return _listed("left as it stands, not judged", [one.shown for one in answer.unjudged])
+
+
+def _listed(what: str, names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"{what}: {', '.join(names[:NAMED])}{more}" if names else ""
+
+
+def _commands(answer: PinSet, file: str) -> Iterator[str]:
+    asked = " ".join(f"'{word}'" if set(word) & set("[<>!*;") else word for word in answer.asked[:12])
+    if len(answer.asked) > 12:
+        asked = "-r requirements.txt"
+    extra = "".join(f" --extra-index-url {INDEX_URL}{index}" for index in answer.indexes)
+    strategy = " --index-strategy unsafe-best-match" if extra else ""
+    yield f"install: uv pip install{strategy} {asked} -c {file}"
+    yield f"    or:  python -m pip install {asked} -c {file}"
