@@ -1,4 +1,4 @@
-"""Time and memory of `diagnose --image` on a synthetic image: `python benchmarks/images.py [--gib 10] [--gzip]`.
+"""What `diagnose --image` costs on a synthetic image: `python benchmarks/images.py [--gib 10] [--gzip]`.
 
 The layers hold hundreds of packages and large files of zeros (sparse on disk); with `--gzip` they are
 compressed random blocks, so that unpacking costs what it costs.
