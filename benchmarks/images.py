@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 SITE = "usr/local/lib/python3.11/site-packages"
-LAYERS, PACKAGES, SMALL = 8, 300, 40_000
+LAYERS, PACKAGES, SMALL = 8, 300, 15_000
 """Layers; packages in all; small files in each layer."""
 
 
@@ -43,6 +43,7 @@ def layer(out: BinaryIO, number: int, large: int, packed: bool) -> None:
         text += b"text\n" * 2000
         out.write(header(f"{SITE}/package{place}-1.{place}.dist-info/METADATA", len(text)))
         out.write(text.ljust(-(-len(text) // 512) * 512, b"\0"))
+    out.write(header("usr/local/bin/python3.11", 0) + header("usr/local/bin/python3", 0))
     for place in range(4):
         out.write(header(f"{SITE}/torch/lib/lib{number}-{place}.so", large // 4 // 512 * 512))
         if packed:

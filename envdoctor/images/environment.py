@@ -52,6 +52,8 @@ def facts_of(saved: Saved, tree: Tree) -> Facts:
     found = _distributions(tree, chosen)
     version = _python_version(tree, chosen, python)
     notes = [*tree.problems, *_other_sites(tree, chosen)]
+    if not python:
+        notes.append("PATH leads to no Python in the image: which packages it would find is not known")
     if dropped:
         notes.append("not kept, for their values look secret: " + ", ".join(dropped))
     return Facts(

@@ -153,6 +153,13 @@ def test_the_environment_that_path_names_first_is_the_one(image: Path) -> None:
     assert "another Python" in facts.notes[0]
 
 
+def test_an_image_without_python_says_so(image: Path) -> None:
+    image.write_bytes(docker([tar({"etc/os-release": "ID=alpine\n"})]))
+    facts = read_image(str(image))
+    assert not facts.environment.complete
+    assert "leads to no Python" in facts.notes[0]
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [
