@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from envdoctor.facts import Facts
+from envdoctor.images.dockerfile import is_dockerfile
 from envdoctor.matrix import tables
 from envdoctor.matrix.lexicon import Lexicon
 from envdoctor.pastes.assemble import assemble
@@ -72,7 +73,7 @@ def parse_paste(
 
 def _sightings(paste: Paste, symptoms: Sequence[tables.SymptomRow], table: KeyTable) -> Iterator[Sighting]:
     """Yield the sightings of all readers, the best informed kinds of paste first."""
-    recognised = scan(paste.lines, symptoms, paste.templates)
+    recognised = [] if is_dockerfile(paste.file_name) else scan(paste.lines, symptoms, paste.templates)
     if is_program(paste.file_name):
         recognised = [s for s in recognised if s.pattern.fault != "said" and reports(s.text, paste.file_name)]
     yield from parse_errors(paste, recognised)

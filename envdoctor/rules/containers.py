@@ -77,8 +77,10 @@ def check_torch_first(view: View) -> Iterable[Finding]:
     for setting, word, state, row in _steps(view):
         if not row.imports_torch:
             continue
-        based = view.facts.setting("image.base")
-        brings = based is not None and "pytorch" in based.value
+        flavour, based = view.facts.setting("image.flavour"), view.facts.setting("image.base")
+        brings = (
+            flavour is None or based is None or "pytorch" in based.value
+        )  # what another image holds is not known
         if "isolated" in state:
             why = "pip builds it apart from what is installed (build isolation), where there is no torch"
         elif "torch" not in state and not brings:
