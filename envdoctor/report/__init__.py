@@ -41,8 +41,6 @@ Reported: TypeAlias = Literal[Told, Format.MARKDOWN, Format.HTML]
 Tested: TypeAlias = Literal[Reported, Format.JUNIT]
 Judged: TypeAlias = Literal[Tested, Format.SARIF, Format.GITHUB, Format.COMMENT]
 Gathered: TypeAlias = Literal[Tested, Format.SARIF, Format.PROMETHEUS, Format.NAGIOS]
-Pinned: TypeAlias = Literal[Format.CONSTRAINTS, Format.REQUIREMENTS, Format.PYLOCK, Format.JSON]
-Gathered: TypeAlias = Literal[Tested, Format.PROMETHEUS]
 Pinned: TypeAlias = Literal[
     Format.CONSTRAINTS, Format.REQUIREMENTS, Format.PYLOCK, Format.ENVIRONMENT, Format.UV, Format.JSON
 ]
