@@ -128,6 +128,12 @@ def doubled(env: Path, name: str) -> None:
     shutil.copytree(info, info.with_name(f"{info.name.partition('-')[0]}-0.0.1.dist-info"))
 
 
+def replace_file(path: Path, text: str) -> None:
+    """Write a file anew: what stands there may be one with the installer's cache."""
+    path.unlink(missing_ok=True)
+    path.write_text(text)
+
+
 def half_removed(env: Path, name: str) -> None:
     """Lose half of its files, and leave what pip leaves of a removal."""
     files = sorted(p for p in module_of(env, name).rglob("*.py"))
@@ -138,13 +144,13 @@ def half_removed(env: Path, name: str) -> None:
 
 def overwritten(env: Path, name: str) -> None:
     """Put another module of the same name over it."""
-    (module_of(env, name) / "__init__.py").write_text("raise ImportError('shadowed')\n")
+    replace_file(module_of(env, name) / "__init__.py", "raise ImportError('shadowed')\n")
 
 
 def cut_short(env: Path, name: str) -> None:
     """Leave files empty, as a full disk does."""
     for path in sorted(module_of(env, name).rglob("*.py"))[:3]:
-        path.write_text("")
+        replace_file(path, "")
 
 
 def mixed_cuda(env: Path, name: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from envdoctor import lazy_re as re
+from envdoctor.commands import commands
 from envdoctor.facts import Setting
 from envdoctor.facts.names import normalise
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
@@ -101,7 +102,7 @@ def check_torch_first(view: View) -> Iterable[Finding]:
                     "Install torch in an earlier step, then it without isolation.",
                     (
                         "pip install torch packaging ninja wheel setuptools",
-                        f"pip install --no-build-isolation {word}",
+                        *commands("pip install --no-build-isolation {}", word),
                     ),
                 ),
             ),

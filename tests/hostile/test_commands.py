@@ -174,7 +174,7 @@ def begins_as_a_command(node: ast.AST) -> bool:
     return makes_text(node) and CALL.match(text) is not None
 
 
-@pytest.mark.parametrize("room", ["rules", "solve", "fleet", "smokes", "plan.py", "diagnosis.py"])
+@pytest.mark.parametrize("room", ["rules", "solve", "fleet", "smokes", "plan", "fixing", "diagnosis.py"])
 def test_commands_are_built_in_one_place(room):
     for path in [PACKAGE / room] if room.endswith(".py") else sorted((PACKAGE / room).rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
