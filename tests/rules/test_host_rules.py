@@ -55,7 +55,7 @@ def test_a_desktop_card_without_persistence_is_no_finding() -> None:
     assert found(facts) == {}
 
 
-@pytest.mark.parametrize(("number", "severity"), [(79, "error"), (13, "warning"), (45, "note")])
+@pytest.mark.parametrize(("number", "severity"), [(79, "error"), (13, "note"), (45, "note")])
 def test_a_kernel_error_is_told_by_its_number(number: int, severity: str) -> None:
     xid = Xid(number, "0000:01:00", f"NVRM: Xid (PCI:0000:01:00): {number}, pid=1")
     facts = replace(facts_of(), driver=replace(facts_of().driver, xids=(xid,)))
