@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from envdoctor import lazy_re as re
-from envdoctor.commands import NoCommand, commands, quoted
+from envdoctor.commands import command, commands
 from envdoctor.facts import Distribution, Environment
 from envdoctor.findings import Finding
 from envdoctor.solve.reasons import Pin
@@ -70,29 +70,26 @@ def _conda_lines(prefix: str, named: Sequence[str]) -> tuple[str, ...]:
     words = " {}" * len(named)
     if "/.pixi/envs/" in prefix + "/":
         project, _, name = prefix.partition("/.pixi/envs/")
-        feature = "" if name.strip("/") == "default" else f" --feature {name.strip('/')}"
-        return commands("pixi add --manifest-path {}" + feature + words, project, *named)
+        feature = () if name.strip("/") == "default" else (name.strip("/"),)
+        option = " --feature {}" * len(feature)
+        return commands("pixi add --manifest-path {}" + option + words, project, *feature, *named)
     tool = "micromamba" if "micromamba" in prefix else "mamba" if re.search("mamba|miniforge", prefix) else ""
     return commands(f"{tool or 'conda'} install -p {{}}" + words, prefix, *named)
 
 
-def aimed(command: str, environment: Environment) -> str:
+def aimed(line: str, environment: Environment) -> str:
     """Return a call of pip or uv as one that changes the examined environment, whichever is active."""
     python = environment.executable.get()
-    if python is None or not _CALL.search(command):
-        return command
-    try:
-        named = quoted(python)
-    except NoCommand:
-        return command
+    if python is None or not _CALL.search(line) or not commands("{}", python):
+        return line
     uv = installer_of(environment).uv
 
     def call(match: re.Match[str]) -> str:
         if match["uv"] or uv:
-            return f"uv pip {match['verb']} --python {named}"
-        return f"{named} -m pip {match['verb']}"
+            return command("uv pip {} --python {}", match["verb"], python)
+        return command("{} -m pip {}", python, match["verb"])
 
-    told = _CALL.sub(call, command)
+    told = _CALL.sub(call, line)
     for theirs, uvs in _UVS.items() if uv else ():
         told = told.replace(theirs, uvs)
     return told
@@ -118,8 +115,9 @@ class Installer:
         if not words:
             return ()
         yes = " -y" if verb == "uninstall" and not self.uv else ""
-        call = f"uv pip {verb} --python {{}}" if self.uv else f"{{}} -m pip {verb}{yes}"
-        return commands(call + options + " {}" * len(words), self._python, *words)
+        call = "uv pip {} --python {}" if self.uv else "{} -m pip {}" + yes
+        first = (verb, self._python) if self.uv else (self._python, verb)
+        return commands(call + options + " {}" * len(words), *first, *words)
 
     def install(self, pins: Sequence[Pin], others: Sequence[str], options: Sequence[str]) -> tuple[str, ...]:
         """Return the call that installs pins, torch's variants from their own index."""
