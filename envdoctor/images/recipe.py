@@ -16,7 +16,7 @@ _FLAVOUR = re.compile(r"-(runtime|devel|base)(?=-|$)")
 _WHOLE = re.compile(r"nvcr\.io/nvidia/(?:pytorch|nemo|tritonserver|cuda-dl-base|tensorrt):")
 _NVCC = re.compile(
     r"(?:^|/)(?:nvidia-cuda-toolkit|cuda-nvcc[\w.-]*|cuda-toolkit[\w.-]*|cuda-compiler[\w.-]*|cuda-\d[\d-]*"
-    r"|cuda|cudatoolkit-dev)(?:[=:<>].*)?$"
+    r"|cuda|cudatoolkit-dev)(?:[=:<>]|$)"
 )
 _PYTHON = re.compile(r"(?:^|/)python:(\d+\.\d+(?:\.\d+)?)")
 _APT_PYTHON = re.compile(r"python(3\.\d{1,2})(?:-(?:dev|venv|distutils|full|minimal))?$")

@@ -14,7 +14,7 @@ from envdoctor import lazy_re as re
 Path = tuple[str | int, ...]
 Part = tuple[Path, "Form", str]
 
-_CLAUSE = r"\s*(>=|<=|==|!=|~=|>|<)\s*([^\s,<>=!~]+)\s*"
+_CLAUSE = r"\s{0,9}(>=|<=|==|!=|~=|>|<)\s{0,9}([^\s,<>=!~]+)\s{0,9}"
 _NUMBER = r"\s*(>=|<=|==|!=|>|<)\s*-?\d+(\.\d+)?\s*"
 _PLACEHOLDER = r"\{([A-Za-z0-9_.-]+)\}"
 

@@ -14,7 +14,8 @@ MAX_LINE = 2000
 _ENDS = re.compile(rb"[\r\n]+")
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _RANK = re.compile(r"^\[?(?:default|rank)?(\d+)\]?[:|]\s?")
-_BAR = re.compile(r"(?:^|(?P<what>[\w .*/-]*):)\s*\d+%\|[^|]*\|\s*(?P<step>\d+)/(?P<of>\d+) \[")
+_BAR = re.compile(r"(?:^|:)\s{0,9}\d{1,9}%\|[^|]{0,400}\|\s{0,9}(?P<step>\d{1,15})/(?P<of>\d{1,15}) \[")
+_NO_NAME = re.compile(r"[^\w .*/-]")
 _STEPS = (
     re.compile(r"['\"]global_step/max_steps['\"]: ['\"](?P<step>\d+)/(?P<of>\d+)"),
     re.compile(r"\biteration\s+(?P<step>\d+)/\s*(?P<of>\d+)"),
@@ -22,7 +23,7 @@ _STEPS = (
     re.compile(r"^iter\s+(?P<step>\d+):"),
 )
 _LOSS = re.compile(
-    r"(?<!\w)['\"]?(?:lm |train[_ ])?loss['\"]?\s*[:= ]\s*['\"]?"
+    r"(?<!\w)['\"]?(?:lm |train[_ ])?loss['\"]?\s{0,9}[:= ]\s{0,9}['\"]?"
     r"(?P<loss>[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|nan|inf))",
     re.I,
 )
@@ -105,7 +106,7 @@ class LogReader:
 
     def _read_bar(self, bar: re.Match[str]) -> None:
         step, of = int(bar["step"]), int(bar["of"])
-        what = (bar["what"] or "").strip()
+        what = _NO_NAME.split(bar.string[: bar.start()])[-1].strip()
         phase = next((name for name, pattern in _PHASES if what and pattern.search(what)), "")
         if what and phase != "training":
             self.part, self.phase = (step, of), phase or self.phase or "loading"
