@@ -10,7 +10,7 @@ from envdoctor.facts import ErrorSeen, Facts, Frame, Symptom
 from envdoctor.values import dataclass
 
 _SITE = re.compile(r"(?:site|dist)-packages[/\\]((?:[\w.-]{1,80}[/\\]){0,12})([\w-]{1,80})\.py$")
-_FROM = re.compile(r"^\s*from\s+(\.{0,8}[\w.]{0,200})\s+import\b")
+_FROM = re.compile(r"^\s*from\s+([\w.]{1,208})\s+import\b")
 _SET = re.compile(r"^\s*self\.(\w{1,80})\s*(?::[^=]{1,80})?=(?!=)")
 
 

@@ -14,7 +14,7 @@ from envdoctor.facts.names import normalise
 from envdoctor.solve.versions import InvalidSpecifier, clauses, is_prerelease, version_key
 from envdoctor.values import dataclass
 
-_NAME = r"(?P<name>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:\[(?P<extras>[^\]]*)\])?"
+_NAME = r"(?P<name>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(?:\s*\[(?P<extras>[^\]]*)\])?"
 _REQUEST = re.compile(_NAME + r"\s*(?P<spec>[^;#@]*)")
 _DIRECT = re.compile(_NAME + r"\s*@\s*(?P<url>\S.*)")
 _SCHEME = re.compile(r"(?:[a-z][a-z0-9]*\+)?[a-z][a-z0-9.-]*://|file:|git@", re.IGNORECASE)

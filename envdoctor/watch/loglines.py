@@ -19,7 +19,10 @@ _NO_NAME = re.compile(r"[^\w .*/-]")
 _STEPS = (
     re.compile(r"['\"]global_step/max_steps['\"]: ['\"](?P<step>\d+)/(?P<of>\d+)"),
     re.compile(r"\biteration\s+(?P<step>\d+)/\s*(?P<of>\d+)"),
-    re.compile(r"\b(?:global[_ ])?step[s]?\b\s*[:=#]?\s*(?P<step>\d+)(?:\s*(?:/|of)\s*(?P<of>\d+))?", re.I),
+    re.compile(
+        r"\b(?:global[_ ])?step[s]?\b\s{0,9}[:=#]?\s{0,9}(?P<step>\d+)(?:\s{0,9}(?:/|of)\s{0,9}(?P<of>\d+))?",
+        re.I,
+    ),
     re.compile(r"^iter\s+(?P<step>\d+):"),
 )
 _LOSS = re.compile(
