@@ -9,17 +9,20 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from envdoctor.errors import Unavailable
+from envdoctor.errors import InputError, Unavailable
 from envdoctor.facts import Facts
 from envdoctor.facts.names import normalise
 from envdoctor.findings import Plan
 from envdoctor.fixing.wholeness import recorded
 from envdoctor.harvest.index_settings import read_index_settings
+from envdoctor.inputs import read_input
 from envdoctor.processes import run_child
 from envdoctor.solve.variants import INDEX_URL
 from envdoctor.values import dataclass
 
 TIMEOUT_S = 3600.0
+_LARGEST = 1 << 20
+"""Scripts and path files are smaller; a larger file in their place is a program."""
 _TAIL = 6
 _OTHERS = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX", "PIP_TARGET", "PIP_PREFIX", "PIP_USER")
 """Variables that would lead an installer to another place."""
@@ -142,9 +145,17 @@ def retarget(clone: Path, named: Path, becomes: Path, scripts: bool = True) -> N
         paths += [path for path in (clone / "bin").iterdir() if path.is_file() and not path.is_symlink()]
     old, new = os.fsencode(named), os.fsencode(becomes)
     for path in paths:
-        told = path.stat()
-        if told.st_size > 1 << 20 or old not in (data := path.read_bytes()):
+        try:
+            data = read_input(path, _LARGEST)
+        except InputError:  # no text of an installer's, or a link to nothing
             continue
-        path.unlink()
-        path.write_bytes(data.replace(old, new))
-        os.chmod(path, told.st_mode & 0o7777)
+        if old in data:
+            _rewrite(path, data.replace(old, new))
+
+
+def _rewrite(path: Path, data: bytes) -> None:
+    """Put a new file of the same mode in a file's place: what is linked to it elsewhere stays."""
+    mode = path.stat().st_mode & 0o7777
+    path.unlink()
+    path.write_bytes(data)
+    os.chmod(path, mode)

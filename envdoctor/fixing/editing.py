@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from envdoctor.diagnosis import diagnose_facts, read_facts
-from envdoctor.files import replace_file
 from envdoctor.findings import Diagnosis, Plan
 from envdoctor.fixing.fixing import SCHEMA
 from envdoctor.fixing.lockfiles import difference, edited, read_file, write_file
 from envdoctor.fixing.verifying import left
 from envdoctor.matrix import Matrix, load_matrix
+from envdoctor.pastes.files import parse_text
 from envdoctor.values import dataclass
 
 
@@ -61,10 +60,6 @@ def edit_file(name: str, *, apply: bool = False, matrix: Matrix | None = None) -
         return Edited("nothing", name, "", before.plan, before, lost)
     if apply:
         write_file(path, text, new)
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / path.name
-        replace_file(copy, new)
-        after = diagnose_facts(read_facts([str(copy)], None, matrix), matrix, complete=False)
-    return Edited(
-        "written" if apply else "shown", name, difference(path, text, new), before.plan, after, lost
-    )
+    after = diagnose_facts(parse_text(new, path.name, matrix.lexicon, path.parent), matrix, complete=False)
+    status = "written" if apply else "shown"
+    return Edited(status, name, difference(path, text, new), before.plan, after, lost)

@@ -146,16 +146,11 @@ def _exchanged(shelf: Shelf, before: Diagnosis, matrix: Matrix, smoke: bool, ste
     retarget(clone, clone, folder)
     step("exchanging the two")
     state = shelf.take(tuple(changed))
-    return Fixed("partly" if _remains(after) else "mended", str(folder), before, after, state, ())
+    return Fixed("partly" if left(after) else "mended", str(folder), before, after, state, ())
 
 
 def _prefix(diagnosis: Diagnosis) -> Path:
     return Path(diagnosis.facts.environment.prefix.get() or "/")
-
-
-def _remains(diagnosis: Diagnosis) -> bool:
-    """True where an error, a warning, or a package that is not whole is left."""
-    return bool(left(diagnosis))
 
 
 def _carried_out(diagnosis: Diagnosis, python: str, step: Step) -> list[str]:

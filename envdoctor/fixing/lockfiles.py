@@ -14,21 +14,25 @@ from envdoctor import lazy_re as re
 from envdoctor.errors import InputError, Unavailable
 from envdoctor.files import replace_file
 from envdoctor.findings import Move
+from envdoctor.inputs import read_input
+from envdoctor.locks.names import is_lock
 
 _CLAUSE = r"(?:===?|~=|!=|[<>]=?)\s?[\w.*+!]+"
 _LARGEST = 4 << 20
+HASHED = "its hashes are those of the former releases: compile the file again"
 _COMMENT = re.compile(r"(?:^|(?<=\s))#")
 
 
 def read_file(path: Path) -> str:
-    """Return a file's text with its line ends; raises InputError for what is none."""
+    """Return a file's text with its line ends; raises InputError for what is none, and for a lock."""
+    if is_lock(path.name):
+        raise InputError(
+            f"--lockfile {path}: a lock is written by its own tool; name the file that it is made of"
+        )
     try:
-        data = path.read_bytes()
-        if len(data) > _LARGEST:
-            raise InputError(f"--lockfile {path}: larger than any such file")
-        return data.decode("utf-8")
-    except OSError as error:
-        raise InputError(f"--lockfile {path}: {error.strerror}") from None
+        return read_input(path, _LARGEST).decode("utf-8")
+    except InputError as error:
+        raise InputError(f"--lockfile {error}") from None
     except UnicodeDecodeError:
         raise InputError(f"--lockfile {path}: no text in UTF-8") from None
 
@@ -36,16 +40,17 @@ def read_file(path: Path) -> str:
 def edited(text: str, name: str, moves: Sequence[Move]) -> tuple[str, tuple[str, ...]]:
     """Return the text of the file `name` with the plan's versions in it, and what it has no place for."""
     lines = text.splitlines(keepends=True)
-    lost: list[str] = []
+    lost = [HASHED] if moves and "--hash=" in text else []
     for move in moves:
         if move.new is None or move.old == move.new:
             lost.append(
                 f"{move.name} {'is to be taken out' if move.new is None else 'is to be installed again'}"
             )
             continue
-        found = [at for at, line in enumerate(lines) if _pattern(move.name).search(_code(line))]
+        pattern = _pattern(move.name)
+        found = [at for at, line in enumerate(lines) if pattern.search(_code(line))]
         for at in found:
-            lines[at] = _replaced(lines[at], move)
+            lines[at] = _replaced(lines[at], pattern, move)
         if not found and _is_requirements(name):
             end = "" if not lines or lines[-1].endswith("\n") else "\n"
             lines.append(f"{end}{move.name}{_wanted(move)}\n")
@@ -95,14 +100,14 @@ def _pattern(name: str) -> re.Pattern[str]:
     )
 
 
-def _replaced(line: str, move: Move) -> str:
+def _replaced(line: str, pattern: re.Pattern[str], move: Move) -> str:
     code = _code(line)
-    return "".join(_parts(code, move)) + line[len(code) :]
+    return "".join(_parts(code, pattern, move)) + line[len(code) :]
 
 
-def _parts(code: str, move: Move) -> Iterator[str]:
+def _parts(code: str, pattern: re.Pattern[str], move: Move) -> Iterator[str]:
     place = 0
-    for match in _pattern(move.name).finditer(code):
+    for match in pattern.finditer(code):
         yield code[place : match.start()]
         wanted = _wanted(move)
         if match["conda"]:

@@ -46,7 +46,7 @@ def edit_document(told: Edited) -> Document:
     title, tone = _EDITS[told.status]
     rows = [
         Row("File", told.file),
-        *(Row("" if i else "Not in it", text) for i, text in enumerate(told.notes)),
+        *(Row("" if i else "By hand", text) for i, text in enumerate(told.notes)),
     ]
     rows += [Row("" if i else "Left", f.summary) for i, f in enumerate(left(told.after))]
     diff = (Code(told.diff, "diff"),) if told.diff else ()

@@ -11,13 +11,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from envdoctor.errors import Unavailable
+from envdoctor.errors import InputError, Unavailable
 from envdoctor.files import replace_file
 from envdoctor.fixing.exchange import exchange, restore
+from envdoctor.inputs import MEBIBYTE, parse_json, read_input
 from envdoctor.values import dataclass
 
 KEPT = 3
 """Former states that are kept; older ones are removed."""
+_LARGEST = MEBIBYTE
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +45,24 @@ class Shelf:
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
         """Hold the shelf alone, what an earlier run left half done mended."""
+        try:
+            with self._alone():
+                self._mend()
+                try:
+                    yield
+                finally:
+                    self._leave()
+        except OSError as error:
+            raise Unavailable(f"fix: {error.strerror}: {error.filename or self.folder}") from None
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Hold the lock; whoever does not get it touches nothing."""
         self.folder.mkdir(mode=0o700, exist_ok=True)
         handle = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             _lock(handle, self.folder / "lock", self.environment)
-            self._mend()
             yield
-            self._leave()
-        except OSError as error:
-            self._leave()
-            raise Unavailable(f"fix: {error.strerror}: {error.filename or self.folder}") from None
-        except BaseException:
-            self._leave()
-            raise
         finally:
             os.close(handle)
 
@@ -96,10 +103,16 @@ class Shelf:
         return self.folder / f"state-{number}"
 
     def _read(self) -> dict[str, Any]:
-        try:
-            return dict(json.loads((self.folder / "journal.json").read_text(encoding="utf-8")))
-        except (OSError, ValueError):
+        """Return the journal; raises Unavailable where there is one that cannot be read."""
+        path = self.folder / "journal.json"
+        if not os.path.lexists(path):
             return {"next": 1, "states": [], "under_way": None}
+        try:
+            return _checked(parse_json(read_input(path, _LARGEST)))
+        except (InputError, ValueError, KeyError, TypeError) as error:
+            raise Unavailable(
+                f"fix: {path} cannot be read, and without it nothing beside it is touched: {error}"
+            ) from None
 
     def _write(self, journal: dict[str, Any]) -> None:
         replace_file(self.folder / "journal.json", json.dumps(journal), mode=0o600)
@@ -146,6 +159,18 @@ class Shelf:
         self._tidy()
         if not self._read()["states"] and not self._read()["under_way"]:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _checked(journal: Any) -> dict[str, Any]:
+    """Return a journal that has what one has; raises KeyError, TypeError or ValueError."""
+    states = [
+        {"number": int(s["number"]), "left": str(s["left"]), "changes": [str(c) for c in s["changes"]]}
+        for s in journal["states"]
+    ]
+    under_way = journal["under_way"]
+    if under_way is not None:
+        under_way = {"inode": int(under_way["inode"]), "number": int(under_way["number"])}
+    return {"next": int(journal["next"]), "states": states, "under_way": under_way}
 
 
 def _lock(handle: int, path: Path, environment: Path) -> None:

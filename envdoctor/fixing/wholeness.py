@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import csv
+import io
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from envdoctor.errors import InputError
 from envdoctor.facts import Distribution, Facts
+from envdoctor.inputs import MEBIBYTE, read_input_text
 
+_DIGITS = 15
+"""Of a file's size: a petabyte has no more."""
+_LARGEST = 64 * MEBIBYTE
 SHOWN = 3
 _WRITTEN_LATER = (".pyc", "RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "entry_points.txt")
 
@@ -27,7 +33,12 @@ def _judged(one: Distribution) -> Distribution:
     if one.problems or one.editable or not one.location or not one.source.endswith(".dist-info"):
         return one
     site = Path(one.location)
-    wrong = list(_wrong_files(site, recorded(site / one.source)))
+    if not os.path.lexists(site / one.source / "RECORD"):  # not every installer writes one
+        return one
+    try:
+        wrong = list(_wrong_files(site, _read_record(site / one.source)))
+    except InputError as error:
+        return replace(one, problems=(f"its list of files cannot be read: {error}",))
     if not wrong:
         return one
     more = f" and {len(wrong) - SHOWN} more" if len(wrong) > SHOWN else ""
@@ -35,13 +46,25 @@ def _judged(one: Distribution) -> Distribution:
 
 
 def recorded(info: Path) -> list[tuple[str, int | None]]:
-    """Return the files that a package's RECORD names, with their sizes where it tells them."""
+    """Return the files that a package's RECORD names, with sizes where it tells them; none of no list."""
     try:
-        with open(info / "RECORD", encoding="utf-8", newline="") as stream:
-            rows = [row for row in csv.reader(stream) if row]
-    except (OSError, UnicodeDecodeError, csv.Error):
+        return _read_record(info)
+    except InputError:
         return []
-    return [(row[0], int(row[2]) if len(row) > 2 and row[2].isdigit() else None) for row in rows]
+
+
+def _read_record(info: Path) -> list[tuple[str, int | None]]:
+    text = read_input_text(info / "RECORD", _LARGEST)
+    lines = (line for line in io.StringIO(text, newline="") if "\0" not in line)
+    try:
+        return [(row[0], _parse_size(row)) for row in csv.reader(lines) if row]
+    except csv.Error as error:
+        raise InputError(f"{info / 'RECORD'}: {error}") from None
+
+
+def _parse_size(row: Sequence[str]) -> int | None:
+    told = row[2] if len(row) > 2 else ""
+    return int(told) if len(told) <= _DIGITS and told.isascii() and told.isdecimal() else None
 
 
 def _wrong_files(site: Path, files: Sequence[tuple[str, int | None]]) -> Iterator[str]:

@@ -84,15 +84,16 @@ def read_text(path: str) -> tuple[str, list[str]]:
     return text, notes
 
 
-def parse_text(text: str, name: str, lexicon: Lexicon) -> Facts:
+def parse_text(text: str, name: str, lexicon: Lexicon, folder: Path | None = None) -> Facts:
     """Return the facts that a text in hand tells, of a huge one what a file of it would tell.
 
-    `name` is the name of its file, if it has one. Raises InputError when the text is empty or none.
+    `name` is the name of its file, if it has one, and `folder` holds what it names. Raises InputError when
+    the text is empty or none.
     """
     data, left_out = read_window(io.BytesIO(text.encode("utf-8", "replace")))
     text = decode(data)
     _check_text(text, name or "the text")
-    facts = parse_paste(text, "", lexicon, Path(name).name)
+    facts = parse_paste(text, "", lexicon, Path(name).name, folder)
     notes = f"{left_out:,} bytes in the middle were only searched for error lines"
     return merge_facts([facts, Facts(notes=(notes,))]) if left_out else facts
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from envdoctor.cli import main
 from envdoctor.findings import Move
-from envdoctor.fixing.lockfiles import edited
+from envdoctor.fixing.lockfiles import HASHED, edited
 
 MOVES = (Move("transformers", "4.40.1", "4.38.2"), Move("flash-attn", "2.5.0", "2.6.3"))
 CASES = {
@@ -66,3 +67,18 @@ def test_the_diff_comes_first_and_the_file_when_asked(
     assert file.read_bytes().startswith(b"# mine\r\ntransformers==4.40.1  # why\r\ntrl==0.")
     assert main(["fix", "--lockfile", str(file)]) == 0
     assert main(["fix", "--lockfile", str(tmp_path / "none.txt")]) == 2
+
+
+def test_hashes_and_locks_are_left_to_their_tools(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    move = (Move("trl", "0.7.11", "0.8.1"),)
+    assert edited("trl==0.7.11 --hash=sha256:ab\n", "requirements.txt", move)[1] == (HASHED,)
+    lock = tmp_path / "pylock.toml"
+    lock.write_text('[[packages]]\nname = "torch"\nversion = "2.6.0"\n')
+    assert main(["fix", "--lockfile", str(lock), "--apply"]) == 2
+    assert "written by its own tool" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a device of Unix")
+def test_a_file_that_never_ends_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fix", "--lockfile", "/dev/zero"]) == 2
+    assert "--lockfile /dev/zero: a device" in capsys.readouterr().err
