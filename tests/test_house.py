@@ -64,8 +64,8 @@ ALLOWED: dict[str, set[str]] = {
     "nearby": {"facts", "findings"},
     "plan": {"commands", "facts", "findings", "matrix", "rules", "solve", "target"},
     "fixing": {
-        *("diagnosis", "errors", "facts", "files", "findings", "harvest", "matrix", "plan", "processes"),
-        *("report", "solve", "target"),
+        *("diagnosis", "errors", "facts", "files", "findings", "harvest", "inputs", "locks", "matrix"),
+        *("pastes", "plan", "processes", "report", "solve", "target"),
     },
     "fleet": {
         *("bundling", "commands", "diagnosis", "errors", "facts", "findings", "inputs", "matrix"),
