@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from envdoctor.errors import InputError
 from envdoctor.findings import Severity
 from envdoctor.fleet.nodeset import expand
 from envdoctor.inputs import read_input
+from envdoctor.toml_text import parse_toml
 from envdoctor.values import dataclass
 
 MAX_FILE_BYTES = 4 << 20
@@ -44,12 +44,8 @@ class Expectation:
 
 def read_expectations(path: Path) -> tuple[Expectation, ...]:
     """Return a site's expectations; raises InputError naming the file and the table that is wrong."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib  # type: ignore[no-redef]
     try:
-        data = tomllib.loads(read_input(path, MAX_FILE_BYTES).decode("utf-8"))
+        data = parse_toml(read_input(path, MAX_FILE_BYTES).decode("utf-8"))
     except InputError as error:
         raise InputError(f"--expect {error}") from None
     except (ValueError, RecursionError) as error:

@@ -20,6 +20,7 @@ from typing import Any
 
 from envdoctor.errors import InputError, Unavailable
 from envdoctor.inputs import read_input_text
+from envdoctor.toml_text import parse_toml
 
 _MACHINE_FILES = (Path("/etc/pip.conf"),)
 _PIP_SOURCE = "pip/_internal/models/index.py"
@@ -116,20 +117,12 @@ def _read_uv_options(files: Iterable[Path]) -> dict[str, Any]:
     options: dict[str, Any] = {}
     for path in files:
         try:
-            options.update(_parse_toml(read_input_text(path)))
+            options.update(parse_toml(read_input_text(path)))
         except InputError:
             continue
         except ValueError as error:
             raise InputError(f"{path}: {error}") from None
     return options
-
-
-def _parse_toml(text: str) -> dict[str, Any]:
-    try:
-        import tomllib
-    except ModuleNotFoundError:
-        import tomli as tomllib  # type: ignore[no-redef]
-    return tomllib.loads(text)
 
 
 def _chosen_index(

@@ -18,6 +18,7 @@ from typing import Any
 from envdoctor.errors import InputError
 from envdoctor.files import replace_file
 from envdoctor.harvest.pattern_literals import Literals, find_literals
+from envdoctor.toml_text import parse_toml
 
 NAME = "secret-rules"
 _PAGE = "https://github.com/gitleaks/gitleaks/blob/{commit}/config/gitleaks.toml"
@@ -65,11 +66,7 @@ def read_rules(text: str, commit: str) -> dict[str, Any]:
 
 def _rules(text: str) -> list[Mapping[str, Any]]:
     try:
-        import tomllib
-    except ModuleNotFoundError:
-        import tomli as tomllib  # type: ignore[no-redef]
-    try:
-        rules = tomllib.loads(text)["rules"]
+        rules = parse_toml(text)["rules"]
     except (ValueError, KeyError) as error:
         raise InputError(f"no rules of gitleaks: {error}") from None
     return list(rules)

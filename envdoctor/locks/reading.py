@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from envdoctor.locks.conda_locks import read_conda_lock, read_pixi
 from envdoctor.locks.python_locks import read_pdm, read_pipfile, read_poetry, read_pylock
 from envdoctor.locks.uv import read_uv
 from envdoctor.locks.values import Lock, Unreadable
+from envdoctor.toml_text import parse_toml
 
 LIMIT = 64 * MEBIBYTE
 
@@ -61,17 +61,9 @@ def _document(name: str, text: str) -> Any:
             return parse_json(text)
         if name in _YAML or name.endswith((".yml", ".yaml")):
             return _yaml(text)
-        return _toml(text)
+        return parse_toml(text)
     except (ValueError, RecursionError, MemoryError) as error:
         raise Unreadable(" ".join(str(error).split())[:120] or type(error).__name__) from None
-
-
-def _toml(text: str) -> Any:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib  # type: ignore[no-redef]
-    return tomllib.loads(text)
 
 
 def _yaml(text: str) -> Any:

@@ -16,6 +16,7 @@ from envdoctor.facts.codec import FactsFormatError, decode, hints_of
 from envdoctor.matrix.forms import Form, Part
 from envdoctor.matrix.forms import Path as Place
 from envdoctor.matrix.tables.row import Row
+from envdoctor.toml_text import parse_toml
 from envdoctor.values import dataclass
 
 DEFAULTS = "defaults"
@@ -83,12 +84,8 @@ def tables_of(rows: Iterable[SourceRow]) -> tuple[dict[str, list[dict[str, Any]]
 def parse_file(name: str, content: bytes) -> Iterator[SourceRow]:
     """Yield the rows of one TOML file, unchecked; raises Unavailable where it is no list of tables."""
     try:
-        import tomllib
-    except ModuleNotFoundError:
-        import tomli as tomllib  # type: ignore[no-redef]
-    try:
         file = SourceFile(name, content.decode())
-        data = tomllib.loads(file.text)
+        data = parse_toml(file.text)
     except ValueError as error:
         raise Unavailable(f"{name}: {error}") from None
     defaults = data.pop(DEFAULTS, {})

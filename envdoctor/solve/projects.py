@@ -10,7 +10,6 @@ import ast
 import configparser
 import os
 import shlex
-import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from envdoctor.errors import InputError
 from envdoctor.inputs import parse_json, read_input_text
 from envdoctor.python_source import parse_python
 from envdoctor.solve.requests import Asked, Carried, parse_line
+from envdoctor.toml_text import parse_toml
 
 Lines = Iterable[str]
 
@@ -95,16 +95,8 @@ def _reader_of(path: Path) -> Callable[[str, Collection[str]], Lines] | None:
     return _notebook if path.suffix == ".ipynb" else None
 
 
-def _toml(text: str) -> Any:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib  # type: ignore[no-redef]
-    return tomllib.loads(text)
-
-
 def _pyproject(text: str, extras: Collection[str]) -> Lines:
-    document = _toml(text)
+    document = parse_toml(text)
     project = document.get("project", {})
     yield from project.get("dependencies", ())
     for extra in extras:
@@ -117,7 +109,7 @@ def _pyproject(text: str, extras: Collection[str]) -> Lines:
 
 
 def _pipfile(text: str, extras: Collection[str]) -> Lines:
-    return _table_lines(_toml(text).get("packages", {}))
+    return _table_lines(parse_toml(text).get("packages", {}))
 
 
 def _table_lines(table: Mapping[str, Any]) -> Iterator[str]:
