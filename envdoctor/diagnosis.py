@@ -89,9 +89,8 @@ def _with_code(diagnosis: Diagnosis, matrix: Matrix, code: Sequence[str], fail_o
     """Add what breaks in code with what is installed; errors of it stand before warnings and notes."""
     from envdoctor.upgrading.findings import code_findings
 
-    order = list(Severity)
     found = [*diagnosis.findings, *code_findings(diagnosis.facts, matrix, code)]
-    findings = tuple(sorted(found, key=lambda finding: order.index(finding.severity)))
+    findings = tuple(sorted(found, key=lambda finding: finding.severity.rank))
     return replace(diagnosis, findings=findings, exit_code=exit_code(findings, diagnosis.checks, fail_on))
 
 

@@ -23,6 +23,14 @@ class Severity(str, Enum):
     WARNING = "warning"
     NOTE = "note"
 
+    @property
+    def rank(self) -> int:
+        """Return its place among the severities: the gravest is 0."""
+        return _RANKS[self]
+
+
+_RANKS = {severity: place for place, severity in enumerate(Severity)}
+
 
 class Certainty(str, Enum):
     """How sure a finding is: the facts prove it, make it probable, or only a symptom hints at it."""
@@ -223,7 +231,6 @@ def finding_json(finding: Finding) -> dict[str, Any]:
     }
 
 
-_WEIGHT = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.NOTE: 2}
 _DOUBT = {Certainty.CERTAIN: 0, Certainty.LIKELY: 1, Certainty.UNCERTAIN: 2}
 
 
@@ -234,7 +241,7 @@ def order(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """
     present = {finding.id for finding in findings}
     roots = [f for f in findings if f.consequence_of not in present]
-    roots.sort(key=lambda f: (_WEIGHT[f.severity], _doubt(f), not f.explains, -f.prior))
+    roots.sort(key=lambda f: (f.severity.rank, _doubt(f), not f.explains, -f.prior))
     following: dict[str, list[Finding]] = {}
     for finding in findings:
         if finding.consequence_of is not None:
@@ -263,6 +270,6 @@ def _doubt(finding: Finding) -> float:
 
 def exit_code(findings: Sequence[Finding], checks: Sequence[CheckResult], fail_on: Severity) -> int:
     """Return 1 for a finding at or above the threshold, else 3 for a crashed check, else 0."""
-    if any(_WEIGHT[f.severity] <= _WEIGHT[fail_on] for f in findings):
+    if any(f.severity.rank <= fail_on.rank for f in findings):
         return 1
     return 3 if any(check.outcome is Outcome.CRASHED for check in checks) else 0

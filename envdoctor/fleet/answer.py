@@ -114,14 +114,14 @@ class FleetAnswer:
         return tuple(Partial(tuple(sorted(n, key=natural_key)), *key) for key, n in found.items())
 
     def _failing(self) -> bool:
-        threshold = _WEIGHT[self.fail_on]
-        drifting = max(threshold, _WEIGHT[Severity.WARNING])
+        threshold = self.fail_on.rank
+        drifting = max(threshold, Severity.WARNING.rank)
         comparison = self.comparison
         return (
-            any(_WEIGHT[d.severity] <= drifting for d in self.drift if not d.accepted)
-            or any(_WEIGHT[f.finding.severity] <= threshold for f in self.findings)
+            any(d.severity.rank <= drifting for d in self.drift if not d.accepted)
+            or any(f.finding.severity.rank <= threshold for f in self.findings)
             or bool(comparison and comparison.missing)
-            or any(_WEIGHT[c.severity] <= drifting for c in (comparison.changes if comparison else ()))
+            or any(c.severity.rank <= drifting for c in (comparison.changes if comparison else ()))
             or (self.collective is not None and self.collective.outcome == "failed")
             or any(not plan.get("holds", True) for plan in (self.pins or {}, self.profile or {}))
         )
@@ -163,9 +163,6 @@ class FleetAnswer:
         if self.profile is not None:
             found["profile"] = dict(self.profile)
         return found
-
-
-_WEIGHT = {severity: position for position, severity in enumerate(Severity)}
 
 
 def drift_json(drift: Drift) -> dict[str, Any]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from envdoctor.findings import Severity
 from envdoctor.fleet.agreement import Agreement, named
 from envdoctor.fleet.differing import Drift, DriftValue
 from envdoctor.matrix import tables
 
-_WEIGHT = {severity: position for position, severity in enumerate(Severity)}
 MANY = 4
 """From so many packages or variables on that differ on the same nodes, their set is what differs."""
 PACKAGES, VARIABLES = "packages", "variables"
@@ -78,12 +76,12 @@ def _of_many(name: str, some: Sequence[Drift], row: tables.AgreementRow) -> Drif
     words = f"{len(some)} differ or are missing: {_some(some)}"
     values = [DriftValue("one set" if some[0].tied else "as most", first.nodes)]
     values += [DriftValue(words, other.nodes) for other in others]
-    severity = min((drift.severity for drift in some), key=lambda s: _WEIGHT[s])
+    severity = min((drift.severity for drift in some), key=lambda s: s.rank)
     return Drift(name, tuple(values), severity, row, tied=some[0].tied, pool=some[0].pool)
 
 
 def _some(drift: Sequence[Drift]) -> str:
-    gravest = sorted(drift, key=lambda d: (_WEIGHT[d.severity], d.fact))
+    gravest = sorted(drift, key=lambda d: (d.severity.rank, d.fact))
     return ", ".join(d.fact for d in gravest[:3]) + (", …" if len(drift) > 3 else "")
 
 
@@ -105,12 +103,12 @@ def _ordered(found: Sequence[Drift]) -> list[Drift]:
         if drift.consequence_of is not None:
             following.setdefault(drift.consequence_of, []).append(drift)
     roots = [_grave(d, following.get(d.fact, ())) for d in found if d.consequence_of is None]
-    roots.sort(key=lambda d: (_WEIGHT[d.severity], not is_of_gpu(d.fact), len(d.odd_nodes), d.fact))
+    roots.sort(key=lambda d: (d.severity.rank, not is_of_gpu(d.fact), len(d.odd_nodes), d.fact))
     return [drift for root in roots for drift in (root, *following.get(root.fact, ()))]
 
 
 def _grave(root: Drift, following: Sequence[Drift]) -> Drift:
-    severity = min((root.severity, *(d.severity for d in following)), key=lambda s: _WEIGHT[s])
+    severity = min((root.severity, *(d.severity for d in following)), key=lambda s: s.rank)
     return replace(root, severity=severity)
 
 

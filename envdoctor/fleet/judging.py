@@ -13,7 +13,6 @@ from envdoctor.fleet.nodeset import fold, natural_key
 from envdoctor.matrix import Matrix, tables
 
 _COMPLETED_GROUPS = 4
-_WEIGHT = {severity: position for position, severity in enumerate(Severity)}
 
 
 def judge_groups(
@@ -41,7 +40,7 @@ def judge_groups(
             fresh = complete_findings(fresh, group.facts, matrix)
         found.update({_key(finding): finding for finding in fresh})
     findings = [NodeFinding(f, tuple(sorted(nodes[key], key=natural_key))) for key, f in found.items()]
-    findings.sort(key=lambda f: _WEIGHT[f.finding.severity])
+    findings.sort(key=lambda f: f.finding.severity.rank)
     return tuple(findings), crashed
 
 

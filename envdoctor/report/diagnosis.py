@@ -64,7 +64,7 @@ def document(diagnosis: Diagnosis, unfold: bool = False) -> Document:
     blocks += plan_blocks(diagnosis)
     blocks += finding_blocks(findings, unfold)
     blocks += [*surroundings(diagnosis, unfold), Rows(tuple(check_rows(diagnosis.checks)))]
-    worst = min((f.severity for f in findings), key=list(Severity).index, default=None)
+    worst = min((f.severity for f in findings), key=lambda severity: severity.rank, default=None)
     title = (severities(findings), Span(note, "dim"))
     tone = TONES[worst] if worst else "warning" if broken else "ok"
     return Document(title, tone, tuple(blocks), foot(diagnosis))
@@ -94,10 +94,10 @@ def root_causes(findings: Sequence[Finding]) -> list[Finding]:
 
 def finding_blocks(findings: Sequence[Finding], unfold: bool = False) -> list[Block]:
     """Return the worst findings open, causes before consequences, and the others in a fold."""
-    known, weight = {finding.id for finding in findings}, list(Severity).index
+    known = {finding.id for finding in findings}
     places = sorted(
         range(len(findings)),
-        key=lambda p: findings[p].consequence_of in known and 1 + weight(findings[p].severity),
+        key=lambda p: findings[p].consequence_of in known and 1 + findings[p].severity.rank,
     )
     chosen = set(places if unfold else places[:OPEN])
     rest = [finding for place, finding in enumerate(findings) if place not in chosen]
