@@ -33,6 +33,9 @@ OpName = Annotated[str, Form("an op's name", _OP)]
 Word = Annotated[str, Form("a word", _WORD)]
 Line = Annotated[str, Form("one line of text", _LINE, 4096)]
 
+NOT_PACKAGES = frozenset({"python", "nvidia-driver", "cuda-toolkit-system", "glibc"})
+"""What pins may name and no installer of packages installs."""
+
 
 def normalise(name: str) -> str:
     """Return a distribution's normalized name (PEP 503); `packaging.utils` is dear to load."""

@@ -7,12 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
 from envdoctor import lazy_re as re
-from envdoctor.facts.names import normalise
+from envdoctor.facts.names import NOT_PACKAGES, normalise
 from envdoctor.findings import Finding, Remedy
 from envdoctor.values import dataclass
 
-NOT_PACKAGES = frozenset({"python", "nvidia-driver", "cuda-toolkit-system", "glibc"})
-"""What pins may name and no installer of packages installs."""
 _ADMINISTRATORS = (
     *("sudo ", "apt", "dnf ", "yum ", "systemctl ", "docker ", "podman ", "kubectl ", "nvidia-ctk ", "wsl "),
     *("winget ", "modprobe ", "ulimit ", "volumes: ", "volumeMounts: "),

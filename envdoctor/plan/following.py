@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from envdoctor.facts import Distribution, DriverVersion, Facts, Observed
+from envdoctor.facts.names import NOT_PACKAGES
 from envdoctor.findings import Certainty, Finding, Remedy, Severity
 from envdoctor.matrix import Matrix
 from envdoctor.rules import RULES, run_checks
 from envdoctor.rules.rows import install_commands
 from envdoctor.rules.view import View
 from envdoctor.solve.installer import foresee_installation
-from envdoctor.solve.remedy import NOT_PACKAGES, NoRemedy, complete_remedy
+from envdoctor.solve.remedy import NoRemedy, complete_remedy
 from envdoctor.target.stack import stack_of
 
 APPLIED = "applied"

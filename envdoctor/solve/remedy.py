@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from envdoctor.commands import commands
 from envdoctor.errors import EnvdoctorError
 from envdoctor.facts import Facts
-from envdoctor.facts.names import normalise
+from envdoctor.facts.names import NOT_PACKAGES, normalise
 from envdoctor.matrix import Matrix
 from envdoctor.solve.answer import goal_keeps
 from envdoctor.solve.goal import Goal, Picks
@@ -15,8 +15,6 @@ from envdoctor.solve.mending import RINGS, Demands, mending_goal, search
 from envdoctor.solve.reasons import Explained, Pin
 from envdoctor.solve.variants import INDEX_URL
 from envdoctor.values import dataclass
-
-NOT_PACKAGES = frozenset({"python", "nvidia-driver", "cuda-toolkit-system", "glibc"})
 
 
 @dataclass(frozen=True, slots=True)
