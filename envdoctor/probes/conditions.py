@@ -7,7 +7,7 @@ import sys
 import time
 from typing import Callable, Dict, Tuple
 
-from .machine import Json, Machine, fact, observed, unknown
+from .machine import Json, Machine, fact, observed, read_each, unknown
 
 DMI = "/sys/class/dmi/id/"
 NODES = "/sys/devices/system/node"
@@ -24,13 +24,7 @@ TIMEX_BYTES, UNSYNCHRONISED = 256, 5
 
 def read(machine: Machine) -> Json:
     """Return the facts, each guarded on its own."""
-    host: Json = {"limits": read_limits()}
-    for name, reader in READERS:
-        try:
-            host[name] = reader(machine)
-        except Exception as error:
-            host[name] = unknown("%s: %s" % (type(error).__name__, error))
-    return {"host": host}
+    return {"host": {"limits": read_limits(), **read_each(machine, READERS)}}
 
 
 def read_limits() -> Dict[str, int]:

@@ -8,7 +8,7 @@ import sys
 from typing import Callable, Optional, Tuple
 
 from .cgroup import read_limit
-from .machine import Json, Machine, fact, observed, unknown
+from .machine import Json, Machine, fact, observed, read_each, unknown
 
 SYSTEMS = {"linux": "linux", "darwin": "macos", "win32": "windows", "cygwin": "windows"}
 MARKERS = (("/.dockerenv", "docker"), ("/run/.containerenv", "podman"), ("/singularity", "singularity"))
@@ -17,13 +17,7 @@ CGROUP_NAMES = (("kubepods", "kubernetes"), ("docker", "docker"), ("libpod", "po
 
 def read(machine: Machine) -> Json:
     """Return the host's facts, each guarded on its own."""
-    host: Json = {}
-    for name, reader in READERS:
-        try:
-            host[name] = reader(machine)
-        except Exception as error:
-            host[name] = unknown("%s: %s" % (type(error).__name__, error))
-    return {"host": host}
+    return {"host": read_each(machine, READERS)}
 
 
 def _os(machine: Machine) -> Json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from .files import MAX_TEXT_BYTES, Unreadable, list_names, read_bytes, read_text
 
@@ -135,6 +135,17 @@ def unknown(reason: str) -> Json:
 def fact(value: Any, source: str, reason: str) -> Json:
     """Return an observed fact, or an unknown one when `value` is None."""
     return unknown(reason) if value is None else observed(value, source)
+
+
+def read_each(machine: Machine, readers: Iterable[Tuple[str, Callable[[Machine], Json]]]) -> Json:
+    """Return what each reader tells under its name, unknown with the reason where it raises."""
+    told: Json = {}
+    for name, reader in readers:
+        try:
+            told[name] = reader(machine)
+        except Exception as error:
+            told[name] = unknown("%s: %s" % (type(error).__name__, error))
+    return told
 
 
 def unread_parts(part: str, reasons: Sequence[str]) -> Dict[str, str]:
