@@ -55,7 +55,7 @@ class Tree:
 
     def overlay(self, upper: Tree, hidden: set[str], emptied: set[str]) -> None:
         """Lay a layer over this one."""
-        for kept in (self.texts, self.names, self.links):
+        for kept in (self.texts, self.names, self.links) if hidden or emptied else ():
             for path in [path for path in kept if _is_hidden(path, hidden, emptied)]:
                 del kept[path]
         for path in (*upper.texts, *upper.names):
@@ -78,8 +78,6 @@ def joined(path: str, target: str, rest: list[str]) -> str:
 
 
 def _is_hidden(path: str, hidden: set[str], emptied: set[str]) -> bool:
-    if not hidden and not emptied:
-        return False
     end = len(path)
     if path in hidden:
         return True
