@@ -20,7 +20,7 @@ from envdoctor.fleet.values import Value
 from envdoctor.inputs import parse_json, read_input
 from envdoctor.matrix import tables
 
-MAX_BASELINE_BYTES = 256 << 20
+MAX_BASELINE_BYTES = 96 << 20
 
 
 def read_baseline(path: Path) -> tuple[Group, ...]:

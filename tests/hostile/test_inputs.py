@@ -31,7 +31,12 @@ INPUTS: dict[str, list[str]] = {
     "why-not's requirements": ["why-not", "torch==2.9.0", "-r", "{}"],
     "a baseline": ["fleet", "--facts", "{nodes}", "--baseline", "{}"],
     "a node's file": ["fleet", "--facts", "{node_folder}"],
+    "a site's expectations": ["fleet", "--facts", "{nodes}", "--expect", "{}"],
     "an interpreter": ["probe", "--python", "{}"],
+    "a file to mend": ["fix", "--lockfile", "{}"],
+    "a saved image": ["diagnose", "--image", "{}"],
+    "one of several files": ["diagnose", "--each", "{}"],
+    "a recording": ["bundle", "--from-watch", "{}", "--preview"],
 }
 MOST_MIB, MOST_S = 300, 40
 
@@ -128,5 +133,9 @@ def test_what_is_no_file_is_told_in_a_line(make, folder):
         assert end.cpu_s < MOST_S, (name, end.cpu_s)
         if name == "a node's file":
             assert {name for name in (b"good", b"evil") if name in end.out} == {b"good", b"evil"}, end
+        elif (
+            name == "one of several files" and end.status == 0
+        ):  # files that are not for us lie in every repository
+            assert b"NOT-JUDGED" in end.out, end
         elif name != "a log" and make not in (growing, sparse):
             assert end.status in (2, 3) or (name == "a paste" and end.status < 2), (name, end)
