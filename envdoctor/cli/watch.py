@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from envdoctor.cli.options import add, add_flag
-from envdoctor.cli.output import look_of, note, write
-from envdoctor.errors import InputError
-from envdoctor.report import PLAIN, Format, Reported
+from envdoctor.cli.output import complain, look_of, note, write
+from envdoctor.errors import EnvdoctorError, InputError
+from envdoctor.report import PLAIN, Format
 
 if TYPE_CHECKING:
     from envdoctor.watch.child import Child
     from envdoctor.watch.moment import Alarm, End
     from envdoctor.watch.recording import Recording
+    from envdoctor.watch.stepping import Step
     from envdoctor.watch.watching import Watcher
 
 
@@ -36,6 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(parser, "--listen", "ADDR", "serve /metrics (Prometheus) and a page: PORT or HOST:PORT")
     told = "end it by SIGTERM just before memory runs out, so that it can save"
     add_flag(parser, "--stop-before-oom", told)
+    told = "after an end for want of a card's memory, go on with the next setting that fits, at most N times"
+    add(parser, "--retry", "N", told, type=int, default=0)
     add_flag(parser, "--all", "show everything, fold nothing")
 
 
@@ -48,15 +51,53 @@ def run(args: argparse.Namespace) -> int:
         return _watch_process(args)
     if not words:
         raise InputError("watch: no command; write it after --, as in: envdoctor watch -- python train.py")
-    from envdoctor.watch.child import end_as, start
-
     address = _address(args)
-    child = start(words)
-    watcher = _beside(args, words, child, address)
-    ending = child.wait()
-    if watcher is not None:
-        _explain(args, watcher, watcher.finish(ending))
-    return end_as(ending)
+    if args.retry < 0:
+        raise InputError(f"--retry {args.retry}: expected a count")
+    return _attempt(args, tuple(words), address)
+
+
+_PATIENCE_S = 60.0
+"""How long what a command left behind may hold its cards before no other attempt is made."""
+
+
+def _attempt(args: argparse.Namespace, words: tuple[str, ...], address: tuple[str, int] | None) -> int:
+    """Run the command, and with `--retry` again with the next setting, which was shown before."""
+    from envdoctor.watch.child import Stage, end_as, start
+
+    stage = Stage() if args.retry else None
+    attempt = 0
+    while True:
+        child = start(words)
+        watcher = _beside(args, words, child, address if attempt == 0 else None, attempt)
+        ending = child.wait()
+        step = _explain(args, watcher, watcher.finish(ending)) if watcher is not None else ""
+        if stage is None or attempt == args.retry or not ending.code or ending.sent:
+            return end_as(ending)
+        again = _written(args, step, child)
+        if again is None:
+            return end_as(ending)
+        stage.restore()
+        words, attempt = again, attempt + 1
+
+
+def _written(args: argparse.Namespace, step: Step | str, child: Child) -> tuple[str, ...] | None:
+    """Write the next setting into the run's files and return its command; None where it is not to be run."""
+    if isinstance(step, str):
+        note(args, "envdoctor: not run again: " + (step or "no card's memory ran out"))
+        return None
+    if not child.leave(_PATIENCE_S):
+        note(args, "envdoctor: not run again: processes that it started still run")
+        return None
+    try:
+        if args.quiet or args.output:
+            complain(step.diff)
+        step.write()
+    except EnvdoctorError as error:
+        note(args, f"envdoctor: not run again: {error}")
+        return None
+    note(args, f"envdoctor: run again with {step.summary}")
+    return step.argv
 
 
 def _address(args: argparse.Namespace) -> tuple[str, int] | None:
@@ -104,34 +145,45 @@ def _serve(args: argparse.Namespace, watcher: Watcher, address: tuple[str, int] 
     note(args, f"envdoctor: http://{host if isinstance(host, str) else host.decode()}:{port}/ and /metrics")
 
 
-def _explain(args: argparse.Namespace, watcher: Watcher, end: End) -> None:
-    """Say on standard error, or in `--output`, why it ended; a run that is well ends without a word."""
+def _explain(args: argparse.Namespace, watcher: Watcher, end: End) -> Step | str:
+    """Say on standard error, or in `--output`, why it ended; a run that is well ends without a word.
+
+    Returns the next setting, or why there is none.
+    """
     failed = bool(end.code or end.signal)
-    if not args.output and (args.quiet or not (failed or watcher.alarms)):
-        return
+    quiet = args.quiet and not args.retry
+    if not args.output and (quiet or not (failed or watcher.alarms)):
+        return ""
     try:
-        from envdoctor.watch.death import Story, diagnose_story
+        from envdoctor.watch.death import Story, diagnose_story, next_setting
         from envdoctor.watch.report import render
 
         log = tuple(watcher.sampler.log.tail[-200:])
         story = Story(
             watcher.header, tuple(watcher.moments), tuple(watcher.alarms), log, end, watcher.expected
         )
-        diagnosis = diagnose_story(story) if failed else None
-        format: Reported = args.format if args.output else Format.TEXT
-        text = render(story, diagnosis, format, look_of(args) if args.output else PLAIN, args.all)
+        step = next_setting(story) if failed else ""
+        diagnosis = diagnose_story(story, step=step) if failed else None
+        change = None if isinstance(step, str) else step
         if args.output:
-            write(args, text)
-        if not args.quiet:
+            write(args, render(story, diagnosis, args.format, look_of(args), args.all, change))
+        if not quiet:
             where = watcher.recording.path if watcher.recording else None
-            note(args, text if not args.output else f"envdoctor: {args.output} written")
+            brief = f"envdoctor: {args.output} written" if args.output else ""
+            note(args, brief or render(story, diagnosis, Format.TEXT, PLAIN, args.all, change))
             note(args, f"envdoctor: recording {where}" if where else "envdoctor: no recording")
     except Exception as error:
         note(args, f"envdoctor: the end could not be explained: {type(error).__name__}: {error}")
+        return ""
+    return step
 
 
 def _beside(
-    args: argparse.Namespace, words: Sequence[str], child: Child, address: tuple[str, int] | None
+    args: argparse.Namespace,
+    words: Sequence[str],
+    child: Child,
+    address: tuple[str, int] | None,
+    attempt: int = 0,
 ) -> Watcher | None:
     """Start to read beside the child; whatever hinders that is said in a line, and the child goes on."""
     try:
@@ -145,7 +197,8 @@ def _beside(
             if not args.quiet:
                 child.relay.tell(b"S", text)
 
-        watcher = Watcher(words, sampler_of(child), _recording(args), say, show, args.stop_before_oom)
+        recording = _recording(args, attempt)
+        watcher = Watcher(words, sampler_of(child), recording, say, show, args.stop_before_oom)
         _serve(args, watcher, address)
         watcher.start()
     except Exception as error:
@@ -154,10 +207,12 @@ def _beside(
     return watcher
 
 
-def _recording(args: argparse.Namespace) -> Recording | None:
+def _recording(args: argparse.Namespace, attempt: int = 0) -> Recording | None:
     from envdoctor.watch.recording import Recording, default_path
 
     path = Path(args.record) if args.record else default_path()
+    if args.record and attempt:
+        path = path.with_name(f"{path.stem}-{attempt + 1}{path.suffix}")
     try:
         return Recording(path)
     except OSError as error:
@@ -167,12 +222,14 @@ def _recording(args: argparse.Namespace) -> Recording | None:
 
 def _replay(args: argparse.Namespace) -> int:
     """Draw a recording; 0, or 1 when it ended in a failure or an alarm was given."""
-    from envdoctor.watch.death import diagnose_story
+    from envdoctor.watch.death import diagnose_story, next_setting
     from envdoctor.watch.replaying import replay
     from envdoctor.watch.report import render
 
     story = replay(Path(args.replay))
     failed = story.end is not None and bool(story.end.code or story.end.signal)
-    diagnosis = diagnose_story(story, here=False) if failed else None
-    write(args, render(story, diagnosis, args.format, look_of(args), args.all))
+    step = next_setting(story) if failed else ""
+    diagnosis = diagnose_story(story, here=False, step=step) if failed else None
+    change = None if isinstance(step, str) else step
+    write(args, render(story, diagnosis, args.format, look_of(args), args.all, change))
     return int(failed or bool(story.alarms))

@@ -43,10 +43,9 @@ class OneCard:
 
 def check_training(view: View) -> Iterable[Finding]:
     """Find a training run whose predicted peak passes the card."""
-    shape, card = shape_of(view), _card(view)
+    run, card = stated_run(view)
     from envdoctor.memory import predict
 
-    run = _training_run(view, shape, card)
     prediction = predict(run, card.constants)
     expected = prediction.peak_allocated_bytes + card.constants.cuda_context
     if prediction.device_bytes <= card.usable:
@@ -70,13 +69,10 @@ def _fits_in_chunks(view: View, run: TrainingRun, card: OneCard) -> bool:
     return need + card.constants.cuda_context <= card.usable
 
 
-def predicted_run(view: View) -> tuple[TrainingRun, Prediction, int]:
-    """Return the run that settings state, what it should need, and the context's bytes; raises Skip."""
+def stated_run(view: View) -> tuple[TrainingRun, OneCard]:
+    """Return the run that settings state and the card that it must fit; raises Skip."""
     shape, card = shape_of(view), _card(view)
-    from envdoctor.memory import predict
-
-    run = _training_run(view, shape, card)
-    return run, predict(run, card.constants), card.constants.cuda_context
+    return _training_run(view, shape, card), card
 
 
 def _too_large(view: View, card: OneCard, run: TrainingRun, prediction: Prediction, certain: bool) -> Finding:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import fcntl
 import os
 import resource
 import signal
@@ -21,6 +22,7 @@ NOT_FOUND, NOT_EXECUTABLE = 127, 126
 _SUBREAPER = 36
 _UNBLOCKABLE = {signal.SIGKILL, signal.SIGSTOP}
 _STOPS = {signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
+_LEFT_S = 0.05
 _PYTHONS_OWN = ("SIGPIPE", "SIGXFSZ", "SIGXFZ")
 """What Python ignores for itself when it starts, and a child must find as usual."""
 
@@ -68,6 +70,16 @@ class Child:
         ending = self._waited()
         self.relay.drain()
         return ending
+
+    def leave(self, patience_s: float) -> bool:
+        """Let the relay go and wait for what the command left behind; False when some of it goes on."""
+        deadline = time.monotonic() + patience_s
+        own = {self.relay.pid} | running_pids()
+        while (left := _children() - own) and time.monotonic() < deadline:
+            _reap_orphans(own)
+            time.sleep(_LEFT_S)
+        self.relay.close()
+        return not left
 
     def _waited(self) -> Ending:
         listened = signal.valid_signals() - _UNBLOCKABLE
@@ -133,6 +145,32 @@ def start(argv: Sequence[str]) -> Child:
     _let_go(channels)
     relay.tell(b"C", str(pid))
     return Child(pid, relay, files, bool(channels))
+
+
+class Stage:
+    """The caller's streams and signal mask, kept so that a command can be started on them again."""
+
+    def __init__(self) -> None:
+        self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        self._streams = {fd: _copy(fd) for fd in (0, 1, 2)}
+
+    def restore(self) -> None:
+        """Make everything as it was before `start`."""
+        for fd, copy in self._streams.items():
+            if copy is None:
+                with contextlib.suppress(OSError):
+                    os.close(fd)
+            else:
+                os.dup2(copy, fd)
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
+
+
+def _copy(fd: int) -> int | None:
+    """Return a copy of a descriptor beyond the first ones, which no child inherits; None of a closed one."""
+    try:
+        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10)
+    except OSError:
+        return None
 
 
 def _let_go(channels: Sequence[Channel]) -> None:

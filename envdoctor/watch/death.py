@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import shlex
 import signal
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 
-from envdoctor.diagnosis import diagnose_facts, read_facts, start_probes
+from envdoctor.diagnosis import diagnose_facts, start_probes
 from envdoctor.errors import EnvdoctorError
 from envdoctor.facts import Facts
 from envdoctor.findings import (
@@ -28,6 +26,8 @@ from envdoctor.pastes import merge_facts
 from envdoctor.values import dataclass
 from envdoctor.watch.foretelling import amount
 from envdoctor.watch.moment import Alarm, End, Expectation, Header, Line, LogLine, Moment
+from envdoctor.watch.stepping import Step, next_step
+from envdoctor.watch.told import told_facts
 
 KERNEL = "https://docs.kernel.org/admin-guide/cgroup-v2.html#memory-interface-files"
 SIGNALS = "https://man7.org/linux/man-pages/man7/signal.7.html"
@@ -35,8 +35,6 @@ TORCH = "https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management"
 NCCL = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html"
 _FULL = 0.96
 """A memory that was so full had nothing left for a larger request."""
-_CONFIGS = (".yaml", ".yml", ".json", ".toml")
-_CONFIG_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,29 +68,34 @@ def story_of(lines: Sequence[Line]) -> Story:
     )
 
 
-def diagnose_story(story: Story, here: bool = True) -> Diagnosis:
+def next_setting(story: Story) -> Step | str:
+    """Return what to change of a run that a card's memory ended, or why nothing is; "" for another end."""
+    if not _words_of_device_oom(story):
+        return ""
+    growth = next((a for a in story.alarms if a.kind == "OOM-FORETOLD" and a.eta_s is not None), None)
+    if growth is not None:
+        return f"no smaller setting helps for long: {growth.text}"
+    try:
+        return next_step(story.header, story.last)
+    except EnvdoctorError as error:
+        return f"no next setting: {error}"
+
+
+def diagnose_story(story: Story, here: bool = True, step: Step | str = "") -> Diagnosis:
     """Return a run's end as a diagnosis: its own findings, then what its log, settings and machine tell.
 
-    `here`: the machine it ran on is this one, and is examined too.
+    `here`: the machine it ran on is this one, and is examined too; `step`: its next setting.
     """
     matrix = load_matrix()
     facts = _facts(story, here)
     judged = diagnose_facts(facts, matrix, examined=Examined(f"the run: {_command(story.header)}"))
-    own = tuple(_findings(story, judged.findings))
+    own = tuple(_findings(story, judged.findings, step))
     findings = order((*own, *(f for f in judged.findings if f.id not in {o.id for o in own})))
     return replace(judged, findings=findings, exit_code=exit_code(findings, judged.checks, Severity.ERROR))
 
 
-def told_facts(header: Header, log: Sequence[str] = ()) -> Facts:
-    """Return what a command, the configuration files that it names and its log tell; raises InputError."""
-    with tempfile.TemporaryDirectory(prefix="envdoctor-watch-") as folder:
-        said = Path(folder) / "the run"
-        said.write_text("\n".join((_command(header), *log)) + "\n", encoding="utf-8")
-        return read_facts([str(said), *_configs(header)], None, load_matrix())
-
-
 def _facts(story: Story, here: bool) -> Facts:
-    told = told_facts(story.header, story.log)
+    told = told_facts(story.header, log=story.log)
     if not here:
         return told
     try:
@@ -105,28 +108,14 @@ def _command(header: Header) -> str:
     return shlex.join(header.argv)
 
 
-def _configs(header: Header) -> list[str]:
-    """Return the configuration files that the command names and that are there."""
-    found = []
-    for word in header.argv:
-        name = word.rpartition("=")[2]
-        path = Path(header.cwd) / name
-        try:
-            if name.endswith(_CONFIGS) and path.is_file() and 0 < path.stat().st_size < _CONFIG_BYTES:
-                found.append(str(path))
-        except OSError:
-            continue
-    return found[:8]
-
-
-def _findings(story: Story, judged: Sequence[Finding]) -> Iterator[Finding]:
+def _findings(story: Story, judged: Sequence[Finding], step: Step | str) -> Iterator[Finding]:
     end, last = story.end, story.last
     if end is None or last is None:
         return
     host = _host_oom(story, end, last)
     if host is not None:
         yield host
-    device = _device_oom(story, last, judged)
+    device = _device_oom(story, last, judged, step)
     if device is not None:
         yield device
     if end.signal is not None and host is None:
@@ -168,8 +157,12 @@ def _host_oom(story: Story, end: End, last: Moment) -> Finding | None:
     )  # fmt: skip
 
 
-def _device_oom(story: Story, last: Moment, judged: Sequence[Finding]) -> Finding | None:
-    said = [line for line in story.log if "out of memory" in line.lower() and "cuda" in line.lower()]
+def _words_of_device_oom(story: Story) -> list[str]:
+    return [line for line in story.log if "out of memory" in line.lower() and "cuda" in line.lower()]
+
+
+def _device_oom(story: Story, last: Moment, judged: Sequence[Finding], step: Step | str) -> Finding | None:
+    said = _words_of_device_oom(story)
     if not said:
         return None
     index, card = max(enumerate(last.cards), key=lambda pair: pair[1].top / pair[1].total, default=(0, None))
@@ -192,9 +185,7 @@ def _device_oom(story: Story, last: Moment, judged: Sequence[Finding]) -> Findin
         summary=f"GPU {index}'s memory ran out{_step(last)}",
         cause=cause,
         evidence=tuple(evidence),
-        remedies=(*_next_setting(story, judged), Remedy(
-            "Half the rows a micro-batch and twice the accumulation, checkpointing, or shorter rows."
-        )),
+        remedies=tuple(_smaller_settings(judged, step)),
         certainty=Certainty.CERTAIN,
         sources=(TORCH,),
         prior=0.95,
@@ -202,11 +193,19 @@ def _device_oom(story: Story, last: Moment, judged: Sequence[Finding]) -> Findin
     )  # fmt: skip
 
 
-def _next_setting(story: Story, judged: Sequence[Finding]) -> Iterator[Remedy]:
-    """The remedies of a run that was predicted not to fit: settings that do."""
+def _smaller_settings(judged: Sequence[Finding], step: Step | str) -> Iterator[Remedy]:
+    """The next setting of its own files, then those of a run that was predicted not to fit."""
+    if isinstance(step, Step):
+        yield Remedy(f"The next setting, as the difference below: {step.summary}.")
+    elif step:
+        yield Remedy(_sentence(step))
     for finding in judged:
         if finding.id == "MEM-RUN":
             yield from finding.remedies
+    if not isinstance(step, Step):
+        yield Remedy(
+            "Half the rows a micro-batch and twice the accumulation, checkpointing, or shorter rows."
+        )
 
 
 _OWN: dict[int, str] = {

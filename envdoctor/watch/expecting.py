@@ -45,19 +45,21 @@ def main() -> int:
 def predicted(header: Header) -> dict[str, Any]:
     """Return what the rules predict of the run; empty where it is not told or not known."""
     from envdoctor.matrix import load_matrix
+    from envdoctor.memory import predict
     from envdoctor.rules.base import Skip
-    from envdoctor.rules.settings_fit import predicted_run
+    from envdoctor.rules.settings_fit import stated_run
     from envdoctor.rules.view import View
     from envdoctor.target.cards import declare_gpus
-    from envdoctor.watch.death import told_facts
+    from envdoctor.watch.told import told_facts
 
     matrix = load_matrix()
     try:
         facts = declare_gpus(told_facts(header), header.cards[:1], matrix)
-        run, prediction, context = predicted_run(View(facts, matrix))
+        run, card = stated_run(View(facts, matrix))
+        prediction = predict(run, card.constants)
     except (Skip, EnvdoctorError):
         return {}
-    needed = (prediction.peak_allocated_bytes + context) >> 20
+    needed = (prediction.peak_allocated_bytes + card.constants.cuda_context) >> 20
     what = f"{run.method} of {run.shape.name}, batch {run.batch}, length {run.seq}"
     return {"longest": needed, "what": what}
 

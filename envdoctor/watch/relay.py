@@ -52,6 +52,12 @@ class Relay:
         with contextlib.suppress(OSError):
             self.control.recv(1)
 
+    def close(self) -> None:
+        """Let the relay end once all has been carried."""
+        self.control.close()
+        for fd in (self.log, self.heard):
+            os.close(fd)
+
     def saw(self, number: int) -> bool:
         """True when the relay got this signal as well; takes it off what was heard."""
         time.sleep(0.002)

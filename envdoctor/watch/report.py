@@ -17,6 +17,7 @@ from envdoctor.report.words import Tone
 from envdoctor.watch.death import Story
 from envdoctor.watch.foretelling import amount, duration
 from envdoctor.watch.moment import End, Moment, to_json
+from envdoctor.watch.stepping import Step
 
 COLUMNS = 60
 _PHASES = {
@@ -35,25 +36,29 @@ def render(
     format: Reported = Format.TEXT,
     look: Look = PLAIN,
     unfold: bool = False,
+    step: Step | None = None,
 ) -> str:
-    """Return a recording, with its diagnosis where there is one, in one of the formats."""
+    """Return a recording, with its diagnosis and its next setting where there are, in one of the formats."""
     if format is Format.JSON:
-        return as_json(_json(story, diagnosis))
-    return draw(document(story, diagnosis, unfold), format, look)
+        return as_json(_json(story, diagnosis, step))
+    return draw(document(story, diagnosis, unfold, step), format, look)
 
 
-def _json(story: Story, diagnosis: Diagnosis | None) -> dict[str, object]:
+def _json(story: Story, diagnosis: Diagnosis | None, step: Step | None) -> dict[str, object]:
     told: dict[str, object] = {
         **to_json(story.header),
         "moments": len(story.moments),
         "alarms": [to_json(alarm) for alarm in story.alarms],
         "end": asdict(story.end) if story.end else None,
         "exit_code": 0,
+        **({"next": step.to_json()} if step else {}),
     }
     return told if diagnosis is None else {**told, "diagnosis": diagnosis.to_json()}
 
 
-def document(story: Story, diagnosis: Diagnosis | None, unfold: bool = False) -> Document:
+def document(
+    story: Story, diagnosis: Diagnosis | None, unfold: bool = False, step: Step | None = None
+) -> Document:
     """Return the report."""
     blocks: list[Block] = [Rows(tuple(_rows(story)))]
     if story.moments:
@@ -63,6 +68,8 @@ def document(story: Story, diagnosis: Diagnosis | None, unfold: bool = False) ->
         blocks.append(Section("Said while it ran", (Table(("after", "", ""), said),)))
     if diagnosis is not None:
         blocks += finding_blocks(diagnosis.findings, unfold)
+    if step is not None:
+        blocks.append(Section(f"The next setting: {step.summary}", (Code(step.diff, "diff"),)))
     tone: Tone = "error" if _failed(story.end) else "warning" if story.alarms else "ok"
     return Document(how_it_ended(story), tone, tuple(blocks), foot(diagnosis) if diagnosis else "")
 

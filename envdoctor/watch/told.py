@@ -1,0 +1,70 @@
+"""What a run's command, the files that it names and its log tell, as facts."""
+
+from __future__ import annotations
+
+import shlex
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from envdoctor import lazy_re as re
+from envdoctor.diagnosis import read_facts
+from envdoctor.facts import Facts
+from envdoctor.matrix import load_matrix
+from envdoctor.watch.moment import Header
+
+_FILES = (".yaml", ".yml", ".json", ".toml", ".sh")
+_FILE_BYTES = 1 << 20
+_MOST_FILES = 8
+_NAMED = re.compile(r"[\w./+-]{1,200}\.(?:ya?ml|json|toml)(?![\w.])")
+
+
+def told_facts(
+    header: Header, changed: Mapping[str, tuple[str, str]] | None = None, log: Sequence[str] = ()
+) -> Facts:
+    """Return what the command, its files (some with another text) and its log tell; raises InputError.
+
+    The command is read last: what it says of a setting goes before what a file says.
+    """
+    with tempfile.TemporaryDirectory(prefix="envdoctor-watch-") as folder:
+        said = Path(folder) / "the run"
+        said.write_text("\n".join((shlex.join(header.argv), *log)) + "\n", encoding="utf-8")
+        files = [_as_changed(path, (changed or {}).get(str(path)), folder) for path in config_files(header)]
+        return read_facts([*files, str(said)], None, load_matrix())
+
+
+def _as_changed(path: Path, texts: tuple[str, str] | None, folder: str) -> str:
+    if texts is None:
+        return str(path)
+    copy = Path(tempfile.mkdtemp(dir=folder)) / path.name
+    copy.write_text(texts[1], encoding="utf-8")
+    return str(copy)
+
+
+def config_files(header: Header) -> list[Path]:
+    """Return the configuration files and shell scripts that the command names, and those that they name."""
+    named = [path for word in header.argv if (path := _file(header.cwd, word.rpartition("=")[2]))]
+    within = [path for outer in named for path in _files_within(header.cwd, outer)]
+    return list(dict.fromkeys([*named, *within]))[:_MOST_FILES]
+
+
+def _files_within(cwd: str, outer: Path) -> Iterator[Path]:
+    """Yield the files that a file names: as seen from the working folder, else from its own."""
+    try:
+        text = outer.read_text("utf-8", "replace")
+    except OSError:
+        return
+    for match in _NAMED.finditer(text):
+        found = _file(cwd, match[0]) or _file(str(outer.parent), match[0])
+        if found:
+            yield found
+
+
+def _file(cwd: str, name: str) -> Path | None:
+    path = Path(cwd) / name
+    try:
+        if name.endswith(_FILES) and path.is_file() and 0 < path.stat().st_size < _FILE_BYTES:
+            return path
+    except (OSError, ValueError):
+        return None
+    return None
