@@ -158,10 +158,11 @@ def _explain(args: argparse.Namespace, watcher: Watcher, end: End) -> Step | str
         from envdoctor.watch.death import Story, diagnose_story, next_setting
         from envdoctor.watch.report import render
 
-        log = tuple(watcher.sampler.log.tail[-200:])
+        log = (*watcher.failures, *watcher.sampler.log.tail[-200:])
         story = Story(
-            watcher.header, tuple(watcher.moments), tuple(watcher.alarms), log, end, watcher.expected
-        )
+            watcher.header, tuple(watcher.moments), tuple(watcher.alarms), log, end, watcher.expected,
+            watcher.stacks,
+        )  # fmt: skip
         step = next_setting(story) if failed else ""
         diagnosis = diagnose_story(story, step=step) if failed else None
         change = None if isinstance(step, str) else step

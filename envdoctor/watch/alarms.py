@@ -15,6 +15,7 @@ _HANG_S, _HANG_STOPPED_S = 45.0, 10.0
 _HANG_STEPS = 15
 """Usual steps (and longest gaps so far, three times) without one before a run may hang."""
 _ASIDE_S = 600.0
+_START_S = 300.0
 _BUSY, _IDLE = 97, 3
 _IDLE_CORES = 0.3
 _SLOW_S = 60.0
@@ -55,6 +56,7 @@ class _Hang:
 
     def feed(self, moment: Moment) -> Iterator[Alarm]:
         if moment.step is None:
+            yield from self._before_the_first(moment)
             return
         if moment.step != self.last:
             self._moved(moment)
@@ -70,6 +72,19 @@ class _Hang:
             usual = median(self.gaps) if self.gaps else 0.0
             text = (
                 f"no step for {duration(waited)} (usually {usual:.1f} s), the last was {moment.step}: {why}"
+            )
+            yield Alarm(moment.t, "HANG", text)
+
+    def _before_the_first(self, moment: Moment) -> Iterator[Alarm]:
+        """Say that a start stands still; a server, which waits for requests, names no such phase."""
+        if self.said or moment.phase not in ("loading", "training") or (moment.silent or 0.0) < _START_S:
+            return
+        used = [card for card in moment.cards if _in_use(card.ours, card.used)]
+        if used and all((card.util or 0) <= _IDLE for card in used) and (moment.cores or 0.0) < _IDLE_CORES:
+            self.said = True
+            text = (
+                f"no word for {duration(moment.silent or 0.0)} before the first step, while cards and"
+                " processors rest: ranks that wait for one another to start, the network or a lock"
             )
             yield Alarm(moment.t, "HANG", text)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ class _Device:
     handle: Any
     name: str
     total: int
+    address: str = "PCI:unknown"
     top: int = 0
     ours: int | None = None
     util: int | None = None
@@ -48,6 +49,7 @@ class Cards:
     neighbours: tuple[Neighbour, ...] = ()
     xids: list[tuple[int, int]] = field(default_factory=list)
     lost: set[int] = field(default_factory=set)
+    _told_lost: set[int] = field(default_factory=set)
     _nvml: Any = None
     _devices: list[_Device] = field(default_factory=list)
     _events: Any = None
@@ -139,6 +141,18 @@ class Cards:
             if int(event.eventType) & XID_EVENT:
                 self.xids.append((self._index_of(event.device), int(event.eventData)))
 
+    def take_failures(self) -> Iterator[str]:
+        """Yield what the driver told of failures since the last call, as the kernel's log words it."""
+        while self.xids:
+            index, code = self.xids.pop(0)
+            yield f"NVRM: Xid ({self._address(index)}): {code}, GPU {index}"
+        for index in sorted(self.lost - self._told_lost):
+            self._told_lost.add(index)
+            yield f"NVRM: GPU {index} ({self._address(index)}): GPU has fallen off the bus."
+
+    def _address(self, index: int) -> str:
+        return self._devices[index].address if 0 <= index < len(self._devices) else "PCI:unknown"
+
     def _index_of(self, handle: Any) -> int:
         with contextlib.suppress(self._nvml.NVMLError):
             return int(self._nvml.nvmlDeviceGetIndex(handle))
@@ -168,7 +182,11 @@ def open_cards() -> Cards:
 def _device(nvml: Any, handle: Any) -> _Device:
     name = nvml.nvmlDeviceGetName(handle)
     total = int(nvml.nvmlDeviceGetMemoryInfo(handle).total) // MIB
-    return _Device(handle, name.decode() if isinstance(name, bytes) else str(name), total)
+    address = "PCI:unknown"
+    with contextlib.suppress(nvml.NVMLError, AttributeError):
+        told = nvml.nvmlDeviceGetPciInfo(handle).busId
+        address = "PCI:" + (told.decode() if isinstance(told, bytes) else str(told)).rpartition(".")[0]
+    return _Device(handle, name.decode() if isinstance(name, bytes) else str(name), total, address)
 
 
 def _listen(nvml: Any, devices: list[_Device]) -> Any:

@@ -25,7 +25,7 @@ from envdoctor.matrix import load_matrix
 from envdoctor.pastes import merge_facts
 from envdoctor.values import dataclass
 from envdoctor.watch.foretelling import amount
-from envdoctor.watch.moment import Alarm, End, Expectation, Header, Line, LogLine, Moment
+from envdoctor.watch.moment import Alarm, End, Expectation, Header, Line, LogLine, Moment, Stacks
 from envdoctor.watch.stepping import Step, next_step
 from envdoctor.watch.told import told_facts
 
@@ -47,6 +47,8 @@ class Story:
     log: tuple[str, ...]
     end: End | None
     expected: Expectation | None = None
+    stacks: Stacks | None = None
+    """Where the ranks stood when it hung last."""
 
     @property
     def last(self) -> Moment | None:
@@ -65,6 +67,7 @@ def story_of(lines: Sequence[Line]) -> Story:
         tuple(line.text for line in lines if isinstance(line, LogLine)),
         next((line for line in reversed(lines) if isinstance(line, End)), None),
         next((line for line in reversed(lines) if isinstance(line, Expectation)), None),
+        next((line for line in reversed(lines) if isinstance(line, Stacks)), None),
     )
 
 
@@ -121,7 +124,8 @@ def _findings(story: Story, judged: Sequence[Finding], step: Step | str) -> Iter
     if end.signal is not None and host is None:
         yield _ended_by_signal(end)
     for alarm in _last_of_each(story.alarms):
-        yield _alarm_finding(alarm, (host or device) is not None)
+        said = [a for a in story.alarms if (a.kind, a.card) == (alarm.kind, alarm.card)]
+        yield _alarm_finding(alarm, said, (host or device) is not None)
 
 
 def _host_oom(story: Story, end: End, last: Moment) -> Finding | None:
@@ -242,7 +246,11 @@ def _ended_by_signal(end: End) -> Finding:
 _WORDS = {
     "HOST-LEAK": ("host memory grew without end", TORCH, "Look for lists that keep tensors, and at loaders."),
     "OOM-FORETOLD": ("memory was seen to run out", TORCH, "`envdoctor profile` chooses what fits."),
-    "HANG": ("it stood still", NCCL, "py-spy dump --pid shows where a rank waits."),
+    "HANG": (
+        "it stood still",
+        NCCL,
+        "Look at the rank that differs; with TORCH_NCCL_DEBUG_INFO_PIPE_FILE set its collectives are read.",
+    ),
     "STRAGGLER": ("one card is slower than the others", NCCL, "Cool it, or leave it out."),
     "THROTTLE": (
         "a card was held back",
@@ -260,14 +268,14 @@ _WORDS = {
 }  # fmt: skip
 
 
-def _alarm_finding(alarm: Alarm, explained: bool) -> Finding:
+def _alarm_finding(alarm: Alarm, said: Sequence[Alarm], explained: bool) -> Finding:
     summary, source, remedy = _WORDS[alarm.kind]
     return Finding(
         id=f"WATCH-{alarm.kind}",
         severity=Severity.WARNING,
         summary=summary,
         cause=_sentence(alarm.text),
-        evidence=(Evidence("curve", alarm.text, _when(alarm)),),
+        evidence=tuple(Evidence("curve", a.text, _when(a)) for a in said[-3:]),
         remedies=(Remedy(remedy),),
         certainty=Certainty.LIKELY,
         sources=(source,),

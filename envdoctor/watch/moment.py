@@ -92,6 +92,25 @@ class Expectation:
 
 
 @dataclass(frozen=True, slots=True)
+class Stack:
+    """Where a process stood: its frames, the innermost first, or why they are not known."""
+
+    pid: int
+    rank: int | None = None
+    frames: tuple[str, ...] = ()
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Stacks:
+    """Where the ranks of a run that hangs stood, and what NCCL told of them."""
+
+    t: float
+    ranks: tuple[Stack, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class LogLine:
     """A telling line of the log."""
 
@@ -130,8 +149,9 @@ class Header:
     """What could not be read, and why."""
 
 
-Line = Header | Moment | Alarm | Expectation | LogLine | End
+Line = Header | Moment | Alarm | Expectation | Stacks | LogLine | End
 
+_STACK = ("pid", "rank", "frames", "why")
 _SHORT = {
     "step": "step", "of": "of", "loss": "loss", "phase": "phase", "part": "part", "host": "host",
     "room": "room", "cores": "cores", "processes": "n", "disk": "disk", "shm": "shm", "silent": "silent",
@@ -151,6 +171,9 @@ def to_json(line: Line) -> dict[str, Any]:
             return {**told, **_some({"step": line.step, "margin": line.margin, "card": line.card})}
         case Expectation():
             return {"t": _time(line.t), "expected": {"longest": line.longest, "what": line.what}}
+        case Stacks():
+            ranks = [_some({name: getattr(s, name) for name in _STACK}) for s in line.ranks]
+            return {"t": _time(line.t), "stacks": ranks, **_some({"notes": line.notes})}
         case LogLine():
             return {"t": _time(line.t), "log": line.text}
         case End():
@@ -175,11 +198,20 @@ def from_json(told: Mapping[str, Any]) -> Line | None:
         )  # fmt: skip
     if "expected" in told:
         return Expectation(t, int(told["expected"]["longest"]), str(told["expected"].get("what", "")))
+    if "stacks" in told:
+        ranks = tuple(_stack(stack) for stack in told["stacks"])
+        return Stacks(t, ranks, tuple(str(note) for note in told.get("notes", ())))
     if "log" in told:
         return LogLine(t, str(told["log"]))
     if "end" in told:
         return End(t, **{"code": None, "signal": None, **told["end"]})
     return _moment(t, told)
+
+
+def _stack(told: Mapping[str, Any]) -> Stack:
+    rank = told.get("rank")
+    frames = tuple(str(frame) for frame in told.get("frames", ()))
+    return Stack(int(told["pid"]), None if rank is None else int(rank), frames, str(told.get("why", "")))
 
 
 def _header(told: Mapping[str, Any]) -> Header:

@@ -8,8 +8,9 @@ from pathlib import Path
 from envdoctor.errors import InputError
 from envdoctor.watch.alarms import Judge
 from envdoctor.watch.death import Story, story_of
-from envdoctor.watch.moment import Alarm, Expectation, Moment
+from envdoctor.watch.moment import Alarm, Expectation, Moment, Stacks
 from envdoctor.watch.recording import read_recording
+from envdoctor.watch.stacks import difference
 
 
 def replay(path: Path) -> Story:
@@ -20,9 +21,13 @@ def replay(path: Path) -> Story:
     story = story_of(lines)
     judge = Judge(story.header)
     alarms: list[Alarm] = []
+    stopped: tuple[int, ...] = ()
     for line in lines:
         if isinstance(line, Expectation):
             judge.expect(line)
         elif isinstance(line, Moment):
             alarms += judge.feed(line)
+            stopped = line.stopped or ()
+        elif isinstance(line, Stacks) and (told := difference(line, stopped)):
+            alarms.append(told)
     return replace(story, alarms=tuple(alarms))

@@ -16,7 +16,8 @@ from envdoctor.report.document import Block, Code, Document, Row, Rows, Section,
 from envdoctor.report.words import Tone
 from envdoctor.watch.death import Story
 from envdoctor.watch.foretelling import amount, duration
-from envdoctor.watch.moment import End, Moment, to_json
+from envdoctor.watch.moment import End, Moment, Stack, Stacks, to_json
+from envdoctor.watch.stacks import in_words
 from envdoctor.watch.stepping import Step
 
 COLUMNS = 60
@@ -66,12 +67,23 @@ def document(
     if story.alarms:
         said = tuple((duration(a.t), a.kind, a.text) for a in story.alarms)
         blocks.append(Section("Said while it ran", (Table(("after", "", ""), said),)))
+    if story.stacks is not None:
+        blocks.append(Section("Where its processes stood when it hung", (Code(_stood(story.stacks)),)))
     if diagnosis is not None:
         blocks += finding_blocks(diagnosis.findings, unfold)
     if step is not None:
         blocks.append(Section(f"The next setting: {step.summary}", (Code(step.diff, "diff"),)))
     tone: Tone = "error" if _failed(story.end) else "warning" if story.alarms else "ok"
     return Document(how_it_ended(story), tone, tuple(blocks), foot(diagnosis) if diagnosis else "")
+
+
+def _stood(stacks: Stacks) -> str:
+    lines = [line for stack in stacks.ranks for line in (in_words(stack), *_frames(stack))]
+    return "\n".join([*lines, *stacks.notes])
+
+
+def _frames(stack: Stack) -> list[str]:
+    return [f"  {told}" for told in stack.frames or (stack.why,)]
 
 
 def _failed(end: End | None) -> bool:

@@ -17,11 +17,15 @@ from envdoctor.facts.quantities import MIB
 from envdoctor.watch.alarms import Judge
 from envdoctor.watch.cards import Cards, open_cards
 from envdoctor.watch.child import Child, Ending
+from envdoctor.watch.collectives import read_collectives
 from envdoctor.watch.expecting import expected_of
 from envdoctor.watch.host import Host, HostReading, least_free
-from envdoctor.watch.loglines import TAKEN_BYTES, LogReader
-from envdoctor.watch.moment import Alarm, End, Expectation, Header, Line, LogLine, Moment
+from envdoctor.watch.loglines import LogReader
+from envdoctor.watch.logsource import LogSource
+from envdoctor.watch.moment import Alarm, End, Expectation, Header, Line, LogLine, Moment, Stacks
 from envdoctor.watch.recording import Recording
+from envdoctor.watch.stacks import difference, read_stacks
+from envdoctor.watch.surroundings import rank_of
 from envdoctor.watch.tree import Tree
 
 PERIOD_S = 0.2
@@ -29,49 +33,6 @@ MOMENT_S = 1.0
 EARLY_MOMENT_S, EARLY_S = 0.4, 180.0
 """A run may be over within minutes: at first it is looked at more closely."""
 _NICE = 5
-_RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "LOCAL_RANK")
-
-
-class LogSource:
-    """The copies of a child's output: from the relay, and from the files that it writes to."""
-
-    def __init__(self, pipe: int | None, files: Sequence[int]) -> None:
-        self._pipe = pipe
-        self._files = [opened for fd in files if (opened := _reopened(fd)) is not None]
-        self.is_read = pipe is not None or bool(self._files)
-
-    def read(self) -> bytes:
-        """Return what is new; of much, the end."""
-        parts = [self._from_pipe()] if self._pipe is not None else []
-        return b"".join([*parts, *map(_grown, self._files)])
-
-    def _from_pipe(self) -> bytes:
-        data = b""
-        with contextlib.suppress(OSError):
-            while chunk := os.read(self._pipe or 0, 1 << 18):
-                data = (data + chunk)[-2 * TAKEN_BYTES :]
-        return data
-
-
-def _reopened(fd: int) -> int | None:
-    """Open a file that the child writes to for reading, from where it stands now."""
-    try:
-        opened = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC)
-        os.lseek(opened, 0, os.SEEK_END)
-    except OSError:
-        return None
-    return opened
-
-
-def _grown(fd: int) -> bytes:
-    with contextlib.suppress(OSError):
-        size, at = os.fstat(fd).st_size, os.lseek(fd, 0, os.SEEK_CUR)
-        if size < at:
-            os.lseek(fd, 0, os.SEEK_SET)
-        elif size - at > 2 * TAKEN_BYTES:
-            os.lseek(fd, -2 * TAKEN_BYTES, os.SEEK_END)
-        return os.read(fd, 2 * TAKEN_BYTES)
-    return b""
 
 
 @dataclass(slots=True)
@@ -149,6 +110,8 @@ class Watcher(threading.Thread):
         self.alarms: list[Alarm] = []
         self.moments: list[Moment] = []
         self.trouble = ""
+        self.stacks: Stacks | None = None
+        self.failures: list[str] = []
         self.expected: Expectation | None = None
         self._say, self._show = say, show
         self._stops = stops
@@ -195,13 +158,37 @@ class Watcher(threading.Thread):
         if len(self.moments) > 3600:
             del self.moments[:600]
         self._write(moment)
+        self._tell_of_cards(moment.t)
         for alarm in self._judge.feed(moment):
-            self.alarms.append(alarm)
-            self._write(alarm)
-            self._say(alarm)
+            self._raise(alarm)
+            if alarm.kind == "HANG":
+                threading.Thread(target=self.inspect, args=(moment,), daemon=True).start()
         if self._stops and is_at_hand(self.alarms, moment):
             self._end_run(moment)
         self._show(status(moment))
+
+    def _raise(self, alarm: Alarm) -> None:
+        self.alarms.append(alarm)
+        self._write(alarm)
+        self._say(alarm)
+
+    def inspect(self, moment: Moment) -> None:
+        """Look where the ranks of a run that hangs stand, and say which one differs."""
+        try:
+            pids = self.sampler.pids
+            self.stacks = Stacks(self.t, tuple(read_stacks(pids)), read_collectives(pids))
+            self._write(self.stacks)
+            if told := difference(self.stacks, moment.stopped or ()):
+                self._raise(told)
+        except Exception as error:  # whatever it is, the child goes on
+            self.trouble = f"{type(error).__name__}: {error}"
+
+    def _tell_of_cards(self, t: float) -> None:
+        """Say what the driver told of a card that failed, in the words that the kernel's log has for it."""
+        for line in self.sampler.cards.take_failures():
+            self.failures.append(line)
+            self._write(LogLine(t, line))
+            self._say(Alarm(t, "XID", line))
 
     def _end_run(self, moment: Moment) -> None:
         """Ask every process of the run to end, so that trainers save."""
@@ -279,10 +266,9 @@ def header_of(argv: Sequence[str], sampler: Sampler) -> Header:
     unread = [] if sampler.source.is_read else ["output: it goes where it cannot be read beside"]
     if sampler.cards.reason:
         unread.append(f"cards: {sampler.cards.reason}")
-    rank = next((os.environ[name] for name in _RANKS if os.environ.get(name, "").isdigit()), None)
     return Header(
         tuple(argv), time.strftime("%Y-%m-%dT%H:%M:%S%z"), _cwd(), os.getpid(),
-        int(rank) if rank else None, socket.gethostname(), sampler.host.read().bound,
+        rank_of(os.environ), socket.gethostname(), sampler.host.read().bound,
         sampler.cards.names, __version__, unread=tuple(unread),
     )  # fmt: skip
 
