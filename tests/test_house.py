@@ -59,8 +59,8 @@ ALLOWED: dict[str, set[str]] = {
     },
     "several": {"diagnosis", "errors", "facts", "findings", "matrix"},
     "watch": {
-        *("diagnosis", "errors", "facts", "files", "findings", "inputs", "matrix", "pastes", "probes"),
-        *("processes", "report", "rules", "target"),
+        *("diagnosis", "errors", "facts", "files", "findings", "inputs", "matrix", "memory", "pastes"),
+        *("probes", "processes", "profile", "report", "rules", "target"),
     },
     "nearby": {"facts", "findings"},
     "plan": {"commands", "facts", "findings", "matrix", "rules", "solve", "target"},
