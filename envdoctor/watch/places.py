@@ -24,7 +24,9 @@ _OPPOSITE = {
 }  # fmt: skip
 _LINE = re.compile(r"line ([0-9]{1,7})$")
 _OPTION = re.compile(r"(?P<head>-{0,2}(?P<name>[A-Za-z][\w.-]{0,80}))(?:=(?P<value>.{0,300}))?", re.DOTALL)
-_VALUE = r"(?P<head>(?<![\w.-])[\"']?-{0,2}%s[\"']?\s{0,8}[:=]?\s{0,8}[\"']?)(?P<value>[\w.]{1,40})"
+_VALUE = (
+    r"(?P<head>(?<![\w.-])[\"']?-{0,2}%s[\"']?(?:\s{0,8}[:=]\s{0,8}|\s{1,8})[\"']?)(?P<value>[\w.]{1,40})"
+)
 
 
 @dataclass(frozen=True, slots=True)

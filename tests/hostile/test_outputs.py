@@ -291,7 +291,7 @@ ELSEWHERE = {
     ("fixing/states.py", "rename"),  # the clone, in that folder
     ("fixing/states.py", "rmtree"),  # clones and states that its journal does not name
     ("fixing/states.py", "unlink"),
-    ("watch/death.py", "write_text"),  # inside the folder that it has just made
+    ("watch/told.py", "write_text"),  # inside the folder that it has just made
     ("watch/recording.py", "unlink"),  # its own recordings, by the whole name that they are given
 }
 

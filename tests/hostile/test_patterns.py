@@ -37,6 +37,7 @@ PUT_TOGETHER = {
     "envdoctor/probes/toolkits.py": "READ",
     "envdoctor/report/markup.py": "one escaped character, again and again",
     "envdoctor/rules/asked.py": "an escaped keyword in a call of bounded length",
+    "envdoctor/watch/places.py": "a setting's escaped name before its value",
     "envdoctor/rules/system_packages.py": "names of packages, from our own remedies",
 }
 """Where a pattern is put together as it runs, and why that is known to be linear; examples follow."""
@@ -47,6 +48,13 @@ EXAMPLES = [
     Collected("toolkits", r'"cuda"\s*:\s*\{[^{}]*"version"\s*:\s*"(\d\d?\.\d\d?)\b', 0, False),
     Collected("settings", r"(?<![a-z])grpo(?![a-z])", 0, False),
     Collected("markup", r"`+", 0, False),
+    Collected(
+        "places",
+        r"(?P<head>(?<![\w.-])[\"']?-{0,2}batch_size[\"']?(?:\s{0,8}[:=]\s{0,8}|\s{1,8})[\"']?)"
+        r"(?P<value>[\w.]{1,40})",
+        0,
+        False,
+    ),
 ]
 
 
