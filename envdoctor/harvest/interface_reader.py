@@ -27,7 +27,7 @@ from envdoctor.fetch import Fetcher, FetchSettings
 from envdoctor.files import replace_file
 from envdoctor.harvest.index_pages import IndexFile, read_project_page
 from envdoctor.harvest.interface_sources import LIBRARIES, Library, Step
-from envdoctor.harvest.interfaces import Interface, Read, encode, scan_interface
+from envdoctor.harvest.interfaces import Interface, Read, encode, scan_interface, without_inner
 from envdoctor.harvest.remote_archive import RemoteZip, read_sdist_members
 from envdoctor.matrix.interface_records import (
     FOLDER,
@@ -203,7 +203,7 @@ def main(names: Sequence[str]) -> None:
         reader = Reader(fetcher, settings.url, user_cache_path("envdoctor") / "interfaces")
         for library in LIBRARIES:
             if not names or library.name in names:
-                found = reader.read(library)
+                found = {v: without_inner(told, library.inner) for v, told in reader.read(library).items()}
                 record = {"library": library.name, "root": library.root, **encode(found, library.root)}
                 replace_file(folder / f"{library.name}{SUFFIX}", pack_record(record))
                 sys.stderr.write(f"{library.name}: {len(found)} releases\n")

@@ -29,6 +29,8 @@ class Library:
     """The name that is imported."""
     members: tuple[str, ...] = ()
     """Patterns of paths; `*` stays within a folder, `**` does not."""
+    inner: tuple[str, ...] = ()
+    """Packages of whose insides no name is recorded: nobody else imports from them."""
 
     def __post_init__(self) -> None:
         """The imported name is the distribution's where none is given."""
@@ -42,6 +44,42 @@ _TRANSFORMERS = (
     "transformers/models/*/__init__.py",
     *(f"transformers/models/{part}/*.py" for part in ("auto", "bert", "gpt2", "llama", "mistral", "qwen2")),
 )
+_TORCH_INNER = (
+    *(f"torch.{part}." for part in ("_inductor", "_dynamo", "_functorch", "_export", "_refs", "_prims")),
+    *(f"torch.{part}." for part in ("_numpy", "_higher_order_ops", "_strobelight", "_subclasses", "_decomp")),
+    *(
+        "torch.testing.",
+        "torch.fx.",
+        "torch.onnx.",
+        "torch.ao.",
+        "torch.package.",
+        "torch.jit.",
+        "torch.masked.",
+    ),
+    *("torch.quantization.", "torch.sparse.", "torch.monitor.", "torch.contrib.", "torch.special."),
+    *(
+        "torch.distributed._shard",
+        "torch.distributed.pipeline",
+        "torch.distributed.rpc",
+        "torch.utils.benchmark",
+    ),
+    *(
+        "torch.nn.quantiz",
+        "torch.nn.qat",
+        "torch.nn.intrinsic",
+        "torch.utils.model_dump",
+        "torch.utils.hipify",
+    ),
+    *("torch.distributions.", "torch.fft.", "torch.futures.", "torch.profiler.", "torch.xpu.", "torch.mtia."),
+    "torch.distributed.examples",
+)
+_SGLANG_INNER = (
+    "sglang.test",
+    "sglang.lang",
+    "sglang.benchmark",
+    "sglang.multimodal_gen",
+    "sglang.srt.models.",
+)
 LIBRARIES = (
     Library("trl", "0.4", ALL),
     Library("peft", "0.2", ALL),
@@ -54,9 +92,9 @@ LIBRARIES = (
     Library("sentence-transformers", "0.3"),
     Library("deepspeed", "0.5"),
     Library("diffusers", "0.3"),
-    Library("transformers", "2.0", members=_TRANSFORMERS),
+    Library("transformers", "2.0", ENDS, members=_TRANSFORMERS),
     Library("bitsandbytes", "0.35", ALL),
-    Library("torch", "1.0"),
+    Library("torch", "1.0", inner=_TORCH_INNER),
     Library("torchvision", "0.2", ALL),
     Library("torchaudio", "0.3", ALL),
     Library("torchtext", "0.2.3", ALL),
@@ -147,6 +185,24 @@ LIBRARIES = (
     Library("tqdm", "4.20"),
     Library("joblib", "0.11"),
     Library("ray", "2.0"),
-    Library("sglang", "0.3"),
+    Library("sglang", "0.1", inner=_SGLANG_INNER),
+    Library("flashinfer-python", "0.2", root="flashinfer"),
+    Library("lmdeploy", "0.0.2"),
+    Library("gradio-client", "0.1"),
+    Library("httpx", "0.23"),
+    Library("optimum-quanto", "0.2", root="optimum.quanto"),
+    Library("hqq", "0.1"),
+    Library("mistral-common", "1.0"),
+    Library("outlines", "0.0.20"),
+    Library("xgrammar", "0.1.4", ALL),
+    Library("transformer-engine", "1.9"),
+    Library("megatron-core", "0.5", root="megatron.core"),
+    Library("verl", "0.1"),
+    Library("openrlhf", "0.2"),
+    Library("open-clip-torch", "2.0", root="open_clip"),
+    Library("lm-eval", "0.3", ALL),
+    Library("llmcompressor", "0.1"),
+    Library("fsspec", "2022.1"),
+    Library("mamba-ssm", "1.0", ALL),
 )
 """The libraries whose names others import, in the field and in the projects that it stands on."""

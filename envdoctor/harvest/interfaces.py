@@ -161,6 +161,25 @@ class _Release:
         return self._find_class(source, name, depth + 1)
 
 
+def without_inner(interface: Interface, inner: tuple[str, ...]) -> Interface:
+    """Return an interface without the names in `inner` packages, and without what only they define."""
+    if not inner:
+        return interface
+    names = frozenset(name for name in interface.names if not name.startswith(inner))
+    known = {name.rpartition(":")[2] for name in names}
+    return Interface(
+        interface.modules,
+        names,
+        frozenset(one for one in interface.keywords if _definer(one) in known),
+        frozenset(one for one in interface.imports if not one.startswith(inner)),
+        frozenset(one for one in interface.members if _definer(one) in known),
+    )
+
+
+def _definer(entry: str) -> str:
+    return entry.partition(":")[0].partition(".")[0]
+
+
 def encode(releases: Mapping[str, Interface], root: str = "") -> dict[str, Any]:
     """Return the interfaces of a library's releases (oldest first) as ranges; constant entries left out.
 

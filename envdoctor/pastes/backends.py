@@ -8,7 +8,25 @@ from envdoctor import lazy_re as re
 from envdoctor.pastes.sightings import Paste, Sighting, distribution_sightings
 from envdoctor.values import dataclass
 
-_HINTS = ("rocm", "hip", "gfx", "amd", "mi2", "mi3", "npu", "ascend", "xpu", "intel", "mps", "apple")
+_HINTS = (
+    "rocm",
+    "hip",
+    "gfx",
+    "amd",
+    "mi2",
+    "mi3",
+    "npu",
+    "ascend",
+    "xpu",
+    "intel",
+    "mps",
+    "apple",
+    "mac",
+    " m1",
+    " m2",
+    " m3",
+    " m4",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +55,9 @@ _WORDS = (
         re.compile(r"(?i)\+xpu\b|\bxpu:\d|Intel\(R\) (?:Arc|Data Center GPU)|\bipex-llm\b"), "build", "xpu"
     ),
     _Word(
-        re.compile(r"(?i)\bMPS backend\b|\bmps:0\b|\bApple M[1-9]\b|\bdevice[ =:'\"]{1,4}mps\b"),
+        re.compile(
+            r"(?i)\bMPS backend\b|\bmps:0\b|\bApple (?:M[1-9]|Silicon)\b|\bMac(?:OS|Book)?(?: Pro| Air| mini| Studio)?,? (?:with |on )?M[1-9]\b|\bM[1-9] (?:MacOS|Mac|MacBook|Max|Ultra)\b|\bmacbook (?:pro|air) m[1-9]|\bdevice[ =:'\"]{1,4}mps\b"
+        ),
         "os",
         "macos",
     ),

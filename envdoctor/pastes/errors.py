@@ -94,7 +94,8 @@ def _error(paste: Paste, chain: Sequence[_Raised], sights: Sequence[Sight]) -> E
 
 
 def _met(sights: Sequence[Sight], first: int, last: int) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(s.pattern.id for s in sights if first <= s.line <= last))
+    within = (s for s in sights if any(first <= line <= last for line in (s.line, *s.again)))
+    return tuple(dict.fromkeys(sight.pattern.id for sight in within))
 
 
 def _raised(lines: Sequence[str]) -> Iterator[_Raised]:

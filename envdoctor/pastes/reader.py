@@ -29,6 +29,7 @@ from envdoctor.pastes.own import parse_own
 from envdoctor.pastes.prose import parse_prose
 from envdoctor.pastes.remarks import is_program, reports, without_remarks
 from envdoctor.pastes.requirements import parse_requirements
+from envdoctor.pastes.resolvers import parse_resolvers
 from envdoctor.pastes.settings import KeyTable, key_table
 from envdoctor.pastes.sightings import Paste, Sighting
 from envdoctor.pastes.symptoms import scan
@@ -87,6 +88,7 @@ def _sightings(paste: Paste, symptoms: Sequence[tables.SymptomRow], table: KeyTa
     yield from parse_dockerfile(paste)
     for sight in recognised:
         paste.blank(sight.spans)
+    yield from parse_resolvers(paste)
     yield from parse_requirements(paste)
     yield from parse_listings(paste)
     yield from parse_configs(paste, table)

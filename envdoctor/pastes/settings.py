@@ -78,12 +78,17 @@ def setting_sightings(
     told: set[str] = set()
     for row in rows:
         common = common_value(row, text)
-        if common is None or row.canonical in told:
+        if common is None or row.canonical in told or _is_process(row, key, common):
             continue
         told.add(row.canonical)
         mine = framework or (row.framework if len(rows) == 1 and row.framework != "any" else None)
         yield Sighting("setting", Setting(row.canonical, common, source, key.lstrip("-"), mine), source)
         yield from _implied(row, text, key, mine, source)
+
+
+def _is_process(row: tables.KeyRow, key: str, value: str) -> bool:
+    """True for `rank=0` to `rank=7`, which launchers write of processes: adapters have ranks of 4, 8 and more."""
+    return row.canonical == "lora_rank" and fold_key(key) == "rank" and value in "0123567"
 
 
 def common_value(row: tables.KeyRow, text: str) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import accumulate
 
@@ -14,6 +15,8 @@ from envdoctor.patterns import row_pattern
 from envdoctor.values import dataclass
 
 MATCHES_PER_SYMPTOM = 8
+AGAIN = 16
+"""Lines kept of one signature that recurs."""
 TRIES_PER_SYMPTOM = 500
 WINDOW = 4096
 """Characters around a needle that a pattern may look at."""
@@ -28,6 +31,8 @@ class Sight:
     text: str
     captured: Mapping[str, str]
     pattern: tables.SymptomRow
+    again: tuple[int, ...] = ()
+    """Further lines that hold the same words with the same captures."""
 
     def symptom(self, source: str) -> Symptom:
         """Return the symptom with its source."""
@@ -73,20 +78,22 @@ def _sights(
     pattern: tables.SymptomRow, needles: Iterable[str], text: str, folded: str, starts: Sequence[int]
 ) -> Iterator[Sight]:
     compiled = row_pattern(pattern.pattern)
-    seen: set[tuple[tuple[str, str], ...]] = set()
+    seen: dict[tuple[tuple[str, str], ...], Sight] = {}
     for line, begin, end in _windows(needles, text, folded, starts, pattern.wrapped):
         match = compiled.search(text[begin:end])
         if match is None:
             continue
         captured = {k: v.strip() for k, v in match.groupdict().items() if v is not None}
         key = tuple(sorted(captured.items()))
-        if key not in seen:
-            seen.add(key)
-            first, last = begin + match.start(), begin + match.end()
-            spans = tuple(_spans(starts, first, last))
-            yield Sight(line, spans, _quoted(text, first, last, starts[line]), captured, pattern)
+        if (met := seen.get(key)) is not None:
+            seen[key] = replace(met, again=(*met.again, line)) if len(met.again) < AGAIN else met
+            continue
+        first, last = begin + match.start(), begin + match.end()
+        spans = tuple(_spans(starts, first, last))
+        seen[key] = Sight(line, spans, _quoted(text, first, last, starts[line]), captured, pattern)
         if len(seen) >= MATCHES_PER_SYMPTOM:
-            return
+            break
+    yield from seen.values()
 
 
 def _windows(

@@ -9,10 +9,12 @@ from packaging.version import Version
 from envdoctor.commands import commands
 from envdoctor.facts import Frame
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.matrix import tables
 from envdoctor.matrix.interface_ranges import specifier_of
 from envdoctor.matrix.interface_records import Record, Spans, load_record
 from envdoctor.rules.asked import Wanted, module_of, wanted_of
 from envdoctor.rules.base import Rule, Skip
+from envdoctor.rules.generations import askers_after, askers_before, asking_package
 from envdoctor.rules.interface_lookup import (
     Missing,
     find_missing,
@@ -83,6 +85,7 @@ def _finding(view: View, missing: Missing) -> Finding:
         remedies=(
             Remedy(f"Use a release of {library} that has it.", install_commands(pins), pins),
             *((Remedy("Or an older one.", install_commands(older), older),) if older else ()),
+            *_renamed(view, missing),
             *_other_side(view, missing),
             Remedy("Change or update the code that asks for it (the frame above the error names the file)."),
         ),
@@ -169,6 +172,7 @@ def asking_library(view: View, frame: Frame) -> Record | None:
 
 def _other_side(view: View, missing: Missing) -> Iterator[Remedy]:
     """Offer the releases of the importing library that do without what is missed."""
+    dated = True
     for record in _askers(view, missing) if missing.module else ():
         asking = record.imports.get(missing.module, {})
         spans = (
@@ -177,9 +181,54 @@ def _other_side(view: View, missing: Missing) -> Iterator[Remedy]:
         without = releases_without(record.versions, spans) if spans else None
         if without:
             pins = {record.library: without}
+            dated = False
             yield Remedy(
                 f"Use a release of {record.library} that does not ask for it.", install_commands(pins), pins
             )
+    if dated:
+        yield from _other_time(view, missing)
+
+
+def _other_time(view: View, missing: Missing) -> Iterator[Remedy]:
+    """Offer the asking library's releases from before what is missed came, or from after it went."""
+    library, versions = missing.library, missing.record.versions
+    asker = asking_package(view, missing.wanted.asker)
+    if not asker or asker == library:
+        return
+    first, last = missing.spans[0][0], missing.spans[-1][1]
+    if (
+        first > 0
+        and not _is_newer(view, missing)
+        and (pins := askers_before(view, asker, library, versions[first]))
+    ):
+        text = (
+            f"Or take a release of {asker} from before {library} {versions[first]}, which cannot ask for it."
+        )
+        yield Remedy(text, install_commands(pins), pins)
+    if last < len(versions) - 1 and (pins := askers_after(view, asker, library, versions[last + 1])):
+        text = (
+            f"Or raise {asker} to a release from after {library} {versions[last + 1]}, which went without it."
+        )
+        yield Remedy(text, install_commands(pins), pins)
+
+
+def _is_newer(view: View, missing: Missing) -> bool:
+    """True where what is installed is later than all releases that have what is missed."""
+    version = view.version(missing.library)
+    return version is not None and missing.record.place(version) > missing.spans[-1][1]
+
+
+def _renamed(view: View, missing: Missing) -> Iterator[Remedy]:
+    """Name what stands in the place of what is gone, where a row knows of it."""
+    if missing.spans[-1][1] == len(missing.record.versions) - 1:
+        return
+    owner = missing.wanted.owner.removesuffix(".__init__")
+    told = {f"{owner}({missing.name})", f"{owner}.{missing.name}", f"{missing.module}.{missing.name}"}
+    rows = [row for row in view.matrix.rows(tables.RenameRow) if row.library == missing.library]
+    exact = [row for row in rows if row.old in told]
+    alike = [row for row in rows if missing.name and row.old.endswith(f"({missing.name})")]
+    for row in (exact or alike)[:1]:
+        yield Remedy(f"Write {row.new} in its place: it goes by that name since.")
 
 
 _ASKING = 12

@@ -8,6 +8,7 @@ from dataclasses import replace
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from envdoctor import lazy_re as re
+from envdoctor.commands import commands
 from envdoctor.facts import Distribution, Symptom
 from envdoctor.facts.names import normalise
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
@@ -16,6 +17,7 @@ from envdoctor.matrix.interface_records import load_record
 from envdoctor.matrix.markers import decide
 from envdoctor.matrix.stack import STACK
 from envdoctor.rules.base import Rule, Skip
+from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.ranges import parse_version, version_satisfies
 from envdoctor.rules.recorded import Demand, marker_environments
 from envdoctor.rules.rows import install_commands
@@ -29,6 +31,8 @@ _CHECKED_AT_IMPORT = frozenset({"tokenizers", "huggingface-hub", "safetensors", 
 """transformers looks at these versions when it is imported, and refuses."""
 _EXTRA = re.compile(r"\bextra\b")
 _LONGEST = 4096
+LOOKED = 60
+"""Later releases of an asking distribution that are looked through for one that takes what is there."""
 _PLAIN = re.compile(
     r"([A-Za-z0-9][\w.-]*)(?:\[([\w,.-]+)\])?\s?\(?((?:,?\s?(?:[<>]=?|[=!~]=)\s?[\w.*+!]+)*)\)?"
 )
@@ -79,7 +83,8 @@ class Asked:
     def of(cls, view: View) -> Asked:
         """Read the demands of all that are listed with a version."""
         listed = [d for d in view.facts.environment.distributions.values() if d.version]
-        demands = {d.name: list(_demands(view, d)) for d in listed}
+        told = _told_demands(view)
+        demands = {d.name: list(_demands(view, d)) or told.get(d.name, []) for d in listed}
         extras: dict[str, set[str]] = {}
         for demand in [one for found in demands.values() for one in found if one.extras]:
             extras.setdefault(demand.name, set()).update(demand.extras)
@@ -123,6 +128,17 @@ def _demands(view: View, distribution: Distribution, extras: tuple[str, ...] = (
     for line in distribution.requires:
         if demand := _stated(line, environment, extras):
             yield demand
+
+
+def _told_demands(view: View) -> Mapping[str, list[Demand]]:
+    """Return what an installer's own lines say that distributions ask for."""
+    environment = next(iter(marker_environments(view.facts)))
+    told: dict[str, list[Demand]] = {}
+    for symptom in symptoms(view, "SYM-PIP-INCOMPATIBLE"):
+        asking, line = symptom.captured.get("name", ""), symptom.captured.get("required", "")
+        if asking and (demand := _stated(line, environment, ())):
+            told.setdefault(normalise(asking), []).append(demand)
+    return told
 
 
 def _stated(line: str, environment: Mapping[str, str], extras: tuple[str, ...]) -> Demand | None:
@@ -176,10 +192,41 @@ def _finding(view: View, name: str, group: Sequence[Unmet], matters: bool) -> Fi
             ),
             _state(name, first.other),
         ),
-        remedies=(Remedy(f"Install the {name} that is required.", install_commands(pins), pins),),
+        remedies=(
+            Remedy(f"Install the {name} that is required.", install_commands(pins), pins),
+            *_raised(view, first),
+            *_apart(view, first),
+        ),
         sources=(f"wheel:{first.by.name}-{first.by.version}",),
         follows=(f"{first.by.name.upper()}-{name.upper()}", f"{first.by.name.upper()}-MINIMUM"),
     )
+
+
+def _raised(view: View, unmet: Unmet) -> Iterator[Remedy]:
+    """Offer the lowest later release of the asking distribution that takes what is installed."""
+    by, other = unmet.by, unmet.other
+    package = package_facts(view, by.name) if other and view.recorded else None
+    place = package.position.get(by.version or "") if package else None
+    if package is None or place is None or other is None or view.recorded is None:
+        return
+    for version in package.versions[place + 1 : place + 1 + LOOKED]:
+        demands = list(view.recorded.demands(replace(by, version=version)))
+        asked = [one for one in demands if one.name == unmet.demand.name]
+        final = not package.prereleases >> package.position[version] & 1
+        if final and asked and all(one.is_met_by(other) for one in asked):
+            pins = {by.name: f">={version}"}
+            text = f"Or raise {by.name}: {version} takes {other.name} {other.version}."
+            yield Remedy(text, install_commands(pins), pins)
+            return
+
+
+def _apart(view: View, unmet: Unmet) -> Iterator[Remedy]:
+    """Where an installer has just told of it, two programs want different releases of one package."""
+    if unmet.other is not None and symptoms(view, "SYM-PIP-INCOMPATIBLE"):
+        yield Remedy(
+            f"Or give {unmet.by.name} an environment of its own (or uninstall it, where nothing needs it).",
+            commands("python -m venv {}", f"{unmet.by.name}-env"),
+        )
 
 
 def _owner(distribution: Distribution) -> str:

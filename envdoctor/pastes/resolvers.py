@@ -1,0 +1,64 @@
+"""What uv, poetry and conda write of a conflict: sentences that run over lines, each saying who asks for what.
+
+pip's own lines are signatures of the matrix; these are wrapped to a terminal's width and read as one text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from envdoctor import lazy_re as re
+from envdoctor.facts import Symptom
+from envdoctor.pastes.sightings import Paste, Sighting
+
+ASKED, WISHED = "SYM-PIP-DEPENDS", "SYM-PIP-WISH"
+LINES = 120
+"""Lines of one resolver's explanation that are read."""
+SENTENCES = 40
+_BEGINS = re.compile(r"(?i)\b(?:because|no solution found when resolving|version solving failed)\b")
+_MARKER = re.compile(r"\{[^{}]{0,200}\}")
+_SPEC = r"(?P<spec>[<>=!~]=?[\w.*+!]{1,40}(?:, ?[<>=!~]=?[\w.*+!]{1,40}){0,6})"
+_NEED = r"(?P<need>[A-Za-z][\w.-]{0,60})(?:\[[\w,-]{1,60}\])?"
+_UV = re.compile(rf"(?P<who>[A-Za-z][\w.<>=!~*+,\[\]-]{{0,100}}|your project) depends on {_NEED}{_SPEC}")
+_UV_WISH = re.compile(rf"you require {_NEED}{_SPEC}")
+_POETRY = re.compile(
+    rf"(?P<who>[A-Za-z][\w.-]{{0,60}} \([^()]{{1,120}}\)) depends on {_NEED} \({_SPEC.replace('P<spec>', 'P<spec>')}\)"
+)
+_POETRY_OWN = re.compile(rf"(?P<who>[A-Za-z][\w.-]{{0,60}}) depends on {_NEED} \({_SPEC}\)")
+
+
+def parse_resolvers(paste: Paste) -> Iterator[Sighting]:
+    """Yield who asks for what in the explanations of uv and poetry; they take the place of a signature."""
+    index, found = 0, 0
+    while index < len(paste.lines):
+        if _BEGINS.search(paste.lines[index]) is None:
+            index += 1
+            continue
+        end = _end(paste.lines, index)
+        for symptom in _sentences(_joined(paste.lines[index:end]), paste.at("", index)):
+            yield Sighting("symptom", symptom)
+            found += 1
+        if found >= SENTENCES:
+            return
+        index = end
+
+
+def _end(lines: list[str], start: int) -> int:
+    stop = min(len(lines), start + LINES)
+    return next((i for i in range(start + 1, stop) if not lines[i].strip(" │|╰─▶>`")), stop)
+
+
+def _joined(lines: list[str]) -> str:
+    text = " ".join(line.strip(" │|╰─▶>`") for line in lines)
+    return _MARKER.sub("", " ".join(text.split()))
+
+
+def _sentences(text: str, source: str) -> Iterator[Symptom]:
+    taken: set[tuple[int, int]] = set()
+    for identity, pattern in ((ASKED, _UV), (WISHED, _UV_WISH), (ASKED, _POETRY), (ASKED, _POETRY_OWN)):
+        for match in list(pattern.finditer(text))[:SENTENCES]:
+            if match.span("need") in taken:
+                continue
+            taken.add(match.span("need"))
+            captured = {key: value for key, value in match.groupdict().items() if value}
+            yield Symptom(identity, match[0][:400], source, captured)

@@ -1,0 +1,58 @@
+"""Which releases of two packages were there at the same time: days of upload out of the package facts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date, timedelta
+
+from envdoctor.errors import Unavailable
+from envdoctor.matrix.snapshot import Package, load_snapshot
+from envdoctor.rules.view import View
+
+_BEGINNING = date(1970, 1, 1)
+
+
+def package_facts(view: View, name: str) -> Package | None:
+    """Return what is recorded of a package's releases; None where nothing is."""
+    try:
+        package = load_snapshot(view.matrix.folder).package(name)
+    except Unavailable:
+        return None
+    return package if package and package.crawled else None
+
+
+def day_of(view: View, name: str, version: str) -> int | None:
+    """Return the day (from 1970-01-01) on which a release was first uploaded; None where it is not known."""
+    package = package_facts(view, name)
+    place = package.position.get(version) if package else None
+    return package.days[place] if package and place is not None else None
+
+
+def told_day(day: int) -> str:
+    """Return a day as YYYY-MM-DD."""
+    return (_BEGINNING + timedelta(days=day)).isoformat()
+
+
+def newest_on(view: View, name: str, day: int) -> str | None:
+    """Return the newest final release of a package that was there on a day."""
+    return next((v for v, uploaded in reversed(list(_finals(view, name))) if uploaded <= day), None)
+
+
+def first_after(view: View, name: str, day: int) -> str | None:
+    """Return the lowest final release of a package from which on all are later than a day."""
+    later = None
+    for version, uploaded in reversed(list(_finals(view, name))):
+        if uploaded <= day:
+            break
+        later = version
+    return later
+
+
+def _finals(view: View, name: str) -> Iterator[tuple[str, int]]:
+    package = package_facts(view, name)
+    if package is None:
+        return
+    left_out = package.prereleases | package.yanked
+    for place, (version, day) in enumerate(zip(package.versions, package.days, strict=True)):
+        if not left_out >> place & 1:
+            yield version, day

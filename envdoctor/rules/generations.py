@@ -1,0 +1,186 @@
+"""Two packages of different times: one asks the other for what its release does not have.
+
+What no recorded interface answers is at least told with both packages and the releases of one time.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable, Iterator
+
+from envdoctor import lazy_re as re
+from envdoctor.commands import pip_install
+from envdoctor.facts import Frame
+from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.matrix.interface_records import libraries_with, load_record
+from envdoctor.matrix.stack import STACK
+from envdoctor.rules.asked import Lack, Wanted, wanted_of
+from envdoctor.rules.base import Rule, Skip
+from envdoctor.rules.calendar import day_of, first_after, newest_on, package_facts, told_day
+from envdoctor.rules.import_chains import package_of
+from envdoctor.rules.interface_lookup import distribution_of
+from envdoctor.rules.rows import install_commands
+from envdoctor.rules.view import View
+
+ID = "RELEASES-APART"
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*")
+
+
+def check_generations(view: View) -> Iterable[Finding]:
+    """Name the two packages of which one asks the other for something that it lacks."""
+    wanted = [w for symptom in view.facts.symptoms for w in wanted_of(view.facts, symptom)]
+    if not wanted:
+        raise Skip("no import, attribute or argument error was pasted")
+    found = {f.summary: f for w in wanted if (f := _finding(view, w))}
+    yield from found.values()
+
+
+def _finding(view: View, wanted: Wanted) -> Finding | None:
+    owner, asker = _owner(view, wanted), asking_package(view, wanted.asker)
+    asker = "" if asker == owner else asker
+    what = _what(wanted)
+    if not what or not (owner or (asker and wanted.lack is not Lack.MEMBER)):
+        return None
+    here = f"{_told(view, owner)} here" if owner else "what is called"
+    asking = _told(view, asker) if asker else "the code that asks"
+    return Finding(
+        id=ID,
+        severity=Severity.ERROR,
+        summary=f"{here} {what}: {asking} was written for another release of " + (owner or "it"),
+        cause="Names, arguments and members come, move and go with releases. "
+        + (f"{asker} and {owner} are" if asker and owner else "Who asks and who is asked are")
+        + " of different times, or a half upgraded copy is imported.",
+        evidence=(Evidence(wanted.symptom.id, wanted.symptom.text, wanted.symptom.source),),
+        remedies=tuple(_remedies(view, wanted, owner, asker)),
+        certainty=Certainty.UNCERTAIN,
+        sources=("https://docs.python.org/3/library/exceptions.html#ImportError",),
+        explains=(wanted.symptom.id,),
+        prior=0.5,
+        fallback=True,
+    )
+
+
+def _told(view: View, name: str) -> str:
+    version = view.version_text(name)
+    return f"{name} {version}" if version else name
+
+
+def _what(wanted: Wanted) -> str:
+    match wanted.lack:
+        case Lack.NAME:
+            return f"has no {wanted.name} in {wanted.module}"
+        case Lack.MODULE:
+            return f"has no module {wanted.module}" if "." in wanted.module else ""
+        case Lack.MEMBER:
+            return f"has no {wanted.name} in {wanted.owner}"
+        case Lack.KEYWORD:
+            return f"does not take {wanted.name}" + (f" in {wanted.owner}()" if wanted.owner else "")
+        case Lack.NEEDED:
+            return f"needs {wanted.name} in {wanted.owner}()"
+        case Lack.POSITION:
+            return f"does not take {wanted.count} positional arguments in {wanted.owner}()"
+        case _:
+            return ""
+
+
+def _owner(view: View, wanted: Wanted) -> str:
+    """Return the distribution that is asked: of the module, the class or function, or the patch's name."""
+    if wanted.module:
+        name = distribution_of(view.matrix, wanted.module)
+        return name if _is_known(view, name) else ""
+    for owner in _names_of(wanted.owner):
+        having = libraries_with(view.matrix.folder, owner)
+        listed = [name for name in having if view.facts.distribution(name)]
+        having = tuple(n for n in having if n in STACK and view.installed(n) is not False)
+        known = listed or list(having)
+        exporting = [n for n in known if _exports(view, n, owner.partition(".")[0])]
+        if len(exporting or known) == 1:
+            return (exporting or known)[0]
+    words = wanted.owner.rpartition(".")[2].lower().split("_")
+    return next((name for name in STACK if name in words), "")
+
+
+def _names_of(owner: str) -> Iterator[str]:
+    """Yield a callable, its class, and what the class's name ends in: a class is named after its base."""
+    if hasattr(builtins, owner.partition(".")[0]):
+        return
+    if owner:
+        yield owner
+    of_class = owner.partition(".")[0]
+    words = _WORD.findall(of_class) if of_class[:1].isupper() else []
+    for start in range(len(words)):
+        yield "".join(words[start:])
+
+
+def _exports(view: View, library: str, name: str) -> bool:
+    record = load_record(view.matrix.folder, library)
+    return record is not None and name in record.names.get(record.root, {})
+
+
+def _is_known(view: View, name: str) -> bool:
+    return view.facts.distribution(name) is not None or package_facts(view, name) is not None
+
+
+def asking_package(view: View, frame: Frame | None) -> str:
+    """Return the distribution in whose installed files a frame stands; empty for code of one's own."""
+    if frame is None:
+        return ""
+    package = package_of(frame.file)
+    if not package:
+        folders = re.split(r"[/\\\\]", frame.file)[:-1]
+        package = next((name for name in folders if name.replace("_", "-") in STACK), "")
+    return distribution_of(view.matrix, package) if package else ""
+
+
+def _remedies(view: View, wanted: Wanted, owner: str, asker: str) -> Iterator[Remedy]:
+    yield from _elsewhere(view, wanted, owner)
+    if owner and asker:
+        yield from _of_one_time(view, owner, asker)
+    names = [name for name in (owner, asker) if name]
+    both = f"{' and '.join(names)}{' together' if names[1:] else ''}"
+    yield Remedy(
+        f"Raise {both}, or take the releases that the asking code names in its requirements.",
+        pip_install(*names, options="-U"),
+    )
+
+
+def _elsewhere(view: View, wanted: Wanted, owner: str) -> Iterator[Remedy]:
+    """Name another library that exports what is missed here."""
+    if wanted.lack is not Lack.NAME:
+        return
+    for library in libraries_with(view.matrix.folder, wanted.name):
+        record = load_record(view.matrix.folder, library)
+        if record and library != owner and wanted.name in record.names.get(record.root, {}):
+            yield Remedy(f"{wanted.name} is a name of {library}: `from {record.root} import {wanted.name}`.")
+
+
+def _of_one_time(view: View, owner: str, asker: str) -> Iterator[Remedy]:
+    """Offer the releases of the one from the day of the other, as far as versions are told."""
+    for known, sought in ((asker, owner), (owner, asker)):
+        version = view.version(known)
+        day = day_of(view, known, str(version)) if version else None
+        fitting = newest_on(view, sought, day) if day is not None else None
+        if day is not None and fitting and fitting != str(view.version(sought)):
+            pins = {sought: f"=={fitting}"}
+            yield Remedy(
+                f"Take the {sought} of the time of {known} {version} ({told_day(day)}).",
+                install_commands(pins),
+                pins,
+            )
+
+
+def askers_before(view: View, asker: str, library: str, version: str) -> dict[str, str]:
+    """Return the releases of `asker` from before a release of `library`, which cannot ask for its news."""
+    day = day_of(view, library, version)
+    later = first_after(view, asker, day) if day is not None else None
+    return {asker: f"<{later}"} if later and newest_on(view, asker, day or 0) else {}
+
+
+def askers_after(view: View, asker: str, library: str, version: str) -> dict[str, str]:
+    """Return the releases of `asker` from after a release of `library`, which may know what went with it."""
+    day = day_of(view, library, version)
+    later = first_after(view, asker, day) if day is not None else None
+    return {asker: f">={later}"} if later else {}
+
+
+RULES = (Rule(ID, "packages that call one another are of releases that know one another", check_generations),)
