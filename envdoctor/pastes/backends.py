@@ -56,7 +56,9 @@ _WORDS = (
     ),
     _Word(
         re.compile(
-            r"(?i)\bMPS backend\b|\bmps:0\b|\bApple (?:M[1-9]|Silicon)\b|\bMac(?:OS|Book)?(?: Pro| Air| mini| Studio)?,? (?:with |on )?M[1-9]\b|\bM[1-9] (?:MacOS|Mac|MacBook|Max|Ultra)\b|\bmacbook (?:pro|air) m[1-9]|\bdevice[ =:'\"]{1,4}mps\b"
+            r"(?i)\bMPS backend\b|\bmps:0\b|\bApple (?:M[1-9]|Silicon)\b|"
+            r"\bMac(?:OS|Book)?(?: Pro| Air| mini| Studio)?,? (?:with |on )?M[1-9]\b|"
+            r"\bM[1-9] (?:MacOS|Mac|MacBook|Max|Ultra)\b|\bdevice[ =:'\"]{1,4}mps\b"
         ),
         "os",
         "macos",

@@ -1,4 +1,4 @@
-"""What uv, poetry and conda write of a conflict: sentences that run over lines, each saying who asks for what.
+"""What uv and poetry write of a conflict: sentences that run over lines, each saying who asks for what.
 
 pip's own lines are signatures of the matrix; these are wrapped to a terminal's width and read as one text.
 """
@@ -21,9 +21,7 @@ _SPEC = r"(?P<spec>[<>=!~]=?[\w.*+!]{1,40}(?:, ?[<>=!~]=?[\w.*+!]{1,40}){0,6})"
 _NEED = r"(?P<need>[A-Za-z][\w.-]{0,60})(?:\[[\w,-]{1,60}\])?"
 _UV = re.compile(rf"(?P<who>[A-Za-z][\w.<>=!~*+,\[\]-]{{0,100}}|your project) depends on {_NEED}{_SPEC}")
 _UV_WISH = re.compile(rf"you require {_NEED}{_SPEC}")
-_POETRY = re.compile(
-    rf"(?P<who>[A-Za-z][\w.-]{{0,60}} \([^()]{{1,120}}\)) depends on {_NEED} \({_SPEC.replace('P<spec>', 'P<spec>')}\)"
-)
+_POETRY = re.compile(rf"(?P<who>[A-Za-z][\w.-]{{0,60}} \([^()]{{1,120}}\)) depends on {_NEED} \({_SPEC}\)")
 _POETRY_OWN = re.compile(rf"(?P<who>[A-Za-z][\w.-]{{0,60}}) depends on {_NEED} \({_SPEC}\)")
 
 

@@ -87,7 +87,7 @@ def setting_sightings(
 
 
 def _is_process(row: tables.KeyRow, key: str, value: str) -> bool:
-    """True for `rank=0` to `rank=7`, which launchers write of processes: adapters have ranks of 4, 8 and more."""
+    """True for `rank=0` to `rank=7`, which launchers write of processes; adapters have 4, 8 and more."""
     return row.canonical == "lora_rank" and fold_key(key) == "rank" and value in "0123567"
 
 

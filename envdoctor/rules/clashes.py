@@ -10,6 +10,7 @@ from envdoctor.facts import Symptom
 from envdoctor.facts.names import normalise
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
+from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.rows import install_commands
 from envdoctor.rules.seen import symptoms
 from envdoctor.rules.view import View
@@ -25,8 +26,15 @@ def check_clashes(view: View) -> Iterable[Finding]:
         raise Skip("no installer's conflict is told")
     for name in dict.fromkeys(normalise(s.captured["need"]) for s in wishes):
         of_it = [s for s in wishes if normalise(s.captured["need"]) == name]
-        if len({_specifier(s) for s in of_it}) > 1:
+        if len({_specifier(s) for s in of_it}) > 1 and not _suit_together(view, name, of_it):
             yield _finding(view, name, of_it)
+
+
+def _suit_together(view: View, name: str, wishes: Iterable[Symptom]) -> bool:
+    """True where a known release suits all wishes: they are told, but not what excludes one another."""
+    package = package_facts(view, name)
+    joined = SpecifierSet(",".join(_specifier(s) for s in wishes))
+    return package is not None and any(joined.contains(v, prereleases=True) for v in package.versions)
 
 
 def _specifier(symptom: Symptom) -> str:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.specifiers import SpecifierSet
 
 from envdoctor import lazy_re as re
 from envdoctor.commands import commands
-from envdoctor.facts import Distribution, Symptom
+from envdoctor.facts import Distribution
 from envdoctor.facts.names import normalise
-from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.findings import Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
 from envdoctor.matrix.interface_records import load_record
 from envdoctor.matrix.markers import decide
 from envdoctor.matrix.stack import STACK
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import package_facts
-from envdoctor.rules.ranges import parse_version, version_satisfies
+from envdoctor.rules.ranges import parse_version
 from envdoctor.rules.recorded import Demand, marker_environments
 from envdoctor.rules.rows import install_commands
 from envdoctor.rules.seen import explained, symptoms
@@ -297,61 +297,7 @@ def _is_same_minor(unmet: Unmet) -> bool:
     return installed is not None and any(v and v.release[:2] == installed.release[:2] for v in exact)
 
 
-_REFUSALS = ("SYM-REQUIRED-VERSION", "SYM-PLEASE-INSTALL", "SYM-ERROR-REQUIRES", "SYM-MINIMUM-VERSION")
-
-
-def check_refusals(view: View) -> Iterable[Finding]:
-    """Find the versions that a library itself refused, by its own message."""
-    seen = [s for s in view.facts.symptoms if s.id in _REFUSALS and _specifier(s)]
-    if not seen:
-        raise Skip("no library refused another's version")
-    for symptom in {s.captured["name"].lower(): s for s in reversed(seen)}.values():
-        name = normalise(symptom.captured["name"])
-        have = parse_version(symptom.captured.get("found", "")) or view.version(name)
-        if have is None or not version_satisfies(have, _specifier(symptom)):
-            yield _refusal(name, str(have) if have else None, symptom)
-
-
-def _specifier(symptom: Symptom) -> str:
-    """The versions asked for; empty where the message holds none that can be read."""
-    least = symptom.captured.get("least")
-    text = f">={least}" if least else symptom.captured.get("specifier", "").replace(" ", "").rstrip(".,")
-    text = f"={text}" if text.startswith("=") and not text.startswith("==") else text
-    try:
-        return str(SpecifierSet(text))
-    except InvalidSpecifier:
-        return ""
-
-
-def _refusal(name: str, have: str | None, symptom: Symptom) -> Finding:
-    wanted = _specifier(symptom)
-    by_transformers = symptom.id == "SYM-REQUIRED-VERSION"
-    asker = "the installed transformers" if by_transformers else "the library that raises the error"
-    pins = {name: wanted}
-    other = (Remedy("Or raise transformers, which then takes it.", ("pip install -U transformers",)),)
-    return Finding(
-        id="REQUIREMENT-REFUSED",
-        severity=Severity.ERROR,
-        summary=f"{asker} needs {name}{wanted}" + (f"; {name} {have} is installed" if have else ""),
-        cause=(
-            "transformers compares the versions of a few libraries with its own table when it is imported."
-            if by_transformers
-            else f"The message names the releases of {name} that the code was written for."
-        ),
-        evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
-        remedies=(
-            Remedy(f"Install a release of {name} in that range.", install_commands(pins), pins),
-            *(other if by_transformers else ()),
-        ),
-        certainty=Certainty.CERTAIN if have else Certainty.LIKELY,
-        sources=("https://github.com/huggingface/transformers/blob/main/src/transformers/utils/versions.py",),
-        explains=(symptom.id,),
-        prior=0.9,
-    )
-
-
 RULES = (
-    Rule("REQUIREMENT-REFUSED", "no library refused the version of another", check_refusals),
     Rule(
         "REQUIREMENT-UNMET",
         "each distribution of the stack finds what its metadata requires",

@@ -1,0 +1,63 @@
+"""Packages of different times: told with both names, and with releases of one time."""
+
+from __future__ import annotations
+
+import pytest
+
+from envdoctor.diagnosis import diagnose_facts
+from envdoctor.findings import Certainty, Finding
+from envdoctor.matrix import load_matrix
+from envdoctor.pastes import parse_paste
+
+SITE = "/opt/env/lib/python3.11/site-packages"
+
+
+def judged(text: str) -> dict[str, Finding]:
+    matrix = load_matrix()
+    facts = parse_paste(text, "", matrix.lexicon)
+    return {f.id: f for f in diagnose_facts(facts, matrix, complete=False).findings}
+
+
+def test_both_packages_are_named_and_the_release_of_the_others_time_is_offered() -> None:
+    found = judged(
+        "vllm==0.6.3\n"
+        f'Traceback (most recent call last):\n  File "{SITE}/vllm/worker/worker.py", line 7, in run\n'
+        "    from gguf.never_there import Reader\n"
+        "ImportError: cannot import name 'Reader' from 'gguf.never_there'\n"
+    )["RELEASES-APART"]
+    assert "gguf" in found.summary
+    assert "vllm 0.6.3" in found.summary
+    assert found.certainty is Certainty.UNCERTAIN
+    assert any(dict(remedy.pins).get("gguf", "").startswith("==") for remedy in found.remedies)
+
+
+def test_a_name_of_another_library_is_sent_there() -> None:
+    text = "trl==0.16.0\nImportError: cannot import name 'FastLanguageModel' from 'trl'\n"
+    told = " ".join(remedy.text for remedy in judged(text)["RELEASES-APART"].remedies)
+    assert "from unsloth import FastLanguageModel" in told
+
+
+@pytest.mark.parametrize(
+    ("error", "library"),
+    [
+        ("AttributeError: 'MyDPOTrainer' object has no attribute '_never_there'", "trl"),
+        ("TypeError: _unsloth_never_there() takes 3 positional arguments but 4 were given", "unsloth"),
+    ],
+)
+def test_a_class_is_named_after_its_base_and_a_patch_after_its_patcher(error: str, library: str) -> None:
+    assert judged(f"{error}\n")["RELEASES-APART"].summary.startswith(library)
+
+
+def test_a_builtin_type_belongs_to_no_library() -> None:
+    assert "RELEASES-APART" not in judged("AttributeError: 'tuple' object has no attribute 'ndim'\n")
+
+
+def test_a_missing_argument_offers_the_callers_earlier_releases() -> None:
+    found = judged(
+        f'Traceback (most recent call last):\n  File "{SITE}/trl/trainer/grpo_trainer.py", line 7, in x\n'
+        "    super().__init__(processing_class=processing_class)\n"
+        "TypeError: Trainer.__init__() got an unexpected keyword argument 'processing_class'\n"
+    )["INTERFACE-MISSING"]
+    pins = [dict(remedy.pins) for remedy in found.remedies]
+    assert any(pin.get("transformers") == ">=4.46.0" for pin in pins)
+    assert any(pin.get("trl", "").startswith("<0.1") for pin in pins)
