@@ -1,0 +1,278 @@
+"""Would the tests notice? `python benchmarks/mutants.py [ROOM...] [--sample 60] [--seed 1] [--kept FOLDER]`.
+
+Draws mutants of a room's functions (`mutating.py`) and runs against each the room's tests that execute its
+line, the fastest first, until one fails. The room and its tests are imported once; every mutant lives in a
+forked child. A mutant that only time ends counts as noticed; one that no test runs through, as not. Beyond
+`--patience` seconds of tests (CPU, as measured without mutants) a mutant counts as not noticed.
+`mutants_equivalent.toml` names those that change nothing that can be seen, and says why.
+
+Why no library: mutmut leaves every decorated function alone (our rules are decorated), cosmic-ray starts the
+whole test command for each mutant.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import random
+import resource
+import signal
+import sys
+import tempfile
+import time
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import FunctionType
+from typing import NamedTuple
+
+import coverage
+import pytest
+from mutating import Mutant, edits_in, put_in, read_mutant, running_functions
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+HERE = Path(__file__).parent
+ROOMS = {
+    "rules": ("envdoctor.rules", "tests/rules"),
+    "solve": ("envdoctor.solve", "tests/solve"),
+    "memory": ("envdoctor.memory", "tests/memory"),
+    "redaction": ("envdoctor.bundling", "tests/bundle"),
+    "pastes": ("envdoctor.pastes", "tests/pastes"),
+}
+UPSTREAM = ("envdoctor.matrix", "envdoctor.facts", "packaging", "re")
+"""Rooms that know nothing of the five: what their caches hold is the same for every mutant."""
+
+
+class Ran(NamedTuple):
+    """What one run of the tests without mutants showed."""
+
+    seconds: dict[str, float]
+    """CPU seconds of each test that passed."""
+    by_line: dict[str, dict[int, list[str]]]
+    """Tests by file and line."""
+
+
+class Result(NamedTuple):
+    """What became of a mutant: `noticed`, `timed out`, `survived`, `not run`, `not put in`."""
+
+    mutant: Mutant
+    outcome: str
+    tests: int
+
+
+def main() -> int:
+    """Print the score of each room and the mutants that no test noticed."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("rooms", nargs="*", metavar="ROOM", help=", ".join(ROOMS))
+    parser.add_argument("--sample", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--patience", type=float, default=20.0)
+    parser.add_argument("--kept", type=Path, default=Path(tempfile.gettempdir()) / "envdoctor-mutants")
+    asked = parser.parse_args()
+    for room in asked.rooms or ROOMS:
+        status = _in_child(lambda room=room: Session(room, asked).run())
+        if status:
+            return status
+    return 0
+
+
+class Session:
+    """One room's tests, collected once, and its mutants: a plugin of pytest."""
+
+    def __init__(self, room: str, asked: argparse.Namespace) -> None:
+        package, self.tests = ROOMS[room]
+        self.room, self.asked = room, asked
+        self.paths = _imported(package)
+        self.told = os.fdopen(os.dup(1), "w")
+        self.failed: set[str] = set()
+        self.stop_at_failure = False
+
+    def run(self) -> int:
+        """Run pytest with this plugin."""
+        words = [
+            self.tests,
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:terminal",
+            "-o",
+            "addopts=",
+            "-o",
+            "timeout=0",
+        ]
+        return int(pytest.main(words, plugins=[self]))
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Run mutants where pytest would run its tests."""
+        items = {item.nodeid: item for item in session.items}
+        ran = self._ran(items)
+        functions = running_functions(self.paths)
+        chosen = self._chosen()
+        results = [self._judged(each, functions[each.path], ran, items) for each in chosen]
+        self._tell(results)
+        return True
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note a failure, and end a mutant's child with it."""
+        if report.failed:
+            self.failed.add(report.nodeid)
+            if self.stop_at_failure:
+                os._exit(1)
+
+    def _chosen(self) -> list[Mutant]:
+        all_ = [(path, number) for path in self.paths for number in range(edits_in(path))]
+        drawn = random.Random(self.asked.seed).sample(all_, min(self.asked.sample, len(all_)))
+        self._say(f"{self.room}: {len(drawn)} of {len(all_)} mutants in {len(self.paths)} files")
+        return [read_mutant(path, number) for path, number in drawn]
+
+    def _judged(
+        self, mutant: Mutant, functions: list[FunctionType], ran: Ran, items: dict[str, pytest.Item]
+    ) -> Result:
+        lines = ran.by_line.get(str(mutant.path), {})
+        names = lines.get(mutant.line) or lines.get(mutant.statement_line) or []
+        tests = _fastest(set(names) & set(ran.seconds), ran, self.asked.patience)
+        if not tests:
+            return Result(mutant, "not run", 0)
+        status = _in_child(lambda: self._run_mutant(mutant, functions, [items[t] for t in tests]))
+        outcome = {0: "survived", 1: "noticed", 2: "not put in"}.get(status, "timed out")
+        self._say(f"  {outcome:10} {_told(mutant)}")
+        return Result(mutant, outcome, len(tests))
+
+    def _run_mutant(self, mutant: Mutant, functions: list[FunctionType], items: list[pytest.Item]) -> int:
+        limit = int(self.asked.patience * 3) + 20
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))
+        if not put_in(mutant, functions):
+            return 2
+        _forget_what_was_computed()
+        self.stop_at_failure = True
+        _run(items)
+        return 0
+
+    def _ran(self, items: dict[str, pytest.Item]) -> Ran:
+        """Return the run without mutants, from the kept file where the code and the tests are the same."""
+        self.asked.kept.mkdir(parents=True, exist_ok=True)
+        kept = self.asked.kept / f"{self.room}-{_state(self.paths, Path(self.tests))}.json"
+        if not kept.exists():
+            self._say(f"{self.room}: one run of {len(items)} tests without mutants")
+            _in_child(lambda: self._measure(items, kept))
+        raw = json.loads(kept.read_text())
+        return Ran(raw["seconds"], {f: {int(n): t for n, t in x.items()} for f, x in raw["by_line"].items()})
+
+    def _measure(self, items: dict[str, pytest.Item], kept: Path) -> int:
+        measured = coverage.Coverage(data_file=None, include=[str(p) for p in self.paths])
+        seconds: dict[str, float] = {}
+
+        def before(item: pytest.Item) -> None:
+            measured.switch_context(item.nodeid)
+            seconds[item.nodeid] = time.process_time()
+
+        def after(item: pytest.Item) -> None:
+            seconds[item.nodeid] = time.process_time() - seconds[item.nodeid]
+
+        measured.start()
+        _run(list(items.values()), before, after)
+        measured.stop()
+        data = measured.get_data()
+        by_line = {f: data.contexts_by_lineno(f) for f in data.measured_files()}
+        passed = {t: s for t, s in seconds.items() if t not in self.failed}
+        kept.with_suffix(".part").write_text(json.dumps({"seconds": passed, "by_line": by_line}))
+        kept.with_suffix(".part").replace(kept)
+        return 0
+
+    def _tell(self, results: list[Result]) -> None:
+        equivalent = _equivalents()
+        counted = [r for r in results if r.outcome != "not put in" and r.mutant.identity not in equivalent]
+        noticed = [r for r in counted if r.outcome in ("noticed", "timed out")]
+        share = 100 * len(noticed) / len(counted) if counted else 0.0
+        beside = f"{len(results) - len(counted)} equivalent or not put in"
+        for result in counted:
+            if result not in noticed:
+                self._say(f"  {result.outcome} by {result.tests} tests: {_told(result.mutant)}")
+        self._say(f"{self.room}: {len(noticed)} of {len(counted)} noticed, {share:.1f} %; {beside}")
+
+    def _say(self, line: str) -> None:
+        print(line, file=self.told, flush=True)
+
+
+def _run(
+    items: list[pytest.Item],
+    before: Callable[[pytest.Item], None] | None = None,
+    after: Callable[[pytest.Item], None] | None = None,
+) -> None:
+    for item, following in zip(items, [*items[1:], None], strict=True):
+        if before:
+            before(item)
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        if after:
+            after(item)
+
+
+def _in_child(work: Callable[[], int]) -> int:
+    """Return the status of a forked child that does the work; a signal's is 128 and more."""
+    if child := os.fork():
+        try:
+            _, status = os.waitpid(child, 0)
+        except KeyboardInterrupt:
+            os.kill(child, signal.SIGKILL)
+            raise
+        return os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else 128
+    status = 3
+    with suppress(BaseException):
+        status = work()
+    os._exit(status)
+
+
+def _forget_what_was_computed() -> None:
+    for thing in gc.get_objects():
+        if isinstance(thing, functools._lru_cache_wrapper) and not str(thing.__module__).startswith(UPSTREAM):
+            thing.cache_clear()
+
+
+def _fastest(tests: set[str], ran: Ran, patience: float) -> list[str]:
+    """Return the fastest tests that end within the patience: one at least."""
+    spent, kept = 0.0, []
+    for test in sorted(tests, key=lambda t: (ran.seconds[t], t)):
+        spent += ran.seconds[test]
+        if kept and spent > patience:
+            break
+        kept.append(test)
+    return kept
+
+
+def _imported(package: str) -> list[Path]:
+    """Import every module of the package and return their files."""
+    room = importlib.import_module(package)
+    names = [m.name for m in pkgutil.walk_packages(room.__path__, f"{package}.")]
+    return [Path(str(importlib.import_module(name).__file__)) for name in names]
+
+
+def _state(paths: list[Path], tests: Path) -> str:
+    """Return a name that changes with the code and the tests."""
+    files = [*paths, *sorted(tests.rglob("*.py"))]
+    return f"{zlib.crc32(b''.join(path.read_bytes() for path in files)):08x}"
+
+
+def _equivalents() -> set[tuple[str, ...]]:
+    raw = tomllib.loads((HERE / "mutants_equivalent.toml").read_text())
+    return {tuple(e[k] for k in ("file", "function", "before", "after")) for e in raw.get("mutant", [])}
+
+
+def _told(mutant: Mutant) -> str:
+    where = f"{mutant.path.parent.name}/{mutant.path.name}:{mutant.line} {mutant.function}"
+    return f"{where}\n      - {mutant.before}\n      + {mutant.after}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
