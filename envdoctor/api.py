@@ -281,6 +281,7 @@ def smoke(
     device: str | None = None,
     timeout_s: float = 60.0,
     build: bool = False,
+    bandwidth: bool = False,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> SmokeReport:
     """Run tiny kernels in child processes, op by op, and return a verdict of each.
@@ -289,13 +290,27 @@ def smoke(
         wrong = [result.op for result in report.results if result.outcome == "failed"]
 
     `select` are names, prefixes or globs (none: the quick ones); `device` is cpu, a card's number, or None
-    for all cards; `progress` is told how many of how many are done, and the next.
+    for all cards; `progress` is told how many of how many are done, and the next. `bandwidth` measures speeds
+    (alone where nothing is selected), holds them against what such cards reach, and asks DCGM where it is.
     """
+    from envdoctor.matrix import load_matrix
     from envdoctor.smokes import run_smokes
+    from envdoctor.smokes.catalogue import SPEEDS
+    from envdoctor.smokes.expected import judge_report
     from envdoctor.target.stack import active_python
 
-    chosen = tuple(select) or None
-    return run_smokes(python or active_python(), chosen, device, timeout_s, build=build, progress=progress)
+    chosen = (*select, SPEEDS) if bandwidth else tuple(select) or None
+    report = run_smokes(
+        python or active_python(),
+        chosen,
+        device,
+        timeout_s,
+        build=build,
+        progress=progress,
+        dcgm=bandwidth,
+    )
+    measured = any(result.speed is not None for result in report.results)
+    return judge_report(report, load_matrix()) if measured else report
 
 
 def bundle(

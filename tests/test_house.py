@@ -49,7 +49,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "memory": {"errors", "facts", "fetch", "inputs", "matrix", "processes", "report", "shown", "target"},
     "profile": {"errors", "facts", "matrix", "memory", "processes", "report", "shown", "target"},
-    "smokes": {"errors", "facts", "inputs", "processes", "report", "shown"},
+    "smokes": {"errors", "facts", "inputs", "matrix", "patterns", "processes", "report", "shown"},
     "report": {"facts", "findings"},
     "bundling": {"errors", "facts", "files", "findings", "inputs", "matrix", "report"},
     "online": {"errors", "facts", "fetch", "harvest", "matrix", "rules"},

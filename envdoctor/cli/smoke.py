@@ -14,6 +14,7 @@ EXAMPLES = (
     ("the quick set on every card here", ""),
     ("quantized ops of another environment", "--python .venv/bin/python --select bnb"),
     ("what there is to prove", "--list"),
+    ("how fast links, memory and products are, and should be", "--bandwidth"),
 )
 
 
@@ -24,6 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_list(parser, "--select", "OPS", chosen)
     add_flag(parser, "--list", "name the ops and what each proves")
     add(parser, "--device", "cpu|N", "the CPU, or one card (default: all cards)")
+    add_flag(
+        parser, "--bandwidth", "measure speeds against the cards' expected figures (without --select: only)"
+    )
     add_flag(parser, "--build", "build what is not built yet, for this run")
     add(parser, "--timeout", "S", "seconds an op may take (60)", type=seconds, default=60.0)
 
@@ -43,6 +47,7 @@ def run(args: argparse.Namespace) -> int:
         device=args.device,
         timeout_s=args.timeout,
         build=args.build,
+        bandwidth=args.bandwidth,
         progress=line.step,
     )
     line.end()

@@ -17,6 +17,7 @@ from envdoctor.facts.model import (
     Setting,
     Symptom,
     Toolkit,
+    Speed,
     Verdict,
     Xid,
 )
@@ -46,6 +47,7 @@ __all__ = [
     "Symptom",
     "Toolkit",
     "Unknown",
+    "Speed",
     "Verdict",
     "Xid",
     "from_json",

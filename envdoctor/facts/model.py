@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from envdoctor.facts.names import DistributionName, Line, OpName, Word
 from envdoctor.facts.observed import NOT_TOLD, Fact
@@ -271,6 +271,26 @@ class ErrorSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class Speed:
+    """A measured speed, and how it stands to what such cards reach; `unknown` until it was judged."""
+
+    figure: float
+    unit: str
+    cards: tuple[str, ...] = ()
+    """The names of the cards that took part."""
+    links: int | None = None
+    """NVLinks of each of them to the others; 0 for none, None where it is not told."""
+    seen: Mapping[str, str] = field(default_factory=lambda: EMPTY)
+    """What nvidia-smi showed of the card meanwhile, by its own names of fields; `others`: who else computed there."""
+    verdict: Literal["pass", "slow", "unknown"] = "unknown"
+    expected: float | None = None
+    least: float | None = None
+    """Below this it is slow."""
+    causes: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """What a smoke kernel found."""
 
@@ -278,6 +298,12 @@ class Verdict:
     outcome: Word
     source: str
     reason: str | None = None
+    speed: Speed | None = None
+
+    @property
+    def name(self) -> str:
+        """The op without the cards that it ran on."""
+        return self.op.partition("@")[0].partition("[")[0]
 
 
 WISH = "the text asks for a feature: what it quotes is taken as an example, not as what happened"

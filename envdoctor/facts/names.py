@@ -22,7 +22,7 @@ class Form:
 
 
 _DISTRIBUTION = re.compile(r"[_-]?[A-Za-z0-9][A-Za-z0-9._-]*(?:\*[A-Za-z0-9._-]+)?")
-_OP = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@:+-]*")
+_OP = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@:+-]*(?:\[[0-9]{1,4}-[0-9]{1,4}\])?")
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 _LINE = re.compile("[^\x00-\x1f\x7f\x85\u2028\u2029]*")
 

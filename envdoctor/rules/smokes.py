@@ -73,7 +73,7 @@ def _failed(view: View, identity: str, verdicts: list[Verdict]) -> Finding:
         remedies=(
             Remedy(
                 row.remedy if row else "Run the op alone to see all of its output.",
-                commands("envdoctor smoke --select {}", verdicts[0].op.partition("@")[0]),
+                commands("envdoctor smoke --select {}", verdicts[0].name),
             ),
         ),
         certainty=Certainty.CERTAIN,

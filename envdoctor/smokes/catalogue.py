@@ -16,6 +16,8 @@ from envdoctor.inputs import parse_json
 from envdoctor.processes import Completed, run_child
 
 WORKER = Path(__file__).with_name("worker.py")
+QUICK = "quick"
+SPEEDS = "bandwidth"
 _KEPT_NOISE = 1 << 16
 
 
@@ -33,6 +35,8 @@ class OpEntry:
     last: bool
     patience: float
     missing: str
+    unit: str = ""
+    """What a speed is measured in; empty for an op that proves a result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,18 +92,19 @@ def builtin_entries() -> tuple[OpEntry, ...]:
 
 
 def select_ops(ops: Sequence[OpEntry], patterns: Sequence[str] | None) -> tuple[OpEntry, ...]:
-    """Return the ops meant by names, prefixes (`matmul`), globs (`bnb.*`) or `all`; by default the quick.
+    """Return the ops meant by names, prefixes (`matmul`), globs (`bnb.*`), `all` or `quick`, the default.
 
     Raises InputError for a pattern that means none.
     """
-    if not patterns:
-        return tuple(op for op in ops if op.quick)
-    for pattern in patterns:
-        if not any(means(pattern, op.name) for op in ops):
+    chosen = patterns or (QUICK,)
+    for pattern in chosen:
+        if ops and not any(means(pattern, op) for op in ops):
             raise InputError(f"--select {pattern}: no such op; --list names them")
-    return tuple(op for op in ops if any(means(pattern, op.name) for pattern in patterns))
+    return tuple(op for op in ops if any(means(pattern, op) for pattern in chosen))
 
 
-def means(pattern: str, name: str) -> bool:
-    """True when a pattern of a selection means the op of that name."""
-    return pattern == "all" or name.startswith(f"{pattern}.") or fnmatch.fnmatchcase(name, pattern)
+def means(pattern: str, op: OpEntry) -> bool:
+    """True when a pattern of a selection means the op."""
+    if pattern in ("all", QUICK):
+        return op.quick or pattern == "all"
+    return op.name.startswith(f"{pattern}.") or fnmatch.fnmatchcase(op.name, pattern)

@@ -21,8 +21,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 def who_holds(gpus: Sequence[int]) -> str:
     """Return who fills the first of the cards that others fill, empty where none is full of others."""
-    cards = _query("gpu", "index,uuid,memory.used,memory.total")
-    visible = _visible(cards)
+    visible = visible_cards()
     programs = _query("compute-apps", "gpu_uuid,pid,process_name,used_memory")
     for gpu in gpus:
         if gpu < len(visible):
@@ -48,8 +47,9 @@ def _own(programs: list[list[str]], uuid: str) -> float:
     return 2 * mine
 
 
-def _visible(cards: list[list[str]]) -> list[list[str]]:
-    """Return the cards in the order in which torch counts them."""
+def visible_cards() -> list[list[str]]:
+    """Return the cards' number, UUID, used and total mebibytes in the order in which torch counts them."""
+    cards = _query("gpu", "index,uuid,memory.used,memory.total")
     told = os.environ.get("CUDA_VISIBLE_DEVICES")
     if told is None:
         return cards

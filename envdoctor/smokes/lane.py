@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from envdoctor.facts import Speed
+from envdoctor.facts.codec import FactsFormatError, decode
 from envdoctor.smokes.channel import Worker
 from envdoctor.smokes.planning import Request, requests
 from envdoctor.smokes.session import Session
@@ -92,6 +94,10 @@ class Lane:
         if message.get("unimportable"):
             self._unimportable[message["unimportable"]] = message["reason"]
         figures = {key: message[key] for key in _FIGURES if key in message}
+        try:
+            figures["speed"] = decode(Speed, message["speed"], ("speed",)) if "speed" in message else None
+        except FactsFormatError as error:
+            outcome, message["reason"], bad = "failed", f"its figure cannot be read: {error}", True
         tail = worker.tail() if bad else ""
         self._take(request, outcome, message["reason"], stderr_tail=tail, **figures)
         worker.served += 1
@@ -153,7 +159,8 @@ class Lane:
         self._record(request, outcome, reason, **fields)
 
     def _record(self, request: Request, outcome: Outcome, reason: str | None, **fields: Any) -> None:
-        result = SmokeResult(request.name, outcome, reason, tolerance=request.op.tolerance, gpu=request.gpu)
+        tolerance = None if request.op.unit else request.op.tolerance
+        result = SmokeResult(request.name, outcome, reason, tolerance=tolerance, gpu=request.gpu)
         self._settle(request, replace(result, **fields))
 
     def _settle_all(self, outcome: Outcome, reason: str, signal: str | None = None) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from .holding import is_out_of_memory, who_holds
 from .judging import Numbers, numbers_of, off
+from .pacing import measure_pace, synchronise
 
 if TYPE_CHECKING:
     from .ops.context import Context
@@ -79,6 +80,8 @@ def _measure(op: Op, ctx: Context, say: Callable[[str], None]) -> dict[str, Any]
     """Prepare, compute the reference, call once and again, and compare each result."""
     say("preparing")
     trial = op.function(ctx)
+    if op.unit:
+        return measure_pace(trial, op.unit, ctx, say)
     say("computing the reference")
     expected = [ctx.exact(tensor) for tensor in _flat(trial.reference())]
     truth, fault = _truth(trial, expected)
@@ -121,13 +124,6 @@ def _timed(call: Callable[[], Any], ctx: Context) -> tuple[float, list[Any]]:
     outputs = _flat(call())
     synchronise(ctx)
     return (time.perf_counter() - start) * 1000, outputs
-
-
-def synchronise(ctx: Context) -> None:
-    """Wait for the device; an error that a kernel left behind is raised here."""
-    if ctx.on_gpu:
-        for index in ctx.gpus:
-            ctx.torch.cuda.synchronize(index)
 
 
 def _truth(trial: Any, expected: list[Any]) -> tuple[list[Numbers], str]:

@@ -6,27 +6,31 @@ import contextlib
 import os
 import selectors
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from envdoctor.errors import InputError
 from envdoctor.smokes.catalogue import (
     OpEntry,
     builtin_entries,
     find_python,
-    means,
     read_catalogue,
+    QUICK,
+    means,
     select_ops,
 )
+from envdoctor.smokes.dcgm import read_diagnostic
 from envdoctor.smokes.lane import Lane
 from envdoctor.smokes.planning import gpu_expected, lanes
 from envdoctor.smokes.scratch import environment, scratch_folder
 from envdoctor.smokes.session import Session
 from envdoctor.smokes.settled import Progress, Settled
-from envdoctor.smokes.verdicts import SmokeReport
+from envdoctor.smokes.verdicts import SmokeReport, SmokeResult
 
 DEFAULT_TIMEOUT_S = 60.0
 LISTING_S = 10.0
 """What listing the ops may take at least: starting a Python on a busy machine, and entry points."""
+DCGM_S = 180.0
+"""What DCGM's diagnostic of the first level may take: seconds by its manual, more where its engine starts."""
 _TICK_S = 0.25
 
 
@@ -39,11 +43,15 @@ def run_smokes(
     start_timeout_s: float | None = None,
     build: bool = False,
     progress: Progress | None = None,
+    dcgm: bool = False,
+    tell: Callable[[SmokeResult], object] = bool,
 ) -> SmokeReport:
     """Run the selected ops (default: the quick ones) in children of `python` and return their verdicts.
 
     `device` is `cpu`, a card's number, or None for all visible cards; `timeout_s` is an op's limit,
     `start_timeout_s` that of importing torch and starting CUDA (default: twice as long, at least 60).
+    With `dcgm`, DCGM's own diagnostic is asked at the end, where it is installed. `tell` is called with each
+    verdict as it comes. Speeds are measured and not judged: `expected.judge_speeds` does that.
     Raises InputError for a call that cannot be meant, Unavailable when the interpreter does not answer.
     """
     python = find_python(python)
@@ -64,18 +72,20 @@ def run_smokes(
         with contextlib.closing(session):
             session.prestart(likely_workers(select, workers))
             catalogue = read_catalogue(python, max(timeout_s, LISTING_S), env)
-            settled = Settled(select_ops(catalogue.ops, select), progress)
+            settled = Settled(select_ops(catalogue.ops, select), progress, tell)
             runnable = settled.settle_missing(catalogue, python, no_gpu=device is None and not with_gpu)
             _run_stages(runnable, session, settled, workers)
+            if dcgm and with_gpu:
+                settled.add(read_diagnostic(DCGM_S))
     unprovable = settled.unprovable() if device or with_gpu else None
     return SmokeReport(session.device_name, settled.in_order(), unprovable)
 
 
 def likely_workers(select: Sequence[str] | None, limit: int) -> int:
     """Return how many workers the built-in ops of the selection will want (third parties' are not known)."""
-    chosen = [op for op in builtin_entries() if not select or any(means(p, op.name) for p in select)]
-    together = [op for op in chosen if not op.last and (select or op.quick)]
-    return max(1, len(lanes(together, limit)))
+    known = [pattern for pattern in select or (QUICK,) if any(means(pattern, op) for op in builtin_entries())]
+    chosen = select_ops(builtin_entries(), known) if known else ()
+    return max(1, len(lanes([op for op in chosen if not op.last], limit)))
 
 
 def check_device(device: str | None) -> None:

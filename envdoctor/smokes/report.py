@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from envdoctor.facts import Speed
 from envdoctor.report import PLAIN, Format, Look, Tested, as_json, draw, refuse
 from envdoctor.report.document import Block, Code, Document, Row, Rows, Section, Table, Text
 from envdoctor.report.junit import Case, draw_junit
@@ -38,10 +39,14 @@ def render(report: SmokeReport, format: Tested = Format.TEXT, look: Look = PLAIN
 def document(report: SmokeReport) -> Document:
     """Return a table of the verdicts, and the trouble of each below it."""
     heads = ("op", "verdict", "error", "tolerance", "first ms", "repeat ms")
-    rows = tuple(_row(result) for result in report.results)
+    rows = tuple(_row(result) for result in report.results if result.speed is None)
+    speeds = tuple(_speed_row(result, result.speed) for result in report.results if result.speed is not None)
     told = ", ".join(f"{count} {outcome}" for outcome, count in report.count().items())
     tone: Tone = "error" if report.exit_code == 1 else "ok" if report.count().get("passed") else "warning"
     blocks: list[Block] = [Table(heads, rows, (2, 3, 4, 5))] if rows else []
+    if speeds:
+        heads = ("speed", "verdict", "measured", "expected", "at least", "")
+        blocks.append(Table(heads, speeds, (2, 3, 4)))
     blocks += _troubles(report.results)
     if skipped := tuple(_skips(report.results)):
         blocks.append(Rows(skipped))
@@ -51,6 +56,18 @@ def document(report: SmokeReport) -> Document:
 
 def _row(result: SmokeResult) -> tuple[Words, ...]:
     return result.label, Span(result.outcome, _TONES[result.outcome]), *_figures(result)
+
+
+def _speed_row(result: SmokeResult, speed: Speed) -> tuple[Words, ...]:
+    """Return a row of a speed: slow is no more than slow, and what is held against nothing is marked."""
+    word = {"pass": "passed", "slow": "slow", "unknown": "unjudged"}[speed.verdict]
+    figures = (speed.figure, speed.expected, speed.least)
+    told = ("" if figure is None else _digits(figure) for figure in figures)
+    return (result.label, Span(word, _TONES[result.outcome]), *told, speed.unit)
+
+
+def _digits(figure: float) -> str:
+    return f"{figure:.0f}" if figure >= 100 else f"{figure:.1f}"
 
 
 def _figures(result: SmokeResult) -> tuple[str, ...]:

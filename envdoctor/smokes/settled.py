@@ -15,7 +15,10 @@ Progress = Callable[[int, int, str], None]
 class Settled:
     """The verdicts so far."""
 
-    def __init__(self, ops: Sequence[OpEntry], progress: Progress | None) -> None:
+    def __init__(
+        self, ops: Sequence[OpEntry], progress: Progress | None, tell: Callable[[SmokeResult], object]
+    ) -> None:
+        self._tell = tell
         self._order = {op.name: position for position, op in enumerate(ops)}
         self._ops = ops
         self._progress = progress
@@ -25,6 +28,13 @@ class Settled:
     def settle(self, request: Request, result: SmokeResult) -> None:
         """Record a verdict."""
         self._verdicts.append((self._order[request.op.name], result))
+        self._tell(result)
+
+    def add(self, results: Iterable[SmokeResult]) -> None:
+        """Record verdicts of others, which stand after all ops."""
+        for result in results:
+            self._verdicts.append((len(self._order), result))
+            self._tell(result)
 
     def settle_missing(self, catalogue: Catalogue, python: str, *, no_gpu: bool) -> list[OpEntry]:
         """Skip what is not installed and return the ops that are left to run."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
+from envdoctor.facts import Speed
+from envdoctor.facts.codec import encode
 from envdoctor.shown import Shown
 
 Outcome = Literal["passed", "failed", "skipped", "crashed", "timeout"]
@@ -27,6 +29,7 @@ class SmokeResult:
     signal: str | None = None
     stderr_tail: str = ""
     gpu: int | None = None
+    speed: Speed | None = None
 
     @property
     def label(self) -> str:
@@ -54,7 +57,7 @@ class SmokeReport(Shown):
         return {
             "schema": SCHEMA,
             "device": self.device,
-            "results": [asdict(result) for result in self.results],
+            "results": [_told(result) for result in self.results],
         }
 
     def count(self) -> Mapping[Outcome, int]:
@@ -63,3 +66,10 @@ class SmokeReport(Shown):
         for result in self.results:
             counts[result.outcome] = counts.get(result.outcome, 0) + 1
         return counts
+
+
+def _told(result: SmokeResult) -> dict[str, Any]:
+    """Return a verdict in JSON terms: every key, but a speed only where there is one."""
+    told = {field.name: getattr(result, field.name) for field in fields(result)}
+    speed = told.pop("speed")
+    return told if speed is None else {**told, "speed": {"verdict": speed.verdict, **encode(speed)}}

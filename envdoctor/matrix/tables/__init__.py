@@ -41,7 +41,7 @@ SUBJECTS = {
     "packages": "PackageRow StackRoleRow",
     "secrets": "SecretFormatRow SecretWordRow",
     "settings": "SettingRow RenamedRow",
-    "smokes": "SmokeCauseRow SmokeClaimRow",
+    "smokes": "SmokeCauseRow SmokeClaimRow CardSpeedRow SpeedShareRow",
     "symptoms": "SymptomRow ConsequenceRow PlaceRow",
     "torch": "TorchCapabilityRow TorchFollowerRow TorchPlatformRow TorchVariantRow",
     "trackers": "TemplateField TrackerRow",

@@ -26,6 +26,7 @@ FAMILIES = (
     "fused",
     "adapters",
     "collective",
+    "bandwidth",
     "memory",
 )
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from typing import Any
 
 from . import nccl_rank
@@ -77,20 +78,19 @@ def nccl_all_reduce(ctx: Context) -> Trial:
     def call() -> Any:
         with tempfile.TemporaryDirectory(dir=ctx.scratch) as folder:
             torch.save(parts, os.path.join(folder, "parts"))
-            return _reduced_by_ranks(folder, world)
+            run_ranks("sum", folder, ctx.gpus)
+            return tuple(torch.load(os.path.join(folder, f"sum{rank}")) for rank in range(world))
 
     total = sum(ctx.exact(part) for part in parts)
     return Trial(call, lambda: tuple(total for _ in range(world)))
 
 
-def _reduced_by_ranks(folder: str, world: int) -> Any:
-    """Run all ranks, rank 0 here and the others as our children, and return each rank's sum."""
-    import torch
-
-    command = [sys.executable, nccl_rank.__file__, folder, str(world)]
-    others = [subprocess.Popen([*command, str(rank)]) for rank in range(1, world)]
+def run_ranks(what: str, folder: str, cards: Sequence[int], *options: str) -> None:
+    """Run a rank for each card, rank 0 here and the others as our children; they leave files in the folder."""
+    command = [sys.executable, nccl_rank.__file__, what, folder, ",".join(map(str, cards))]
+    others = [subprocess.Popen([*command, str(rank), *options]) for rank in range(1, len(cards))]
     try:
-        nccl_rank.reduce_as_rank(folder, world, 0)
+        nccl_rank.take_part(what, folder, cards, 0, *options)
         for rank, child in enumerate(others, start=1):
             if child.wait():
                 raise RuntimeError(f"rank {rank} ended with status {child.returncode}")
@@ -98,4 +98,3 @@ def _reduced_by_ranks(folder: str, world: int) -> Any:
         for child in others:
             child.kill()
             child.wait()
-    return tuple(torch.load(os.path.join(folder, f"sum{rank}")) for rank in range(world))

@@ -32,6 +32,7 @@ class Op:
         patience: float = 1.0,
         repeats: int = 3,
         spread: float = 8.0,
+        unit: str = "",
     ) -> None:
         self.name = name
         self.function = function
@@ -47,10 +48,11 @@ class Op:
         self.patience = patience
         self.repeats = repeats
         self.spread = spread
+        self.unit = unit
 
     def describe(self) -> dict[str, Any]:
         """Return what the parent plans with, in JSON terms."""
-        kept = ("name", "summary", "tolerance", "needs", "quick", "lane", "gpus", "last", "patience")
+        kept = ("name", "summary", "tolerance", "needs", "quick", "lane", "gpus", "last", "patience", "unit")
         return {key: getattr(self, key) for key in kept}
 
 
@@ -65,7 +67,7 @@ def op(name: str, **options: Any) -> Callable[[Callable[[Context], Trial]], Call
     lane: ops of one lane share a warm worker (default: the first need) · gpus: "each" card, "all"
     together, or every "pair" · last: it disturbs others and runs at the end · patience: factor on the
     time limit · repeats: calls after the first · spread: how many tolerances one element alone may be off,
-    of itself and of the root mean square of all.
+    of itself and of the root mean square of all · unit: it is a speed, measured in this, and returns a `Pace`.
     """
 
     def register(function: Callable[[Context], Trial]) -> Callable[[Context], Trial]:

@@ -22,3 +22,26 @@ class Trial:
         self.call = call
         self.reference = reference
         self.plain = plain
+
+
+class Pace:
+    """What a speed measures: `step()` sets the device to `amount` more of the op's unit, without waiting for it.
+
+    `verify()` returns what is wrong with what the steps made, empty for nothing. `finished`: a figure that was
+    measured elsewhere, by the processes of a collective; then no step is made. `links`: NVLinks of each card.
+    """
+
+    def __init__(
+        self,
+        step: Callable[[], Any],
+        amount: float,
+        verify: Callable[[], str],
+        *,
+        finished: float | None = None,
+        links: int | None = None,
+    ) -> None:
+        self.step = step
+        self.amount = amount
+        self.verify = verify
+        self.finished = finished
+        self.links = links

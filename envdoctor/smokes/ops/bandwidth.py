@@ -1,0 +1,192 @@
+"""Speeds: copies to, from, within and between cards, an all-reduce, and a matrix product."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..holding import visible_cards
+from .collective import run_ranks
+from .context import Context
+from .registry import Skip, op
+from .trial import Pace
+
+GIGA, TERA = 1e9, 1e12
+BYTES = 1 << 28
+LARGE = 1 << 30
+"""Several times the largest cache of a card."""
+SIDE, SMALL_SIDE = 8192, 512
+SAMPLES = 4096
+PRODUCTS = 8
+SPEED = {"tolerance": 0.0, "quick": False, "last": True, "lane": "bandwidth"}
+
+
+def _numbers(torch: Any, size: int) -> Any:
+    """Return so many bytes on the CPU of which no four are like another four."""
+    return torch.arange(size // 4, dtype=torch.int32)
+
+
+def _room(ctx: Context, size: int) -> int:
+    """Return a size that fits twice into a fourth of what the card has free."""
+    if not ctx.on_gpu:
+        return 1 << 22
+    free, _ = ctx.torch.cuda.mem_get_info(ctx.device)
+    return int(min(size, 1 << max(20, int(math.log2(max(1, free // 8))))))
+
+
+def _copied(source: Any, target: Any) -> Callable[[], str]:
+    """Return what looks whether values spread over all of `target` are those of `source`."""
+
+    def verify() -> str:
+        stride = max(1, target.numel() // SAMPLES)
+        there, here = (side[::stride].cpu().tolist() for side in (target, source))
+        wrong = sum(1 for one, other in zip(there, here) if one != other)  # noqa: B905 (Python 3.8)
+        return "%d of %d values that were looked at did not arrive" % (wrong, len(here)) if wrong else ""
+
+    return verify
+
+
+def _copying(ctx: Context, source: Any, target: Any, passes: int = 1) -> Pace:
+    """Return the pace of a copy, whose bytes pass a memory or a link so many times."""
+    target.fill_(-1)
+    size = source.numel() * source.element_size()
+    return Pace(
+        lambda: target.copy_(source, non_blocking=True), passes * size / GIGA, _copied(source, target)
+    )
+
+
+def _host_and_card(ctx: Context) -> tuple[Any, Any]:
+    host = _numbers(ctx.torch, _room(ctx, BYTES))
+    return (host.pin_memory() if ctx.on_gpu else host), ctx.torch.empty_like(host, device=ctx.device)
+
+
+@op("bandwidth.h2d", cpu=False, unit="GB/s", **SPEED)
+def bandwidth_h2d(ctx: Context) -> Pace:
+    """Speed of copies from pinned memory of the host to the card."""
+    host, card = _host_and_card(ctx)
+    return _copying(ctx, host, card)
+
+
+@op("bandwidth.d2h", cpu=False, unit="GB/s", **SPEED)
+def bandwidth_d2h(ctx: Context) -> Pace:
+    """Speed of copies from the card to pinned memory of the host."""
+    host, card = _host_and_card(ctx)
+    card.copy_(host)
+    return _copying(ctx, card, host)
+
+
+@op("bandwidth.d2d", unit="GB/s", **SPEED)
+def bandwidth_d2d(ctx: Context) -> Pace:
+    """Speed of the device's own memory, bytes read and written, by a copy within it."""
+    source = _numbers(ctx.torch, _room(ctx, LARGE)).to(ctx.device)
+    return _copying(ctx, source, ctx.torch.empty_like(source), passes=2)
+
+
+@op("bandwidth.matmul", unit="TFLOP/s", **SPEED)
+def bandwidth_matmul(ctx: Context) -> Pace:
+    """Speed of a large 16-bit matrix product on random numbers."""
+    torch = ctx.torch
+    side = SIDE if ctx.on_gpu else SMALL_SIDE
+    dtype = torch.float16 if 0 < ctx.sm < 80 else torch.bfloat16
+    left, right = (torch.randn(side, side, dtype=dtype, device=ctx.device) for _ in range(2))
+    out = torch.full_like(left, float("nan"))
+    return Pace(
+        lambda: torch.mm(left, right, out=out),
+        2 * side**3 / TERA,
+        lambda: _odd_product(ctx, left, right, out),
+    )
+
+
+def _odd_product(ctx: Context, left: Any, right: Any, out: Any) -> str:
+    """Return which of some elements is not the product of its row and column, counted without torch."""
+    side = left.shape[0]
+    for number in range(PRODUCTS):
+        row, column = number * (side // PRODUCTS) + number, side - 1 - number * (side // PRODUCTS)
+        pair = (ctx.exact(left[row]).tolist(), ctx.exact(right[:, column]).tolist())
+        truth = math.fsum(one * other for one, other in zip(*pair))  # noqa: B905 (Python 3.8)
+        found = float(out[row, column].item())
+        if not abs(found - truth) <= 0.02 * math.sqrt(side):
+            return "element %d, %d of the product is %.4g where %.4g belongs" % (row, column, found, truth)
+    return ""
+
+
+@op("bandwidth.p2p", cpu=False, gpus="pair", unit="GB/s", **SPEED)
+def bandwidth_p2p(ctx: Context) -> Pace:
+    """Speed of copies between two cards, each way by itself; the slower way counts."""
+    torch = ctx.torch
+    cards = [torch.device("cuda", index) for index in ctx.gpus]
+    ways = []
+    for here, there in (cards, cards[::-1]):
+        source = _numbers(torch, _room(ctx, BYTES)).to(here)
+        ways.append(_copying(ctx, source, torch.empty_like(source, device=there)))
+    from ..pacing import median_pace
+
+    slower = min((median_pace(way, ctx), way.amount) for way in ways)[0]
+    return Pace(
+        ways[0].step,
+        0.0,
+        lambda: ways[0].verify() or ways[1].verify(),
+        finished=slower,
+        links=links_of(ctx.gpus),
+    )
+
+
+@op("bandwidth.all_reduce", cpu=False, gpus="all", patience=3.0, unit="GB/s", **SPEED)
+def bandwidth_all_reduce(ctx: Context) -> Pace:
+    """Bus bandwidth of an NCCL all-reduce over all cards, one process a card."""
+    import torch.distributed as dist
+
+    if len(ctx.gpus) < 2:
+        raise Skip("needs two GPUs")
+    if not (dist.is_available() and dist.is_nccl_available()):
+        raise Skip("this torch has no NCCL")
+    return reduce_pace(ctx, "nccl", _room(ctx, LARGE))
+
+
+def reduce_pace(ctx: Context, backend: str, size: int) -> Pace:
+    """Return the bus bandwidth that the ranks measured: 2 (n-1) / n times the bytes, as nccl-tests counts it."""
+    world = max(2, len(ctx.gpus))
+    with tempfile.TemporaryDirectory(dir=ctx.scratch) as folder:
+        run_ranks("time", folder, ctx.gpus or (0, 1), backend, str(size))
+        told = [json.load(open(os.path.join(folder, "time%d" % rank))) for rank in range(world)]
+    faults = [one["fault"] for one in told if one["fault"]]
+    rate = size * 2 * (world - 1) / world / max(one["seconds"] for one in told) / GIGA
+    return Pace(
+        lambda: None, 0.0, lambda: faults[0] if faults else "", finished=rate, links=links_of(ctx.gpus)
+    )
+
+
+def links_of(gpus: Sequence[int]) -> int | None:
+    """Return the fewest NVLinks that a card has to the others, by nvidia-smi's table; None where it tells none."""
+    try:
+        done = subprocess.run(
+            ["nvidia-smi", "topo", "-m"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, timeout=10,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return None
+    cards = visible_cards()
+    if any(gpu >= len(cards) for gpu in gpus):
+        return None
+    return parse_links(done.stdout.decode("utf-8", "replace"), [cards[gpu][0] for gpu in gpus])
+
+
+def parse_links(table: str, numbers: Sequence[str]) -> int | None:
+    """Return the fewest NVLinks of a card to the others among `numbers`: `NV18` are 18, any path else none."""
+    rows = {cells[0]: cells[1:] for line in table.splitlines() if len(cells := line.split()) > 1}
+    totals = []
+    for number in numbers:
+        paths = []
+        for other in numbers:
+            cells = rows.get("GPU" + number, [])
+            if other != number and int(other) >= len(cells):
+                return None
+            paths += [cells[int(other)]] if other != number else []
+        linked = [int(path[2:]) for path in paths if path.startswith("NV") and path[2:].isdigit()]
+        totals.append(sum(linked) if len(linked) == len(paths) else 0)
+    return min(totals) if totals else None
