@@ -25,9 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_list(parser, "--select", "OPS", chosen)
     add_flag(parser, "--list", "name the ops and what each proves")
     add(parser, "--device", "cpu|N", "the CPU, or one card (default: all cards)")
-    add_flag(
-        parser, "--bandwidth", "measure speeds against the cards' expected figures (without --select: only)"
-    )
+    add_flag(parser, "--bandwidth", "measure speeds and hold them against what such cards reach")
     add_flag(parser, "--build", "build what is not built yet, for this run")
     add(parser, "--timeout", "S", "seconds an op may take (60)", type=seconds, default=60.0)
 

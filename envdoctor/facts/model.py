@@ -281,7 +281,7 @@ class Speed:
     links: int | None = None
     """NVLinks of each of them to the others; 0 for none, None where it is not told."""
     seen: Mapping[str, str] = field(default_factory=lambda: EMPTY)
-    """What nvidia-smi showed of the card meanwhile, by its own names of fields; `others`: who else computed there."""
+    """What nvidia-smi showed of the card meanwhile, by its names of fields; `others`: who else was there."""
     verdict: Literal["pass", "slow", "unknown"] = "unknown"
     expected: float | None = None
     least: float | None = None

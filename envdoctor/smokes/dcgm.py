@@ -38,13 +38,13 @@ def read_diagnostic(timeout_s: float) -> tuple[SmokeResult, ...]:
 
 
 def parse_diagnostic(text: str) -> Iterator[SmokeResult]:
-    """Yield a verdict for each of DCGM's tests, of 3.x (`gpu_ids`) and 4.x (`entity_id`); nothing for other texts."""
+    """Yield a verdict for each test of DCGM 3.x (`gpu_ids`) or 4.x (`entity_id`); none for other texts."""
     start = text.find("{")
     try:
         data = parse_json(json.dumps(json.JSONDecoder().raw_decode(text, start)[0])) if start >= 0 else {}
     except (ValueError, RecursionError):
         return
-    root = next((data[name] for name in _ROOTS if isinstance(data.get(name), dict)), {})
+    root: dict[str, Any] = next((data[name] for name in _ROOTS if isinstance(data.get(name), dict)), {})
     for category in _tables(root.get("test_categories")):
         for test in _tables(category.get("tests")):
             yield _verdict(str(test.get("name", "?")), list(_tables(test.get("results"))))

@@ -1,4 +1,4 @@
-"""Measured speeds held against what such cards reach: slow or not, by how much, and what was seen that explains it."""
+"""Measured speeds held against what such cards reach: slow or not, by how much, and what explains it."""
 
 from __future__ import annotations
 

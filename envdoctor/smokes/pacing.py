@@ -1,4 +1,4 @@
-"""How fast something goes, measured in the examined interpreter, and what nvidia-smi shows of the card meanwhile.
+"""How fast something goes, measured in the examined interpreter, and what nvidia-smi shows of it meanwhile.
 
 Runs under any Python from 3.8 with any torch; nothing here is imported by the parent.
 """
@@ -24,8 +24,8 @@ LOOK_S = 4.0
 """Longer than this nobody waits for nvidia-smi: the figure stands without what it shows."""
 SHOWN = (
     "pcie.link.gen.current", "pcie.link.gen.max", "pcie.link.width.current", "pcie.link.width.max",
-    "clocks.sm", "clocks.max.sm", "clocks.mem", "clocks.max.mem", "temperature.gpu", "power.draw", "power.limit",
-    "clocks_throttle_reasons.active",
+    "clocks.sm", "clocks.max.sm", "clocks.mem", "clocks.max.mem", "temperature.gpu", "power.draw",
+    "power.limit", "clocks_throttle_reasons.active",
 )  # fmt: skip
 
 
@@ -40,12 +40,15 @@ def measure_pace(pace: Pace, unit: str, ctx: Context, say: Callable[[str], None]
     """Return the verdict of a speed in JSON terms: its median rate, once what was made proved right."""
     look = Look(ctx.gpus) if ctx.on_gpu and len(ctx.gpus) == 1 else None
     say("measuring")
-    figure = median_pace(pace, ctx, look) if pace.finished is None else pace.finished
+    ways = [pace] if pace.way_back is None else [pace, pace.way_back]
+    figure = min(median_pace(way, ctx, look) for way in ways) if pace.finished is None else pace.finished
     say("looking at what was made")
-    fault = pace.verify()
+    fault = next(filter(None, (way.verify() for way in ways)), "")
     if fault:
         return {"outcome": "failed", "reason": fault}
-    speed: dict[str, Any] = {"figure": figure, "unit": unit, "cards": _names(ctx), "links": pace.links}
+    speed: dict[str, Any] = {"figure": figure, "unit": unit, "cards": _names(ctx), "links": None}
+    if len(ctx.gpus) > 1:
+        speed["links"] = links_of(ctx.gpus)
     if look is not None:
         speed["seen"] = look.told()
     return {"outcome": "skipped", "reason": "measured, not judged", "speed": speed}
@@ -113,12 +116,8 @@ class Look:
         programs = [row for row in self._rows(self._others) if len(row) == 3]
         mine = {str(os.getpid())}
         others = [row for row in programs if row[1] not in mine]
-        if others and len(others) < len(
-            programs
-        ):  # one of them is us: the numbers are those of our own house
-            seen["others"] = ", ".join(
-                "PID %s (%s)" % (row[1], os.path.basename(row[2])) for row in others[:3]
-            )
+        if others and len(others) < len(programs):  # one is us: these are the numbers of our own house
+            seen["others"] = ", ".join(f"PID {row[1]} ({os.path.basename(row[2])})" for row in others[:3])
         return {name: text for name, text in seen.items() if text and "N/A" not in text}
 
     def _rows(self, asked: subprocess.Popen[bytes] | None) -> list[list[str]]:
@@ -135,3 +134,34 @@ class Look:
             if not asked.returncode
             else []
         )
+
+
+def links_of(gpus: Sequence[int]) -> int | None:
+    """Return the fewest NVLinks of a card to the others, by nvidia-smi's table; None where it tells none."""
+    try:
+        done = subprocess.run(
+            ["nvidia-smi", "topo", "-m"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, timeout=10,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return None
+    cards = visible_cards()
+    if any(gpu >= len(cards) for gpu in gpus):
+        return None
+    return parse_links(done.stdout.decode("utf-8", "replace"), [cards[gpu][0] for gpu in gpus])
+
+
+def parse_links(table: str, numbers: Sequence[str]) -> int | None:
+    """Return the fewest NVLinks of a card to the others of `numbers`: `NV18` are 18, any other path none."""
+    rows = {cells[0]: cells[1:] for line in table.splitlines() if len(cells := line.split()) > 1}
+    totals = []
+    for number in numbers:
+        paths = []
+        for other in numbers:
+            cells = rows.get("GPU" + number, [])
+            if other != number and int(other) >= len(cells):
+                return None
+            paths += [cells[int(other)]] if other != number else []
+        linked = [int(path[2:]) for path in paths if path.startswith("NV") and path[2:].isdigit()]
+        totals.append(sum(linked) if len(linked) == len(paths) else 0)
+    return min(totals) if totals else None

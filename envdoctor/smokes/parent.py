@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Sequence
 
 from envdoctor.errors import InputError
 from envdoctor.smokes.catalogue import (
+    QUICK,
     OpEntry,
     builtin_entries,
     find_python,
-    read_catalogue,
-    QUICK,
     means,
+    read_catalogue,
     select_ops,
 )
 from envdoctor.smokes.dcgm import read_diagnostic

@@ -58,7 +58,7 @@ class CardSpeedRow(Row):
 
 @fact
 class SpeedShareRow(Row):
-    """Which share of what the book says a sound card reaches in a smoke; the first row for op and card counts."""
+    """Which share of the book's figure a sound card reaches; the first row for op and card counts."""
 
     KIND: ClassVar = "speed_share"
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import math
 import os
-import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from ..holding import visible_cards
 from .collective import run_ranks
 from .context import Context
 from .registry import Skip, op
@@ -46,7 +44,7 @@ def _copied(source: Any, target: Any) -> Callable[[], str]:
         stride = max(1, target.numel() // SAMPLES)
         there, here = (side[::stride].cpu().tolist() for side in (target, source))
         wrong = sum(1 for one, other in zip(there, here) if one != other)  # noqa: B905 (Python 3.8)
-        return "%d of %d values that were looked at did not arrive" % (wrong, len(here)) if wrong else ""
+        return f"{wrong} of {len(here)} values that were looked at did not arrive" if wrong else ""
 
     return verify
 
@@ -111,7 +109,7 @@ def _odd_product(ctx: Context, left: Any, right: Any, out: Any) -> str:
         truth = math.fsum(one * other for one, other in zip(*pair))  # noqa: B905 (Python 3.8)
         found = float(out[row, column].item())
         if not abs(found - truth) <= 0.02 * math.sqrt(side):
-            return "element %d, %d of the product is %.4g where %.4g belongs" % (row, column, found, truth)
+            return f"element {row}, {column} of the product is {found:.4g} where {truth:.4g} belongs"
     return ""
 
 
@@ -124,16 +122,8 @@ def bandwidth_p2p(ctx: Context) -> Pace:
     for here, there in (cards, cards[::-1]):
         source = _numbers(torch, _room(ctx, BYTES)).to(here)
         ways.append(_copying(ctx, source, torch.empty_like(source, device=there)))
-    from ..pacing import median_pace
-
-    slower = min((median_pace(way, ctx), way.amount) for way in ways)[0]
-    return Pace(
-        ways[0].step,
-        0.0,
-        lambda: ways[0].verify() or ways[1].verify(),
-        finished=slower,
-        links=links_of(ctx.gpus),
-    )
+    ways[0].way_back = ways[1]
+    return ways[0]
 
 
 @op("bandwidth.all_reduce", cpu=False, gpus="all", patience=3.0, unit="GB/s", **SPEED)
@@ -149,44 +139,16 @@ def bandwidth_all_reduce(ctx: Context) -> Pace:
 
 
 def reduce_pace(ctx: Context, backend: str, size: int) -> Pace:
-    """Return the bus bandwidth that the ranks measured: 2 (n-1) / n times the bytes, as nccl-tests counts it."""
-    world = max(2, len(ctx.gpus))
+    """Return the bus bandwidth that the ranks measured: 2 (n-1) / n times the bytes, as nccl-tests counts."""
+    cards = ctx.gpus or (0, 1)
     with tempfile.TemporaryDirectory(dir=ctx.scratch) as folder:
-        run_ranks("time", folder, ctx.gpus or (0, 1), backend, str(size))
-        told = [json.load(open(os.path.join(folder, "time%d" % rank))) for rank in range(world)]
-    faults = [one["fault"] for one in told if one["fault"]]
-    rate = size * 2 * (world - 1) / world / max(one["seconds"] for one in told) / GIGA
-    return Pace(
-        lambda: None, 0.0, lambda: faults[0] if faults else "", finished=rate, links=links_of(ctx.gpus)
-    )
+        run_ranks("time", folder, cards, backend, str(size))
+        told = [_told_by(folder, rank) for rank in range(len(cards))]
+    fault = next((one["fault"] for one in told if one["fault"]), "")
+    moved = size * 2 * (len(cards) - 1) / len(cards) / GIGA
+    return Pace(lambda: None, moved, lambda: fault, finished=moved / max(one["seconds"] for one in told))
 
 
-def links_of(gpus: Sequence[int]) -> int | None:
-    """Return the fewest NVLinks that a card has to the others, by nvidia-smi's table; None where it tells none."""
-    try:
-        done = subprocess.run(
-            ["nvidia-smi", "topo", "-m"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, timeout=10,
-        )  # fmt: skip
-    except (OSError, subprocess.SubprocessError):
-        return None
-    cards = visible_cards()
-    if any(gpu >= len(cards) for gpu in gpus):
-        return None
-    return parse_links(done.stdout.decode("utf-8", "replace"), [cards[gpu][0] for gpu in gpus])
-
-
-def parse_links(table: str, numbers: Sequence[str]) -> int | None:
-    """Return the fewest NVLinks of a card to the others among `numbers`: `NV18` are 18, any path else none."""
-    rows = {cells[0]: cells[1:] for line in table.splitlines() if len(cells := line.split()) > 1}
-    totals = []
-    for number in numbers:
-        paths = []
-        for other in numbers:
-            cells = rows.get("GPU" + number, [])
-            if other != number and int(other) >= len(cells):
-                return None
-            paths += [cells[int(other)]] if other != number else []
-        linked = [int(path[2:]) for path in paths if path.startswith("NV") and path[2:].isdigit()]
-        totals.append(sum(linked) if len(linked) == len(paths) else 0)
-    return min(totals) if totals else None
+def _told_by(folder: str, rank: int) -> dict[str, Any]:
+    with open(os.path.join(folder, f"time{rank}")) as stream:
+        return dict(json.load(stream))

@@ -86,7 +86,7 @@ def nccl_all_reduce(ctx: Context) -> Trial:
 
 
 def run_ranks(what: str, folder: str, cards: Sequence[int], *options: str) -> None:
-    """Run a rank for each card, rank 0 here and the others as our children; they leave files in the folder."""
+    """Run a rank for each card, rank 0 here, the others as our children; they leave files in the folder."""
     command = [sys.executable, nccl_rank.__file__, what, folder, ",".join(map(str, cards))]
     others = [subprocess.Popen([*command, str(rank), *options]) for rank in range(1, len(cards))]
     try:

@@ -16,7 +16,7 @@ SAMPLES = 4096
 def take_part(
     what: str, folder: str, cards: Sequence[int], rank: int, backend: str = "nccl", size: str = ""
 ) -> None:
-    """Take part as a rank on its card: `sum` the parts in `folder`, or `time` all-reduces of so many bytes."""
+    """Take part as a rank on its card: `sum` the parts in `folder`, or `time` sums of so many bytes."""
     import torch
     import torch.distributed as dist
 

@@ -1,4 +1,4 @@
-"""How an op is made known: one decorator line above a function that returns a `Trial`."""
+"""How an op is made known: one decorator line above a function that returns a `Trial` or a `Pace`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from .context import Context
-from .trial import Trial
+
+Maker = Callable[[Context], Any]
+"""Returns a `Trial`, or a `Pace` for a speed."""
 
 
 class Skip(Exception):
@@ -19,7 +21,7 @@ class Op:
     def __init__(
         self,
         name: str,
-        function: Callable[[Context], Trial],
+        function: Maker,
         *,
         tolerance: float,
         needs: tuple[str, ...] = (),
@@ -59,7 +61,7 @@ class Op:
 OPS: dict[str, Op] = {}
 
 
-def op(name: str, **options: Any) -> Callable[[Callable[[Context], Trial]], Callable[[Context], Trial]]:
+def op(name: str, **options: Any) -> Callable[[Maker], Maker]:
     """Register the function below as the op `name`.
 
     tolerance: the largest ‖out−ref‖/‖ref‖ that passes · needs: modules it imports (absent: skipped) ·
@@ -67,10 +69,10 @@ def op(name: str, **options: Any) -> Callable[[Callable[[Context], Trial]], Call
     lane: ops of one lane share a warm worker (default: the first need) · gpus: "each" card, "all"
     together, or every "pair" · last: it disturbs others and runs at the end · patience: factor on the
     time limit · repeats: calls after the first · spread: how many tolerances one element alone may be off,
-    of itself and of the root mean square of all · unit: it is a speed, measured in this, and returns a `Pace`.
+    of itself and of the root mean square of all · unit: a speed, measured in this; returns a `Pace`.
     """
 
-    def register(function: Callable[[Context], Trial]) -> Callable[[Context], Trial]:
+    def register(function: Maker) -> Maker:
         if name in OPS:
             raise ValueError(f"the op {name} is registered twice")
         OPS[name] = Op(name, function, **options)

@@ -25,10 +25,10 @@ class Trial:
 
 
 class Pace:
-    """What a speed measures: `step()` sets the device to `amount` more of the op's unit, without waiting for it.
+    """What a speed measures: `step()` sets the device to `amount` of the op's unit, without waiting for it.
 
-    `verify()` returns what is wrong with what the steps made, empty for nothing. `finished`: a figure that was
-    measured elsewhere, by the processes of a collective; then no step is made. `links`: NVLinks of each card.
+    `verify()` returns what is wrong with what the steps made, empty for nothing. `finished`: a figure that
+    the processes of a collective measured; then no step is made. `way_back`: a second one; the slower counts.
     """
 
     def __init__(
@@ -36,12 +36,10 @@ class Pace:
         step: Callable[[], Any],
         amount: float,
         verify: Callable[[], str],
-        *,
         finished: float | None = None,
-        links: int | None = None,
     ) -> None:
         self.step = step
         self.amount = amount
         self.verify = verify
         self.finished = finished
-        self.links = links
+        self.way_back: Pace | None = None
