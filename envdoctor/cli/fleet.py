@@ -171,11 +171,10 @@ def _cluster(args: argparse.Namespace) -> Cluster:
 
 
 def _smoked(args: argparse.Namespace, told: FleetAnswer, cluster: Cluster | None) -> FleetAnswer:
-    """Return the answer with the verdicts of smokes, and of an all-reduce over the nodes that answered."""
+    """Return the answer with how an all-reduce over the nodes that answered ended."""
     from envdoctor.fleet.nodeset import natural_key
-    from envdoctor.fleet.smoking import pack_collective, run_collective, smoke_findings
+    from envdoctor.fleet.smoking import pack_collective, run_collective
 
-    told = replace(told, findings=(*smoke_findings(told.groups), *told.findings))
     nodes = sorted((node for group in told.groups for node in group.nodes), key=natural_key)
     if cluster is None or args.kubernetes or len(nodes) < 2:
         return told

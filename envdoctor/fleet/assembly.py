@@ -16,6 +16,8 @@ from envdoctor.fleet.judging import judge_groups, mixed_capability
 from envdoctor.fleet.merge import Merge
 from envdoctor.fleet.pools import split_pools
 from envdoctor.fleet.reply import Reply, Take
+from envdoctor.fleet.smoking import diagnostic_findings
+from envdoctor.fleet.speeds import find_slow
 from envdoctor.fleet.standards import find_shortfalls, standards_of, without_drift
 from envdoctor.matrix import Matrix, load_matrix, tables
 
@@ -80,6 +82,8 @@ def answer(
         own = [
             *find_doubles(merge.own),
             *find_skew(merge.own, merge.asked),
+            *find_slow(merge.speeds, matrix),
+            *diagnostic_findings(groups),
             *own,
             *([mixed] if mixed else []),
         ]

@@ -49,6 +49,7 @@ _NAMED = frozenset((b"variables", b"astray", b"environment"))
 _MEETING = frozenset(("MASTER_ADDR",))
 """Addresses that all nodes must share."""
 _ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}|[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){2,7}")
+_SEED = re.compile(r" \(seed \d{1,12}\)$")
 _UUID = re.compile(r"\b(GPU|MIG)-[0-9a-fA-F-]{8,60}")
 
 
@@ -171,10 +172,23 @@ def without_name(node: str, section: bytes, text: bytes) -> bytes:
     return text
 
 
+def _verdicts(value: Any) -> Any:
+    """Return verdicts in one order, without figures, which each node has for itself, and seeds."""
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        return value
+    told = [{k: _without_seed(v) for k, v in one.items() if k != "speed"} for one in value]
+    return sorted(told, key=lambda one: str(one.get("op")))
+
+
+def _without_seed(value: Any) -> Any:
+    return _SEED.sub("", value) if isinstance(value, str) else value
+
+
 _SECTIONS: Mapping[str, Callable[[Any], Any]] = {
     "gpus": _gpus,
     "host": _host,
     "driver": _driver,
     "variables": _variables,
     "notes": lambda _: None,
+    "verdicts": _verdicts,
 }

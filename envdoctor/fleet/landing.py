@@ -93,7 +93,7 @@ def give_up(*_: object) -> None:
 
 
 def smoke(archive: bytes, python: str | None, limit_s: int) -> list[dict[str, object]]:
-    """Run the smokes from a folder that is gone afterwards and return their verdicts."""
+    """Run the smokes and the speeds from a folder that is gone afterwards; return the verdicts that came."""
     if sys.version_info < (3, 10):  # noqa: UP036 (a node may have an older one)
         version = sys.version.split()[0]
         return [verdict("smoke", "skipped", f"smokes need Python 3.10 or later there, this is {version}")]
@@ -101,19 +101,26 @@ def smoke(archive: bytes, python: str | None, limit_s: int) -> list[dict[str, ob
     import tempfile
     import zipfile
 
+    told: list[dict[str, object]] = []
     with tempfile.TemporaryDirectory(prefix="envdoctor-") as folder:
         with zipfile.ZipFile(io.BytesIO(archive)) as packed:
             packed.extractall(folder)
         sys.path.insert(0, folder)
         try:
+            from envdoctor.facts.codec import encode  # type: ignore[import-not-found,unused-ignore]
             from envdoctor.smokes import run_smokes
 
-            report = run_smokes(python or sys.executable, timeout_s=max(5, limit_s / 4))
+            def tell(one) -> None:  # type: ignore[no-untyped-def]
+                found = verdict(one.label, one.outcome, one.reason)
+                told.append(found if one.speed is None else dict(found, speed=encode(one.speed)))
+
+            chosen = ("quick", "bandwidth")
+            run_smokes(python or sys.executable, chosen, timeout_s=max(5, limit_s / 4), dcgm=True, tell=tell)
         except TimeoutError as error:
-            return [verdict("smoke", "timeout", str(error))]
+            told.append(verdict("smoke", "timeout", str(error)))
         except Exception as error:
-            return [verdict("smoke", "crashed", f"{type(error).__name__}: {error}")]
-        return [verdict(one.label, one.outcome, one.reason) for one in report.results]
+            told.append(verdict("smoke", "crashed", f"{type(error).__name__}: {error}"))
+        return told
 
 
 def verdict(op: str, outcome: str, reason: str | None) -> dict[str, object]:

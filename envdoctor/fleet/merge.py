@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from envdoctor.facts import Facts, FactsFormatError, from_json
+from envdoctor.facts import Facts, FactsFormatError, Verdict, from_json
+from envdoctor.facts.codec import decode
 from envdoctor.facts.model import SCHEMA
 from envdoctor.fleet.canonical import canonical, distinguishing, mask, without_name
 from envdoctor.fleet.nodeset import natural_key
@@ -57,6 +58,8 @@ class Merge:
     _remembered: dict[bytes, int] = field(default_factory=dict)
     own: dict[str, Own] = field(default_factory=dict)
     """What each node has for itself."""
+    speeds: dict[str, tuple[Verdict, ...]] = field(default_factory=dict)
+    """The verdicts of each node that measured a speed."""
     asked: dict[str, tuple[float, float]] = field(default_factory=dict)
     """When a node was asked and when it had answered, by our clock, in seconds since 1970."""
     scattered: dict[str, list[str]] = field(default_factory=dict)
@@ -151,6 +154,8 @@ class Merge:
             name = member[: member.find(b'"')]
             if name in own:
                 own[name] = member
+            elif name == b"verdicts" and b'"speed"' in member:
+                self._keep_speeds(node, parse_json(b'{"' + member + b"}"))
             member = without_name(node, name, member)
             masked = mask(name, member)
             known = self._remembered.get(masked)
@@ -202,8 +207,23 @@ class Merge:
         if not isinstance(data, dict) or "schema" not in data:
             raise NotFacts(f"it answered no facts but {_opening_words(text)}")
         self.own[node] = own_of_json(data)
+        self._keep_speeds(node, data)
         named = ((k, _renamed(node, k, v)) for k, v in data.items())
         return [i for i in (self._identify(k, v) for k, v in named) if i >= 0]
+
+    def _keep_speeds(self, node: str, data: Mapping[str, Any]) -> None:
+        """Keep a node's verdicts with a speed; raises NotFacts where they are none."""
+        told = data.get("verdicts")
+        measured = (
+            [one for one in told if isinstance(one, dict) and "speed" in one]
+            if isinstance(told, list)
+            else []
+        )
+        try:
+            if measured:
+                self.speeds[node] = tuple(decode(Verdict, one, ("verdicts",)) for one in measured)
+        except FactsFormatError as error:
+            raise NotFacts(f"its facts cannot be read: {error}") from None
 
 
 def _ordered(nodes: Iterable[str]) -> tuple[str, ...]:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Literal
 
 import envdoctor
-from envdoctor.commands import commands
 from envdoctor.facts.codec import decode
 from envdoctor.findings import Evidence, Finding, Remedy, Severity
 from envdoctor.fleet import landing_collective
@@ -23,8 +22,13 @@ from envdoctor.inputs import parse_json
 from envdoctor.report.words import counted
 from envdoctor.values import dataclass
 
+DCGM = "dcgm"
 BAD_OUTCOMES = frozenset(("failed", "crashed", "timeout"))
-ROOMS = ("smokes", "report/__init__.py", "report/sanitise.py", "processes.py", "errors.py")
+ROOMS = (
+    *("smokes", "facts", "report/__init__.py", "report/sanitise.py"),
+    *("errors.py", "inputs.py", "lazy_re.py", "processes.py", "shown.py", "values.py"),
+)
+"""What `smokes.parent` imports; what judges and draws its verdicts stays here."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
@@ -43,29 +47,30 @@ def read_smokes() -> bytes:
     return buffer.getvalue()
 
 
-def smoke_findings(groups: Sequence[Group]) -> tuple[NodeFinding, ...]:
-    """Return a finding for each op that failed in one way, with the nodes on which it did."""
-    nodes: dict[tuple[str, str, str], list[str]] = {}
+def diagnostic_findings(groups: Sequence[Group]) -> tuple[NodeFinding, ...]:
+    """Return a finding for each test of DCGM's diagnostic that failed in one way, with its nodes.
+
+    Failed kernels are found by the rules, as on one machine.
+    """
+    nodes: dict[tuple[str, str], list[str]] = {}
     for group in groups:
         for verdict in group.facts.verdicts:
-            if verdict.outcome in BAD_OUTCOMES:
-                key = (verdict.op, verdict.outcome, verdict.reason or "no reason told")
-                nodes.setdefault(key, []).extend(group.nodes)
+            if verdict.outcome in BAD_OUTCOMES and verdict.name.partition(".")[0] == DCGM:
+                nodes.setdefault((verdict.op, verdict.reason or verdict.outcome), []).extend(group.nodes)
     return tuple(
         NodeFinding(_finding(*key), tuple(sorted(where, key=natural_key))) for key, where in nodes.items()
     )
 
 
-def _finding(op: str, outcome: str, reason: str) -> Finding:
+def _finding(op: str, reason: str) -> Finding:
     return Finding(
-        id="SMOKE-FAILED",
+        id="DCGM-FAILED",
         severity=Severity.ERROR,
-        summary=f"{op} {outcome}: {reason}",
-        cause="A tiny kernel gave a wrong result or none: what is installed there does not compute.",
-        evidence=(Evidence(op, outcome, "smoke"),),
-        remedies=(
-            Remedy("Run it there by itself for the details.", commands("envdoctor smoke --select {}", op)),
-        ),
+        summary=f"{op}: {reason}",
+        cause="DCGM's own diagnostic of the first level fails there.",
+        evidence=(Evidence(op, reason, "dcgmi diag --run 1"),),
+        remedies=(Remedy("Run it there by itself, or a longer one.", ("dcgmi diag --run 2",)),),
+        sources=("https://docs.nvidia.com/datacenter/dcgm/latest/reference/diagnostics/errors.html",),
     )
 
 

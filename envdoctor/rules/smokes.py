@@ -13,6 +13,8 @@ from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.view import View
 
 _BAD = frozenset({"failed", "crashed", "timeout"})
+_NO_KERNELS = ("dcgm", "bandwidth.")
+"""Verdicts of others, and speeds: whoever asked for them says what they mean."""
 _NO_CARD = ("GPU-FULL", "GPU-HIDDEN", "GPU-LOST", "GPU-EXCLUSIVE-TAKEN", "GPU-MIG-EMPTY")
 
 
@@ -22,7 +24,7 @@ def check_failed_kernels(view: View) -> Iterable[Finding]:
         raise Skip("no smoke kernels were run (diagnose --smoke)")
     groups: dict[str, list[Verdict]] = {}
     for verdict in view.facts.verdicts:
-        if verdict.outcome in _BAD:
+        if verdict.outcome in _BAD and not verdict.op.startswith(_NO_KERNELS):
             groups.setdefault(_cause_id(view, verdict), []).append(verdict)
     for identity, verdicts in groups.items():
         yield _failed(view, identity, verdicts)

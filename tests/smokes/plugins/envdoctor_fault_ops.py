@@ -20,6 +20,11 @@ def register(op):
         fault(name, call)
     op("fault.zeroed", tolerance=0.01, lane="fault", quick=False)(_zeroed)
     op("fault.own_judge", tolerance=0.01, lane="fault", quick=False)(_own_judge)
+    for name, verify in {
+        "speed": "",
+        "speed_of_nothing": "7 of 8 values that were looked at did not arrive",
+    }.items():
+        op(f"fault.{name}", tolerance=0.0, lane="fault", quick=False, unit="GB/s")(_pace(verify))
     fault("missing_library", _right, needs=("envdoctor_absent_library",))
     fault("broken_library", _right, needs=("envdoctor_broken_library",))
     for name, call in GPU_CALLS.items():
@@ -30,6 +35,19 @@ class _Trial:
     def __init__(self, call, reference):
         self.call = call
         self.reference = reference
+
+
+def _pace(fault):
+    """A speed: a step of a millisecond that says to move 2 GB, and what is wrong with what it moved."""
+
+    def function(ctx):
+        """A speed."""
+        pace = _Trial(None, None)
+        pace.step, pace.amount, pace.verify = (lambda: time.sleep(0.001)), 2.0, (lambda: fault)
+        pace.finished, pace.way_back = None, None
+        return pace
+
+    return function
 
 
 def _zeroed(ctx):
