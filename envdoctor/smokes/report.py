@@ -39,7 +39,7 @@ def render(report: SmokeReport, format: Tested = Format.TEXT, look: Look = PLAIN
 def document(report: SmokeReport) -> Document:
     """Return a table of the verdicts, and the trouble of each below it."""
     heads = ("op", "verdict", "error", "tolerance", "first ms", "repeat ms")
-    rows = tuple(_row(result) for result in report.results if result.speed is None)
+    rows = tuple(_row(one) for one in report.results if one.speed is None and not _says_nothing(one))
     speeds = tuple(_speed_row(result, result.speed) for result in report.results if result.speed is not None)
     told = ", ".join(f"{count} {outcome}" for outcome, count in report.count().items())
     tone: Tone = "error" if report.exit_code == 1 else "ok" if report.count().get("passed") else "warning"
@@ -52,6 +52,11 @@ def document(report: SmokeReport) -> Document:
         blocks.append(Rows(skipped))
     device = f"  on {report.device}" if report.device else "  no device"
     return Document((told or "nothing was run", Span(device, "dim")), tone, tuple(blocks))
+
+
+def _says_nothing(result: SmokeResult) -> bool:
+    """True for what was skipped and has no figure of its own: its reason, below, is all of it."""
+    return result.outcome == "skipped" and result.tolerance is None
 
 
 def _row(result: SmokeResult) -> tuple[Words, ...]:
