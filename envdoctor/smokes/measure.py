@@ -145,8 +145,9 @@ def _truth(trial: Any, expected: list[Any]) -> tuple[list[Numbers], str]:
             if fault or len(told) != len(truth):
                 return truth, "torch's own reference in float64 is wrong: " + (fault or "it lacks outputs")
     for index, numbers in enumerate(truth):
-        if len(numbers.values) > 1 and not any(numbers.values):
-            return truth, f"reference {index} is zero throughout: its inputs were never drawn"
+        if len(numbers.values) > 1 and len(set(numbers.values)) == 1:
+            word = f"{numbers.values[0]:g}" if numbers.values[0] else "zero"
+            return truth, f"reference {index} is {word} throughout: its inputs were never drawn"
     return truth, ""
 
 

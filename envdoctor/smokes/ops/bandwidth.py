@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import tempfile
@@ -143,12 +142,7 @@ def reduce_pace(ctx: Context, backend: str, size: int) -> Pace:
     cards = ctx.gpus or (0, 1)
     with tempfile.TemporaryDirectory(dir=ctx.scratch) as folder:
         run_ranks("time", folder, cards, backend, str(size))
-        told = [_told_by(folder, rank) for rank in range(len(cards))]
+        told = [ctx.torch.load(os.path.join(folder, f"time{rank}")) for rank in range(len(cards))]
     fault = next((one["fault"] for one in told if one["fault"]), "")
     moved = size * 2 * (len(cards) - 1) / len(cards) / GIGA
     return Pace(lambda: None, moved, lambda: fault, finished=moved / max(one["seconds"] for one in told))
-
-
-def _told_by(folder: str, rank: int) -> dict[str, Any]:
-    with open(os.path.join(folder, f"time{rank}")) as stream:
-        return dict(json.load(stream))
