@@ -14,7 +14,9 @@ from envdoctor.rules.view import View
 from envdoctor.values import dataclass
 
 SOURCE = "https://huggingface.co/docs/transformers/main/en/model_memory_anatomy"
-_OOM = re.compile(r"SYM-(CUDA-OOM|OOM-|SAMPLER-WARMUP|NO-CACHE-BLOCKS)")
+_OOM = re.compile(r"SYM-(CUDA-OOM|OOM-)")
+_LOADED = re.compile(r"SYM-(SAMPLER-WARMUP|NO-CACHE-BLOCKS)")
+"""Said by an engine that has its weights on the cards already."""
 _PARAMETERS = re.compile(r"(?<![\d.a-z])(\d{1,3}(?:\.\d{1,2})?)\s?b(?![a-z0-9])", re.IGNORECASE)
 _MIXTURE = re.compile(r"(\d)x(\d{1,2})b", re.IGNORECASE)
 _ADAM = re.compile(r"^(paged_)?adamw?(_torch|_hf|_apex)?(_fused|_32bit)?$")
@@ -57,6 +59,8 @@ def check_weights(view: View) -> Iterable[Finding]:
     seen = [s for s in view.facts.symptoms if _OOM.match(s.id)]
     if not seen and not any(view.facts.setting(key) for key in _RUN_KEYS):
         raise Skip("no run is told")
+    if any(_LOADED.match(s.id) for s in view.facts.symptoms):
+        raise Skip("the engine had loaded its weights when it gave up")
     weights = _weights(view)
     if weights.needed <= weights.card_bytes * _USABLE:
         return
@@ -141,8 +145,15 @@ def _shards(view: View, cards: int) -> int:
     )
     if sharded or (device_map and device_map.value == "auto"):
         return max(shards, cards)
+    if _serves(view) and view.facts.setting("tp") is None:
+        return max(shards, cards)  # what is not told is taken at its best
     offloaded = view.facts.setting("offload_params")
     return 1000 if offloaded else max(1, shards)
+
+
+def _serves(view: View) -> bool:
+    """True for an engine that splits a model over cards by a setting of its own."""
+    return any(view.facts.distribution(name) for name in ("vllm", "sglang"))
 
 
 def _weight_remedies(view: View, weights: WeightsOnCard) -> Iterable[Remedy]:

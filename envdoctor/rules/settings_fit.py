@@ -1,4 +1,4 @@
-"""Runs and engines that settings state and that cannot fit the card: predicted, not guessed."""
+"""Training runs that settings state and that cannot fit the card: predicted, not guessed."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ from envdoctor.rules.view import View
 from envdoctor.values import dataclass
 
 if TYPE_CHECKING:  # the memory room is imported when a run is judged, not when rules are listed
-    from envdoctor.memory import Constants, ModelShape, Prediction, ServingRun, TrainingRun
+    from envdoctor.memory import Constants, ModelShape, Prediction, TrainingRun
     from envdoctor.memory.recipes import Recipe
 
 SOURCE = "https://huggingface.co/docs/transformers/main/en/model_memory_anatomy"
-VLLM_SOURCE = "https://docs.vllm.ai/en/latest/configuration/conserving_memory.html"
 _DRIVER_SHARE = 0.985
 """What CUDA offers of the memory that NVML reports."""
 _STATED = ("batch", "seq", "method", "grad_ckpt", "optim", "zero_stage", "quant", "attn")
@@ -71,7 +70,7 @@ def _fits_in_chunks(view: View, run: TrainingRun, card: OneCard) -> bool:
 
 def stated_run(view: View) -> tuple[TrainingRun, OneCard]:
     """Return the run that settings state and the card that it must fit; raises Skip."""
-    shape, card = shape_of(view), _card(view)
+    shape, card = shape_of(view), card_of(view)
     return _training_run(view, shape, card), card
 
 
@@ -162,7 +161,8 @@ def _changed(
     return predict(changed, card.constants)
 
 
-def _card(view: View) -> OneCard:
+def card_of(view: View) -> OneCard:
+    """Return the smallest card that is told; raises Skip."""
     gpus = [gpu for gpu in view.gpus.get() or () if gpu.memory_total_bytes]
     if not gpus:
         raise Skip("the card's memory is not known")
@@ -172,7 +172,7 @@ def _card(view: View) -> OneCard:
     capability = gpu.compute_capability
     pair = (capability.major, capability.minor) if capability else None
     constants = read_constants(view.matrix.rows(tables.MemoryRow), _versions(view), pair)
-    count = max(len(gpus), _number(view, "gpus", 1))  # one named card may stand for all of a run's
+    count = max(len(gpus), number_of(view, "gpus", 1))  # one named card may stand for all of a run's
     return OneCard(gpu, int((gpu.memory_total_bytes or 0) * _DRIVER_SHARE), count, constants)
 
 
@@ -193,22 +193,24 @@ def shape_of(view: View) -> ModelShape:
     return replace(shape, name=catalogue_name(setting.value))
 
 
-def _value(view: View, key: str) -> str | None:
+def value_of(view: View, key: str) -> str | None:
+    """Return what the settings say of a key."""
     setting = view.facts.setting(key)
     return setting.value if setting else None
 
 
-def _number(view: View, key: str, otherwise: int) -> int:
-    return whole_number(_value(view, key)) or otherwise
+def number_of(view: View, key: str, otherwise: int) -> int:
+    """Return a setting's whole number; `otherwise` where it has none."""
+    return whole_number(value_of(view, key)) or otherwise
 
 
 def _training_run(view: View, shape: ModelShape, card: OneCard) -> TrainingRun:
     from envdoctor.memory import TrainingRun
 
-    task = _value(view, "task")
+    task = value_of(view, "task")
     if task not in (None, "sft", "pt"):
         raise Skip(f"a {task} run is not predicted from a file")
-    if sum(view.facts.setting(key) is not None for key in _STATED) < 3 or not _value(view, "batch"):
+    if sum(view.facts.setting(key) is not None for key in _STATED) < 3 or not value_of(view, "batch"):
         raise Skip("no training run is told")
     if (split := _split(view)) is not None:
         told = f"{split.native_key or split.key} {split.value}"
@@ -222,20 +224,20 @@ def _training_run(view: View, shape: ModelShape, card: OneCard) -> TrainingRun:
             method,
             trainer=trainer,
             recipe=recipe,
-            batch=_number(view, "batch", 1),
-            seq=_number(view, "seq", _usual_length(view)),
-            grad_accum=_number(view, "grad_accum", 1),
+            batch=number_of(view, "batch", 1),
+            seq=number_of(view, "seq", _usual_length(view)),
+            grad_accum=number_of(view, "grad_accum", 1),
             dtype=_loaded(view, method),
             amp=_amp(view),
-            optim=_value(view, "optim") or "adamw_torch_fused",
-            grad_ckpt=_value(view, "grad_ckpt") != "false",
+            optim=value_of(view, "optim") or "adamw_torch_fused",
+            grad_ckpt=value_of(view, "grad_ckpt") != "false",
             attn=_attention(view),
-            liger=_value(view, "liger") == "true",
-            lora_rank=_number(view, "lora_rank", 8),
+            liger=value_of(view, "liger") == "true",
+            lora_rank=number_of(view, "lora_rank", 8),
             gpus=1 if parallel == "none" else card.count,
             parallel=parallel,
-            offload_optimizer=parallel != "ddp" and _value(view, "offload_optimizer") == "true",
-            offload_params=parallel in ("zero3", "fsdp") and _value(view, "offload_params") == "true",
+            offload_optimizer=parallel != "ddp" and value_of(view, "offload_optimizer") == "true",
+            offload_params=parallel in ("zero3", "fsdp") and value_of(view, "offload_params") == "true",
         )
     except EnvdoctorError as error:
         raise Skip(f"the run cannot be predicted: {error}") from None
@@ -256,9 +258,9 @@ def _versions(view: View) -> dict[str, str]:
 
 
 def _amp(view: View) -> str:
-    if _value(view, "pure_bf16") == "true":
+    if value_of(view, "pure_bf16") == "true":
         return "none"
-    return "fp16" if _value(view, "fp16") == "true" else "bf16"
+    return "fp16" if value_of(view, "fp16") == "true" else "bf16"
 
 
 def _split(view: View) -> Setting | None:
@@ -269,15 +271,15 @@ def _split(view: View) -> Setting | None:
 
 def _loaded(view: View, method: str) -> str:
     """The weights' dtype: as told, else 16 bit for adapters, and for full fine-tuning in bf16."""
-    told = _value(view, "dtype")
+    told = value_of(view, "dtype")
     if told in ("bf16", "fp16", "fp32"):
         return told
-    low = "true" in (_value(view, "bf16"), _value(view, "pure_bf16"))
+    low = "true" in (value_of(view, "bf16"), value_of(view, "pure_bf16"))
     return "bf16" if method != "full" or low else "fp32"
 
 
 def _method(view: View) -> str:
-    method, quant = _value(view, "method"), _value(view, "quant")
+    method, quant = value_of(view, "method"), value_of(view, "quant")
     if quant in ("int8", "fp8") or method in ("freeze", "oft"):
         raise Skip("that way of training is not predicted from a file")
     if quant is not None or method == "qlora":
@@ -292,117 +294,18 @@ def _usual_length(view: View) -> int:
 
 
 def _attention(view: View) -> str:
-    value = _value(view, "attn") or "sdpa"
+    value = value_of(view, "attn") or "sdpa"
     return value if value in ("eager", "flash_attention_2") else "sdpa"
 
 
 def _parallel(view: View, card: OneCard) -> str:
-    stage = _value(view, "zero_stage")
+    stage = value_of(view, "zero_stage")
     if stage and stage[:1] in "123":
         return f"zero{stage[0]}"
     if card.count == 1:
         return "none"
-    fsdp = "true" if _value(view, "parallel") == "fsdp" else _value(view, "fsdp")
+    fsdp = "true" if value_of(view, "parallel") == "fsdp" else value_of(view, "fsdp")
     return "fsdp" if fsdp and fsdp.lower() not in ("false", "", "0") else "ddp"
 
 
-def check_serving(view: View) -> Iterable[Finding]:
-    """Find a vLLM utilisation that is too low for the model or too high for the card."""
-    setting = view.facts.setting("vllm_utilization")
-    if setting is None:
-        raise Skip("no utilisation is told")
-    if _value(view, "task") not in (None, "serve"):
-        raise Skip("vLLM beside a policy in training has rows of its own")
-    shape, card = shape_of(view), _card(view)
-    share = float(setting.value)
-    if not 0 < share <= 1:
-        raise Skip("the utilisation is no share")
-    from envdoctor.memory.serving import utilization_bounds
-
-    low, high = bounds = utilization_bounds(_engine(view, shape, card, share), card.constants)
-    refusal = bounds.refusal(share)
-    if refusal == "none":
-        yield _no_share(setting, card, shape, low, high)
-    elif refusal == "low":
-        yield _low(setting, card, shape, low, high)
-    elif refusal == "high":
-        yield _high(setting, card, low, high)
-
-
-def _engine(view: View, shape: ModelShape, card: OneCard, share: float) -> ServingRun:
-    from envdoctor.memory import ServingRun
-
-    tp = _number(view, "tp", 1)
-    if shape.heads % tp or (_value(view, "quant") or "none") not in ("none", "null"):
-        raise Skip("a quantised or oddly split engine is not predicted")
-    return ServingRun(
-        shape,
-        card.gpu.memory_total_bytes or 0,
-        share,
-        max_model_len=_number(view, "max_model_len", 0) or None,
-        max_num_seqs=_number(view, "max_num_seqs", 0) or None,
-        max_batched_tokens=_number(view, "max_num_batched_tokens", 0) or None,
-        tp=tp,
-        card=card.gpu.name or "",
-    )
-
-
-def _serving_finding(
-    identity: str, setting: Setting, card: OneCard, summary: str, remedies: tuple[Remedy, ...]
-) -> Finding:
-    evidence = Evidence(setting.native_key or setting.key, setting.value, setting.source)
-    memory = Evidence("gpu memory", f"{card.usable / GIB:.1f} GiB ({card.gpu.name})", card.gpu.source)
-    return Finding(
-        id=identity,
-        severity=Severity.ERROR,
-        summary=summary,
-        cause="vLLM takes utilisation × total memory for weights, activations and keys and values; the CUDA"
-        " context and its graphs come on top.",
-        evidence=(evidence, memory),
-        remedies=remedies,
-        certainty=Certainty.LIKELY,
-        sources=(VLLM_SOURCE,),
-    )
-
-
-def _low(setting: Setting, card: OneCard, shape: ModelShape, low: float, high: float) -> Finding:
-    summary = (
-        f"gpu_memory_utilization {setting.value} is too low for {shape.name} on this card: from {low:.2f} on"
-        f" one longest request fits, and {high:.2f} is the most"
-    )
-    raise_it = Remedy(
-        f"Set it between {low:.2f} and {high:.2f}.",
-        commands("--gpu-memory-utilization {}", f"{min(0.9, high):.2f}"),
-    )
-    shorten = Remedy("Or shorten max_model_len, or lower max_num_seqs.", ("--max-model-len 4096",))
-    return _serving_finding("VLLM-BUDGET-LOW", setting, card, summary, (raise_it, shorten))
-
-
-def _high(setting: Setting, card: OneCard, low: float, high: float) -> Finding:
-    summary = (
-        f"gpu_memory_utilization {setting.value} leaves no room for the CUDA context and graphs on this card:"
-        f" {high:.2f} is the most, {low:.2f} the least"
-    )
-    lower = Remedy(
-        f"Lower it to {high:.2f} or less.",
-        commands("--gpu-memory-utilization {}", f"{max(low, high - 0.02):.2f}"),
-    )
-    return _serving_finding("VLLM-BUDGET-HIGH", setting, card, summary, (lower,))
-
-
-def _no_share(setting: Setting, card: OneCard, shape: ModelShape, low: float, high: float) -> Finding:
-    summary = (
-        f"{shape.name} does not fit this card at any gpu_memory_utilization: it needs {low:.2f} of it,"
-        f" and {high:.2f} can be had"
-    )
-    split = Remedy("Split it over more cards, or serve quantised weights.", ("--tensor-parallel-size 2",))
-    shorter = Remedy("Or shorten max_model_len, when the keys of one request are what is too large.")
-    return _serving_finding("VLLM-BUDGET-NONE", setting, card, summary, (split, shorter))
-
-
-RULES = (
-    Rule("MEM-RUN", "the stated training run fits the card", check_training, SOURCE),
-    Rule(
-        "VLLM-BUDGET", "vLLM's share of the card holds the model and leaves room", check_serving, VLLM_SOURCE
-    ),
-)
+RULES = (Rule("MEM-RUN", "the stated training run fits the card", check_training, SOURCE),)

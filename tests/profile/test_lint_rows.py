@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from envdoctor.diagnosis import declare_gpus, diagnose_facts, read_facts
+from envdoctor.diagnosis import declare_gpus, diagnose, diagnose_facts, read_facts
 from envdoctor.facts import ComputeCapability, Distribution, Environment, Facts, Gpu, Observed, Setting
 from envdoctor.findings import Severity
 from envdoctor.matrix import ConditionRow, load_matrix
@@ -126,6 +126,28 @@ def test_a_utilisation_has_two_bounds() -> None:
     assert not {"VLLM-BUDGET-LOW", "VLLM-BUDGET-HIGH"} & set(
         found_in("vllm.yaml", text.format(0.85), "RTX A6000")
     )
+
+
+@pytest.mark.parametrize(
+    ("model", "cards", "found", "does"),
+    [
+        ("Qwen2.5-32B-Instruct", "4x A100 40GB", "VLLM-BUDGET-SPLIT", "--tensor-parallel-size 4"),
+        ("Llama-3.3-70B-Instruct", "4x A100 40GB", "VLLM-BUDGET-NONE", "--tensor-parallel-size 8"),
+        ("Qwen2.5-14B-Instruct", "2x L4", "VLLM-BUDGET-SPLIT", "--tensor-parallel-size 2"),
+        ("Qwen2.5-7B-Instruct", "H100", "VLLM-NO-KV-BLOCKS", "nvidia-smi"),
+        ("Qwen2.5-72B-Instruct-AWQ", "4x A100 40GB", "VLLM-BUDGET-SPLIT", "--tensor-parallel-size 2"),
+    ],
+)
+def test_an_engine_without_blocks_is_reckoned_against_its_cards(
+    model: str, cards: str, found: str, does: str
+) -> None:
+    text = f"vllm 0.11.0, {model} on {cards}\nValueError: No available memory for the cache blocks. Try\n"
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "log.txt").write_text(text)
+        findings = diagnose([f"{folder}/log.txt"]).findings
+    assert findings[0].id == found
+    assert any(does in command for remedy in findings[0].remedies for command in remedy.commands)
+    assert "MEM-WEIGHTS" not in {finding.id for finding in findings}  # they were loaded when it gave up
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,219 @@
+"""vLLM's share of a card against what the engine needs: as set, or in the log of one that gave up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from math import floor
+from typing import TYPE_CHECKING
+
+from envdoctor.commands import commands
+from envdoctor.facts import Setting, Symptom
+from envdoctor.facts.quantities import GIB
+from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.rules.base import Rule, Skip
+from envdoctor.rules.settings_fit import OneCard, card_of, number_of, shape_of, value_of
+from envdoctor.rules.view import View
+from envdoctor.values import dataclass
+
+if TYPE_CHECKING:  # the memory room is imported when an engine is judged, not when rules are listed
+    from envdoctor.memory import ModelShape, ServingRun
+    from envdoctor.memory.serving import Budget
+
+SOURCE = "https://docs.vllm.ai/en/latest/configuration/conserving_memory.html"
+NO_BLOCKS = "SYM-NO-CACHE-BLOCKS"
+"""The engine loaded its weights, ran one step, and found nothing left of its share."""
+LENGTH_STEP = 1024
+"""Lengths are advised in steps of so many tokens; a shorter one serves nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The part of a card that vLLM may take: as told, or its default in a log of one that gave up."""
+
+    value: float
+    told: Setting | None
+    refused: Symptom | None
+    card: OneCard
+
+    def evidence(self) -> tuple[Evidence, ...]:
+        """Return where the share, the memory and the refusal were read."""
+        told = self.told
+        name, shown = "gpu_memory_utilization", f"{self.value:g}"
+        share = Evidence(told.native_key or told.key, told.value, told.source) if told else None
+        memory = f"{self.card.usable / GIB:.1f} GiB ({self.card.gpu.name})"
+        refused = self.refused
+        return (
+            share or Evidence(name, shown, "vLLM's default"),
+            Evidence("gpu memory", memory, self.card.gpu.source),
+            *((Evidence(refused.id, refused.text, refused.source),) if refused else ()),
+        )
+
+
+def check_serving(view: View) -> Iterable[Finding]:
+    """Find a vLLM utilisation that is too low for the model or too high for the card."""
+    if value_of(view, "task") not in (None, "serve"):
+        raise Skip("vLLM beside a policy in training has rows of its own")
+    refused = next((s for s in view.facts.symptoms if s.id == NO_BLOCKS), None)
+    told = view.facts.setting("vllm_utilization")
+    if told is None and refused is None:
+        raise Skip("no utilisation is told")
+    shape, card = shape_of(view), card_of(view)
+    value = float(told.value) if told else card.constants.vllm_utilization_percent / 100
+    if not 0 < value <= 1:
+        raise Skip("the utilisation is no share")
+    share, run = Share(value, told, refused, card), _engine(view, shape, card, value)
+    if refused and value_of(view, "tp") is None and card.count > 1:
+        yield from _unsplit(share, run)
+        return
+    yield from _judged(share, run)
+
+
+def _judged(share: Share, run: ServingRun) -> Iterator[Finding]:
+    from envdoctor.memory.serving import utilization_bounds
+
+    bounds = utilization_bounds(run, share.card.constants)
+    refusal = bounds.refusal(share.value)
+    if refusal == "none":
+        yield _no_share(share, run, bounds)
+    elif refusal == "low":
+        yield _low(share, run, bounds)
+    elif refusal == "high":
+        yield _high(share, bounds)
+
+
+def _engine(view: View, shape: ModelShape, card: OneCard, share: float) -> ServingRun:
+    from envdoctor.memory import ServingRun
+
+    tp = number_of(view, "tp", 1)
+    if shape.heads % tp or (value_of(view, "quant") or "none") not in ("none", "null"):
+        raise Skip("a quantised or oddly split engine is not predicted")
+    return ServingRun(
+        shape,
+        card.gpu.memory_total_bytes or 0,
+        share,
+        max_model_len=number_of(view, "max_model_len", 0) or None,
+        max_num_seqs=number_of(view, "max_num_seqs", 0) or None,
+        max_batched_tokens=number_of(view, "max_num_batched_tokens", 0) or None,
+        tp=tp,
+        card=card.gpu.name or "",
+    )
+
+
+def _unsplit(share: Share, run: ServingRun) -> Iterator[Finding]:
+    """Judge an engine that gave up while nothing tells over how many of the cards it was split.
+
+    Split over all of them it needs least of each: what fits in no split is said of that one.
+    """
+    from envdoctor.memory.serving import utilization_bounds
+
+    splits = [replace(run, tp=n) for n in _splits(run.shape.heads, share.card.count)]
+    for split in splits:
+        bounds = utilization_bounds(split, share.card.constants)
+        if not bounds.refusal(share.value):
+            if split.tp > 1:
+                yield _too_few(share, split, bounds)
+            return
+    yield from _judged(share, splits[-1])
+
+
+def _splits(heads: int, cards: int) -> list[int]:
+    return [n for n in range(1, cards + 1) if not heads % n and not n & (n - 1)]
+
+
+def _finding(identity: str, share: Share, summary: str, remedies: Iterable[Remedy]) -> Finding:
+    return Finding(
+        id=identity,
+        severity=Severity.ERROR,
+        summary=summary,
+        cause="vLLM takes utilisation × total memory for weights, activations and keys and values; the CUDA"
+        " context and its graphs come on top.",
+        evidence=share.evidence(),
+        remedies=tuple(remedies),
+        certainty=Certainty.LIKELY,
+        sources=(SOURCE,),
+        explains=(share.refused.id,) if share.refused else (),
+        prior=0.93,
+    )
+
+
+def _too_few(share: Share, run: ServingRun, bounds: Budget) -> Finding:
+    summary = (
+        f"{run.shape.name} needs {run.tp} of the cards: split over fewer it leaves no memory for keys at"
+        f" gpu_memory_utilization {share.value:g}"
+    )
+    split = Remedy(
+        f"Split it over {run.tp} cards: from a utilisation of {bounds.low:.2f} on one longest request fits.",
+        (f"--tensor-parallel-size {run.tp}",),
+    )
+    return _finding("VLLM-BUDGET-SPLIT", share, summary, (split,))
+
+
+def _low(share: Share, run: ServingRun, bounds: Budget) -> Finding:
+    low, high = bounds
+    summary = (
+        f"gpu_memory_utilization {share.value:g} is too low for {run.shape.name} {_where(run)}: from"
+        f" {low:.2f} on one longest request fits, and {high:.2f} is the most"
+    )
+    raised = max(low, min(0.9, high))
+    raise_it = Remedy(
+        f"Set it between {low:.2f} and {high:.2f}.", commands("--gpu-memory-utilization {}", f"{raised:.2f}")
+    )
+    shorten = Remedy("Or shorten max_model_len, or lower max_num_seqs.", ("--max-model-len 4096",))
+    return _finding("VLLM-BUDGET-LOW", share, summary, (raise_it, shorten))
+
+
+def _high(share: Share, bounds: Budget) -> Finding:
+    low, high = bounds
+    summary = (
+        f"gpu_memory_utilization {share.value:g} leaves no room for the CUDA context and graphs on this card:"
+        f" {high:.2f} is the most, {low:.2f} the least"
+    )
+    lower = Remedy(
+        f"Lower it to {high:.2f} or less.",
+        commands("--gpu-memory-utilization {}", f"{max(low, high - 0.02):.2f}"),
+    )
+    return _finding("VLLM-BUDGET-HIGH", share, summary, (lower,))
+
+
+def _no_share(share: Share, run: ServingRun, bounds: Budget) -> Finding:
+    from envdoctor.memory.serving import describe_engine
+
+    engine = describe_engine(run, share.card.constants)
+    weights = f"{engine.weights / GIB:.1f} GiB are weights"
+    summary = (
+        f"{run.shape.name} does not fit {_where(run)} at any gpu_memory_utilization: it needs"
+        f" {bounds.low:.2f} of it ({weights}), and {bounds.high:.2f} can be had"
+    )
+    more = 2 * run.tp
+    split = Remedy(
+        f"Split it over more cards: {engine.weights / 2 / GIB:.1f} GiB of weights on each of {more}.",
+        (f"--tensor-parallel-size {more}",),
+    )
+    quantised = Remedy("Or serve quantised weights: FP8 halves them, four bits quarter them.")
+    return _finding("VLLM-BUDGET-NONE", share, summary, (*_shorter(share, run, bounds), split, quantised))
+
+
+def _shorter(share: Share, run: ServingRun, bounds: Budget) -> Iterator[Remedy]:
+    """Yield the length that fits at the most that can be had, where a usable one does."""
+    from envdoctor.memory.serving import describe_engine
+
+    most = floor(bounds.high * 100) / 100
+    if not 0 < most <= 1:
+        return
+    tokens = describe_engine(replace(run, utilization=most), share.card.constants).tokens
+    length = tokens // LENGTH_STEP * LENGTH_STEP
+    if length:
+        yield Remedy(
+            f"Shorten max_model_len: at a utilisation of {most:.2f} about {length} tokens fit.",
+            commands("--gpu-memory-utilization {} --max-model-len {}", f"{most:.2f}", length),
+        )
+
+
+def _where(run: ServingRun) -> str:
+    return "on this card" if run.tp == 1 else f"split over {run.tp} cards"
+
+
+RULES = (
+    Rule("VLLM-BUDGET", "vLLM's share of the card holds the model and leaves room", check_serving, SOURCE),
+)
