@@ -37,6 +37,50 @@ def python_with_torch() -> str:
     return python
 
 
+LORA = replace(RUN, method="lora", lora_rank=4, lora_dropout=0.1, attn="flash_attention_2", liger=True)
+LORA = replace(LORA, grad_accum=2)
+JOB = {
+    "config": CONFIG, "layers": (1, 2), "dtype": "bfloat16", "amp": "bfloat16", "rank": 4, "targets": "all",
+    "dropout": 0.1, "adapter_fp32": True, "checkpoint": False, "reentrant": False, "batch": 2, "seq": 512,
+    "accumulating": True, "quant": "", "double_quant": True, "upcast": True,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("run", "mode", "told"),
+    [
+        (LORA, "trace", {"mode": "trace", "attn": "sdpa", "liger": False}),
+        (LORA, "measure", {"mode": "measure", "attn": "flash_attention_2", "liger": True}),
+        (replace(LORA, method="qlora"), "trace", {"mode": "trace", "attn": "sdpa", "liger": False}),
+        (
+            replace(LORA, method="qlora", liger=False, lora_targets="qv"),
+            "measure",
+            {
+                "mode": "measure",
+                "attn": "flash_attention_2",
+                "liger": False,
+                "quant": "nf4",
+                "targets": ["q_proj", "v_proj"],
+            },
+        ),
+        (
+            replace(LORA, method="full", attn="eager", grad_accum=1, lora_targets="up_proj, o_proj"),
+            "trace",
+            {
+                "mode": "trace",
+                "attn": "eager",
+                "liger": False,
+                "rank": 0,
+                "accumulating": False,
+                "targets": ["up_proj", "o_proj"],
+            },
+        ),
+    ],
+)
+def test_the_child_is_told_the_run(run: TrainingRun, mode: str, told: dict[str, object]) -> None:
+    assert job_of(run, CONFIG, mode) == {**JOB, **told}
+
+
 def test_phases_are_extended_each_on_its_own_line() -> None:
     slices = Slices((1, 2), {"forward": 100}, {"forward": 130}, {})
     assert slices.extended("forward", 28) == 100 + 27 * 30
