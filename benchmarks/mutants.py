@@ -49,6 +49,8 @@ ROOMS = {
     "redaction": ("envdoctor.bundling", "tests/bundle"),
     "pastes": ("envdoctor.pastes", "tests/pastes"),
 }
+ELSEWHERE = {"slice_child.py"}
+"""Files that another interpreter runs, beside torch: what a test here imports of them is little."""
 UPSTREAM = ("envdoctor.matrix", "envdoctor.facts", "packaging", "re")
 """Rooms that know nothing of the five: what their caches hold is the same for every mutant."""
 
@@ -255,7 +257,8 @@ def _imported(package: str) -> list[Path]:
     """Import every module of the package and return their files."""
     room = importlib.import_module(package)
     names = [m.name for m in pkgutil.walk_packages(room.__path__, f"{package}.")]
-    return [Path(str(importlib.import_module(name).__file__)) for name in names]
+    paths = [Path(str(importlib.import_module(name).__file__)) for name in names]
+    return [path for path in paths if path.name not in ELSEWHERE]
 
 
 def _state(paths: list[Path], tests: Path) -> str:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from envdoctor.memory import Constants, TrainingRun, predict
+from envdoctor.memory.extras import stored_as, tower_parameters
 from envdoctor.memory.shape import parse_shape
 
 GIB = 2**30
@@ -63,3 +64,67 @@ def test_experts_stored_in_fp8_take_a_byte_a_weight():
         for r in (run, stored)
     )
     assert small < 0.55 * whole
+
+
+SMALL = {"hidden_size": 64, "num_hidden_layers": 2}
+BLOCKS = 2 * (4 * 64 * 64 + 2 * 64 * 256)
+
+
+@pytest.mark.parametrize(
+    ("tower", "parameters"),
+    [
+        (SMALL, BLOCKS + 3 * 14 * 14 * 64),
+        ({"embed_dim": 64, "depth": 2}, BLOCKS + 3 * 14 * 14 * 64),
+        ({"d_model": 64, "encoder_layers": 2, "encoder_ffn_dim": 128}, 2 * 8 * 64 * 64 + 3 * 14 * 14 * 64),
+        ({"width": 64, "layers": 2, "mlp_ratio": 2.5}, 2 * 9 * 64 * 64 + 3 * 14 * 14 * 64),
+        ({**SMALL, "mlp_dim": 128, "hidden_act": "silu"}, 2 * 10 * 64 * 64 + 3 * 14 * 14 * 64),
+        (
+            {**SMALL, "intermediate_size": 128, "hidden_act": "swish", "patch_size": 8},
+            2 * 10 * 64**2 + 3 * 64 * 64,
+        ),
+        ({**SMALL, "patch_size": 2, "temporal_patch_size": 2}, BLOCKS + 3 * 2 * 4 * 64),
+        ({**SMALL, "patch_size": 65}, BLOCKS + 3 * 14 * 14 * 64),
+        ({**SMALL, "patch_size": 64}, BLOCKS + 3 * 64 * 64 * 64),
+        ({**SMALL, "out_hidden_size": 32}, BLOCKS + 3 * 14 * 14 * 64),
+        ({**SMALL, "spatial_merge_size": 2}, BLOCKS + 3 * 14 * 14 * 64),
+        (
+            {**SMALL, "spatial_merge_size": 2, "out_hidden_size": 32},
+            BLOCKS + 3 * 14**2 * 64 + 256**2 + 256 * 32,
+        ),
+        (
+            {"embed_dim": 64, "hidden_size": 32, "depth": 2, "spatial_merge_size": 2},
+            BLOCKS + 3 * 14 * 14 * 64 + 256 * 256 + 256 * 32,
+        ),
+        ({"hidden_size": 64}, 0),
+        ({"depth": 2}, 0),
+    ],
+)
+def test_a_tower_is_counted_by_the_names_that_its_config_uses(tower, parameters):
+    assert tower_parameters({"vision_config": tower}) == parameters
+
+
+@pytest.mark.parametrize(
+    ("told", "stored"),
+    [
+        ({"quant_method": "bitsandbytes", "load_in_8bit": True}, "int8"),
+        ({"quant_method": "bitsandbytes"}, "nf4"),
+        ({"load_in_4bit": True}, "nf4"),
+        ({"load_in_8bit": True}, "int8"),
+        ({"quant_method": "gptq", "bits": 8}, "int8"),
+        ({"quant_method": "awq", "bits": 8}, "int8"),
+        ({"quant_method": "aqlm", "bits": 8}, "aqlm"),
+        ({"quant_method": "GPTQ", "bits": 4}, "gptq"),
+        ({"quant_method": "compressed-tensors", "format": "float-quantized"}, "fp8"),
+        ({"quant_method": "compressed-tensors", "format": "pack-quantized"}, "awq"),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "nvfp4"),
+        ({"quant_method": "modelopt", "quant_algo": "FP8"}, "fp8"),
+        ({"quant_method": "fbgemm_fp8"}, "fp8"),
+        ({"quant_method": "mxfp4"}, "mxfp4"),
+        ({"quant_method": "unheard of"}, ""),
+        (None, ""),
+    ],
+)
+@pytest.mark.parametrize("place", ["quantization_config", "text_config"])
+def test_a_quantised_file_is_told_by_its_method(told, stored, place):
+    config = {place: told} if place == "quantization_config" else {place: {"quantization_config": told}}
+    assert stored_as(config) == stored
