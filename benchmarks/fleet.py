@@ -13,6 +13,7 @@ Slurm's that of the same Python doing nothing.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -22,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -105,19 +106,63 @@ def measure_clustershell(count: int) -> None:
     compare("clustershell exec", engine, fleet, os.environ, count)
 
 
-def measure_slurm(count: int) -> None:
-    """Compare with a step of the same Python that does nothing, on a real Slurm of emulated nodes."""
+NOOP = """
+import os, sys
+from envdoctor.fleet.carriage import Cargo
+from envdoctor.fleet.transports.slurm import run_in_slurm
+from envdoctor.fleet.transports.slurm_nodes import find_nodes
+nodes = find_nodes(os.environ, None)
+run_in_slurm(nodes, Cargo(sys.argv[1], b""), lambda reply: None, deadline_s=120)
+"""
+
+
+def measure_slurm(count: int, pairs: int = 3) -> None:
+    """Compare with the same Python doing nothing in the same steps, and in one step of srun, by turns."""
     from slurm_cluster import await_idle, slurm_cluster
 
     print(f"on one node, CPU seconds: the probe {probe_cpu_s():.3f}")
-    with tempfile.TemporaryDirectory() as folder, slurm_cluster(Path(folder), count, start_s=240) as cluster:
-        step = ["srun", "--input=none", f"--nodes={count}", "--ntasks-per-node=1"]
-        for name, command in (("true", ["true"]), ("no-op", [sys.executable, "-I", "-c", "pass"])):
-            await_idle(cluster, 120)
-            print(f"srun {name}: {timed([*step, *command], cluster.environ)[0]:.1f} s")
-        noop = [*step, sys.executable, "-I", "-c", "pass"]
-        fleet = [*FLEET, "--slurm", "--python", sys.executable]
-        compare("slurm", noop, fleet, cluster.environ, count, lambda: await_idle(cluster, 120))
+    noop = f"{sys.executable} -I -c pass"
+    ways = {
+        "one srun": ["srun", "--input=none", f"--nodes={count}", "--ntasks-per-node=1", *noop.split()],
+        "no-op": [sys.executable, "-c", NOOP, noop],
+        "fleet": [*FLEET, "--slurm", "--python", sys.executable],
+    }
+    with tree_cpu() as cpu_s, tempfile.TemporaryDirectory() as folder:
+        started = time.monotonic()
+        with slurm_cluster(Path(folder), count, start_s=240) as cluster:
+            print(f"{count} nodes up after {time.monotonic() - started:.0f} s, {cpu_s():.1f} s CPU")
+            for _ in range(pairs):
+                costs = {}
+                for way, command in ways.items():
+                    await_idle(cluster, 120)
+                    before = cpu_s()
+                    wall, _, said = timed(command, cluster.environ, (0, 1))
+                    time.sleep(1)
+                    costs[way] = (wall, cpu_s() - before)
+                    print(f"  {way}: {wall:.1f} s, {costs[way][1]:.1f} s CPU")
+                told = json.loads(said)
+                ratios = " and ".join(f"{costs['fleet'][i] / costs['no-op'][i]:.2f}" for i in (0, 1))
+                print(
+                    f"fleet by no-op, wall and CPU: {ratios}; load {os.getloadavg()[0]:.0f}; "
+                    f"{[g['nodes'] for g in told['groups']]}, unreached {told['unreached']}"
+                )
+
+
+@contextlib.contextmanager
+def tree_cpu() -> Iterator[Callable[[], float]]:
+    """Yield what tells the CPU seconds of all that this process starts from now on, orphans too."""
+    group = Path("/sys/fs/cgroup/cpuacct", f"envdoctor-{os.getpid()}")
+    group.mkdir()
+    (group / "cgroup.procs").write_text(str(os.getpid()))
+    try:
+        yield lambda: int((group / "cpuacct.usage").read_text()) / 1e9
+    finally:
+        (group.parent / "cgroup.procs").write_text(str(os.getpid()))
+        for _ in range(20):
+            with contextlib.suppress(OSError):
+                group.rmdir()
+                break
+            time.sleep(0.5)
 
 
 SICK = """#!/bin/sh

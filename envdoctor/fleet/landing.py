@@ -20,17 +20,18 @@ def land(
 
     `magic` is the mark of the Python that compiled them; another one takes their sources.
     """
-    import signal
+    import _signal  # type: ignore[import-not-found]  # `signal` makes enumerations of it, which takes longer
 
     if smokes:  # they need a folder, which must go even when this ends early
-        for cause in (signal.SIGALRM, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(cause, give_up)
-    signal.alarm(limit_s)
+        for cause in (_signal.SIGALRM, _signal.SIGTERM, _signal.SIGHUP):
+            _signal.signal(cause, give_up)
+    _signal.alarm(limit_s)
     modules, archive, more = receive(compiled), receive(sources), receive(smokes)
     path = keep(archive)
-    sys.path.insert(0, path)
     if Modules.magic() == magic:
         sys.meta_path.insert(0, Modules(modules, path))
+    else:
+        sys.path.insert(0, path)
     from envdoctor_probes import NoInterpreter, read_machine  # type: ignore[import-not-found]
 
     try:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Iterator, List, Optional, Tuple
 
 from .files import Unreadable, read_bytes, read_text
 from .machine import Machine
+from .typed import Iterator, List, Optional, Tuple
 
 ASK_LIMIT_S = 5.0
 ASK = "import sys; print('%d.%d.%d' % sys.version_info[:3]); print(sys.prefix)"
 ISOLATED = ("-I", "-S")
 """No variable of Python's, no folder of the user's, no .pth file and no sitecustomize has a say."""
 PROGRAMS = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"MZ")
-EXEC = re.compile(r"^exec(?: -a \S{1,80})? [\"']?(/[^\"'$`\s]{1,1000})[\"']? [\"']?\$@[\"']?$")
-PYENV_ROOT = re.compile(r"^export PYENV_ROOT=[\"']?(/[^\"'$`\s]{1,1000})[\"']?$", re.MULTILINE)
+EXEC = r"^exec(?: -a \S{1,80})? [\"']?(/[^\"'$`\s]{1,1000})[\"']? [\"']?\$@[\"']?$"
+PYENV_ROOT = r"^export PYENV_ROOT=[\"']?(/[^\"'$`\s]{1,1000})[\"']?$"
 MAX_SCRIPT = 65536
 
 
@@ -53,12 +53,12 @@ def wrapped(machine: Machine, script: str) -> str:
 
 def _of_exec(text: str) -> Optional[str]:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    match = EXEC.match(lines[-1][:8192]) if lines else None
+    match = re.match(EXEC, lines[-1][:8192]) if lines else None
     return match.group(1) if match else None
 
 
 def _of_pyenv(machine: Machine, script: str, text: str) -> Optional[str]:
-    root = PYENV_ROOT.search(text)
+    root = re.search(PYENV_ROOT, text, re.MULTILINE)
     if root is None:
         return None
     versions = next((told.split() for told in _pyenv_versions(machine, root.group(1)) if told.strip()), [])

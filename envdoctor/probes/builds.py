@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Callable, Dict, Optional
 
 from .elf import read_dynamic, read_strings
 from .files import Unreadable, list_names, read_text
 from .machine import Json, without_empty
+from .typed import Any, Callable, Dict, Optional
 
-ASSIGNED = re.compile(r"^(\w+)\s*(?::[^=\n]+)?=\s*(?:'([^']*)'|\"([^\"]*)\"|(None|True|False))", re.MULTILINE)
+ASSIGNED = r"^(\w+)\s*(?::[^=\n]+)?=\s*(?:'([^']*)'|\"([^\"]*)\"|(None|True|False))"
 NEW_ABI, OLD_ABI = b"__cxx1112basic_string", b"RKSs"
 
 
@@ -34,7 +34,7 @@ def parse_assignments(text: str) -> Dict[str, Optional[str]]:
     """Read the plain string, None and boolean assignments of a generated Python file."""
     return {
         name: one or two or (None if word == "None" else word or "")
-        for name, one, two, word in ASSIGNED.findall(text)
+        for name, one, two, word in re.findall(ASSIGNED, text, re.MULTILINE)
     }
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Iterator, List, Tuple
 
 from .machine import Json, Machine, observed, unknown
+from .typed import Iterator, List, Tuple
 
 ROOT = "/sys/fs/cgroup"
 NO_LIMIT = 1 << 60

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import select
-import signal
 import time
-from typing import TYPE_CHECKING, Mapping, Sequence, Tuple
+
+from .typed import TYPE_CHECKING, Mapping, Sequence, Tuple
 
 if TYPE_CHECKING:
     import subprocess
@@ -51,6 +50,7 @@ def run_command(
 
 
 def _collect(child: "subprocess.Popen[bytes]", name: str, deadline: float, limit_s: float) -> Tuple[int, str]:
+    import select
     import subprocess
 
     assert child.stdout is not None
@@ -79,6 +79,8 @@ def _end(child: "subprocess.Popen[bytes]") -> None:
         child.stdout.close()
     if child.returncode is not None:
         return
+    import signal
+
     try:
         os.killpg(child.pid, signal.SIGKILL)
         child.wait(1)

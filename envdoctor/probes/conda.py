@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import Dict, List
 
 from .distributions import normalize
 from .files import list_names
 from .machine import Json
+from .typed import Dict, List
 
-FILE = re.compile(r"(.+)-([^-]+)-[^-]+\.json")
-NATIVE = re.compile(r"cuda|cudnn|nccl|^(lib)?torch|pytorch|magma|^gcc|^gxx|^libstdcxx|^mkl$|^openmpi$|^libcu")
+FILE = r"(.+)-([^-]+)-[^-]+\.json"
+NATIVE = r"cuda|cudnn|nccl|^(lib)?torch|pytorch|magma|^gcc|^gxx|^libstdcxx|^mkl$|^openmpi$|^libcu"
 
 
 def read_conda(prefix: str) -> Dict[str, str]:
     """Return the versions of conda's packages by normalized name; raises Unreadable."""
-    matches = [FILE.fullmatch(name) for name in list_names(prefix + "/conda-meta")]
+    matches = [re.fullmatch(FILE, name) for name in list_names(prefix + "/conda-meta")]
     return {normalize(match.group(1)): match.group(2) for match in matches if match}
 
 
@@ -25,7 +25,7 @@ def add_conda(distributions: Dict[str, Json], packages: Dict[str, str]) -> List[
     for name, version in packages.items():
         one = distributions.get(_python_name(name))
         if one is None:
-            if NATIVE.search(name):
+            if re.search(NATIVE, name):
                 distributions[name] = {
                     "name": name,
                     "version": version,

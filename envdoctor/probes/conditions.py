@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import sys
 import time
-from typing import Callable, Dict, Tuple
 
 from .machine import Json, Machine, fact, observed, read_each, unknown
+from .typed import Callable, Dict, Tuple
 
 DMI = "/sys/class/dmi/id/"
 NODES = "/sys/devices/system/node"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Dict, Mapping, Optional, Tuple
 
 from .machine import Json, Machine
+from .typed import Dict, Mapping, Optional, Tuple
 
 FACTS: Tuple[str, ...] = ()
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, BinaryIO, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from .files import Unreadable, list_entries, list_names, open_file, read_bytes, read_text
 from .machine import Json, without_empty
+from .typed import Any, BinaryIO, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 HEADERS = (b"Requires-Dist:", b"Name:", b"Version:")
 BLANK_LINES = (b"\n\n", b"\n\r\n")
-EXTRA = re.compile(r"\bextra\s*(==|in\b)|==\s*extra\b")
-LIBRARY = re.compile(rb"\.so(?:\.\d+)*$")
+EXTRA = r"\bextra\s*(==|in\b)|==\s*extra\b"
+LIBRARY = rb"\.so(?:\.\d+)*$"
 NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,250}[A-Za-z0-9])?")
 VERSION = re.compile(r"[A-Za-z0-9.!+_*-]{1,200}")
 CHUNK, MAX_HEADERS = 16384, 1 << 19
@@ -194,7 +194,7 @@ def parse_headers(data: bytes) -> "Headers":
         key, _, text = line.decode("utf-8", "replace").partition(":")
         text = text.strip()
         if key == "Requires-Dist":
-            if "extra" not in text or not EXTRA.search(text):
+            if "extra" not in text or not re.search(EXTRA, text):
                 requires.append(text)
         elif key == "Name":
             name = name or text
@@ -262,7 +262,7 @@ def _add_problem(one: Json, problem: str) -> None:
 def recorded_libraries(record: bytes) -> List[bytes]:
     """Return the shared objects that a RECORD names, but for quoted names."""
     names = (line.partition(b",")[0] for line in record.split(b"\n") if b".so" in line)
-    return [name for name in names if LIBRARY.search(name[-80:]) and not name.startswith(b'"')]
+    return [name for name in names if re.search(LIBRARY, name[-80:]) and not name.startswith(b'"')]
 
 
 READERS: Dict[str, Callable[[str, str], Optional[Json]]] = {

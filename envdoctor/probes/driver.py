@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Optional, Tuple
 
 from .library_paths import find_libraries, loader_choice
 from .machine import Json, Machine, fact, observed, parse_driver_version, unknown
+from .typed import Optional, Tuple
 
 FACTS = ("driver.version", "driver.user_version", "driver.module", "driver.fabric_manager")
 PROC_VERSION = "/proc/driver/nvidia/version"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import struct
-from typing import BinaryIO, Dict, List, NamedTuple, Optional, Tuple
 
 from .files import Unreadable, open_file
+from .typed import BinaryIO, Dict, List, NamedTuple, Optional, Tuple
 
 PT_LOAD, PT_DYNAMIC = 1, 2
 DT_NEEDED, DT_STRTAB, DT_STRSZ, DT_RPATH, DT_RUNPATH = 1, 5, 10, 15, 29

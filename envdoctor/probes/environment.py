@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import Dict, List, NamedTuple
 
 from .asking import NotKnown
 from .builds import read_builds
@@ -12,6 +11,7 @@ from .distributions import read_site
 from .files import Unreadable
 from .interpreter import Interpreter, find_interpreter
 from .machine import Json, Machine, fact, observed, unknown, unread_parts, without_empty
+from .typed import Dict, List, NamedTuple
 
 FACTS = ("environment.python", "environment.executable", "environment.prefix", "environment.kind")
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import List, Optional
 
 from .machine import Json, Machine, observed, unknown, without_empty
+from .typed import List, Optional
 
 ROOT = "/sys/class/infiniband"
 FACTS = ("ports",)

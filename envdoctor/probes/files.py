@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import BinaryIO, Iterator, List, Optional
+
+from .typed import BinaryIO, Iterator, List, Optional
 
 MAX_TEXT_BYTES = 1 << 20
 MAX_ENTRIES = 100000

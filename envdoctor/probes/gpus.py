@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import Dict
 
 from . import nvidia_smi
 from .commands import CommandFailed, NoAnswer
-from .library_paths import find_libraries
+from .library_paths import NVML, NVML_NOT_FOUND, find_libraries
 from .machine import Json, Machine, fact, observed, unknown
+from .typed import Dict
 
 FACTS = ("gpus", "driver.nvml", "driver.cuda")
 LIMIT_S = 15.0
@@ -46,11 +46,10 @@ def ask_nvml(machine: Machine) -> Json:
 
         return tell(machine)
     from .isolation import ask_isolated
-    from .nvml import LIBRARIES, NOT_FOUND
 
-    paths = [path for path in LIBRARIES if path.startswith("/")]
-    if not any(map(machine.exists, (*SIGNS, *paths))) and not find_libraries(machine, LIBRARIES[:1]):
-        return {"absent": NOT_FOUND}
+    paths = [path for path in NVML if path.startswith("/")]
+    if not any(map(machine.exists, (*SIGNS, *paths))) and not find_libraries(machine, NVML[:1]):
+        return {"absent": NVML_NOT_FOUND}
     return ask_isolated("nvml_child", LIMIT_S, _environ(machine))
 
 

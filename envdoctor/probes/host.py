@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 import sys
-from typing import Callable, Optional, Tuple
 
 from .cgroup import read_limit
 from .machine import Json, Machine, fact, observed, read_each, unknown
+from .typed import Callable, Optional, Tuple
 
 SYSTEMS = {"linux": "linux", "darwin": "macos", "win32": "windows", "cygwin": "windows"}
 MARKERS = (("/.dockerenv", "docker"), ("/run/.containerenv", "podman"), ("/singularity", "singularity"))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 import sys
-from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from .asking import NotKnown, ask, is_script, wrapped
 from .files import Unreadable, list_names, read_text
 from .machine import Json, Machine
+from .typed import Dict, List, NamedTuple, Optional, Tuple
 
 MAX_WRAPPERS = 4
 PYTHONS = ("bin/python", "bin/python3", "Scripts/python.exe", "python.exe")

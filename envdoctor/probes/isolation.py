@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import sys
-from typing import Callable, Mapping
 
 from .machine import Json
+from .typed import Callable, Mapping
 
 MARK = "envdoctor-answer:"
 # The probes as a package of that name alone, whether they lie in a folder or in an archive.
@@ -47,6 +46,8 @@ def ask_isolated(module: str, limit_s: float, environ: Mapping[str, str]) -> Jso
 def _ending(status: int) -> str:
     if status >= 0:
         return "with status %d" % status
+    import signal
+
     try:
         return "by " + signal.Signals(-status).name
     except ValueError:
@@ -56,6 +57,7 @@ def _ending(status: int) -> str:
 def answer_isolated(tell: Callable[[], Json], limit_s: int) -> None:
     """Be the child: within limits of time, memory and core files, write what `tell` returns."""
     import resource
+    import signal
 
     signal.alarm(limit_s)  # should our parent be gone
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

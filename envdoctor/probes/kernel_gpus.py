@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Dict, List, Optional
 
 from .machine import Json, Machine, fact, without_empty
+from .typed import Dict, List, Optional
 
 PCI = "/sys/bus/pci/devices"
 PROC = "/proc/driver/nvidia/gpus"

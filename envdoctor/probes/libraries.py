@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from .asking import NotKnown
 from .elf import read_dynamic
@@ -11,9 +10,10 @@ from .files import Unreadable, list_names
 from .interpreter import Interpreter, find_interpreter
 from .library_paths import Copy, loader_copies
 from .machine import Json, Machine, unread_parts, without_empty
+from .typed import Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 FACTS: Tuple[str, ...] = ()
-LIBRARY = re.compile(
+LIBRARY = (
     r"lib(cudart|cudnn|nccl|nvJitLink|cusparse|cusparseLt|cublas|cublasLt|nvrtc|cufft|curand|cusolver|cupti"
     r"|nvshmem_host|cuda|nvidia-ml)(?:-[0-9a-f]{8})?\.so\.(\d+)(?:\.\d)?$"
 )
@@ -57,7 +57,7 @@ def _copies(
 ) -> Iterator[Copy]:
     seen: Set[Tuple[str, str]] = set()
     for copy in _candidates(machine, interpreter, wheels, unread):
-        if LIBRARY.match(copy.soname) and (copy.soname, copy.path) not in seen:
+        if re.match(LIBRARY, copy.soname) and (copy.soname, copy.path) not in seen:
             seen.add((copy.soname, copy.path))
             yield copy
 
@@ -142,7 +142,7 @@ def _held(copies: List[Copy]) -> Dict[str, Set[str]]:
 
 
 def _name(copy: Copy) -> str:
-    match = LIBRARY.match(copy.soname)
+    match = re.match(LIBRARY, copy.soname)
     return match.group(1) if match else copy.soname
 
 
@@ -151,7 +151,7 @@ def _rank(copy: Copy, bound: Set[str]) -> int:
 
 
 def _library(machine: Machine, copy: Copy, wheels: Wheels, wins: bool) -> Json:
-    match = LIBRARY.match(copy.soname)
+    match = re.match(LIBRARY, copy.soname)
     assert match is not None
     name, major = match.group(1), int(match.group(2))
     real = machine.real(copy.path)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import struct
-from typing import Collection, Iterator, List, NamedTuple, Optional, Tuple
 
 from .machine import Machine
+from .typed import Collection, Iterator, List, NamedTuple, Optional, Tuple
 
 CACHE = "/etc/ld.so.cache"
 MAGIC = b"glibc-ld.so.cache1.1"
@@ -23,6 +23,13 @@ USUAL_FOLDERS = (
     "/lib",
     "/usr/lib",
 )
+NVML = (
+    "libnvidia-ml.so.1",
+    "/usr/lib/wsl/lib/libnvidia-ml.so.1",
+    "/usr/local/nvidia/lib64/libnvidia-ml.so.1",
+    "/run/opengl-driver/lib/libnvidia-ml.so.1",
+)
+NVML_NOT_FOUND = "libnvidia-ml.so.1 was not found: no NVIDIA driver is installed where this runs"
 
 
 class Copy(NamedTuple):
@@ -44,7 +51,7 @@ def loader_copies(machine: Machine) -> Iterator[Copy]:
         for name in machine.names(folder):
             if ".so" in name:
                 yield Copy(name, folder + "/" + name, "LD_LIBRARY_PATH")
-    cached = parse_cache(machine.data(CACHE, MAX_CACHE_BYTES))
+    cached = machine.once(CACHE, lambda: parse_cache(machine.data(CACHE, MAX_CACHE_BYTES)))
     for name, path in cached or usual_libraries(machine):
         yield Copy(name, path, "ldconfig")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 import threading
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from .files import MAX_TEXT_BYTES, Unreadable, list_names, read_bytes, read_text
+from .typed import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 Json = Dict[str, Any]
 MAX_REASONS = 3

@@ -6,13 +6,13 @@ import os
 import re
 import threading
 import time
-from typing import Dict, List, Tuple
 
 from .machine import Json, Machine
+from .typed import Dict, List, Tuple
 
 FACTS: Tuple[str, ...] = ()
 TABLE = "/proc/self/mountinfo"
-SHARED = re.compile(
+SHARED = (
     r"(?:nfs4?|cifs|smb3|lustre|gpfs|beegfs|ceph|glusterfs|wekafs|pvfs2|orangefs|panfs|afs|9p|virtiofs|"
     r"fuse\.(?:ceph|glusterfs|sshfs|s3fs|goofys|juicefs|mfs|lizardfs|alluxio\S*|gcsfuse|blobfuse\S*|"
     r"cvmfs\S*|daos\S*|weka\S*))"
@@ -64,7 +64,7 @@ def parse_mounts(text: str) -> Dict[str, Json]:
     for line in text.splitlines():
         before, _, after = line.partition(" - ")
         fields, more = before.split(), after.split()
-        if len(fields) >= 6 and len(more) >= 2 and SHARED.fullmatch(more[0]) and len(found) < MAX_MOUNTS:
+        if len(fields) >= 6 and len(more) >= 2 and re.fullmatch(SHARED, more[0]) and len(found) < MAX_MOUNTS:
             writable = "rw" in fields[5].split(",") and "ro" not in (more[2:3] or [""])[0].split(",")
             found[_plain(fields[4])] = {"kind": more[0], "server": _plain(more[1]), "writable": writable}
     return found

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Callable, Dict, List, Optional, Tuple
 
 from .machine import Json, Machine, parse_driver_version, without_empty
+from .typed import Callable, Dict, List, Optional, Tuple
 
 SOURCE = "nvidia-smi --query-gpu"
 PLACES = ("/usr/bin/nvidia-smi", "/usr/local/nvidia/bin/nvidia-smi", "/usr/lib/wsl/lib/nvidia-smi")

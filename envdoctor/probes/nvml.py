@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, List, Tuple
 
+from .library_paths import NVML, NVML_NOT_FOUND
 from .machine import Machine
+from .typed import Any, List, Tuple
 
-LIBRARIES = (
-    "libnvidia-ml.so.1",
-    "/usr/lib/wsl/lib/libnvidia-ml.so.1",
-    "/usr/local/nvidia/lib64/libnvidia-ml.so.1",
-    "/run/opengl-driver/lib/libnvidia-ml.so.1",
-)
-NOT_FOUND = "libnvidia-ml.so.1 was not found: no NVIDIA driver is installed where this runs"
 FUNCTION_NOT_FOUND = 13
 MAX_NUMBER, MAX_BYTES = 0xFFFFFFFF, 1 << 50
 
@@ -173,10 +167,10 @@ class Nvml:
 def open_nvml(machine: Machine) -> Nvml:
     """Load and initialise NVML; raises NvmlAbsent or NvmlError."""
     assert machine.load_library is not None
-    for name in LIBRARIES:
+    for name in NVML:
         try:
             library = machine.load_library(name)
         except OSError:
             continue
         return Nvml(library)
-    raise NvmlAbsent(NOT_FOUND)
+    raise NvmlAbsent(NVML_NOT_FOUND)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Optional
 
 from .isolation import answer_isolated
 from .machine import (
@@ -18,6 +17,7 @@ from .machine import (
 )
 from .nvml import Fabric, Nvml, NvmlAbsent, NvmlError, open_nvml
 from .nvml_gpu import read_gpu
+from .typed import Any, Optional
 
 SOURCE = "NVML"
 LIMIT_S = 15

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Tuple
-
 from .machine import Json, Machine, without_empty
 from .nvml import MAX_BYTES, Memory, Nvml, NvmlError, Pci, printable
+from .typed import Any, Callable, Dict, List, Tuple
 
 SOURCE = "NVML"
 SWITCH = {0: "Disabled", 1: "Enabled"}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Callable, Dict, List, Optional, Tuple
 
 from .machine import Json, Machine
+from .typed import Callable, Dict, List, Optional, Tuple
 
 FACTS: Tuple[str, ...] = ()
 NETWORK, INFINIBAND = "/sys/class/net", "/sys/class/infiniband"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any, Callable, List, NamedTuple, Optional, Tuple
 
 from . import (
     conditions,
@@ -24,6 +23,7 @@ from . import (
 )
 from .interpreter import check_interpreter
 from .machine import Json, Machine, unknown
+from .typed import Any, Callable, List, NamedTuple, Optional, Tuple
 from .urls import hide_credentials
 
 SCHEMA = "envdoctor.facts/1"
@@ -54,6 +54,7 @@ PROBES: Tuple[Probe, ...] = (
     Probe("variables", variables.read, 1.0, variables.FACTS),
     Probe("places", places.read, 3.0, places.FACTS),
 )
+PATIENCE_S = 0.02
 BACKUPS = frozenset(("kernel_gpus",))
 
 
@@ -76,14 +77,15 @@ def start_reading(
     machine = machine or Machine(python)
     if machine.python:
         check_interpreter(machine, machine.python)
-    running = [_Running(probe, machine) for probe in probes]
-    return lambda: _collect(running)
+    running = [_Running(probe) for probe in probes]
+    readers = _Readers(machine, running)
+    return lambda: _collect(running, readers)
 
 
-def _collect(running: "List[_Running]") -> Json:
+def _collect(running: List[_Running], readers: _Readers) -> Json:
     answer: Json = {"schema": SCHEMA, "origin": "probe"}
     for one in running:
-        part = one.answer()
+        part = readers.answer_of(one)
         _merge(answer, part if one.probe.name not in BACKUPS else _reliable(answer, part))
     shown: Json = _without_credentials(answer)
     return shown
@@ -107,27 +109,62 @@ def _reliable(answer: Json, part: Json) -> Json:
 
 
 class _Running:
-    """A probe in its own thread; a thread that hangs is left behind."""
+    """A probe that is to be read, and what it told."""
 
-    def __init__(self, probe: Probe, machine: Machine) -> None:
-        self.probe, self._machine = probe, machine
-        self._result: List[Json] = []
-        self._started = time.monotonic()
-        self._thread = threading.Thread(target=self._run, name="probe-" + probe.name, daemon=True)
-        self._thread.start()
+    def __init__(self, probe: Probe) -> None:
+        self.probe = probe
+        self.result: Optional[Json] = None
+        self.started: Optional[float] = None
+        self.reading = threading.Lock()
+        self.reading.acquire()
 
-    def _run(self) -> None:
+    def run(self, machine: Machine) -> None:
+        """Read it; whatever breaks in it is its answer."""
+        self.started = time.monotonic()
         try:
-            self._result.append(self.probe.read(self._machine))
+            self.result = self.probe.read(machine)
         except Exception as error:
-            self._result.append(failed(self.probe, "it broke: %s: %s" % (type(error).__name__, error)))
+            self.result = failed(self.probe, "it broke: %s: %s" % (type(error).__name__, error))
+        self.reading.release()
 
-    def answer(self) -> Json:
-        """Wait until the probe's limit and return its facts, or that they are unknown."""
-        self._thread.join(max(0.0, self._started + self.probe.limit_s - time.monotonic()))
-        if self._result:
-            return self._result[0]
-        return failed(self.probe, "no answer within %g s" % self.probe.limit_s)
+    @property
+    def is_late(self) -> bool:
+        """True once it has had its time."""
+        return self.started is not None and time.monotonic() - self.started >= self.probe.limit_s
+
+
+class _Readers:
+    """Two threads that take probes, the longest first, and another one whenever those are held up.
+
+    A thread a probe would be simpler and dearer: most end in a millisecond, and threads wait for one another.
+    """
+
+    def __init__(self, machine: Machine, running: List[_Running]) -> None:
+        self._machine = machine
+        self._waiting = sorted(running, key=lambda one: one.probe.limit_s)
+        for _ in range(2):
+            self._add()
+
+    def _add(self) -> None:
+        threading.Thread(target=self._read, name="probes", daemon=True).start()
+
+    def _read(self) -> None:
+        while True:
+            try:
+                one = self._waiting.pop()
+            except IndexError:
+                return
+            one.run(self._machine)
+
+    def answer_of(self, one: _Running) -> Json:
+        """Return its facts, or that they are unknown; one that hangs is left."""
+        while not one.reading.acquire(timeout=PATIENCE_S):
+            if one.is_late:
+                return failed(one.probe, "no answer within %g s" % one.probe.limit_s)
+            if self._waiting:
+                self._add()
+        assert one.result is not None
+        return one.result
 
 
 def failed(probe: Probe, reason: str) -> Json:

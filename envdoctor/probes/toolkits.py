@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Dict, List, Optional, Tuple
 
 from .machine import Json, Machine, observed
+from .typed import Dict, List, Optional, Tuple
 
 FACTS = ("toolkits",)
 LIMIT_S = 3.0
+HEADER_BYTES = 1 << 16  # of 1 MiB; the version stands within the first 15 kB
 
 
 def read(machine: Machine) -> Json:
@@ -72,7 +73,8 @@ def read_version(machine: Machine, path: str) -> Optional[str]:
             return match.group(1)
     for folder in ("include", "targets/x86_64-linux/include", "targets/sbsa-linux/include"):
         header = re.search(
-            r"#define\s+CUDA_VERSION\s+(\d{4,5})\b", machine.text(path + "/" + folder + "/cuda.h") or ""
+            r"#define\s+CUDA_VERSION\s+(\d{4,5})\b",
+            machine.text(path + "/" + folder + "/cuda.h", HEADER_BYTES) or "",
         )
         if header:
             number = int(header.group(1))

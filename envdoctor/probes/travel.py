@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import zipfile
-from typing import BinaryIO, Union
 
 from .files import list_names
+from .typed import BinaryIO, Union
 
 PACKAGE = "envdoctor_probes"
 EPOCH = (1980, 1, 1, 0, 0, 0)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Dict, Iterable, List, Tuple
 
 from .driver import read_module_version
 from .files import open_file
 from .machine import Json, Machine
+from .typed import Dict, Iterable, List, Tuple
 
 FACTS: Tuple[str, ...] = ()
 KMSG = "/dev/kmsg"
 LOGS = ("/var/log/kern.log", "/var/log/messages")
 TAIL_BYTES, MAX_BYTES, MAX_XIDS, MAX_TEXT = 1 << 20, 4 << 20, 50, 300
-XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9A-Fa-f:.]+)\): (\d{1,3})\b.*")
+XID = r"NVRM: Xid \((?:PCI:)?([0-9A-Fa-f:.]+)\): (\d{1,3})\b.*"
 
 
 def read(machine: Machine) -> Json:
@@ -75,7 +75,7 @@ def parse_xids(lines: Iterable[str]) -> List[Json]:
     """Read the newest Xid of each number and GPU."""
     found: Dict[Tuple[str, str], Json] = {}
     for line in lines:
-        match = XID.search(line) if "Xid" in line else None
+        match = re.search(XID, line) if "Xid" in line else None
         if match:
             bus, number = match.group(1), match.group(2)
             found.pop((bus, number), None)
