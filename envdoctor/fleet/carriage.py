@@ -25,6 +25,13 @@ _KEPT_NOISE = 400
 VARIABLE = "ENVDOCTOR_CARGO_"
 _MAX_VARIABLE = 100_000  # Linux takes 128 KiB
 _HERE = "import sys; "  # within single quotes of the shell's: only double ones may follow
+_START = """import marshal, sys
+from _frozen_importlib_external import MAGIC_NUMBER
+same = MAGIC_NUMBER == {magic!r}
+code, source = sys.stdin.buffer.read({code}), sys.stdin.buffer.read({text})
+exec(marshal.loads(code) if same else source)
+{call}
+"""
 _AS_STDIN = (
     "import binascii, io, os; sys.stdin = io.TextIOWrapper(io.BytesIO(binascii.a2b_base64("
     f'str().join(os.environ.pop("{VARIABLE}" + str(n)) for n in range({{count}}))))); '
@@ -55,16 +62,21 @@ def pack(limit_s: float, python: str | None, smokes: bytes = b"") -> Cargo:
     sources = read_sources()
     compiled = compile_modules()
     source = Path(landing.__file__).read_text(encoding="utf-8")
-    sizes = f"{len(compiled)}, {importlib.util.MAGIC_NUMBER!r}, {len(sources)}"
-    call = f"land({sizes}, {max(1, round(limit_s))}, {python!r}, {len(smokes)})\n"
-    return program(f"{source}\n{call}", compiled + sources + smokes, python)
+    sizes = f"{len(compiled)}, {len(sources)}"
+    call = f"land({sizes}, same, {max(1, round(limit_s))}, {python!r}, {len(smokes)})"
+    return program(source, call, compiled + sources + smokes, python)
 
 
-def program(source: str, data: bytes, python: str | None) -> Cargo:
-    """Return a program that a node's Python reads from its standard input, with the data it reads then."""
+def program(source: str, call: str, data: bytes, python: str | None) -> Cargo:
+    """Return a program that a node's Python reads from its standard input, with the data it reads then.
+
+    `call` starts it; in it `same` is whether that Python takes what ours compiles.
+    """
+    code = marshal.dumps(_stripped(compile(source, "landing", "exec", dont_inherit=True, optimize=2)))
     text = source.encode()
-    command = f"{shlex.quote(python or 'python3')} -I -c {shlex.quote(_reader(len(text)))}"
-    return Cargo(command, text + data)
+    start = _START.format(magic=importlib.util.MAGIC_NUMBER, code=len(code), text=len(text), call=call)
+    command = f"{shlex.quote(python or 'python3')} -I -c {shlex.quote(_reader(len(start)))}"
+    return Cargo(command, start.encode() + code + text + data)
 
 
 def _reader(size: int) -> str:
@@ -98,7 +110,14 @@ def _module(file: str) -> str:
 
 def _compiled(file: str, source: bytes) -> tuple[bool, CodeType]:
     """Return whether a file is a package's, and its code without docstrings."""
-    return file.endswith("/__init__.py"), compile(source, file, "exec", dont_inherit=True, optimize=2)
+    code = compile(source, file, "exec", dont_inherit=True, optimize=2)
+    return file.endswith("/__init__.py"), _stripped(code)
+
+
+def _stripped(code: CodeType) -> CodeType:
+    """Return code without its table of lines, two fifths of what would travel."""
+    inner = tuple(_stripped(one) if isinstance(one, CodeType) else one for one in code.co_consts)
+    return code.replace(co_linetable=b"", co_consts=inner)
 
 
 @dataclass(slots=True)

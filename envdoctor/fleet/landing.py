@@ -13,12 +13,10 @@ import zlib
 LINE = 900  # launchers that prefix lines cut longer ones
 
 
-def land(
-    compiled: int, magic: bytes, sources: int, limit_s: int, python: str | None, smokes: int = 0
-) -> None:
+def land(compiled: int, sources: int, same: bool, limit_s: int, python: str | None, smokes: int = 0) -> None:
     """Read so many bytes of probes, examine this machine and print its facts; end after `limit_s` seconds.
 
-    `magic` is the mark of the Python that compiled them; another one takes their sources.
+    `same`: this Python takes them as they were compiled; another one takes their sources.
     """
     import _signal  # type: ignore[import-not-found]  # `signal` makes enumerations of it, which takes longer
 
@@ -28,7 +26,7 @@ def land(
     _signal.alarm(limit_s)
     modules, archive, more = receive(compiled), receive(sources), receive(smokes)
     path = keep(archive)
-    if Modules.magic() == magic:
+    if same:
         sys.meta_path.insert(0, Modules(modules, path))
     else:
         sys.path.insert(0, path)
@@ -54,13 +52,6 @@ class Modules:
         import marshal
 
         self.codes, self.path = marshal.loads(zlib.decompress(packed)), path
-
-    @staticmethod
-    def magic() -> bytes:
-        """Return the mark of what this Python compiles."""
-        from _frozen_importlib_external import MAGIC_NUMBER
-
-        return bytes(MAGIC_NUMBER)
 
     def find_spec(self, name: str, *_: object):  # type: ignore[no-untyped-def]
         """Return where a module of ours is, None for any other."""

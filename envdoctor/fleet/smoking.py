@@ -84,8 +84,8 @@ def pack_ranks(
 ) -> Cargo:
     """Return the ranks of an all-reduce by one of torch's backends."""
     source = Path(landing_collective.__file__).read_text(encoding="utf-8")
-    call = f"land({source!r}, {max(1, round(limit_s))}, {address!r}, {port}, {nodes}, {backend!r})\n"
-    return program(f"{source}\n{call}", b"", python)
+    call = f"land({source!r}, {max(1, round(limit_s))}, {address!r}, {port}, {nodes}, {backend!r})"
+    return program(source, call, b"", python)
 
 
 def run_collective(ask: Callable[[Take], None], nodes: Sequence[str]) -> Collective:

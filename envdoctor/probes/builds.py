@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 from .elf import read_dynamic, read_strings
@@ -122,6 +121,8 @@ def parse_abi(symbols: bytes) -> Optional[bool]:
 
 def read_xformers(site: str) -> Json:
     """Return what xformers was built with."""
+    import json
+
     told = json.loads(read_text(site + "/xformers/cpp_lib.json") or "{}")
     versions, environ = _section(told, "version"), _section(told, "env")
     return without_empty(

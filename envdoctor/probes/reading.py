@@ -134,22 +134,22 @@ class _Running:
 
 
 class _Readers:
-    """Two threads that take probes, the longest first, and another one whenever those are held up.
+    """A thread for the longest probe, one for all others, and another one whenever that is held up.
 
-    A thread a probe would be simpler and dearer: most end in a millisecond, and threads wait for one another.
+    A thread a probe would be dearer: most end in a millisecond, and threads wait for one another.
     """
 
     def __init__(self, machine: Machine, running: List[_Running]) -> None:
         self._machine = machine
         self._waiting = sorted(running, key=lambda one: one.probe.limit_s)
-        for _ in range(2):
-            self._add()
+        self._add(1)
+        self._add(len(running))
 
-    def _add(self) -> None:
-        threading.Thread(target=self._read, name="probes", daemon=True).start()
+    def _add(self, most: int) -> None:
+        threading.Thread(target=self._read, args=(most,), name="probes", daemon=True).start()
 
-    def _read(self) -> None:
-        while True:
+    def _read(self, most: int) -> None:
+        for _ in range(most):
             try:
                 one = self._waiting.pop()
             except IndexError:
@@ -162,7 +162,7 @@ class _Readers:
             if one.is_late:
                 return failed(one.probe, "no answer within %g s" % one.probe.limit_s)
             if self._waiting:
-                self._add()
+                self._add(len(self._waiting))
         assert one.result is not None
         return one.result
 

@@ -111,7 +111,7 @@ def test_an_interpreter_that_is_not_there_is_named() -> None:
 
 
 def test_a_node_that_hangs_ends_itself_at_its_deadline() -> None:
-    cargo = program("import signal, time\nsignal.alarm(1)\ntime.sleep(30)\n", b"", None)
+    cargo = program("import signal, time\nsignal.alarm(1)", "time.sleep(30)", b"", None)
     done = subprocess.run(
         shlex.split(cargo.command), input=cargo.stdin, capture_output=True, check=False, timeout=20
     )

@@ -148,7 +148,7 @@ def srun_command(job: str, nodes: Sequence[str], command: str, arguments: Sequen
         *("srun", "--verbose", f"--jobid={job}", "--job-name=envdoctor", "--overlap", "--mpi=none"),
         *(f"--nodelist={fold(nodes)}", f"--nodes={len(nodes)}", f"--ntasks={len(nodes)}"),
         *("--ntasks-per-node=1", "--distribution=block", "--label", "--no-kill", "--kill-on-bad-exit=0"),
-        *("--wait=0", "--input=none", "--export=ALL", *arguments, "sh", "-c", command),
+        *("--wait=0", "--input=none", "--export=ALL", *arguments, "sh", "-c", f"exec {command}"),
     ]
 
 
