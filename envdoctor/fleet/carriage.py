@@ -64,18 +64,19 @@ def pack(limit_s: float, python: str | None, smokes: bytes = b"") -> Cargo:
     source = Path(landing.__file__).read_text(encoding="utf-8")
     sizes = f"{len(compiled)}, {len(sources)}"
     call = f"land({sizes}, same, {max(1, round(limit_s))}, {python!r}, {len(smokes)})"
-    return program(source, call, compiled + sources + smokes, python)
+    return program(source, call, compiled + sources + smokes, python, "-I -S")
 
 
-def program(source: str, call: str, data: bytes, python: str | None) -> Cargo:
+def program(source: str, call: str, data: bytes, python: str | None, options: str = "-I") -> Cargo:
     """Return a program that a node's Python reads from its standard input, with the data it reads then.
 
-    `call` starts it; in it `same` is whether that Python takes what ours compiles.
+    `call` starts it; in it `same` is whether that Python takes what ours compiles. With `-S` among its
+    `options` that Python runs nothing of its packages' folders: no .pth file, no sitecustomize.
     """
     code = marshal.dumps(_stripped(compile(source, "landing", "exec", dont_inherit=True, optimize=2)))
     text = source.encode()
     start = _START.format(magic=importlib.util.MAGIC_NUMBER, code=len(code), text=len(text), call=call)
-    command = f"{shlex.quote(python or 'python3')} -I -c {shlex.quote(_reader(len(start)))}"
+    command = f"{shlex.quote(python or 'python3')} {options} -c {shlex.quote(_reader(len(start)))}"
     return Cargo(command, start.encode() + code + text + data)
 
 

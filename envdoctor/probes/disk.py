@@ -6,7 +6,7 @@ import os
 import sys
 
 from .machine import Json, Machine
-from .typed import Dict, Mapping, Optional, Tuple
+from .typed import Dict, Optional, Tuple
 
 FACTS: Tuple[str, ...] = ()
 
@@ -19,12 +19,13 @@ def read(machine: Machine) -> Json:
 
 def read_disk(machine: Machine) -> Dict[str, int]:
     """Return the free bytes at the places that models, kernels and packages are written to."""
-    free = {name: _free_bytes(machine.at(path)) for name, path in cache_places(machine.environ).items()}
+    free = {name: _free_bytes(machine.at(path)) for name, path in cache_places(machine).items()}
     return {name: size for name, size in free.items() if size is not None}
 
 
-def cache_places(environ: Mapping[str, str]) -> Dict[str, str]:
+def cache_places(machine: Machine) -> Dict[str, str]:
     """Return where Hugging Face and torch keep their caches, and where temporary files and packages go."""
+    environ = machine.environ
     home = environ.get("HOME") or "/"
     cache = environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")
     hub = environ.get("HF_HUB_CACHE") or environ.get("HUGGINGFACE_HUB_CACHE")
@@ -33,8 +34,14 @@ def cache_places(environ: Mapping[str, str]) -> Dict[str, str]:
         "hf_cache": hub,
         "torch_cache": environ.get("TORCH_HOME") or os.path.join(cache, "torch"),
         "tmp": environ.get("TMPDIR") or "/tmp",
-        "prefix": environ.get("VIRTUAL_ENV") or environ.get("CONDA_PREFIX") or sys.prefix,
+        "prefix": _prefix(machine),
     }
+
+
+def _prefix(machine: Machine) -> str:
+    active = machine.environ.get("VIRTUAL_ENV") or machine.environ.get("CONDA_PREFIX")
+    place = machine.python or active or sys.executable or sys.prefix
+    return place if os.path.isdir(place) else os.path.dirname(os.path.dirname(os.path.abspath(place)))
 
 
 def _free_bytes(path: str) -> Optional[int]:

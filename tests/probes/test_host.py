@@ -24,7 +24,7 @@ def test_free_room_is_told_of_the_places_that_variables_name(machine, tmp_path):
     free = disk.read(machine(HF_HOME="/models/hf", TORCH_HOME="/models/torch"))["host"]["disk_free_bytes"]
     assert set(free) == {"hf_cache", "torch_cache", "tmp", "prefix"}
     assert free["hf_cache"] > 0
-    assert disk.cache_places({"HF_HOME": "/models/hf"})["hf_cache"] == "/models/hf/hub"
+    assert disk.cache_places(machine(HF_HOME="/models/hf"))["hf_cache"] == "/models/hf/hub"
 
 
 def test_what_is_closed_to_us_is_unknown_with_a_reason(machine):
