@@ -45,7 +45,7 @@ def test_one_task_a_node_and_none_ends_the_others() -> None:
     assert {"--jobid=17", "--nodelist=node[1-2]", "--ntasks=2", "--no-kill", "--kill-on-bad-exit=0"} <= set(
         command
     )
-    assert command[-4:] == ["--gres=gpu:8", "sh", "-c", "python3 -"]
+    assert command[-4:] == ["--gres=gpu:8", "sh", "-c", "exec python3 -"]
 
 
 def hear(*lines: str, nodes: int = 4) -> tuple[list[Reply], Step]:

@@ -44,6 +44,7 @@ class Exchange:
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
         self._calls: list[Call] = []
+        self._wakings: list[tuple[float, Callable[[], None]]] = []
 
     def __enter__(self) -> Exchange:
         return self
@@ -53,6 +54,7 @@ class Exchange:
 
         Those that wait for us end last: what the others run lives within what they hold.
         """
+        self._wakings.clear()
         for call in self._calls:
             call.ended = _nothing
         for waits in (False, True):
@@ -91,6 +93,10 @@ class Exchange:
             self._selector.register(call.child.stdin, selectors.EVENT_WRITE, (call, "stdin"))
         return call
 
+    def wake(self, after_s: float, then: Callable[[], None]) -> None:
+        """Call `then` so many seconds from now, while launchers run."""
+        self._wakings.append((time.monotonic() + after_s, then))
+
     def hang_up(self, call: Call) -> None:
         """Close what a launcher reads from, which ends one that waits for more; it has a moment to do so."""
         self._close_stdin(call)
@@ -107,7 +113,13 @@ class Exchange:
             for call in late:
                 self._overrun(call)
             return
-        for key, _ in self._selector.select(max(0.0, min(c.deadline for c in self._calls) - now)):
+        if due := [waking for waking in self._wakings if waking[0] <= now]:
+            self._wakings = [waking for waking in self._wakings if waking[0] > now]
+            for _, then in due:
+                then()
+            return
+        moments = [*(call.deadline for call in self._calls), *(at for at, _ in self._wakings)]
+        for key, _ in self._selector.select(max(0.0, min(moments) - now)):
             call, name = key.data
             if name == "stdin":
                 self._feed(call)

@@ -28,6 +28,8 @@ class Step:
     take: Take
     id: str | None = None
     """Slurm's number of the step, once it was made."""
+    begun: bool = False
+    """A task of it has spoken."""
     aborted: bool = False
     lost: dict[str, str] = field(default_factory=dict)
     complaints: list[str] = field(default_factory=list)
@@ -44,6 +46,7 @@ class Step:
     def hear(self, stream: str, line: bytes) -> None:
         """Take one line of srun's standard output or error."""
         label = _LABEL.match(line)
+        self.begun |= label is not None
         if label is None:
             self._hear_srun(line.decode("utf-8", "replace").strip())
         elif stream == "stdout" and (claimed := frame_node(line)) is not None:

@@ -24,9 +24,13 @@ from envdoctor.processes import run_child
 PART = 16
 """Nodes of a step: Slurm's smallest TreeWidth, so that srun speaks to each itself, none behind another."""
 MAX_STEPS = 64
-GRACE_S = 5.0
+GRACE_S = 2.0
 """How much longer than a node's deadline its step may take, for Slurm to start it."""
+_STARTING_A_CORE = 2
+_START_S = 2.0
+"""How long a step without a word counts as one that starts, of which a core of this machine bears few."""
 _ATTEMPTS = 3
+_CANCEL_S = 5.0
 _LEAST_S = 2.0
 
 
@@ -41,12 +45,13 @@ class _Job:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Nodes of a job that are asked in one step; the deadline is that of their first."""
+    """Nodes of a job that are asked in one step; when asked again, what is left of their time."""
 
     job: _Job
     nodes: tuple[str, ...]
     attempt: int = 1
-    deadline: float | None = None
+    asked: float | None = None
+    deadline: float = 0.0
 
 
 @dataclass(slots=True)
@@ -62,6 +67,8 @@ class Steps:
     """Steps whose srun had to be killed."""
     _queue: deque[_Part] = field(default_factory=deque)
     _running: int = 0
+    _starting: int = 0
+    _first: float = field(default_factory=time.monotonic)
     _launched: bool = False
     _split: bool = False
     _complaint: str = ""
@@ -82,26 +89,43 @@ class Steps:
         for part in parts:
             part.job.parts += 1
             self._queue.append(part)
-        while self._queue and self._running < MAX_STEPS:
+        self._fill()
+
+    def _fill(self) -> None:
+        while self._queue and self._running < MAX_STEPS and self._starting < _at_once():
             self._launch(self._queue.popleft())
 
+    def _due(self) -> float:
+        """Return when a step that starts now must have ended: with the first, unless little would be left."""
+        now = time.monotonic()
+        return max(self._first + self.deadline_s, now + self.deadline_s / 2) + GRACE_S
+
     def _launch(self, part: _Part) -> None:
-        deadline = part.deadline or time.monotonic() + self.deadline_s + GRACE_S
-        part = _Part(part.job, part.nodes, part.attempt, deadline)
+        if part.asked is None:
+            part = _Part(part.job, part.nodes, part.attempt, time.monotonic(), self._due())
         step = Step(set(part.nodes), self.take)
         command, variables = self.cargo.in_environment()
         self._running += 1
+        self._starting += 1
+        start = _Start(self)
+        self.exchange.wake(_START_S, start.over)
         self.exchange.start(
             srun_command(part.job.id, part.nodes, command, self.arguments),
-            step.hear,
-            lambda call: self._ended(part, step, call),
-            deadline - time.monotonic(),
+            lambda stream, line: start.hear(step, stream, line),
+            lambda call: self._ended(part, step, call, start),
+            part.deadline - time.monotonic(),
             stdin=b"",
             env={**os.environ, **variables},
         )
 
-    def _ended(self, part: _Part, step: Step, call: Call) -> None:
+    def started(self) -> None:
+        """Make room for another step to start."""
+        self._starting -= 1
+        self._fill()
+
+    def _ended(self, part: _Part, step: Step, call: Call, start: _Start) -> None:
         self._running -= 1
+        start.over()
         self._launched |= step.launched
         if step.id and not call.obeyed:
             self.left.append(step.id)
@@ -117,20 +141,49 @@ class Steps:
         if not step.launched:
             self._complaint = complaint
         if call.timed_out:
-            return f"no answer within {self.deadline_s:g} s"
-        late = part.deadline is not None and part.deadline - time.monotonic() < _LEAST_S
+            return f"no answer within {self._given(part):g} s"
+        late = part.deadline - time.monotonic() < _LEAST_S
         if part.attempt >= _ATTEMPTS or late:
             return f"Slurm ended its step: {complaint}"
         if not step.launched and (len(part.nodes) == 1 or (self._split and not self._launched)):
             return f"Slurm made no step there: {complaint}"
         return None
 
+    def _given(self, part: _Part) -> float:
+        """Return how many seconds nodes had, the deadline unless they were asked long after the first."""
+        seconds = part.deadline - GRACE_S - (part.asked or 0.0)
+        return self.deadline_s if seconds > self.deadline_s * 0.9 else round(seconds)
+
     def _divided(self, part: _Part, again: Collection[str]) -> Iterator[_Part]:
         """Yield the nodes to ask again: together, one by one at the last attempt or with none to blame."""
         alone = part.attempt + 1 >= _ATTEMPTS or len(again) == len(part.nodes)
         self._split |= bool(again) and alone
         for nodes in _parts(sorted(again, key=natural_key), 1 if alone else PART):
-            yield _Part(part.job, nodes, part.attempt + 1, part.deadline)
+            yield _Part(part.job, nodes, part.attempt + 1, part.asked, part.deadline)
+
+
+class _Start:
+    """The time from a step's launch to its first word, which costs this machine more than all the rest."""
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps: Steps | None = steps
+
+    def hear(self, step: Step, stream: str, line: bytes) -> None:
+        """Hand a line to the step."""
+        step.hear(stream, line)
+        if step.begun:
+            self.over()
+
+    def over(self) -> None:
+        """It has started, or takes its time elsewhere."""
+        steps, self._steps = self._steps, None
+        if steps is not None:
+            steps.started()
+
+
+def _at_once() -> int:
+    """Return how many steps may start at a time."""
+    return _STARTING_A_CORE * (os.cpu_count() or 1)
 
 
 def _parts(nodes: Sequence[str], size: int = PART) -> Iterator[tuple[str, ...]]:
@@ -156,4 +209,4 @@ def cancel(left: Sequence[str]) -> None:
     """End jobs and steps whose launchers could not do it themselves."""
     if left:
         with contextlib.suppress(Unavailable):
-            run_child(["scancel", "--quiet", *left], timeout_s=GRACE_S)
+            run_child(["scancel", "--quiet", *left], timeout_s=_CANCEL_S)
