@@ -25,6 +25,10 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from slurm_cluster import SlurmCluster
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "fleet")]
@@ -136,7 +140,7 @@ def measure_slurm(count: int, pairs: int = 3) -> None:
                 for way, command in ways.items():
                     await_idle(cluster, 120)
                     before = cpu_s()
-                    wall, _, said = timed(command, cluster.environ, (0, 1))
+                    wall, _, said = timed(command, cluster.environ, (0, 1, 3))
                     time.sleep(1)
                     costs[way] = (wall, cpu_s() - before)
                     print(f"  {way}: {wall:.1f} s, {costs[way][1]:.1f} s CPU")
@@ -144,7 +148,8 @@ def measure_slurm(count: int, pairs: int = 3) -> None:
                 ratios = " and ".join(f"{costs['fleet'][i] / costs['no-op'][i]:.2f}" for i in (0, 1))
                 print(
                     f"fleet by no-op, wall and CPU: {ratios}; load {os.getloadavg()[0]:.0f}; "
-                    f"{[g['nodes'] for g in told['groups']]}, unreached {told['unreached']}"
+                    f"{[g['nodes'] for g in told['groups']]}, unreached {told['unreached']}, "
+                    f"read in part {told['partial']}"
                 )
 
 
@@ -167,35 +172,64 @@ def tree_cpu() -> Iterator[Callable[[], float]]:
 
 SICK = """#!/bin/sh
 case ${SLURMD_NODENAME#node} in
-  *3) while :; do echo still here; sleep 1; done ;;
+  *13) while :; do echo still here; sleep 1; done ;;
+  *14) exec sleep 900 ;;
   *51) export SLURMD_NODENAME=node001 ;;
+  *52) echo no disk >&2; exit 7 ;;
+  *53) echo Welcome; exit 0 ;;
 esac
 exec %s "$@"
 """
+EPILOG = """#!/bin/sh
+case $SLURMD_NODENAME in node011) sleep 900 ;; esac
+"""
 
 
-def measure_trouble(count: int, deadline_s: int = 60) -> None:
-    """Ask a cluster where a node in ten prints and never ends, some are drained, down, hung, or lie."""
+def measure_trouble(count: int, deadline_s: int = 120) -> None:
+    """Ask a cluster with ten kinds of trouble: five that Slurm knows, two daemons, sick tasks."""
     from slurm_cluster import slurm_cluster
 
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        slurm_cluster(Path(folder), count, start_s=240, message_s=30) as cluster,
-    ):
-        wrapper = Path(folder) / "python"
-        wrapper.write_text(SICK % sys.executable)
-        wrapper.chmod(0o755)
-        cluster.ask("scontrol", "update", "NodeName=node005", "State=DRAIN", "Reason=bad DIMM")
-        cluster.ask("scontrol", "update", "NodeName=node006", "State=DOWN", "Reason=fan broken")
-        cluster.kill_node("node007")
-        cluster.freeze_node("node008")
-        fleet = [*FLEET, "--slurm", "--python", str(wrapper), "--deadline", str(deadline_s)]
-        wall, _, said = timed(fleet, cluster.environ, (1,))
+    with tree_cpu() as cpu_s, tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        for name, text in (("python", SICK % sys.executable), ("epilog", EPILOG)):
+            (place / name).write_text(text)
+            (place / name).chmod(0o755)
+        settings = f"Epilog={place / 'epilog'}\nUnkillableStepTimeout=900\n"
+        with slurm_cluster(place, count, start_s=240, message_s=30, more=settings) as cluster:
+            jobs = make_trouble(cluster)
+            before = cpu_s()
+            fleet = [*FLEET, "--slurm", "--python", str(place / "python"), "--deadline", str(deadline_s)]
+            wall, peak, said = timed(fleet, cluster.environ, (1,))
+            cost = cpu_s() - before
+            jobs.terminate()
+            jobs.wait()
     told = json.loads(said)
     answered = [group["nodes"] for group in told["groups"]]
-    print(f"trouble: {count} nodes, {wall:.1f} s under --deadline {deadline_s}, answered {answered}")
+    print(
+        f"trouble: {count} nodes, {wall:.1f} s and {cost:.1f} s CPU under --deadline {deadline_s}, peak "
+        f"{peak:.0f} MiB, answered {answered}, read in part {told['partial']}, load {os.getloadavg()[0]:.0f}"
+    )
     for one in told["unreached"]:
         print(f"  {one['nodes']}: {one['reason']}")
+
+
+def make_trouble(cluster: SlurmCluster) -> subprocess.Popen[bytes]:
+    """Drain, take down, reserve, fill and leave completing a node each, end and stop daemons."""
+    cluster.ask("scontrol", "update", "NodeName=node005", "State=DRAIN", "Reason=bad DIMM")
+    cluster.ask("scontrol", "update", "NodeName=node006", "State=DOWN", "Reason=fan broken")
+    cluster.ask("srun", "--nodelist=node011", "true")
+    now = ["StartTime=now", "Duration=60", "Users=root"]
+    cluster.ask("scontrol", "create", "reservation", "ReservationName=week", *now, "Nodes=node009")
+    full = ["srun", "--nodelist=node010", "sleep", "900"]
+    job = subprocess.Popen(full, env=dict(cluster.environ), stdin=subprocess.DEVNULL)
+    for _ in range(200):
+        states = cluster.ask("sinfo", "--noheader", "--Node", "--format=%T", "--nodes=node[010-011]")
+        if "allocated" in states and "completing" in states:
+            break
+        time.sleep(0.1)
+    cluster.kill_node("node007")
+    cluster.freeze_node("node008")
+    return job
 
 
 def measure_kills(count: int) -> None:
