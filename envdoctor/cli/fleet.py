@@ -100,6 +100,7 @@ def _run(args: argparse.Namespace) -> int:
     from envdoctor.fleet.assembly import agreement_of, answer
     from envdoctor.fleet.baseline import compare, read_baseline
     from envdoctor.fleet.expecting import read_expectations
+    from envdoctor.fleet.partitions import home_partitions, memberships
     from envdoctor.fleet.pools import check_way
     from envdoctor.fleet.report import render
     from envdoctor.matrix import load_matrix
@@ -110,6 +111,7 @@ def _run(args: argparse.Namespace) -> int:
     matrix = load_matrix()
     uncompared = split_list(args.ignore_fact)
     cluster = None if args.facts else _cluster(args)
+    partitions = cluster.partitions if cluster else {}
     told = answer(
         _collected(args, cluster),
         matrix,
@@ -118,7 +120,8 @@ def _run(args: argparse.Namespace) -> int:
         uncompared=uncompared,
         fail_on=Severity(args.fail_on),
         group_by=args.group_by,
-        partitions=getattr(cluster, "partitions", {}),
+        partitions=home_partitions(partitions),
+        memberships=memberships(partitions),
         expected=expected,
     )
     if accepted is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from envdoctor import __version__
 from envdoctor.findings import Severity
@@ -58,12 +58,14 @@ def answer(
     fail_on: Severity = Severity.ERROR,
     group_by: str = "auto",
     partitions: Mapping[str, str] | None = None,
+    memberships: Mapping[str, Collection[str]] | None = None,
     expected: Sequence[Expectation] = (),
 ) -> FleetAnswer:
     """Judge what was merged; `select` and `ignore` name checks, `uncompared` facts that may differ.
 
     `group_by` says which nodes are compared (`auto`, `partition`, `gpu`, `none`), `partitions`
-    names each node's, `expected` is what a site wants of its nodes.
+    names each node's and `memberships` all of each node's where they overlap, `expected` is what a site wants
+    of its nodes.
 
     Raises InputError for a selection that names no check.
     """
@@ -71,11 +73,12 @@ def answer(
     groups, unreached = merge.result()
     agreement = agreement_of(matrix, uncompared)
     partitions = partitions or {}
+    memberships = memberships or {node: (name,) for node, name in partitions.items()}
     pools = split_pools(groups, partitions, group_by)
     drift = find_drift(pools, agreement, merge.own, merge.scattered)
     findings, crashed = judge_groups(groups, matrix, select, ignore)
     standards = () if select else standards_of(matrix)
-    short = find_shortfalls(groups, agreement, (*expected, *standards), partitions)
+    short = find_shortfalls(groups, agreement, (*expected, *standards), memberships)
     own = without_drift(short, drift)
     if not select:
         mixed = mixed_capability(groups, matrix) if len(pools) == 1 else None

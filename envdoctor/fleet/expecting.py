@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +35,10 @@ class Expectation:
     own: bool = False
     """True for a site's: what is not known does not meet it either."""
 
-    def is_for(self, node: str, partition: str) -> bool:
-        """True when its conditions on the node's name and partition hold."""
-        return (not self.nodes or node in self.nodes) and fnmatch.fnmatchcase(
-            partition, self.partition or "*"
-        )
+    def is_for(self, node: str, partitions: Collection[str]) -> bool:
+        """True when its conditions on the node's name and on one of its partitions hold."""
+        here = not self.partition or any(fnmatch.fnmatchcase(one, self.partition) for one in partitions)
+        return here and (not self.nodes or node in self.nodes)
 
 
 def read_expectations(path: Path) -> tuple[Expectation, ...]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from typing import Any, Protocol
 
 from envdoctor.errors import InputError
+from envdoctor.facts.model import EMPTY
 from envdoctor.fleet.carriage import Cargo
 from envdoctor.fleet.reply import Take
 from envdoctor.fleet.transports import clustershell, kubernetes, ray_cluster, slurm
@@ -21,6 +23,10 @@ class Cluster(Protocol):
     def count(self) -> int:
         """How many nodes there are."""
 
+    @property
+    def partitions(self) -> Mapping[str, frozenset[str]]:
+        """The nodes of each partition that the engine has."""
+
     def ask(self, cargo: Cargo, take: Take, only: Sequence[str] | None = None) -> None:
         """Run the cargo on the nodes and hand over each reply."""
 
@@ -34,6 +40,7 @@ class SshCluster:
     fanout: int
     worker: str
     arguments: tuple[str, ...]
+    partitions: Mapping[str, frozenset[str]] = field(default_factory=lambda: EMPTY)
 
     @property
     def count(self) -> int:
@@ -66,6 +73,11 @@ class SlurmCluster:
         """How many nodes there are, those that Slurm holds back too."""
         return len(self.nodes.asked) + len(self.nodes.held)
 
+    @property
+    def partitions(self) -> Mapping[str, frozenset[str]]:
+        """The nodes of each partition that is up."""
+        return self.nodes.everyone
+
     def ask(self, cargo: Cargo, take: Take, only: Sequence[str] | None = None) -> None:
         """Run the cargo in steps side by side."""
         nodes = self.nodes if only is None else self.nodes.only(only)
@@ -79,6 +91,7 @@ class KubernetesCluster:
     nodes: Mapping[str, str | None]
     settings: kubernetes.JobSettings
     deadline_s: float
+    partitions: Mapping[str, frozenset[str]] = field(default_factory=lambda: EMPTY)
 
     @property
     def count(self) -> int:
@@ -97,6 +110,7 @@ class RayCluster:
 
     nodes: Mapping[str, Mapping[str, Any]]
     deadline_s: float
+    partitions: Mapping[str, frozenset[str]] = field(default_factory=lambda: EMPTY)
 
     @property
     def count(self) -> int:

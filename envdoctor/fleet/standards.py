@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from envdoctor.facts import Facts
 from envdoctor.findings import Evidence, Finding, Remedy, Severity
@@ -46,7 +46,7 @@ def find_shortfalls(
     groups: Sequence[Group],
     agreement: Agreement,
     expectations: Sequence[Expectation],
-    partitions: Mapping[str, str],
+    partitions: Mapping[str, Collection[str]],
 ) -> tuple[NodeFinding, ...]:
     """Return a finding for each fact that falls short, with the nodes on which it does.
 
@@ -59,7 +59,7 @@ def find_shortfalls(
         for expectation in sorted(expectations, key=lambda e: not e.own):
             if not _concerns(expectation, group.facts):
                 continue
-            nodes = [n for n in group.nodes if expectation.is_for(n, partitions.get(n, ""))]
+            nodes = [n for n in group.nodes if expectation.is_for(n, partitions.get(n, ()))]
             for fact, wanted, value in _short(expectation, values, group.facts, agreement):
                 where = [node for node in nodes if node not in settled.get(fact, ())]
                 key = (expectation.id, fact, wanted, value.text or value.reason)

@@ -137,8 +137,8 @@ def await_idle(cluster: SlurmCluster, start_s: float) -> None:
     """Wait until every node is idle."""
     deadline = time.monotonic() + start_s
     while time.monotonic() < deadline:
-        states = cluster.ask("sinfo", "--noheader", "--Node", "--format=%T").split()
-        if states.count("idle") == len(cluster.nodes):
+        states = set(cluster.ask("sinfo", "--noheader", "--Node", "--format=%N:%T").split())
+        if states == {f"{name}:idle" for name in cluster.nodes}:
             return
         time.sleep(0.3)
-    raise TimeoutError(f"not all nodes came up: {sorted(set(states))}")
+    raise TimeoutError(f"not all nodes came up: {sorted(states)[:9]}")

@@ -16,6 +16,7 @@ from slurm_cluster import SlurmCluster, missing_programs, slurm_cluster
 
 pytestmark = [pytest.mark.slurm, pytest.mark.root]
 FLEET = [sys.executable, "-m", "envdoctor", "fleet", "--slurm", "--format", "json", "--select", "XID"]
+PARTS = "PartitionName=old Nodes=node[001-004]\nPartitionName=new Nodes=node[005-016]\n"
 SICK = f"""#!/bin/sh
 case $SLURMD_NODENAME in
   node008) while :; do echo still here; sleep 1; done ;;
@@ -31,7 +32,7 @@ exec {sys.executable} "$@"
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmCluster]:
     if missing := missing_programs():
         pytest.skip(f"Slurm is not installed: {', '.join(missing)}")
-    with slurm_cluster(tmp_path_factory.mktemp("slurm"), 16) as running:
+    with slurm_cluster(tmp_path_factory.mktemp("slurm"), 16, more=PARTS) as running:
         yield running
 
 
@@ -68,6 +69,7 @@ def await_no_job(cluster: SlurmCluster) -> str:
 def test_all_answer_and_their_job_is_gone(cluster: SlurmCluster) -> None:
     answer = told(cluster, 0)
     assert answered(answer) == ["node[001-016]"]
+    assert answer["pools"] == [{"name": "new", "nodes": 12}, {"name": "old", "nodes": 4}]
     assert answer["unreached"] == []
     assert await_no_job(cluster) == ""
 

@@ -112,3 +112,11 @@ def test_a_task_speaks_for_the_node_it_was_placed_on_and_no_other() -> None:
         "node3": "it answered in the name of node1, and only its own is believed",
         "node4": "it answered in the name of node99, and only its own is believed",
     }
+
+
+def test_what_slurm_says_among_a_tasks_words_is_not_the_nodes() -> None:
+    replies, step = hear(
+        *placed(1), "0: slurmstepd-node1: error: *** STEP 2.0 ON node1 CANCELLED AT 11:29 ***", nodes=1
+    )
+    step.settle("no answer within 8 s")
+    assert [reply.reason for reply in replies] == ["no answer within 8 s"]

@@ -90,7 +90,10 @@ def _nodes_of_job(job: str, told: str | None, where: Sequence[str]) -> SlurmNode
     names = [name for name in expanded(nodes) if not where or name in listed]
     held = {n: listed[n] for n in names if n in listed and _cannot_run_a_step(listed[n])}
     return SlurmNodes(
-        {name: () for name in names if name not in held}, {n: node.told() for n, node in held.items()}, job
+        {name: () for name in names if name not in held},
+        {n: node.told() for n, node in held.items()},
+        job,
+        _everyone(listed),
     )
 
 

@@ -17,6 +17,8 @@ _KILLED = re.compile(r"srun: error: (\S+): tasks? ([\d,-]+): (?!Exited with)(.+)
 _LOST = re.compile(
     r"srun: error: (?:Task launch for \S+ failed on node (\S+): (.+)|Node failure on (\S+?)\.?$)"
 )
+_OF_SLURM = b"slurmstepd"
+"""How its own words begin that stand among a task's: that we cancelled it."""
 _KEPT_NOISE = 600
 
 
@@ -51,7 +53,7 @@ class Step:
             self._hear_srun(line.decode("utf-8", "replace").strip())
         elif stream == "stdout" and (claimed := frame_node(line)) is not None:
             self._hear_frame(int(label[1]), claimed, line)
-        else:
+        elif not line.startswith(_OF_SLURM, label.end()):
             task = int(label[1])
             self._noise[task] = (self._noise.get(task, b"") + line[label.end() :] + b"\n")[-_KEPT_NOISE:]
 
