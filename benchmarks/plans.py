@@ -1,29 +1,36 @@
 """One plan for all findings: right where it says complete, small, and for the interpreter that was examined.
 
-    python benchmarks/plans.py [FOLDER]... [--breakages N] [--brute N] [--seed N]
+    python benchmarks/plans.py [FOLDER]... [--breakages N] [--small N] [--seed N]
 
 Plans for the recorded machines and pastes of the tests and the cases of each FOLDER (as
 `remedies.py` reads them), then for N random breakages of the healthy recorded machines: one to
 three packages of the stack at another release, or taken out. What is called complete is judged
-again from its JSON alone. Of small ones (two changes) every single change of the packages that the
-findings name is tried: one that mends as much is smaller.
+again from its JSON alone. Then small environments (some packages of a healthy machine and what they
+require) are broken likewise, and every set of fewer changes than the plan has is tried, up to two
+for a plan of three: of all packages one at a time, of those that the findings name two at a time,
+over releases spread across all and those that stood there before. One that mends as much, and
+brings nothing else, is smaller.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import re
 import statistics
 import sys
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from pathlib import Path
 
 from remedies import TESTS, read_recorded
 
 from envdoctor.diagnosis import diagnose_facts, make_plan
 from envdoctor.facts import Facts
+from envdoctor.facts.names import normalise
 from envdoctor.findings import Finding, Plan, Severity
 from envdoctor.matrix import Matrix, load_matrix
 from envdoctor.matrix.snapshot import load_snapshot
@@ -32,11 +39,16 @@ from envdoctor.plan.following import apply_changes, identity
 from envdoctor.plan.settings import with_settings
 from envdoctor.plan.wishes import considered
 from envdoctor.rules import RULES, run_checks
+from envdoctor.solve.installer import foresee_installation
 from envdoctor.solve.nodes import Context
+from envdoctor.solve.variants import OWN_RUNTIME
 from envdoctor.target.resolve import target_of
 
 RELEASES = 25
-"""How many releases of a package brute force tries, spread over all."""
+"""How many releases of a package brute force tries alone, spread over all."""
+FEW = 8
+"""How many of each of two."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @dataclass
@@ -88,13 +100,21 @@ def errors_after(plan: Plan, facts: Facts, matrix: Matrix) -> list[Finding]:
     return [finding for finding in found if finding.severity is Severity.ERROR]
 
 
-def breakages(count: int, seed: int, matrix: Matrix) -> Iterator[tuple[str, Facts]]:
-    """Yield healthy machines with packages moved or taken out, where that is found."""
+def breakages(
+    count: int, seed: int, matrix: Matrix, small: bool = False
+) -> Iterator[tuple[str, Facts, Facts]]:
+    """Yield healthy machines broken by packages moved or taken out, where that is found: name, facts, healthy.
+
+    With `small` a few of their packages stand alone, with what they require.
+    """
     draw = random.Random(seed)
     healthy = [one for one in read_recorded([], matrix) if one[0].startswith("healthy-")]
     made = 0
     while made < count:
         name, facts = draw.choice(healthy)
+        facts = replace(facts, symptoms=())
+        if small:
+            facts = _few(facts, draw)
         listed = [n for n in facts.environment.distributions if n in STACK or draw.random() < 0.1]
         chosen = draw.sample(sorted(listed), min(draw.randint(1, 3), len(listed)))
         versions, gone = {}, []
@@ -108,7 +128,25 @@ def breakages(count: int, seed: int, matrix: Matrix) -> Iterator[tuple[str, Fact
         found = [f for f in run_checks(broken, matrix, RULES)[1] if identity(f) not in before]
         if any(f.severity is not Severity.NOTE for f in found):
             made += 1
-            yield f"{name} with {versions} without {gone}", broken
+            yield f"{name} with {versions} without {gone}", replace(broken, symptoms=()), facts
+
+
+def _few(facts: Facts, draw: random.Random) -> Facts:
+    """Return the facts with a few packages of the stack alone, and what they require of what is there."""
+    listed = facts.environment.distributions
+    stack = sorted(name for name in listed if name in STACK)
+    kept: set[str] = set()
+    queue = draw.sample(stack, min(len(stack), draw.randint(2, 4)))
+    while queue:
+        one = listed[queue.pop()]
+        kept.add(one.name)
+        queue += sorted(_required(one.requires) & listed.keys() - kept)
+    environment = replace(facts.environment, distributions={n: d for n, d in listed.items() if n in kept})
+    return replace(facts, environment=environment)
+
+
+def _required(lines: Sequence[str]) -> set[str]:
+    return {normalise(match[0]) for line in lines if (match := _NAME.match(line)) and "extra ==" not in line}
 
 
 def releases(facts: Facts, matrix: Matrix, package: str) -> list[str]:
@@ -120,29 +158,77 @@ def releases(facts: Facts, matrix: Matrix, package: str) -> list[str]:
     return list(dict.fromkeys(node.version(bit) for bit in bits))
 
 
-def smaller(plan: Plan, facts: Facts, findings: tuple[Finding, ...], matrix: Matrix) -> str | None:
-    """Return a single change that mends as much as a plan of two, or None."""
-    meant = {identity(f) for f in considered(findings)}
-    left = meant & {identity(f) for f in errors_and_warnings(plan, facts, matrix)}
-    before = {identity(f) for f in findings}
-    named = {e.fact for f in considered(findings) for e in f.evidence}
-    named |= {name for f in considered(findings) for r in f.remedies for name in r.pins}
-    for package in sorted(named & facts.environment.distributions.keys()):
-        every = releases(facts, matrix, package)
-        for version in every[:: max(1, len(every) // RELEASES)]:
-            _, found = run_checks(apply_changes(facts, {package: version}), matrix, RULES)
-            new = [f for f in found if f.severity is not Severity.NOTE and identity(f) not in before]
-            if not new and meant & {identity(f) for f in found} <= left:
-                return f"{package}=={version}"
-    return None
+def size(plan: Plan) -> int:
+    """Return how many installed packages a plan changes; torch's CUDA libraries follow torch."""
+    return sum(m.old is not None and not m.name.startswith(OWN_RUNTIME) for m in plan.moves)
 
 
-def errors_and_warnings(plan: Plan, facts: Facts, matrix: Matrix) -> tuple[Finding, ...]:
-    """Return what is found where the plan leads."""
-    versions = {m.name: m.new for m in plan.moves if m.new and m.old != m.new}
-    gone = [m.name for m in plan.moves if m.new is None]
-    changed = with_settings(facts, plan.settings, plan.commands)
-    return run_checks(apply_changes(changed, versions, gone), matrix, RULES)[1]
+class Brute:
+    """Every set of fewer changes than a plan has, tried one after the other."""
+
+    def __init__(
+        self, plan: Plan, facts: Facts, healthy: Facts, findings: tuple[Finding, ...], matrix: Matrix
+    ) -> None:
+        self.plan, self.facts, self.healthy, self.matrix = plan, facts, healthy, matrix
+        self.meant = {identity(f) for f in considered(findings)}
+        self.before = {identity(f) for f in findings}
+        self.left = self.meant & {identity(f) for f in self._found(*self._planned())}
+        self.tried = 0
+
+    def smaller(self) -> str | None:
+        """Return a smaller set that mends as much, or None."""
+        listed = self.facts.environment.distributions
+        wide = {name: self._releases(name, RELEASES) for name in listed}
+        sets = ({name: version} for name in wide for version in wide[name])
+        found = next((one for one in sets if self._mends(one)), None)
+        if found is None and size(self.plan) > 2:
+            few = {name: self._releases(name, FEW) for name in sorted(self._named() & listed.keys())}
+            pairs = (
+                {one: first, other: second}
+                for one, other in combinations(few, 2)
+                for first in few[one]
+                for second in few[other]
+            )
+            found = next((one for one in pairs if self._mends(one)), None)
+        return str(found) if found else None
+
+    def _named(self) -> set[str]:
+        findings = [f for f in self._found(self.facts) if identity(f) in self.meant]
+        named = {e.fact for f in findings for e in f.evidence}
+        named |= {name for f in findings for r in f.remedies for name in r.pins}
+        return named | {move.name for move in self.plan.moves}
+
+    def _releases(self, name: str, count: int) -> list[str]:
+        """Return releases of a package spread over all, the newest, the healthy one and the planned one."""
+        every = releases(self.facts, self.matrix, name)
+        was = self.healthy.distribution(name)
+        told = [m.new for m in self.plan.moves if m.name == name and m.new]
+        chosen = [*every[:: max(1, len(every) // count)], *every[-1:], *told]
+        chosen += [was.version] if was and was.version else []
+        return list(dict.fromkeys(chosen))
+
+    def _mends(self, versions: dict[str, str]) -> bool:
+        self.tried += 1
+        pulled = foresee_installation(
+            self.facts, self.matrix, {n: f"=={v}" for n, v in versions.items()}, complete=True
+        )
+        if pulled is None:
+            return False
+        changed = [n for n in pulled if self.facts.distribution(n) and not n.startswith(OWN_RUNTIME)]
+        if len(changed) > len(versions):
+            return False
+        found = self._found(apply_changes(self.facts, {**pulled, **versions}))
+        new = [f for f in found if f.severity is not Severity.NOTE and identity(f) not in self.before]
+        return not new and self.meant & {identity(f) for f in found} <= self.left
+
+    def _planned(self) -> tuple[Facts]:
+        versions = {m.name: m.new for m in self.plan.moves if m.new and m.old != m.new}
+        gone = [m.name for m in self.plan.moves if m.new is None]
+        changed = with_settings(self.facts, self.plan.settings, self.plan.commands)
+        return (apply_changes(changed, versions, gone),)
+
+    def _found(self, facts: Facts) -> tuple[Finding, ...]:
+        return run_checks(facts, self.matrix, RULES)[1]
 
 
 def main() -> int:
@@ -150,33 +236,49 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folders", nargs="*", type=Path)
     parser.add_argument("--breakages", type=int, default=200)
-    parser.add_argument("--brute", type=int, default=30, help="small plans to hold against brute force")
+    parser.add_argument("--small", type=int, default=100, help="small environments for brute force")
     parser.add_argument("--seed", type=int, default=22)
     args = parser.parse_args()
     matrix = load_matrix()
-    recorded, broken = Tally(), Tally()
+    recorded, broken, small = Tally(), Tally(), Tally()
     for name, facts in read_recorded(args.folders, matrix):
         recorded.add(name, facts, matrix)
     print(recorded.told(f"recorded ({TESTS.name} and {len(args.folders)} folders)"), flush=True)
-    small = least = 0
-    unsolved = 0
-    for name, facts in breakages(args.breakages, args.seed, matrix):
-        plan, findings = broken.add(name, replace(facts, symptoms=()), matrix)
-        moved = [m for m in plan.moves if m.old is not None] if plan else []
-        unsolved += bool(plan and not plan.complete)
+    for name, facts, _ in breakages(args.breakages, args.seed, matrix):
+        plan, _ = broken.add(name, facts, matrix)
         if plan and not plan.complete:
             print(f"  not complete: {name}: {plan.unsolved} {plan.notes[:1]}", flush=True)
-        if plan and plan.complete and len(moved) <= 2 and small < args.brute:
-            small += 1
-            better = smaller(plan, facts, findings, matrix) if len(moved) == 2 else None
-            least += better is None
-            if better:
-                print(f"  smaller: {name}: {better} for {[(m.name, m.new) for m in moved]}", flush=True)
-    print(broken.told("breakages"))
-    print(f"as small as brute force finds: {least} of {small}")
-    for line in (*recorded.wrong, *broken.wrong, *recorded.unaimed, *broken.unaimed):
+    print(broken.told("breakages"), flush=True)
+    hold_against_brute_force(small, args.small, args.seed, matrix)
+    for line in (*recorded.wrong, *broken.wrong, *small.wrong, *recorded.unaimed, *broken.unaimed):
         print(f"  {line}")
-    return 1 if recorded.wrong or broken.wrong else 0
+    return 1 if recorded.wrong or broken.wrong or small.wrong else 0
+
+
+def hold_against_brute_force(small: Tally, count: int, seed: int, matrix: Matrix) -> None:
+    """Print of how many plans for small environments no smaller set is found."""
+    sizes: Counter[int] = Counter()
+    least = tried = 0
+    for name, facts, healthy in breakages(count, seed, matrix, small=True):
+        plan, findings = small.add(name, facts, matrix)
+        if plan is None or not plan.complete or size(plan) > 3:
+            continue
+        sizes[size(plan)] += 1
+        better = None
+        if size(plan) > 1:
+            brute = Brute(plan, facts, healthy, findings, matrix)
+            better = brute.smaller()
+            tried += brute.tried
+        least += better is None
+        if better:
+            print(
+                f"  smaller: {name}: {better} for {[(m.name, m.old, m.new) for m in plan.moves]}", flush=True
+            )
+    print(small.told("small environments"))
+    told = ", ".join(f"{number} of {one}" for one, number in sorted(sizes.items()))
+    print(
+        f"as small as brute force finds: {least} of {sum(sizes.values())} ({told} changes; {tried} sets tried)"
+    )
 
 
 if __name__ == "__main__":

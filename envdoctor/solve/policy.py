@@ -3,7 +3,8 @@
 Levels, first to last:
 
 1. CHANGED   installed packages whose version changes (least-change only; torch's CUDA libraries
-             follow torch and do not count);
+             follow torch and do not count); of as many, those that come in and those that go back,
+             the more the further;
 2. STALE     for each package asked for: days between its version and the newest possible on the target under
              its own request, at most STALE_CAP, so that one hopeless package cannot outweigh the rest;
              with least-change, of what changes;
@@ -34,6 +35,12 @@ STALE_CAP = 730
 RUNTIME_CHANGE = 365
 """Days that changing one of torch's CUDA libraries weighs on the last level: not for nothing."""
 
+ONE_CHANGE = 1000
+"""What a changed package weighs on the first level against one that comes in: more than may ever come in."""
+
+GOING_BACK = 180
+"""Days back that weigh as much as one package that comes in."""
+
 WINDOWS = (0, 180, STALE_CAP)
 """Days of staleness searched first; a wider search follows unless the answer found proves it needless."""
 
@@ -63,13 +70,21 @@ class Policy:
         newest = 0 if kept else min(behind_by, 1) if runtime and not asked else behind_by
         newest += RUNTIME_CHANGE if changed and runtime else 0
         variant = int(node.variant(bit) is not None and not kept)
+        moved = self._moved(node, bit) if self.least_change and not (kept or runtime) else 0
         return (
-            int(changed and not runtime),
+            moved,
             stale,
             variant,
             newest if weighty else 0,
             0 if weighty else newest,
         )
+
+    def _moved(self, node: Node, bit: int) -> int:
+        if not node.installed:
+            return 1
+        place, stood = node.places[bit], node.places[node.installed.bit_length() - 1]
+        back = max(0, node.days[stood] - node.days[place]) if place < stood else 0
+        return ONE_CHANGE + (1 + back // GOING_BACK if place < stood else 0)
 
     def within(self, node: Node, days: int) -> int:
         """Return the candidates of an asked-for package that are at most so many days stale."""

@@ -1,0 +1,88 @@
+"""A course put into the words of a plan: what changes, what to type, what to ask for, what it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from envdoctor.facts import Observed
+from envdoctor.findings import Certainty, Finding, Move, Plan, Severity
+from envdoctor.plan.advice import advised
+from envdoctor.plan.case import Case
+from envdoctor.plan.courses import Course, is_met
+from envdoctor.plan.following import identity
+from envdoctor.plan.installing import install_lines
+from envdoctor.plan.wishes import UNEXPLAINED
+
+ANY = "installed"
+"""The version of what is installed again where it is not told."""
+
+
+def told(case: Case, course: Course) -> Plan:
+    """Return a course as the plan of a case."""
+    doubts = tuple(dict.fromkeys(_doubts(case, course)))
+    unsolved = list(_unsolved(case, course))
+    graver = [f for f in unsolved if f.severity is Severity.ERROR or f.id == UNEXPLAINED]
+    return Plan(
+        complete=not course.errors and not graver and not doubts,
+        moves=tuple(_moves(case, course)),
+        commands=(*_commands(case, course), *case.shell),
+        settings=case.settings,
+        host=tuple(dict.fromkeys(filter(None, map(_host_words, unsolved)))),
+        unsolved=tuple(dict.fromkeys(finding.id for finding in unsolved)),
+        notes=doubts,
+    )
+
+
+def _unsolved(case: Case, course: Course) -> Iterator[Finding]:
+    """Yield the errors and warnings that stand afterwards, or of which nothing was mended."""
+    standing = course.standing
+    aside = {identity(finding) for finding in case.aside}
+    met = {identity(f) for f in case.findings if is_met(f, course.facts, course.moved)} | aside
+    answered = {text for f in case.findings if identity(f) in met for text in f.explains}
+    for finding in case.findings:
+        if finding.severity is Severity.NOTE or identity(finding) in aside:
+            continue
+        accounted = bool(finding.explains) and set(finding.explains) <= answered
+        if identity(finding) in standing or not (identity(finding) in met or accounted):
+            yield finding
+
+
+def _moves(case: Case, course: Course) -> Iterator[Move]:
+    old = {name: one.version for name, one in case.facts.environment.distributions.items()}
+    yield from (Move(name, old.get(name), None) for name in course.gone)
+    for name in sorted(course.versions, key=lambda n: (n not in old, n)):
+        yield Move(name, old.get(name), course.versions[name])
+    yield from (Move(name, old.get(name), spec) for name, spec in course.open_.items())
+    yield from (Move(name, old.get(name) or ANY, old.get(name) or ANY) for name in course.again)
+
+
+def _commands(case: Case, course: Course) -> tuple[str, ...]:
+    pins = course.remedy.pins if course.remedy else ()
+    options = {o for wish in course.wishes for way in wish.ways[:1] for o in way.options}
+    environment = case.facts.environment
+    return install_lines(environment, pins, course.open_, course.gone, course.again, sorted(options))
+
+
+def _doubts(case: Case, course: Course) -> Iterator[str]:
+    for name in course.open_:
+        yield f"the releases of {name} are not known here: the installer chooses one"
+    if course.remedy:
+        yield from course.remedy.doubts
+        if not isinstance(case.facts.environment.python, Observed):
+            yield "the Python is not told: whether these releases install on it is not known"
+    for finding in case.aside:
+        seen = finding.explains or identity(finding) in course.standing
+        if seen and finding.severity is Severity.ERROR:
+            yield f"{finding.id}: only the next run shows whether the setting mends it"
+    for finding in case.meant:
+        if finding.certainty is Certainty.UNCERTAIN and finding.severity is Severity.ERROR:
+            yield f"{finding.id} is a guess"
+
+
+def _host_words(finding: Finding) -> str:
+    """Return what to ask of whoever looks after the machine, word for word; empty where nothing helps."""
+    asked = next((one for one in advised(finding) if one.administrators), None)
+    if asked is None:
+        return ""
+    lines = "; ".join(asked.remedy.commands)
+    return f"Please: {asked.remedy.text}{f' ({lines})' if lines else ''} Because: {finding.summary}"
