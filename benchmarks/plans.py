@@ -103,7 +103,7 @@ def errors_after(plan: Plan, facts: Facts, matrix: Matrix) -> list[Finding]:
 def breakages(
     count: int, seed: int, matrix: Matrix, small: bool = False
 ) -> Iterator[tuple[str, Facts, Facts]]:
-    """Yield healthy machines broken by packages moved or taken out, where that is found: name, facts, healthy.
+    """Yield healthy machines broken by packages moved or taken out, where that is found; and the healthy.
 
     With `small` a few of their packages stand alone, with what they require.
     """
@@ -276,9 +276,7 @@ def hold_against_brute_force(small: Tally, count: int, seed: int, matrix: Matrix
             )
     print(small.told("small environments"))
     told = ", ".join(f"{number} of {one}" for one, number in sorted(sizes.items()))
-    print(
-        f"as small as brute force finds: {least} of {sum(sizes.values())} ({told} changes; {tried} sets tried)"
-    )
+    print(f"as small as brute force finds: {least} of {sum(sizes.values())} ({told} changes; {tried} sets)")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ __all__ = [
     "Evidence",
     "Facts",
     "Finding",
+    "Fixed",
     "Gpu",
     "InputError",
     "Observed",
@@ -29,6 +30,7 @@ __all__ = [
     "choose_profile",
     "diagnose",
     "diagnose_facts",
+    "fix",
     "make_bundle",
     "parse",
     "pin",
@@ -41,11 +43,12 @@ __all__ = [
 ]
 
 _HOMES = {
-    "api": "bundle choose_profile make_bundle parse pin predict probe read smoke upgrade why_not",
+    "api": "bundle choose_profile fix make_bundle parse pin predict probe read smoke upgrade why_not",
     "bundling": "Bundle",
     "diagnosis": "diagnose diagnose_facts",
     "errors": "EnvdoctorError InputError Unavailable",
     "facts": "Facts Gpu Observed Unknown",
+    "fixing.fixing": "Fixed",
     "findings": "CheckResult Diagnosis Evidence Finding Remedy Severity",
     "memory": "Prediction",
     "memory.stated": "StatedRun",
@@ -62,6 +65,7 @@ if TYPE_CHECKING:
     from envdoctor.api import (
         bundle,
         choose_profile,
+        fix,
         make_bundle,
         parse,
         pin,
@@ -77,6 +81,7 @@ if TYPE_CHECKING:
     from envdoctor.errors import EnvdoctorError, InputError, Unavailable
     from envdoctor.facts import Facts, Gpu, Observed, Unknown
     from envdoctor.findings import CheckResult, Diagnosis, Evidence, Finding, Remedy, Severity
+    from envdoctor.fixing.fixing import Fixed
     from envdoctor.memory import Prediction
     from envdoctor.memory.stated import StatedRun
     from envdoctor.profile.choosing import Profile

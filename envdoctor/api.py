@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from envdoctor.bundling import Bundle
     from envdoctor.bundling.excerpts import LogExcerpt
     from envdoctor.facts import Facts
+    from envdoctor.fixing.fixing import Fixed
     from envdoctor.memory import Prediction
     from envdoctor.memory.stated import StatedRun
     from envdoctor.profile.choosing import Profile
@@ -311,6 +312,39 @@ def smoke(
     )
     measured = any(result.speed is not None for result in report.results)
     return judge_report(report, load_matrix()) if measured else report
+
+
+def fix(
+    python: str | None = None,
+    *,
+    sources: Sequence[str] = (),
+    gpus: Sequence[str] = (),
+    apply: bool = False,
+    smoke: bool = False,
+    undo: int | None = None,
+    keep: Sequence[str] = (),
+    newest: bool = False,
+) -> Fixed:
+    """Return the one plan for an environment, or with `apply` carry it out on a clone and exchange the two.
+
+        planned = envdoctor.fix(sources=["report.txt"])
+        commands = planned.plan.commands if planned.plan else ()
+
+    `sources` are texts to plan for instead, on `gpus` if those are declared; `smoke` runs the kernels on the
+    clone; `undo` goes back to a kept state (0: the last). `keep` and `newest` are wishes for the plan.
+    Raises InputError for what cannot be meant, Unavailable where it cannot be done: then nothing was changed.
+    """
+    from envdoctor.diagnosis import PlanWish
+    from envdoctor.fixing.fixing import apply_fix, show_fix, undo_fix
+
+    if (undo is not None) + apply + bool(sources) > 1:
+        raise InputError("undo, apply and sources go with none of each other")
+    if undo is not None:
+        return undo_fix(python, undo or None)
+    wish = PlanWish(tuple(keep), newest)
+    if apply:
+        return apply_fix(python, smoke=smoke, wish=wish)
+    return show_fix(python, sources=sources, gpus=gpus, wish=wish)
 
 
 def bundle(

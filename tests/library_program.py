@@ -50,6 +50,10 @@ def passed(report: envdoctor.SmokeReport) -> bool:
     return report.exit_code == 0
 
 
+def commands_of(fixed: envdoctor.Fixed) -> tuple[str, ...]:
+    return fixed.plan.commands if fixed.plan else ()
+
+
 def main(folder: Path) -> dict[str, object]:
     paste = folder / "report.txt"
     paste.write_text(PASTE, encoding="utf-8")
@@ -57,6 +61,7 @@ def main(folder: Path) -> dict[str, object]:
     assert envdoctor.parse(PASTE) == facts
     diagnosis = envdoctor.diagnose([str(paste)])
     assert diagnosis.findings == envdoctor.diagnose_facts(facts).findings
+    assert commands_of(envdoctor.fix(sources=[str(paste)]))
     first: envdoctor.CheckResult = diagnosis.checks[0]
     evidence: list[envdoctor.Evidence] = [seen for finding in worst(diagnosis) for seen in finding.evidence]
     pins = envdoctor.pin(["torch"], gpus=["T4"], driver="550.54.15", python_version="3.11", offline=True)

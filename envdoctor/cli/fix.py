@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from envdoctor.cli.options import add, add_flag
+from envdoctor.cli.diagnose import add_plan_wishes, plan_wish
+from envdoctor.cli.options import add, add_flag, add_list
 from envdoctor.cli.output import Progress, look_of, write
 from envdoctor.errors import InputError
 from envdoctor.report import Format, as_json, draw
@@ -12,6 +13,7 @@ from envdoctor.report import Format, as_json, draw
 EXAMPLES = (
     ("what would change in the active environment", ""),
     ("mend another environment; a failure leaves it as it was", "--python .venv/bin/python --apply"),
+    ("the plan for what somebody pasted", "--from issue.md"),
     ("go back to the state before", "--python .venv/bin/python --undo"),
 )
 
@@ -19,10 +21,14 @@ EXAMPLES = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `fix`."""
     add(parser, "--python", "PATH", "the interpreter whose environment is mended (default: the active one)")
+    pasted = "show the plan for a paste, a recording or a bundle; - is standard input (repeatable)"
+    add_list(parser, "--from", "FILE", pasted, dest="sources")
+    add_list(parser, "--gpu", "NAME", "with --from: the card to plan for (repeatable)")
     add_flag(parser, "--apply", "carry the plan out on a clone, verify it, and exchange the two")
     add_flag(parser, "--smoke", "with --apply: run the smoke kernels on the clone, too, before the exchange")
     written = "write the plan into a requirements file, pyproject.toml, environment.yml or Dockerfile"
     add(parser, "--lockfile", "FILE", f"{written}: the diff, and with --apply the file")
+    add_plan_wishes(parser)
     kept = "go back to the last state, or to that of a number; again goes forward"
     add(parser, "--undo", "N", kept, nargs="?", type=int, const=0, default=None)
 
@@ -32,8 +38,7 @@ def run(args: argparse.Namespace) -> int:
     from envdoctor.fixing.fixing import apply_fix, show_fix, undo_fix
     from envdoctor.fixing.report import fix_document
 
-    if args.undo is not None and (args.apply or args.smoke or args.lockfile):
-        raise InputError("--undo: goes with none of --apply, --smoke and --lockfile")
+    _check_options(args)
     if args.lockfile:
         return _edit(args)
     line = Progress(args)
@@ -41,15 +46,33 @@ def run(args: argparse.Namespace) -> int:
         fixed = undo_fix(args.python, args.undo or None)
     elif args.apply:
         steps = iter(range(1, 100))
-        fixed = apply_fix(args.python, smoke=args.smoke, step=lambda told: line.step(next(steps), 0, told))
+        fixed = apply_fix(
+            args.python,
+            smoke=args.smoke,
+            wish=plan_wish(args),
+            step=lambda told: line.step(next(steps), 0, told),
+        )
     else:
-        fixed = show_fix(args.python)
+        fixed = show_fix(args.python, sources=args.sources, gpus=args.gpu, wish=plan_wish(args))
     line.end()
     if args.format is Format.JSON:
         write(args, as_json(fixed.to_json()))
     else:
         write(args, draw(fix_document(fixed), args.format, look_of(args)))
     return fixed.exit_code
+
+
+def _check_options(args: argparse.Namespace) -> None:
+    """Raise InputError for options that mean nothing together."""
+    if args.undo is not None and (args.apply or args.smoke or args.lockfile or args.sources):
+        raise InputError("--undo: goes with none of --apply, --smoke, --lockfile and --from")
+    if args.sources and (args.apply or args.smoke or args.python or args.lockfile):
+        others = "none of --apply, --smoke, --python and --lockfile"
+        raise InputError(f"--from: what a text tells of is not here to be changed; it goes with {others}")
+    if args.gpu and not args.sources:
+        raise InputError("--gpu: goes with --from; an environment that is here is judged for the cards here")
+    if args.smoke and not args.apply:
+        raise InputError("--smoke: goes with --apply")
 
 
 def _edit(args: argparse.Namespace) -> int:

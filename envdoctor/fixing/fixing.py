@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from envdoctor.diagnosis import start_probes
+from envdoctor.diagnosis import PlanWish, diagnose, start_probes
 from envdoctor.errors import Unavailable
 from envdoctor.findings import Diagnosis, Plan
 from envdoctor.fixing.carrying_out import (
@@ -21,7 +21,7 @@ from envdoctor.fixing.carrying_out import (
 from envdoctor.fixing.copying import copy_tree
 from envdoctor.fixing.refusals import check_changeable
 from envdoctor.fixing.states import Shelf, State
-from envdoctor.fixing.verifying import check_better, examine, failing_imports, left
+from envdoctor.fixing.verifying import check_better, check_smoked, examine, failing_imports, left
 from envdoctor.matrix import Matrix, load_matrix
 from envdoctor.values import dataclass
 
@@ -41,6 +41,8 @@ class Fixed:
     after: Diagnosis | None = None
     state: State | None = None
     notes: tuple[str, ...] = ()
+    elsewhere: bool = False
+    """True where a text was examined: the plan is for the machine that it tells of."""
 
     @property
     def plan(self) -> Plan | None:
@@ -68,20 +70,38 @@ class Fixed:
         }
 
 
-def show_fix(python: str | None, matrix: Matrix | None = None) -> Fixed:
-    """Return what a fix would do to the examined environment, every file of its packages looked at."""
-    before = examine(_named(python), matrix or load_matrix())
+def show_fix(
+    python: str | None,
+    matrix: Matrix | None = None,
+    *,
+    sources: Sequence[str] = (),
+    gpus: Sequence[str] = (),
+    wish: PlanWish | None = None,
+) -> Fixed:
+    """Return what a fix would do to the examined environment, every file of its packages looked at.
+
+    With `sources` it is the plan for what those files tell, on `gpus` where the cards are declared.
+    """
+    if sources:
+        told = diagnose(sources, gpus=gpus, wish=wish)
+        return Fixed("shown" if left(told) else "nothing", told.examined.source, told, elsewhere=True)
+    before = examine(_named(python), matrix or load_matrix(), wish=wish)
     folder = before.facts.environment.prefix.get() or "not told"
     return Fixed("shown" if left(before) else "nothing", folder, before)
 
 
 def apply_fix(
-    python: str | None, *, smoke: bool = False, matrix: Matrix | None = None, step: Step = lambda _: None
+    python: str | None,
+    *,
+    smoke: bool = False,
+    matrix: Matrix | None = None,
+    wish: PlanWish | None = None,
+    step: Step = lambda _: None,
 ) -> Fixed:
     """Mend an environment on a clone and exchange the two; raises Unavailable, then nothing was changed."""
     matrix = matrix or load_matrix()
     step("looking at the environment")
-    before = examine(_named(python), matrix)
+    before = examine(_named(python), matrix, wish=wish)
     if not left(before):
         return Fixed("nothing", before.facts.environment.prefix.get() or "", before)
     folder = check_changeable(before.facts)
@@ -90,7 +110,7 @@ def apply_fix(
     shelf = Shelf(folder)
     with shelf.held():
         try:
-            return _exchanged(shelf, before, matrix, smoke, step)
+            return _exchanged(shelf, before, _Way(matrix, smoke, wish, step))
         finally:
             shelf.discard()
 
@@ -118,35 +138,57 @@ def _something_to_do(diagnosis: Diagnosis) -> bool:
     return bool(diagnosis.plan and any(calls_of(diagnosis.plan, python)))
 
 
-def _exchanged(shelf: Shelf, before: Diagnosis, matrix: Matrix, smoke: bool, step: Step) -> Fixed:
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How a fix is to go: what is known, whether kernels prove it, what the user wishes, who is told."""
+
+    matrix: Matrix
+    smoke: bool
+    wish: PlanWish | None
+    step: Step
+
+    def look(self, python: str, smoke: bool = False) -> Diagnosis:
+        """Diagnose an environment."""
+        self.step("running the smoke kernels" if smoke else "looking at the clone")
+        return examine(python, self.matrix, smoke, self.wish)
+
+
+def _exchanged(shelf: Shelf, before: Diagnosis, way: _Way) -> Fixed:
     clone, folder = shelf.clone, shelf.environment
-    step("cloning it")
+    way.step("cloning it")
     shelf.discard()
     copy_tree(folder, clone)
     executable = before.facts.environment.executable.get() or ""
     python = str(clone / Path(executable).relative_to(_prefix(before)))
     retarget(clone, folder, clone, scripts=False)
-    changed: list[str] = []
-    after = examine(python, matrix)
-    clear_leftovers(after.facts, clone)
-    for _ in range(ROUNDS):
-        done = _carried_out(after, python, step)
-        if not done:
-            break
-        changed += done
-        step("looking at the clone")
-        after = examine(python, matrix)
-        if not left(after):
-            break
-    after = examine(python, matrix, smoke=True) if smoke else after
+    after, changed = _mended(python, clone, way)
     check_better(before, after)
     failing = failing_imports(python, after.facts, [name.partition(" ")[0] for name in changed])
     if failing:
         raise Unavailable(f"fix: what changed cannot be imported, nothing was changed: {failing[0]}")
+    if way.smoke:
+        after = way.look(python, smoke=True)
+        check_smoked(after, lambda: way.look(executable, smoke=True))
     retarget(clone, clone, folder)
-    step("exchanging the two")
+    way.step("exchanging the two")
     state = shelf.take(tuple(changed))
     return Fixed("partly" if left(after) else "mended", str(folder), before, after, state, ())
+
+
+def _mended(python: str, clone: Path, way: _Way) -> tuple[Diagnosis, list[str]]:
+    """Carry out on the clone what its diagnosis plans, until nothing is left; return both."""
+    changed: list[str] = []
+    after = way.look(python)
+    clear_leftovers(after.facts, clone)
+    for _ in range(ROUNDS):
+        done = _carried_out(after, python, way.step)
+        if not done:
+            break
+        changed += done
+        after = way.look(python)
+        if not left(after):
+            break
+    return after, changed
 
 
 def _prefix(diagnosis: Diagnosis) -> Path:

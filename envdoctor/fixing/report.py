@@ -26,7 +26,10 @@ def fix_document(fixed: Fixed) -> Document:
     title, tone = _TITLES[fixed.status]
     if fixed.status == "partly" and fixed.state is None:
         title = "not changed: no installer can mend what was found"
-    blocks: list[Block] = [Rows((Row("Environment", fixed.environment), *_done(fixed)))]
+    if fixed.elsewhere and fixed.status == "shown":
+        title = "for the machine that this tells of: run `envdoctor fix --apply` there, or type the commands"
+    label = "Examined" if fixed.elsewhere else "Environment"
+    blocks: list[Block] = [Rows((Row(label, fixed.environment), *_done(fixed)))]
     if fixed.plan and fixed.status in ("shown", "partly"):
         blocks.append(plan_section(fixed.plan))
     if rows := tuple(_left(fixed)):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from envdoctor.diagnosis import diagnose_facts, start_probes, with_verdicts
+from envdoctor.diagnosis import PlanWish, diagnose_facts, start_probes, with_verdicts
 from envdoctor.errors import Unavailable
 from envdoctor.facts import Facts
 from envdoctor.findings import Diagnosis, Finding, Severity
@@ -29,14 +29,14 @@ print("\\n@" + json.dumps(failed))
 """
 
 
-def examine(python: str, matrix: Matrix, smoke: bool = False) -> Diagnosis:
+def examine(python: str, matrix: Matrix, smoke: bool = False, wish: PlanWish | None = None) -> Diagnosis:
     """Return the diagnosis of an environment, every file of its packages looked at; raises as probes do."""
     facts = with_missing_files(start_probes(python)())
     if smoke:
         facts, report = with_verdicts(facts, python, matrix)
         if report.exit_code not in (0, 1):
             raise Unavailable(f"fix: the smokes gave no answer: {report.unprovable or 'they broke'}")
-    return diagnose_facts(facts, matrix)
+    return diagnose_facts(facts, matrix, wish=wish)
 
 
 def left(diagnosis: Diagnosis) -> tuple[Finding, ...]:
@@ -52,6 +52,25 @@ def check_better(before: Diagnosis, after: Diagnosis) -> None:
         raise Unavailable(f"fix: the change would bring an error, nothing was changed: {new[0].summary}")
     if _weight(after) >= _weight(before):
         raise Unavailable("fix: the change mends nothing that was found, nothing was changed")
+
+
+def check_smoked(after: Diagnosis, original: Callable[[], Diagnosis]) -> None:
+    """Raise Unavailable where a kernel fails on the clone that does not fail on the original, too."""
+    wrong = _failing(after)
+    if not wrong:
+        return
+    try:
+        new = wrong - _failing(original())
+    except Unavailable:  # broken as it is, it cannot run them
+        new = wrong
+    if new:
+        raise Unavailable(
+            f"fix: kernels fail after the change, nothing was changed: {', '.join(sorted(new))}"
+        )
+
+
+def _failing(diagnosis: Diagnosis) -> set[str]:
+    return {v.op for v in diagnosis.facts.verdicts if v.outcome in ("failed", "crashed", "timeout")}
 
 
 def _weight(diagnosis: Diagnosis) -> tuple[int, ...]:

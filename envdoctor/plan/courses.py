@@ -111,8 +111,8 @@ def _followed(case: Case, wishes: Sequence[Wish], loose: bool) -> Course | None:
         return None
     versions = dict(_versions(case, remedy)) if remedy else {}
     again = tuple(name for name in once_more(wishes, case.view) if name not in versions)
-    gone = tuple(sorted(demands.gone - versions.keys()))
-    open_ = open_pins(wishes, case.matrix)
+    gone = tuple(sorted(demands.gone - versions.keys() - set(case.keep)))
+    open_ = {n: spec for n, spec in open_pins(wishes, case.matrix).items() if n not in case.keep}
     facts = apply_changes(with_settings(case.facts, case.settings, case.shell), versions, gone, again)
     facts = _with_open(facts, open_)
     after = run_checks(facts, case.matrix, RULES)[1]

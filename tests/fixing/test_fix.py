@@ -12,10 +12,15 @@ import pytest
 from small_world import fingerprint, install, make_environment, make_wheel, says
 
 from envdoctor.cli import main
+from envdoctor.diagnosis import diagnose_facts
+from envdoctor.errors import Unavailable
+from envdoctor.facts import Facts, Verdict
+from envdoctor.findings import Diagnosis
 from envdoctor.fixing import exchange as exchanging
 from envdoctor.fixing.copying import copy_tree
 from envdoctor.fixing.fixing import apply_fix
 from envdoctor.fixing.states import Shelf
+from envdoctor.fixing.verifying import check_smoked
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="environments are exchanged on Unix")
 
@@ -183,8 +188,7 @@ def test_shared_and_read_only_environments_are_refused(
 
 
 def test_an_interpreter_of_the_system_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from envdoctor.errors import Unavailable
-    from envdoctor.facts import Environment, Facts, Observed
+    from envdoctor.facts import Environment, Observed
     from envdoctor.fixing.refusals import check_changeable
 
     (tmp_path / "lib" / "python3.12").mkdir(parents=True)
@@ -208,3 +212,33 @@ def test_a_copy_shares_nothing_that_is_edited(tmp_path: Path) -> None:
     files = [path.relative_to(source) for path in source.rglob("*") if path.is_file()]
     shared = {str(path) for path in files if (source / path).samefile(tmp_path / "copy" / path)}
     assert shared <= {"big.so"}
+
+
+def test_a_kernel_that_failed_before_is_no_fault_of_the_change() -> None:
+    def smoked(*failed: str) -> Diagnosis:
+        verdicts = tuple(Verdict(one, "failed", "smoke") for one in failed)
+        return diagnose_facts(Facts(verdicts=verdicts), complete=False)
+
+    check_smoked(smoked(), lambda: pytest.fail("nothing failed: the original is not asked"))
+    check_smoked(smoked("matmul.fp8"), lambda: smoked("matmul.fp8"))
+    with pytest.raises(Unavailable, match=r"conv\.bf16"):
+        check_smoked(smoked("conv.bf16"), lambda: smoked("matmul.fp8"))
+
+
+def test_a_package_can_be_kept(broken: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = fingerprint(broken.parents[1])
+    assert run(broken, "--keep", "betaline", "--apply") in (1, 3)
+    assert fingerprint(broken.parents[1]) == before
+    assert run(broken, "--keep", "gammaline") == 2
+
+
+def test_a_paste_has_a_plan_and_is_not_here_to_be_changed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paste = tmp_path / "issue.md"
+    paste.write_text("trl==0.7.11\ntransformers==4.40.1\n")
+    assert main(["fix", "--from", str(paste), "--format", "json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert (told["status"], len(told["plan"]["changes"])) == ("shown", 1)
+    assert main(["fix", "--from", str(paste), "--apply"]) == 2
+    assert main(["fix", "--gpu", "T4"]) == 2
