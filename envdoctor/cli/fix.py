@@ -13,7 +13,6 @@ from envdoctor.report import Format, as_json, draw
 EXAMPLES = (
     ("what would change in the active environment", ""),
     ("mend another environment; a failure leaves it as it was", "--python .venv/bin/python --apply"),
-    ("the plan for what somebody pasted", "--from issue.md"),
     ("go back to the state before", "--python .venv/bin/python --undo"),
 )
 

@@ -14,7 +14,7 @@ from envdoctor.plan.advice import advised
 from envdoctor.plan.case import Case
 from envdoctor.plan.following import apply_changes, identity
 from envdoctor.plan.settings import with_settings
-from envdoctor.plan.wishes import Wish, demands_of, once_more, open_pins
+from envdoctor.plan.wishes import Leeway, Wish, demands_of, once_more, open_pins
 from envdoctor.rules import RULES, run_checks
 from envdoctor.solve.mending import Demands
 from envdoctor.solve.nodes import TORCH
@@ -56,12 +56,10 @@ class Course:
         return {*self.versions, *self.open_, *self.gone, *self.again}
 
     @property
-    def size(self) -> tuple[int, int]:
-        """How many installed packages change, and how many come in; torch's CUDA libraries follow torch."""
+    def size(self) -> int:
+        """How many installed packages change; torch's CUDA libraries follow torch."""
         changes = self.remedy.changes if self.remedy else {}
-        named = [name for name in self.moved if not name.startswith(OWN_RUNTIME)]
-        changed = [name for name in named if name in changes or name in self.gone or name in self.again]
-        return len(changed), len(named) - len(changed)
+        return sum(not name.startswith(OWN_RUNTIME) for name in {*changes, *self.gone, *self.again})
 
 
 def stay(case: Case) -> Course:
@@ -76,17 +74,18 @@ def follow(case: Case, wishes: Sequence[Wish]) -> Course | None:
     """Return the best course that answers the wishes together; None where there is none.
 
     What the findings advise comes first; where that is more than one change, or impossible, any other
-    release of what they show may answer as well, and the smaller course is taken.
+    release of what they show may answer as well, and the smallest course is taken.
     """
-    tight = _followed(case, wishes, loose=False)
-    if tight is not None and tight.size <= (1, 0):
-        return tight
-    loose = _followed(case, wishes, loose=True)
-    found = [course for course in (tight, loose) if course is not None]
+    found: list[Course] = []
+    for leeway in Leeway:
+        course = _followed(case, wishes, leeway)
+        found += [course] if course else []
+        if course and left(case, course) == (0, 0) and course.size <= 1:
+            break
     return min(found, key=lambda course: weight(case, course), default=None)
 
 
-def weight(case: Case, course: Course) -> tuple[int, int, tuple[int, int]]:
+def weight(case: Case, course: Course) -> tuple[int, int, int]:
     """Return how much a course leaves, and how much it changes: errors, findings, packages."""
     return *left(case, course), course.size
 
@@ -100,12 +99,12 @@ def left(case: Case, course: Course) -> tuple[int, int]:
 
 def can_be_met(case: Case, wishes: Sequence[Wish]) -> bool:
     """True when the solver has an answer to what the wishes demand."""
-    demands = _demands(case, wishes, loose=False)
+    demands = _demands(case, wishes, Leeway.NONE)
     return not demands.solvable or not isinstance(mend(case.facts, case.matrix, demands), NoRemedy)
 
 
-def _followed(case: Case, wishes: Sequence[Wish], loose: bool) -> Course | None:
-    demands = _demands(case, wishes, loose)
+def _followed(case: Case, wishes: Sequence[Wish], leeway: Leeway) -> Course | None:
+    demands = _demands(case, wishes, leeway)
     remedy = _nearest(case, demands) if demands.solvable else None
     if isinstance(remedy, NoRemedy):
         return None
@@ -119,8 +118,8 @@ def _followed(case: Case, wishes: Sequence[Wish], loose: bool) -> Course | None:
     return Course(facts, after, tuple(wishes), remedy, versions, open_, gone, again)
 
 
-def _demands(case: Case, wishes: Sequence[Wish], loose: bool) -> Demands:
-    return demands_of(wishes, case.view, case.matrix, case.keep, case.newest, loose)
+def _demands(case: Case, wishes: Sequence[Wish], leeway: Leeway) -> Demands:
+    return demands_of(wishes, case.view, case.matrix, case.keep, case.newest, leeway)
 
 
 def _nearest(case: Case, demands: Demands) -> Remedy | NoRemedy:

@@ -61,8 +61,12 @@ def new_errors(before: Sequence[Finding], facts: Facts, matrix: Matrix) -> tuple
 
 def identity(finding: Finding) -> tuple[str, str]:
     """Return what two findings of the same thing share."""
-    named = finding.id == "REQUIREMENT-UNMET" and finding.evidence
+    named = finding.id in ONE_A_PACKAGE and finding.evidence
     return finding.id, finding.evidence[-1].fact if named else ""
+
+
+ONE_A_PACKAGE = frozenset({"REQUIREMENT-UNMET", "TRANSFORMERS-MINIMUM"})
+"""Findings that stand once for each package in want; the last of their evidence names it."""
 
 
 COMPLETED = 3

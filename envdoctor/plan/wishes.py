@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
 
 from envdoctor import lazy_re as re
 from envdoctor.findings import Certainty, Finding, Severity
@@ -17,6 +18,15 @@ SMALL = frozenset({UNMET, "INSTALL-DAMAGED"})
 """What is worth mending as a note, too, where nothing graver stands."""
 UNEXPLAINED = "UNEXPLAINED-ERROR"
 _OF_A_CUDA = re.compile(r"(nvidia-[a-z-]+)-cu\d+")
+
+
+class Leeway(Enum):
+    """What may answer a finding beside its remedies: other releases of what its evidence shows."""
+
+    NONE = 0
+    UNNAMED = 1
+    """Of packages that no remedy names."""
+    ALL = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +75,9 @@ def demands_of(
     matrix: Matrix,
     keep: Sequence[str],
     newest: bool,
-    loose: bool = False,
+    leeway: Leeway,
 ) -> Demands:
-    """Return what the wishes demand of the solver together.
-
-    With `loose` a finding may be answered, too, by any other release of a package among its evidence.
-    """
+    """Return what the wishes demand of the solver together."""
     pins: dict[str, str] = {}
     either: list[tuple[Mapping[str, str], ...]] = []
     met: set[tuple[str, str]] = set()
@@ -85,7 +92,7 @@ def demands_of(
         ways = [way for way in (_covered(one.pins, matrix) for one in wish.ways if one.packages) if way]
         if not ways:
             continue
-        ways += list(_moved(wish, view, matrix)) if loose else []
+        ways += list(_moved(wish, view, matrix, leeway)) if leeway is not Leeway.NONE else []
         shared = set.intersection(*(set(way) for way in ways)) or set(ways[0])
         usable = [way for way in ways if way.keys() <= _versions(view) | shared]
         if len(usable) > 1:
@@ -138,9 +145,9 @@ def _covered(pins: Mapping[str, str], matrix: Matrix) -> Mapping[str, str]:
     return pins if all(covers(matrix, name) for name in pins) else {}
 
 
-def _moved(wish: Wish, view: View, matrix: Matrix) -> Iterator[Mapping[str, str]]:
-    """Yield other releases of the packages that a finding shows and no remedy moves."""
-    pinned = {name for way in wish.ways for name in way.pins}
+def _moved(wish: Wish, view: View, matrix: Matrix, leeway: Leeway) -> Iterator[Mapping[str, str]]:
+    """Yield other releases of the packages that a finding shows."""
+    pinned = {name for way in wish.ways for name in way.pins} if leeway is Leeway.UNNAMED else set()
     for name in dict.fromkeys(evidence.fact for evidence in wish.finding.evidence):
         if name in _versions(view) - pinned and covers(matrix, name):
             one = view.facts.distribution(name)

@@ -3,8 +3,7 @@
 Levels, first to last:
 
 1. CHANGED   installed packages whose version changes (least-change only; torch's CUDA libraries
-             follow torch and do not count); of as many, those that come in and those that go back,
-             the more the further;
+             follow torch and do not count); of as many, those that go back weigh, the further the more;
 2. STALE     for each package asked for: days between its version and the newest possible on the target under
              its own request, at most STALE_CAP, so that one hopeless package cannot outweigh the rest;
              with least-change, of what changes;
@@ -36,10 +35,10 @@ RUNTIME_CHANGE = 365
 """Days that changing one of torch's CUDA libraries weighs on the last level: not for nothing."""
 
 ONE_CHANGE = 1000
-"""What a changed package weighs on the first level against one that comes in: more than may ever come in."""
+"""What a change weighs on the first level: more than all going back together ever does."""
 
 GOING_BACK = 180
-"""Days back that weigh as much as one package that comes in."""
+"""Days back that weigh one more."""
 
 WINDOWS = (0, 180, STALE_CAP)
 """Days of staleness searched first; a wider search follows unless the answer found proves it needless."""
@@ -70,26 +69,26 @@ class Policy:
         newest = 0 if kept else min(behind_by, 1) if runtime and not asked else behind_by
         newest += RUNTIME_CHANGE if changed and runtime else 0
         variant = int(node.variant(bit) is not None and not kept)
-        moved = self._moved(node, bit) if self.least_change and not (kept or runtime) else 0
         return (
-            moved,
+            _moved(node, bit) if changed and not runtime else 0,
             stale,
             variant,
             newest if weighty else 0,
             0 if weighty else newest,
         )
 
-    def _moved(self, node: Node, bit: int) -> int:
-        if not node.installed:
-            return 1
-        place, stood = node.places[bit], node.places[node.installed.bit_length() - 1]
-        back = max(0, node.days[stood] - node.days[place]) if place < stood else 0
-        return ONE_CHANGE + (1 + back // GOING_BACK if place < stood else 0)
-
     def within(self, node: Node, days: int) -> int:
         """Return the candidates of an asked-for package that are at most so many days stale."""
         possible = self.asked[node.name]
         return sum(1 << bit for bit in bits_of(possible) if behind(node, bit, possible)[0] <= days)
+
+
+def _moved(node: Node, bit: int) -> int:
+    """Return what changing an installed package to a candidate weighs."""
+    place, stood = node.places[bit], node.places[node.installed.bit_length() - 1]
+    if place >= stood:
+        return ONE_CHANGE
+    return ONE_CHANGE + 1 + max(0, node.days[stood] - node.days[place]) // GOING_BACK
 
 
 def behind(node: Node, bit: int, possible: int) -> tuple[int, int]:

@@ -188,3 +188,26 @@ def test_a_package_that_is_to_be_built_anew_is_rather_raised_than_torch_lowered(
     plan = planned(parse_paste(text, "", MATRIX.lexicon, ""))
     assert "torch" not in moves(plan)
     assert moves(plan)["bitsandbytes"][1] not in ("0.45.0", None)
+
+
+def test_what_was_lowered_is_raised_and_what_needs_it_stays() -> None:
+    """One change undoes the break; lowering what needs the new release would be four, and years back."""
+    stack = {"accelerate": "1.15.0", "peft": "0.21.2", "huggingface-hub": "1.33.0", "tokenizers": "0.23.3"}
+    plan = planned(machine({**stack, "transformers": "4.35.2"}))
+    assert plan.complete
+    assert set(moves(plan)) == {"transformers"}
+
+
+def test_a_package_that_is_kept_is_not_left_to_the_installer_either() -> None:
+    owner = Distribution("homegrown", "homegrown.dist-info", "1.0", requires=("unheard-of-package>=2",))
+    old = Distribution("unheard-of-package", "unheard_of_package.dist-info", "1.0")
+    facts = machine({"pip": "25.0"}, distributions={"homegrown": owner, old.name: old}, complete=True)
+    assert set(moves(planned(facts))) == {old.name}
+    assert planned(facts, keep=[old.name]).moves == ()
+
+
+def test_an_error_that_becomes_a_mere_note_is_solved() -> None:
+    stack = {"transformers": "5.23.0", "safetensors": "0.4.0", "mistral-common": "1.1.0"}
+    plan = planned(machine(stack))
+    assert "safetensors" in moves(plan)
+    assert plan.unsolved == ()
