@@ -99,13 +99,12 @@ class Carrier:
         return ["--default-index", settings.url, *more, *alike]
 
 
-def clear_damage(facts: Facts, names: Sequence[str]) -> None:
-    """Take the files of damaged packages out of their folders: what no uninstaller could any more.
+def clear_damage(facts: Facts, names: Sequence[str], prefix: Path) -> None:
+    """Take the files of damaged packages out of a clone: what no uninstaller could any more.
 
-    Every copy that describes itself as one of them goes, and what interrupted removals left behind (`~name`).
+    Every copy in it that describes itself as one of them goes.
     """
-    sites = {one.location for one in facts.environment.distributions.values() if one.location}
-    for site in map(Path, sorted(sites)):
+    for site in _sites(facts, prefix):
         for info in site.glob("*.dist-info"):
             if normalise(info.name.removesuffix(".dist-info").partition("-")[0]) in names:
                 _clear(site, info)
@@ -113,14 +112,35 @@ def clear_damage(facts: Facts, names: Sequence[str]) -> None:
 
 def clear_leftovers(facts: Facts, prefix: Path) -> list[str]:
     """Remove what interrupted installations left behind (`~name`), and return the names."""
-    sites = {one.location for one in facts.environment.distributions.values() if one.location}
-    found = [path for site in sites if Path(site).is_relative_to(prefix) for path in Path(site).glob("~*")]
+    found = [path for site in _sites(facts, prefix) for path in site.glob("~*")]
     for path in found:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
     return sorted(path.name for path in found)
+
+
+def _sites(facts: Facts, prefix: Path) -> list[Path]:
+    """Return the folders of packages in a clone; what path files lead to is others' and stays as it is."""
+    told = {one.location for one in facts.environment.distributions.values() if one.location}
+    within = prefix.resolve()
+    return [Path(site) for site in sorted(told) if Path(site).resolve().is_relative_to(within)]
+
+
+def check_within(facts: Facts, names: Sequence[str], prefix: Path) -> None:
+    """Raise Unavailable where files of what is to change lie elsewhere: a folder in the clone is a link."""
+    within = prefix.resolve()
+    for site in _sites(facts, prefix):
+        for name in names:
+            one = facts.distribution(name)
+            if one is None or one.location != str(site):
+                continue
+            folders = {(site / path).parent for path, _ in recorded(site / one.source)}
+            if astray := [
+                f for f in folders if f.is_relative_to(prefix) and not f.resolve().is_relative_to(within)
+            ]:
+                raise Unavailable(f"fix: nothing was changed: {min(astray)} of {name} is a link to elsewhere")
 
 
 def _clear(site: Path, info: Path) -> None:

@@ -14,6 +14,7 @@ from envdoctor.fixing.carrying_out import (
     Call,
     Carrier,
     calls_of,
+    check_within,
     clear_damage,
     clear_leftovers,
     retarget,
@@ -181,7 +182,7 @@ def _mended(python: str, clone: Path, way: _Way) -> tuple[Diagnosis, list[str]]:
     after = way.look(python)
     clear_leftovers(after.facts, clone)
     for _ in range(ROUNDS):
-        done = _carried_out(after, python, way.step)
+        done = _carried_out(after, python, clone, way.step)
         if not done:
             break
         changed += done
@@ -195,7 +196,7 @@ def _prefix(diagnosis: Diagnosis) -> Path:
     return Path(diagnosis.facts.environment.prefix.get() or "/")
 
 
-def _carried_out(diagnosis: Diagnosis, python: str, step: Step) -> list[str]:
+def _carried_out(diagnosis: Diagnosis, python: str, clone: Path, step: Step) -> list[str]:
     """Carry out a diagnosis' plan on the clone and return what moved, in words."""
     plan = diagnosis.plan
     calls: list[Call] = list(calls_of(plan, python)) if plan else []
@@ -204,7 +205,8 @@ def _carried_out(diagnosis: Diagnosis, python: str, step: Step) -> list[str]:
     listed = diagnosis.facts.environment.distributions
     damaged = [m.name for m in plan.moves if m.name in listed and (m.old == m.new or listed[m.name].problems)]
     carrier = Carrier(python, "pip" in listed)
-    clear_damage(diagnosis.facts, [name for name in damaged if name != "pip"])
+    check_within(diagnosis.facts, [move.name for move in plan.moves], clone)
+    clear_damage(diagnosis.facts, [name for name in damaged if name != "pip"], clone)
     for call in calls:
         step(f"carrying out: {call.verb}")
         carrier.run(call)

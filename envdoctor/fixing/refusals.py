@@ -36,9 +36,16 @@ def _reasons(facts: Facts, folder: Path) -> Iterator[str]:
     if environment.kind.get() != "venv":
         managed = any(folder.glob("lib/python3*/EXTERNALLY-MANAGED"))
         yield SYSTEM if managed else "it is no virtual environment: make one, and fix that"
+    links = [path for path in _package_folders(folder) if not path.resolve().is_relative_to(folder)]
+    yield from (f"{path} is a link to elsewhere" for path in links)
     gone = [text for text in environment.problems if "interpreter" in text and "is gone" in text]
     yield from gone
     yield from _of_folder(folder)
+
+
+def _package_folders(folder: Path) -> Iterator[Path]:
+    yield folder / "bin"
+    yield from folder.glob("lib/python*/site-packages")
 
 
 def _of_folder(folder: Path) -> Iterator[str]:

@@ -59,7 +59,7 @@ def edit_document(told: Edited) -> Document:
 def _done(fixed: Fixed) -> Iterator[Row]:
     if fixed.state is None:
         return
-    for place, change in enumerate(fixed.state.changes):
+    for place, change in enumerate(fixed.state.changes if fixed.status != "undone" else ()):
         yield Row("" if place else "Changed", change)
     if fixed.status == "undone":
         yield Row("Kept", f"state {fixed.state.number}: `--undo` goes forward again")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from envdoctor.facts import Observed
 from envdoctor.findings import Certainty, Finding, Move, Plan, Severity
@@ -12,6 +12,7 @@ from envdoctor.plan.courses import Course, is_met
 from envdoctor.plan.following import identity
 from envdoctor.plan.installing import install_lines
 from envdoctor.plan.wishes import UNEXPLAINED
+from envdoctor.solve.mending import has_wheel
 
 ANY = "installed"
 """The version of what is installed again where it is not told."""
@@ -58,9 +59,17 @@ def _moves(case: Case, course: Course) -> Iterator[Move]:
 
 def _commands(case: Case, course: Course) -> tuple[str, ...]:
     pins = course.remedy.pins if course.remedy else ()
-    options = {o for wish in course.wishes for way in wish.ways[:1] for o in way.options}
     environment = case.facts.environment
-    return install_lines(environment, pins, course.open_, course.gone, course.again, sorted(options))
+    return install_lines(environment, pins, course.open_, course.gone, course.again, _options(case, course))
+
+
+def _options(case: Case, course: Course) -> list[str]:
+    """Return what the remedies tell an installer of builds, where something is built from source at all."""
+    again = {name: one.version for name in course.again if (one := case.facts.distribution(name))}
+    coming: Mapping[str, str | None] = {**dict.fromkeys(course.open_), **again, **course.versions}
+    if all(has_wheel(case.matrix, name, version) for name, version in coming.items()):
+        return []
+    return sorted({o for wish in course.wishes for way in wish.ways[:1] for o in way.options})
 
 
 def _doubts(case: Case, course: Course) -> Iterator[str]:

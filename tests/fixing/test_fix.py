@@ -242,3 +242,32 @@ def test_a_paste_has_a_plan_and_is_not_here_to_be_changed(
     assert (told["status"], len(told["plan"]["changes"])) == ("shown", 1)
     assert main(["fix", "--from", str(paste), "--apply"]) == 2
     assert main(["fix", "--gpu", "T4"]) == 2
+
+
+def test_what_path_files_lead_to_is_not_touched(broken: Path, tmp_path: Path, wheels: Path) -> None:
+    """A base environment's packages are seen through a path file; the copy in front of them is mended."""
+    base = make_environment(tmp_path / "base", "alphaline==1.0", "betaline==2.1")
+    base_site = next(base.parents[1].glob("lib/python3*/site-packages"))
+    site = next(broken.parents[1].glob("lib/python3*/site-packages"))
+    (site / "base.pth").write_text(f"{base_site}\n")
+    (site / "alphaline" / "__init__.py").unlink()
+    before = fingerprint(base.parents[1])
+    assert run(broken, "--apply") == 0
+    assert fingerprint(base.parents[1]) == before
+    assert says(broken, "import alphaline; print(alphaline.__file__)").startswith(str(site))
+
+
+def test_folders_that_are_links_to_elsewhere_are_refused(
+    broken: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site = next(broken.parents[1].glob("lib/python3*/site-packages"))
+    (site / "betaline").rename(tmp_path / "betaline")
+    (site / "betaline").symlink_to(tmp_path / "betaline")
+    before = fingerprint(tmp_path / "betaline")
+    assert run(broken, "--apply") == 3
+    assert "a link to elsewhere" in capsys.readouterr().err
+    site.rename(tmp_path / "packages")
+    site.symlink_to(tmp_path / "packages")
+    assert run(broken, "--apply") == 3
+    assert "a link to elsewhere" in capsys.readouterr().err
+    assert fingerprint(tmp_path / "betaline") == before

@@ -188,6 +188,7 @@ def test_a_package_that_is_to_be_built_anew_is_rather_raised_than_torch_lowered(
     plan = planned(parse_paste(text, "", MATRIX.lexicon, ""))
     assert "torch" not in moves(plan)
     assert moves(plan)["bitsandbytes"][1] not in ("0.45.0", None)
+    assert not any("--no-build-isolation" in line for line in plan.commands), "it comes as a wheel"
 
 
 def test_what_was_lowered_is_raised_and_what_needs_it_stays() -> None:
