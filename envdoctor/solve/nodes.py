@@ -34,6 +34,8 @@ class Options:
     constraints: tuple[Request, ...] = ()
     """What holds of a package if it is there at all."""
     any_prerelease: bool = False
+    waived: frozenset[tuple[str, str]] = frozenset()
+    """Pairs of a package and another that it checks only when it uses it: what was asked for goes before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,10 @@ class Node:
     """What rows of requirements ask, once read (`problem.py` keeps them here)."""
     parts: dict[tuple[str, int], list[tuple[int, tuple[Any, ...]]]] = field(default_factory=dict, repr=False)
     """The candidates that share requirements, by extra and candidates, once read (kept by `problem.py`)."""
+    patterns: dict[tuple[int, tuple[int, ...]], list[tuple[int, int]]] = field(
+        default_factory=dict, repr=False
+    )
+    """Candidates split by sets that tell them apart, since searches ask again (kept by `prune.py`)."""
 
     @property
     def name(self) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from envdoctor.shown import Shown
 from envdoctor.solve.answer import Cause, PinSet, asked_words, solved
 from envdoctor.solve.goal import Goal, Picks
-from envdoctor.solve.nodes import TORCH
+from envdoctor.solve.nodes import TORCH, Context
 from envdoctor.solve.reasons import Explained
 from envdoctor.solve.requests import Carried
 from envdoctor.solve.solver import solve, solve_without_doubts
@@ -52,6 +52,8 @@ def pin(goal: Goal) -> PinSet:
     from envdoctor.solve.relax import relaxations, split
 
     reasons = clash(goal) or []
+    if waived := _checked_in_use(goal, reasons):
+        return pin(_without_checks(goal, waived))
     if goal.coverage is not None and goal.coverage.read_on(_unread(goal, reasons)):
         return pin(goal.widened())
     if (rest := without_unread(goal, reasons)) is not None:
@@ -67,6 +69,30 @@ def pin(goal: Goal) -> PinSet:
         carried=goal.carried,
         options=goal.options,
     )
+
+
+def _checked_in_use(goal: Goal, reasons: Sequence[Reason]) -> frozenset[tuple[str, str]]:
+    """Return the pairs among the reasons where the one checks the other in its code, when it uses it.
+
+    Both must be asked for with a specifier: then the bound stands against a person's own two lines, which
+    every installer takes and which import.
+    """
+    narrowed = {request.name for request in goal.requests if request.spec}
+    pairs = {(r.name, r.target) for r in reasons if r.kind == "edge" and {r.name, r.target} <= narrowed}
+    return frozenset(
+        (owner, name)
+        for owner, name in pairs - goal.context.options.waived
+        if any(
+            release.get("kind", {}).get(name) == "use"
+            for release in goal.context.matrix.generated(owner).get("releases", {}).values()
+        )
+    )
+
+
+def _without_checks(goal: Goal, waived: frozenset[tuple[str, str]]) -> Goal:
+    old = goal.context
+    options = replace(old.options, waived=old.options.waived | waived)
+    return replace(goal, context=Context(old.snapshot, old.matrix, old.target, options, old.installed))
 
 
 def solve_covered(goal: Goal) -> tuple[Goal, Picks | None]:
@@ -129,14 +155,18 @@ def _asked_of(goal: Goal, reasons: Sequence[Reason], name: str) -> set[str]:
 
 
 def without_unread(goal: Goal, reasons: Sequence[Reason]) -> Goal | None:
-    """Carry the requests that nothing but unread requirements stand against; None when no other is left."""
+    """Leave out the requests that nothing but unread requirements stand against; None when no other is left.
+
+    So it is with a URL or path that tells no version: that no known release fits says nothing of it.
+    """
     unread = {reason.name for reason in reasons if reason.ban is not None and reason.ban.what == "unread"}
-    lost = [request for request in goal.requests if request.name in unread]
-    left = tuple(request for request in goal.requests if request.name not in unread)
+    unknown = {r.name for r in (reason.request for reason in reasons) if r and r.line and not r.spec}
+    lost = [request for request in goal.requests if request.name in unread | unknown]
+    left = tuple(request for request in goal.requests if request not in lost)
     if not lost or not left:
         return None
     why = "what it requires is not known (--allow-source takes it as if it required nothing)"
-    carried = tuple(Carried(r.line or str(r), r.source, why) for r in lost)
+    carried = tuple(Carried(r.line or str(r), r.source, why) for r in lost if r.name not in unknown)
     return replace(goal, requests=left, carried=(*goal.carried, *carried))
 
 

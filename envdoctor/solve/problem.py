@@ -167,7 +167,9 @@ def _demands(context: Context, node: Node, row: int, extra: str, own_runtime: bo
     """Return what a row of requirements asks of packages that the facts cover; others are `uncovered`."""
     known = node.demands.get((row, extra, own_runtime))
     if known is None:
-        limits = () if extra else node.package.requirements(row, LIMITS)
+        waived = context.options.waived
+        checked = () if extra else node.package.requirements(row, LIMITS)
+        limits = [wanted for wanted in checked if (node.name, wanted.name) not in waived]
         asked = [(False, wanted) for wanted in node.package.requirements(row, extra)]
         known = tuple(_read_demands(context, [*asked, *((True, wanted) for wanted in limits)], own_runtime))
         node.demands[row, extra, own_runtime] = known

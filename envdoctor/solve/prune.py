@@ -6,7 +6,7 @@ candidate can replace in any answer (accepted wherever it is, asking no more tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 
 from envdoctor.solve.nodes import Node
@@ -21,6 +21,10 @@ RIVALS = 6
 
 Key = tuple[str, str, tuple[str, ...], bool]
 Asks = dict[Key, int]
+Group = tuple[int, Asks]
+"""Candidates of a package that ask for the same."""
+Share = tuple[str, list[Part]]
+"""A package's parts without or with one extra."""
 
 
 def prune(problem: Problem, policy: Policy | None) -> None:
@@ -29,9 +33,10 @@ def prune(problem: Problem, policy: Policy | None) -> None:
         before = dict(problem.masks)
         if policy is not None:
             _propagate(problem)
-        accepted = _accepted(problem)
+        accepted, shares = _accepted(problem), _shares(problem)
         for name in sorted(problem.masks):
-            _drop_dominated(problem, problem.node(name), accepted.get(name, set()), policy)
+            told = accepted.get(name, set()), shares.get(name, ())
+            _drop_dominated(problem, problem.node(name), *told, policy)
         _narrow_parts(problem)
         if problem.masks == before:
             return
@@ -165,14 +170,16 @@ def _accepted(problem: Problem) -> dict[str, set[int]]:
     return found
 
 
-def _drop_dominated(problem: Problem, node: Node, accepted: set[int], policy: Policy | None) -> None:
+def _drop_dominated(
+    problem: Problem, node: Node, accepted: set[int], shares: Iterable[Share], policy: Policy | None
+) -> None:
     mask = problem.masks[node.name]
     if mask & (mask - 1) == 0:
         return
     sets = sorted({one & mask for one in accepted} - {0, mask})
     special = node.installed & mask if policy and policy.least_change else 0
     kept: list[tuple[int, int, int]] = []
-    groups = _groups(problem, node.name, mask)
+    groups = _groups(problem, mask, shares)
     hard = [frozenset(key for key in asks if not key[3]) for _, asks in groups]
 
     @cache
@@ -194,10 +201,10 @@ def _drop_dominated(problem: Problem, node: Node, accepted: set[int], policy: Po
     problem.masks[node.name] = survivors
 
 
-def _groups(problem: Problem, name: str, mask: int) -> list[tuple[int, Asks]]:
+def _groups(problem: Problem, mask: int, shares: Iterable[Share]) -> list[Group]:
     """Split a package's candidates by what they ask for."""
-    groups: list[tuple[int, Asks]] = [(mask, {})]
-    for (_, extra), parts in _parts_of(problem, name):
+    groups: list[Group] = [(mask, {})]
+    for extra, parts in shares:
         split = []
         for held, asks in groups:
             rest = held
@@ -211,8 +218,12 @@ def _groups(problem: Problem, name: str, mask: int) -> list[tuple[int, Asks]]:
     return groups
 
 
-def _parts_of(problem: Problem, name: str) -> list[tuple[tuple[str, str], list[Part]]]:
-    return [(key, parts) for key, parts in problem.parts.items() if key[0] == name]
+def _shares(problem: Problem) -> dict[str, list[Share]]:
+    """Return each package's parts, by extra."""
+    shares: dict[str, list[Share]] = {}
+    for (name, extra), parts in problem.parts.items():
+        shares.setdefault(name, []).append((extra, parts))
+    return shares
 
 
 def _asks(problem: Problem, part: Part, extra: str) -> Asks:
@@ -224,14 +235,12 @@ def _asks(problem: Problem, part: Part, extra: str) -> Asks:
     return asks
 
 
-def _representatives(
-    node: Node, groups: list[tuple[int, Asks]], sets: list[int]
-) -> list[tuple[int, int, int]]:
+def _representatives(node: Node, groups: list[Group], sets: list[int]) -> list[tuple[int, int, int]]:
     """Return the preferred candidate of each group and acceptance pattern, most preferred first."""
     mask = sum(held for held, _ in groups)
     group_of = {bit: group for group, (held, _) in enumerate(groups) for bit in bits_of(held)}
     found: dict[tuple[int, ...], tuple[int, int, int]] = {}
-    for block, signature in _patterns(mask, sets):
+    for block, signature in _patterns(node, mask, tuple(sets)):
         for bit in bits_of(block):
             apart = node.builds is not None or node.reserved >> bit & 1
             key = (signature, group_of[bit], bit) if apart else (signature, group_of[bit])
@@ -239,8 +248,15 @@ def _representatives(
     return sorted(found.values(), reverse=True)
 
 
-def _patterns(mask: int, sets: list[int]) -> list[tuple[int, int]]:
+def _patterns(node: Node, mask: int, sets: tuple[int, ...]) -> list[tuple[int, int]]:
     """Split candidates by which of the sets they belong to."""
+    known = node.patterns.get((mask, sets))
+    if known is None:
+        known = node.patterns[mask, sets] = _split(mask, sets)
+    return known
+
+
+def _split(mask: int, sets: tuple[int, ...]) -> list[tuple[int, int]]:
     blocks = [(mask, 0)]
     for number, one in enumerate(sets):
         split = []

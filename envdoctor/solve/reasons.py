@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from envdoctor.matrix.snapshot import LIMITS
 from envdoctor.matrix.snapshot import Requirement as Wanted
@@ -58,13 +58,35 @@ class Explained:
         return {n: frozenset(spec for _, name, spec in self._uncovered if name == n) for n in sorted(names)}
 
     def notes(self) -> tuple[str, ...]:
-        """Return what was asked for and means nothing: extras for which the releases ask for no package."""
+        """Return what was asked for and means nothing (extras of no release), or goes before a check."""
         asked = {(r.name, extra) for r in self.goal.requests if r.name in self.nodes for extra in r.extras}
-        return tuple(
-            f"{self.shown(name)} asks for nothing under the extra {extra}"
-            for name, extra in sorted(asked)
-            if not self._named(name, extra)
+        return (
+            *(
+                f"{self.shown(name)} asks for nothing under the extra {extra}"
+                for name, extra in sorted(asked)
+                if not self._named(name, extra)
+            ),
+            *self._overridden(),
         )
+
+    def _overridden(self) -> Iterator[str]:
+        """Say which check of a release, made when it uses another, what was asked for does not pass."""
+        for owner, name in sorted(self.goal.context.options.waived):
+            if owner not in self.nodes or name not in self.nodes:
+                continue
+            used, bit = self.nodes[name], self.picks.bits[name]
+            for wanted in self._checks(owner):
+                if wanted.name == name and not used.expand(used.package.spec_mask(wanted.spec)) >> bit & 1:
+                    spec = used.package.spec_text(wanted.spec)
+                    yield (
+                        f"{self.shown(owner)} refuses to use {self.shown(name)} (it wants {name}{spec}):"
+                        " both are as asked for, they install and import"
+                    )
+
+    def _checks(self, name: str) -> Iterable[Wanted]:
+        node = self.nodes[name]
+        row = node.package.raw["r"][node.places[self.picks.bits[name]]]
+        return node.package.requirements(row, LIMITS) if row >= 0 else ()
 
     def _named(self, name: str, extra: str) -> bool:
         node = self.nodes[name]
@@ -154,7 +176,8 @@ class Explained:
         for limit, key in ((False, extra), (True, LIMITS)):
             for wanted in node.package.requirements(row, key) if not limit or not extra else ():
                 runtime = own_runtime and wanted.name.startswith(OWN_RUNTIME)
-                if self.goal.context.marker_holds(wanted.marker) and not runtime:
+                waived = limit and (name, wanted.name) in self.goal.context.options.waived
+                if self.goal.context.marker_holds(wanted.marker) and not runtime and not waived:
                     yield wanted, limit
 
     def _held_back(self, node: Node, bit: int) -> Iterator[str]:

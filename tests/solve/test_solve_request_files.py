@@ -46,6 +46,21 @@ def test_a_marker_decides_whether_a_line_is_asked_for(pin: Any) -> None:
     assert answer.carried() == {'triton; sys_platform == "win32"': True}
 
 
+def test_a_url_whose_known_releases_do_not_install_here_is_left_as_it_stands(pin: Any) -> None:
+    line = "vllm @ https://example.com/vllm-main.zip"
+    answer = pin(f"numpy\n{line}\n", "--platform", "macos")
+    assert answer.json["status"] == "solved"
+    assert answer.carried() == {line: False}
+    assert list(answer.pins) == ["numpy"]
+
+
+def test_two_lines_of_a_person_go_before_what_a_release_checks_when_it_uses_the_other(pin: Any) -> None:
+    answer = pin("transformers==4.34.0\npeft==0.4.0\n")
+    assert (answer.code, answer.pins["peft"]) == (0, "0.4.0")
+    assert any("refuses to use peft 0.4.0" in note for note in answer.json["notes"])
+    assert pin("transformers==4.34.0\npeft\n").pins["peft"] != "0.4.0"  # what is left to us is chosen to fit
+
+
 def test_constraints_bind_and_install_nothing(pin: Any, tmp_path: Path) -> None:
     (tmp_path / "limits.txt").write_text("numpy<2\npandas<2\n")
     answer = pin("-c limits.txt\ntransformers\n")
