@@ -50,6 +50,8 @@ def run(args: argparse.Namespace) -> int:
     )
     line.end()
     write(args, render(report, args.format, look_of(args)))
+    for trouble in report.troubles:
+        note(args, f"envdoctor: {trouble}")
     if report.unprovable:
         note(args, f"envdoctor: {report.unprovable}")
     return report.exit_code

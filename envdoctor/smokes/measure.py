@@ -84,7 +84,7 @@ def _measure(op: Op, ctx: Context, say: Callable[[str], None]) -> dict[str, Any]
         return measure_pace(trial, op.unit, ctx, say)
     say("computing the reference")
     expected = [ctx.exact(tensor) for tensor in _flat(trial.reference())]
-    truth, fault = _truth(trial, expected)
+    truth, fault, told = _truth(trial, expected, ctx)
     if fault:
         return _verdict("failed", f"{fault} (seed {ctx.seed})")
     limits = op.tolerance, op.spread
@@ -106,7 +106,7 @@ def _measure(op: Op, ctx: Context, say: Callable[[str], None]) -> dict[str, Any]
     }
     if fault:
         return _verdict("failed", f"{fault} (seed {ctx.seed})", **figures)
-    return _verdict("passed", None, repeat_ms=sorted(repeats)[len(repeats) // 2], **figures)
+    return _verdict("passed", told, repeat_ms=sorted(repeats)[len(repeats) // 2], **figures)
 
 
 def _verdict(outcome: str, reason: Any, **more: Any) -> dict[str, Any]:
@@ -126,8 +126,8 @@ def _timed(call: Callable[[], Any], ctx: Context) -> tuple[float, list[Any]]:
     return (time.perf_counter() - start) * 1000, outputs
 
 
-def _truth(trial: Any, expected: list[Any]) -> tuple[list[Numbers], str]:
-    """Return what the outputs must be, and what is wrong with it.
+def _truth(trial: Any, expected: list[Any], ctx: Context) -> tuple[list[Numbers], str, str | None]:
+    """Return what the outputs must be, what is wrong with it, and what is to be told of a pass.
 
     NumPy's own reference decides where the op has one and NumPy is there; torch's must then agree with it,
     for on the CPU torch would else be held against itself. A reference without content proves nothing.
@@ -143,12 +143,14 @@ def _truth(trial: Any, expected: list[Any]) -> tuple[list[Numbers], str]:
         for index, (mine, theirs) in enumerate(zip(told, truth)):  # noqa: B905 (Python 3.8)
             fault = off(mine, theirs, EXACT, index)[1]
             if fault or len(told) != len(truth):
-                return truth, "torch's own reference in float64 is wrong: " + (fault or "it lacks outputs")
+                fault = fault or "it lacks outputs"
+                return truth, "torch's own reference in float64 is wrong: " + fault, None
     for index, numbers in enumerate(truth):
         if len(numbers.values) > 1 and len(set(numbers.values)) == 1:
             word = f"{numbers.values[0]:g}" if numbers.values[0] else "zero"
-            return truth, f"reference {index} is {word} throughout: its inputs were never drawn"
-    return truth, ""
+            return truth, f"reference {index} is {word} throughout: its inputs were never drawn", None
+    alone = truth is told and getattr(trial, "plain", None) is not None and not ctx.on_gpu
+    return truth, "", "torch was its own judge: no NumPy imports there" if alone else None
 
 
 def _numpy() -> Any:

@@ -78,7 +78,7 @@ def run_smokes(
             if dcgm and with_gpu:
                 settled.add(read_diagnostic(DCGM_S))
     unprovable = settled.unprovable() if device or with_gpu else None
-    return SmokeReport(session.device_name, settled.in_order(), unprovable)
+    return SmokeReport(session.device_name, settled.in_order(), unprovable, catalogue.troubles)
 
 
 def likely_workers(select: Sequence[str] | None, limit: int) -> int:

@@ -48,7 +48,9 @@ def document(report: SmokeReport) -> Document:
         heads = ("speed", "verdict", "measured", "expected", "at least", "")
         blocks.append(Table(heads, speeds, (2, 3, 4)))
     blocks += _troubles(report.results)
-    if skipped := tuple(_skips(report.results)):
+    if remarks := tuple(_by_reason(report.results, "passed")):
+        blocks.append(Rows(remarks))
+    if skipped := tuple(_by_reason(report.results, "skipped")):
         blocks.append(Rows(skipped))
     device = f"  on {report.device}" if report.device else "  no device"
     return Document((told or "nothing was run", Span(device, "dim")), tone, tuple(blocks))
@@ -104,14 +106,14 @@ def _trouble(reason: str, some: Sequence[SmokeResult]) -> Section:
     return Section(title, (Text(reason), *tail), _TONES[first.outcome])
 
 
-def _skips(results: Sequence[SmokeResult]) -> Iterator[Row]:
-    """Yield each reason for skipping once, with the ops it holds for."""
+def _by_reason(results: Sequence[SmokeResult], outcome: Outcome) -> Iterator[Row]:
+    """Yield each reason that is told of an outcome once, with the ops it holds for."""
     by_reason: dict[str, list[str]] = {}
     for result in results:
-        if result.outcome == "skipped":
-            by_reason.setdefault(result.reason or "", []).append(result.label)
+        if result.outcome == outcome and result.reason:
+            by_reason.setdefault(result.reason, []).append(result.label)
     for reason, labels in by_reason.items():
-        yield Row("skipped", f"{', '.join(labels) if len(labels) <= 12 else f'{len(labels)} ops'}: {reason}")
+        yield Row(outcome, f"{', '.join(labels) if len(labels) <= 12 else f'{len(labels)} ops'}: {reason}")
 
 
 def list_document(ops: Sequence[OpEntry]) -> Document:

@@ -44,6 +44,8 @@ class SmokeReport(Shown):
     device: str | None
     results: tuple[SmokeResult, ...]
     unprovable: str | None = None
+    troubles: tuple[str, ...] = ()
+    """Third parties' entry points that did not load: their ops are not among the results."""
 
     @property
     def exit_code(self) -> int:
@@ -58,6 +60,7 @@ class SmokeReport(Shown):
             "schema": SCHEMA,
             "device": self.device,
             "results": [_told(result) for result in self.results],
+            **({"troubles": list(self.troubles)} if self.troubles else {}),
         }
 
     def count(self) -> Mapping[Outcome, int]:

@@ -22,6 +22,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGE = "envdoctor_smokes"
 GROUP = "envdoctor.smokes"
 PR_SET_PDEATHSIG = 1
+MARKS_OF_TORCH = ("__version__", "set_num_threads", "cuda", "float64", "tensor")
+"""What every torch has: a folder that an upgrade left, or another package of that name, has not."""
 sys.dont_write_bytecode = True  # the examined environment stays as it was
 
 
@@ -91,6 +93,11 @@ def serve(order: dict[str, Any]) -> None:
         import torch
     except BaseException as error:
         return say("unready", outcome="failed", reason="torch does not import: " + measure.describe(error))
+    lacking = [name for name in MARKS_OF_TORCH if not hasattr(torch, name)]
+    if lacking:
+        where = getattr(torch, "__file__", None) or "a folder without code"
+        reason = f"torch is not whole: it has no {lacking[0]} ({where})"
+        return say("unready", outcome="failed", reason=reason)
     torch.set_num_threads(1)  # the references are tiny; threads of several workers would only queue
     if order["device"] == "cpu":
         say("ready", torch=torch.__version__, devices=[])
