@@ -801,7 +801,7 @@ def run(one: Fault, args: argparse.Namespace) -> tuple[int, list[dict[str, Any]]
             "json",
         ]
         command += ["--select", one.select, "--timeout", str(one.timeout_s or args.timeout)]
-        command += ["--device", args.device] if args.device else []
+        command += ["--device", args.device] if args.device and one.where != PAIR else []
         env = {**os.environ, **one.variables, "PYTHONPATH": path, CHOSEN: one.name}
         done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600)
     try:

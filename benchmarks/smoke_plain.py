@@ -1,7 +1,8 @@
 """What smokes cost without isolation, and whether they can be fooled; runs in the examined interpreter.
 
 `smoke_plain.py times OPS|- PACKAGES|- [cpu]` measures imports, CUDA start and first calls in this one plain
-process; `smoke_plain.py mutations OPS [cpu]` spoils every output of every op in turn.
+process; `smoke_plain.py mutations OPS [cpu]` spoils every output of every op in turn; `graphs N` captures and
+replays graphs on each card in turn, N times, as the op does and without a stream of its own.
 """
 
 import fnmatch
@@ -93,11 +94,37 @@ def mutations(patterns, device):
             "skipped": skipped, "max_reserved_bytes": max(reserved.values(), default=0)}  # fmt: skip
 
 
+def graphs(rounds):
+    """Run `cuda.graph` on each card in turn in one process; then the same without naming the stream."""
+    worker = load_worker()
+    ops, measure = worker.load_part("ops").load(), worker.load_part("measure")
+    part, skip = worker.load_part("ops.context"), worker.load_part("ops.registry").Skip
+    torch = importlib.import_module("torch")
+    told = {}
+    graph = torch.cuda.graph
+    for way in ("stream named", "stream of the first capture"):
+        if way != "stream named":
+            torch.cuda.graph = lambda captured, stream=None: graph(captured)
+        for card in [*range(torch.cuda.device_count())] * rounds:
+            torch.cuda.set_device(card)
+            ctx = part.Context(torch, f"cuda:{card}", (card,), False, os.environ.get("TMPDIR", "/tmp"))
+            verdict = measure.run_op(ops["cuda.graph"], ctx, skip, lambda phase: None)
+            key = f"{way}, card {card}"
+            told.setdefault(key, {"runs": 0, "passed": 0, "reason": None})
+            told[key]["runs"] += 1
+            told[key]["passed"] += verdict["outcome"] == "passed"
+            told[key]["reason"] = told[key]["reason"] or verdict["reason"]
+    return told
+
+
 def main():
     """Print the answer of the mode asked for."""
     mode, *rest = sys.argv[1:]
     device = "cpu" if rest[-1] == "cpu" else "cuda:0"
-    result = times(rest[0], rest[1], device) if mode == "times" else mutations(rest[0], device)
+    if mode == "graphs":
+        result = graphs(int(rest[0]))
+    else:
+        result = times(rest[0], rest[1], device) if mode == "times" else mutations(rest[0], device)
     print(json.dumps(result))
 
 

@@ -100,6 +100,20 @@ def test_a_torch_that_does_not_import_is_told_for_each_op(verdicts, monkeypatch,
     assert all(words in result.reason for result in found.values())
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("torch.py", "__version__ = '2.11.0'\n"), ("torch/README", "left by an upgrade that broke off\n")],
+)
+def test_a_torch_that_is_not_whole_is_named(verdicts, monkeypatch, tmp_path, name, text):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text(text)
+    plugins = Path(__file__).parent / "plugins"
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{plugins}")
+    found = verdicts("none")["none"]
+    assert found.outcome == "failed"
+    assert found.reason.startswith("torch is not whole: it has no ")
+
+
 def test_a_worker_killed_from_outside_is_seen(verdicts, monkeypatch):
     """Every worker is killed as soon as it is busy: a chance death is forgiven once, no more."""
     started = []

@@ -45,6 +45,15 @@ def test_a_reference_of_zeros_proves_nothing(verdicts):
     assert "reference 0 is zero throughout: its inputs were never drawn" in found.reason
 
 
+def test_a_library_that_was_its_own_judge_is_told(verdicts, monkeypatch, tmp_path):
+    (tmp_path / "numpy.py").write_text("raise ImportError('libopenblas.so.0')")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ['PYTHONPATH']}")
+    found = verdicts("own_judge", "none")
+    assert (found["own_judge"].outcome, found["none"].reason) == ("passed", None)
+    assert found["own_judge"].reason == "torch was its own judge: no NumPy imports there"
+    assert "passed  fault.own_judge" in render(SmokeReport("cpu", (found["own_judge"],)))
+
+
 def test_a_second_implementation_decides(verdicts, monkeypatch, tmp_path):
     (tmp_path / "numpy.py").write_text(
         "class array:\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 
 import pytest
@@ -21,6 +22,23 @@ def test_the_cpu_run_answers_in_json(faulty, capsys):
     assert report["device"] == "cpu"
     assert [(r["op"], r["outcome"]) for r in report["results"]] == [("fault.none", "passed")]
     assert captured.err == ""
+
+
+def test_a_plugin_that_does_not_load_is_told(faulty, capsys, monkeypatch, tmp_path):
+    (tmp_path / "broken-1.dist-info").mkdir()
+    (tmp_path / "broken-1.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: broken\nVersion: 1\n"
+    )
+    (tmp_path / "broken-1.dist-info" / "entry_points.txt").write_text(
+        "[envdoctor.smokes]\nx = nowhere:register\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ['PYTHONPATH']}")
+    arguments = ["smoke", "--python", faulty, "--device", "cpu", "--select", "fault.none", "--format", "json"]
+    assert main(arguments) == 0
+    captured = capsys.readouterr()
+    (trouble,) = json.loads(captured.out)["troubles"]
+    assert trouble.startswith("entry point x: ModuleNotFoundError")
+    assert trouble in captured.err
 
 
 def test_a_failed_smoke_is_exit_1(faulty, capsys):
