@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from .ops.registry import Op
 
 EXACT = 1e-7, 100.0
+CAUGHT = (Exception, SystemExit, KeyboardInterrupt)
+"""What an op may raise without ending its worker, so that it is told by its own name."""
 MUTATE = "ENVDOCTOR_SMOKE_MUTATE"  # "OP:N" or "*:N" spoils the N-th output, to prove that it is caught
 
 
@@ -57,7 +59,7 @@ def run_op(op: Op, ctx: Context, skip: type[Exception], say: Callable[[str], Non
         say(f"importing {name}")
         try:
             importlib.import_module(name)
-        except Exception as error:
+        except CAUGHT as error:
             return _verdict("failed", f"{name} does not import: {describe(error)}", unimportable=name)
     phase = ["preparing"]
 
@@ -69,7 +71,7 @@ def run_op(op: Op, ctx: Context, skip: type[Exception], say: Callable[[str], Non
         return _measure(op, ctx, tell)
     except skip as error:
         return _verdict("skipped", str(error))
-    except Exception as error:
+    except CAUGHT as error:
         full = is_out_of_memory(error) and ctx.on_gpu and who_holds(ctx.gpus)
         if full:
             return _verdict("failed", full)
