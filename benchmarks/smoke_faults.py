@@ -538,7 +538,7 @@ def _() -> None:
     "Python crashes at its start",
     "matmul.fp32",
     "unavailable",
-    "could not list its ops: .*SIGSEGV|Segmentation",
+    "could not list its ops: it died of SIGSEGV",
     at_start=True,
 )
 def _() -> None:  # fmt: skip
@@ -584,8 +584,15 @@ def _instead_of_torch(source: str) -> None:
 
 plain("torch: half installed", "matmul.fp32", "failed", "torch does not import: ModuleNotFoundError",
       files={"torch/__init__.py": "from torch._C import *\n"})  # fmt: skip
-plain("torch: an empty folder", "matmul.fp32", "failed", "torch is not whole",
-      files={"torch/README": "left by an upgrade that was broken off\n"})  # fmt: skip
+
+
+@fault("torch: an empty folder", "matmul.fp32", "failed", "torch is not whole", at_start=True)
+def _() -> None:
+    folder = Path(tempfile.mkdtemp(dir=os.environ.get("TMPDIR")))
+    (folder / "torch").mkdir()
+    sys.path[:] = [str(folder), *(path for path in sys.path if not (Path(path) / "torch").exists())]
+
+
 plain("torch: another package of that name", "matmul.fp32", "failed", "torch is not whole",
       files={"torch.py": "__version__ = '2.11.0'\n"})  # fmt: skip
 plain("torch: its import hangs", "matmul.fp32", "timeout", "at: importing torch", timeout_s=5.0,

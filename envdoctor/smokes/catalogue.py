@@ -72,7 +72,9 @@ def _silence(done: Completed, timeout_s: float) -> str:
     """Return why there is no list of ops."""
     if done.timed_out:
         return f"did not list its ops in {timeout_s:g} s"
-    lines = done.stderr.strip().splitlines() or [done.signal or f"status {done.returncode}"]
+    if done.signal:
+        return f"could not list its ops: it died of {done.signal}"
+    lines = done.stderr.strip().splitlines() or [f"status {done.returncode}"]
     return f"could not list its ops: {lines[-1]}"
 
 
