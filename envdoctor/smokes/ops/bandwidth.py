@@ -101,7 +101,7 @@ def bandwidth_matmul(ctx: Context) -> Pace:
 
 def _odd_product(ctx: Context, left: Any, right: Any, out: Any) -> str:
     """Return which of some elements is not the product of its row and column, counted without torch."""
-    side = left.shape[0]
+    side, truths = left.shape[0], set()
     for number in range(PRODUCTS):
         row, column = number * (side // PRODUCTS) + number, side - 1 - number * (side // PRODUCTS)
         pair = (ctx.exact(left[row]).tolist(), ctx.exact(right[:, column]).tolist())
@@ -109,7 +109,8 @@ def _odd_product(ctx: Context, left: Any, right: Any, out: Any) -> str:
         found = float(out[row, column].item())
         if not abs(found - truth) <= 0.02 * math.sqrt(side):
             return f"element {row}, {column} of the product is {found:.4g} where {truth:.4g} belongs"
-    return ""
+        truths.add(truth)
+    return "" if len(truths) > 1 else "the product is of one number throughout: its inputs were never drawn"
 
 
 @op("bandwidth.p2p", cpu=False, gpus="pair", unit="GB/s", **SPEED)
