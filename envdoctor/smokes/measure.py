@@ -55,6 +55,10 @@ def run_op(op: Op, ctx: Context, skip: type[Exception], say: Callable[[str], Non
     missing = "" if reason else missing_need(op.needs)
     if reason or missing:
         return _verdict("skipped", reason or f"{missing} is not installed")
+    try:
+        _open(ctx, say)
+    except CAUGHT as error:
+        return _raised("opening the card", error, ctx)
     for name in op.needs:
         say(f"importing {name}")
         try:
@@ -72,10 +76,20 @@ def run_op(op: Op, ctx: Context, skip: type[Exception], say: Callable[[str], Non
     except skip as error:
         return _verdict("skipped", str(error))
     except CAUGHT as error:
-        full = is_out_of_memory(error) and ctx.on_gpu and who_holds(ctx.gpus)
-        if full:
-            return _verdict("failed", full)
-        return _verdict("failed", f"{phase[0]}: {describe(error)} (seed {ctx.seed})")
+        return _raised(phase[0], error, ctx)
+
+
+def _open(ctx: Context, say: Callable[[str], None]) -> None:
+    """Make the card ours, which takes memory of it: where it is full, not even that is to be had."""
+    if ctx.on_gpu:
+        say("opening the card")
+        ctx.torch.cuda.set_device(ctx.gpus[0])
+
+
+def _raised(phase: str, error: BaseException, ctx: Context) -> dict[str, Any]:
+    """Return the verdict of an error: who holds the memory that was refused, else the error itself."""
+    full = is_out_of_memory(error) and ctx.on_gpu and who_holds(ctx.gpus)
+    return _verdict("failed", full or f"{phase}: {describe(error)} (seed {ctx.seed})")
 
 
 def _measure(op: Op, ctx: Context, say: Callable[[str], None]) -> dict[str, Any]:

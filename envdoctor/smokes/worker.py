@@ -127,8 +127,6 @@ def run_request(
     """Run one op on the cards of the request and return its verdict."""
     gpus = tuple(request["gpus"])
     device = f"cuda:{gpus[0]}" if gpus else "cpu"
-    if gpus:
-        torch.cuda.set_device(gpus[0])
     scratch = os.environ.get("TMPDIR", ".")
     context = load_part("ops.context").Context(torch, device, gpus, order["build"], scratch)
     skip = load_part("ops.registry").Skip

@@ -39,7 +39,7 @@ def test_nodes_slow_by_the_book_are_one_finding_with_their_figures() -> None:
     assert found.nodes == ("node002", "node004")
     assert found.finding.id == "SPEED-SLOW"
     assert found.finding.summary == (
-        "bandwidth.h2d is slow: 13.2 to 26.5 GB/s where 51.7 GB/s is expected, at least 41.3."
+        "bandwidth.h2d is slow: 13.2 to 26.5 GB/s where 55.1 GB/s is expected, at least 48."
     )
     assert [(e.fact, e.source) for e in found.finding.evidence] == [
         ("bandwidth.h2d@1", "node004"),

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from envdoctor.smokes import holding
+from envdoctor.smokes import holding, measure
 from envdoctor.smokes.catalogue import read_catalogue
 from envdoctor.smokes.judging import Numbers, off
+from envdoctor.smokes.ops.registry import Op
 from envdoctor.smokes.report import render
 from envdoctor.smokes.verdicts import SmokeReport, SmokeResult
 
@@ -108,6 +109,30 @@ def nvidia_smi(tmp_path: Path, monkeypatch):
 def test_a_full_card_is_told_with_who_holds_it(nvidia_smi):
     nvidia_smi("0, GPU-aa, 142336, 143771", "GPU-aa, 4711, /usr/bin/python3, 142000")
     assert holding.who_holds((0,)) == "card 0 is full: held by PID 4711 (python3), 139 of 140 GiB"
+
+
+class FullCard:
+    """A card so full that not even a context is to be had."""
+
+    on_gpu, gpus, sm, seed = True, (0,), 90, 7
+    torch = property(lambda self: self)
+    cuda = property(lambda self: self)
+
+    def set_device(self, card: int) -> None:
+        raise RuntimeError("CUDA error: out of memory")
+
+
+def test_a_card_that_cannot_even_be_opened_is_no_crash(nvidia_smi):
+    op = Op("matmul.fp32", lambda ctx: None, tolerance=0.0)
+    nvidia_smi("0, GPU-aa, 142336, 143771", "GPU-aa, 4711, /usr/bin/python3, 142000")
+    found = measure.run_op(op, FullCard(), ValueError, lambda phase: None)
+    assert found == {
+        "outcome": "failed",
+        "reason": "card 0 is full: held by PID 4711 (python3), 139 of 140 GiB",
+    }
+    nvidia_smi("0, GPU-aa, 900, 143771", "")
+    told = measure.run_op(op, FullCard(), ValueError, lambda phase: None)["reason"]
+    assert told == "opening the card: RuntimeError: CUDA error: out of memory (seed 7)"
 
 
 def test_a_card_that_nobody_fills_is_not_called_full(nvidia_smi):
