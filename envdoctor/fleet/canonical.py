@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import string
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -50,6 +51,7 @@ _MEETING = frozenset(("MASTER_ADDR",))
 """Addresses that all nodes must share."""
 _ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}|[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){2,7}")
 _SEED = re.compile(r" \(seed \d{1,12}\)$")
+_LETTERS = frozenset(letter.encode() for letter in f"-{string.ascii_letters}{string.digits}")
 _UUID = re.compile(r"\b(GPU|MIG)-[0-9a-fA-F-]{8,60}")
 
 
@@ -167,9 +169,20 @@ def without_name(node: str, section: bytes, text: bytes) -> bytes:
     if section not in _NAMED or not _is_telling(node):
         return text
     for name in dict.fromkeys((node, node.partition(".")[0])):
-        if (word := name.encode()) in text:
-            text = re.sub(rb"(?<![A-Za-z0-9-])" + re.escape(word) + rb"(?![A-Za-z0-9-])", b"(node)", text)
+        text = _without_word(text, name.encode())
     return text
+
+
+def _without_word(text: bytes, word: bytes) -> bytes:
+    """Return a text without a word that stands alone: no pattern, which would be compiled for each node."""
+    kept, done, at = [], 0, text.find(word)
+    while at >= 0:
+        end = at + len(word)
+        if text[at - 1 : at] not in _LETTERS and text[end : end + 1] not in _LETTERS:
+            kept += [text[done:at], b"(node)"]
+            done = end
+        at = text.find(word, end)
+    return b"".join([*kept, text[done:]]) if kept else text
 
 
 def _verdicts(value: Any) -> Any:

@@ -67,6 +67,8 @@ def _sorted_into(nodes: Iterable[str], label: Callable[[str], str]) -> dict[str,
 
 def _by_gpu(pool: Pool) -> list[Pool]:
     """Return a pool for each kind of GPU that enough nodes have; the rarer stay with the most frequent."""
+    if not pool.groups:
+        return [pool]
     kinds: dict[str, list[Group]] = {}
     for group in pool.groups:
         kinds.setdefault(gpu_kind(group.facts), []).append(group)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from envdoctor.facts import Facts
-from envdoctor.findings import Evidence, Finding, Remedy, Severity
+from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.fleet.agreement import Agreement
 from envdoctor.fleet.answer import NodeFinding
 from envdoctor.fleet.comparable import UNSET, comparable_facts, missing_fact, missing_package, packages
@@ -172,6 +172,7 @@ def _finding(
         severity=expectation.severity,
         summary=f"{fact} is {is_now}: {expected}.",
         cause=expectation.why or (row.why if row else "The site expects it."),
+        certainty=Certainty.UNCERTAIN if value.text is None else Certainty.CERTAIN,
         evidence=(Evidence(fact, is_now, OF_THE_SITE if expectation.own else fold(nodes)),),
         remedies=(Remedy(expectation.remedy),) if expectation.remedy else (),
         rows=() if expectation.own else (expectation.id,),

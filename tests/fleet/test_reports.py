@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import get_args
 
@@ -14,6 +15,7 @@ from junitparser import JUnitXml
 from envdoctor.findings import Severity
 from envdoctor.fleet.answer import FleetAnswer
 from envdoctor.fleet.assembly import answer
+from envdoctor.fleet.expecting import Expectation
 from envdoctor.fleet.report import render
 from envdoctor.report import Gathered, Look
 
@@ -187,3 +189,21 @@ def test_a_fact_can_be_left_out() -> None:
     nodes = cluster(4)
     nodes["node004"]["host"]["kernel"]["value"] = "5.15"
     assert told(nodes, uncompared=("kern*",)).drift == ()
+
+
+def test_where_no_node_answered_each_format_says_so() -> None:
+    none = told({}, ("node001", "no answer within 60 s"), ("node002", "no answer within 60 s"))
+    assert none.exit_code == 1
+    assert render(none, "nagios").startswith("ENVDOCTOR CRITICAL - 2 nodes, 2 unreached")
+    for form in ("text", "json", "markdown", "html", "junit", "sarif", "prometheus"):
+        assert "no answer within" in render(none, form) or form == "prometheus"
+
+
+def test_what_is_only_unknown_is_no_certain_fault() -> None:
+    nodes = cluster(1)
+    wanted = Expectation("E", {"FOO": "1"}, Severity.ERROR, own=True)
+    assert "CRITICAL" in render(told(nodes, expected=(wanted,)), "nagios")
+    unknown = replace(wanted, facts={"product": "DGX*"})
+    nodes["node001"]["host"]["product"] = {"unknown": "closed"}
+    line = render(told(nodes, expected=(unknown,)), "nagios")
+    assert line.startswith("ENVDOCTOR UNKNOWN - 1 node"), line

@@ -23,7 +23,6 @@ PUT_TOGETHER = {
     "envdoctor/bundling/labels.py": "words and values of rows, collected as rows",
     "envdoctor/bundling/secret_formats.py": "rows, collected as rows",
     "envdoctor/fixing/lockfiles.py": "a package's escaped name before its versions",
-    "envdoctor/fleet/canonical.py": "a node's escaped name between look-arounds of one character",
     "envdoctor/matrix/forms.py": "what texts of rows must be like: they meet rows alone",
     "envdoctor/matrix/references.py": "rows of the matrix, read for the names of their groups",
     "envdoctor/pastes/names.py": "mention_pattern(), collected whole",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
-from envdoctor.findings import Severity
+from envdoctor.findings import Certainty, Severity
 from envdoctor.fleet.answer import FleetAnswer
 from envdoctor.fleet.nodeset import fold
 from envdoctor.fleet.report.document import headline
@@ -26,9 +27,19 @@ def draw_nagios(answer: FleetAnswer) -> str:
 
 
 def _state(answer: FleetAnswer) -> str:
+    """Return the word of the exit code; what is wrong only in that it is not known is UNKNOWN."""
+    if answer.exit_code == 1 and not _is_known(answer):
+        return "UNKNOWN"
     warned = any(one.finding.severity is Severity.WARNING for one in answer.findings)
     state = _STATES.get(answer.exit_code, "UNKNOWN")
     return "WARNING" if state == "OK" and warned else state
+
+
+def _is_known(answer: FleetAnswer) -> bool:
+    """True unless every failing thing is an expectation of a fact that a node does not tell."""
+    uncertain = [one for one in answer.findings if one.finding.certainty is Certainty.UNCERTAIN]
+    certain = tuple(one for one in answer.findings if one not in uncertain)
+    return not uncertain or replace(answer, findings=certain).exit_code == 1
 
 
 def _entries(answer: FleetAnswer) -> Iterator[str]:
