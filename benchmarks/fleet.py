@@ -237,7 +237,7 @@ def measure_kills(count: int) -> None:
     from slurm_cluster import slurm_cluster
 
     chance = random.Random(17)
-    signals = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+    signals = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL)
     with tempfile.TemporaryDirectory() as folder, slurm_cluster(Path(folder), 8) as cluster:
         temporary = Path(folder) / "temporary"
         temporary.mkdir()
@@ -245,20 +245,22 @@ def measure_kills(count: int) -> None:
         slow = Path(folder) / "slow"
         slow.write_text("#!/bin/sh\nexec sleep 777.5\n")
         slow.chmod(0o755)
-        statuses: dict[int, int] = {}
+        statuses: dict[str, int] = {}
         for _ in range(count):
             command = ["env", "--default-signal=HUP,INT", *FLEET, "--slurm", "--python", str(slow)]
             child = subprocess.Popen(command, env=environ, cwd=ROOT, stdout=subprocess.DEVNULL)
-            time.sleep(chance.uniform(0, 3))
+            time.sleep(chance.uniform(0, 4))
+            steps = bool(cluster.ask("squeue", "--steps", "--noheader"))
             child.send_signal(chance.choice(signals))
-            status = child.wait(60)
-            statuses[status] = statuses.get(status, 0) + 1
+            key = f"{child.wait(60)}{' with steps' if steps else ''}"
+            statuses[key] = statuses.get(key, 0) + 1
         for _ in range(60):
             jobs = cluster.ask("squeue", "--noheader")
             if not jobs:
                 break
             time.sleep(1)
-        tasks = subprocess.run(["pgrep", "-f", "^sleep 777.5"], capture_output=True, text=True, check=False)
+        ours = f"^sleep 777.5|^salloc --job-name=envdoctor|^srun --verbose"
+        tasks = subprocess.run(["pgrep", "-f", ours], capture_output=True, text=True, check=False)
         left = [path.name for path in temporary.iterdir()]
     print(
         f"kills: {count}, statuses {statuses}, jobs left {jobs!r}, files {left}, tasks {tasks.stdout.split()}"
