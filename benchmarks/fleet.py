@@ -259,7 +259,7 @@ def measure_kills(count: int) -> None:
             if not jobs:
                 break
             time.sleep(1)
-        ours = f"^sleep 777.5|^salloc --job-name=envdoctor|^srun --verbose"
+        ours = "^sleep 777.5|^salloc --job-name=envdoctor|^srun --verbose"
         tasks = subprocess.run(["pgrep", "-f", ours], capture_output=True, text=True, check=False)
         left = [path.name for path in temporary.iterdir()]
     print(
