@@ -1,15 +1,18 @@
 """Ten tasks of a newcomer, typed into a terminal of 80 columns: each done with at most two commands?
 
-    python benchmarks/newcomers.py [--output FOLDER]
+    python benchmarks/newcomers.py [--output docs/screens]
 
-Needs tmux and bash. Prints each screen; exit 1 where a task does not show what it must.
+Needs tmux and bash. Prints each screen; exit 1 where a task does not show what it must. What is kept in
+`docs/screens` the site shows.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -65,7 +68,7 @@ TASKS = (
     ),
     Task(
         "a legacy encoding",
-        ("LC_ALL=C PYTHONIOENCODING=latin-1 envdoctor diagnose --from issue.md",),
+        ("PYTHONIOENCODING=ascii envdoctor diagnose --from issue.md",),
         r"PAIR-TRL-BELOW-0\.8",
     ),
 )
@@ -116,6 +119,17 @@ class Terminal:
         self._tmux("kill-server")
 
 
+@contextlib.contextmanager
+def newcomers_home() -> Iterator[Path]:
+    """Yield a folder that is called the same in every run, so that screens differ where answers do."""
+    folder = Path(tempfile.gettempdir(), "newcomer")
+    folder.mkdir(mode=0o700)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
 def prepare(folder: Path) -> None:
     """Write what the tasks are about: a paste, a requirements file, a venv with two releases that clash."""
     (folder / "issue.md").write_text(ISSUE, encoding="utf-8")
@@ -150,8 +164,8 @@ def main() -> int:
     parser.add_argument("--output", metavar="FOLDER", help="keep the screens there")
     args = parser.parse_args()
     failed = 0
-    with tempfile.TemporaryDirectory() as folder:
-        for number, (task, screen) in enumerate(screens(Path(folder)), 1):
+    with newcomers_home() as folder:
+        for number, (task, screen) in enumerate(screens(folder), 1):
             done = bool(re.search(task.shown, screen)) and "Traceback" not in screen
             failed += not done
             print(
@@ -159,7 +173,8 @@ def main() -> int:
             )
             if args.output:
                 Path(args.output).mkdir(parents=True, exist_ok=True)
-                Path(args.output, f"{number:02}.txt").write_text(screen + "\n", encoding="utf-8")
+                name = f"{number:02}-{task.name.replace(' ', '-')}.txt"
+                Path(args.output, name).write_text(screen + "\n", encoding="utf-8")
     print(f"{len(TASKS) - failed} of {len(TASKS)} done")
     return 1 if failed else 0
 

@@ -27,17 +27,18 @@ from envdoctor.rules.listing import explained_checks
 DOCS = Path(__file__).parent
 SAME_PAGE = {"why-not": "pin"}
 """Commands that share a page with another."""
-TOPICS = ("tutorial", "pastes", "github", "notebook", "house")
+TOPICS = ("tutorial", "screens", "pastes", "github", "notebook", "house")
 
 
 def write_pages(folder: Path) -> None:
     """Write every page as Markdown, and mkdocs' configuration beside them."""
     pages = folder / "docs"
-    shutil.copytree(DOCS, pages, ignore=shutil.ignore_patterns("*.py", "__pycache__", "decisions"))
+    shutil.copytree(DOCS, pages, ignore=shutil.ignore_patterns("*.py", "__pycache__", "decisions", "screens"))
     for name in COMMANDS:
         page = pages / f"{SAME_PAGE.get(name, name)}.md"
         former = page.read_text(encoding="utf-8") if page.exists() else f"# `envdoctor {name}`\n"
         page.write_text(f"{former.rstrip()}\n\n{_help(name)}", encoding="utf-8")
+    (pages / "screens.md").write_text(_screens(), encoding="utf-8")
     checks = sorted(explained_checks(load_matrix()), key=lambda check: check["id"])
     (pages / "findings").mkdir()
     for check in checks:
@@ -46,6 +47,21 @@ def write_pages(folder: Path) -> None:
     first = "# envdoctor\n\nSays what is wrong with a GPU machine's LLM stack, and what mends it.\n\n"
     (pages / "index.md").write_text(first + _commands(), encoding="utf-8")
     (folder / "mkdocs.yml").write_text(yaml.safe_dump(_configuration(), sort_keys=False), encoding="utf-8")
+
+
+def _screens() -> str:
+    """Return the screens of ten tasks of a newcomer, as they stood in a terminal of 80 columns."""
+    parts = [
+        "# Ten tasks, as a newcomer sees them\n",
+        "A terminal of 80 columns; each task in at most two commands.\n",
+    ]
+    for path in sorted((DOCS / "screens").glob("*.txt")):
+        title = path.stem.partition("-")[2].replace("-", " ")
+        parts += [
+            f"## {title[:1].upper()}{title[1:]}\n",
+            fenced(path.read_text(encoding="utf-8").rstrip(), "text"),
+        ]
+    return "\n".join(parts)
 
 
 def _help(name: str) -> str:

@@ -12,7 +12,7 @@ from envdoctor import __version__
 from envdoctor.errors import InputError, Unavailable
 from envdoctor.facts import Facts, FactsFormatError, Symptom, Verdict, from_json
 from envdoctor.facts.names import normalise
-from envdoctor.findings import Diagnosis, Examined, Finding, Plan, Severity, exit_code
+from envdoctor.findings import HERE, Diagnosis, Examined, Finding, Plan, Severity, exit_code
 from envdoctor.matrix import Matrix, load_matrix
 from envdoctor.rules import RULES, run_checks
 from envdoctor.target.cards import declare_gpus
@@ -112,7 +112,7 @@ def examined_of(facts: Facts, sources: Sequence[str]) -> Examined:
         return Examined(", ".join(named), tuple(source for source in sources if source != "-"))
     prefix = facts.environment.prefix.get()
     own = prefix is not None and os.path.realpath(prefix) == os.path.realpath(sys.prefix)
-    return Examined("this machine", own=own)
+    return Examined(HERE, own=own)
 
 
 def diagnose_facts(

@@ -101,6 +101,9 @@ class CheckResult:
     duration_ms: float = 0.0
 
 
+HERE = "this machine"
+
+
 @dataclass(frozen=True, slots=True)
 class Examined:
     """What was looked at, beside the facts: their source in words, and the files as they were named."""
@@ -109,6 +112,11 @@ class Examined:
     files: tuple[str, ...] = ()
     own: bool = False
     """True when the examined interpreter is envdoctor's own."""
+
+    @property
+    def here(self) -> bool:
+        """True when it was this machine, and no text, recording or image."""
+        return self.source == HERE
 
 
 @dataclass(frozen=True, slots=True)

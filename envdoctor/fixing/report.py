@@ -31,7 +31,7 @@ def fix_document(fixed: Fixed) -> Document:
     label = "Examined" if fixed.elsewhere else "Environment"
     blocks: list[Block] = [Rows((Row(label, fixed.environment), *_done(fixed)))]
     if fixed.plan and fixed.status in ("shown", "partly"):
-        blocks.append(plan_section(fixed.plan))
+        blocks.append(plan_section(fixed.plan, not fixed.elsewhere))
     if rows := tuple(_left(fixed)):
         blocks.append(Rows(rows))
     return Document(title, tone, tuple(blocks))

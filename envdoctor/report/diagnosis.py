@@ -75,9 +75,9 @@ def plan_blocks(diagnosis: Diagnosis) -> list[Block]:
     from envdoctor.report.plan import plan_section
 
     plan = diagnosis.plan
-    return (
-        [plan_section(plan)] if plan and (plan.moves or plan.settings or plan.commands or plan.host) else []
-    )
+    if plan is None or not (plan.moves or plan.settings or plan.commands or plan.host):
+        return []
+    return [plan_section(plan, here=diagnosis.examined.here)]
 
 
 def foot(diagnosis: Diagnosis) -> str:

@@ -12,9 +12,9 @@ SHOWN = 8
 """Packages that come in by themselves and are named; more are counted."""
 
 
-def plan_section(plan: Plan) -> Section:
-    """Return the plan of a diagnosis."""
-    return Section(_title(plan), (Rows(tuple(_rows(plan))),), "ok" if plan.complete else "warning")
+def plan_section(plan: Plan, here: bool = True) -> Section:
+    """Return the plan of a diagnosis; not `here` where a text was examined, and not this machine."""
+    return Section(_title(plan), (Rows(tuple(_rows(plan, here))),), "ok" if plan.complete else "warning")
 
 
 def _title(plan: Plan) -> Words:
@@ -29,7 +29,7 @@ def _coming(plan: Plan) -> str:
     return f"{counted(len(plan.moves), 'package')} to come in" if plan.moves else ""
 
 
-def _rows(plan: Plan) -> Iterator[Row]:
+def _rows(plan: Plan, here: bool) -> Iterator[Row]:
     moving = [move for move in plan.moves if move.old is not None or move.new is None]
     coming = [move for move in plan.moves if move.old is None and move.new is not None]
     rows = [Row("", words_of(move)) for move in moving]
@@ -40,7 +40,8 @@ def _rows(plan: Plan) -> Iterator[Row]:
     rows += [Row("", setting_words(one)) for one in plan.settings]
     yield from (row._replace(label="" if i else "change") for i, row in enumerate(rows))
     if plan.commands:
-        where = "here and in no other environment" if plan.moves else "in the shell that starts the run"
+        place = "here and in no other environment" if here else "in the environment that this tells of"
+        where = place if plan.moves else "in the shell that starts the run"
         yield Row("do", where, commands=plan.commands)
     yield from (Row("" if i else "ask", words) for i, words in enumerate(plan.host))
     if plan.unsolved:
