@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "fixing"))
-from small_world import UV, fingerprint, make_environment, make_wheel
+from small_world import UV, fingerprint, make_environment, make_wheel, states
 
 _PACKAGES = """
 requests flask rich httpx jinja2 click pyyaml attrs tqdm packaging python-dateutil six idna certifi
@@ -181,15 +181,18 @@ def mend(world: World, count: int) -> None:
     for way, name in cases[:count]:
         env = world.make(PACKAGES)
         way(env, name)
-        before = fingerprint(env)
+        before = states(env)
         start = time.monotonic()
         done = fix(env, "--apply", "--quiet")
         times.append(time.monotonic() - start)
         works = done.returncode == 0 and imports(env) and consistent(env)
         mended += works
-        if fingerprint(env) != before:
+        if states(env) != before:
             fix(env, "--undo", "--quiet")
-        exact += fingerprint(env) == before
+        astray = differing(before, states(env))
+        exact += not astray
+        if astray:
+            print(f"  not undone exactly: {way.__name__} {name}: {len(astray)}: {astray[:4]}", flush=True)
         if not works:
             said = (done.stderr or done.stdout).strip().splitlines()[:3]
             print(f"  not mended: {way.__name__} {name}: {done.returncode} {said}", flush=True)
@@ -199,6 +202,11 @@ def mend(world: World, count: int) -> None:
     print(
         f"mended and verified: {mended} of {total}; undone exactly: {exact} of {total}; median {middle:.1f} s"
     )
+
+
+def differing(before: dict[str, str], after: dict[str, str]) -> list[str]:
+    """Return the paths that are not as they were."""
+    return sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
 
 
 def imports(env: Path) -> bool:

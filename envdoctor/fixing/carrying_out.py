@@ -90,8 +90,13 @@ class Carrier:
 
     def _index(self, call: Call) -> list[str]:
         """uv reads nothing of pip's configuration: the indexes that it names are told to it."""
-        settings = read_index_settings(environ=self._env)
-        if call.verb != "install" or settings.source not in ("PIP_INDEX_URL", "pip's configuration"):
+        if call.verb != "install" or self._env.get("UV_NO_INDEX") or self._env.get("UV_OFFLINE"):
+            return []
+        try:
+            settings = read_index_settings(environ=self._env)
+        except Unavailable:  # no pip that has an index built in: uv has one of its own
+            return []
+        if settings.source not in ("PIP_INDEX_URL", "pip's configuration"):
             return []
         more = [word for one in settings.extra for word in ("--index", one)]
         # as pip does: of all its indexes the best release

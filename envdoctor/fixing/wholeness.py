@@ -21,12 +21,23 @@ _WRITTEN_LATER = (".pyc", "RECORD", "INSTALLER", "REQUESTED", "direct_url.json",
 
 
 def with_missing_files(facts: Facts) -> Facts:
-    """Return the facts with what is missing of each package's files among its problems."""
+    """Return the facts with what is missing of each package's files among its problems.
+
+    What lies outside the environment's folder, in a base that it sees, is another's to keep whole.
+    """
     environment = facts.environment
-    found = {name: _judged(one) for name, one in environment.distributions.items()}
+    folder = os.path.realpath(environment.prefix.get() or "/")
+    found = {
+        name: _judged(one) if one.location and _is_within(one.location, folder) else one
+        for name, one in environment.distributions.items()
+    }
     told = dict.fromkeys(f"{name}: {text}" for name, one in found.items() for text in one.problems)
     problems = tuple(dict.fromkeys((*environment.problems, *told)))
     return replace(facts, environment=replace(environment, distributions=found, problems=problems))
+
+
+def _is_within(location: str, folder: str) -> bool:
+    return Path(os.path.realpath(location)).is_relative_to(folder)
 
 
 def _judged(one: Distribution) -> Distribution:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 import subprocess
 import sys
 import zipfile
@@ -42,7 +41,8 @@ def make_environment(folder: Path, *wheels: str) -> Path:
     """Make a virtual environment without pip, install wheels as they are, and return its interpreter."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     python = folder / "bin" / "python"
-    install(python, *wheels)
+    if wheels:
+        install(python, *wheels)
     return python
 
 
@@ -54,15 +54,21 @@ def install(python: Path, *wheels: str) -> None:
 
 def fingerprint(folder: Path) -> str:
     """Return a digest of every name, mode, link, time and byte in a folder."""
-    told = hashlib.sha256()
-    for path in sorted(folder.rglob("*")):
+    return hashlib.sha256(repr(sorted(states(folder).items())).encode()).hexdigest()
+
+
+def states(folder: Path) -> dict[str, str]:
+    """Return of each path in a folder its kind and mode, and a file's time and digest or a link's target."""
+    found: dict[str, str] = {}
+    for path in folder.rglob("*"):
         status = path.lstat()
-        told.update(f"{path.relative_to(folder)} {stat.S_IFMT(status.st_mode)} {status.st_mode}\n".encode())
+        more = ""
         if path.is_symlink():
-            told.update(os.readlink(path).encode())
+            more = os.readlink(path)
         elif path.is_file():
-            told.update(f"{status.st_mtime_ns}".encode() + path.read_bytes())
-    return told.hexdigest()
+            more = f"{status.st_mtime_ns} {hashlib.sha256(path.read_bytes()).hexdigest()}"
+        found[str(path.relative_to(folder))] = f"{status.st_mode:o} {more}"
+    return found
 
 
 def says(python: Path, code: str) -> str:

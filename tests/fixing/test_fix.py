@@ -17,6 +17,7 @@ from envdoctor.errors import Unavailable
 from envdoctor.facts import Facts, Verdict
 from envdoctor.findings import Diagnosis
 from envdoctor.fixing import exchange as exchanging
+from envdoctor.fixing.carrying_out import Call, Carrier
 from envdoctor.fixing.copying import copy_tree
 from envdoctor.fixing.fixing import apply_fix
 from envdoctor.fixing.states import Shelf
@@ -271,3 +272,25 @@ def test_folders_that_are_links_to_elsewhere_are_refused(
     assert run(broken, "--apply") == 3
     assert "a link to elsewhere" in capsys.readouterr().err
     assert fingerprint(tmp_path / "betaline") == before
+
+
+def test_uv_finds_its_index_where_no_pip_has_one(broken: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere(**_: object) -> None:
+        raise Unavailable("no package index is known")
+
+    monkeypatch.delenv("UV_NO_INDEX")
+    monkeypatch.setenv("UV_OFFLINE", "")
+    monkeypatch.setenv("UV_DEFAULT_INDEX", "http://127.0.0.1:9/simple")
+    monkeypatch.setattr("envdoctor.fixing.carrying_out.read_index_settings", nowhere)
+    carrier = Carrier(str(broken), has_pip=False)
+    assert "--default-index" not in carrier._argv(Call("install", ("betaline==2.1",)))
+
+
+def test_a_base_that_was_stripped_is_not_this_environments_damage(broken: Path, tmp_path: Path) -> None:
+    base = make_environment(tmp_path / "base", "alphaline==1.0", "betaline==2.1")
+    base_site = next(base.parents[1].glob("lib/python3*/site-packages"))
+    over = make_environment(tmp_path / "over")
+    (next(over.parents[1].glob("lib/python3*/site-packages")) / "base.pth").write_text(f"{base_site}\n")
+    (base_site / "alphaline" / "__init__.py").unlink()
+    assert run(base) == 1
+    assert run(over) == 0
