@@ -64,9 +64,9 @@ class Tally:
     def add(self, name: str, facts: Facts, matrix: Matrix) -> tuple[Plan | None, tuple[Finding, ...]]:
         """Plan for one case and hold the plan against what it promises."""
         findings = diagnose_facts(facts, matrix, complete=False).findings
-        start = time.perf_counter()
+        start = time.process_time()
         plan = make_plan(findings, facts, matrix)
-        self.seconds.append(time.perf_counter() - start)
+        self.seconds.append(time.process_time() - start)
         if plan is None:
             return None, findings
         self.plans += 1
@@ -85,6 +85,7 @@ class Tally:
         return (
             f"{what}: {self.plans} plans, {self.complete} complete, {len(self.wrong)} of them with an error"
             f" after all, {len(self.unaimed)} commands for no interpreter;"
+            f" of a core:"
             f" median {statistics.median(times):.2f} s, 95 % {p95:.2f} s, longest {times[-1]:.2f} s"
         )
 
@@ -205,7 +206,9 @@ class Brute:
         told = [m.new for m in self.plan.moves if m.name == name and m.new]
         chosen = [*every[:: max(1, len(every) // count)], *every[-1:], *told]
         chosen += [was.version] if was and was.version else []
-        return list(dict.fromkeys(chosen))
+        stands = self.facts.distribution(name)
+        now = (stands.version or "").partition("+")[0] if stands else ""
+        return [one for one in dict.fromkeys(chosen) if one.partition("+")[0] != now]
 
     def _mends(self, versions: dict[str, str]) -> bool:
         self.tried += 1

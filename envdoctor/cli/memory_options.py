@@ -6,7 +6,7 @@ import argparse
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
-from envdoctor.cli.options import add, add_flag
+from envdoctor.cli.options import TRAINED, add, add_flag
 
 if TYPE_CHECKING:
     from envdoctor.memory.stated import StatedRun
@@ -33,13 +33,16 @@ SWITCHES = {
 }
 
 
+TASKS = "fine-tuning, preferences, reinforcement, or vLLM (train is sft)"
+
+
 def add_run_options(parser: argparse.ArgumentParser) -> None:
     """Declare everything that states a run."""
     tasks = ("sft", "train", "dpo", "kto", "orpo", "reward", "grpo", "ppo", "serve")
     trainers = ("transformers", "trl", "llamafactory", "ms-swift", "axolotl")
     add(parser, "--model", "M", "folder, config.json, catalogue name or Hub id", required=True)
-    add(parser, "--method", "full|lora|qlora", "what is trained", default="full")
-    add(parser, "--task", "TASK", f"{', '.join(tasks)} (train is sft)", choices=tasks, default="sft")
+    add(parser, "--method", "full|lora|qlora", f"what is trained: {TRAINED} (full)", default="full")
+    add(parser, "--task", "TASK", f"{', '.join(tasks)}: {TASKS}", choices=tasks, default="sft")
     whose = f"whose loss and upcasts: {', '.join(trainers)} (transformers; trl but for sft)"
     add(parser, "--trainer", "TRAINER", whose, choices=trainers)
     add_flag(parser, "--packing", "rows follow each other without padding")
@@ -59,20 +62,28 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_numbers(parser: argparse.ArgumentParser) -> None:
     switch = argparse.BooleanOptionalAction
-    add(parser, "--dtype", "bf16|fp16|fp32", "weights as loaded", default="bf16")
-    add(parser, "--amp", "bf16|fp16|none", "autocast", default="bf16")
-    add(parser, "--optim", "NAME", "transformers' name", default="adamw_torch_fused")
-    add(parser, "--attn", "eager|sdpa|flash_attention_2", "attention", default="sdpa")
+    add(parser, "--dtype", "bf16|fp16|fp32", "what the weights are loaded as (bf16)", default="bf16")
+    mixed = "what autocast computes in; none: everything in --dtype (bf16)"
+    add(parser, "--amp", "bf16|fp16|none", mixed, default="bf16")
+    optimizer = "the optimizer by transformers' name, such as adamw_8bit (adamw_torch_fused)"
+    add(parser, "--optim", "NAME", optimizer, default="adamw_torch_fused")
+    kernels = "eager keeps all scores, sdpa is torch's own, flash_attention_2 the package (sdpa)"
+    add(parser, "--attn", "eager|sdpa|flash_attention_2", kernels, default="sdpa")
     add_flag(parser, "--liger", "Liger's kernels and fused loss")
-    add(parser, "--lora-targets", "all|attn|qv|NAME,…", "where the adapters are", default="all")
-    add(parser, "--lora-dropout", "P", "dropout of the adapters", type=float, default=0.0)
-    add(parser, "--quant", "nf4|int8", "of the weights", default="nf4")
+    targets = "where adapters are: all linear layers, attention's, q and v alone, or those named (all)"
+    add(parser, "--lora-targets", "all|attn|qv|NAME,…", targets, default="all")
+    add(parser, "--lora-dropout", "P", "dropout of the adapters (0)", type=float, default=0.0)
+    add(parser, "--quant", "nf4|int8", "what qlora holds the weights in: 4 or 8 bits (nf4)", default="nf4")
     for name, meaning in SWITCHES.items():
         parser.add_argument(name, action=switch, default=True, help=meaning)
 
 
 def _add_sharding(parser: argparse.ArgumentParser) -> None:
-    add(parser, "--parallel", "none|ddp|zero1|zero2|zero3|fsdp", "how the cards share the work")
+    shared = (
+        "ddp: each card holds all; zero1 splits the optimizer, zero2 gradients too, zero3 and fsdp the rest"
+        " (default: ddp on several cards)"
+    )
+    add(parser, "--parallel", "none|ddp|zero1|zero2|zero3|fsdp", shared)
     add_flag(parser, "--offload-optimizer", "the optimizer's states in host memory")
     add_flag(parser, "--offload-params", "the weights in host memory")
     add(parser, "--deepspeed", "FILE", "DeepSpeed's JSON configuration")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 Group: TypeAlias = argparse._ActionsContainer
+TRAINED = "full, every weight; lora, adapters beside 16-bit weights; qlora, beside quantized ones"
 
 
 def add(group: Group, name: str, metavar: str, help: str, **more: Any) -> None:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from envdoctor.cli.options import add, add_flag, add_list
+from envdoctor.cli.options import TRAINED, add, add_flag, add_list
 from envdoctor.cli.output import look_of, note, write
 
 if TYPE_CHECKING:
@@ -30,11 +30,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser,
         "--method",
         "METHOD",
-        f"what is trained: {', '.join(methods)}",
+        f"what is trained: auto, by what fits; {TRAINED}",
         choices=methods,
         default="auto",
     )
-    add(parser, "--task", "TASK", f"what the cards are for: {', '.join(tasks)}", choices=tasks, default="sft")
+    used = "sft: fine-tuning; grpo: reinforcement with TRL; serve: vLLM (sft)"
+    add(parser, "--task", "TASK", used, choices=tasks, default="sft")
     add(parser, "--seq", "N", "tokens of the longest sample (2048)", type=int)
     add(parser, "--global-batch", "N", "samples of one optimizer step (16)", type=int)
     add_list(parser, "--gpu", "NAME", "a card in place of this machine's (repeatable)")
