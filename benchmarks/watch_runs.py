@@ -1,9 +1,10 @@
-"""Real runs on a real card under watch: what is said of each, and when; run where torch and a GPU are.
+"""Thirty real runs on real cards under watch: what is said of each, and when; run where torch and GPUs are.
 
-    python benchmarks/watch_runs.py [--kinds sane+stopped,leak,rows,neighbour,host] [--out DIR]
+    python benchmarks/watch_runs.py [--plan sane,exclusive,ranks] [--cards 2] [--out DIR] [--tiny]
 
-Each run is a child of `envdoctor watch`; kinds joined by + and sane runs stand side by side. Prints JSON;
-recordings and answers are left in DIR. `--child KIND` is the child's side.
+Each run is a child of `envdoctor watch` (`benchmarks/watch_children.py`): transformers' Trainer and TRL's SFTTrainer on a
+model of a published shape with random weights. Sane runs stand side by side; runs that end for want of memory, or
+beside a neighbour, have a card for themselves; ranks that hang have all cards. Prints JSON; leaves recordings in DIR.
 """
 
 from __future__ import annotations
@@ -11,276 +12,251 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-GIB = 1 << 30
+CHILD = Path(__file__).with_name("watch_children.py")
 RIGHT = {
-    "sane": set(), "leak": {"OOM-FORETOLD"}, "host": {"HOST-LEAK"}, "rows": {"OOM-FORETOLD"},
-    "neighbour": {"NEIGHBOUR", "OOM-FORETOLD"}, "stopped": {"HANG"},
+    "sane": set(), "leak": {"OOM-FORETOLD"}, "rows": {"OOM-FORETOLD"}, "neighbour": {"NEIGHBOUR"},
+    "ranks": {"HANG"},
 }  # fmt: skip
+MODEL = ("--model_name_or_path", "Qwen/Qwen2.5-0.5B", "--optim", "adamw_torch_fused", "--bf16", "true")
 
 
-def say(step: int, of: int | None, loss: float) -> None:
-    """Say a step as trainers do."""
-    print(f"{{'loss': {loss:.4f}, 'grad_norm': 0.5, 'learning_rate': 5e-05}}", flush=True)
-    print(f"step {step}/{of}" if of else f"step {step}", flush=True)
+@dataclass(frozen=True)
+class Run:
+    """One run: its kind, its number among them, what its command says, and how long it may take in seconds."""
+
+    kind: str
+    number: int
+    trainer: str
+    words: tuple[str, ...]
+    limit_s: float
+    inside: bool = False
+
+    @property
+    def name(self) -> str:
+        """Its name among the recordings."""
+        return f"{self.kind}-{self.number}-{self.trainer}"
 
 
-def child_sane(number: int) -> None:
-    """Transformers' Trainer on a small random model: logs, evaluations, saves."""
-    import torch
-    from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments
-
-    torch.manual_seed(number)
-    sizes = {
-        "hidden_size": 512 + 128 * (number % 4), "intermediate_size": 1536,
-        "num_hidden_layers": 4 + number % 3, "num_attention_heads": 8, "num_key_value_heads": 8,
-        "vocab_size": 16_000,
-    }  # fmt: skip
-    rng = random.Random(number)
-
-    def row() -> dict[str, Any]:
-        ids = torch.tensor([rng.randrange(16_000) for _ in range(256)])
-        return {"input_ids": ids, "labels": ids}
-
-    rows = [row() for _ in range(256)]
-    arguments = TrainingArguments(
-        output_dir=tempfile.mkdtemp(), max_steps=150 + 40 * (number % 3),
-        per_device_train_batch_size=4 + number, logging_steps=5, report_to=[],
-        save_steps=60 if number % 2 else 10_000, save_total_limit=1,
-        eval_strategy="steps" if number % 3 == 0 else "no", eval_steps=50, bf16=True,
-        gradient_checkpointing=bool(number % 2), dataloader_num_workers=2 if number % 4 == 1 else 0,
-    )  # fmt: skip
-    model = LlamaForCausalLM(LlamaConfig(**sizes))
-    Trainer(model, arguments, train_dataset=rows * 20, eval_dataset=rows[:64]).train()
+def words(batch: int, length: int, steps: int, *more: str) -> tuple[str, ...]:
+    """Return a command's settings."""
+    told = ("--per_device_train_batch_size", batch, "--max_length", length, "--max_steps", steps)
+    return (*MODEL, *map(str, told), "--gradient_checkpointing", "false", *more)
 
 
-def child_leak(number: int) -> None:
-    """Losses kept with their graphs: the leak that everybody writes once."""
-    import torch
-
-    ballast = torch.empty(int((70 + 15 * number) * GIB), dtype=torch.uint8, device="cuda")
-    layer = torch.nn.Linear(4096, 4096, device="cuda")
-    kept = []
-    for step in range(1, 2000):
-        x = torch.randn(12_288 + 2048 * number, 4096, device="cuda")
-        loss = layer(x).relu().pow(2).mean()
-        loss.backward()
-        kept.append(layer(x))
-        time.sleep(0.2)
-        say(step, None, float(loss))
-    del ballast
+def sane() -> Iterator[Run]:
+    """Ten: full and mixed lengths, evaluations, saves, loaders; six of the Trainer, four of TRL."""
+    for number in range(10):
+        trainer = "trl" if number in (2, 3, 6, 9) else "transformers"
+        batch, length = (4, 1024) if number % 2 == 0 else (4, 2048)
+        yield Run("sane", number, trainer, words(batch, length, 160), 100.0, inside=number in (0, 2))
 
 
-def child_host(number: int) -> None:
-    """Rows kept on the host, a GiB or less a step; ends by itself when two thirds are gone."""
-    room = free_host() // GIB
-    kept = []
-    step_bytes = GIB // (1 + number % 2)
-    for step in range(1, int(0.66 * room * GIB / step_bytes)):
-        kept.append(bytearray(os.urandom(1 << 20)) * (step_bytes >> 20))
-        time.sleep(0.05)
-        say(step, None, 1.0)
+def exclusive() -> Iterator[Run]:
+    """Six that keep their logits, six whose longest rows come late, four with a neighbour."""
+    for number in range(6):
+        trainer = "trl" if number % 2 else "transformers"
+        yield Run("leak", number, trainer, words(2 + number % 3, 1024 if number < 4 else 1536, 2000), 60.0)
+        late = ("--at", str(90 + 15 * number))
+        yield Run("rows", number, trainer, words(8, 16_384, 600, *late), 75.0)
+    for number in range(4):
+        trainer = "trl" if number % 2 else "transformers"
+        yield Run("neighbour", number, trainer, words(8, 2048, 150), 60.0)
 
 
-def free_host() -> int:
-    """Return what the host or its control group still gives, in bytes."""
-    sys.path.insert(0, str(ROOT))
-    from envdoctor.watch.host import Host
-
-    return Host().read().room_bytes or 0
-
-
-def child_rows(number: int) -> None:
-    """Rows of all lengths; a long one comes late."""
-    import torch
-
-    torch.manual_seed(number)
-    rng = random.Random(30 + number)
-    ballast = torch.empty(int(86 * GIB), dtype=torch.uint8, device="cuda")
-    head = torch.nn.Linear(1024, 64_000, device="cuda", dtype=torch.bfloat16)
-    for step in range(1, 4000):
-        tokens = 8_000 + int(rng.expovariate(1 / 8_000))
-        x = torch.randn(tokens, 1024, device="cuda", dtype=torch.bfloat16)
-        loss = head(x).float().logsumexp(-1).mean()
-        loss.backward()
-        head.zero_grad()
-        time.sleep(0.05)
-        say(step, 4000, float(loss))
-    del ballast
+def ranks() -> Iterator[Run]:
+    """Four of two ranks: rank 1 stopped, or lost in its loader."""
+    for number in range(4):
+        how, trainer = ("stop", "sleep")[number % 2], ("transformers", "trl")[number // 2]
+        more = ("--at", str(40 + 10 * number), "--how", how)
+        yield Run("ranks", number, trainer, words(4, 512, 2000, *more), 110.0)
 
 
-def child_neighbour(number: int) -> None:
-    """A steady run of ours; someone else comes to the card and grows (see `disturb`)."""
-    import torch
-
-    held = torch.empty(60 * GIB, dtype=torch.uint8, device="cuda")
-    layer = torch.nn.Linear(4096, 4096, device="cuda")
-    for step in range(1, 400):
-        loss = layer(torch.randn(8192, 4096, device="cuda")).pow(2).mean()
-        loss.backward()
-        time.sleep(0.1)
-        say(step, None, float(loss))
-    del held
-
-
-def child_intruder(number: int) -> None:
-    """The neighbour: grows until the card is full, then stays for a while."""
-    import torch
-
-    kept = []
-    try:
-        while True:
-            kept.append(torch.empty(GIB, dtype=torch.uint8, device="cuda"))
-            time.sleep(0.25 + 0.1 * number)
-    except torch.OutOfMemoryError:
-        time.sleep(5)
-
-
-def child_stopped(number: int) -> None:
-    """Two ranks that add up; after a while one stops."""
-    import torch.distributed as dist
-    import torch.multiprocessing as mp
-
-    port = 29_600 + number
-    mp.spawn(rank_of, args=(port, number), nprocs=2, join=True)
-    del dist
-
-
-def rank_of(rank: int, port: int, number: int) -> None:
-    """One rank."""
-    import torch
-    import torch.distributed as dist
-
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-    dist.init_process_group("gloo", rank=rank, world_size=2)
-    value = torch.ones(1024)
-    for step in range(1, 400):
-        if rank == 1 and step == 60 + 20 * number:
-            os.kill(os.getpid(), signal.SIGSTOP)
-        dist.all_reduce(value)
-        value /= value.max()
-        time.sleep(0.1)
-        if rank == 0:
-            say(step, 400, 1.0)
-
-
-def start(kind: str, number: int, folder: Path) -> subprocess.Popen[bytes]:
-    """Start a run under watch."""
-    name = folder / f"{kind}-{number}"
-    watch = [
-        "-m",
-        "envdoctor",
-        "watch",
-        "--record",
-        f"{name}.jsonl",
-        "--format",
-        "json",
-        "-o",
-        f"{name}.json",
+def command(run: Run, folder: Path, lock: str) -> list[str]:
+    """Return the watch of a run."""
+    name = folder / run.name
+    watch = [sys.executable, "-m", "envdoctor", "watch", "--record", f"{name}.jsonl", "--format", "json"]
+    launcher = [sys.executable]
+    if run.kind == "ranks":
+        port = str(29_600 + run.number)
+        launcher += ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", port]
+    child = [
+        *launcher,
+        str(CHILD),
+        run.kind,
+        "--trainer",
+        run.trainer,
+        "--number",
+        str(run.number),
+        *run.words,
     ]
-    run = [sys.executable, __file__, "--child", kind, "--number", str(number)]
-    words = [sys.executable, *watch, "--", *run]
-    with open(f"{name}.log", "wb") as log:
-        return subprocess.Popen(words, cwd=ROOT, stdout=log, stderr=log, start_new_session=True)
+    locked = ["--card-lock", lock] if lock else []
+    return [*watch, *(["--inside"] if run.inside else []), "-o", f"{name}.json", "--", *child, *locked]
 
 
-def wait(child: subprocess.Popen[bytes], limit_s: float) -> int:
-    """Wait for a run, and end it when it takes too long."""
-    try:
-        return child.wait(limit_s)
-    except subprocess.TimeoutExpired:
-        os.killpg(child.pid, signal.SIGKILL)
-        child.wait()
-        return -100
+def start(run: Run, folder: Path, card: int | None, lock: str = "") -> subprocess.Popen[bytes]:
+    """Start a run under watch on a card, or on all."""
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}"}
+    environment["TORCH_NCCL_DEBUG_INFO_PIPE_FILE"] = str(folder / f"{run.name}-pipe-")
+    environment["TORCH_FR_DUMP_TEMP_FILE"] = str(folder / f"{run.name}-dump-")
+    environment["NCCL_RAS_ADDR"] = f"127.0.0.1:{28_100 + run.number}"
+    environment["OMP_NUM_THREADS"] = "2"
+    if card is not None:
+        environment["CUDA_VISIBLE_DEVICES"] = str(card)
+    with open(folder / f"{run.name}.log", "wb") as log:
+        return subprocess.Popen(
+            command(run, folder, lock),
+            cwd=ROOT,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            env=environment,
+        )
 
 
-def judged(kind: str, number: int, folder: Path, status: int) -> dict[str, Any]:
+def lines_of(run: Run, folder: Path) -> list[dict[str, Any]]:
+    """Return what a recording holds so far."""
+    path = folder / f"{run.name}.jsonl"
+    text = path.read_text() if path.exists() else ""
+    return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+
+
+def wait(run: Run, child: subprocess.Popen[bytes], folder: Path) -> int:
+    """Wait for a run's end; one that hangs is ended once that was said and looked into, or after its time."""
+    deadline = time.monotonic() + run.limit_s
+    while time.monotonic() < deadline and child.poll() is None:
+        time.sleep(0.5)
+        if run.kind == "ranks" and sum(line.get("alarm") == "HANG" for line in lines_of(run, folder)) > 1:
+            break
+    if child.poll() is None:
+        end(child)
+    return child.wait()
+
+
+def end(child: subprocess.Popen[bytes]) -> None:
+    """End a run and the watch, the run first, so that the watch explains the end."""
+    for number, patience in ((signal.SIGTERM, 3.0), (signal.SIGKILL, 0.0)):
+        try:
+            os.killpg(child.pid, number)
+            child.wait(patience or None)
+            return
+        except subprocess.TimeoutExpired:
+            continue
+        except ProcessLookupError:
+            return
+
+
+def judged(run: Run, folder: Path, status: int, seconds: float) -> dict[str, Any]:
     """Return what was said of a run."""
-    path = folder / f"{kind}-{number}.jsonl"
-    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    lines = lines_of(run, folder)
     alarms = [line for line in lines if "alarm" in line]
-    moments = [line for line in lines if "t" in line and "alarm" not in line and "end" not in line]
+    moments = [line for line in lines if "t" in line and not {"alarm", "end", "stacks", "log"} & line.keys()]
+    right = [a for a in alarms if a["alarm"] in RIGHT[run.kind]]
+    expected = next((line["expected"] for line in lines if "expected" in line), {})
     steps = [m["step"] for m in moments if "step" in m]
-    right = [a for a in alarms if a["alarm"] in RIGHT[kind]]
     at = next((m.get("step", 0) for m in reversed(moments) if right and m["t"] <= right[0]["t"]), None)
-    last = steps[-1] if steps else 0
-    wrong = [a["alarm"] for a in alarms if a["alarm"] not in RIGHT[kind]]
+    ours = [card[3] for m in moments for card in m.get("cards", ()) if len(card) > 3 and card[3] is not None]
+    inside = [m["reserved"] for m in moments if "reserved" in m]
     return {
-        "run": f"{kind}-{number}", "status": status, "steps": last,
-        "named right": bool(right) if RIGHT[kind] else not alarms,
-        "ahead": last - at if right and at is not None else None,
-        "said": [a["text"] for a in right[:2]], "wrong alarms": wrong,
-        "peak MiB": max((m["cards"][0][1] for m in moments if m.get("cards")), default=None),
-        "ours known": any((m["cards"][0] + [None] * 4)[3] is not None for m in moments if m.get("cards")),
-        "moments": len(moments),
+        "run": run.name, "status": status, "seconds": round(seconds), "steps": steps[-1] if steps else 0,
+        "named right": bool(right) if RIGHT[run.kind] else not alarms,
+        "ahead": steps[-1] - at if right and at is not None and steps else None,
+        "ahead_s": round(moments[-1]["t"] - right[0]["t"], 1) if right and moments else None,
+        "said": [f"{a['t']} s: {a['alarm']} {a['text']}" for a in alarms[:6]],
+        "other alarms": [a["alarm"] for a in alarms if a["alarm"] not in RIGHT[run.kind]],
+        "predicted MiB": expected.get("longest"), "predicted for": expected.get("what"),
+        "peak MiB": max(ours, default=None), "reserved inside MiB": max(inside, default=None),
+        "died": next((line["log"][:120] for line in lines if "out of memory" in line.get("log", "")), ""),
+        "next": next_setting(folder / f"{run.name}.json"), "moments": len(moments),
     }  # fmt: skip
 
 
-COUNTS = {"sane": 6, "stopped": 3, "leak": 2, "host": 1, "rows": 2, "neighbour": 2}
-SIDE_BY_SIDE = {"sane", "stopped"}
+def next_setting(path: Path) -> str | None:
+    """Return the next setting that the end's report gives."""
+    try:
+        told = json.loads(path.read_text())
+        return str(told["next"]["summary"]) if "next" in told else None
+    except (OSError, ValueError):
+        return None
 
 
-def run_kind(kind: str, count: int, folder: Path, limit_s: float) -> list[dict[str, Any]]:
-    """Run all of a kind; return what was said."""
-    found = []
-    if kind in SIDE_BY_SIDE:
-        children = [start(kind, number, folder) for number in range(count)]
-        if kind == "stopped":
-            time.sleep(40)
-            for child in children:
-                os.killpg(child.pid, signal.SIGKILL)
-        return [judged(kind, n, folder, wait(c, limit_s)) for n, c in enumerate(children)]
-    for number in range(count):
-        child = start(kind, number, folder)
-        intruder = None
-        if kind == "neighbour":
-            time.sleep(12)
-            intruder = subprocess.Popen(
-                [sys.executable, __file__, "--child", "intruder", "--number", str(number)]
-            )
-        status = wait(child, limit_s)
-        if intruder is not None:
-            intruder.kill()
-            intruder.wait()
-        found.append(judged(kind, number, folder, status))
-    return found
+def run_one(run: Run, folder: Path, card: int | None, lock: str = "") -> dict[str, Any]:
+    """Run one and return what was said."""
+    began = time.monotonic()
+    child = start(run, folder, card, lock)
+    intruder = follow_with_an_intruder(run, folder, card) if run.kind == "neighbour" else None
+    status = wait(run, child, folder)
+    if intruder is not None:
+        intruder.kill()
+        intruder.wait()
+    answer = judged(run, folder, status, time.monotonic() - began)
+    with open(folder / "results.jsonl", "a") as results:
+        results.write(json.dumps(answer) + "\n")
+    return answer
+
+
+def follow_with_an_intruder(run: Run, folder: Path, card: int | None) -> subprocess.Popen[bytes]:
+    """Start the neighbour once the run has made some steps."""
+    deadline = time.monotonic() + run.limit_s / 2
+    while time.monotonic() < deadline and not any(line.get("step", 0) > 25 for line in lines_of(run, folder)):
+        time.sleep(0.3)
+    words = [sys.executable, str(CHILD), "intruder", "--number", str(run.number)]
+    return subprocess.Popen(words, env={**os.environ, "CUDA_VISIBLE_DEVICES": str(card or 0)})
+
+
+def on_a_card(runs: Sequence[Run], folder: Path, card: int) -> list[dict[str, Any]]:
+    """Run one after the other on a card, the next one getting ready meanwhile."""
+    lock = str(folder / f"card-{card}.lock")
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(lambda run: run_one(run, folder, card, lock), runs))
+
+
+def phase(name: str, folder: Path, cards: int) -> list[dict[str, Any]]:
+    """Run a phase of the plan."""
+    if name == "exclusive":
+        runs = list(exclusive())
+        with ThreadPoolExecutor(cards) as pool:
+            parts = pool.map(lambda card: on_a_card(runs[card::cards], folder, card), range(cards))
+            return [answer for part in parts for answer in part]
+    together = list({"sane": sane, "ranks": ranks}[name]())
+    with ThreadPoolExecutor(len(together)) as pool:
+        card = [None if name == "ranks" else n % cards for n in range(len(together))]
+        return list(
+            pool.map(lambda pair: run_one(pair[0], folder, pair[1]), zip(together, card, strict=True))
+        )
 
 
 def main() -> int:
-    """Run the kinds and print what was said."""
+    """Run the plan and print what was said."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--kinds", default="sane+stopped,leak,rows,neighbour,host")
+    parser.add_argument("--plan", default="sane,exclusive,ranks")
+    parser.add_argument("--cards", type=int, default=2)
     parser.add_argument("--out", default="")
-    parser.add_argument("--limit", type=float, default=60.0, help="seconds a run may take")
-    parser.add_argument("--child")
-    parser.add_argument("--number", type=int, default=0)
     args = parser.parse_args()
-    if args.child:
-        globals()[f"child_{args.child}"](args.number)
-        return 0
     folder = Path(args.out or tempfile.mkdtemp())
     folder.mkdir(parents=True, exist_ok=True)
-    answer: dict[str, Any] = {"runs": []}
-    for together in args.kinds.split(","):
+    for name in args.plan.split(","):
         began = time.monotonic()
-        kinds = together.split("+")
-        with ThreadPoolExecutor(len(kinds)) as pool:
-            for found in pool.map(lambda kind: run_kind(kind, COUNTS[kind], folder, args.limit), kinds):
-                answer["runs"] += found
-        answer[f"{together} s"] = round(time.monotonic() - began)
-        print(json.dumps(answer), flush=True)
+        answers = phase(name, folder, args.cards)
+        right = sum(answer["named right"] for answer in answers)
+        print(
+            f"{name}: {right} of {len(answers)} named right in {time.monotonic() - began:.0f} s", flush=True
+        )
+        for answer in answers:
+            print(json.dumps(answer), flush=True)
     return 0
 
 

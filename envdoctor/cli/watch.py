@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,8 @@ from envdoctor.errors import EnvdoctorError, InputError
 from envdoctor.report import PLAIN, Format
 
 if TYPE_CHECKING:
-    from envdoctor.watch.child import Child
+    from envdoctor.watch.child import Child, Stage
+    from envdoctor.watch.inside import Inside
     from envdoctor.watch.moment import Alarm, End
     from envdoctor.watch.recording import Recording
     from envdoctor.watch.stepping import Step
@@ -37,6 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(parser, "--listen", "ADDR", "serve /metrics (Prometheus) and a page: PORT or HOST:PORT")
     told = "end it by SIGTERM just before memory runs out, so that it can save"
     add_flag(parser, "--stop-before-oom", told)
+    told = "let torch's allocator tell of itself, through a hook in the command's environment"
+    add_flag(parser, "--inside", told)
     told = "after an end for want of a card's memory, go on with the next setting that fits, at most N times"
     add(parser, "--retry", "N", told, type=int, default=0)
     add_flag(parser, "--all", "show everything, fold nothing")
@@ -63,13 +67,31 @@ _PATIENCE_S = 60.0
 
 def _attempt(args: argparse.Namespace, words: tuple[str, ...], address: tuple[str, int] | None) -> int:
     """Run the command, and with `--retry` again with the next setting, which was shown before."""
-    from envdoctor.watch.child import Stage, end_as, start
+    from envdoctor.watch.child import Stage
+    from envdoctor.watch.inside import Inside
 
     stage = Stage() if args.retry else None
+    inside = Inside() if args.inside else None
+    try:
+        return _attempts(args, words, address, stage, inside)
+    finally:
+        if inside is not None:
+            inside.close()
+
+
+def _attempts(
+    args: argparse.Namespace,
+    words: tuple[str, ...],
+    address: tuple[str, int] | None,
+    stage: Stage | None,
+    inside: Inside | None,
+) -> int:
+    from envdoctor.watch.child import end_as, start
+
     attempt = 0
     while True:
-        child = start(words)
-        watcher = _beside(args, words, child, address if attempt == 0 else None, attempt)
+        child = start(words, inside.environment(os.environ) if inside else None)
+        watcher = _beside(args, words, child, address if attempt == 0 else None, attempt, inside)
         ending = child.wait()
         step = _explain(args, watcher, watcher.finish(ending)) if watcher is not None else ""
         if stage is None or attempt == args.retry or not ending.code or ending.sent:
@@ -185,6 +207,7 @@ def _beside(
     child: Child,
     address: tuple[str, int] | None,
     attempt: int = 0,
+    inside: Inside | None = None,
 ) -> Watcher | None:
     """Start to read beside the child; whatever hinders that is said in a line, and the child goes on."""
     try:
@@ -199,7 +222,7 @@ def _beside(
                 child.relay.tell(b"S", text)
 
         recording = _recording(args, attempt)
-        watcher = Watcher(words, sampler_of(child), recording, say, show, args.stop_before_oom)
+        watcher = Watcher(words, sampler_of(child, inside), recording, say, show, args.stop_before_oom)
         _serve(args, watcher, address)
         watcher.start()
     except Exception as error:

@@ -9,7 +9,7 @@ from statistics import median
 
 from envdoctor.watch.cards import THROTTLES
 from envdoctor.watch.foretelling import Foreteller, Pace, amount, duration
-from envdoctor.watch.moment import Alarm, Expectation, Header, Moment
+from envdoctor.watch.moment import Alarm, Card, Expectation, Header, Moment
 
 _HANG_S, _HANG_STOPPED_S = 45.0, 10.0
 _HANG_STEPS = 15
@@ -143,10 +143,10 @@ class _Slow:
     said: set[tuple[str, int]] = field(default_factory=set)
 
     def feed(self, moment: Moment) -> Iterator[Alarm]:
-        clocks = [c.clock for c in moment.cards if c.clock and (c.util or 0) > 50]
+        clocks = [c.clock for c in moment.cards if c.clock and _works(c)]
         usual = median(clocks) if len(clocks) > 1 else None
         for index, card in enumerate(moment.cards):
-            if not card.clock or (card.util or 0) <= 50:
+            if not card.clock or not _works(card):
                 self.since.pop(("THROTTLE", index), None)
                 self.since.pop(("STRAGGLER", index), None)
                 continue
@@ -171,6 +171,10 @@ class _Slow:
             return False
         self.said.add(key)
         return True
+
+
+def _works(card: Card) -> bool:
+    return card.ours != 0 and (card.util or 0) > 50
 
 
 @dataclass(slots=True)
@@ -222,14 +226,13 @@ class _Disk:
 
 
 _SPREAD = 0.15
-"""What is reserved and not allocated, as a share of the card, before it counts."""
+"""What is reserved beyond all that was ever allocated, as a share of the card, before it counts."""
 
 
 @dataclass(slots=True)
 class _Spread:
     """Memory that the allocator holds in pieces too small to use, where it tells of itself."""
 
-    least: float = float("inf")
     said: bool = False
 
     def feed(self, moment: Moment) -> Iterator[Alarm]:
@@ -238,12 +241,11 @@ class _Spread:
         if moment.step is None or moment.step < 5:
             return
         gap = moment.reserved - moment.allocated
-        self.least = min(self.least, gap)
         total = max(card.total for card in moment.cards)
-        if gap - self.least > _SPREAD * total and gap > 0.25 * moment.reserved:
+        if gap > _SPREAD * total and gap > 0.25 * moment.reserved:
             self.said = True
             text = (
-                f"{amount(gap)} of {amount(moment.reserved)} that the allocator reserved are in no use and"
-                " it goes on reserving: fragmentation (PYTORCH_ALLOC_CONF=expandable_segments:True mends it)"
+                f"{amount(gap)} of {amount(moment.reserved)} that the allocator reserved were never"
+                " given out: fragmentation (PYTORCH_ALLOC_CONF=expandable_segments:True mends it)"
             )
             yield Alarm(moment.t, "FRAGMENTATION", text)

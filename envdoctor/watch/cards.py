@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +14,8 @@ from envdoctor.watch.moment import Card
 _SLOW_EVERY = 5
 """Readings of memory for each one of the rest."""
 XID_EVENT = 8
+_MOST_ASKED = 64
+_DEVICES = ("/dev/nvidia", "/dev/dxg")
 
 
 @dataclass(slots=True)
@@ -106,7 +109,7 @@ class Cards:
         mine = [used for pid, used in held if pid in pids]
         self._matched = self._matched or bool(mine)
         if processes is None or not self._matched:
-            device.ours, self.neighbours = None, others
+            device.ours, self.neighbours = (None if use_cards(pids) else 0), others
             return
         device.ours = sum(mine)
         foreign = [(pid, used) for pid, used in held if pid not in pids]
@@ -157,6 +160,27 @@ class Cards:
         with contextlib.suppress(self._nvml.NVMLError):
             return int(self._nvml.nvmlDeviceGetIndex(handle))
         return -1
+
+
+def use_cards(pids: Iterable[int]) -> bool:
+    """True where one of the processes has a device of NVIDIA's open, or that cannot be told."""
+    for pid in sorted(pids)[:_MOST_ASKED]:
+        try:
+            with os.scandir(f"/proc/{pid}/fd") as entries:
+                if any(_is_device(entry.path) for entry in entries):
+                    return True
+        except FileNotFoundError:  # it ended
+            continue
+        except OSError:
+            return True
+    return False
+
+
+def _is_device(path: str) -> bool:
+    try:
+        return os.readlink(path).startswith(_DEVICES)
+    except OSError:
+        return False
 
 
 def open_cards() -> Cards:

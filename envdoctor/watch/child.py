@@ -10,7 +10,7 @@ import os
 import resource
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from envdoctor.errors import EnvdoctorError
@@ -126,8 +126,9 @@ class Child:
         signal.signal(number, former)
 
 
-def start(argv: Sequence[str]) -> Child:
-    """Start `argv` with the caller's streams, environment and signal settings; raises NotStarted.
+def start(argv: Sequence[str], more: Mapping[str, str] | None = None) -> Child:
+    """Start `argv` with the caller's streams, environment and `more`, and signal settings; raises
+    NotStarted.
 
     From here on every signal that can be is blocked in this process: `Child.wait` takes them.
     """
@@ -138,7 +139,7 @@ def start(argv: Sequence[str]) -> Child:
     relay = start_relay(channels)
     _adopt_orphans()
     try:
-        pid = _spawn(argv, channels, mask)
+        pid = _spawn(argv, channels, mask, {**_environment(), **(more or {})})
     except OSError as error:
         relay.control.close()
         raise NotStarted(argv[0], error) from None
@@ -184,7 +185,12 @@ def _let_go(channels: Sequence[Channel]) -> None:
     os.close(nothing)
 
 
-def _spawn(argv: Sequence[str], channels: Sequence[Channel], mask: set[int | signal.Signals]) -> int:
+def _spawn(
+    argv: Sequence[str],
+    channels: Sequence[Channel],
+    mask: set[int | signal.Signals],
+    environment: Mapping[str, str],
+) -> int:
     """Fork and execute; raises OSError with what the execution met.
 
     Not posix_spawn: glibc's leaves two signals ignored in the new program.
@@ -193,7 +199,7 @@ def _spawn(argv: Sequence[str], channels: Sequence[Channel], mask: set[int | sig
     pid = os.fork()
     if pid == 0:
         try:
-            _become(argv, channels, mask)
+            _become(argv, channels, mask, environment)
         except OSError as error:
             os.write(telling, str(error.errno or errno.EINVAL).encode())
         finally:
@@ -207,7 +213,12 @@ def _spawn(argv: Sequence[str], channels: Sequence[Channel], mask: set[int | sig
     return pid
 
 
-def _become(argv: Sequence[str], channels: Sequence[Channel], mask: set[int | signal.Signals]) -> None:
+def _become(
+    argv: Sequence[str],
+    channels: Sequence[Channel],
+    mask: set[int | signal.Signals],
+    environment: Mapping[str, str],
+) -> None:
     for channel in channels:
         for fd in channel.streams:
             os.dup2(channel.write, fd)
@@ -216,11 +227,11 @@ def _become(argv: Sequence[str], channels: Sequence[Channel], mask: set[int | si
             signal.signal(getattr(signal, name), signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     try:
-        os.execvpe(argv[0], list(argv), _environment())
+        os.execvpe(argv[0], list(argv), environment)
     except OSError as error:
         if error.errno != errno.ENOEXEC:
             raise
-        os.execve("/bin/sh", ["/bin/sh", *argv], _environment())  # a script without an interpreter's name
+        os.execve("/bin/sh", ["/bin/sh", *argv], environment)  # a script without an interpreter's name
 
 
 def _environment() -> dict[str, str]:

@@ -137,7 +137,8 @@ class Foreteller:
             return
         yield from self._judge_host(moment)
         for index, card in enumerate(moment.cards):
-            yield from self._judge_card(index, card, moment)
+            if card.ours != 0:  # a card that the run does not use is others' alone
+                yield from self._judge_card(index, card, moment)
 
     def _is_settled(self, moment: Moment) -> bool:
         if moment.step and not self._stepped:

@@ -59,7 +59,9 @@ class Moment:
     silent: float | None = None
     """Seconds since it last said something; None where its output is not read."""
     allocated: int | None = None
+    """What torch's allocator gave out at most so far, in the process that reserved most (`--inside`)."""
     reserved: int | None = None
+    """What it has taken of its cards."""
     nan: bool | None = None
     """True once a loss or a gradient was no number."""
     stopped: tuple[int, ...] | None = None

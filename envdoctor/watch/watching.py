@@ -20,6 +20,7 @@ from envdoctor.watch.child import Child, Ending
 from envdoctor.watch.collectives import read_collectives
 from envdoctor.watch.expecting import expected_of
 from envdoctor.watch.host import Host, HostReading, least_free
+from envdoctor.watch.inside import Inside
 from envdoctor.watch.loglines import LogReader
 from envdoctor.watch.logsource import LogSource
 from envdoctor.watch.moment import Alarm, End, Expectation, Header, Line, LogLine, Moment, Stacks
@@ -45,6 +46,7 @@ class Sampler:
     cards: Cards
     log: LogReader = field(default_factory=LogReader)
     places: Sequence[str] = ()
+    inside: Inside | None = None
     _pids: frozenset[int] = frozenset()
     _most: int = 0
     _least: HostReading | None = None
@@ -79,11 +81,13 @@ class Sampler:
         self._cpu, self._cpu_at = cpu, t
         most, self._most = self._most, 0
         host, fullest = self._least, least_free(self.places)
+        allocator = self.inside.read(self._pids) if self.inside else None
         return Moment(
             t, self.log.step, self.log.of, self.log.loss, self.log.phase, self.log.part,
             most // MIB, _mib(host.room_bytes if host else None), None if cores is None else round(cores, 2),
             len(self._pids), _mib(fullest[0] if fullest else None), _mib(host.shm_bytes if host else None),
             round(t - self._said_at, 1) if self.source.is_read else None,
+            allocator.allocated if allocator else None, allocator.reserved if allocator else None,
             nan=bool(self.log.not_finite) or None, stopped=self.tree.stopped or None, cards=self.cards.fold(),
         )  # fmt: skip
 
@@ -280,12 +284,12 @@ def _cwd() -> str:
         return ""
 
 
-def sampler_of(child: Child) -> Sampler:
+def sampler_of(child: Child, inside: Inside | None = None) -> Sampler:
     """Return what reads a child that we started."""
     relay = child.relay
     tree = Tree(os.getpid(), apart=(relay.pid,))
     source = LogSource(relay.log if child.relayed else None, child.files)
-    return Sampler(tree, source, Host(child.pid), open_cards(), places=_places())
+    return Sampler(tree, source, Host(child.pid), open_cards(), places=_places(), inside=inside)
 
 
 def sampler_of_process(pid: int) -> tuple[tuple[str, ...], Sampler]:
