@@ -86,7 +86,7 @@ def lengths_of(args: argparse.Namespace) -> Iterator[int]:
         late = args.kind == "rows" and count // batch >= args.at and count // batch % 10 == 0
         if args.kind == "rows":
             yield (
-                args.max_length if late else min(args.max_length // 4, int(rng.lognormvariate(5.8, 0.6)) + 32)
+                args.max_length if late else min(args.max_length // 6, int(rng.lognormvariate(5.8, 0.6)) + 32)
             )
         elif args.number % 2:
             yield min(args.max_length, int(rng.lognormvariate(6.0, 0.6)) + 32)
@@ -149,7 +149,6 @@ def trainer_of(
     args: argparse.Namespace, folder: str, collate: Callable[..., Any], keep: list[Any] | None
 ) -> Any:
     """Return the trainer; with `keep` it keeps each step's logits, the leak that everybody writes once."""
-    import torch
     from torch.utils.data import SequentialSampler
 
     model = model_of(args)
@@ -184,7 +183,6 @@ def trainer_of(
             keep.append(outputs.logits.detach())
             return (outputs.loss, outputs) if named.get("return_outputs") else outputs.loss
 
-    del torch
     return InOrder(
         model=model, args=made, train_dataset=train, eval_dataset=evaluated, data_collator=collate, **more
     )

@@ -1,10 +1,11 @@
 """Thirty real runs on real cards under watch: what is said of each, and when; run where torch and GPUs are.
 
-    python benchmarks/watch_runs.py [--plan sane,exclusive,ranks] [--cards 2] [--out DIR] [--tiny]
+    python benchmarks/watch_runs.py [--plan sane,exclusive,ranks] [--cards 2] [--out DIR]
 
-Each run is a child of `envdoctor watch` (`benchmarks/watch_children.py`): transformers' Trainer and TRL's SFTTrainer on a
-model of a published shape with random weights. Sane runs stand side by side; runs that end for want of memory, or
-beside a neighbour, have a card for themselves; ranks that hang have all cards. Prints JSON; leaves recordings in DIR.
+Each run is a child of `envdoctor watch` (`benchmarks/watch_children.py`): transformers' Trainer and TRL's
+SFTTrainer on a model of a published shape with random weights. Sane runs stand side by side; runs that end
+for want of memory, or beside a neighbour, have a card for themselves; ranks that hang have all cards. Prints
+JSON; leaves recordings in DIR.
 """
 
 from __future__ import annotations
@@ -29,12 +30,14 @@ RIGHT = {
     "sane": set(), "leak": {"OOM-FORETOLD"}, "rows": {"OOM-FORETOLD"}, "neighbour": {"NEIGHBOUR"},
     "ranks": {"HANG"},
 }  # fmt: skip
+LONGEST_S = 150.0
+"""What a run may take in all, its turn on the card waited for."""
 MODEL = ("--model_name_or_path", "Qwen/Qwen2.5-0.5B", "--optim", "adamw_torch_fused", "--bf16", "true")
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run: its kind, its number among them, what its command says, and how long it may take in seconds."""
+    """One run: its kind and number, what its command says, and its seconds from the first step."""
 
     kind: str
     number: int
@@ -59,20 +62,20 @@ def sane() -> Iterator[Run]:
     """Ten: full and mixed lengths, evaluations, saves, loaders; six of the Trainer, four of TRL."""
     for number in range(10):
         trainer = "trl" if number in (2, 3, 6, 9) else "transformers"
-        batch, length = (4, 1024) if number % 2 == 0 else (4, 2048)
-        yield Run("sane", number, trainer, words(batch, length, 160), 100.0, inside=number in (0, 2))
+        batch, length = (4, 1024) if number % 2 == 0 else (4, 1536)
+        yield Run("sane", number, trainer, words(batch, length, 150), 70.0, inside=number in (0, 2))
 
 
 def exclusive() -> Iterator[Run]:
     """Six that keep their logits, six whose longest rows come late, four with a neighbour."""
     for number in range(6):
         trainer = "trl" if number % 2 else "transformers"
-        yield Run("leak", number, trainer, words(2 + number % 3, 1024 if number < 4 else 1536, 2000), 60.0)
-        late = ("--at", str(90 + 15 * number))
-        yield Run("rows", number, trainer, words(8, 16_384, 600, *late), 75.0)
+        yield Run("leak", number, trainer, words(1 + number % 3, 1024 if number < 4 else 1536, 2000), 50.0)
+        late = ("--at", str(60 + 10 * number))
+        yield Run("rows", number, trainer, words(4, 16_384, 600, *late), 60.0)
     for number in range(4):
         trainer = "trl" if number % 2 else "transformers"
-        yield Run("neighbour", number, trainer, words(8, 2048, 150), 60.0)
+        yield Run("neighbour", number, trainer, words(8, 2048, 90), 45.0)
 
 
 def ranks() -> Iterator[Run]:
@@ -80,7 +83,7 @@ def ranks() -> Iterator[Run]:
     for number in range(4):
         how, trainer = ("stop", "sleep")[number % 2], ("transformers", "trl")[number // 2]
         more = ("--at", str(40 + 10 * number), "--how", how)
-        yield Run("ranks", number, trainer, words(4, 512, 2000, *more), 110.0)
+        yield Run("ranks", number, trainer, words(4, 512, 2000, *more), 90.0)
 
 
 def command(run: Run, folder: Path, lock: str) -> list[str]:
@@ -134,10 +137,15 @@ def lines_of(run: Run, folder: Path) -> list[dict[str, Any]]:
 
 def wait(run: Run, child: subprocess.Popen[bytes], folder: Path) -> int:
     """Wait for a run's end; one that hangs is ended once that was said and looked into, or after its time."""
-    deadline = time.monotonic() + run.limit_s
-    while time.monotonic() < deadline and child.poll() is None:
-        time.sleep(0.5)
-        if run.kind == "ranks" and sum(line.get("alarm") == "HANG" for line in lines_of(run, folder)) > 1:
+    began, stepped = time.monotonic(), None
+    while child.poll() is None:
+        time.sleep(1.0)
+        now, lines = time.monotonic(), lines_of(run, folder)
+        if stepped is None and any("step" in line for line in lines):
+            stepped = now
+        if now - began > LONGEST_S or (stepped and now - stepped > run.limit_s):
+            break
+        if run.kind == "ranks" and sum(line.get("alarm") == "HANG" for line in lines) > 1:
             break
     if child.poll() is None:
         end(child)
@@ -208,9 +216,9 @@ def run_one(run: Run, folder: Path, card: int | None, lock: str = "") -> dict[st
 
 def follow_with_an_intruder(run: Run, folder: Path, card: int | None) -> subprocess.Popen[bytes]:
     """Start the neighbour once the run has made some steps."""
-    deadline = time.monotonic() + run.limit_s / 2
+    deadline = time.monotonic() + LONGEST_S
     while time.monotonic() < deadline and not any(line.get("step", 0) > 25 for line in lines_of(run, folder)):
-        time.sleep(0.3)
+        time.sleep(0.5)
     words = [sys.executable, str(CHILD), "intruder", "--number", str(run.number)]
     return subprocess.Popen(words, env={**os.environ, "CUDA_VISIBLE_DEVICES": str(card or 0)})
 

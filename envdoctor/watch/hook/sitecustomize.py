@@ -1,7 +1,7 @@
 """Start-up hook of `envdoctor watch --inside`: tells what torch's allocator holds, from inside the run.
 
-Python imports it before the program, as it does any `sitecustomize` that it finds; the next one on the path
-is imported as it would have been. Nothing is done before `torch.cuda` is imported; then a thread writes a line
+Python imports it before the program, as it does any `sitecustomize` that it finds; the next one on the path is
+imported as it would have been. Nothing is done before `torch.cuda` is imported; then a thread writes a line
 into a file of the watch's folder, twice a second. No error of its own ever reaches the program.
 """
 
@@ -20,7 +20,7 @@ def _next_sitecustomize() -> None:
     sys.path[:] = [place for place in sys.path if os.path.abspath(place or ".") != here]
     sys.modules.pop("sitecustomize", None)
     try:
-        import sitecustomize  # noqa: F401
+        import sitecustomize  # type: ignore[import-not-found]  # noqa: F401
     except ImportError as error:
         if getattr(error, "name", None) != "sitecustomize":
             raise
