@@ -1,8 +1,8 @@
 """Start-up hook of `envdoctor watch --inside`: tells what torch's allocator holds, from inside the run.
 
-Python imports it before the program, as it does any `sitecustomize` that it finds; the next one on the path is
-imported as it would have been. Nothing is done before `torch.cuda` is imported; then a thread writes a line
-into a file of the watch's folder, twice a second. No error of its own ever reaches the program.
+Python imports it before the program, as it does any `sitecustomize` that it finds; the next one on the path
+is imported as it would have been. Nothing is done before `torch.cuda` is imported; then a thread writes a
+line into a file of the watch's folder, twice a second. No error of its own ever reaches the program.
 """
 
 import importlib.abc
