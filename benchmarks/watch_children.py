@@ -1,6 +1,6 @@
 """What `benchmarks/watch_runs.py` watches: real training runs, sane or ending as their kind says.
 
-    python benchmarks/watch_children.py KIND --trainer transformers|trl --model_name_or_path M …
+    python benchmarks/watch_children.py KIND --model_name_or_path M …
 
 The settings are read from the command line as trainers read them. Weights are random, of the model's shape;
 nothing is downloaded. On a machine without a GPU a tiny model takes its place.
@@ -34,7 +34,6 @@ def arguments() -> argparse.Namespace:
     """Return what the command line says."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("kind", choices=("sane", "leak", "rows", "neighbour", "intruder", "ranks"))
-    parser.add_argument("--trainer", default="transformers")
     parser.add_argument("--number", type=int, default=0)
     parser.add_argument("--model_name_or_path", default="Qwen/Qwen2.5-0.5B")
     parser.add_argument("--per_device_train_batch_size", type=int, default=4)
@@ -73,7 +72,10 @@ def model_of(args: argparse.Namespace) -> Any:
     config = {k: v for k, v in config.items() if k not in ("architectures", "torch_dtype", "dtype")}
     made = AutoConfig.for_model(config.pop("model_type") if config is not TINY else "qwen2", **config)
     torch.manual_seed(args.number)
-    model = AutoModelForCausalLM.from_config(made)
+    low = torch.cuda.is_available() and args.bf16 == "true"
+    device = f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if torch.cuda.is_available() else "cpu"
+    with torch.device(device):
+        model = AutoModelForCausalLM.from_config(made, dtype=torch.bfloat16 if low else torch.float32)
     model.config.use_cache = False
     return model
 
@@ -149,7 +151,7 @@ def settings(args: argparse.Namespace, folder: str) -> dict[str, Any]:
 
 
 def trainer_of(
-    args: argparse.Namespace, folder: str, collate: Callable[..., Any], keep: list[Any] | None
+    args: argparse.Namespace, folder: str, keep: list[Any] | None, trl: tuple[Any, Any] | None
 ) -> Any:
     """Return the trainer; with `keep` it keeps each step's logits, the leak that everybody writes once."""
     from torch.utils.data import SequentialSampler
@@ -157,12 +159,11 @@ def trainer_of(
     model = model_of(args)
     count = args.per_device_train_batch_size * (args.max_steps + 2) * args.gradient_accumulation_steps
     rows = rows_of(args, min(count * 2, 8000), model.config.vocab_size)
-    if args.trainer == "trl":
+    if trl is not None:
         from datasets import Dataset
-        from trl import SFTConfig, SFTTrainer
 
-        base, more = SFTTrainer, {"processing_class": tokenizer()}
-        made = SFTConfig(
+        base, more = trl[1], {"processing_class": tokenizer()}
+        made = trl[0](
             **settings(args, folder),
             max_length=args.max_length,
             dataset_kwargs={"skip_prepare_dataset": True},
@@ -187,7 +188,12 @@ def trainer_of(
             return (outputs.loss, outputs) if named.get("return_outputs") else outputs.loss
 
     return InOrder(
-        model=model, args=made, train_dataset=train, eval_dataset=evaluated, data_collator=collate, **more
+        model=model,
+        args=made,
+        train_dataset=train,
+        eval_dataset=evaluated,
+        data_collator=collator(args),
+        **more,
     )
 
 
@@ -225,21 +231,19 @@ def intruder(number: int) -> None:
         time.sleep(8)
 
 
-def main() -> int:
-    """Run the kind."""
+def main(trl: tuple[Any, Any] | None = None) -> int:
+    """Run the kind, with TRL's settings class and trainer where they are given."""
     args = arguments()
     import torch
     import transformers
 
-    if args.trainer == "trl":
-        import trl  # noqa: F401
     del torch, transformers
     with card_of(args.card_lock), tempfile.TemporaryDirectory() as folder:
         if args.kind == "intruder":
             intruder(args.number)
         else:
             keep: list[Any] | None = [] if args.kind == "leak" else None
-            trainer_of(args, folder, collator(args), keep).train()
+            trainer_of(args, folder, keep, trl).train()
     return 0
 
 

@@ -11,6 +11,8 @@ JSON; leaves recordings in DIR.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import fcntl
 import json
 import os
 import signal
@@ -25,7 +27,10 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-CHILD = Path(__file__).with_name("watch_children.py")
+CHILDREN = {
+    "transformers": Path(__file__).with_name("watch_children.py"),
+    "trl": Path(__file__).with_name("watch_children_trl.py"),
+}
 RIGHT = {
     "sane": set(), "leak": {"OOM-FORETOLD"}, "rows": {"OOM-FORETOLD"}, "neighbour": {"NEIGHBOUR"},
     "ranks": {"HANG"},
@@ -58,12 +63,12 @@ def words(batch: int, length: int, steps: int, *more: str) -> tuple[str, ...]:
     return (*MODEL, *map(str, told), "--gradient_checkpointing", "false", *more)
 
 
-def sane() -> Iterator[Run]:
+def sane(steps: int = 150) -> Iterator[Run]:
     """Ten: full and mixed lengths, evaluations, saves, loaders; six of the Trainer, four of TRL."""
     for number in range(10):
         trainer = "trl" if number in (2, 3, 6, 9) else "transformers"
         batch, length = (4, 1024) if number % 2 == 0 else (4, 1536)
-        yield Run("sane", number, trainer, words(batch, length, 150), 70.0, inside=number in (0, 2))
+        yield Run("sane", number, trainer, words(batch, length, steps), 70.0, inside=number in (0, 2))
 
 
 def exclusive() -> Iterator[Run]:
@@ -71,8 +76,8 @@ def exclusive() -> Iterator[Run]:
     for number in range(6):
         trainer = "trl" if number % 2 else "transformers"
         yield Run("leak", number, trainer, words(1 + number % 3, 1024 if number < 4 else 1536, 2000), 50.0)
-        late = ("--at", str(60 + 10 * number))
-        yield Run("rows", number, trainer, words(4, 16_384, 600, *late), 60.0)
+        late = ("--at", str(45 + 10 * number))
+        yield Run("rows", number, trainer, words(8 if number % 2 else 4, 16_384, 600, *late), 60.0)
     for number in range(4):
         trainer = "trl" if number % 2 else "transformers"
         yield Run("neighbour", number, trainer, words(8, 2048, 90), 45.0)
@@ -94,16 +99,8 @@ def command(run: Run, folder: Path, lock: str) -> list[str]:
     if run.kind == "ranks":
         port = str(29_600 + run.number)
         launcher += ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", port]
-    child = [
-        *launcher,
-        str(CHILD),
-        run.kind,
-        "--trainer",
-        run.trainer,
-        "--number",
-        str(run.number),
-        *run.words,
-    ]
+    script = str(CHILDREN[run.trainer])
+    child = [*launcher, script, run.kind, "--number", str(run.number), *run.words]
     locked = ["--card-lock", lock] if lock else []
     return [*watch, *(["--inside"] if run.inside else []), "-o", f"{name}.json", "--", *child, *locked]
 
@@ -217,23 +214,37 @@ def run_one(run: Run, folder: Path, card: int | None, lock: str = "") -> dict[st
 def follow_with_an_intruder(run: Run, folder: Path, card: int | None) -> subprocess.Popen[bytes]:
     """Start the neighbour once the run has made some steps."""
     deadline = time.monotonic() + LONGEST_S
-    while time.monotonic() < deadline and not any(line.get("step", 0) > 25 for line in lines_of(run, folder)):
+    while time.monotonic() < deadline and not any(line.get("step", 0) > 5 for line in lines_of(run, folder)):
         time.sleep(0.5)
-    words = [sys.executable, str(CHILD), "intruder", "--number", str(run.number)]
+    words = [sys.executable, str(CHILDREN["transformers"]), "intruder", "--number", str(run.number)]
     return subprocess.Popen(words, env={**os.environ, "CUDA_VISIBLE_DEVICES": str(card or 0)})
+
+
+def lock_of(folder: Path, card: int) -> Path:
+    """Return the file that is locked while a run has a card for itself."""
+    return folder / f"card-{card}.lock"
 
 
 def on_a_card(runs: Sequence[Run], folder: Path, card: int) -> list[dict[str, Any]]:
     """Run one after the other on a card, the next one getting ready meanwhile."""
-    lock = str(folder / f"card-{card}.lock")
+    lock = str(lock_of(folder, card))
     with ThreadPoolExecutor(2) as pool:
         return list(pool.map(lambda run: run_one(run, folder, card, lock), runs))
 
 
-def phase(name: str, folder: Path, cards: int) -> list[dict[str, Any]]:
-    """Run a phase of the plan."""
+def phase(name: str, folder: Path, cards: int, picked: Sequence[str]) -> list[dict[str, Any]]:
+    """Run a phase or what is picked of it; of two joined by + the second gets ready meanwhile."""
+    if "+" in name:
+        first, then = name.split("+")
+        with ThreadPoolExecutor(2) as pool:
+            with contextlib.ExitStack() as locks:
+                for card in range(cards):
+                    fcntl.flock(locks.enter_context(open(lock_of(folder, card), "w")), fcntl.LOCK_EX)
+                getting_ready = pool.submit(phase, then, folder, cards, picked)
+                answers = phase(first, folder, cards, ())
+            return [*answers, *getting_ready.result()]
     if name == "exclusive":
-        runs = list(exclusive())
+        runs = [run for run in exclusive() if not picked or f"{run.kind}-{run.number}" in picked]
         with ThreadPoolExecutor(cards) as pool:
             parts = pool.map(lambda card: on_a_card(runs[card::cards], folder, card), range(cards))
             return [answer for part in parts for answer in part]
@@ -253,12 +264,13 @@ def main() -> int:
     parser.add_argument("--plan", default="sane,exclusive,ranks")
     parser.add_argument("--cards", type=int, default=2)
     parser.add_argument("--out", default="")
+    parser.add_argument("--pick", default="", help="runs of a phase, such as rows-0,neighbour-1")
     args = parser.parse_args()
     folder = Path(args.out or tempfile.mkdtemp())
     folder.mkdir(parents=True, exist_ok=True)
     for name in args.plan.split(","):
         began = time.monotonic()
-        answers = phase(name, folder, args.cards)
+        answers = phase(name, folder, args.cards, args.pick.split(",") if args.pick else ())
         right = sum(answer["named right"] for answer in answers)
         print(
             f"{name}: {right} of {len(answers)} named right in {time.monotonic() - began:.0f} s", flush=True

@@ -12,7 +12,7 @@ from envdoctor.facts import Gpu, Setting
 from envdoctor.facts.numbers import whole_number
 from envdoctor.facts.quantities import GIB
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
-from envdoctor.matrix import tables
+from envdoctor.matrix import Matrix, tables
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass
@@ -72,6 +72,15 @@ def stated_run(view: View) -> tuple[TrainingRun, OneCard]:
     """Return the run that settings state and the card that it must fit; raises Skip."""
     shape, card = shape_of(view), card_of(view)
     return _training_run(view, shape, card), card
+
+
+def run_of_trainer(run: TrainingRun, trainer: str | None, matrix: Matrix) -> TrainingRun:
+    """Return the run as that trainer's newest release makes it, where its settings tell none themselves."""
+    from envdoctor.memory.recipes import recipe_of
+
+    if trainer is None or run.trainer != "transformers":
+        return run
+    return replace(run, trainer=trainer, recipe=recipe_of(matrix.rows(tables.TrainerRow), trainer, "sft", {}))
 
 
 def _too_large(view: View, card: OneCard, run: TrainingRun, prediction: Prediction, certain: bool) -> Finding:

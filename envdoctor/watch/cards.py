@@ -25,7 +25,8 @@ class _Device:
     total: int
     address: str = "PCI:unknown"
     top: int = 0
-    ours: int | None = None
+    others: int | None = None
+    """What was used and not by the run when its processes were last asked for."""
     util: int | None = None
     power: int | None = None
     clock: int | None = None
@@ -58,7 +59,7 @@ class Cards:
     _events: Any = None
     _turn: int = 0
     _matched: bool = False
-    """True once one of the driver's process numbers was one of the run's: they count the same."""
+    """True once one of the driver's process numbers was seen to be one of here: they count the same."""
 
     def sample(self, pids: frozenset[int]) -> None:
         """Read memory, and by turns the rest."""
@@ -81,8 +82,9 @@ class Cards:
         used = device.top
         with self._or_lost(index):
             used = int(self._nvml.nvmlDeviceGetMemoryInfo(device.handle).used) // MIB
+        ours = None if device.others is None else max(0, used - device.others)
         card = Card(
-            used, max(used, device.top), device.total, device.ours, device.util, device.power, device.clock,
+            used, max(used, device.top), device.total, ours, device.util, device.power, device.clock,
             device.throttle, device.temperature,
         )  # fmt: skip
         device.top = used
@@ -107,11 +109,12 @@ class Cards:
         others = tuple(n for n in self.neighbours if n.card != index)
         held = [(int(p.pid), int(p.usedGpuMemory or 0) // MIB) for p in processes or ()]
         mine = [used for pid, used in held if pid in pids]
-        self._matched = self._matched or bool(mine)
+        self._matched = self._matched or bool(mine) or any(_is_of_here(pid) for pid, _ in held)
+        used = int(self._nvml.nvmlDeviceGetMemoryInfo(device.handle).used) // MIB
         if processes is None or not self._matched:
-            device.ours, self.neighbours = (None if use_cards(pids) else 0), others
+            device.others, self.neighbours = (None if use_cards(pids) else used), others
             return
-        device.ours = sum(mine)
+        device.others = max(0, used - sum(mine)) if mine else used
         foreign = [(pid, used) for pid, used in held if pid not in pids]
         found = tuple(Neighbour(index, pid, _name(pid), used) for pid, used in foreign)
         self.neighbours = others + found
@@ -164,16 +167,23 @@ class Cards:
 
 def use_cards(pids: Iterable[int]) -> bool:
     """True where one of the processes has a device of NVIDIA's open, or that cannot be told."""
-    for pid in sorted(pids)[:_MOST_ASKED]:
-        try:
-            with os.scandir(f"/proc/{pid}/fd") as entries:
-                if any(_is_device(entry.path) for entry in entries):
-                    return True
-        except FileNotFoundError:  # it ended
-            continue
-        except OSError:
-            return True
-    return False
+    return any(_has_device(pid) is not False for pid in sorted(pids)[:_MOST_ASKED])
+
+
+def _is_of_here(pid: int) -> bool:
+    """True for a number that the driver tells and that is here one of a process with a device open."""
+    return os.path.exists(f"/proc/{pid}") and _has_device(pid) is True
+
+
+def _has_device(pid: int) -> bool | None:
+    """Whether a process has a device of NVIDIA's open; None where that may not be asked."""
+    try:
+        with os.scandir(f"/proc/{pid}/fd") as entries:
+            return any(_is_device(entry.path) for entry in entries)
+    except FileNotFoundError:  # it ended
+        return False
+    except OSError:
+        return None
 
 
 def _is_device(path: str) -> bool:

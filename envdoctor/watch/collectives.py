@@ -24,7 +24,8 @@ RAS_PORT = 28028
 _RAS_S = 5.0
 _RAS_BYTES = 1 << 16
 _RAS_QUESTION = b"verbose status\n"
-_RAS_MARKS = ("error", "warning", "mismatch", "missing", "lag", "unresponsive", "dead", "behind", "ahead")
+_RAS_SECTIONS = ("Errors", "Warnings")
+"""Heads of the parts of its answer that tell of trouble; they stand last."""
 _PIPE = "TORCH_NCCL_DEBUG_INFO_PIPE_FILE"
 _FILES = ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
 _USUAL_FILE = "torch/comm_lib_trace_rank_"
@@ -43,16 +44,18 @@ class Last:
     state: str
 
 
-def read_collectives(pids: Iterable[int]) -> tuple[str, ...]:
-    """Return what is told of the ranks among `pids`, a sentence each; empty where nothing is."""
-    environments = [environment_of(pid) for pid in pids]
-    lasts = list(_recorded([e for e in environments if rank_of(e) is not None]))
-    address = next((e["NCCL_RAS_ADDR"] for e in environments if e.get("NCCL_RAS_ADDR")), "")
-    return (*behind(lasts), *_asked(address))
+def read_collectives(pids: Iterable[int]) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Return what is told of the ranks among `pids`, a sentence each, and the ranks that are behind."""
+    environments = {rank_of(told): told for pid in pids if (told := environment_of(pid))}
+    lasts = list(_recorded([told for rank, told in environments.items() if rank is not None]))
+    address = next((e["NCCL_RAS_ADDR"] for e in environments.values() if e.get("NCCL_RAS_ADDR")), "")
+    farthest = max((last.number for last in lasts), default=0)
+    late = tuple(last.rank for last in lasts if last.number < farthest)
+    return (*progress(lasts), *_asked(address)), late
 
 
-def behind(lasts: Sequence[Last]) -> tuple[str, ...]:
-    """Return which ranks have come less far in their collectives than the others."""
+def progress(lasts: Sequence[Last]) -> tuple[str, ...]:
+    """Return in words how far the ranks have come in their collectives."""
     if len(lasts) < 2:
         return ()
     farthest = max(last.number for last in lasts)
@@ -148,7 +151,8 @@ def _received(line: socket.socket) -> str:
 
 
 def told_by_ras(answer: str) -> tuple[str, ...]:
-    """Return the lines of an answer that tell of trouble."""
+    """Return the lines of an answer's last parts, which tell of trouble."""
     lines = [line.strip() for line in answer.splitlines()]
-    found = [line for line in lines if " " in line and any(mark in line.lower() for mark in _RAS_MARKS)]
+    at = next((n for n, line in enumerate(lines) if line in _RAS_SECTIONS), len(lines))
+    found = [line for line in lines[at:] if " " in line]
     return tuple(f"NCCL RAS: {line[:200]}" for line in found[:12])

@@ -47,15 +47,16 @@ def predicted(header: Header) -> dict[str, Any]:
     from envdoctor.matrix import load_matrix
     from envdoctor.memory import predict
     from envdoctor.rules.base import Skip
-    from envdoctor.rules.settings_fit import stated_run
+    from envdoctor.rules.settings_fit import run_of_trainer, stated_run
     from envdoctor.rules.view import View
     from envdoctor.target.cards import declare_gpus
-    from envdoctor.watch.told import told_facts
+    from envdoctor.watch.told import told_facts, trainer_named
 
     matrix = load_matrix()
     try:
         facts = declare_gpus(told_facts(header), header.cards[:1], matrix)
         run, card = stated_run(View(facts, matrix))
+        run = run_of_trainer(run, trainer_named(header), matrix)
         prediction = predict(run, card.constants)
     except (Skip, EnvdoctorError):
         return {}

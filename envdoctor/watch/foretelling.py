@@ -28,6 +28,10 @@ _SETTLED = 3
 """Moments after the first step that are not judged: optimizer states and caches come in."""
 _WITHOUT_STEPS_S = 60.0
 _LIKELY = 0.9
+_OVER = 1.1
+"""How far a predicted step must pass the card before that is said: a prediction may be off."""
+_ROWS_DIFFER = 1.02
+"""A maximum that passes the first by this factor shows rows of several lengths."""
 _MOST_SAID = 6
 _ASIDE = {"loading", "evaluation", "saving", "generating"}
 
@@ -248,7 +252,7 @@ class Foreteller:
             return
         chance = chance_of_passing(history.records, max(1, moment.step - self._pace.first), limit, ahead)
         expected = self._expected
-        if expected is not None and expected.longest > limit and len(history.records) >= 4:
+        if expected is not None and expected.longest > _OVER * limit and history.rows_differ:
             text = (
                 f"out of memory when a row of the longest comes: GPU {index} then needs about"
                 f" {amount(expected.longest)} of {amount(limit)} ({expected.what}); so far {amount(most)}"
@@ -275,7 +279,7 @@ class Foreteller:
                 f"another process took {amount(came)} of GPU {index} since the start;"
                 f" {amount(max(0, free))} are left"
             )
-            yield from self._say(f"neighbour {index}", Alarm(moment.t, "NEIGHBOUR", text, card=index))
+            yield from self._say_once(f"neighbour {index}", Alarm(moment.t, "NEIGHBOUR", text, card=index))
         for growth in history.others.growths(history.others.add(moment.t, others), least / 4):
             ahead, _, _ = growth.until(card.total * USABLE - (card.ours or 0))
             if ahead <= _FARTHEST * growth.span and came > least / 4:
@@ -304,6 +308,11 @@ class CardHistory:
         ours = float(card.ours or 0)
         self._low, self._high = min(self._low, ours), max(self._high, ours)
         return self._high - self._low
+
+    @property
+    def rows_differ(self) -> bool:
+        """True once a later maximum passed the first one plainly."""
+        return len(self.records) > 1 and self.records[-1] > _ROWS_DIFFER * self.records[0]
 
     def take_record(self, most: float, steps: int) -> bool:
         """Note a new maximum after the first steps; True when it is one."""

@@ -110,6 +110,8 @@ class Stacks:
     t: float
     ranks: tuple[Stack, ...]
     notes: tuple[str, ...] = ()
+    behind: tuple[int, ...] = ()
+    """Ranks whose flight recorder ended with an earlier collective than the others'."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +177,11 @@ def to_json(line: Line) -> dict[str, Any]:
             return {"t": _time(line.t), "expected": {"longest": line.longest, "what": line.what}}
         case Stacks():
             ranks = [_some({name: getattr(s, name) for name in _STACK}) for s in line.ranks]
-            return {"t": _time(line.t), "stacks": ranks, **_some({"notes": line.notes})}
+            return {
+                "t": _time(line.t),
+                "stacks": ranks,
+                **_some({"notes": line.notes, "behind": line.behind}),
+            }
         case LogLine():
             return {"t": _time(line.t), "log": line.text}
         case End():
@@ -202,7 +208,8 @@ def from_json(told: Mapping[str, Any]) -> Line | None:
         return Expectation(t, int(told["expected"]["longest"]), str(told["expected"].get("what", "")))
     if "stacks" in told:
         ranks = tuple(_stack(stack) for stack in told["stacks"])
-        return Stacks(t, ranks, tuple(str(note) for note in told.get("notes", ())))
+        late = tuple(int(rank) for rank in told.get("behind", ()))
+        return Stacks(t, ranks, tuple(str(note) for note in told.get("notes", ())), late)
     if "log" in told:
         return LogLine(t, str(told["log"]))
     if "end" in told:

@@ -40,9 +40,7 @@ def read_stacks(pids: Iterable[int]) -> Iterator[Stack]:
     found = [pid for pid in sorted(pids) if _is_python(pid)][: 4 * _MOST]
     spy = _spy()
     stacks = [_read(spy, pid) for pid in _ranks_first(found)[:_MOST]]
-    yield from sorted(
-        (s for s in stacks if not _is_aside(s)), key=lambda s: (s.rank is None, s.rank or 0, s.pid)
-    )
+    yield from sorted((s for s in stacks if not _is_aside(s)), key=lambda s: (s.rank is None, s.rank or 0))
 
 
 def _ranks_first(pids: Sequence[int]) -> list[int]:
@@ -136,7 +134,7 @@ def difference(stacks: Stacks, stopped: Sequence[int] = ()) -> Alarm | None:
     ranks = [stack for stack in stacks.ranks if stack.frames or stack.pid in stopped]
     if not ranks:
         return None
-    odd = _odd(ranks, stopped)
+    odd = _odd(ranks, stopped, stacks.behind)
     rest = [stack for stack in ranks if stack not in odd]
     if not odd:
         who = "it stands" if len(ranks) == 1 else f"all {len(ranks)} ranks stand"
@@ -156,9 +154,9 @@ def _count(rest: Sequence[Stack]) -> str:
     return in_words(rest[0]) if len(rest) == 1 else f"the {len(rest)} others"
 
 
-def _odd(ranks: Sequence[Stack], stopped: Sequence[int]) -> list[Stack]:
-    """Return the ranks that differ: the stopped, else those outside a collective or outside the majority."""
-    halted = [stack for stack in ranks if stack.pid in stopped]
+def _odd(ranks: Sequence[Stack], stopped: Sequence[int], late: Sequence[int]) -> list[Stack]:
+    """Return the ranks that differ: the stopped, those behind, those outside a collective or the majority."""
+    halted = [s for s in ranks if s.pid in stopped] or [s for s in ranks if s.rank in late]
     if halted or len({stack.frames for stack in ranks}) == 1:
         return halted
     outside = [stack for stack in ranks if not _in_collective(stack)]

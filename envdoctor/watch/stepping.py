@@ -22,7 +22,7 @@ from envdoctor.files import replace_file
 from envdoctor.matrix import Matrix, load_matrix, tables
 from envdoctor.values import dataclass
 from envdoctor.watch.places import Place, edited_text, edited_words, places_of, read_text
-from envdoctor.watch.told import config_files, told_facts
+from envdoctor.watch.told import config_files, told_facts, trainer_named
 
 if TYPE_CHECKING:
     from envdoctor.memory import TrainingRun
@@ -167,12 +167,12 @@ def _predicted(
     from envdoctor.memory import predict
     from envdoctor.profile.speed import card_speed, seconds_per_sample
     from envdoctor.profile.workload import Choice
-    from envdoctor.rules.settings_fit import stated_run
+    from envdoctor.rules.settings_fit import run_of_trainer, stated_run
     from envdoctor.rules.view import View
     from envdoctor.target.cards import declare_gpus
 
     run, card = stated_run(View(declare_gpus(facts, header.cards[:1], matrix), matrix))
-    run = _run(run, now)
+    run = _run(run_of_trainer(run, trainer_named(header), matrix), now)
     speed = card_speed(matrix.rows(tables.SpeedRow), card.gpu.compute_capability)
     died_with = predict(run, card.constants).device_bytes
     room = min(card.usable - _held_by_others(moment), died_with * _SAFER)

@@ -16,6 +16,8 @@ from envdoctor.watch.moment import Header
 _FILES = (".yaml", ".yml", ".json", ".toml", ".sh")
 _FILE_BYTES = 1 << 20
 _MOST_FILES = 8
+_TRAINERS = {"trl": "trl", "swift": "ms-swift", "llamafactory": "llamafactory"}
+_IMPORTS = re.compile(r"^[ \t]{0,20}(?:from|import) (trl|swift|llamafactory)\b", re.MULTILINE)
 _NAMED = re.compile(r"[\w./+-]{1,200}\.(?:ya?ml|json|toml)(?![\w.])")
 
 
@@ -39,6 +41,23 @@ def _as_changed(path: Path, texts: tuple[str, str] | None, folder: str) -> str:
     copy = Path(tempfile.mkdtemp(dir=folder)) / path.name
     copy.write_text(texts[1], encoding="utf-8")
     return str(copy)
+
+
+def trainer_named(header: Header) -> str | None:
+    """Return the trainer's library that a script of the command imports; None where it tells none."""
+    for word in header.argv:
+        try:
+            path = Path(header.cwd) / word
+            if word.endswith(".py") and path.is_file() and (found := _IMPORTS.search(_start_of(path))):
+                return _TRAINERS[found[1]]
+        except (OSError, ValueError):
+            continue
+    return None
+
+
+def _start_of(path: Path) -> str:
+    with path.open("rb") as stream:
+        return stream.read(_FILE_BYTES).decode("utf-8", "replace")
 
 
 def config_files(header: Header) -> list[Path]:

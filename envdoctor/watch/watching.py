@@ -180,7 +180,7 @@ class Watcher(threading.Thread):
         """Look where the ranks of a run that hangs stand, and say which one differs."""
         try:
             pids = self.sampler.pids
-            self.stacks = Stacks(self.t, tuple(read_stacks(pids)), read_collectives(pids))
+            self.stacks = Stacks(self.t, tuple(read_stacks(pids)), *read_collectives(pids))
             self._write(self.stacks)
             if told := difference(self.stacks, moment.stopped or ()):
                 self._raise(told)

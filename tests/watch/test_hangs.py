@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from curves import alarms
 
-from envdoctor.watch.collectives import Last, behind, last_of, read_collectives, told_by_ras
+from envdoctor.watch.collectives import Last, last_of, progress, read_collectives, told_by_ras
 from envdoctor.watch.moment import Alarm, Card, Header, Moment, Stack, Stacks, from_json, to_json
 from envdoctor.watch.recording import Recording, read_recording
 from envdoctor.watch.replaying import replay
@@ -58,6 +58,13 @@ def test_a_stopped_rank_is_the_one_that_differs() -> None:
     assert told.startswith("rank 1 (process 2) is stopped in all_reduce")
 
 
+def test_the_rank_that_the_flight_recorder_tells_behind_is_the_one_that_differs() -> None:
+    ranks = (Stack(1, 0, ("sdpa_mask (masks.py:497)",)), Stack(2, 1, LOADS))
+    alarm = difference(Stacks(9.0, ranks, behind=(1,)))
+    assert alarm is not None
+    assert alarm.text.startswith("rank 1 (process 2) stands in collate (data.py:88); rank 0 (process 1) in")
+
+
 def test_ranks_that_stand_together_are_told_so() -> None:
     assert said(Stack(1, 0, WAITS), Stack(2, 1, WAITS)).startswith("all 2 ranks stand in all_reduce")
     assert said(Stack(1, None, LOADS)) == "it stands in collate (data.py:88)"
@@ -65,7 +72,7 @@ def test_ranks_that_stand_together_are_told_so() -> None:
 
 
 def test_stacks_are_recorded_as_they_were() -> None:
-    line = Stacks(3.0, (Stack(7, 1, WAITS), Stack(8, None, (), "no stack")), ("NCCL RAS: x",))
+    line = Stacks(3.0, (Stack(7, 1, WAITS), Stack(8, None, (), "no stack")), ("NCCL RAS: x",), (1,))
     assert from_json(json.loads(json.dumps(to_json(line)))) == line
 
 
@@ -129,12 +136,12 @@ def test_a_hang_is_looked_into_and_recorded(tmp_path: Path) -> None:
 
 def test_the_flight_recorder_tells_who_is_behind() -> None:
     lasts = [Last(0, 812, "all_reduce", "started"), Last(1, 811, "all_gather", "completed")]
-    assert behind(lasts) == (
+    assert progress(lasts) == (
         "flight recorder: rank 1 ended with collective 811 (all_gather); "
         "the others wait in 812 (all_reduce, started)",
     )
     mixed = [Last(0, 5, "all_reduce", "started"), Last(1, 5, "broadcast", "started")]
-    assert behind(mixed)[0].startswith("the ranks call different collectives: rank 0 in all_reduce")
+    assert progress(mixed)[0].startswith("the ranks call different collectives: rank 0 in all_reduce")
 
 
 def entry(number: int, **more: object) -> dict[str, object]:
@@ -149,7 +156,7 @@ def test_a_dump_is_read_as_plain_values_only() -> None:
         last_of(1, pickle.dumps({"entries": [Header()]}))
 
 
-RAS = "Job summary\n  1 node\nErrors\n  Rank 1 has an operation count mismatch: AllReduce 12, others 13\nOK\n"
+RAS = "Job summary\n  1 node\nGroup Status Errors\nErrors\n======\n  Rank 1 is behind: AllReduce 12, others 13\n"
 
 
 def test_ras_is_asked_on_the_loopback() -> None:
@@ -166,10 +173,10 @@ def test_ras_is_asked_on_the_loopback() -> None:
         child = subprocess.Popen(["cat"], stdin=-1, stdout=-1, env={**os.environ, "NCCL_RAS_ADDR": address})
         with child:
             child.stdin.write(b"x\n"), child.stdin.flush(), child.stdout.readline()
-            told = read_collectives([child.pid])
+            told, _ = read_collectives([child.pid])
             child.kill()
     assert told == told_by_ras(RAS)
-    assert told == ("NCCL RAS: Rank 1 has an operation count mismatch: AllReduce 12, others 13",)
+    assert told == ("NCCL RAS: Rank 1 is behind: AllReduce 12, others 13",)
 
 
 def test_a_hang_before_the_first_step_is_told() -> None:
