@@ -137,7 +137,7 @@ def settings(args: argparse.Namespace, folder: str) -> dict[str, Any]:
 
     number, on_cpu = args.number, not torch.cuda.is_available()
     return {
-        "use_cpu": on_cpu, "ddp_backend": "gloo" if on_cpu else None,
+        "use_cpu": on_cpu, "ddp_backend": "gloo" if on_cpu and "RANK" in os.environ else None,
         "output_dir": folder, "max_steps": args.max_steps, "report_to": [], "logging_steps": 5,
         "per_device_train_batch_size": args.per_device_train_batch_size,
         "gradient_accumulation_steps": args.gradient_accumulation_steps,

@@ -25,8 +25,6 @@ class _Device:
     total: int
     address: str = "PCI:unknown"
     top: int = 0
-    others: int | None = None
-    """What was used and not by the run when its processes were last asked for."""
     util: int | None = None
     power: int | None = None
     clock: int | None = None
@@ -58,6 +56,7 @@ class Cards:
     _devices: list[_Device] = field(default_factory=list)
     _events: Any = None
     _turn: int = 0
+    _pids: frozenset[int] = frozenset()
     _matched: bool = False
     """True once one of the driver's process numbers was seen to be one of here: they count the same."""
 
@@ -65,12 +64,13 @@ class Cards:
         """Read memory, and by turns the rest."""
         slow = self._turn % _SLOW_EVERY == 0
         self._turn += 1
+        self._pids = pids
         for index, device in enumerate(self._devices):
             with self._or_lost(index):
                 used = int(self._nvml.nvmlDeviceGetMemoryInfo(device.handle).used) // MIB
                 device.top = max(device.top, used)
                 if slow:
-                    self._slowly(index, device, pids)
+                    self._slowly(device)
         if slow:
             self._read_events()
 
@@ -79,10 +79,11 @@ class Cards:
         return tuple(self._folded(index, device) for index, device in enumerate(self._devices))
 
     def _folded(self, index: int, device: _Device) -> Card:
-        used = device.top
+        """Read what is used and by whom at one time: what grows in between would count as the other's."""
+        used, ours = device.top, None
         with self._or_lost(index):
             used = int(self._nvml.nvmlDeviceGetMemoryInfo(device.handle).used) // MIB
-        ours = None if device.others is None else max(0, used - device.others)
+            ours = self._read_processes(index, device)
         card = Card(
             used, max(used, device.top), device.total, ours, device.util, device.power, device.clock,
             device.throttle, device.temperature,
@@ -90,7 +91,7 @@ class Cards:
         device.top = used
         return card
 
-    def _slowly(self, index: int, device: _Device, pids: frozenset[int]) -> None:
+    def _slowly(self, device: _Device) -> None:
         nvml, handle = self._nvml, device.handle
         device.util = self._asked(lambda: int(nvml.nvmlDeviceGetUtilizationRates(handle).gpu))
         device.power = self._asked(lambda: int(nvml.nvmlDeviceGetPowerUsage(handle)) // 1000)
@@ -100,24 +101,22 @@ class Cards:
         device.temperature = self._asked(
             lambda: int(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU))
         )
-        processes = self._asked(lambda: list(nvml.nvmlDeviceGetComputeRunningProcesses(handle)))
-        self._read_processes(index, device, processes, pids)
 
-    def _read_processes(
-        self, index: int, device: _Device, processes: list[Any] | None, pids: frozenset[int]
-    ) -> None:
+    def _read_processes(self, index: int, device: _Device) -> int | None:
+        """Return what the run holds of a card, MiB; None where that is not told."""
+        nvml, pids = self._nvml, self._pids
+        processes = self._asked(lambda: list(nvml.nvmlDeviceGetComputeRunningProcesses(device.handle)))
         others = tuple(n for n in self.neighbours if n.card != index)
         held = [(int(p.pid), int(p.usedGpuMemory or 0) // MIB) for p in processes or ()]
         mine = [used for pid, used in held if pid in pids]
         self._matched = self._matched or bool(mine) or any(_is_of_here(pid) for pid, _ in held)
-        used = int(self._nvml.nvmlDeviceGetMemoryInfo(device.handle).used) // MIB
         if processes is None or not self._matched:
-            device.others, self.neighbours = (None if use_cards(pids) else used), others
-            return
-        device.others = max(0, used - sum(mine)) if mine else used
+            self.neighbours = others
+            return None if use_cards(pids) else 0
         foreign = [(pid, used) for pid, used in held if pid not in pids]
         found = tuple(Neighbour(index, pid, _name(pid), used) for pid, used in foreign)
         self.neighbours = others + found
+        return sum(mine)
 
     def _asked(self, ask: Any) -> Any:
         try:
@@ -146,6 +145,12 @@ class Cards:
                 return
             if int(event.eventType) & XID_EVENT:
                 self.xids.append((self._index_of(event.device), int(event.eventData)))
+
+    def who_else(self, card: int | None) -> str:
+        """Return the largest processes of others on a card, in brackets; empty where they are not told."""
+        found = sorted((n for n in self.neighbours if n.card == card), key=lambda n: -n.used)[:3]
+        told = ", ".join(f"process {n.pid}, {n.name}: {n.used} MiB" for n in found)
+        return f" ({told})" if told else ""
 
     def take_failures(self) -> Iterator[str]:
         """Yield what the driver told of failures since the last call, as the kernel's log words it."""

@@ -248,7 +248,7 @@ class Foreteller:
             return
         seen = history.take_record(most, moment.step - self._pace.first)
         ahead = (moment.of or 4 * moment.step) - moment.step
-        if not seen:
+        if not seen or most > limit:  # what others took is said of them
             return
         chance = chance_of_passing(history.records, max(1, moment.step - self._pace.first), limit, ahead)
         expected = self._expected

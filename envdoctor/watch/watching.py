@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from envdoctor import __version__
 from envdoctor.errors import InputError
@@ -164,7 +164,8 @@ class Watcher(threading.Thread):
         self._write(moment)
         self._tell_of_cards(moment.t)
         for alarm in self._judge.feed(moment):
-            self._raise(alarm)
+            who = self.sampler.cards.who_else(alarm.card) if alarm.kind == "NEIGHBOUR" else ""
+            self._raise(replace(alarm, text=f"{alarm.text}{who}"))
             if alarm.kind == "HANG":
                 threading.Thread(target=self.inspect, args=(moment,), daemon=True).start()
         if self._stops and is_at_hand(self.alarms, moment):

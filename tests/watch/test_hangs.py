@@ -156,7 +156,7 @@ def test_a_dump_is_read_as_plain_values_only() -> None:
         last_of(1, pickle.dumps({"entries": [Header()]}))
 
 
-RAS = "Job summary\n  1 node\nGroup Status Errors\nErrors\n======\n  Rank 1 is behind: AllReduce 12, others 13\n"
+RAS = "Job summary\nGroup Status Errors\nErrors\n======\n  Rank 1 is behind: AllReduce 12, others 13\n"
 
 
 def test_ras_is_asked_on_the_loopback() -> None:
