@@ -33,6 +33,8 @@ _OVER = 1.1
 _ROWS_DIFFER = 1.02
 """A maximum that passes the first by this factor shows rows of several lengths."""
 _MOST_SAID = 6
+_NEARLY_S = 5.0
+"""An end that was said to be so near is not said again for a while."""
 _ASIDE = {"loading", "evaluation", "saving", "generating"}
 
 
@@ -111,6 +113,8 @@ class Said:
         """True when this is new, four times nearer than when it was last said, or comes much sooner."""
         left = self.eta_s - (t - self.at)
         if self.count and eta_s > self.eta_s / 4 and eta_s > 0.6 * left:
+            return False
+        if self.count and self.eta_s < _NEARLY_S and t - self.at < _WITHOUT_STEPS_S:
             return False
         self.eta_s, self.at, self.count = eta_s, t, self.count + 1
         return self.count <= _MOST_SAID
