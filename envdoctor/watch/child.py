@@ -126,15 +126,15 @@ class Child:
         signal.signal(number, former)
 
 
-def start(argv: Sequence[str], more: Mapping[str, str] | None = None) -> Child:
-    """Start `argv` with the caller's streams, environment and `more`, and signal settings; raises
-    NotStarted.
+def start(argv: Sequence[str], more: Mapping[str, str] | None = None, aside: int | None = None) -> Child:
+    """Start `argv` with the caller's streams, environment and `more`, and signal settings; raises NotStarted.
 
-    From here on every signal that can be is blocked in this process: `Child.wait` takes them.
+    `aside`: where goes what it says to a terminal. From here on every signal that can be is blocked in this
+    process: `Child.wait` takes them.
     """
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - _UNBLOCKABLE)
     closed = fill_closed()
-    channels = open_channels(closed)
+    channels = open_channels(closed, aside)
     files = files_to_follow(closed)
     relay = start_relay(channels)
     _adopt_orphans()

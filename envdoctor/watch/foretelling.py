@@ -142,6 +142,7 @@ class Foreteller:
         """Yield what this moment makes plain."""
         self._pace.feed(moment)
         if not self._is_settled(moment):
+            self._note_rows(moment)
             return
         yield from self._judge_host(moment)
         for index, card in enumerate(moment.cards):
@@ -163,11 +164,18 @@ class Foreteller:
             rate = f"host memory grows {amount(growth.slope)} {self._per(where)}"
             yield from self._foretell("HOST-LEAK", rate, growth, limit - self._host.excursion, moment, where)
 
+    def _note_rows(self, moment: Moment) -> None:
+        """Note maxima of quick steps, which are many before anything else is judged."""
+        for index, card in enumerate(moment.cards):
+            if moment.step is not None and card.ours != 0 and moment.phase not in _ASIDE:
+                history = self._cards.setdefault(index, CardHistory())
+                history.take_record(_most(card), moment.step - self._pace.first)
+
     def _judge_card(self, index: int, card: Card, moment: Moment) -> Iterator[Alarm]:
         history = self._cards.setdefault(index, CardHistory())
         limit = card.total * USABLE
         ours = card.used if card.ours is None else card.ours
-        most = card.top if card.ours is None else max(card.ours, card.top - (card.others or 0))
+        most = _most(card)
         yield from self._neighbour(index, card, history, moment)
         mine = limit - (card.others or 0)
         for growth, where in self._grown(f"card {index}", history.ours, moment, ours, mine, most):
@@ -294,6 +302,11 @@ class Foreteller:
                 yield from self._say(
                     f"neighbour {index}", Alarm(moment.t, "NEIGHBOUR", text, round(ahead, 1), card=index)
                 )
+
+
+def _most(card: Card) -> int:
+    """Return what the run held of a card at most since the last moment, MiB."""
+    return card.top if card.ours is None else max(card.ours, card.top - (card.others or 0))
 
 
 @dataclass(slots=True)

@@ -22,6 +22,8 @@ BURST_BYTES = 1 << 20
 """What may be written at once before moments are spread."""
 DAY_S = 86_400
 _KEPT = 50
+LOG = ".log"
+"""What a command says while its terminal shows the dashboard stands beside the recording, so named."""
 _MADE = re.compile(r"[0-9]{8}T[0-9]{6}-[0-9]{1,10}\.jsonl")
 _LONGEST_LINE = 16 << 20
 
@@ -71,6 +73,7 @@ def default_path() -> Path:
         made = sorted(name for name in os.listdir(folder) if _MADE.fullmatch(name))
         for old in made[: -_KEPT + 1]:
             (folder / old).unlink()
+            (folder / old).with_suffix(LOG).unlink(missing_ok=True)
     return folder / f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.jsonl"
 
 

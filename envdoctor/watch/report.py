@@ -63,7 +63,7 @@ def document(
     """Return the report."""
     blocks: list[Block] = [Rows(tuple(_rows(story)))]
     if story.moments:
-        blocks.append(Section("Curves, from 0 (nothing) to 9 (full)", (Code("\n".join(_curves(story))),)))
+        blocks.append(Section("Curves, from 0 (nothing) to 9 (full)", (Code("\n".join(curves(story))),)))
     if story.alarms:
         said = tuple((duration(a.t), a.kind, a.text) for a in story.alarms)
         blocks.append(Section("Said while it ran", (Table(("after", "", ""), said),)))
@@ -120,7 +120,7 @@ def _rows(story: Story) -> list[Row]:
     return rows
 
 
-def _curves(story: Story) -> list[str]:
+def curves(story: Story) -> list[str]:
     """Return a line of digits for each quantity, one of phases, one that marks alarms."""
     slots = _slots(story.moments)
     lines = [("phase", "".join(_PHASES.get(slot[-1].phase, ".") for slot in slots))]

@@ -14,6 +14,7 @@ import pty
 import stat
 import termios
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import Enum
 
 from envdoctor.values import dataclass
@@ -66,13 +67,22 @@ def kind_of(fd: int) -> Kind:
     return Kind.FILE if stat.S_ISREG(mode) else Kind.DEVICE
 
 
-def open_channels(closed: Sequence[int] = ()) -> tuple[Channel, ...]:
-    """Return a channel for each output that must be relayed, one for two that are the same."""
+def open_channels(closed: Sequence[int] = (), aside: int | None = None) -> tuple[Channel, ...]:
+    """Return a channel for each output that must be relayed, one for two that are the same.
+
+    `aside`: where goes what would go to a terminal, while that is used for something else.
+    """
     kinds = {fd: kind_of(fd) for fd in OUTPUTS if fd not in closed}
     relayed = [fd for fd, kind in kinds.items() if kind in (Kind.PIPE, Kind.TERMINAL)]
     if len(relayed) == 2 and _same(*relayed):
-        return (_open(tuple(relayed), kinds[1] is Kind.TERMINAL),)
-    return tuple(_open((fd,), kinds[fd] is Kind.TERMINAL) for fd in relayed)
+        return (_aside(_open(tuple(relayed), kinds[1] is Kind.TERMINAL), aside),)
+    return tuple(_aside(_open((fd,), kinds[fd] is Kind.TERMINAL), aside) for fd in relayed)
+
+
+def _aside(channel: Channel, aside: int | None) -> Channel:
+    if aside is None or not channel.terminal:
+        return channel
+    return replace(channel, target=aside, terminal=False)
 
 
 def files_to_follow(closed: Sequence[int] = ()) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from envdoctor import __version__
@@ -31,6 +31,7 @@ from envdoctor.watch.tree import Tree
 
 PERIOD_S = 0.2
 MOMENT_S = 1.0
+GATHER_S = 5.0
 EARLY_MOMENT_S, EARLY_S = 0.4, 180.0
 """A run may be over within minutes: at first it is looked at more closely."""
 _NICE = 5
@@ -107,6 +108,7 @@ class Watcher(threading.Thread):
         say: Callable[[Alarm], None],
         show: Callable[[str], None] = lambda _: None,
         stops: bool = False,
+        gather: Callable[[float], Iterable[Alarm]] | None = None,
     ) -> None:
         super().__init__(daemon=True)
         self.sampler = sampler
@@ -127,6 +129,8 @@ class Watcher(threading.Thread):
         self._write(self.header)
         if self.header.cards:
             threading.Thread(target=self.expect, daemon=True).start()
+        if gather is not None:
+            threading.Thread(target=self._gather, args=(gather,), daemon=True).start()
 
     def run(self) -> None:
         """Sample until `finish`."""
@@ -187,6 +191,12 @@ class Watcher(threading.Thread):
                 self._raise(told)
         except Exception as error:  # whatever it is, the child goes on
             self.trouble = f"{type(error).__name__}: {error}"
+
+    def _gather(self, gather: Callable[[float], Iterable[Alarm]]) -> None:
+        """Look at all ranks together, again and again."""
+        while not self._over.wait(GATHER_S):
+            for alarm in gather(self.t):
+                self._raise(alarm)
 
     def _tell_of_cards(self, t: float) -> None:
         """Say what the driver told of a card that failed, in the words that the kernel's log has for it."""

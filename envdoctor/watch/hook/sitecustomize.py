@@ -77,8 +77,12 @@ def _tell() -> None:
             most = max(most, now)
             held = sum(cuda.memory_reserved(n) for n in cards)
             line = f"{most >> 20} {held >> 20}\n"
-            with open(os.path.join(_FOLDER, str(os.getpid())), "w") as stream:
-                stream.write(line)
+            place = os.path.join(_FOLDER, str(os.getpid()))
+            told = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            try:
+                os.write(told, line.encode())
+            finally:
+                os.close(told)
         except Exception:  # the program may be ending, or the folder be gone
             if not os.path.isdir(_FOLDER):
                 return

@@ -1,0 +1,128 @@
+"""`--dashboard`: a run on a full screen; what the command says goes to a file meanwhile, its end is shown."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import IO
+
+from envdoctor.report.document import Block, Code, Document, Row, Rows, Section, Text
+from envdoctor.report.terminal import Screen
+from envdoctor.report.words import Span, Tone
+from envdoctor.watch.foretelling import amount, duration
+from envdoctor.watch.moment import Alarm, Expectation, Header, Moment
+
+_BLOCKS = " ▁▂▃▄▅▆▇█"
+_LABEL = 14
+_SHOWN_ALARMS = 5
+_LEAST_LOG = 3
+
+
+class Dashboard:
+    """A terminal on which the frames of a run are shown while it has the foreground."""
+
+    def __init__(self, terminal: int, colour: bool) -> None:
+        self._fd = terminal
+        self._stream: IO[str] = os.fdopen(os.dup(terminal), "w", encoding="utf-8", errors="replace")
+        self._screen = Screen(self._stream, colour)
+
+    def show(self, frame: Callable[[int, int], Document]) -> None:
+        """Show a frame of the terminal's size; in the background, or where it is gone, nothing."""
+        try:
+            if os.tcgetpgrp(self._fd) != os.getpgrp():
+                return
+            size = os.get_terminal_size(self._fd)
+            self._screen.show(frame(size.columns, size.lines), size.columns, size.lines)
+        except OSError:
+            return
+
+    def close(self) -> None:
+        """Give the terminal back as it was."""
+        try:
+            self._screen.close()
+            self._stream.close()
+        except OSError:
+            return
+
+
+def frame(
+    header: Header,
+    moments: Sequence[Moment],
+    alarms: Sequence[Alarm],
+    expected: Expectation | None,
+    tail: Sequence[str],
+    columns: int,
+    lines: int,
+) -> Document:
+    """Return what is shown of a run on a terminal of that size."""
+    last = moments[-1] if moments else Moment(0.0)
+    tone: Tone = "warning" if alarms else "ok"
+    blocks: list[Block] = [Rows(tuple(_rows(header, last, moments)))]
+    blocks.append(Code("\n".join(_curves(moments, expected, max(10, columns - _LABEL - 32)))))
+    told = alarms[-_SHOWN_ALARMS:]
+    if told:
+        blocks.append(Section("Said", tuple(Text(_alarm(a)) for a in told)))
+    used = 9 + len(last.cards) + 2 * len(told)
+    room = max(_LEAST_LOG, lines - used)
+    if tail:
+        blocks.append(Section("Log", (Code("\n".join(line[: columns - 3] for line in tail[-room:])),)))
+    return Document(_title(last), tone, tuple(blocks))
+
+
+def _title(last: Moment) -> str:
+    steps = "" if last.step is None else f", step {last.step}{f' of {last.of}' if last.of else ''}"
+    return f"{last.phase or 'starting'}{steps}, {duration(last.t)}"
+
+
+def _rows(header: Header, last: Moment, moments: Sequence[Moment]) -> list[Row]:
+    rows = [Row("command", " ".join(header.argv)[:200])]
+    told = [f"loss {last.loss:.4g}" if last.loss is not None else "", pace(moments)]
+    if any(told):
+        rows.append(Row("training", ", ".join(filter(None, told))))
+    rows += [Row("not read", text) for text in header.unread[:2]]
+    return rows
+
+
+def pace(moments: Sequence[Moment]) -> str:
+    """Return how fast steps come and how long the rest will take, in words; empty where that is not known."""
+    stepped = [m for m in moments[-300:] if m.step is not None]
+    if len(stepped) < 2 or not stepped[-1].step or stepped[-1].step == stepped[0].step:
+        return ""
+    seconds = (stepped[-1].t - stepped[0].t) / (stepped[-1].step - (stepped[0].step or 0))
+    left = f", {duration(seconds * (stepped[-1].of - stepped[-1].step))} to go" if stepped[-1].of else ""
+    return f"{seconds:.2g} s a step{left}"
+
+
+def _curves(moments: Sequence[Moment], expected: Expectation | None, width: int) -> list[str]:
+    """Return a line for the host and for each card: its curve, what it holds, of what, and the prediction."""
+    if not moments:
+        return ["no reading yet"]
+    last, found = moments[-1], []
+    if last.host is not None and last.room is not None:
+        shares = [
+            m.host / max(1, m.host + m.room) for m in moments if m.host is not None and m.room is not None
+        ]
+        found.append(_line("host", shares, width, last.host, last.host + last.room, ""))
+    for index, card in enumerate(last.cards):
+        shares = [m.cards[index].top / max(1, card.total) for m in moments if index < len(m.cards)]
+        more = f", predicted {amount(expected.longest)}" if expected and card.ours != 0 else ""
+        util = f", {card.util} %" if card.util is not None else ""
+        found.append(_line(f"GPU {index}", shares, width, card.used, card.total, f"{util}{more}"))
+    return found or ["nothing is read"]
+
+
+def _line(label: str, shares: Sequence[float], width: int, used: int, total: int, more: str) -> str:
+    return f"{label:<6}|{curve(shares, width)}| {amount(used)} of {amount(total)}{more}"
+
+
+def curve(shares: Sequence[float], width: int) -> str:
+    """Return shares of a whole as blocks, the largest of each part, at most `width` of them."""
+    count = min(width, len(shares))
+    bounds = [len(shares) * i // count for i in range(count + 1)] if count else [0]
+    tops = [max(shares[a:b]) for a, b in pairwise(bounds)]
+    return "".join(_BLOCKS[min(8, max(0, round(share * 8)))] for share in tops).ljust(width)
+
+
+def _alarm(alarm: Alarm) -> tuple[Span, ...]:
+    return (Span(f"{duration(alarm.t)}  "), Span(alarm.kind, "warning"), Span(f"  {alarm.text}"))
