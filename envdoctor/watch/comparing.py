@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from envdoctor.report.document import Block, Code, Document, Section, Table, Text
+from envdoctor.report.document import Block, Code, Document, Row, Rows, Section, Table, Text
 from envdoctor.values import dataclass
 from envdoctor.watch.death import Story
 from envdoctor.watch.foretelling import amount, duration
@@ -43,9 +43,12 @@ def compare(first: Story, second: Story) -> list[Measure]:
 def document(first: Story, second: Story, names: tuple[str, str]) -> Document:
     """Return both recordings as a report."""
     told = [(m.name, *m.words, m.change) for m in compare(first, second)]
-    told.append(("alarms", _alarms(first), _alarms(second), ""))
-    told.append(("end", how_it_ended(first), how_it_ended(second), ""))
-    blocks: list[Block] = [Table(("", "A", "B", "B beside A"), tuple(told))]
+    rows = [
+        Row(f"{name} {what}", words(story))
+        for what, words in (("said", _alarms), ("end", how_it_ended))
+        for name, story in zip("AB", (first, second), strict=True)
+    ]
+    blocks: list[Block] = [Table(("", "A", "B", "B beside A"), tuple(told)), Rows(tuple(rows))]
     if changed := words_that_differ(first.header.argv, second.header.argv):
         blocks.append(Section("What differs in the command", (Code("\n".join(changed), "diff"),)))
     else:
@@ -104,6 +107,8 @@ def _memory(*stories: Story) -> Iterator[Measure]:
 def _cards(*stories: Story) -> Iterator[Measure]:
     for index in range(max(max((len(m.cards) for m in s.moments), default=0) for s in stories)):
         held = [[m.cards[index] for m in s.moments if index < len(m.cards)] for s in stories]
+        if not any(card.ours != 0 for cards in held for card in cards):
+            continue
         yield _pair(f"GPU {index} at most", [max((c.top for c in h), default=None) for h in held], amount)
         utils = [[c.util for c in h if c.util is not None] for h in held]
         yield _pair(f"GPU {index} busy", [median(u) if u else None for u in utils], lambda v: f"{v:.0f} %")

@@ -14,7 +14,8 @@ from envdoctor.watch.foretelling import amount, duration
 from envdoctor.watch.moment import Alarm, Expectation, Header, Moment
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
-_LABEL = 14
+_LABEL, _INDENT = 6, 4
+_LEAST_CURVE = 8
 _SHOWN_ALARMS = 5
 _LEAST_LOG = 3
 
@@ -58,8 +59,8 @@ def frame(
     """Return what is shown of a run on a terminal of that size."""
     last = moments[-1] if moments else Moment(0.0)
     tone: Tone = "warning" if alarms else "ok"
-    blocks: list[Block] = [Rows(tuple(_rows(header, last, moments)))]
-    blocks.append(Code("\n".join(_curves(moments, expected, max(10, columns - _LABEL - 32)))))
+    blocks: list[Block] = [Rows(tuple(_rows(header, last, moments, columns)))]
+    blocks.append(Code("\n".join(_curves(moments, expected, columns))))
     told = alarms[-_SHOWN_ALARMS:]
     if told:
         blocks.append(Section("Said", tuple(Text(_alarm(a)) for a in told)))
@@ -75,8 +76,8 @@ def _title(last: Moment) -> str:
     return f"{last.phase or 'starting'}{steps}, {duration(last.t)}"
 
 
-def _rows(header: Header, last: Moment, moments: Sequence[Moment]) -> list[Row]:
-    rows = [Row("command", " ".join(header.argv)[:200])]
+def _rows(header: Header, last: Moment, moments: Sequence[Moment], columns: int) -> list[Row]:
+    rows = [Row("command", " ".join(header.argv)[: max(20, columns - 10)])]
     told = [f"loss {last.loss:.4g}" if last.loss is not None else "", pace(moments)]
     if any(told):
         rows.append(Row("training", ", ".join(filter(None, told))))
@@ -94,7 +95,7 @@ def pace(moments: Sequence[Moment]) -> str:
     return f"{seconds:.2g} s a step{left}"
 
 
-def _curves(moments: Sequence[Moment], expected: Expectation | None, width: int) -> list[str]:
+def _curves(moments: Sequence[Moment], expected: Expectation | None, columns: int) -> list[str]:
     """Return a line for the host and for each card: its curve, what it holds, of what, and the prediction."""
     if not moments:
         return ["no reading yet"]
@@ -103,17 +104,19 @@ def _curves(moments: Sequence[Moment], expected: Expectation | None, width: int)
         shares = [
             m.host / max(1, m.host + m.room) for m in moments if m.host is not None and m.room is not None
         ]
-        found.append(_line("host", shares, width, last.host, last.host + last.room, ""))
+        found.append(_line("host", shares, columns, last.host, last.host + last.room, ""))
     for index, card in enumerate(last.cards):
         shares = [m.cards[index].top / max(1, card.total) for m in moments if index < len(m.cards)]
         more = f", predicted {amount(expected.longest)}" if expected and card.ours != 0 else ""
         util = f", {card.util} %" if card.util is not None else ""
-        found.append(_line(f"GPU {index}", shares, width, card.used, card.total, f"{util}{more}"))
+        found.append(_line(f"GPU {index}", shares, columns, card.used, card.total, f"{util}{more}"))
     return found or ["nothing is read"]
 
 
-def _line(label: str, shares: Sequence[float], width: int, used: int, total: int, more: str) -> str:
-    return f"{label:<6}|{curve(shares, width)}| {amount(used)} of {amount(total)}{more}"
+def _line(label: str, shares: Sequence[float], columns: int, used: int, total: int, more: str) -> str:
+    words = f" {amount(used)} of {amount(total)}{more}"
+    room = max(_LEAST_CURVE, columns - _LABEL - _INDENT - len(words))
+    return f"{label:<{_LABEL}}|{curve(shares, room)}|{words}"
 
 
 def curve(shares: Sequence[float], width: int) -> str:
