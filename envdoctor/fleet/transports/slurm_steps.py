@@ -27,8 +27,8 @@ MAX_STEPS = 64
 GRACE_S = 2.0
 """How much longer than a node's deadline its step may take, for Slurm to start it."""
 _STARTING_A_CORE = 2
-_START_S = 2.0
-"""How long a step without a word counts as one that starts, of which a core of this machine bears few."""
+_START_S = 3.0
+"""How long a silent step counts as one that starts when no node answers: of those a core bears few."""
 _ATTEMPTS = 3
 _CANCEL_S = 5.0
 _LEAST_S = 2.0
@@ -69,6 +69,7 @@ class Steps:
     _running: int = 0
     _starting: int = 0
     _first: float = field(default_factory=time.monotonic)
+    _answered: float = field(default_factory=time.monotonic)
     _launched: bool = False
     _split: bool = False
     _complaint: str = ""
@@ -108,7 +109,6 @@ class Steps:
         self._running += 1
         self._starting += 1
         start = _Start(self)
-        self.exchange.wake(_START_S, start.over)
         self.exchange.start(
             srun_command(part.job.id, part.nodes, command, self.arguments),
             lambda stream, line: start.hear(step, stream, line),
@@ -122,6 +122,15 @@ class Steps:
         """Make room for another step to start."""
         self._starting -= 1
         self._fill()
+
+    def note_answer(self) -> None:
+        """Note that a node answered."""
+        self._answered = time.monotonic()
+
+    @property
+    def is_stuck(self) -> bool:
+        """True when no node has answered for so long that others should not wait for steps that start."""
+        return time.monotonic() - self._answered >= _START_S
 
     def _ended(self, part: _Part, step: Step, call: Call, start: _Start) -> None:
         self._running -= 1
@@ -166,19 +175,34 @@ class _Start:
     """The time from a step's launch to its first word, which costs this machine more than all the rest."""
 
     def __init__(self, steps: Steps) -> None:
-        self._steps: Steps | None = steps
+        self._steps = steps
+        self._over = False
+        self._wait()
+
+    def _wait(self) -> None:
+        self._steps.exchange.wake(_START_S, self._look)
+
+    def _look(self) -> None:
+        """Wait on while nodes answer; a node that only prints is none."""
+        if self._steps.is_stuck:
+            self.over()
+        elif not self._over:
+            self._wait()
 
     def hear(self, step: Step, stream: str, line: bytes) -> None:
         """Hand a line to the step."""
+        left = len(step.waiting)
         step.hear(stream, line)
+        if len(step.waiting) < left:
+            self._steps.note_answer()
         if step.begun:
             self.over()
 
     def over(self) -> None:
         """It has started, or takes its time elsewhere."""
-        steps, self._steps = self._steps, None
-        if steps is not None:
-            steps.started()
+        if not self._over:
+            self._over = True
+            self._steps.started()
 
 
 def _at_once() -> int:
