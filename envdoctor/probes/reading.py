@@ -54,7 +54,7 @@ PROBES: Tuple[Probe, ...] = (
     Probe("variables", variables.read, 1.0, variables.FACTS),
     Probe("places", places.read, 3.0, places.FACTS),
 )
-PATIENCE_S = 0.05
+PATIENCE_S = 0.25
 BACKUPS = frozenset(("kernel_gpus",))
 
 
