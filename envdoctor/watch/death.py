@@ -75,13 +75,18 @@ def next_setting(story: Story) -> Step | str:
     """Return what to change of a run that a card's memory ended, or why nothing is; "" for another end."""
     if not _words_of_device_oom(story):
         return ""
-    growth = next((a for a in story.alarms if a.kind == "OOM-FORETOLD" and a.eta_s is not None), None)
+    growth = _growth(story)
     if growth is not None:
         return f"no smaller setting helps for long: {growth.text}"
     try:
         return next_step(story.header, story.last)
     except EnvdoctorError as error:
         return f"no next setting: {error}"
+
+
+def _growth(story: Story) -> Alarm | None:
+    """Return the alarm that told of a growth on a card, step by step or second by second."""
+    return next((a for a in story.alarms if a.kind == "OOM-FORETOLD" and a.eta_s is not None), None)
 
 
 def diagnose_story(story: Story, here: bool = True, step: Step | str = "") -> Diagnosis:
@@ -175,6 +180,7 @@ def _device_oom(story: Story, last: Moment, judged: Sequence[Finding], step: Ste
         told = f"{amount(card.top)} of {amount(card.total)} at the most since the moment before"
         evidence.append(Evidence(f"GPU {index}", told, _at(last)))
     foretold = [a for a in story.alarms if a.kind in ("OOM-FORETOLD", "NEIGHBOUR", "FRAGMENTATION")]
+    foretold.sort(key=lambda alarm: alarm.step is not None)
     evidence += [Evidence("foretold", alarm.text, _when(alarm)) for alarm in foretold[-2:]]
     others = card.others if card is not None else None
     if card is not None and others and others > 0.05 * card.total:
@@ -189,7 +195,7 @@ def _device_oom(story: Story, last: Moment, judged: Sequence[Finding], step: Ste
         summary=f"GPU {index}'s memory ran out{_step(last)}",
         cause=cause,
         evidence=tuple(evidence),
-        remedies=tuple(_smaller_settings(judged, step)),
+        remedies=tuple(_smaller_settings(judged, step, _growth(story) is not None)),
         certainty=Certainty.CERTAIN,
         sources=(TORCH,),
         prior=0.95,
@@ -197,12 +203,15 @@ def _device_oom(story: Story, last: Moment, judged: Sequence[Finding], step: Ste
     )  # fmt: skip
 
 
-def _smaller_settings(judged: Sequence[Finding], step: Step | str) -> Iterator[Remedy]:
+def _smaller_settings(judged: Sequence[Finding], step: Step | str, growth: bool) -> Iterator[Remedy]:
     """The next setting of its own files, then those of a run that was predicted not to fit."""
     if isinstance(step, Step):
         yield Remedy(f"The next setting, as the difference below: {step.summary}.")
     elif step:
         yield Remedy(_sentence(step))
+    if growth:
+        yield Remedy("Keep no tensor of each step in a list: `.item()` or `.detach().cpu()` what is kept.")
+        return
     for finding in judged:
         if finding.id == "MEM-RUN":
             yield from finding.remedies

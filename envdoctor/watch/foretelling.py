@@ -260,8 +260,8 @@ class Foreteller:
             return
         seen = history.take_record(most, moment.step - self._pace.first)
         ahead = (moment.of or 4 * moment.step) - moment.step
-        if not seen or most > limit:  # what others took is said of them
-            return
+        if not seen or most > limit or f"OOM-FORETOLD {index}" in self._said:
+            return  # what others took is said of them, and a growth of its own
         chance = chance_of_passing(history.records, max(1, moment.step - self._pace.first), limit, ahead)
         expected = self._expected
         if expected is not None and expected.longest > _OVER * limit and history.rows_differ:
