@@ -63,6 +63,7 @@ class Score:
 
 
 KINDS: list[Kind] = []
+MEASURED = {"figure": 0.0, "unit": "GB/s", "cards": ["NVIDIA H200"]}
 
 
 def kind(
@@ -145,6 +146,13 @@ def many_packages(node: Json) -> None:
             one["version"] = (one.get("version") or "1") + ".post9"
 
 
+def verdict(op: str, outcome: str, reason: str | None = None, **speed: object) -> Plant:
+    """Set the verdict of a smoke, in place of the healthy one."""
+    told = {"op": op, "outcome": outcome, "source": "smoke", **({"reason": reason} if reason else {})}
+    told |= {"speed": {**MEASURED, **speed}} if speed else {}
+    return lambda node: node.update(verdicts=[*(v for v in node["verdicts"] if v["op"] != op), told])
+
+
 def less_memory(node: Json) -> None:
     """Take one DIMM of 64 GiB."""
     node["host"]["memory_total_bytes"]["value"] -= 64 << 30
@@ -173,7 +181,7 @@ kind("locale", fact("host", "locale", "de_DE.ISO-8859-1"))
 kind("clock", fact("host", "clock", "not synchronised"))
 kind("product", fact("host", "product", "PowerEdge XE9680"))
 kind("memory limit", fact("host", "cgroup_limit_bytes", 64 << 30), also=("*CGROUP*", "*MEMORY*"))
-kind("shm", fact("host", "shm_bytes", 64 << 20), also=("SHM*",))
+kind("shm", fact("host", "shm_bytes", 64 << 20), named=("shm", "SHM-SMALL*"), also=("SHM*",))
 kind("full disk (tmp)", host("disk_free_bytes", "tmp", 1 << 20), named=("full disks",), also=("DISK*",))
 kind(
     "full disk (cache)", host("disk_free_bytes", "hf_cache", 1 << 20), named=("full disks",), also=("DISK*",)
@@ -286,6 +294,27 @@ kind(
     named=("partial",),
     also=("UNREAD",),
 )
+kind(
+    "a kernel that fails",
+    verdict("matmul.bf16", "failed", "output 0 is off by 0.9, tolerance 0.01 (seed 7)"),
+    named=("matmul.bf16",),
+)
+kind(
+    "dcgm", verdict("dcgm.memory", "failed", "DCGM: GPU 1: Uncorrectable ECC error."), named=("DCGM-FAILED",)
+)
+kind("slow link to the host", verdict("bandwidth.h2d@2", "skipped", figure=27.1), named=("SPEED-SLOW",))
+kind("slow memory", verdict("bandwidth.d2d", "skipped", figure=2900.0), named=("SPEED-SLOW",))
+kind(
+    "slow products",
+    verdict("bandwidth.matmul@5", "skipped", figure=410.0, unit="TFLOP/s"),
+    named=("SPEED-SLOW",),
+)
+kind(
+    "slow between cards",
+    verdict("bandwidth.p2p[3-6]", "skipped", figure=44.0, links=18, cards=["NVIDIA H200"] * 2),
+    named=("SPEED-SLOW",),
+)
+kind("slower than the others", verdict("bandwidth.copy", "skipped", figure=31.0), named=("SPEED-ODD",))
 for name, plant in {
     "gpu.count": lambda node: node["gpus"]["value"].pop(),
     "gpu.nvlinks": gpus(nvlinks_up=12, nvlinks_total=12),
@@ -303,6 +332,7 @@ for name, plant in {
     "limit.memlock": host("limits", "memlock", 65536),
     "mount /scratch": lambda node: node["host"]["mounts"].pop("/scratch"),
     "ports.count": lambda node: node["ports"]["value"].pop(),
+    "SPEED-SLOW": verdict("bandwidth.h2d@2", "skipped", figure=27.1),
 }.items():
     kind(
         f"all: {name}",
@@ -349,6 +379,40 @@ def as_a100(node: Json) -> None:
     ports(rate_gbps=200.0, firmware="20.35.1012")(node)
 
 
+def smoked(node: Json, chance: random.Random) -> None:
+    """Give it what its smokes and speeds would tell, a little apart from the others."""
+    card = node["gpus"]["value"][0]["name"]
+    sound = SOUND[card]
+    node["verdicts"] = [{"op": "matmul.bf16", "outcome": "passed", "source": "smoke"}]
+    for op, (figure, unit, cards, links) in sound.items():
+        told = {
+            "figure": figure * chance.uniform(0.97, 1.03),
+            "unit": unit,
+            "cards": [card] * cards,
+            "links": links,
+        }
+        node["verdicts"].append({"op": op, "outcome": "skipped", "source": "smoke", "speed": told})
+
+
+SOUND = {
+    "NVIDIA H200": {
+        "bandwidth.h2d@2": (55.0, "GB/s", 1, None),
+        "bandwidth.d2d": (4250.0, "GB/s", 1, None),
+        "bandwidth.matmul@5": (680.0, "TFLOP/s", 1, None),
+        "bandwidth.p2p[3-6]": (385.0, "GB/s", 2, 18),
+        "bandwidth.copy": (55.0, "GB/s", 1, None),
+    },
+    "NVIDIA A100-SXM4-80GB": {
+        "bandwidth.h2d@2": (25.0, "GB/s", 1, None),
+        "bandwidth.d2d": (1750.0, "GB/s", 1, None),
+        "bandwidth.matmul@5": (250.0, "TFLOP/s", 1, None),
+        "bandwidth.p2p[3-6]": (265.0, "GB/s", 2, 12),
+        "bandwidth.copy": (25.0, "GB/s", 1, None),
+    },
+}
+"""What sound cards reach; `bandwidth.copy` stands for a speed that no row knows."""
+
+
 def as_login(node: Json) -> None:
     """Make it a node without GPUs."""
     node["gpus"] = {"value": [], "source": "/sys/bus/pci/devices"}
@@ -356,6 +420,7 @@ def as_login(node: Json) -> None:
     node["ports"]["value"] = []
     node["host"]["cpu_count"]["value"] = 16
     node["host"]["memory_total_bytes"]["value"] = 256 << 30
+    node["verdicts"] = []
 
 
 def own(node: Json, number: int, count: int) -> Json:
@@ -410,6 +475,8 @@ def make_fleet(chance: random.Random, base: Json) -> Fleet:
             as_a100(nodes[name])
         if shape == "partitions":
             partitions = {name: "a100" if name in others else "h200" for name in names}
+    for name in names:
+        smoked(nodes[name], chance)
     if shape == "login":
         others = {names[-1]}
         as_login(nodes[names[-1]])
@@ -510,11 +577,20 @@ def score_fleet(number: int, fleet: Fleet, told: FleetAnswer, quiet: set[str], s
     ]
 
 
+def base_node() -> Json:
+    """Return a healthy node's facts, with what its probe always tells."""
+    base = healthy_node()
+    base["variables"].pop("TORCH_CUDA_ARCH_LIST", None)
+    base["host"]["shm_bytes"] = {"value": 1 << 40, "source": "/dev/shm"}
+    base["host"]["cgroup_limit_bytes"] = {"unknown": "no control group limits memory here"}
+    base["verdicts"] = []
+    return base
+
+
 def main() -> None:
     """Plant, judge and print."""
     count, seed = (int(n) for n in [*sys.argv[1:3], "300", "1"][:2]) if len(sys.argv) > 1 else (300, 1)
-    base = healthy_node()
-    base["variables"].pop("TORCH_CUDA_ARCH_LIST", None)
+    base = base_node()
     clean = Fleet({f"node{n:03d}": own(copy.deepcopy(base), n, 4) for n in range(1, 5)}, {}, [])
     quiet = {words for _, _, words in entries(judge(clean))}
     print(f"{len(KINDS)} kinds; a healthy fleet is told: {sorted(quiet) or 'nothing'}")

@@ -18,7 +18,8 @@ from envdoctor.fleet.values import Value
 from envdoctor.matrix import tables
 
 _MINORITY = 0.5
-_NEARLY_ALL = 0.9
+_NEARLY_ALL = 0.85
+"""One of eight nodes, or two of sixteen, are few."""
 EACH_ITS_OWN = "another on each of these nodes"
 OWN_FACTS = {"gpu.pcie link": ("slow_links", "full"), "gpu.memory held": ("held", "by nothing")}
 """Facts that no group keeps: the field of `Own`, and its words where there is nothing to tell."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from clusters import Json, cluster, merged
+from clusters import Json, cluster, drift_of, merged
 
 from envdoctor.fleet.answer import FleetAnswer
 from envdoctor.fleet.assembly import answer
@@ -155,3 +155,16 @@ def test_a_programs_own_fault_is_history() -> None:
     assert told.drift == ()
     assert told.exit_code == 0
     assert [f.finding.severity.value for f in told.findings] == ["note"]
+
+
+def test_programs_left_on_one_of_eight_nodes_are_told_and_on_three_they_are_how_it_is_there() -> None:
+    nodes = cluster(8)
+    left = [{"pid": 4711, "name": "python", "used_bytes": 70 << 30}]
+    for node in nodes.values():
+        for one in node["gpus"]["value"]:
+            one["memory_free_bytes"] = one["memory_total_bytes"]
+    nodes["node003"]["gpus"]["value"][3]["processes"] = left
+    assert drift_of(nodes)["gpu.memory held"][1] == ("GPU 3: python", "node003")
+    for name in ("node004", "node005"):
+        nodes[name]["gpus"]["value"][3]["processes"] = left
+    assert "gpu.memory held" not in drift_of(nodes)
