@@ -238,24 +238,31 @@ def check_instances(view: View) -> Iterable[Finding]:
     """A GPU in MIG mode of which no instance was made shows CUDA nothing."""
     if view.facts.origin != "probe":
         raise Skip("no machine was probed")
-    for gpu in view.gpus.require():
-        if (gpu.mig or "").lower() == "enabled" and not gpu.mig_devices and "mig" not in gpu.unknown:
-            yield Finding(
-                id="GPU-MIG-EMPTY",
-                severity=Severity.ERROR,
-                summary=f"GPU {gpu.index} is in MIG mode and has no instance: CUDA sees no device on it.",
-                cause="In MIG mode only instances compute, and none was made, or none is open to this user.",
-                evidence=(Evidence(f"GPU {gpu.index} mig", gpu.mig or "", gpu.source),),
-                remedies=(
-                    Remedy(
-                        "Make an instance with all of the card.",
-                        commands("sudo nvidia-smi mig -i {} -cgi 0 -C", gpu.index),
-                    ),
-                    Remedy("Or leave MIG mode.", commands("sudo nvidia-smi -i {} -mig 0", gpu.index)),
-                ),
-                certainty=Certainty.LIKELY,
-                sources=(MIG_SOURCE,),
-            )
+    empty = [
+        gpu
+        for gpu in view.gpus.require()
+        if (gpu.mig or "").lower() == "enabled" and not gpu.mig_devices and "mig" not in gpu.unknown
+    ]
+    if not empty:
+        return
+    numbers = ", ".join(str(gpu.index) for gpu in empty)
+    them, one = ("them", "each") if len(empty) > 1 else ("it", "the card")
+    yield Finding(
+        id="GPU-MIG-EMPTY",
+        severity=Severity.ERROR,
+        summary=f"GPU {numbers} is in MIG mode and has no instance: CUDA sees no device on {them}.",
+        cause="In MIG mode only instances compute, and none was made, or none is open to this user.",
+        evidence=tuple(Evidence(f"GPU {gpu.index} mig", gpu.mig or "", gpu.source) for gpu in empty[:4]),
+        remedies=(
+            Remedy(
+                f"Make an instance with all of {one}.",
+                commands("sudo nvidia-smi mig -i {} -cgi 0 -C", numbers.replace(" ", "")),
+            ),
+            Remedy("Or leave MIG mode.", commands("sudo nvidia-smi -i {} -mig 0", numbers.replace(" ", ""))),
+        ),
+        certainty=Certainty.LIKELY,
+        sources=(MIG_SOURCE,),
+    )
 
 
 RULES = (

@@ -167,6 +167,9 @@ def test_a_card_that_does_not_answer() -> None:
 def test_mig_without_an_instance() -> None:
     assert severity(with_gpus(ONE, mig="Enabled", mig_devices=()), "GPU-MIG-EMPTY") == "error"
     assert severity(with_gpus(ONE, mig="Enabled", mig_devices=("MIG 1g",)), "GPU-MIG-EMPTY") is None
+    both = found(with_gpus(TWO, mig="Enabled", mig_devices=()))["GPU-MIG-EMPTY"]
+    assert both.summary == "GPU 0, 1 is in MIG mode and has no instance: CUDA sees no device on them."
+    assert both.remedies[1].commands == ("sudo nvidia-smi -i 0,1 -mig 0",)
 
 
 def test_no_shared_memory() -> None:
