@@ -63,6 +63,13 @@ _WORDS = (
         "os",
         "macos",
     ),
+    _Word(
+        re.compile(
+            r"(?i)\b(?:running |am |using |my |on (?:a |native )?)Windows 1[01]\b(?! ?(?:wsl|with wsl|\(wsl))"
+        ),
+        "os",
+        "windows",
+    ),
 )
 
 
@@ -86,4 +93,5 @@ def _sightings(word: _Word, source: str) -> Iterator[Sighting]:
         yield from distribution_sightings(word.value, "installed", source)
     else:
         yield Sighting("host.os", word.value, source)
-        yield Sighting("host.arch", "arm64", source)
+        if word.value == "macos":
+            yield Sighting("host.arch", "arm64", source)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from envdoctor import lazy_re as re
+from envdoctor.commands import pip_install
 from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.interface_ranges import specifier_of
@@ -25,11 +26,48 @@ def check_architectures(view: View) -> Iterable[Finding]:
     if not seen:
         raise Skip("no unknown model was pasted")
     for symptom in seen:
-        for library, what, specifier in _known_since(view, symptom):
+        known = list(_known_since(view, symptom))
+        for library, what, specifier in known:
             version = view.version(library)
             if version is None or not version_satisfies(version, specifier):
                 yield _finding(view, library, what, specifier, symptom)
                 break
+        if not known and _asked_of_mapping(view, symptom):
+            yield _of_its_own(symptom)
+
+
+def _asked_of_mapping(view: View, symptom: Symptom) -> bool:
+    """True for a key that transformers' table of model types lacks."""
+    files = (f.file for e in view.facts.errors if symptom.id in e.symptoms for f in e.frames[-3:])
+    return symptom.id == "SYM-CONFIG-KEY" and any("configuration_auto" in file for file in files)
+
+
+def _of_its_own(symptom: Symptom) -> Finding:
+    """Return what is to be said of a model type that no release of transformers has."""
+    name = symptom.captured.get("name", "")
+    return Finding(
+        id="MODEL-UNKNOWN",
+        severity=Severity.ERROR,
+        summary=f"no release of transformers that was read knows the model type {name}: the project's own"
+        " class was not registered before the model was loaded, or it is newer than all of them",
+        cause="AutoConfig and AutoModel look the model_type of config.json up in a table; a project's own types"
+        " are added to it by importing its code (AutoConfig.register), or come with remote code.",
+        evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
+        remedies=(
+            Remedy(
+                "Import the project's package that registers it before from_pretrained, or load its own class."
+            ),
+            Remedy(
+                "Pass trust_remote_code=True where the repository holds the code.",
+                ("trust_remote_code=True",),
+            ),
+            Remedy("Raise transformers, if the model is new.", pip_install("transformers", options="-U")),
+        ),
+        certainty=Certainty.LIKELY,
+        sources=("https://github.com/InternRobotics/InternManip/issues/12",),
+        explains=(symptom.id,),
+        prior=0.75,
+    )
 
 
 def _known_since(view: View, symptom: Symptom) -> Iterator[tuple[str, str, str]]:

@@ -19,8 +19,9 @@ def check_missing_modules(view: View) -> Iterable[Finding]:
     seen = [s for s in view.facts.symptoms if s.id == "SYM-NO-MODULE" and _is_top_level(s)]
     if not seen:
         raise Skip("no missing module was pasted")
-    for module, symptom in {s.captured["module"]: s for s in seen}.items():
-        yield _finding(view, module, symptom)
+    spelt = {s.captured["module"].lower(): s for s in seen}
+    for symptom in spelt.values():
+        yield _finding(view, symptom.captured["module"], symptom)
 
 
 def _is_top_level(symptom: Symptom) -> bool:
