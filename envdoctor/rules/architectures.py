@@ -50,13 +50,11 @@ def _of_its_own(symptom: Symptom) -> Finding:
         severity=Severity.ERROR,
         summary=f"no release of transformers that was read knows the model type {name}: the project's own"
         " class was not registered before the model was loaded, or it is newer than all of them",
-        cause="AutoConfig and AutoModel look the model_type of config.json up in a table; a project's own types"
-        " are added to it by importing its code (AutoConfig.register), or come with remote code.",
+        cause="AutoConfig and AutoModel look the model_type of config.json up in a table; a project's own"
+        " types are added to it by importing its code (AutoConfig.register), or come with remote code.",
         evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
         remedies=(
-            Remedy(
-                "Import the project's package that registers it before from_pretrained, or load its own class."
-            ),
+            Remedy("Import the package that registers it before from_pretrained, or load its own class."),
             Remedy(
                 "Pass trust_remote_code=True where the repository holds the code.",
                 ("trust_remote_code=True",),

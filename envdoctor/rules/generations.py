@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from envdoctor import lazy_re as re
 from envdoctor.commands import pip_install
-from envdoctor.facts import Frame
+from envdoctor.facts import ErrorSeen, Frame
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.interface_records import libraries_with, load_record
 from envdoctor.matrix.stack import STACK
@@ -23,6 +23,7 @@ from envdoctor.rules.rows import install_commands
 from envdoctor.rules.view import View
 
 ID = "RELEASES-APART"
+_AT_IMPORT = frozenset(("<module>", "a module", ""))
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*")
 
 
@@ -33,6 +34,42 @@ def check_generations(view: View) -> Iterable[Finding]:
         raise Skip("no import, attribute or argument error was pasted")
     found = {f.summary: f for w in wanted if (f := _finding(view, w))}
     yield from found.values()
+
+
+def import_finding(view: View, error: ErrorSeen) -> Finding | None:
+    """Return what an exception tells that ends an import between two packages; None for another.
+
+    No data and no settings of the user's are there yet: it is the releases, or what one of them loads.
+    """
+    frames = [frame for frame in error.frames if asking_package(view, frame)]
+    if error.kind != "exception" or not frames or frames[-1] is not error.frames[-1]:
+        return None
+    failing = asking_package(view, frames[-1])
+    importer = next((p for f in reversed(frames) if (p := asking_package(view, f)) != failing), "")
+    if frames[-1].function not in _AT_IMPORT or not importer:
+        return None
+    return Finding(
+        id=ID,
+        severity=Severity.ERROR,
+        summary=f"{_told(view, failing)} fails while {_told(view, importer)} imports it: {error.text[:200]}",
+        cause=f"{failing} raises it in {frames[-1].file.replace(chr(92), '/').rpartition('/')[2]} before"
+        " anything was run: its release does not fit this Python or what it imports itself, or a file of it"
+        " is another release's.",
+        evidence=(Evidence("error", error.text, error.source),),
+        remedies=tuple(_together(view, failing, importer)),
+        certainty=Certainty.UNCERTAIN,
+        sources=("https://docs.python.org/3/reference/import.html",),
+        explains=error.symptoms,
+        prior=0.35,
+    )
+
+
+def _together(view: View, owner: str, asker: str) -> Iterator[Remedy]:
+    yield from _of_one_time(view, owner, asker)
+    yield Remedy(
+        f"Raise {owner} and {asker} together, or install {owner} anew where an upgrade was cut short.",
+        pip_install(owner, asker, options="-U"),
+    )
 
 
 def _finding(view: View, wanted: Wanted) -> Finding | None:
@@ -102,7 +139,7 @@ def _owner(view: View, wanted: Wanted) -> str:
 
 def _names_of(owner: str) -> Iterator[str]:
     """Yield a callable, its class, and what the class's name ends in: a class is named after its base."""
-    if hasattr(builtins, owner.partition(".")[0]):
+    if hasattr(builtins, owner.partition(".")[0]) or owner == "NoneType":
         return
     if owner:
         yield owner

@@ -8,6 +8,7 @@ from envdoctor.facts import ErrorSeen, Symptom
 from envdoctor.findings import Certainty, CheckResult, Evidence, Finding, Outcome, Severity
 from envdoctor.matrix import Matrix, tables
 from envdoctor.rules.base import UNEXPLAINED
+from envdoctor.rules.generations import import_finding
 from envdoctor.rules.import_chains import mixed_finding, package_of
 from envdoctor.rules.origins import asked_by, origin_finding, origin_of
 from envdoctor.rules.places import place_finding
@@ -73,7 +74,7 @@ def _answer(view: View, error: ErrorSeen, checks: Iterable[CheckResult]) -> Find
         if not _reports_another(view.matrix, one) and (origin := origin_of(view, one)):
             return origin_finding(view, one, origin)
     place = place_finding(view, error, empty=_reports_another(view.matrix, error))
-    return mixed_finding(error) or place or _finding(view, error, checks)
+    return mixed_finding(error) or place or import_finding(view, error) or _finding(view, error, checks)
 
 
 def _as_error(symptom: Symptom) -> ErrorSeen:

@@ -61,3 +61,12 @@ def test_a_missing_argument_offers_the_callers_earlier_releases() -> None:
     pins = [dict(remedy.pins) for remedy in found.remedies]
     assert any(pin.get("transformers") == ">=4.46.0" for pin in pins)
     assert any(pin.get("trl", "").startswith("<0.1") for pin in pins)
+
+
+def test_what_fails_on_an_import_between_two_packages_is_theirs() -> None:
+    found = judged(
+        f'Traceback (most recent call last):\n  File "{SITE}/unsloth/__init__.py", line 7, in <module>\n'
+        f'    from .models import *\n  File "{SITE}/unsloth_zoo/vllm_utils.py", line 8, in <module>\n'
+        "    entry = TABLE['never']\nKeyError: 'never there'\n"
+    )["RELEASES-APART"]
+    assert found.summary.startswith("unsloth-zoo fails while unsloth imports it: KeyError")

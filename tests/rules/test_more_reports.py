@@ -1,0 +1,58 @@
+"""Error lines of engines, builds and crashes, and the finding that answers each."""
+
+from __future__ import annotations
+
+import pytest
+
+from envdoctor.diagnosis import diagnose_facts
+from envdoctor.matrix import Matrix, load_matrix
+from envdoctor.pastes import parse_paste
+
+LINES = {
+    "llama_model_load: error loading model: unknown model architecture: 'gemma4'": "LLAMACPP-ARCHITECTURE",
+    'panic: unsupported model architecture "qwen2"': "LLAMACPP-ARCHITECTURE",
+    "ggml_cuda_compute_forward: SCALE failed\nCUDA error: no kernel image is available": "LLAMACPP-NO-KERNEL",
+    "RuntimeError: BatchPrefillWithPagedKVCache failed with error code no kernel image is available": (
+        "FLASHINFER-NO-KERNEL"
+    ),
+    "NotImplementedError: Sharded Llama requires Flash Attention enabled models.\n rank=0": (
+        "TGI-SHARDED-FLASH"
+    ),
+    "libtorch_npu.so: undefined symbol: _ZN3atb15CreateOperationEv\ntorch_npu": "NPU-SYMBOL",
+    "MacBook Pro M2\nNo GPU found. A GPU is needed for quantization.": "MPS-BITSANDBYTES",
+    "Error invalid device function at line 679 in file /bitsandbytes/csrc/ops.hip": "ROCM-NO-KERNEL",
+    "expected mat1 and mat2 to have the same dtype, but got: c10::Half != float": "DTYPES-MIXED",
+    "# Cannot flatten integer dtype tensors": "BNB-FSDP-QUANT-STORAGE",
+    "22.5 GiB KV cache is needed, which is larger than the available KV cache\nmemory (17.39 GiB)": (
+        "VLLM-MAX-MODEL-LEN"
+    ),
+    "The engine plan file is not compatible with this version of TensorRT, expecting library version 9.2.0.5 "
+    "got 9.3.0.1": "TENSORRT-ENGINE-VERSION",
+    "Command '['/usr/bin/gcc', '/tmp/a/main.c', '-O3', '-lcuda']' returned non-zero exit status 1.": (
+        "TRITON-LAUNCHER-BUILD"
+    ),
+    "free(): invalid pointer": "EXIT-SEGFAULT",
+    'Stack (most recent call first):\n  File "/opt/torch/cuda/graphs.py", line 77 in capture_begin': (
+        "CRASH-AT-GRAPH"
+    ),
+    "Timed out after 601 seconds waiting for clients. 1/2 clients joined.": "STORE-CLIENTS-MISSING",
+    "TypeError: Client.__init__() got an unexpected keyword argument 'proxies'": "HTTPX-PROXIES",
+    "RuntimeError: Rank 0 scheduler died during initialization (exit code: -9)": "SGLANG-SCHEDULER-DIED",
+}
+
+
+@pytest.fixture(scope="module")
+def matrix() -> Matrix:
+    return load_matrix()
+
+
+@pytest.mark.parametrize(("text", "finding"), LINES.items())
+def test_the_line_is_answered(matrix: Matrix, text: str, finding: str) -> None:
+    facts = parse_paste(f"{text}\n", "", matrix.lexicon)
+    found = [f.id for f in diagnose_facts(facts, matrix, complete=False).findings]
+    assert finding in found[:2]
+
+
+def test_a_launchers_rank_is_no_adapters(matrix: Matrix) -> None:
+    facts = parse_paste("Shard 0 failed to start\n rank=0\n", "", matrix.lexicon)
+    assert not [setting for setting in facts.settings if setting.key == "lora_rank"]
