@@ -144,7 +144,7 @@ def _too_few(share: Share, run: ServingRun, bounds: Budget) -> Finding:
     )
     split = Remedy(
         f"Split it over {run.tp} cards: from a utilisation of {bounds.low:.2f} on one longest request fits.",
-        (f"--tensor-parallel-size {run.tp}",),
+        commands("--tensor-parallel-size {}", run.tp),
     )
     return _finding("VLLM-BUDGET-SPLIT", share, summary, (split,))
 
@@ -188,7 +188,7 @@ def _no_share(share: Share, run: ServingRun, bounds: Budget) -> Finding:
     more = 2 * run.tp
     split = Remedy(
         f"Split it over more cards: {engine.weights / 2 / GIB:.1f} GiB of weights on each of {more}.",
-        (f"--tensor-parallel-size {more}",),
+        commands("--tensor-parallel-size {}", more),
     )
     quantised = Remedy("Or serve quantised weights: FP8 halves them, four bits quarter them.")
     return _finding("VLLM-BUDGET-NONE", share, summary, (*_shorter(share, run, bounds), split, quantised))
