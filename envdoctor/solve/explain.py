@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache
 
 from envdoctor.solve.goal import Goal, request_mask
 from envdoctor.solve.nodes import Ban
@@ -163,16 +162,10 @@ def sum_masks(masks: Iterable[int]) -> int:
     return union
 
 
-@lru_cache(maxsize=len(DEPTHS))
-def inquire(goal: Goal, depth: int | None) -> Inquiry:
-    """Return the inquiry into a goal at a depth; the last few are kept, because solving asks first."""
-    return Inquiry(goal, depth)
-
-
 def clash(goal: Goal) -> list[Reason] | None:
     """Return a minimal set of reasons against a goal, the nearest found; None when nothing forbids it."""
     for depth in DEPTHS:
-        reasons = inquire(goal, depth).minimal()
+        reasons = Inquiry(goal, depth).minimal()
         if reasons is not None:
             return reasons
     return None

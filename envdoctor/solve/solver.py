@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from envdoctor.solve.explain import inquire
 from envdoctor.solve.goal import Goal, Picks, request_mask
 from envdoctor.solve.policy import STALE_CAP, STALE_PLACE, WINDOWS, Policy, total
 from envdoctor.solve.problem import Nogood, Problem, Root, close
@@ -15,8 +14,6 @@ from envdoctor.solve.rows import nogoods
 
 DOUBTS_ROUNDS = 6
 """How often an answer without the doubts of the last may bring new ones."""
-HOPELESS = WINDOWS[1]
-"""The window after which a clash among near packages is looked for before searching further."""
 
 
 def policy_of(goal: Goal) -> Policy:
@@ -45,15 +42,10 @@ def solve(goal: Goal, least: int = WINDOWS[0]) -> Picks | None:
     """Return a best answer, or None when there is none; `least` is a staleness that none can fall below."""
     policy = policy_of(goal)
     window: int | None = None if goal.least_change else least
-    looked = bool(goal.avoided)  # what is avoided is not looked at there
     while True:
         found = _search(goal, policy, window)
-        if found is not None and (window is None or found.cost[STALE_PLACE] <= window):
+        if window is None or (found is not None and found.cost[STALE_PLACE] <= window):
             return found
-        hopeless = found is None and window is not None and window >= HOPELESS
-        if window is None or (hopeless and not looked and _clashes_nearby(goal)):
-            return None
-        looked = looked or hopeless
         window = _wider(window, found)
 
 
@@ -89,11 +81,6 @@ def _avoiding(goal: Goal, found: Sequence[Nogood], least: int) -> tuple[Goal, Pi
     kept, picks = _avoiding(goal, found[:half], least)
     last, others = _avoiding(kept, found[half:], least)
     return last, others or picks
-
-
-def _clashes_nearby(goal: Goal) -> bool:
-    """True when the packages asked for and what they require at once already exclude an answer."""
-    return any(inquire(goal, depth).clashes() for depth in (0, 1))
 
 
 def _wider(window: int, found: Picks | None) -> int | None:
