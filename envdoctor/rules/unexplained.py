@@ -48,7 +48,8 @@ def find_unexplained(
     explained = {s for f in findings if f.severity is not Severity.NOTE for s in f.explains}
     error = decisive(view)
     if error is None:
-        left = [symptom for symptom in view.facts.symptoms if symptom.id not in explained]
+        plain = {row.id for row in view.matrix.rows(tables.SymptomRow) if row.informs}
+        left = [symptom for symptom in view.facts.symptoms if symptom.id not in explained | plain]
         error = _as_error(left[-1]) if left and not explained else None
     elif explained & _met_in(view, error) or (explained and _is_weak(view, error)):
         error = None

@@ -29,6 +29,9 @@ class SymptomRow(Row):
     fault: Literal["", "line", "logged", "said"] = ""
     """How the line tells by itself that something failed, whatever it was: see `ErrorSeen.kind`."""
 
+    informs: bool = False
+    """True where the line tells a fact and is no sign that something failed."""
+
     @property
     def needles(self) -> tuple[str, ...]:
         """The needles, also where there is one."""
