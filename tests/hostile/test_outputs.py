@@ -283,7 +283,6 @@ ELSEWHERE = {
         "link",
     ),  # into the clone, which grows in a folder of its own beside the environment
     ("fixing/copying.py", "symlink"),
-    ("fixing/copying.py", "unlink"),
     ("fixing/carrying_out.py", "unlink"),  # of the clone alone
     ("fixing/carrying_out.py", "rmtree"),
     ("fixing/carrying_out.py", "write_bytes"),
