@@ -13,7 +13,6 @@ from envdoctor.report import Drawn, as_json, draw
 EXAMPLES = (
     ("the quick set on every card here", ""),
     ("quantized ops of another environment", "--python .venv/bin/python --select bnb"),
-    ("what there is to prove", "--list"),
     ("how fast links, memory and products are, and should be", "--bandwidth"),
 )
 

@@ -14,7 +14,6 @@ from envdoctor.report import Format, as_json, draw
 EXAMPLES = (
     ("a training run", "-- python train.py --config train.yaml"),
     ("all ranks of a node", "-- torchrun --nproc-per-node 8 train.py"),
-    ("two runs side by side", "compare before.jsonl after.jsonl"),
     ("what a recording tells, as a page", "--replay run.jsonl --format html -o run.html"),
 )
 
