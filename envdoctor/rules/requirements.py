@@ -12,8 +12,6 @@ from envdoctor.commands import commands
 from envdoctor.facts import Distribution
 from envdoctor.facts.names import normalise
 from envdoctor.findings import Evidence, Finding, Remedy, Severity
-from envdoctor.matrix import tables
-from envdoctor.matrix.interface_records import load_record
 from envdoctor.matrix.markers import decide
 from envdoctor.matrix.stack import STACK
 from envdoctor.rules.base import Rule, Skip
@@ -180,7 +178,7 @@ def _finding(view: View, name: str, group: Sequence[Unmet], matters: bool) -> Fi
     owners = list(dict.fromkeys(_owner(one.by) for one in group))
     return Finding(
         id="REQUIREMENT-UNMET",
-        severity=_severity(view, first, matters),
+        severity=_severity(first, matters),
         summary=f"{owners[0]} requires {_wanted(name, first)}, which {state}"
         + (f"; {_counted(owners[1:])} too" if owners[1:] else ""),
         cause=f"The metadata of {owners[0]} states the requirement; "
@@ -255,28 +253,10 @@ def _state(name: str, other: Distribution | None) -> Evidence:
     return Evidence(name, other.version or "", other.source)
 
 
-def _severity(view: View, unmet: Unmet, matters: bool) -> Severity:
-    if unmet.other is None and _never_imports(view, unmet.by, unmet.demand.name):
+def _severity(unmet: Unmet, matters: bool) -> Severity:
+    if unmet.other is None and (unmet.by.name, unmet.demand.name) in _DECLARED_ALONE:
         return Severity.NOTE
     return Severity.ERROR if _is_fatal(unmet) else Severity.WARNING if matters else Severity.NOTE
-
-
-def _never_imports(view: View, by: Distribution, name: str) -> bool:
-    """True when the recorded files of that release import nothing of the distribution without a guard."""
-    if (by.name, name) in _DECLARED_ALONE:
-        return True
-    record, version = load_record(view.matrix.folder, by.name), parse_version(by.version or "")
-    if record is None or version is None or not record.members:
-        return False
-    roots = {r.module for r in view.matrix.rows(tables.ImportNameRow) if r.distribution == name}
-    roots |= {name.replace("-", "_")}
-    asked = (
-        spans
-        for module, names in record.imports.items()
-        if module.partition(".")[0] in roots
-        for spans in names.values()
-    )
-    return not any(record.has(spans, version) for spans in asked)
 
 
 def _is_fatal(unmet: Unmet) -> bool:
