@@ -3,9 +3,8 @@
     python benchmarks/watch_runs.py [--plan sane,exclusive,ranks] [--cards 2] [--out DIR]
 
 Each run is a child of `envdoctor watch` (`benchmarks/watch_children.py`): transformers' Trainer and TRL's
-SFTTrainer on a model of a published shape with random weights. Sane runs stand side by side; runs that end
-for want of memory, or beside a neighbour, have a card for themselves; ranks that hang have all cards. Prints
-JSON; leaves recordings in DIR.
+SFTTrainer on a model of a published shape with random weights. A run has a card for itself, but ranks that
+hang, which have all cards. Prints JSON; leaves recordings in DIR.
 """
 
 from __future__ import annotations
@@ -243,17 +242,15 @@ def phase(name: str, folder: Path, cards: int, picked: Sequence[str]) -> list[di
                 getting_ready = pool.submit(phase, then, folder, cards, picked)
                 answers = phase(first, folder, cards, ())
             return [*answers, *getting_ready.result()]
-    if name == "exclusive":
-        runs = [run for run in exclusive() if not picked or f"{run.kind}-{run.number}" in picked]
+    if name != "ranks":
+        planned = sane() if name == "sane" else exclusive()
+        runs = [run for run in planned if not picked or f"{run.kind}-{run.number}" in picked]
         with ThreadPoolExecutor(cards) as pool:
             parts = pool.map(lambda card: on_a_card(runs[card::cards], folder, card), range(cards))
             return [answer for part in parts for answer in part]
-    together = list({"sane": sane, "ranks": ranks}[name]())
+    together = list(ranks())
     with ThreadPoolExecutor(len(together)) as pool:
-        card = [None if name == "ranks" else n % cards for n in range(len(together))]
-        return list(
-            pool.map(lambda pair: run_one(pair[0], folder, pair[1]), zip(together, card, strict=True))
-        )
+        return list(pool.map(lambda run: run_one(run, folder, None), together))
 
 
 def main() -> int:
