@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from envdoctor.facts import Facts
 from envdoctor.findings import Certainty, CheckResult, Diagnosis, Finding, Outcome, Remedy, Severity
@@ -65,9 +66,17 @@ def document(diagnosis: Diagnosis, unfold: bool = False) -> Document:
     blocks += finding_blocks(findings, unfold)
     blocks += [*surroundings(diagnosis, unfold), Rows(tuple(check_rows(diagnosis.checks)))]
     worst = min((f.severity for f in findings), key=lambda severity: severity.rank, default=None)
+    if not findings and not broken and _tells_settings_alone(diagnosis.facts):
+        title = ("nothing found in the settings told", Span("  no card, package or error is told", "dim"))
+        return Document(title, TONES[Severity.NOTE], tuple(blocks), foot(diagnosis))
     title = (severities(findings), Span(note, "dim"))
     tone = TONES[worst] if worst else "warning" if broken else "ok"
     return Document(title, tone, tuple(blocks), foot(diagnosis))
+
+
+def _tells_settings_alone(facts: Facts) -> bool:
+    """True for a text of which nothing but settings is known: that they are sound says little of the rest."""
+    return facts.origin == "paste" and replace(facts, settings=()) == Facts(origin="paste")
 
 
 def plan_blocks(diagnosis: Diagnosis) -> list[Block]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from envdoctor import diagnose_facts
+from envdoctor.cli import main
 from envdoctor.diagnosis import read_facts
 from envdoctor.findings import Severity
 from envdoctor.matrix import load_matrix
@@ -53,3 +54,15 @@ def test_one_package_taken_out_of_a_whole_freeze_is_missed_once(tmp_path: Path, 
     lines = [line for line in SAMPLE.read_text().splitlines() if not line.lower().startswith(f"{name}==")]
     (summary,) = [s for s in missing("\n".join(lines), tmp_path) if "pydantic" not in s]
     assert f"requires {name}" in summary
+
+
+def test_a_text_that_tells_settings_alone_gets_no_tick(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "question.md").write_text(
+        "It never connects:\n\n    srun torchrun --nproc_per_node 8 train.py\n"
+    )
+    assert main(["diagnose", "--from", str(tmp_path / "question.md")]) == 0
+    assert capsys.readouterr().out.startswith(
+        "· nothing found in the settings told  no card, package or error"
+    )
