@@ -48,13 +48,17 @@ def find_unexplained(
     explained = {s for f in findings if f.severity is not Severity.NOTE for s in f.explains}
     error = decisive(view)
     if error is None:
-        plain = {row.id for row in view.matrix.rows(tables.SymptomRow) if row.informs}
-        left = [symptom for symptom in view.facts.symptoms if symptom.id not in explained | plain]
-        error = _as_error(left[-1]) if left and not explained else None
+        left = [] if explained else [one for one in view.facts.symptoms if not _informs(view.matrix, one)]
+        error = _as_error(left[-1]) if left else None
     elif explained & _met_in(view, error) or (explained and _is_weak(view, error)):
         error = None
     if error is not None:
         yield _answer(view, error, checks)
+
+
+def _informs(matrix: Matrix, symptom: Symptom) -> bool:
+    row = matrix.row(tables.SymptomRow, symptom.id)
+    return row is not None and row.informs
 
 
 def _met_in(view: View, error: ErrorSeen) -> set[str]:
