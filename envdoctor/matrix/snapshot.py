@@ -101,6 +101,11 @@ class Package:
             within ^= bit
         return masks
 
+    def row_of(self, place: int) -> int:
+        """Return the row of requirements of the version in that place; -1 where they are not known."""
+        row: int = self.raw["r"][place]
+        return row
+
     def requirements(self, row: int, extra: str = "") -> list[Requirement]:
         """Return what a row requires, without extras or what one extra adds."""
         base, extras = self.raw["R"][row]

@@ -68,7 +68,7 @@ class Recorded:
         version = parse_version(distribution.version or "")
         if package is None or version is None or version.public not in package.position:
             return
-        row = package.raw["r"][package.position[version.public]]
+        row = package.row_of(package.position[version.public])
         other = version.local is not None or (distribution.origin or "index") != "index"
         for extra in ("", *extras) if row >= 0 else ():
             for one in package.requirements(row, extra):

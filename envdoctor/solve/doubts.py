@@ -79,7 +79,7 @@ def _of_edges(context: Context, nodes: Mapping[str, Node], bits: Mapping[str, in
 
 
 def _requirements(context: Context, node: Node, place: int) -> Iterator[Wanted]:
-    row = node.package.raw["r"][place]
+    row = node.package.row_of(place)
     for wanted in node.package.requirements(row) if row >= 0 else ():
         if context.marker_holds(wanted.marker):
             yield wanted
@@ -136,7 +136,7 @@ class _History:
         return _nogood(self.node, theirs, other, lost, told)
 
     def _wanted(self, place: int) -> dict[str, Wanted]:
-        row = self.node.package.raw["r"][place]
+        row = self.node.package.row_of(place)
         if row not in self._rows:
             context = self.node.context
             self._rows[row] = {one.name: one for one in _requirements(context, self.node, place)}

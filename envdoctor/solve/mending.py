@@ -117,7 +117,7 @@ def knows_release(matrix: Matrix, name: str, version: str | None) -> bool:
     """True when the package facts know what that release requires."""
     package = _package(matrix, name)
     place = package.position.get((version or "").partition("+")[0]) if package and package.crawled else None
-    return package is not None and place is not None and package.raw["r"][place] >= 0
+    return package is not None and place is not None and package.row_of(place) >= 0
 
 
 def has_wheel(matrix: Matrix, name: str, version: str | None) -> bool:
@@ -209,8 +209,8 @@ class _Search:
         links: dict[str, set[str]] = {}
         for name in self.installed:
             node = self._node(name)
-            row = node.package.raw["r"][node.places[node.installed.bit_length() - 1]]
-            for wanted in node.package.requirements(row) if row >= 0 else ():
+            asks = node.row(node.installed.bit_length() - 1)
+            for wanted in node.package.requirements(asks) if asks >= 0 else ():
                 if wanted.name in context.installed or wanted.name in self.demands.names:
                     links.setdefault(name, set()).add(wanted.name)
                     links.setdefault(wanted.name, set()).add(name)

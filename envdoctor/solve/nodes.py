@@ -162,6 +162,10 @@ class Node:
         """Return a candidate as `vllm 0.32.0`."""
         return f"{self.name} {self.version(bit)}"
 
+    def row(self, bit: int) -> int:
+        """Return the row of requirements of a candidate; -1 where they are not known."""
+        return self.package.row_of(self.places[bit])
+
     def variant(self, bit: int) -> str | None:
         """Return the variant of a candidate; None for the default index."""
         return self.builds[bit].variant if self.builds else None
@@ -247,7 +251,7 @@ class Node:
         yield "prerelease", self._unasked_prereleases(newer) & ~kept & ~self._pinned_prereleases
         for what, mask in files:
             yield what, mask & ~kept
-        unread = sum(1 << place for place, row in enumerate(package.raw["r"]) if row < 0)
+        unread = sum(1 << place for place in range(len(package.versions)) if package.row_of(place) < 0)
         barred = package.yanked | newer | sum(mask for _, mask in files)
         if not (options.allow_source and package.all & ~barred and not package.all & ~barred & ~unread):
             yield "unread", unread & ~kept

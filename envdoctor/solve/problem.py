@@ -159,7 +159,7 @@ def _variant_masks(node: Node) -> list[tuple[bool, int]]:
 
 def demands_of(node: Node, bit: int) -> tuple[Demand, ...]:
     """Return what one candidate requires, without extras."""
-    row = node.package.raw["r"][node.places[bit]]
+    row = node.row(bit)
     return _demands(node.context, node, row, "", bool(node.variant(bit))) if row >= 0 else ()
 
 

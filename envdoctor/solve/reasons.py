@@ -85,12 +85,12 @@ class Explained:
 
     def _checks(self, name: str) -> Iterable[Wanted]:
         node = self.nodes[name]
-        row = node.package.raw["r"][node.places[self.picks.bits[name]]]
+        row = node.row(self.picks.bits[name])
         return node.package.requirements(row, LIMITS) if row >= 0 else ()
 
     def _named(self, name: str, extra: str) -> bool:
         node = self.nodes[name]
-        row = node.package.raw["r"][node.places[self.picks.bits[name]]]
+        row = node.row(self.picks.bits[name])
         return row < 0 or extra in node.package.extras(row)
 
     def gaps(self) -> tuple[str, ...]:
@@ -169,7 +169,7 @@ class Explained:
 
     def _requirements(self, name: str, bit: int, extra: str) -> Iterator[tuple[Wanted, bool]]:
         node = self.nodes[name]
-        row = node.package.raw["r"][node.places[bit]]
+        row = node.row(bit)
         if row < 0:
             return
         own_runtime = node.variant(bit) is not None

@@ -94,8 +94,7 @@ def _remedy(goal: Goal, picks: Picks, demands: Demands) -> Remedy:
 def _unread(explained: Explained, versions: Mapping[str, str]) -> Iterator[str]:
     """Yield what changes to a release of which the requirements were not read."""
     for name in versions:
-        node = explained.nodes[name]
-        if node.package.raw["r"][node.places[explained.picks.bits[name]]] < 0:
+        if explained.nodes[name].row(explained.picks.bits[name]) < 0:
             yield name
 
 
