@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from envdoctor.errors import Unavailable
+from envdoctor.matrix.snapshot import Snapshot
 from envdoctor.solve.coverage import Coverage
-from envdoctor.solve.nodes import Context
+from envdoctor.solve.nodes import Context, Options
 from envdoctor.solve.policy import Cost, Policy
 from envdoctor.solve.problem import Nogood
 from envdoctor.solve.requests import Carried, Request
 from envdoctor.solve.variants import OWN_RUNTIME
+from envdoctor.target.resolve import Target
 from envdoctor.values import dataclass
 
 
@@ -29,10 +31,16 @@ class Goal:
 
     def widened(self) -> Goal:
         """Return the goal on the facts that its coverage has now."""
+        return self._on(self.coverage.snapshot if self.coverage else self.context.snapshot)
+
+    def on(self, target: Target, options: Options) -> Goal:
+        """Return the goal for another target, or with other options."""
+        return self._on(self.context.snapshot, target, options)
+
+    def _on(self, snapshot: Snapshot, target: Target | None = None, options: Options | None = None) -> Goal:
         old = self.context
-        snapshot = self.coverage.snapshot if self.coverage else old.snapshot
-        context = Context(snapshot, old.matrix, old.target, old.options, old.installed)
-        return replace(self, context=context)
+        asked = target or old.target, options or old.options
+        return replace(self, context=Context(snapshot, old.matrix, *asked, old.installed))
 
     @property
     def kept(self) -> list[str]:

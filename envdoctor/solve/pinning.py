@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from envdoctor.shown import Shown
 from envdoctor.solve.answer import Cause, PinSet, asked_words, solved
 from envdoctor.solve.goal import Goal, Picks
-from envdoctor.solve.nodes import TORCH, Context
+from envdoctor.solve.nodes import TORCH
 from envdoctor.solve.reasons import Explained
 from envdoctor.solve.requests import Carried
 from envdoctor.solve.solver import solve, solve_without_doubts
@@ -53,7 +53,8 @@ def pin(goal: Goal) -> PinSet:
 
     reasons = clash(goal) or []
     if waived := _checked_in_use(goal, reasons):
-        return pin(_without_checks(goal, waived))
+        options = goal.context.options
+        return pin(goal.on(goal.context.target, replace(options, waived=options.waived | waived)))
     if goal.coverage is not None and goal.coverage.read_on(_unread(goal, reasons)):
         return pin(goal.widened())
     if (rest := without_unread(goal, reasons)) is not None:
@@ -87,12 +88,6 @@ def _checked_in_use(goal: Goal, reasons: Sequence[Reason]) -> frozenset[tuple[st
             for release in goal.context.matrix.generated(owner).get("releases", {}).values()
         )
     )
-
-
-def _without_checks(goal: Goal, waived: frozenset[tuple[str, str]]) -> Goal:
-    old = goal.context
-    options = replace(old.options, waived=old.options.waived | waived)
-    return replace(goal, context=Context(old.snapshot, old.matrix, old.target, options, old.installed))
 
 
 def solve_covered(goal: Goal) -> tuple[Goal, Picks | None]:

@@ -9,13 +9,11 @@ from envdoctor.matrix import tables
 from envdoctor.solve.answer import PinSet, Relaxation, solved
 from envdoctor.solve.explain import Reason
 from envdoctor.solve.goal import Goal
-from envdoctor.solve.nodes import Context, Options
 from envdoctor.solve.policy import Cost
 from envdoctor.solve.rows import conditions_of
 from envdoctor.solve.solver import distinct, solve, solve_nearby
 from envdoctor.solve.versions import satisfies
 from envdoctor.target.platforms import parse_platform
-from envdoctor.target.resolve import Target
 
 NEWER_PLATFORM = "manylinux_2_39"
 PYTHONS = ((3, 10), (3, 11), (3, 12), (3, 13), (3, 14))
@@ -59,7 +57,7 @@ def _other_cards(goal: Goal, row: str) -> Iterator[tuple[str, Goal]]:
     if bound:
         hit = [card for card in target.judged_cards if satisfies(str(card.capability), bound)]
         left = tuple(card for card in target.judged_cards if card not in hit)
-        yield " and ".join(map(str, hit)), _on(goal, replace(target, cards=left), goal.context.options)
+        yield " and ".join(map(str, hit)), goal.on(replace(target, cards=left), goal.context.options)
 
 
 def _target_proposals(goal: Goal, reason: Reason) -> Iterator[tuple[str, Goal]]:
@@ -67,38 +65,33 @@ def _target_proposals(goal: Goal, reason: Reason) -> Iterator[tuple[str, Goal]]:
     what, subject = (reason.ban.what, reason.ban.subject) if reason.ban else ("", "")
     if what == "constraint":
         left = tuple(one for one in options.constraints if str(one) != subject)
-        yield f"the constraint {subject}", _on(goal, target, replace(options, constraints=left))
+        yield f"the constraint {subject}", goal.on(target, replace(options, constraints=left))
     if what == "source":
         yield (
             "the ban on source builds (--allow-source)",
-            _on(goal, target, replace(options, allow_source=True)),
+            goal.on(target, replace(options, allow_source=True)),
         )
     if what in ("source", "platform") and target.platform.libc == "glibc":
         newer = parse_platform(f"{target.platform.arch}-{NEWER_PLATFORM}")
         if newer.libc_version > target.platform.libc_version:
             yield (
                 f"{target.platform.name} for {newer.name}",
-                _on(goal, replace(target, platform=newer), options),
+                goal.on(replace(target, platform=newer), options),
             )
     if what in ("card", "kernels"):
         cards = tuple(card for card in target.judged_cards if str(card) != subject)
-        yield subject, _on(goal, replace(target, cards=cards), options)
+        yield subject, goal.on(replace(target, cards=cards), options)
     if what == "driver":
-        yield f"driver {subject} for a newer one", _on(goal, replace(target, driver=None), options)
+        yield f"driver {subject} for a newer one", goal.on(replace(target, driver=None), options)
     if what in ("python", "platform", "source"):
         for python in sorted(PYTHONS, key=lambda p: (abs(p[1] - target.python[1]), -p[1])):
             if python != target.python[:2]:
                 text = f"Python {target.python_minor} for {python[0]}.{python[1]}"
-                yield text, _on(goal, replace(target, python=python), options)
+                yield text, goal.on(replace(target, python=python), options)
 
 
 def _with(goal: Goal, requests: tuple) -> Goal:  # type: ignore[type-arg]
     return replace(goal, requests=requests)
-
-
-def _on(goal: Goal, target: Target, options: Options) -> Goal:
-    old = goal.context
-    return replace(goal, context=Context(old.snapshot, old.matrix, target, options, old.installed))
 
 
 def split(goal: Goal, reasons: Sequence[Reason]) -> tuple[PinSet, ...]:
