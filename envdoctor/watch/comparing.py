@@ -9,7 +9,7 @@ from envdoctor.report.document import Block, Code, Document, Row, Rows, Section,
 from envdoctor.values import dataclass
 from envdoctor.watch.death import Story
 from envdoctor.watch.foretelling import amount, duration
-from envdoctor.watch.moment import Moment
+from envdoctor.watch.moment import Moment, seconds_a_step
 from envdoctor.watch.report import curves, how_it_ended
 
 _MATTERS = 0.02
@@ -130,14 +130,6 @@ def _last(story: Story) -> Moment:
 
 def _last_loss(moments: Sequence[Moment]) -> float | None:
     return next((m.loss for m in reversed(moments) if m.loss is not None), None)
-
-
-def seconds_a_step(moments: Sequence[Moment]) -> float | None:
-    """Return the seconds between the first and the last step, for each; None where none was seen to pass."""
-    stepped = [m for m in moments if m.step is not None]
-    if not stepped or stepped[-1].step == stepped[0].step:
-        return None
-    return (stepped[-1].t - stepped[0].t) / ((stepped[-1].step or 0) - (stepped[0].step or 0))
 
 
 def _alarms(story: Story) -> str:

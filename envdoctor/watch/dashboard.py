@@ -11,7 +11,7 @@ from envdoctor.report.document import Block, Code, Document, Row, Rows, Section,
 from envdoctor.report.terminal import Screen
 from envdoctor.report.words import Span, Tone
 from envdoctor.watch.foretelling import amount, duration
-from envdoctor.watch.moment import Alarm, Expectation, Header, Moment
+from envdoctor.watch.moment import Alarm, Expectation, Header, Moment, seconds_a_step
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _LABEL, _INDENT = 6, 4
@@ -87,11 +87,11 @@ def _rows(header: Header, last: Moment, moments: Sequence[Moment], columns: int)
 
 def pace(moments: Sequence[Moment]) -> str:
     """Return how fast steps come and how long the rest will take, in words; empty where that is not known."""
-    stepped = [m for m in moments[-300:] if m.step is not None]
-    if len(stepped) < 2 or not stepped[-1].step or stepped[-1].step == stepped[0].step:
+    seconds = seconds_a_step(moments[-300:])
+    last = next((m for m in reversed(moments) if m.step is not None), None)
+    if seconds is None or last is None or not last.step:
         return ""
-    seconds = (stepped[-1].t - stepped[0].t) / (stepped[-1].step - (stepped[0].step or 0))
-    left = f", {duration(seconds * (stepped[-1].of - stepped[-1].step))} to go" if stepped[-1].of else ""
+    left = f", {duration(seconds * (last.of - last.step))} to go" if last.of else ""
     return f"{seconds:.2g} s a step{left}"
 
 

@@ -260,6 +260,14 @@ def _card_json(card: Card) -> list[int | None]:
     return fields
 
 
+def seconds_a_step(moments: Sequence[Moment]) -> float | None:
+    """Return the seconds between the first and the last step, for each; None where none was seen to pass."""
+    stepped = [m for m in moments if m.step is not None]
+    if not stepped or stepped[-1].step == stepped[0].step:
+        return None
+    return (stepped[-1].t - stepped[0].t) / ((stepped[-1].step or 0) - (stepped[0].step or 0))
+
+
 def _moment(t: float, told: Mapping[str, Any]) -> Moment:
     known = {name: told[short] for name, short in _SHORT.items() if short in told}
     if "part" in known:

@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 
 from envdoctor.values import dataclass
 from envdoctor.watch.streams import Channel, copy_size
+from envdoctor.watch.tree import state_of
 
 CHUNK = 1 << 16
 LOG_PIPE_BYTES = 1 << 20
@@ -181,11 +182,7 @@ def _stop(child: int) -> None:
 
 
 def _is_stopped(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as stream:
-            return stream.read(512).rpartition(b")")[2][1:2] in (b"T", b"t")
-    except OSError:
-        return False
+    return state_of(pid) in (b"T", b"t")
 
 
 def _drain(carriers: Sequence[Carrier]) -> None:

@@ -16,6 +16,19 @@ MOST_READ = 64
 """Processes of a tree whose memory is read at each sampling; of more, the largest and a share by turns."""
 
 
+GONE = (b"", b"Z", b"X")
+"""The states of a process that runs no more."""
+
+
+def state_of(pid: int) -> bytes:
+    """Return the letter of a process' state, as proc(5) has it; empty where there is none."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stream:
+            return stream.read(512).rpartition(b")")[2][1:2]
+    except OSError:
+        return b""
+
+
 @dataclass(frozen=True, slots=True)
 class TreeReading:
     """What a tree holds: its processes, their memory without mapped files, their processor seconds."""

@@ -27,7 +27,7 @@ from envdoctor.watch.moment import Alarm, End, Expectation, Header, Line, LogLin
 from envdoctor.watch.recording import Recording
 from envdoctor.watch.stacks import difference, read_stacks
 from envdoctor.watch.surroundings import rank_of
-from envdoctor.watch.tree import Tree
+from envdoctor.watch.tree import GONE, Tree, state_of
 
 PERIOD_S = 0.2
 MOMENT_S = 1.0
@@ -317,16 +317,8 @@ def sampler_of_process(pid: int) -> tuple[tuple[str, ...], Sampler]:
 def wait_for(pid: int) -> None:
     """Return once a process has ended; Ctrl-C ends the waiting."""
     with contextlib.suppress(KeyboardInterrupt):
-        while os.path.exists(f"/proc/{pid}") and not _is_dead(pid):
+        while state_of(pid) not in GONE:
             time.sleep(PERIOD_S)
-
-
-def _is_dead(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as stream:
-            return stream.read(512).rpartition(b")")[2][1:2] in (b"Z", b"X")
-    except OSError:
-        return True
 
 
 def _places() -> tuple[str, ...]:
