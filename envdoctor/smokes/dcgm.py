@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from envdoctor.inputs import parse_json
 from envdoctor.processes import run_child
 from envdoctor.smokes.verdicts import Outcome, SmokeResult
 
@@ -41,7 +40,7 @@ def parse_diagnostic(text: str) -> Iterator[SmokeResult]:
     """Yield a verdict for each test of DCGM 3.x (`gpu_ids`) or 4.x (`entity_id`); none for other texts."""
     start = text.find("{")
     try:
-        data = parse_json(json.dumps(json.JSONDecoder().raw_decode(text, start)[0])) if start >= 0 else {}
+        data = json.JSONDecoder().raw_decode(text, start)[0] if start >= 0 else {}
     except (ValueError, RecursionError):
         return
     root: dict[str, Any] = next((data[name] for name in _ROOTS if isinstance(data.get(name), dict)), {})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -78,7 +77,7 @@ def _share_row(op: str, speed: Speed, matrix: Matrix) -> tables.SpeedShareRow | 
 
 
 def _is(card: str, names: tuple[str, ...]) -> bool:
-    return any(fnmatch.fnmatchcase(card, name) for name in names)
+    return any(glob_matches(card, name) for name in names)
 
 
 def _peak(card: tables.CardSpeedRow, share: tables.SpeedShareRow, speed: Speed) -> float | None:
