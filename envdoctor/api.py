@@ -324,6 +324,7 @@ def fix(
     undo: int | None = None,
     keep: Sequence[str] = (),
     newest: bool = False,
+    online: bool = False,
 ) -> Fixed:
     """Return the one plan for an environment, or with `apply` carry it out on a clone and exchange the two.
 
@@ -331,7 +332,8 @@ def fix(
         commands = planned.plan.commands if planned.plan else ()
 
     `sources` are texts to plan for instead, on `gpus` if those are declared; `smoke` runs the kernels on the
-    clone; `undo` goes back to a kept state (0: the last). `keep` and `newest` are wishes for the plan.
+    clone; `undo` goes back to a kept state (0: the last). `keep` and `newest` are wishes for the plan;
+    `online` asks the package index what it downloads where that is not on record.
     Raises InputError for what cannot be meant, Unavailable where it cannot be done: then nothing was changed.
     """
     from envdoctor.diagnosis import PlanWish
@@ -344,7 +346,7 @@ def fix(
     wish = PlanWish(tuple(keep), newest)
     if apply:
         return apply_fix(python, smoke=smoke, wish=wish)
-    return show_fix(python, sources=sources, gpus=gpus, wish=wish)
+    return show_fix(python, sources=sources, gpus=gpus, wish=wish, online=online)
 
 
 def bundle(

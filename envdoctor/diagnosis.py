@@ -51,7 +51,8 @@ def diagnose(
         diagnosis = envdoctor.diagnose(["report.txt"], gpus=["RTX 4090"])
         broken = diagnosis.exit_code == 1
 
-    `code` names files and folders that are judged with it; `online` lets the package index date tracebacks.
+    `code` names files and folders that are judged with it; `online` asks the package index, too: for the
+    age of tracebacks and for what the plan downloads.
     `image` is a saved container image, `driver` the driver to judge for.
     Raises InputError for an unusable file, card, driver or selection, Unavailable when the matrix is missing.
     """
@@ -69,6 +70,10 @@ def diagnose(
     diagnosis = diagnose_facts(
         facts, matrix, select=select, ignore=ignore, fail_on=fail_on, examined=examined, wish=wish
     )
+    if online:
+        from envdoctor.online import with_download
+
+        diagnosis = with_download(diagnosis, matrix)
     diagnosis = _with_code(diagnosis, matrix, code, fail_on) if code else diagnosis
     return _with_own_note(diagnosis, fail_on) if examined.own and not (python or select) else diagnosis
 

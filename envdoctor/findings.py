@@ -142,6 +142,24 @@ class SettingMove:
 
 
 @dataclass(frozen=True, slots=True)
+class Download:
+    """What a plan's packages weigh to download, at most, in bytes: what a cache holds is not fetched again.
+
+    `size` None: nothing of it is known. `unknown` tells why by package; not `whole` where others may come
+    along, because what is installed is not all told.
+    """
+
+    size: int | None
+    unknown: Mapping[str, str] = field(default_factory=lambda: EMPTY)
+    whole: bool = True
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it in the terms of `envdoctor.diagnosis/1`."""
+        complete = self.whole and not self.unknown
+        return {"bytes": self.size, "complete": complete, "unknown": dict(self.unknown)}
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """One set of changes for all findings at once.
 
@@ -157,6 +175,8 @@ class Plan:
     host: tuple[str, ...] = ()
     unsolved: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    download: Download | None = None
+    """None where nothing is to be downloaded."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan in the terms of `envdoctor.diagnosis/1`."""
@@ -168,6 +188,7 @@ class Plan:
             "host": list(self.host),
             "unsolved": list(self.unsolved),
             "notes": list(self.notes),
+            "download": self.download.to_json() if self.download else None,
         }
 
 

@@ -1,15 +1,17 @@
-"""What the package index tells of a paste: the releases in which a traceback's lines stand."""
+"""What the package index tells: the releases in which a traceback's lines stand, what a plan downloads."""
 
 from __future__ import annotations
 
+import functools
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from envdoctor.errors import Unavailable
+from envdoctor.errors import InputError, Unavailable
 from envdoctor.facts import Distribution, Facts, Frame
+from envdoctor.findings import Diagnosis, Move
 from envdoctor.matrix import Matrix
 from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.ranges import parse_version
@@ -49,6 +51,53 @@ def date_facts(facts: Facts, matrix: Matrix, seconds: float = SECONDS) -> Facts:
             except Unavailable as error:
                 facts = replace(facts, notes=(*facts.notes, f"{library}: not dated: {error}"))
     return facts
+
+
+def with_download(diagnosis: Diagnosis, matrix: Matrix) -> Diagnosis:
+    """Return a diagnosis whose plan tells what the index says of downloads that are not on record."""
+    plan = diagnosis.plan
+    if plan is None or plan.download is None or not plan.download.unknown:
+        return diagnosis
+    from envdoctor.plan.downloads import weigh_again
+
+    return replace(diagnosis, plan=weigh_again(plan, _scales(diagnosis.facts, matrix, plan.download.unknown)))
+
+
+def _scales(facts: Facts, matrix: Matrix, known: Mapping[str, str]) -> Callable[[Move], int | str]:
+    """Return what asks the index for the size of a move's file; where it is down it is asked once.
+
+    Conda's packages are not on it, and without a machine no file can be chosen: then `known` says why.
+    """
+    from envdoctor.fetch import NotFound
+    from envdoctor.plan.installing import is_condas
+    from envdoctor.solve.pylock import fitting, index_reader
+    from envdoctor.solve.reasons import Pin
+    from envdoctor.target.resolve import target_of
+
+    target, down = target_of(facts, matrix), list[str]()
+    read = functools.cache(lambda: index_reader(None, offline=False))
+
+    def weigh(move: Move) -> int | str:
+        if down or is_condas(facts.environment, move.name) or not facts.host.os.get():
+            return down[0] if down else known[move.name]
+        version, _, label = (move.new or "").partition("+")
+        pin = Pin(move.name, version, label or None, ())
+        try:
+            files = list(read()(pin))
+        except NotFound:
+            return "the index has no such package"
+        except (InputError, Unavailable) as error:
+            down.append(str(error))
+            return down[0]
+        try:
+            return max(
+                filter(None, (file.size for file in fitting(pin, files, target))),
+                default="its index tells no size",
+            )
+        except Unavailable as error:
+            return str(error)
+
+    return weigh
 
 
 def _sights(facts: Facts, matrix: Matrix) -> Mapping[str, list[Sight]]:

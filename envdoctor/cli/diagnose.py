@@ -40,7 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(parser, "--driver", "V", "the NVIDIA driver to judge for")
     add_flag(parser, "--smoke", "run the smoke kernels and judge with their verdicts")
     add_list(parser, "--code", "PATH", "judge this code, too, with what is installed (repeatable)")
-    dated = "let the package index tell in which releases a traceback's lines stand"
+    dated = (
+        "let the package index tell in which releases a traceback's lines stand, and what the plan downloads"
+    )
     add_flag(parser, "--online", dated)
     add_plan_wishes(parser)
     add_flag(parser, "--share", "redact what identifies you or the machine")

@@ -27,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_flag(parser, "--smoke", "with --apply: run the smoke kernels on the clone, too, before the exchange")
     written = "write the plan into a requirements file, pyproject.toml, environment.yml or Dockerfile"
     add(parser, "--lockfile", "FILE", f"{written}: the diff, and with --apply the file")
+    add_flag(parser, "--online", "ask the package index what the plan downloads where it is not on record")
     add_plan_wishes(parser)
     kept = "go back to the last state, or to that of a number; again goes forward"
     add(parser, "--undo", "N", kept, nargs="?", type=int, const=0, default=None)
@@ -52,7 +53,9 @@ def run(args: argparse.Namespace) -> int:
             step=lambda told: line.step(next(steps), 0, told),
         )
     else:
-        fixed = show_fix(args.python, sources=args.sources, gpus=args.gpu, wish=plan_wish(args))
+        fixed = show_fix(
+            args.python, sources=args.sources, gpus=args.gpu, wish=plan_wish(args), online=args.online
+        )
     line.end()
     if args.format is Format.JSON:
         write(args, as_json(fixed.to_json()))
@@ -70,6 +73,8 @@ def _check_options(args: argparse.Namespace) -> None:
         raise InputError(f"--from: what a text tells of is not here to be changed; it goes with {others}")
     if args.gpu and not args.sources:
         raise InputError("--gpu: goes with --from; an environment that is here is judged for the cards here")
+    if args.online and (args.apply or args.lockfile or args.undo is not None):
+        raise InputError("--online: goes with the plan that is shown, not with --apply, --undo or --lockfile")
     if args.smoke and not args.apply:
         raise InputError("--smoke: goes with --apply")
 

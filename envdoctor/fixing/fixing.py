@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from envdoctor.diagnosis import PlanWish, diagnose, start_probes
+from envdoctor.diagnosis import PlanWish, diagnose
 from envdoctor.errors import Unavailable
 from envdoctor.findings import Diagnosis, Plan
 from envdoctor.fixing.carrying_out import (
@@ -78,15 +79,22 @@ def show_fix(
     sources: Sequence[str] = (),
     gpus: Sequence[str] = (),
     wish: PlanWish | None = None,
+    online: bool = False,
 ) -> Fixed:
     """Return what a fix would do to the examined environment, every file of its packages looked at.
 
-    With `sources` it is the plan for what those files tell, on `gpus` where the cards are declared.
+    With `sources` it is the plan for what those files tell, on `gpus` where the cards are declared. `online`
+    asks the package index what the plan downloads.
     """
     if sources:
-        told = diagnose(sources, gpus=gpus, wish=wish)
+        told = diagnose(sources, gpus=gpus, wish=wish, online=online)
         return Fixed("shown" if left(told) else "nothing", told.examined.source, told, elsewhere=True)
-    before = examine(_named(python), matrix or load_matrix(), wish=wish)
+    matrix = matrix or load_matrix()
+    before = examine(_named(python), matrix, wish=wish)
+    if online:
+        from envdoctor.online import with_download
+
+        before = with_download(before, matrix)
     folder = before.facts.environment.prefix.get() or "not told"
     return Fixed("shown" if left(before) else "nothing", folder, before)
 
@@ -118,14 +126,21 @@ def apply_fix(
 
 def undo_fix(python: str | None, number: int | None = None) -> Fixed:
     """Go back to a former state (None: the last); raises Unavailable where none is kept."""
-    facts = start_probes(_named(python))()
-    folder = Path(os.path.realpath(facts.environment.prefix.get() or "."))
-    shelf = Shelf(folder)
-    if not shelf.folder.is_dir():
-        raise Unavailable(f"fix --undo: no former state of {folder} is kept")
+    shelf = _shelf_of(_named(python))
     with shelf.held():
         state = shelf.go_back(number)
-    return Fixed("undone", str(folder), state=state)
+    return Fixed("undone", str(shelf.environment), state=state)
+
+
+def _shelf_of(python: str) -> Shelf:
+    """Return the shelf beside an interpreter's environment, by its path: a broken one can be undone, too."""
+    path = Path(os.path.abspath(os.path.expanduser(shutil.which(python) or python)))
+    folders = [Path(os.path.realpath(folder)) for folder in (path, path.parent.parent)]
+    shelves = [Shelf(folder) for folder in folders if folder.name]
+    for shelf in shelves:
+        if shelf.folder.is_dir():
+            return shelf
+    raise Unavailable(f"fix --undo: no former state of {folders[-1]} is kept")
 
 
 def _named(python: str | None) -> str:

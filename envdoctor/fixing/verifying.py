@@ -84,7 +84,7 @@ def failing_imports(python: str, facts: Facts, names: Sequence[str]) -> tuple[st
     modules = sorted({module for name in names for module in top_modules(facts, name)})
     if not modules:
         return ()
-    done = run_child([python, "-I", "-c", _IMPORTER, json.dumps(modules)], timeout_s=IMPORT_TIMEOUT_S)
+    done = run_child([python, "-I", "-B", "-c", _IMPORTER, json.dumps(modules)], timeout_s=IMPORT_TIMEOUT_S)
     line = next((x for x in reversed(done.stdout.splitlines()) if x.startswith("@")), None)
     if line is None:
         return (f"importing {', '.join(modules)} ended the interpreter ({done.signal or done.returncode})",)

@@ -32,6 +32,11 @@ _LINUX = {
 _PYTHONS = tuple({"python_version": v, "python_full_version": f"{v}.0"} for v in ("3.10", "3.12"))
 _GLIBC = re.compile(r"manylinux_(\d+)_(\d+)_|manylinux(1|2010|2014)_")
 _CPYTHON_LINUX = re.compile(r"-cp3(\d+)-cp3\d+m?-[^-]*linux")
+_MACHINES = {"any": "any", "x86_64": "x86_64", "aarch64": "aarch64", "win_amd64": "windows"}
+_MACS = {"arm64": "macos", "universal2": "macos"}
+"""For what machine a wheel is, by how its platform tag ends."""
+LARGE = 20 << 20
+"""Bytes: packages of the stack, and others with a file of that size, have theirs on record."""
 _OLD_GLIBC = {"1": "2.5", "2010": "2.12", "2014": "2.17"}
 
 
@@ -51,7 +56,16 @@ def release_tables(
     if records:
         newest = max(records, key=lambda record: str(record["fetched"]))
         tables["pins"] = _table("pins", newest, {r["name"]: pin_table(r) for r in records})
+    sized = {r["name"]: (str(r["fetched"]), table) for r in _records(store) if (table := size_table(r))}
+    if sized:
+        made_from = {"fetched": max(fetched for fetched, _ in sized.values())}
+        sizes = {**former("sizes").get("releases", {}), **{name: table for name, (_, table) in sized.items()}}
+        tables["sizes"] = _table("sizes", made_from, sizes)
     return tables
+
+
+def _records(store: PackageStore) -> Iterator[Record]:
+    return filter(None, map(store.read, store.names()))
 
 
 def _table(family: str, made_from: Record, releases: Mapping[str, Any]) -> str:
@@ -164,6 +178,41 @@ def _stack_requirements(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
         name = str(canonicalize_name(requirement.name))
         if name in CORE and _on_linux(requirement):
             yield name, str(requirement.specifier)
+
+
+def size_table(record: Record) -> dict[str, dict[str, int]]:
+    """Return by version the bytes of the largest wheel for a kind of machine, or of the source without any.
+
+    Empty for a package whose files are all small, and that is not of the stack itself.
+    """
+    releases = record["releases"]
+    told = {v: _sizes(releases[v]["files"]) for v in sorted(releases, key=Version)}
+    largest = max((size for sizes in told.values() for size in sizes.values()), default=0)
+    if record["name"] not in CORE and largest < LARGE:
+        return {}
+    return {version: sizes for version, sizes in told.items() if sizes}
+
+
+def _sizes(files: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    offered = [(f["filename"].lower(), f.get("size") or 0) for f in files if not f["yanked"]]
+    wheels = [(_machine(name), size) for name, size in offered if name.endswith(".whl")]
+    if not wheels:
+        sources = [size for name, size in offered if size and name.endswith(".tar.gz")]
+        return {"source": max(sources)} if sources else {}
+    found: dict[str, int] = {}
+    for machine, size in wheels:
+        if machine and size:
+            found[machine] = max(size, found.get(machine, 0))
+    return found
+
+
+def _machine(wheel: str) -> str | None:
+    """Return for what machine a wheel of CPython 3 is; None for other Pythons and machines."""
+    python, _, platform = wheel.removesuffix(".whl").split("-")[-3:]
+    if not any(one.startswith(("py3", "cp3")) for one in python.split(".")):
+        return None
+    kinds = _MACS if "macosx" in platform else _MACHINES
+    return next((kind for end, kind in kinds.items() if platform.endswith(end)), None)
 
 
 _FAMILIES: Mapping[str, Callable[[Record], dict[str, Any]]] = {

@@ -30,7 +30,7 @@ def matrix_status(matrix: Matrix, today: datetime.date | None = None) -> dict[st
     }
 
 
-GENERATED = ("torch", "transformers", "bitsandbytes", "xformers", "deepspeed", "pins")
+GENERATED = ("torch", "transformers", "bitsandbytes", "xformers", "deepspeed", "pins", "sizes")
 
 
 def _table(matrix: Matrix, name: str) -> dict[str, Any]:

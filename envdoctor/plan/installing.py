@@ -33,7 +33,7 @@ def install_lines(
     `open_` are packages of which the installer chooses the release, with their specifiers; `options` are
     words of our own for it.
     """
-    conda = {name for name in {p.name for p in pins} | {*gone, *again} if _is_condas(environment, name)}
+    conda = {name for name in {p.name for p in pins} | {*gone, *again} if is_condas(environment, name)}
     lines: list[str] = []
     theirs = [pin for pin in pins if pin.name in conda]
     if theirs:
@@ -55,7 +55,7 @@ def _at(distribution: Distribution | None) -> str:
     return f"=={distribution.version}" if distribution and distribution.version else ""
 
 
-def _is_condas(environment: Environment, name: str) -> bool:
+def is_condas(environment: Environment, name: str) -> bool:
     """True for what conda installed into an environment of its own; what pip put there stays pip's."""
     one = environment.distributions.get(name)
     return environment.kind.get() == "conda" and one is not None and one.origin == "conda"

@@ -9,6 +9,7 @@ from envdoctor.findings import Certainty, Finding, Move, Plan, Severity
 from envdoctor.plan.advice import advised
 from envdoctor.plan.case import Case
 from envdoctor.plan.courses import Course, is_met
+from envdoctor.plan.downloads import download_of
 from envdoctor.plan.following import identity
 from envdoctor.plan.installing import install_lines
 from envdoctor.plan.wishes import UNEXPLAINED
@@ -22,15 +23,17 @@ def told(case: Case, course: Course) -> Plan:
     """Return a course as the plan of a case."""
     doubts = tuple(dict.fromkeys(_doubts(case, course)))
     unsolved = list(_unsolved(case, course))
+    moves = tuple(_moves(case, course))
     graver = [f for f in unsolved if f.severity is Severity.ERROR or f.id == UNEXPLAINED]
     return Plan(
         complete=not course.errors and not graver and not doubts,
-        moves=tuple(_moves(case, course)),
+        moves=moves,
         commands=(*_commands(case, course), *case.shell),
         settings=case.settings,
         host=tuple(dict.fromkeys(filter(None, map(_host_words, unsolved)))),
         unsolved=tuple(dict.fromkeys(finding.id for finding in unsolved)),
         notes=doubts,
+        download=download_of(moves, case.facts, case.matrix),
     )
 
 

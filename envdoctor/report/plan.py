@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from envdoctor.findings import Move, Plan, SettingMove
+from envdoctor.findings import Download, Move, Plan, SettingMove
 from envdoctor.report.document import Row, Rows, Section
 from envdoctor.report.words import Span, Words, counted
 
@@ -43,10 +43,33 @@ def _rows(plan: Plan, here: bool) -> Iterator[Row]:
         place = "here and in no other environment" if here else "in the environment that this tells of"
         where = place if plan.moves else "in the shell that starts the run"
         yield Row("do", where, commands=plan.commands)
+    if plan.download:
+        yield from (Row("" if i else "cost", words) for i, words in enumerate(_cost_words(plan.download)))
     yield from (Row("" if i else "ask", words) for i, words in enumerate(plan.host))
     if plan.unsolved:
         yield Row("left", f"this does not solve {', '.join(plan.unsolved)}")
     yield from (Row("" if i else "note", words) for i, words in enumerate(plan.notes))
+
+
+def _cost_words(download: Download) -> Iterator[str]:
+    """Yield what is downloaded, and of what that is not known, the packages of one reason together."""
+    if download.size is not None:
+        more = "" if download.whole else "; what they bring along is not told"
+        yield f"at most {megabytes(download.size)} to download{more}"
+    reasons: dict[str, list[str]] = {}
+    for name, why in download.unknown.items():
+        reasons.setdefault(why, []).append(name)
+    for why, names in reasons.items():
+        more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+        yield f"download not known: {', '.join(names[:SHOWN])}{more} ({why})"
+
+
+def megabytes(size: int) -> str:
+    """Return bytes in the words of installers: `888.1 MB`."""
+    for unit, bytes_ in (("GB", 1e9), ("MB", 1e6)):
+        if size >= bytes_:
+            return f"{size / bytes_:.1f} {unit}"
+    return f"{size / 1e3:.0f} kB"
 
 
 def words_of(move: Move) -> Words:

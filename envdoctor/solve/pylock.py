@@ -41,7 +41,7 @@ def _files(answer: PinSet, read_files: ReadFiles) -> dict[Pin, list[IndexFile]]:
 def hashes_of(answer: PinSet, read_files: ReadFiles) -> dict[str, list[str]]:
     """Return the hashes of each pin's files that install on the target; raises Unavailable."""
     files = _files(answer, read_files)
-    return {pin.name: [_hash(file) for file in _fitting(pin, files[pin], answer.target)] for pin in files}
+    return {pin.name: [_hash(file) for file in fitting(pin, files[pin], answer.target)] for pin in files}
 
 
 def _hash(file: IndexFile) -> str:
@@ -50,7 +50,7 @@ def _hash(file: IndexFile) -> str:
     return file.sha256
 
 
-def _fitting(pin: Pin, files: Iterable[IndexFile], target: Target) -> list[IndexFile]:
+def fitting(pin: Pin, files: Iterable[IndexFile], target: Target) -> list[IndexFile]:
     """Return the wheels that install on the target, else one source; raises Unavailable."""
     listed = sorted(files, key=lambda file: file.filename)
     wheels = [f for f in listed if f.is_wheel and installs(_tag(f.filename), target)]
@@ -67,7 +67,7 @@ def _marker(target: Target) -> str:
 
 
 def _file_lines(pin: Pin, files: Iterable[IndexFile], target: Target) -> Iterator[str]:
-    found = _fitting(pin, files, target)
+    found = fitting(pin, files, target)
     if found[0].is_wheel:
         yield "wheels = ["
         for wheel in found:

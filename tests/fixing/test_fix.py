@@ -78,6 +78,14 @@ def test_undo_is_exact_and_goes_forward_again(broken: Path) -> None:
     assert run(broken, "--undo", "7") == 3
 
 
+def test_a_broken_interpreter_is_gone_back_from(broken: Path) -> None:
+    before = fingerprint(broken.parents[1])
+    assert run(broken, "--apply") == 0
+    broken.unlink()
+    assert run(broken, "--undo") == 0
+    assert fingerprint(broken.parents[1]) == before
+
+
 def test_a_failing_installer_leaves_everything_as_it_was(
     broken: Path, wheels: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,6 +11,7 @@ from envdoctor.harvest.release_tables import (
     pin_table,
     plain_table,
     release_tables,
+    size_table,
     torch_table,
 )
 from envdoctor.harvest.store import SCHEMA, PackageStore
@@ -110,6 +111,23 @@ def test_pins_are_those_on_linux_without_extras():
     assert pin_table(record("vllm", **{"0_33": release(lines), "0_1": release(None)})) == {
         "0.33": {"torch": "==2.14.0", "xformers": ">=1"}
     }
+
+
+def test_sizes_are_those_of_the_largest_wheel_for_a_kind_of_machine():
+    wheels = {"cp310-cp310-manylinux_2_28_x86_64": 50 << 20, "cp312-cp312-manylinux_2_28_x86_64": 52 << 20}
+    others = {
+        "cp312-cp312-macosx_11_0_arm64": 9,
+        "cp27-cp27mu-linux_x86_64": 99 << 20,
+        "cp312-cp312-win32": 8,
+    }
+    files = [
+        {"filename": f"big-1.0-{tag}.whl", "yanked": False, "size": size}
+        for tag, size in {**wheels, **others}.items()
+    ]
+    source = [{"filename": "big-0.9.tar.gz", "yanked": False, "size": 7}]
+    big = record("big", **{"1_0": {"files": files}, "0_9": {"files": source}})
+    assert size_table(big) == {"0.9": {"source": 7}, "1.0": {"x86_64": 52 << 20, "macos": 9}}
+    assert size_table(record("small", **{"0_9": {"files": source}})) == {}
 
 
 def test_tables_tell_what_made_them(tmp_path):
