@@ -52,7 +52,9 @@ ALLOWED: dict[str, set[str]] = {
     "smokes": {"errors", "facts", "inputs", "matrix", "patterns", "processes", "report", "shown"},
     "report": {"facts", "findings"},
     "bundling": {"errors", "facts", "files", "findings", "inputs", "matrix", "report"},
-    "online": {"errors", "facts", "fetch", "harvest", "matrix", "rules"},
+    "online": {
+        *("errors", "facts", "fetch", "findings", "harvest", "matrix", "plan", "rules", "solve", "target"),
+    },
     "diagnosis": {
         *("errors", "facts", "findings", "images", "matrix", "nearby", "online", "pastes", "plan", "probes"),
         *("rules", "smokes", "target", "upgrading"),
@@ -66,7 +68,7 @@ ALLOWED: dict[str, set[str]] = {
     "plan": {"commands", "facts", "findings", "matrix", "rules", "solve", "target"},
     "fixing": {
         *("diagnosis", "errors", "facts", "files", "findings", "harvest", "inputs", "locks", "matrix"),
-        *("pastes", "plan", "processes", "report", "solve", "target"),
+        *("online", "pastes", "plan", "processes", "report", "solve", "target"),
     },
     "fleet": {
         *("bundling", "commands", "diagnosis", "errors", "facts", "findings", "inputs", "matrix"),
