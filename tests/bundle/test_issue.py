@@ -39,9 +39,9 @@ def report(words: str, count: int, packages: int, logs: int) -> Report:
 @given(
     words=st.text(max_size=300)
     | st.sampled_from(["word " * 600, "`" * 500, "😀" * 20_000, "x" * 70_000, "a\n" * 900]),
-    count=st.integers(0, 12),
+    count=st.integers(0, 4),
     packages=st.integers(0, 1000),
-    logs=st.integers(0, 6),
+    logs=st.integers(0, 2),
     project=st.sampled_from(PROJECTS),
 )
 @settings(max_examples=10, deadline=None)

@@ -118,8 +118,8 @@ def test_the_exit_code_is_the_same_in_every_format(
     tmp_path: Path, form: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     broken, healthy = tmp_path / "broken.txt", tmp_path / "healthy.txt"
-    broken.write_text("trl: 0.7.11\ntransformers: 4.40.1\n")
-    healthy.write_text("trl: 0.8.6\ntransformers: 4.40.1\n")
+    broken.write_text("GPU: Tesla K80\ntorch: 2.9.0+cu128\n")
+    healthy.write_text("GPU: Tesla T4\ntorch: 2.9.0+cu128\n")
     assert main(["diagnose", "--from", str(broken), "--format", form]) == 1
     assert main(["diagnose", "--from", str(healthy), "--format", form]) == 0
     assert capsys.readouterr().err == ""
