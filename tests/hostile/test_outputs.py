@@ -14,26 +14,25 @@ from pathlib import Path
 import pytest
 
 from envdoctor import files
+from envdoctor.cli import main
 from envdoctor.errors import Unavailable
 
 PACKAGE = Path(files.__file__).parent
-WRITERS = ("rules", "memory --model qwen2.5-7b --method lora")
-"""Commands that are quick and write by `-o`."""
 
 
-def call(command, output, **options):
-    words = [sys.executable, "-m", "envdoctor", *command.split(), "-o", str(output)]
-    return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False, **options)
+@pytest.fixture
+def call(capsys):
+    """Return a function that runs a command with `-o` and returns its status and its standard error."""
+
+    def run(output, command="rules"):
+        return main([*command.split(), "-o", str(output)]), capsys.readouterr().err
+
+    return run
 
 
 def kept(path):
     found = os.lstat(path)
     return found.st_ino, found.st_mode, found.st_rdev
-
-
-@pytest.fixture(params=WRITERS, ids=lambda command: command.split()[0])
-def command(request):
-    return request.param
 
 
 @pytest.fixture
@@ -46,21 +45,26 @@ def null(tmp_path):
     return tmp_path / "null"
 
 
-def test_a_device_stays_a_device(command, null):
+@pytest.mark.parametrize("command", ["rules", "memory --model qwen2.5-7b --method lora"])
+def test_a_device_stays_a_device(call, null, command):
     former = kept(null)
-    done = call(command, null)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert call(null, command) == (0, "")
     assert kept(null) == former
 
 
-def test_a_full_device_is_said_in_one_line(command):
-    done = call(command, "/dev/full")
-    assert done.returncode == 3
-    assert done.stderr == "envdoctor: /dev/full: cannot be written: No space left on device\n"
+def test_a_full_device_is_said_in_one_line(call):
+    assert call("/dev/full") == (3, "envdoctor: /dev/full: cannot be written: No space left on device\n")
 
 
-@pytest.mark.parametrize("path", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/proc/thread-self/fd/1"])
-@pytest.mark.parametrize("kind", ["pipe", "file", "socket"])
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/dev/stdout", "pipe"),
+        ("/dev/fd/1", "file"),
+        ("/proc/self/fd/1", "socket"),
+        ("/proc/thread-self/fd/1", "file"),
+    ],
+)
 def test_an_own_descriptor_is_written_to(tmp_path, path, kind):
     words = [sys.executable, "-m", "envdoctor", "rules", "-o", path]
     if kind == "pipe":
@@ -82,13 +86,13 @@ def test_an_own_descriptor_is_written_to(tmp_path, path, kind):
     assert "DRIVER-TOO-OLD" in text
 
 
-def test_a_fifo_is_written_to(tmp_path, command):
+def test_a_fifo_is_written_to(tmp_path, call):
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     read: list[bytes] = []
     reader = threading.Thread(target=lambda: read.append(fifo.read_bytes()))
     reader.start()
-    assert call(command, fifo).returncode == 0
+    assert call(fifo) == (0, "")
     reader.join(10)
     assert read[0]
     assert stat.S_ISFIFO(fifo.stat().st_mode)
@@ -109,32 +113,31 @@ def test_a_reader_that_leaves_is_no_error(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_socket_stays(tmp_path, command):
+def test_a_socket_stays(tmp_path, call):
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(tmp_path / "socket"))
-        done = call(command, tmp_path / "socket")
-        assert done.returncode == 3
-        assert done.stderr.count("\n") == 1
+        status, said = call(tmp_path / "socket")
+        assert (status, said.count("\n")) == (3, 1)
         assert stat.S_ISSOCK((tmp_path / "socket").stat().st_mode)
 
 
 @pytest.mark.parametrize("target", ["target", "absent"])
-def test_links_are_followed(tmp_path, command, target):
+def test_links_are_followed(tmp_path, call, target):
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "target").write_text("former")
     (tmp_path / "link").symlink_to("deep/" + target)
     (tmp_path / "link of link").symlink_to(tmp_path / "link")
-    assert call(command, tmp_path / "link of link").returncode == 0
+    assert call(tmp_path / "link of link") == (0, "")
     assert os.readlink(tmp_path / "link") == "deep/" + target
     assert (tmp_path / "deep" / target).read_text() not in ("", "former")
     assert sorted(os.listdir(tmp_path)) == ["deep", "link", "link of link"]
 
 
-def test_a_link_round_in_circles_is_one_line(tmp_path, command):
+def test_a_link_round_in_circles_is_one_line(tmp_path, call):
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
-    done = call(command, tmp_path / "a")
-    assert (done.returncode, done.stderr.count("\n")) == (3, 1)
+    status, said = call(tmp_path / "a")
+    assert (status, said.count("\n")) == (3, 1)
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o644, 0o755, 0o666, 0o777])
@@ -147,9 +150,12 @@ def test_a_file_keeps_its_mode(tmp_path, mode):
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o077, 0o002])
-def test_a_new_file_has_the_mode_that_the_umask_gives(tmp_path, umask):
-    done = call("rules", tmp_path / "out", umask=umask)
-    assert done.returncode == 0
+def test_a_new_file_has_the_mode_that_the_umask_gives(tmp_path, call, umask):
+    former = os.umask(umask)
+    try:
+        assert call(tmp_path / "out") == (0, "")
+    finally:
+        os.umask(former)
     assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0o666 & ~umask
 
 
@@ -260,10 +266,10 @@ def test_links_and_modes_inside_a_folder_are_kept(tmp_path):
     assert stat.S_IMODE((tmp_path / "real").stat().st_mode) == 0o600
 
 
-def test_profile_writes_no_folder_in_place_of_a_device(null):
+def test_profile_writes_no_folder_in_place_of_a_device(call, null):
     former = kept(null)
-    done = call("profile --model qwen2.5-0.5b --gpu A100-80GB", null)
-    assert (done.returncode, done.stderr) == (3, f"envdoctor: {null}: cannot be written: Not a directory\n")
+    status, said = call(null, "profile --model qwen2.5-0.5b --gpu A100-80GB")
+    assert (status, said) == (3, f"envdoctor: {null}: cannot be written: Not a directory\n")
     assert kept(null) == former
 
 
@@ -296,34 +302,31 @@ ELSEWHERE = {
 }
 
 
-def calls_of_the_system(path):
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            owner = node.func.value
-            module = isinstance(owner, ast.Name) and owner.id in {"os", "shutil", "tempfile"}
-            named = node.func.attr in {"write_text", "write_bytes", "unlink", "rmdir", "symlink_to"}
-            if (module and node.func.attr in MAKING | REMOVING) or named:
-                yield node.func.attr
+def calls(tree):
+    return (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+
+
+def changes_files(node):
+    """The name of what a call changes files with, or None."""
+    if not isinstance(node.func, ast.Attribute):
+        return None
+    owner, name = node.func.value, node.func.attr
+    module = isinstance(owner, ast.Name) and owner.id in {"os", "shutil", "tempfile"}
+    named = name in {"write_text", "write_bytes", "unlink", "rmdir", "symlink_to"}
+    return name if named or (module and name in MAKING | REMOVING) else None
+
+
+def opens_for_writing(node):
+    modes = [a.value for a in node.args[:2] if isinstance(a, ast.Constant)]
+    named = getattr(node.func, "id", getattr(node.func, "attr", ""))
+    return named == "open" and any(isinstance(m, str) and set(m) & set("wax+") and len(m) < 4 for m in modes)
 
 
 def test_nothing_else_writes_or_removes_files():
-    found = {
-        (path.relative_to(PACKAGE).as_posix(), name)
-        for path in PACKAGE.rglob("*.py")
-        if path != PACKAGE / "files.py"
-        for name in calls_of_the_system(path)
-    }
-    assert found == ELSEWHERE
-
-
-def test_nothing_else_opens_a_file_for_writing():
+    found = set()
     for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if (
-                isinstance(node, ast.Call)
-                and getattr(node.func, "id", getattr(node.func, "attr", "")) == "open"
-            ):
-                modes = [a.value for a in node.args[:2] if isinstance(a, ast.Constant)]
-                assert not any(isinstance(m, str) and set(m) & set("wax+") and len(m) < 4 for m in modes), (
-                    path
-                )
+        for node in calls(ast.parse(path.read_text(encoding="utf-8"))):
+            assert not opens_for_writing(node), path
+            if (name := changes_files(node)) and path != PACKAGE / "files.py":
+                found.add((path.relative_to(PACKAGE).as_posix(), name))
+    assert found == ELSEWHERE

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gc
 import re
-import subprocess
-import sys
 
 import pytest
 import re2
@@ -13,6 +11,7 @@ from attacks import Attack, attacks, irregular, looks_around
 from collected_patterns import Collected, Unread, patterns_of_modules, patterns_of_rows
 from growth import FACTOR, unit, worst
 
+from envdoctor.cli import main
 from envdoctor.findings import Evidence
 from envdoctor.patterns import row_pattern
 from envdoctor.report.places import find_place
@@ -138,21 +137,16 @@ LINES = {
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("name", LINES)
-def test_a_line_hangs_no_diagnosis(name):
-    command = [sys.executable, "-m", "envdoctor", "diagnose", "--from", "-", "--format", "json"]
-    done = subprocess.run(command, input=LINES[name], capture_output=True, text=True, timeout=100)
-    assert done.returncode in (0, 1, 3), done.stderr
-    assert "Traceback" not in done.stderr
+def test_a_line_hangs_no_diagnosis(name, tmp_path):
+    (tmp_path / "line.log").write_text(LINES[name], encoding="utf-8")
+    assert main(["diagnose", "--from", str(tmp_path / "line.log"), "--format", "json"]) in (0, 1, 3)
 
 
 @pytest.mark.timeout(200)
 def test_no_line_hangs_a_bundle(tmp_path):
     log = tmp_path / "hostile.log"
     log.write_text("\n".join(LINES.values()), encoding="utf-8")
-    command = [sys.executable, "-m", "envdoctor", "bundle", "--log", str(log), "-o", str(tmp_path / "b.zip")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=180)
-    assert done.returncode in (0, 1, 3), done.stderr
-    assert "Traceback" not in done.stderr
+    assert main(["bundle", "--log", str(log), "-o", str(tmp_path / "b.zip")]) in (0, 1, 3)
 
 
 @pytest.mark.parametrize(
