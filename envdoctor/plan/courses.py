@@ -92,8 +92,8 @@ def weight(case: Case, course: Course) -> tuple[int, int, int]:
 
 def left(case: Case, course: Course) -> tuple[int, int]:
     """Return how many errors stand where a course leads, and how much of what is meant is not mended."""
-    standing = course.standing
-    mended = [f for f in case.meant if identity(f) not in standing and is_met(f, course.facts, course.moved)]
+    standing, moved = course.standing, course.moved
+    mended = [f for f in case.meant if identity(f) not in standing and is_met(f, course.facts, moved)]
     return len(course.errors), len(case.meant) - len(mended)
 
 

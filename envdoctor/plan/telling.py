@@ -39,9 +39,9 @@ def told(case: Case, course: Course) -> Plan:
 
 def _unsolved(case: Case, course: Course) -> Iterator[Finding]:
     """Yield the errors and warnings that stand afterwards, or of which nothing was mended."""
-    standing = course.standing
+    standing, moved = course.standing, course.moved
     aside = {identity(finding) for finding in case.aside}
-    met = {identity(f) for f in case.findings if is_met(f, course.facts, course.moved)} | aside
+    met = {identity(f) for f in case.findings if is_met(f, course.facts, moved)} | aside
     answered = {text for f in case.findings if identity(f) in met for text in f.explains}
     for finding in case.findings:
         if finding.severity is Severity.NOTE or identity(finding) in aside:

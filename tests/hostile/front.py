@@ -36,7 +36,7 @@ class Ended(NamedTuple):
     @property
     def is_clean(self) -> bool:
         """True for an answer (which with status 3 is that something is not known), or one line of error."""
-        if self.status not in (0, 1, 2, 3) or b"Traceback" in self.err:
+        if self.status not in (0, 1, 2, 3) or b"Traceback" in self.err or b"Exception ignored" in self.err:
             return False
         lines = [line for line in self.err.splitlines() if line.startswith(b"envdoctor: ")]
         return self.status in (0, 1) or len(lines) == 1 or (self.status == 3 and bool(self.out.strip()))
@@ -145,8 +145,10 @@ def _serve() -> None:
     import gc
     import importlib
 
+    from envdoctor import inputs
     from envdoctor.matrix import load_matrix
 
+    inputs.FIRST_BYTE_S = 0.5  # a FIFO that nobody writes to is given up sooner than for a person
     for name in MODULES:
         importlib.import_module(f"envdoctor.cli.{name}")
     load_matrix()

@@ -8,11 +8,10 @@ import random
 import socket
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import measured
 import pytest
+from front import Front
 from sent_facts import sent
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's devices")
@@ -118,16 +117,18 @@ def some_inputs(kind: str) -> dict[str, list[str]]:
     return {name: INPUTS[name] for name in chosen}
 
 
+@pytest.fixture(scope="module")
+def front():
+    with Front() as started:
+        yield started
+
+
 @pytest.mark.parametrize("make", EVILS, ids=lambda make: make.__name__)
-def test_what_is_no_file_is_told_in_a_line(make, folder):
-    calls = {}
+def test_what_is_no_file_is_told_in_a_line(make, folder, front):
     for number, (name, arguments) in enumerate(some_inputs(make.__name__).items()):
         evil = folder / f"evil{number}"
         make(evil)
-        calls[name] = words(arguments, evil, folder)
-    with ThreadPoolExecutor(4) as pool:
-        ended = dict(zip(calls, pool.map(lambda call: measured.run(*call), calls.values()), strict=True))
-    for name, end in ended.items():
+        end = front.run(*words(arguments, evil, folder), cwd=folder)
         assert end.is_clean, (name, end)
         assert end.rss_mib < MOST_MIB, (name, end.rss_mib)
         assert end.cpu_s < MOST_S, (name, end.cpu_s)
