@@ -19,6 +19,10 @@ _PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_.-]+)\}")
 _EITHER = re.compile(r"(?:\{sym\.\w{1,40}\}){2,6}")
 _TIDY = re.compile(r" ?\(\(not told\)[^()]*\)")
 NOT_SAID = "(not told)"
+_CURED = (
+    " But what mends it is there already, by the versions told:"
+    " another environment may have failed, or the cause is another."
+)
 _DECISIVE, _PROBABLE = 0.9, 0.6
 _NOT_INSTALLED = frozenset({"nvidia-driver", "python"})
 
@@ -60,14 +64,16 @@ def _finding(
     view: View, row: ConditionRow, answers: Mapping[str, Answer], verdict: bool | None, seen: list[Symptom]
 ) -> Finding:
     fill = _Filler(view, seen)
+    cures = [r for r in row.remedies if conjunction(judge_all(view, r.when).values()) is not False]
+    tried = [remedy for remedy in cures if _already_met(view, remedy.pins)] if seen else []
     return Finding(
         id=row.id,
         severity=Severity(row.severity),
         summary=fill(row.summary),
-        cause=fill(row.cause),
+        cause=fill(row.cause) + (_CURED if tried == cures and tried else ""),
         evidence=(*_evidence(answers.values()), *(Evidence(s.id, s.text, s.source) for s in seen[:3])),
-        remedies=tuple(_remedies(view, row.remedies, fill)),
-        certainty=_certainty(row, answers, verdict, seen),
+        remedies=tuple(_remedies(view, cures, fill)),
+        certainty=_doubted(_certainty(row, answers, verdict, seen), len(cures), len(tried)),
         rows=(row.id,),
         sources=(row.source,),
         explains=tuple(dict.fromkeys(symptom.id for symptom in seen)),
@@ -97,13 +103,22 @@ def _certainty(
     return Certainty.LIKELY if row.prior >= _PROBABLE else Certainty.UNCERTAIN
 
 
+def _doubted(certainty: Certainty, cures: int, tried: int) -> Certainty:
+    """A cure that is in place and did not cure speaks against the cause; where all are, nothing is certain."""
+    if not tried:
+        return certainty
+    if tried == cures or certainty is Certainty.UNCERTAIN:
+        return Certainty.UNCERTAIN
+    return Certainty.LIKELY
+
+
 def _evidence(answers: Iterable[Answer]) -> Iterable[Evidence]:
     return dict.fromkeys(e for answer in answers if answer.holds for e in answer.evidence)
 
 
 def _remedies(view: View, remedies: Iterable[RowRemedy], fill: _Filler) -> Iterable[Remedy]:
     for remedy in remedies:
-        if conjunction(judge_all(view, remedy.when).values()) is False or _already_met(view, remedy.pins):
+        if _already_met(view, remedy.pins):
             continue
         pins = {name: fill(specifier) for name, specifier in remedy.pins.items()}
         if any(NOT_SAID in specifier for specifier in pins.values()):
