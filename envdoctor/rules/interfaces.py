@@ -22,7 +22,7 @@ from envdoctor.rules.interface_lookup import (
     record_of,
     specifier_for,
 )
-from envdoctor.rules.rows import install_commands
+from envdoctor.rules.rows import already_met, install_commands
 from envdoctor.rules.view import View
 
 
@@ -179,8 +179,7 @@ def _other_side(view: View, missing: Missing) -> Iterator[Remedy]:
             asking.get(missing.name, ()) if missing.name else [s for many in asking.values() for s in many]
         )
         without = releases_without(record.versions, spans) if spans else None
-        if without:
-            pins = {record.library: without}
+        if without and not already_met(view, pins := {record.library: without}):
             dated = False
             yield Remedy(
                 f"Use a release of {record.library} that does not ask for it.", install_commands(pins), pins

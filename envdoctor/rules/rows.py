@@ -65,7 +65,7 @@ def _finding(
 ) -> Finding:
     fill = _Filler(view, seen)
     cures = [r for r in row.remedies if conjunction(judge_all(view, r.when).values()) is not False]
-    tried = [remedy for remedy in cures if _already_met(view, remedy.pins)] if seen else []
+    tried = [remedy for remedy in cures if already_met(view, remedy.pins)] if seen else []
     return Finding(
         id=row.id,
         severity=Severity(row.severity),
@@ -104,7 +104,7 @@ def _certainty(
 
 
 def _doubted(certainty: Certainty, cures: int, tried: int) -> Certainty:
-    """A cure that is in place and did not cure speaks against the cause; where all are, nothing is certain."""
+    """A cure that is in place and did not cure speaks against the cause; where all are, it is a guess."""
     if not tried:
         return certainty
     if tried == cures or certainty is Certainty.UNCERTAIN:
@@ -118,7 +118,7 @@ def _evidence(answers: Iterable[Answer]) -> Iterable[Evidence]:
 
 def _remedies(view: View, remedies: Iterable[RowRemedy], fill: _Filler) -> Iterable[Remedy]:
     for remedy in remedies:
-        if _already_met(view, remedy.pins):
+        if already_met(view, remedy.pins):
             continue
         pins = {name: fill(specifier) for name, specifier in remedy.pins.items()}
         if any(NOT_SAID in specifier for specifier in pins.values()):
@@ -133,7 +133,7 @@ def install_commands(pins: Mapping[str, str]) -> tuple[str, ...]:
     return pip_install(*(f"{name}{spec}" for name, spec in pins.items() if name not in _NOT_INSTALLED))
 
 
-def _already_met(view: View, pins: Mapping[str, str]) -> bool:
+def already_met(view: View, pins: Mapping[str, str]) -> bool:
     """A remedy whose every pin holds already mends nothing."""
     if not pins or any("{" in specifier for specifier in pins.values()):
         return False

@@ -3,7 +3,7 @@
 Levels, first to last:
 
 1. CHANGED   installed packages whose version changes (least-change only; torch's CUDA libraries
-             follow torch and do not count); of as many, those that go back weigh, the further the more;
+             follow torch and do not count); of as many, those that go back weigh, then those that go far;
 2. STALE     for each package asked for: days between its version and the newest possible on the target under
              its own request, at most STALE_CAP, so that one hopeless package cannot outweigh the rest;
              with least-change, of what changes;
@@ -34,11 +34,14 @@ STALE_CAP = 730
 RUNTIME_CHANGE = 365
 """Days that changing one of torch's CUDA libraries weighs on the last level: not for nothing."""
 
-ONE_CHANGE = 1000
+ONE_CHANGE = 10_000
 """What a change weighs on the first level: more than all going back together ever does."""
 
-GOING_BACK = 180
-"""Days back that weigh one more."""
+GOING_BACK = 100
+"""What going back weighs beside the way: more than any way forward."""
+
+FAR = 180
+"""Days between two releases that weigh one more: what is near was written for the same neighbours."""
 
 WINDOWS = (0, 180, STALE_CAP)
 """Days of staleness searched first; a wider search follows unless the answer found proves it needless."""
@@ -86,9 +89,8 @@ class Policy:
 def _moved(node: Node, bit: int) -> int:
     """Return what changing an installed package to a candidate weighs."""
     place, stood = node.places[bit], node.places[node.installed.bit_length() - 1]
-    if place >= stood:
-        return ONE_CHANGE
-    return ONE_CHANGE + 1 + max(0, node.days[stood] - node.days[place]) // GOING_BACK
+    far = abs(node.days[place] - node.days[stood]) // FAR
+    return ONE_CHANGE + far + (GOING_BACK if place < stood else 0)
 
 
 def behind(node: Node, bit: int, possible: int) -> tuple[int, int]:

@@ -81,7 +81,7 @@ def test_least_change_for_another_machine(capsys: pytest.CaptureFixture[str], tm
     code, out, _ = answer(capsys, *words)
     assert code == 0
     changes = {change["name"]: (change["from"], change["to"]) for change in json.loads(out)["changes"]}
-    assert changes in ({"peft": ("0.14.0", "0.13.2")}, {"transformers": ("4.40.0", "4.57.6")})
+    assert changes == {"transformers": ("4.40.0", "4.44.2")}
 
 
 def test_requirements_from_files_and_from_arguments(
