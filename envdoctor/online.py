@@ -69,7 +69,7 @@ def _scales(facts: Facts, matrix: Matrix, known: Mapping[str, str]) -> Callable[
     Conda's packages are not on it, and without a machine no file can be chosen: then `known` says why.
     """
     from envdoctor.fetch import NotFound
-    from envdoctor.plan.installing import is_condas
+    from envdoctor.plan.conda import is_condas
     from envdoctor.solve.pylock import fitting, index_reader
     from envdoctor.solve.reasons import Pin
     from envdoctor.target.resolve import target_of

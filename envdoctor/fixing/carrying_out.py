@@ -20,6 +20,7 @@ from envdoctor.processes import run_child
 from envdoctor.solve.variants import INDEX_URL
 from envdoctor.values import dataclass
 
+MANAGERS = ("conda", "mamba", "micromamba")
 TIMEOUT_S = 3600.0
 _LARGEST = 1 << 20
 """Scripts and path files are smaller; a larger file in their place is a program."""
@@ -32,10 +33,14 @@ _UVS = {theirs: ours for ours, theirs in _PIPS.items()}
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of an installer for the environment: `install` or `uninstall`, and its words."""
+    """One call of an installer for the environment: what it is to do, and its words.
+
+    `manager` is conda or one of its kin; empty: pip's packages.
+    """
 
     verb: str
     words: tuple[str, ...]
+    manager: str = ""
 
 
 def calls_of(plan: Plan, python: str) -> Iterator[Call]:
@@ -46,6 +51,9 @@ def calls_of(plan: Plan, python: str) -> Iterator[Call]:
             yield Call(words[2], tuple(words[5:]))
         elif words[:3] == [python, "-m", "pip"]:
             yield Call(words[3], tuple(words[4:]))
+        elif words[0] in MANAGERS and "-p" in words:
+            at = words.index("-p")
+            yield Call(words[1], (*words[2:at], *words[at + 2 :]), words[0])
 
 
 def uv_at(environ: Mapping[str, str]) -> str | None:
@@ -56,15 +64,23 @@ def uv_at(environ: Mapping[str, str]) -> str | None:
     return shutil.which("uv", path=environ.get("PATH")) or (beside if os.access(beside, os.X_OK) else None)
 
 
+def manager_at(name: str, environ: Mapping[str, str]) -> str:
+    """Return conda, or one of its kin where that one is not there; raises Unavailable."""
+    told = (environ.get("CONDA_EXE"), environ.get("MAMBA_EXE"))
+    found = [shutil.which(one, path=environ.get("PATH")) for one in dict.fromkeys((name, *MANAGERS))]
+    for one in (*found, *told):
+        if one and os.access(one, os.X_OK):
+            return one
+    raise Unavailable(f"fix: there is no {name} on the path to change its packages with, nothing was changed")
+
+
 class Carrier:
     """Runs installers on one environment. Raises Unavailable with what the installer said."""
 
-    def __init__(self, python: str, has_pip: bool) -> None:
-        self._python = python
+    def __init__(self, python: str, prefix: Path, has_pip: bool) -> None:
+        self._python, self._prefix, self._has_pip = python, prefix, has_pip
         self._env = {name: value for name, value in os.environ.items() if name not in _OTHERS}
         self._uv = uv_at(os.environ)
-        if self._uv is None and not has_pip:
-            raise Unavailable("fix: there is neither uv nor a pip in the environment to install with")
 
     def run(self, call: Call) -> None:
         """Carry out one call."""
@@ -76,9 +92,13 @@ class Carrier:
 
     def _argv(self, call: Call) -> list[str]:
         words = list(call.words)
+        if call.manager:
+            return [manager_at(call.manager, self._env), call.verb, "-y", "-p", str(self._prefix), *words]
         if self._uv:
             told = [_UVS.get(word, word) for word in words if word != "-y"]
             return [self._uv, "pip", call.verb, "--python", self._python, *self._index(call), *told]
+        if not self._has_pip:
+            raise Unavailable("fix: there is neither uv nor a pip in the environment to install with")
         told = [_PIPS.get(word, word) for word in words if not word.startswith("--torch-backend")]
         for word in words:
             if word.startswith("--torch-backend="):

@@ -61,7 +61,8 @@ def _copy_file(source: str, target: str, told: os.stat_result) -> None:
 def _is_linked(source: str, told: os.stat_result) -> bool:
     """True for a large file that installers replace and nobody edits."""
     folder, name = os.path.split(source)
-    return told.st_size >= LINKED and not name.endswith(_COPIED) and os.path.basename(folder) != "bin"
+    edited = name.endswith(_COPIED) or os.path.basename(folder) in ("bin", "conda-meta")
+    return told.st_size >= LINKED and not edited
 
 
 def _link(source: str, target: str) -> bool:

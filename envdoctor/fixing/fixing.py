@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,15 @@ from envdoctor.fixing.carrying_out import (
 from envdoctor.fixing.copying import copy_tree
 from envdoctor.fixing.refusals import check_changeable
 from envdoctor.fixing.states import Shelf, State
-from envdoctor.fixing.verifying import check_better, check_smoked, examine, failing_imports, left
+from envdoctor.fixing.verifying import (
+    check_better,
+    check_nothing_lost,
+    check_own_place,
+    check_smoked,
+    examine,
+    failing_imports,
+    left,
+)
 from envdoctor.matrix import Matrix, load_matrix
 from envdoctor.values import dataclass
 
@@ -127,7 +136,11 @@ def apply_fix(
 def undo_fix(python: str | None, number: int | None = None) -> Fixed:
     """Go back to a former state (None: the last); raises Unavailable where none is kept."""
     shelf = _shelf_of(_named(python))
-    with shelf.held():
+    with shelf.held() as went_back:
+        if went_back and number is None:
+            return Fixed(
+                "undone", str(shelf.environment), notes=("a change that was cut short is taken back",)
+            )
         state = shelf.go_back(number)
     return Fixed("undone", str(shelf.environment), state=state)
 
@@ -171,58 +184,98 @@ class _Way:
 
 def _exchanged(shelf: Shelf, before: Diagnosis, way: _Way) -> Fixed:
     clone, folder = shelf.clone, shelf.environment
-    way.step("cloning it")
-    shelf.discard()
-    copy_tree(folder, clone)
+    _clone(shelf, way)
     executable = before.facts.environment.executable.get() or ""
     python = str(clone / Path(executable).relative_to(_prefix(before)))
+    check_own_place(python, clone)
     retarget(clone, folder, clone, scripts=False)
-    after, changed = _mended(python, clone, way)
-    check_better(before, after)
-    failing = failing_imports(python, after.facts, [name.partition(" ")[0] for name in changed])
-    if failing:
-        raise Unavailable(f"fix: what changed cannot be imported, nothing was changed: {failing[0]}")
+    work = _proven(_mended(python, clone, way), before, python, way)
     if way.smoke:
         after = way.look(python, smoke=True)
         check_smoked(after, lambda: way.look(executable, smoke=True))
+        work = replace(work, after=after)
+    if work.managed:
+        return _done_again(shelf, before, executable, way)
     retarget(clone, clone, folder)
     way.step("exchanging the two")
-    state = shelf.take(tuple(changed))
-    return Fixed("partly" if left(after) else "mended", str(folder), before, after, state, ())
+    return work.fixed(before, folder, shelf.take(tuple(work.changed)))
 
 
-def _mended(python: str, clone: Path, way: _Way) -> tuple[Diagnosis, list[str]]:
-    """Carry out on the clone what its diagnosis plans, until nothing is left; return both."""
+def _done_again(shelf: Shelf, before: Diagnosis, executable: str, way: _Way) -> Fixed:
+    """Do what was proven on the clone in a fresh copy at the environment's own place.
+
+    Conda writes that place into files of its packages: no copy that was changed elsewhere can be moved there.
+    """
+    _clone(shelf, way)
+    way.step("doing at its own place what the clone has proven")
+    with shelf.standing_in():
+        work = _proven(_mended(executable, shelf.environment, way), before, executable, way)
+        return work.fixed(before, shelf.environment, shelf.keep(tuple(work.changed)))
+
+
+def _clone(shelf: Shelf, way: _Way) -> None:
+    way.step("cloning it")
+    shelf.discard()
+    copy_tree(shelf.environment, shelf.clone)
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What was carried out on a copy: its diagnosis then, what moved, whether conda or its kin moved it."""
+
+    after: Diagnosis
+    changed: Sequence[str]
+    managed: bool
+
+    def fixed(self, before: Diagnosis, folder: Path, state: State) -> Fixed:
+        """Return it as what a fix did."""
+        return Fixed("partly" if left(self.after) else "mended", str(folder), before, self.after, state)
+
+
+def _mended(python: str, clone: Path, way: _Way) -> _Work:
+    """Carry out on the clone what its diagnosis plans, until nothing is left."""
     changed: list[str] = []
+    managed = False
     after = way.look(python)
     clear_leftovers(after.facts, clone)
     for _ in range(ROUNDS):
-        done = _carried_out(after, python, clone, way.step)
-        if not done:
+        calls = list(calls_of(after.plan, python)) if after.plan else []
+        if not calls:
             break
-        changed += done
+        changed += _carried_out(after, calls, python, clone, way.step)
+        managed = managed or any(call.manager for call in calls)
         after = way.look(python)
         if not left(after):
             break
-    return after, changed
+    return _Work(after, changed, managed)
+
+
+def _proven(work: _Work, before: Diagnosis, python: str, way: _Way) -> _Work:
+    """Return the work; raises Unavailable where it mends nothing, or takes out or breaks what was there."""
+    check_better(before, work.after)
+    names = [change.partition(" ")[0] for change in work.changed]
+    if work.managed:
+        check_nothing_lost(before.facts, work.after.facts, names)
+    if failing := failing_imports(python, work.after.facts, names):
+        raise Unavailable(f"fix: what changed cannot be imported, nothing was changed: {failing[0]}")
+    return work
 
 
 def _prefix(diagnosis: Diagnosis) -> Path:
     return Path(diagnosis.facts.environment.prefix.get() or "/")
 
 
-def _carried_out(diagnosis: Diagnosis, python: str, clone: Path, step: Step) -> list[str]:
-    """Carry out a diagnosis' plan on the clone and return what moved, in words."""
-    plan = diagnosis.plan
-    calls: list[Call] = list(calls_of(plan, python)) if plan else []
-    if plan is None or not calls:
-        return []
+def _carried_out(
+    diagnosis: Diagnosis, calls: Sequence[Call], python: str, clone: Path, step: Step
+) -> list[str]:
+    """Carry out the calls of a diagnosis' plan on the clone and return what moved, in words."""
+    moves = diagnosis.plan.moves if diagnosis.plan else ()
     listed = diagnosis.facts.environment.distributions
-    damaged = [m.name for m in plan.moves if m.name in listed and (m.old == m.new or listed[m.name].problems)]
-    carrier = Carrier(python, "pip" in listed)
-    check_within(diagnosis.facts, [move.name for move in plan.moves], clone)
+    damaged = [m.name for m in moves if m.name in listed and (m.old == m.new or listed[m.name].problems)]
+    carrier = Carrier(python, clone, "pip" in listed)
+    check_within(diagnosis.facts, [move.name for move in moves], clone)
     clear_damage(diagnosis.facts, [name for name in damaged if name != "pip"], clone)
     for call in calls:
         step(f"carrying out: {call.verb}")
         carrier.run(call)
-    return [f"{m.name} {m.old or 'new'} → {m.new or 'removed'}" for m in plan.moves]
+    return [f"{m.name} {m.old or 'new'} → {m.new or 'removed'}" for m in moves]

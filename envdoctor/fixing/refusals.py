@@ -10,6 +10,7 @@ from pathlib import Path
 
 from envdoctor.errors import Unavailable
 from envdoctor.facts import Facts
+from envdoctor.plan.conda import is_pixis
 
 SYSTEM = "the system's package manager owns it (PEP 668): make a virtual environment, and fix that"
 
@@ -31,9 +32,11 @@ def _reasons(facts: Facts, folder: Path) -> Iterator[str]:
     environment = facts.environment
     if sys.platform not in ("linux", "darwin"):
         yield "environments are exchanged on Linux and macOS alone; type the plan's commands"
-    if environment.kind.get() == "conda":
-        yield "conda's files name their own place, so no copy can take it; type the plan's commands"
-    if environment.kind.get() != "venv":
+    if is_pixis(str(folder)):
+        yield "pixi makes it from the project's manifest, which the plan's commands change: type them"
+    if environment.kind.get() == "conda" and any((folder / name).is_dir() for name in ("condabin", "envs")):
+        yield "it is conda's base environment, in which the others lie: make one, and fix that"
+    if environment.kind.get() not in ("venv", "conda"):
         managed = any(folder.glob("lib/python3*/EXTERNALLY-MANAGED"))
         yield SYSTEM if managed else "it is no virtual environment: make one, and fix that"
     links = [path for path in _package_folders(folder) if not path.resolve().is_relative_to(folder)]

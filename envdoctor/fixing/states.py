@@ -43,13 +43,13 @@ class Shelf:
         self.folder = environment.parent / f".{environment.name.lstrip('.')}.envdoctor"
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
-        """Hold the shelf alone, what an earlier run left half done mended."""
+    def held(self) -> Iterator[bool]:
+        """Hold the shelf alone, what an earlier run left half done mended: True where it was taken back."""
         try:
             with self._alone():
-                self._mend()
+                went_back = self._mend()
                 try:
-                    yield
+                    yield went_back
                 finally:
                     self._leave()
         except OSError as error:
@@ -81,6 +81,25 @@ class Shelf:
         number = journal["next"]
         os.rename(self.clone, self._place(number))
         return self._exchange(journal, number, changes)
+
+    @contextlib.contextmanager
+    def standing_in(self) -> Iterator[None]:
+        """Let the clone stand in the environment's place; without a `keep` the environment comes back."""
+        journal = self._read()
+        number = journal["next"]
+        os.rename(self.clone, self._place(number))
+        inode = os.stat(self.environment).st_ino
+        self._write({**journal, "under_way": {"inode": inode, "number": number, "back": True}})
+        try:
+            exchange(self.environment, self._place(number), self._aside)
+            yield
+        finally:
+            self._mend()
+
+    def keep(self, changes: tuple[str, ...]) -> State:
+        """Leave what stands in the environment's place there; what stood there becomes the last state."""
+        journal = self._read()
+        return self._end(journal, journal["next"], changes)
 
     def go_back(self, number: int | None) -> State:
         """Exchange the environment with a former state (None: the last), which takes its place and number."""
@@ -120,7 +139,7 @@ class Shelf:
     def _exchange(self, journal: dict[str, Any], number: int, changes: tuple[str, ...]) -> State:
         """Exchange the environment with what lies at a state's place; the journal knows before and after."""
         inode = os.stat(self.environment).st_ino
-        self._write({**journal, "under_way": {"inode": inode, "number": number}})
+        self._write({**journal, "under_way": {"inode": inode, "number": number, "back": False}})
         exchange(self.environment, self._place(number), self._aside)
         return self._end(journal, number, changes)
 
@@ -131,17 +150,22 @@ class Shelf:
         self._write({"next": max(journal["next"], number + 1), "states": states, "under_way": None})
         return State(number, left, changes)
 
-    def _mend(self) -> None:
-        """End or take back the exchange that a kill cut short."""
+    def _mend(self) -> bool:
+        """End or take back the exchange that was cut short; True where it was taken back."""
         journal = self._read()
+        went_back = False
         if under_way := journal["under_way"]:
             number = under_way["number"]
             restore(self.environment, self._place(number), self._aside)
-            if os.stat(self.environment).st_ino != under_way["inode"]:  # the exchange happened
+            exchanged = os.stat(self.environment).st_ino != under_way["inode"]
+            if exchanged and not under_way["back"]:
                 self._end(journal, number, ("a change whose end was cut short",))
             else:
+                if went_back := exchanged:
+                    exchange(self.environment, self._place(number), self._aside)
                 self._write({**journal, "under_way": None})
         self._tidy()
+        return went_back
 
     def _tidy(self) -> None:
         """Remove clones and states that the journal does not name; what cannot be removed stays."""
@@ -169,7 +193,8 @@ def _checked(journal: Any) -> dict[str, Any]:
     ]
     under_way = journal["under_way"]
     if under_way is not None:
-        under_way = {"inode": int(under_way["inode"]), "number": int(under_way["number"])}
+        back = under_way.get("back") is True
+        under_way = {"inode": int(under_way["inode"]), "number": int(under_way["number"]), "back": back}
     return {"next": int(journal["next"]), "states": states, "under_way": under_way}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -52,6 +53,22 @@ def check_better(before: Diagnosis, after: Diagnosis) -> None:
         raise Unavailable(f"fix: the change would bring an error, nothing was changed: {new[0].summary}")
     if _weight(after) >= _weight(before):
         raise Unavailable("fix: the change mends nothing that was found, nothing was changed")
+
+
+def check_nothing_lost(before: Facts, after: Facts, meant: Sequence[str]) -> None:
+    """Raise Unavailable where a manager of packages took out more than was meant."""
+    lost = before.environment.distributions.keys() - after.environment.distributions.keys() - set(meant)
+    if lost:
+        raise Unavailable(f"fix: the change would take out {', '.join(sorted(lost))}, nothing was changed")
+
+
+def check_own_place(python: str, folder: Path) -> None:
+    """Raise Unavailable where a copied interpreter does not take its own folder for its prefix."""
+    done = run_child([python, "-I", "-S", "-c", "import sys; print(sys.prefix)"], timeout_s=IMPORT_TIMEOUT_S)
+    told = done.stdout.strip()
+    if not told or os.path.realpath(told) != os.path.realpath(folder):
+        said = told or done.stderr.strip()[-200:] or "nothing"
+        raise Unavailable(f"fix: a copy of the interpreter does not run as one ({said}), nothing was changed")
 
 
 def check_smoked(after: Diagnosis, original: Callable[[], Diagnosis]) -> None:

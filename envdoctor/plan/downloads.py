@@ -8,7 +8,7 @@ from dataclasses import replace
 from envdoctor.facts import Facts
 from envdoctor.findings import Download, Move, Plan
 from envdoctor.matrix import Matrix
-from envdoctor.plan.installing import is_condas
+from envdoctor.plan.conda import is_condas
 
 UNRECORDED = "not on record; --online asks the index"
 Weigh = Callable[[Move], "int | str"]

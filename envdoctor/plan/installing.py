@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 from envdoctor import lazy_re as re
 from envdoctor.commands import command, commands
 from envdoctor.facts import Distribution, Environment
 from envdoctor.findings import Finding
+from envdoctor.plan.conda import conda_name, is_condas, manager_of
 from envdoctor.solve.reasons import Pin
 from envdoctor.solve.variants import INDEX_URL
 
@@ -33,48 +34,43 @@ def install_lines(
     `open_` are packages of which the installer chooses the release, with their specifiers; `options` are
     words of our own for it.
     """
-    conda = {name for name in {p.name for p in pins} | {*gone, *again} if is_condas(environment, name)}
-    lines: list[str] = []
-    theirs = [pin for pin in pins if pin.name in conda]
-    if theirs:
-        named = [f"{_conda_name(p.name)}={p.version}" for p in theirs]
-        prefix = environment.prefix.get() or ""
-        lines += _conda_lines(prefix, named)
+    conda = {
+        name for name in {p.name for p in pins} | {*open_, *gone, *again} if is_condas(environment, name)
+    }
     tool = installer_of(environment)
-    out = [name for name in gone if name not in conda]
-    lines += tool.line("uninstall", out)
+    lines = [*_conda_lines(environment, conda, pins, open_, gone, again)]
+    lines += tool.line("uninstall", [name for name in gone if name not in conda])
     ours = [pin for pin in pins if pin.name not in conda]
-    if ours or open_:
-        lines += tool.install(ours, [f"{n}{'' if s == '*' else s}" for n, s in open_.items()], options)
+    others = [_spec(name, spec) for name, spec in open_.items() if name not in conda]
+    if ours or others:
+        lines += tool.install(ours, others, options)
     anew = [f"{n}{_at(environment.distributions.get(n))}" for n in again if n not in conda]
     lines += tool.once_more(anew, options)
     return tuple(lines)
 
 
+def _conda_lines(
+    environment: Environment,
+    theirs: Set[str],
+    pins: Sequence[Pin],
+    open_: Mapping[str, str],
+    gone: Sequence[str],
+    again: Sequence[str],
+) -> tuple[str, ...]:
+    """Return the calls for what conda, or one of its kin, put there."""
+    comes = [f"{conda_name(pin.name)}={pin.version}" for pin in pins if pin.name in theirs]
+    comes += [_spec(conda_name(name), spec) for name, spec in open_.items() if name in theirs]
+    anew = [f"{conda_name(n)}{_at(environment.distributions.get(n))}" for n in again if n in theirs]
+    goes = [conda_name(name) for name in gone if name in theirs]
+    return manager_of(environment.prefix.get() or "").lines(comes, anew, goes)
+
+
+def _spec(name: str, spec: str) -> str:
+    return name if spec == "*" else f"{name}{spec}"
+
+
 def _at(distribution: Distribution | None) -> str:
     return f"=={distribution.version}" if distribution and distribution.version else ""
-
-
-def is_condas(environment: Environment, name: str) -> bool:
-    """True for what conda installed into an environment of its own; what pip put there stays pip's."""
-    one = environment.distributions.get(name)
-    return environment.kind.get() == "conda" and one is not None and one.origin == "conda"
-
-
-def _conda_name(name: str) -> str:
-    return "pytorch" if name == "torch" else name
-
-
-def _conda_lines(prefix: str, named: Sequence[str]) -> tuple[str, ...]:
-    """Return the call of the tool that made the environment, told by its place."""
-    words = " {}" * len(named)
-    if "/.pixi/envs/" in prefix + "/":
-        project, _, name = prefix.partition("/.pixi/envs/")
-        feature = () if name.strip("/") == "default" else (name.strip("/"),)
-        option = " --feature {}" * len(feature)
-        return commands("pixi add --manifest-path {}" + option + words, project, *feature, *named)
-    tool = "micromamba" if "micromamba" in prefix else "mamba" if re.search("mamba|miniforge", prefix) else ""
-    return commands(f"{tool or 'conda'} install -p {{}}" + words, prefix, *named)
 
 
 def aimed(line: str, environment: Environment) -> str:

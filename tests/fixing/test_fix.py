@@ -290,7 +290,7 @@ def test_uv_finds_its_index_where_no_pip_has_one(broken: Path, monkeypatch: pyte
     monkeypatch.setenv("UV_OFFLINE", "")
     monkeypatch.setenv("UV_DEFAULT_INDEX", "http://127.0.0.1:9/simple")
     monkeypatch.setattr("envdoctor.fixing.carrying_out.read_index_settings", nowhere)
-    carrier = Carrier(str(broken), has_pip=False)
+    carrier = Carrier(str(broken), broken.parents[1], has_pip=False)
     assert "--default-index" not in carrier._argv(Call("install", ("betaline==2.1",)))
 
 
