@@ -64,8 +64,8 @@ def check_nothing_lost(before: Facts, after: Facts, meant: Sequence[str]) -> Non
 
 def check_own_place(python: str, folder: Path) -> None:
     """Raise Unavailable where a copied interpreter does not take its own folder for its prefix."""
-    done = run_child([python, "-I", "-S", "-c", "import sys; print(sys.prefix)"], timeout_s=IMPORT_TIMEOUT_S)
-    told = done.stdout.strip()
+    done = run_child([python, "-I", "-B", "-c", "import sys; print(sys.prefix)"], timeout_s=IMPORT_TIMEOUT_S)
+    told = done.stdout.strip().rpartition("\n")[2]
     if not told or os.path.realpath(told) != os.path.realpath(folder):
         said = told or done.stderr.strip()[-200:] or "nothing"
         raise Unavailable(f"fix: a copy of the interpreter does not run as one ({said}), nothing was changed")
