@@ -88,7 +88,7 @@ class Package:
         for place, group in enumerate(self.raw["s"]):
             masks[group] |= 1 << place
         for mask, files in zip(masks, self.raw["F"], strict=True):
-            yield mask, [File(*entry) for entry in files]
+            yield mask, list(map(File._make, files))
 
     def row_masks(self, within: int) -> dict[int, int]:
         """Return which of the versions `within` share each row of requirements (-1: unknown requirements)."""

@@ -16,7 +16,7 @@ from envdoctor.matrix.snapshot import Requirement as Wanted
 from envdoctor.solve.nodes import Context, Node
 from envdoctor.solve.problem import Literal, Nogood, bits_of
 from envdoctor.solve.variants import OWN_RUNTIME
-from envdoctor.solve.versions import version_key
+from envdoctor.solve.versions import major_of, version_key
 
 SLACK = 90
 """Days after it was superseded in which a release may still have been tried with what was new then."""
@@ -144,8 +144,8 @@ class _History:
 
     def untried(self, other: Node, bit: int) -> Nogood | None:
         """Return that the other's major version came long after this release was superseded, if it did."""
-        series = _majors(other)
-        chosen = _major(other.version(bit))
+        series = other.majors
+        chosen = major_of(other.version(bit))
         limit = (self.superseded or 0) + SLACK
         beyond = [major for major, (day, _) in series.items() if day > limit]
         if _dated(series):
@@ -164,21 +164,6 @@ class _History:
 
 def _exact(other: Node, wanted: Wanted) -> bool:
     return "==" in other.package.spec_text(wanted.spec)
-
-
-def _major(version: str) -> int:
-    return version_key(version).major
-
-
-def _majors(node: Node) -> dict[int, tuple[int, int]]:
-    """Return, by major number of final releases: the day of the first, and its place."""
-    found: dict[int, tuple[int, int]] = {}
-    package = node.package
-    for place in bits_of(package.all & ~package.prereleases):
-        major, day = _major(package.versions[place]), package.days[place]
-        if day and major not in found:
-            found[major] = (day, place)
-    return found
 
 
 def _dated(series: Mapping[int, tuple[int, int]]) -> bool:

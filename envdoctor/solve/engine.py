@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import clingo
 
 from envdoctor.errors import Unavailable
 from envdoctor.solve.policy import LEVELS, Policy
-from envdoctor.solve.problem import Problem, bits_of
+from envdoctor.solve.problem import Part, Problem, bits_of
 
 PROGRAM = Path(__file__).with_name("solve.lp")
 OPTIMISE = ("--opt-strategy=usc,oll,stratify", "--configuration=handy")
@@ -41,6 +41,10 @@ class _Writer:
             self.lines.extend(f"member({known},{bit})." for bit in bits_of(mask))
         return known
 
+    def demanded(self, name: str, mask: int) -> int:
+        """Return the number of a set that a demand is met by; 0: any candidate meets it."""
+        return self.members(name, mask) if self.problem.masks[name] & ~mask else 0
+
 
 def write_facts(
     problem: Problem, policy: Policy | None, guards: Sequence[int], edges: dict[tuple[str, str], int]
@@ -51,8 +55,9 @@ def write_facts(
     lines.extend(f"guard({guard})." for guard in guards if guard)
     for root in problem.roots:
         number = writer.names[root.name]
-        lines.append(f"root({number},{writer.members(root.name, root.mask)},{root.guard}).")
+        lines.append(f"root({number},{writer.demanded(root.name, root.mask)},{root.guard}).")
         lines.extend(f"root_extra({number},{writer.extra(e)},{root.guard})." for e in root.extras)
+    lines.extend(f"root({number},0,0)." for name, number in writer.names.items() if name in problem.sure)
     _write_choices(writer, policy)
     _write_parts(writer, edges)
     for name, mask, guard in problem.bans:
@@ -76,28 +81,38 @@ def _write_choices(writer: _Writer, policy: Policy | None) -> None:
 
 
 def _write_parts(writer: _Writer, edges: dict[tuple[str, str], int]) -> None:
-    lines, names = writer.lines, writer.names
-    for part_number, part in enumerate(writer.problem.every_part()):
-        owner = names[part.name]
-        for bit in bits_of(part.mask):
-            if part.extra:
-                lines.append(f"extra({part_number},{owner},{writer.extra(part.extra)},{bit}).")
-            else:
-                lines.append(f"part({part_number},{owner},{bit}).")
-        for demand in part.demands:
-            if demand.name not in names:
-                continue
-            guard = edges.get((part.name, demand.name), 0)
-            kind = "limit" if demand.limit else "dep"
-            chosen = writer.members(demand.name, demand.mask)
-            lines.append(f"{kind}({part_number},{names[demand.name]},{chosen},{guard}).")
-            if not demand.limit:
-                reserved = writer.problem.node(demand.name).reserved & demand.mask
-                if demand.mask & (demand.mask - 1) == 0 and reserved:
-                    lines.append(f"pins({part_number},{names[demand.name]},{reserved.bit_length() - 1}).")
-                lines.extend(
-                    f"wants({part_number},{names[demand.name]},{writer.extra(e)})." for e in demand.extras
-                )
+    """Write which candidates ask for what; parts that ask for the same of what is left are one."""
+    numbers: dict[tuple[str, ...], int] = {}
+    for part in writer.problem.every_part():
+        asked = tuple(_asked_by(writer, part, edges))
+        if not asked:
+            continue
+        number = numbers.setdefault(asked, len(numbers))
+        if number == len(numbers) - 1:
+            writer.lines.extend(text.replace("(", f"({number},", 1) for text in asked)
+        owner = writer.names[part.name]
+        head = f"extra({number},{owner},{writer.extra(part.extra)}," if part.extra else f"part({number},{owner},"
+        writer.lines.extend(f"{head}{bit})." for bit in bits_of(part.mask))
+
+
+def _asked_by(writer: _Writer, part: Part, edges: dict[tuple[str, str], int]) -> Iterator[str]:
+    """Yield facts of what a part asks, without its number."""
+    for demand in part.demands:
+        if demand.name not in writer.names:
+            continue
+        owed, guard = writer.names[demand.name], edges.get((part.name, demand.name), 0)
+        chosen = writer.demanded(demand.name, demand.mask)
+        if demand.limit:
+            if chosen:
+                yield f"limit({owed},{chosen},{guard})."
+            continue
+        if chosen or demand.name not in writer.problem.sure:
+            yield f"dep({owed},{chosen},{guard})."
+        reserved = writer.problem.node(demand.name).reserved & demand.mask
+        if demand.mask & (demand.mask - 1) == 0 and reserved:
+            yield f"pins({owed},{reserved.bit_length() - 1})."
+        for extra in demand.extras:
+            yield f"wants({owed},{writer.extra(extra)})."
 
 
 def _write_rows(writer: _Writer) -> None:

@@ -59,6 +59,8 @@ class Picks:
     bits: dict[str, int]
     cost: Cost
     policy: Policy
+    window: int | None
+    """The staleness within which it was searched for; None: any."""
 
 
 def request_mask(context: Context, request: Request) -> int:

@@ -18,7 +18,7 @@ from envdoctor.solve.asking import options_of
 from envdoctor.solve.goal import Goal, Picks, request_mask
 from envdoctor.solve.nodes import TORCH, Context, Node
 from envdoctor.solve.policy import Policy, total
-from envdoctor.solve.problem import Literal, Nogood, Part, Problem, Root, close
+from envdoctor.solve.problem import Literal, Nogood, Part, Problem, Root, close, needs_of
 from envdoctor.solve.prune import prune
 from envdoctor.solve.requests import Asked, Request
 from envdoctor.solve.rows import nogoods
@@ -164,7 +164,7 @@ class _Search:
         if bits is None:
             return None
         costs = [policy.cost(problem.node(name), bit) for name, bit in bits.items()]
-        return Picks(bits, total(costs), policy)
+        return Picks(bits, total(costs), policy, None)
 
     @cached_property
     def installed(self) -> list[str]:
@@ -256,15 +256,15 @@ class _Search:
         demands = tuple(
             demand
             if (part.name, demand.name) in self.demands.met
-            else replace(demand, mask=demand.mask | problem.node(demand.name).installed)
+            else demand._replace(mask=demand.mask | problem.node(demand.name).installed)
             for demand in part.demands
             if demand.limit
             or problem.node(demand.name).installed
             or (part.name, demand.name) in self.demands.met
         )
         rest = part.mask & ~held
-        kept = Part(part.name, part.extra, held, demands)
-        return [kept, Part(part.name, part.extra, rest, part.demands)] if rest else [kept]
+        kept = Part(part.name, part.extra, held, demands, needs_of(demands))
+        return [kept, replace(part, mask=rest)] if rest else [kept]
 
 
 def _holds_now(literal: Literal, installed: Mapping[str, int]) -> bool:

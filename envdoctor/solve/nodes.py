@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -12,7 +12,7 @@ from envdoctor.matrix.markers import clauses_hold, decide
 from envdoctor.matrix.snapshot import SDIST, File, Package, Snapshot
 from envdoctor.solve.requests import Request
 from envdoctor.solve.variants import Build, builds_of, driver_allows
-from envdoctor.solve.versions import clauses, spec_mask
+from envdoctor.solve.versions import clauses, major_of, spec_mask
 from envdoctor.solve.wheels import installs
 from envdoctor.target.cards import Card
 from envdoctor.target.resolve import Target
@@ -66,6 +66,7 @@ class Context:
         self._nodes: dict[str, Node | None] = {}
         self._tags: dict[int, bool] = {}
         self._pythons: dict[int, bool] = {-1: True}
+        self._files: dict[tuple[int, int], str] = {}
         self._markers: dict[int, bool] = {-1: True}
 
     def node(self, name: str) -> Node | None:
@@ -91,6 +92,14 @@ class Context:
             known = self._pythons[number] = clauses_hold(clauses, self.target.python)
         return known
 
+    def judge_file(self, tag: int, python: int) -> str:
+        """Return what bars a file of that wheel tag and Requires-Python; "" where it installs as it is."""
+        known = self._files.get((tag, python))
+        if known is None:
+            barred = "source" if tag == SDIST else "" if self.tag_installs(tag) else "platform"
+            known = self._files[tag, python] = barred if self.python_allows(python) else "python"
+        return known
+
     def marker_holds(self, number: int) -> bool:
         """True when the snapshot's marker of that number holds on the target."""
         known = self._markers.get(number)
@@ -107,7 +116,7 @@ class Node:
     context: Context = field(repr=False)
     demands: dict[tuple[int, str, bool], tuple[Any, ...]] = field(default_factory=dict, repr=False)
     """What rows of requirements ask, once read (`problem.py` keeps them here)."""
-    parts: dict[tuple[str, int], list[tuple[int, tuple[Any, ...]]]] = field(default_factory=dict, repr=False)
+    parts: dict[tuple[str, int], list[tuple[int, Any, Any]]] = field(default_factory=dict, repr=False)
     """The candidates that share requirements, by extra and candidates, once read (kept by `problem.py`)."""
     patterns: dict[tuple[int, tuple[int, ...]], list[tuple[int, int]]] = field(
         default_factory=dict, repr=False
@@ -177,6 +186,16 @@ class Node:
         for place in range(len(days) - 2, -1, -1):
             days[place] = min(days[place], days[place + 1])
         return days
+
+    @cached_property
+    def majors(self) -> dict[int, tuple[int, int]]:
+        """By major number of final releases: the day of the first, and its place."""
+        found: dict[int, tuple[int, int]] = {}
+        package = self.package
+        for place, version in enumerate(package.versions):
+            if package.days[place] and not package.prereleases >> place & 1:
+                found.setdefault(major_of(version), (package.days[place], place))
+        return found
 
     @cached_property
     def bans(self) -> list[Ban]:
@@ -296,23 +315,11 @@ class Node:
                     masks[verdict] |= mask
         return list(masks.items())
 
-    def _judge_files(self, files: list[File]) -> str:
-        context = self.context
-        source = False
-        python = True
-        for tag, number, _ in files:
-            if not context.python_allows(number):
-                continue
-            python = False
-            if tag == SDIST:
-                source = True
-            elif context.tag_installs(tag):
-                return ""
-        if python:
-            return "python" if files else "platform"
-        if source and context.options.allow_source:
+    def _judge_files(self, files: Iterable[File]) -> str:
+        found = {self.context.judge_file(file.tag, file.python) for file in files}
+        if "" in found or ("source" in found and self.context.options.allow_source):
             return ""
-        return "source" if source else "platform"
+        return next((what for what in ("source", "platform", "python") if what in found), "platform")
 
     def _hardware_bans(self) -> Iterator[Ban]:
         context = self.context

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from envdoctor.matrix.snapshot import LIMITS
 from envdoctor.matrix.snapshot import Requirement as Wanted
@@ -21,8 +22,7 @@ class Root:
     guard: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Demand:
+class Demand(NamedTuple):
     """What a part asks of another package. `limit`: only if that package is there anyway."""
 
     name: str
@@ -30,6 +30,10 @@ class Demand:
     extras: tuple[str, ...]
     limit: bool
     spec: int
+
+
+Needs = Mapping[str, tuple[int, tuple[str, ...]]]
+"""By name: the candidates that all demands but limits on a package together accept, and its extras."""
 
 
 @dataclass(slots=True)
@@ -40,6 +44,7 @@ class Part:
     extra: str
     mask: int
     demands: tuple[Demand, ...]
+    needs: Needs
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +77,8 @@ class Problem:
     parts: dict[tuple[str, str], list[Part]] = field(default_factory=dict)
     nogoods: list[Nogood] = field(default_factory=list)
     bans: list[tuple[str, int, int]] = field(default_factory=list)
+    sure: frozenset[str] = frozenset()
+    """Packages that every answer holds (found by pruning)."""
 
     def node(self, name: str) -> Node:
         """Return a package of the closure."""
@@ -115,11 +122,10 @@ def close(
 def _reach(parts: Iterable[Part]) -> Iterator[tuple[str, str]]:
     """Yield the packages, and their extras, that parts demand."""
     for part in parts:
-        for demand in part.demands:
-            if not demand.limit:
-                yield demand.name, ""
-                for extra in demand.extras:
-                    yield demand.name, extra
+        for name, (_, extras) in part.needs.items():
+            yield name, ""
+            for extra in extras:
+                yield name, extra
 
 
 def _parts(node: Node, extra: str, candidates: int) -> list[Part]:
@@ -127,10 +133,10 @@ def _parts(node: Node, extra: str, candidates: int) -> list[Part]:
     known = node.parts.get((extra, candidates))
     if known is None:
         known = node.parts[extra, candidates] = list(_read_parts(node, extra, candidates))
-    return [Part(node.name, extra, mask, demands) for mask, demands in known]
+    return [Part(node.name, extra, mask, demands, needs) for mask, demands, needs in known]
 
 
-def _read_parts(node: Node, extra: str, candidates: int) -> Iterator[tuple[int, tuple[Demand, ...]]]:
+def _read_parts(node: Node, extra: str, candidates: int) -> Iterator[tuple[int, tuple[Demand, ...], Needs]]:
     by_variant = _variant_masks(node)
     for row, mask in node.package.row_masks(_versions_of(node, candidates)).items():
         if row < 0:
@@ -138,9 +144,9 @@ def _read_parts(node: Node, extra: str, candidates: int) -> Iterator[tuple[int, 
         expanded = node.expand(mask) & candidates
         for own_runtime, share in by_variant:
             if expanded & share:
-                demands = _demands(node.context, node, row, extra, own_runtime)
+                demands, needs = _demands(node.context, node, row, extra, own_runtime)
                 if demands:
-                    yield expanded & share, demands
+                    yield expanded & share, demands, needs
 
 
 def _versions_of(node: Node, candidates: int) -> int:
@@ -160,10 +166,12 @@ def _variant_masks(node: Node) -> list[tuple[bool, int]]:
 def demands_of(node: Node, bit: int) -> tuple[Demand, ...]:
     """Return what one candidate requires, without extras."""
     row = node.row(bit)
-    return _demands(node.context, node, row, "", bool(node.variant(bit))) if row >= 0 else ()
+    return _demands(node.context, node, row, "", bool(node.variant(bit)))[0] if row >= 0 else ()
 
 
-def _demands(context: Context, node: Node, row: int, extra: str, own_runtime: bool) -> tuple[Demand, ...]:
+def _demands(
+    context: Context, node: Node, row: int, extra: str, own_runtime: bool
+) -> tuple[tuple[Demand, ...], Needs]:
     """Return what a row of requirements asks of packages that the facts cover; others are `uncovered`."""
     known = node.demands.get((row, extra, own_runtime))
     if known is None:
@@ -171,9 +179,19 @@ def _demands(context: Context, node: Node, row: int, extra: str, own_runtime: bo
         checked = () if extra else node.package.requirements(row, LIMITS)
         limits = [wanted for wanted in checked if (node.name, wanted.name) not in waived]
         asked = [(False, wanted) for wanted in node.package.requirements(row, extra)]
-        known = tuple(_read_demands(context, [*asked, *((True, wanted) for wanted in limits)], own_runtime))
-        node.demands[row, extra, own_runtime] = known
+        read = tuple(_read_demands(context, [*asked, *((True, wanted) for wanted in limits)], own_runtime))
+        known = node.demands[row, extra, own_runtime] = (read, needs_of(read))
     return known
+
+
+def needs_of(demands: Iterable[Demand]) -> Needs:
+    """Return what demands that are no limits come to, by name."""
+    table: dict[str, tuple[int, tuple[str, ...]]] = {}
+    for demand in demands:
+        if not demand.limit:
+            mask, extras = table.get(demand.name, (-1, ()))
+            table[demand.name] = (mask & demand.mask, (*extras, *demand.extras))
+    return table
 
 
 def _read_demands(

@@ -44,53 +44,42 @@ def prune(problem: Problem, policy: Policy | None) -> None:
 
 def _propagate(problem: Problem) -> None:
     """Remove impossible candidates, and what a package that must be there cannot be."""
-    changed = True
-    while changed:
-        changed = _drop_impossible(problem)
-        changed = _narrow_needed(problem) or changed
+    stood: dict[str, int] = {}
+    while stood != problem.masks:
+        moved = {name for name, mask in problem.masks.items() if stood.get(name) != mask} if stood else None
+        stood = dict(problem.masks)
+        _drop_impossible(problem, moved)
+        _narrow_needed(problem)
     _narrow_parts(problem)
 
 
-def _drop_impossible(problem: Problem) -> bool:
-    changed = False
+def _drop_impossible(problem: Problem, moved: set[str] | None) -> None:
+    """Remove candidates whose demands nothing meets; only those on packages that `moved` are looked at."""
     masks = problem.masks
     for (name, extra), parts in problem.parts.items():
-        if extra:
-            continue
-        for part in parts:
-            if part.mask & masks[name] and any(
-                not demand.mask & masks.get(demand.name, 0) for demand in part.demands if not demand.limit
-            ):
+        for part in () if extra else parts:
+            if not part.mask & masks[name] or (moved is not None and part.needs.keys().isdisjoint(moved)):
+                continue
+            if any(not mask & masks.get(needed, 0) for needed, (mask, _) in part.needs.items()):
                 masks[name] &= ~part.mask
-                changed = True
-    return changed
 
 
-def _narrow_needed(problem: Problem) -> bool:
+def _narrow_needed(problem: Problem) -> None:
     """Follow what every candidate of a needed package demands; those packages are needed as well."""
     masks = problem.masks
-    changed = False
     for root in problem.roots:
-        changed |= _meet(masks, root.name, root.mask)
+        masks[root.name] &= root.mask
     queue = list(dict.fromkeys((root.name, extra) for root in problem.roots for extra in ("", *root.extras)))
     seen = set(queue)
     while queue:
         name, extra = queue.pop()
         for target, extras, mask in _common(problem, name, extra):
-            changed |= _meet(masks, target, mask)
+            masks[target] &= mask
             for reached in ("", *extras):
                 if (target, reached) not in seen:
                     seen.add((target, reached))
                     queue.append((target, reached))
-    return changed
-
-
-def _meet(masks: dict[str, int], name: str, mask: int) -> bool:
-    narrowed = masks[name] & mask
-    if narrowed == masks[name]:
-        return False
-    masks[name] = narrowed
-    return True
+    problem.sure = frozenset(name for name, _ in seen)
 
 
 def _common(problem: Problem, name: str, extra: str) -> Iterator[tuple[str, tuple[str, ...], int]]:
@@ -101,7 +90,7 @@ def _common(problem: Problem, name: str, extra: str) -> Iterator[tuple[str, tupl
         covered |= part.mask
     if not live or problem.masks[name] & ~covered:
         return
-    tables = [_by_name(part) for part in live]
+    tables = [part.needs for part in live]
     for target, (mask, extras) in tables[0].items():
         if all(target in table for table in tables):
             union, shared = mask, set(extras)
@@ -111,43 +100,30 @@ def _common(problem: Problem, name: str, extra: str) -> Iterator[tuple[str, tupl
             yield target, tuple(sorted(shared)), union
 
 
-def _by_name(part: Part) -> dict[str, tuple[int, tuple[str, ...]]]:
-    table: dict[str, tuple[int, tuple[str, ...]]] = {}
-    for demand in part.demands:
-        if not demand.limit:
-            mask, extras = table.get(demand.name, (-1, ()))
-            table[demand.name] = (mask & demand.mask, (*extras, *demand.extras))
-    return table
-
-
 def _narrow_parts(problem: Problem) -> None:
     reached = _reached(problem)
-    problem.masks = {name: mask for name, mask in problem.masks.items() if name in reached}
-    for key in list(problem.parts):
-        if key not in problem.parts or key[0] not in reached or key[1] not in reached[key[0]]:
-            del problem.parts[key]
-            continue
-        kept = []
-        for part in problem.parts[key]:
-            part.mask &= problem.masks[key[0]]
-            if part.mask:
-                kept.append(part)
-        problem.parts[key] = kept
+    names = {name for name, _ in reached}
+    problem.masks = {name: mask for name, mask in problem.masks.items() if name in names}
+    problem.parts = {key: parts for key, parts in problem.parts.items() if key in reached}
+    for (name, _), parts in problem.parts.items():
+        for part in parts:
+            part.mask &= problem.masks[name]
+        parts[:] = [part for part in parts if part.mask]
 
 
-def _reached(problem: Problem) -> dict[str, set[str]]:
-    reached: dict[str, set[str]] = {}
+def _reached(problem: Problem) -> set[tuple[str, str]]:
+    """Return the packages, with extras, that candidates which are left may need."""
+    masks = problem.masks
     queue = [(root.name, extra) for root in problem.roots for extra in ("", *root.extras)]
+    reached = set(queue)
     while queue:
         name, extra = queue.pop()
-        if extra in reached.setdefault(name, set()):
-            continue
-        reached[name].add(extra)
         for part in problem.parts.get((name, extra), ()):
-            if part.mask & problem.masks.get(name, 0):
-                for demand in part.demands:
-                    if not demand.limit and demand.name in problem.masks:
-                        queue.extend((demand.name, e) for e in ("", *demand.extras))
+            for needed, (_, extras) in part.needs.items() if part.mask & masks.get(name, 0) else ():
+                if needed in masks:
+                    new = {(needed, one) for one in ("", *extras)} - reached
+                    reached |= new
+                    queue.extend(new)
     return reached
 
 

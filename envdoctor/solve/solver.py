@@ -38,10 +38,10 @@ def solve_nearby(goal: Goal) -> Picks | None:
     return next((picks for picks in found if picks is not None), None)
 
 
-def solve(goal: Goal, least: int = WINDOWS[0]) -> Picks | None:
-    """Return a best answer, or None when there is none; `least` is a staleness that none can fall below."""
+def solve(goal: Goal, window: int | None = WINDOWS[0]) -> Picks | None:
+    """Return a best answer, or None when there is none; the search begins within `window` days of staleness."""
     policy = policy_of(goal)
-    window: int | None = None if goal.least_change else least
+    window = None if goal.least_change else window
     while True:
         found = _search(goal, policy, window)
         if window is None or (found is not None and found.cost[STALE_PLACE] <= window):
@@ -63,23 +63,23 @@ def solve_without_doubts(goal: Goal) -> tuple[Goal, Picks | None]:
         found = [one for one in doubts(goal.context, picks.bits) if one not in given_up]
         if not found:
             break
-        better, without = _avoiding(goal, found, picks.cost[STALE_PLACE])
+        better, without = _avoiding(goal, found, picks.window)
         given_up |= set(found) - set(better.avoided)
         if without is not None:
             goal, picks = better, without
     return goal, picks
 
 
-def _avoiding(goal: Goal, found: Sequence[Nogood], least: int) -> tuple[Goal, Picks | None]:
+def _avoiding(goal: Goal, found: Sequence[Nogood], window: int | None) -> tuple[Goal, Picks | None]:
     """Return the goal with as many of the doubts as can be avoided, all at once if possible."""
     wider = replace(goal, avoided=(*goal.avoided, *found))
-    if (picks := solve(wider, least)) is not None:
+    if (picks := solve(wider, window)) is not None:
         return wider, picks
     if len(found) == 1:
         return goal, None
     half = len(found) // 2
-    kept, picks = _avoiding(goal, found[:half], least)
-    last, others = _avoiding(kept, found[half:], least)
+    kept, picks = _avoiding(goal, found[:half], window)
+    last, others = _avoiding(kept, found[half:], window)
     return last, others or picks
 
 
@@ -103,7 +103,8 @@ def _search(goal: Goal, policy: Policy, window: int | None) -> Picks | None:
     if bits is None:
         return None
     nodes = {name: problem.node(name) for name in bits}
-    return Picks(bits, total([policy.cost(nodes[name], bit) for name, bit in bits.items()]), policy)
+    cost = total([policy.cost(nodes[name], bit) for name, bit in bits.items()])
+    return Picks(bits, cost, policy, window)
 
 
 def problem_of(goal: Goal, policy: Policy, window: int | None = None) -> Problem:
