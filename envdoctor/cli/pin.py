@@ -13,8 +13,11 @@ from envdoctor.cli.output import look_of, note, write
 from envdoctor.report import Format, Pinned, as_json, draw, refuse
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from envdoctor.solve import documents
     from envdoctor.solve.answer import PinSet
+    from envdoctor.solve.kept import Told
 
 
 EXAMPLES = (
@@ -60,24 +63,43 @@ EXIT_CODES = {"solved": 0, "split": 1, "conflict": 1, "unknown": 3}
 
 def run(args: argparse.Namespace) -> int:
     """Solve and write; 0 solved, 1 conflict or split, 3 where something is not known."""
+    from envdoctor.solve.kept import keep, place_of, read_kept
+
+    place = place_of(vars(args))
+    told = read_kept(place) if place else None
+    if told is None:
+        told, lasting = _told(args)
+        if place and lasting:
+            keep(place, told)
+    write(args, told.text)
+    for text in told.notes:
+        note(args, text)
+    return told.code
+
+
+def _told(args: argparse.Namespace) -> tuple[Told, bool]:
+    """Return what is to be said, and whether it stays so while the request and the facts do."""
     from envdoctor.api import pin
+    from envdoctor.solve.kept import Told
 
     gc.disable()  # a short process: looking for garbage would take a tenth of its time
     answer = pin(args.requests, least_change=args.goal == "least-change", **target_of(args))
-    write(args, _rendered(args, answer))
+    code = EXIT_CODES[answer.status] or (3 if answer.unjudged or answer.gaps else 0)
+    lasting = answer.status == "solved" and code == 0 and not answer.looked_up
+    return Told(_rendered(args, answer), list(_notes(args, answer)), code), lasting
+
+
+def _notes(args: argparse.Namespace, answer: PinSet) -> Iterator[str]:
     if answer.status in ("split", "conflict") and args.format != "json":
-        note(args, "no single environment satisfies the request")
+        yield "no single environment satisfies the request"
     if answer.status == "solved" and args.output and args.format != "json":
         from envdoctor.solve.summary import summary_lines
 
-        for text in summary_lines(answer, args.output):
-            note(args, text)
+        yield from summary_lines(answer, args.output)
     for one in answer.unjudged:
         where = f"{one.source}: " if one.source else ""
-        note(args, f"{where}{one.shown}: not judged, it stays as it stands: {one.why}")
-    for text in (*answer.gaps, *answer.notes):
-        note(args, text)
-    return EXIT_CODES[answer.status] or (3 if answer.unjudged or answer.gaps else 0)
+        yield f"{where}{one.shown}: not judged, it stays as it stands: {one.why}"
+    yield from (*answer.gaps, *answer.notes)
 
 
 def _rendered(args: argparse.Namespace, answer: PinSet) -> str:

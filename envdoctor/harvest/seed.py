@@ -55,7 +55,8 @@ def package_record(snapshot: Snapshot, package: Package) -> Record:
 
 def _files(snapshot: Snapshot, package: Package) -> dict[int, list[Record]]:
     found: dict[int, list[Record]] = {}
-    for mask, files in package.file_groups():
+    for mask, kinds in package.file_groups():
+        files = list(kinds)
         for place in range(len(package.versions)):
             if mask >> place & 1:
                 found[place] = [_file(snapshot, package, place, file) for file in files]

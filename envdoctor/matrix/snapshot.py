@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 from functools import cache, cached_property
 from pathlib import Path
@@ -82,13 +82,13 @@ class Package:
         """Alphas, betas, candidates and development releases."""
         return sum(1 << place for place in self.raw["p"])
 
-    def file_groups(self) -> Iterator[tuple[int, list[File]]]:
-        """Yield the versions that share a set of file kinds, and that set."""
+    def file_groups(self) -> Iterator[tuple[int, Iterable[File]]]:
+        """Yield the versions that share a set of file kinds, and that set, to be gone through once."""
         masks = [0] * len(self.raw["F"])
         for place, group in enumerate(self.raw["s"]):
             masks[group] |= 1 << place
         for mask, files in zip(masks, self.raw["F"], strict=True):
-            yield mask, list(map(File._make, files))
+            yield mask, map(File._make, files)
 
     def row_masks(self, within: int) -> dict[int, int]:
         """Return which of the versions `within` share each row of requirements (-1: unknown requirements)."""

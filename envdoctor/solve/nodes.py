@@ -304,20 +304,31 @@ class Node:
 
     def _file_bans(self) -> list[tuple[str, int]]:
         masks = {"python": 0, "platform": 0, "source": 0}
-        cutoff = self.context.options.cutoff
         for versions, files in self.package.file_groups():
-            late = cutoff is not None and any(file.late for file in files)
-            for mask in _bits(versions) if late else (versions,):
-                day = self.package.days[mask.bit_length() - 1] if late else 0
-                usable = [f for f in files if not late or cutoff is None or day + f.late <= cutoff]
-                verdict = self._judge_files(usable)
-                if verdict:
+            for mask, usable in self._files_by(versions, files):
+                if verdict := self._judge_files(usable):
                     masks[verdict] |= mask
         return list(masks.items())
 
+    def _files_by(self, versions: int, files: Iterable[File]) -> Iterator[tuple[int, Iterable[File]]]:
+        """Yield versions with those of their files that were there on the day of the cut-off."""
+        cutoff = self.context.options.cutoff
+        if cutoff is None:
+            yield versions, files
+            return
+        known = list(files)
+        for mask in _bits(versions) if any(file.late for file in known) else (versions,):
+            day = self.package.days[mask.bit_length() - 1]
+            yield mask, [file for file in known if not file.late or day + file.late <= cutoff]
+
     def _judge_files(self, files: Iterable[File]) -> str:
-        found = {self.context.judge_file(file.tag, file.python) for file in files}
-        if "" in found or ("source" in found and self.context.options.allow_source):
+        found = set()
+        for tag, python, _ in files:
+            verdict = self.context.judge_file(tag, python)
+            if not verdict:
+                return ""
+            found.add(verdict)
+        if "source" in found and self.context.options.allow_source:
             return ""
         return next((what for what in ("source", "platform", "python") if what in found), "platform")
 
