@@ -124,9 +124,9 @@ def _update(args: argparse.Namespace) -> int:
 
 
 def _update_user(args: argparse.Namespace, settings: Any, progress: Progress) -> tuple[UpdateReport, Any]:
+    from envdoctor.fact_files import user_folder
     from envdoctor.harvest.refresh import refresh_user_data
     from envdoctor.matrix import load_matrix
-    from envdoctor.matrix.user_data import user_folder
 
     done = refresh_user_data(
         load_matrix(), user_folder(), settings, args.package, _shown(progress), _releases(args.reread)

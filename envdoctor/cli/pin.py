@@ -63,14 +63,14 @@ EXIT_CODES = {"solved": 0, "split": 1, "conflict": 1, "unknown": 3}
 
 def run(args: argparse.Namespace) -> int:
     """Solve and write; 0 solved, 1 conflict or split, 3 where something is not known."""
-    from envdoctor.solve.kept import keep, place_of, read_kept
+    from envdoctor.solve.kept import place_of
 
     place = place_of(vars(args))
-    told = read_kept(place) if place else None
+    told = place.read() if place else None
     if told is None:
         told, lasting = _told(args)
         if place and lasting:
-            keep(place, told)
+            place.keep(told)
     write(args, told.text)
     for text in told.notes:
         note(args, text)

@@ -24,13 +24,13 @@ from typing import Any
 from packaging.version import Version
 
 from envdoctor.errors import Unavailable
+from envdoctor.fact_files import find_folder
 from envdoctor.fetch import Fetcher, FetchSettings
 from envdoctor.files import replace_file
 from envdoctor.harvest.index_pages import IndexFile, read_project_page
 from envdoctor.harvest.messages import Message, scan_messages
 from envdoctor.harvest.remote_archive import RemoteZip, read_sdist_members
 from envdoctor.matrix.atlas import FILE_NAME, MAGIC, WARNINGS, key_of
-from envdoctor.matrix.load import find_folder
 
 WHOLE = 40 << 20
 """Wheels up to this many bytes are read whole; of larger ones the Python files alone."""

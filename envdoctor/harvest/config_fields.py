@@ -23,6 +23,7 @@ from pathlib import Path
 from packaging.version import Version
 
 from envdoctor.errors import Unavailable
+from envdoctor.fact_files import find_folder
 from envdoctor.fetch import Fetcher, FetchSettings
 from envdoctor.files import replace_file
 from envdoctor.harvest.frameworks import FRAMEWORKS, KNOWN, Framework
@@ -30,7 +31,6 @@ from envdoctor.harvest.index_pages import IndexFile, read_project_page
 from envdoctor.harvest.release_sources import Sources, best_file, read_sources
 from envdoctor.harvest.settings_classes import Class, Keys, Outside, Package
 from envdoctor.harvest.settings_syntax import Unparsable, constants, options
-from envdoctor.matrix.load import find_folder
 
 SCHEMA = "envdoctor.fields/2"
 CONNECTIONS = 6

@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from envdoctor.fact_files import find_folder
 from envdoctor.files import replace_file
 from envdoctor.matrix.interface_records import Record, Spans, load_record, recorded_libraries
-from envdoctor.matrix.load import find_folder
 from envdoctor.matrix.snapshot import Package, Snapshot, load_snapshot
 
 SCHEMA = "envdoctor.imports/1"

@@ -23,6 +23,7 @@ from pathlib import Path
 from packaging.version import Version
 
 from envdoctor.errors import Unavailable
+from envdoctor.fact_files import find_folder
 from envdoctor.fetch import Fetcher, FetchSettings
 from envdoctor.files import replace_file
 from envdoctor.harvest.index_pages import IndexFile, read_project_page
@@ -38,7 +39,6 @@ from envdoctor.matrix.interface_records import (
     pack_record,
     recorded_libraries,
 )
-from envdoctor.matrix.load import find_folder
 
 WHOLE = 48 << 20
 """Wheels up to this many bytes are read whole; of larger ones only the Python files."""

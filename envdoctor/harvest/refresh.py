@@ -9,6 +9,7 @@ from pathlib import Path
 from packaging.specifiers import SpecifierSet
 
 from envdoctor.errors import Unavailable
+from envdoctor.fact_files import SNAPSHOT, user_folder
 from envdoctor.fetch import Fetcher, FetchSettings
 from envdoctor.files import write_folder
 from envdoctor.harvest.closure import CORE
@@ -22,8 +23,7 @@ from envdoctor.harvest.snapshot_compile import compile_store
 from envdoctor.harvest.store import PackageStore
 from envdoctor.harvest.update import PackageOutcome, Updater, UpdateReport
 from envdoctor.matrix.load import Matrix
-from envdoctor.matrix.snapshot import FILE_NAME, Snapshot, load_snapshot
-from envdoctor.matrix.user_data import user_folder
+from envdoctor.matrix.snapshot import Snapshot, load_snapshot
 
 Progress = Callable[[PackageOutcome, int, int], None]
 Reread = Mapping[str, SpecifierSet]
@@ -101,7 +101,7 @@ def refresh_user_data(
         covered = _covered_by(snapshot if named else None)
         report = updater.run(named or CORE, follow=not reread, covered=covered)
     releases = folder / "releases"
-    stale = bool(report.read) or not (releases / FILE_NAME).is_file()
+    stale = bool(report.read) or not (releases / SNAPSHOT).is_file()
     whole = snapshot is not None or not report.problems
     if not stale or not whole:
         return Refreshment(report, ())
@@ -134,7 +134,7 @@ def publish(store: PackageStore, folder: Path, matrix: Matrix | None = None) -> 
 
 
 def _written(folder: Path, snapshot: bytes, tables: Mapping[str, str]) -> list[Path]:
-    files: dict[str, str | bytes] = {FILE_NAME: snapshot}
+    files: dict[str, str | bytes] = {SNAPSHOT: snapshot}
     files |= {f"{name}.json": text for name, text in tables.items()}
     write_folder(folder, files)
     return [folder / name for name in files]

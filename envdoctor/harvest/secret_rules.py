@@ -159,7 +159,7 @@ def write_rules(rules_file: Path, license_file: Path, commit: str, folder: Path,
 if __name__ == "__main__":
     import datetime
 
-    from envdoctor.matrix.load import find_folder
+    from envdoctor.fact_files import find_folder
 
     rules, license_text, revision = sys.argv[1:]
     today = datetime.date.today().isoformat()

@@ -15,9 +15,10 @@ from packaging.specifiers import InvalidSpecifier, Specifier, SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from envdoctor.fact_files import SNAPSHOT
 from envdoctor.files import replace_file
 from envdoctor.harvest.marker_trees import Tree, marker_tree, named_extras, python_clauses
-from envdoctor.matrix.snapshot import FILE_NAME, LIMITS, MAGIC, SDIST
+from envdoctor.matrix.snapshot import LIMITS, MAGIC, SDIST
 
 EPOCH = datetime.date(1970, 1, 1)
 DISABLING = frozenset({"torch", "accelerate", "bitsandbytes"})
@@ -271,7 +272,7 @@ def main() -> None:
     """`python -m envdoctor.harvest.snapshot_compile STORE FOLDER`: write FOLDER/snapshot.bin."""
     store, folder = Path(sys.argv[1]), Path(sys.argv[2])
     data, problems = compile_store(store)
-    replace_file(folder / FILE_NAME, data)
+    replace_file(folder / SNAPSHOT, data)
     sys.stderr.write("".join(f"{problem}\n" for problem in problems))
 
 

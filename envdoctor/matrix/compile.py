@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from envdoctor.fact_files import find_folder, read_files
 from envdoctor.files import write_folder
-from envdoctor.matrix.load import COMPILED, digest_of, find_folder, read_files
+from envdoctor.matrix.load import COMPILED, digest_of
 from envdoctor.matrix.references import check_references, known_names
 from envdoctor.matrix.sources import parse_sources, tables_of
 

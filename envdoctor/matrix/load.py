@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import zlib
 from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from envdoctor.errors import Unavailable
+from envdoctor.fact_files import find_folder, read_files, user_releases_folder
 from envdoctor.facts.codec import trusting
 from envdoctor.matrix import tables
 from envdoctor.matrix.card_names import CardNames
@@ -82,8 +81,6 @@ class Matrix:
 
     def generated(self, name: str) -> Mapping[str, Any]:
         """Return the generated facts of that name, the user's where they are newer; empty without any."""
-        from envdoctor.matrix.user_data import user_releases_folder
-
         shipped = _read_generated(self.folder / "releases" / f"{name}.json")
         updated = _read_generated(user_releases_folder() / f"{name}.json")
         return updated if updated.get("generated", "") > shipped.get("generated", "") else shipped
@@ -96,20 +93,6 @@ def _read_generated(path: Path) -> Mapping[str, Any]:
     except (OSError, ValueError):  # also for a name that no file can have
         return {}
     return data if isinstance(data, dict) else {}
-
-
-def find_folder() -> Path:
-    """Return the folder of the matrix: $ENVDOCTOR_MATRICES, the wheel's copy, or the checkout's.
-
-    Raises Unavailable when there is none.
-    """
-    if override := os.environ.get("ENVDOCTOR_MATRICES"):
-        return Path(override)
-    package = Path(__file__).parent.parent
-    for folder in (package / "matrices", package.parent / "matrices"):
-        if folder.is_dir():
-            return folder
-    raise Unavailable("the compatibility matrix is missing from this installation")
 
 
 @cache
@@ -138,14 +121,6 @@ def _read_sources(files: Mapping[str, bytes]) -> tuple[dict[str, Plain], str]:
     from envdoctor.matrix.sources import parse_sources, tables_of
 
     return tables_of(parse_sources(files))
-
-
-def read_files(folder: Path) -> dict[str, bytes]:
-    """Return the TOML files of a matrix folder by name; raises Unavailable."""
-    try:
-        return {path.name: path.read_bytes() for path in sorted(folder.glob("*.toml"))}
-    except OSError as error:
-        raise Unavailable(f"{folder}: the matrix cannot be read: {error.strerror}") from None
 
 
 def digest_of(files: Mapping[str, bytes]) -> str:

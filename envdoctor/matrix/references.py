@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from envdoctor.errors import Unavailable
+from envdoctor.fact_files import SNAPSHOT
 from envdoctor.matrix.kinds import KINDS
-from envdoctor.matrix.snapshot import FILE_NAME, parse_snapshot
+from envdoctor.matrix.snapshot import parse_snapshot
 from envdoctor.matrix.sources import SourceRow, leaves
 
 Known = Mapping[str, Collection[str]]
@@ -35,7 +36,7 @@ def known_names(rows: Iterable[SourceRow], folder: Path) -> Known:
 
 def _shipped_packages(folder: Path) -> Iterable[str]:
     """The packages of the facts beside the rows, whatever newer facts a user has."""
-    path = folder / "releases" / FILE_NAME
+    path = folder / "releases" / SNAPSHOT
     try:
         return parse_snapshot(path.read_bytes(), str(path)).names()
     except OSError as error:

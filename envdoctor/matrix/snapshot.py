@@ -7,7 +7,6 @@ sorted, specifiers are ranges over them and markers are small trees already.
 from __future__ import annotations
 
 import json
-import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
@@ -16,11 +15,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from envdoctor.errors import Unavailable
-from envdoctor.matrix.user_data import user_releases_folder
+from envdoctor.fact_files import snapshot_paths
 from envdoctor.values import dataclass
 
 MAGIC = b"envdoctor-snapshot/1\n"
-FILE_NAME = "snapshot.bin"
 SDIST = -1
 """The tag of a source distribution in a `File`."""
 LIMITS = "?"
@@ -241,10 +239,3 @@ def _read_snapshot(path: Path) -> Snapshot:
         return parse_snapshot(path.read_bytes(), str(path))
     except OSError as error:
         raise Unavailable(f"{path}: the package facts cannot be read: {error.strerror}") from None
-
-
-def snapshot_paths(folder: Path) -> list[Path]:
-    """Return where package facts may lie: $ENVDOCTOR_SNAPSHOT alone, else the user's and the shipped."""
-    if override := os.environ.get("ENVDOCTOR_SNAPSHOT"):
-        return [Path(override)]
-    return [user_releases_folder() / FILE_NAME, folder / "releases" / FILE_NAME]

@@ -87,12 +87,12 @@ def _write_parts(writer: _Writer, edges: dict[tuple[str, str], int]) -> None:
         asked = tuple(_asked_by(writer, part, edges))
         if not asked:
             continue
-        number = numbers.setdefault(asked, len(numbers))
-        if number == len(numbers) - 1:
-            writer.lines.extend(text.replace("(", f"({number},", 1) for text in asked)
-        owner = writer.names[part.name]
-        head = f"extra({number},{owner},{writer.extra(part.extra)}," if part.extra else f"part({number},{owner},"
-        writer.lines.extend(f"{head}{bit})." for bit in bits_of(part.mask))
+        if asked not in numbers:
+            numbers[asked] = len(numbers)
+            writer.lines.extend(text.replace("(", f"({numbers[asked]},", 1) for text in asked)
+        kind, named = ("extra", f"{writer.extra(part.extra)},") if part.extra else ("part", "")
+        owner = f"{numbers[asked]},{writer.names[part.name]},{named}"
+        writer.lines.extend(f"{kind}({owner}{bit})." for bit in bits_of(part.mask))
 
 
 def _asked_by(writer: _Writer, part: Part, edges: dict[tuple[str, str], int]) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Answers kept by content: the same request on the same facts is not solved twice.
 
-An answer is kept only where its key holds all that it hangs on: the words of the command, the text of plain
+An answer is kept only where all that it hangs on is kept with it: the words of the command, the text of plain
 requirement files, the interpreter, every fact that ships or was updated, and our own code. What reads a
 machine, another file, the environment or an index is solved anew.
 """
@@ -8,32 +8,31 @@ machine, another file, the environment or an index is solved anew.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from envdoctor import __version__
 from envdoctor import lazy_re as re
 from envdoctor.errors import EnvdoctorError
+from envdoctor.fact_files import find_folder, read_files, snapshot_paths, user_folder, user_releases_folder
 from envdoctor.files import replace_file
 from envdoctor.inputs import MEBIBYTE, read_input
-from envdoctor.matrix.load import find_folder, read_files
-from envdoctor.matrix.snapshot import snapshot_paths
-from envdoctor.matrix.user_data import user_folder, user_releases_folder
 from envdoctor.values import dataclass
 
 MOST = 64
 """So many answers are kept; the oldest go first."""
 _ALONE = 0o600
-_COMMENT = re.compile(rb"(?:^|\s)#[^\n]*")
-_PLAIN = re.compile(rb"\s*[A-Za-z0-9][^/$\\\n]*")
+_COMMENT = re.compile(r"(?:^|\s)#.*", re.MULTILINE)
+_PLAIN = re.compile(r"\s*[A-Za-z0-9][^/$\\]*")
+"""A requirement that names nothing but a package: no option, path, URL or variable."""
 _ROOMS = ("cli", "facts", "matrix", "report", "solve", "target")
-_WORDS = ("requests", "files", "format", "output", "gpu", "driver", "python_version", "platform")
-_WORDS = (*_WORDS, "exclude_newer", "allow_source", "index_url", "offline")
+_MACHINE = ("gpu", "driver", "python_version", "platform")
+_WORDS = ("requests", "files", "format", "output", "exclude_newer", "allow_source", "index_url", "offline")
 
 
 @dataclass(frozen=True)
@@ -45,62 +44,68 @@ class Told:
     code: int
 
 
-def place_of(words: Mapping[str, Any]) -> Path | None:
+@dataclass(frozen=True)
+class Place:
+    """Where an answer is kept, and what it is the answer to."""
+
+    path: Path
+    asked: str
+
+    def read(self) -> Told | None:
+        """Return what is kept; None for nothing, or nothing that answers just this."""
+        try:
+            kept = json.loads(read_input(self.path))
+            told = Told(str(kept["text"]), list(map(str, kept["notes"])), int(kept["code"]))
+            return told if kept["asked"] == self.asked else None
+        except (EnvdoctorError, OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def keep(self, told: Told) -> None:
+        """Keep an answer for its owner alone, the oldest go; where nothing can be written, none is kept."""
+        kept = {"asked": self.asked, "text": told.text, "notes": list(told.notes), "code": told.code}
+        with contextlib.suppress(EnvdoctorError, OSError):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(self.path, json.dumps(kept, ensure_ascii=False), _ALONE)
+            files = sorted(self.path.parent.glob("*.json"), key=lambda path: path.stat().st_mtime)
+            for old in files[:-MOST]:
+                old.unlink()
+
+
+def place_of(words: Mapping[str, Any]) -> Place | None:
     """Return where the answer to a command (its options by name) is kept; None where it cannot be."""
-    machine = any(words[name] for name in ("gpu", "driver", "python_version", "platform"))
-    told = words["target"] or words["goal"] != "newest" or words["hashes"] or words["format"] == "pylock"
-    if told or not machine or not (words["requests"] or words["files"]):
+    elsewhere = words["target"] or words["goal"] != "newest" or words["hashes"] or words["format"] == "pylock"
+    if elsewhere or not any(words[name] for name in _MACHINE) or not (words["requests"] or words["files"]):
         return None
     try:
-        texts = ["\n".join(words["requests"]).encode(), *(read_input(f, MEBIBYTE) for f in words["files"])]
-        if not all(_PLAIN.fullmatch(line) for text in texts for line in _lines(text)):
+        texts = ["\n".join(words["requests"]), *(_text(file) for file in words["files"])]
+        if not all(_PLAIN.fullmatch(line) for text in texts for line in text.splitlines() if line.strip()):
             return None
-        key = hashlib.blake2b(repr([words[name] for name in _WORDS]).encode(), digest_size=20)
-        for part in (*texts, *_surroundings()):
-            key.update(b"%d:" % len(part) + part)
+        told = [words[name] for name in (*_WORDS, *_MACHINE)]
+        asked = repr((told, texts, *_surroundings()))
     except (EnvdoctorError, OSError, ValueError):  # what cannot be read is told by whoever needs it
         return None
-    return user_folder() / "answers" / f"{key.hexdigest()}.json"
+    name = f"{zlib.crc32(asked.encode()):08x}-{len(asked)}.json"
+    return Place(user_folder() / "answers" / name, asked)
 
 
-def _lines(text: bytes) -> Iterator[bytes]:
-    return (line for line in _COMMENT.sub(b"", text).splitlines() if line.strip())
+def _text(file: str) -> str:
+    return _COMMENT.sub("", read_input(file, MEBIBYTE).decode())
 
 
-def _surroundings() -> Iterator[bytes]:
-    """Yield the interpreter, our code and the facts."""
-    yield repr((__version__, sys.version_info, sys.platform, os.environ.get("LANG"))).encode()
-    if hasattr(os, "uname"):
-        yield repr((os.uname().machine, os.confstr("CS_GNU_LIBC_VERSION"))).encode()
+def _surroundings() -> Iterator[object]:
+    """Yield what tells the interpreter, our code and the facts from others."""
+    libc = os.confstr("CS_GNU_LIBC_VERSION") if sys.platform == "linux" else ""
+    yield __version__, tuple(sys.version_info), sys.platform, tuple(getattr(os, "uname", tuple)()), libc
     for room in _ROOMS:
         with os.scandir(Path(__file__).parent.parent / room) as entries:
-            files = sorted((entry.name, entry.stat()) for entry in entries if entry.is_file())
-        yield repr([(name, told.st_size, told.st_mtime_ns) for name, told in files]).encode()
+            told = [(entry.name, entry.stat()) for entry in entries if entry.is_file()]
+        yield sorted((name, one.st_size, one.st_mtime_ns) for name, one in told)
     folder = find_folder()
-    yield from read_files(folder).values()
-    for releases in (folder / "releases", user_releases_folder()):
-        for path in sorted(releases.glob("*.json")):
-            yield path.name.encode()
-            yield path.read_bytes()
-    for path in snapshot_paths(folder):
-        yield path.read_bytes() if path.is_file() else b""
+    yield _checksum(read_files(folder).values())
+    tables = [sorted(one.glob("*.json")) for one in (folder / "releases", user_releases_folder())]
+    paths = [path for path in (*tables[0], *tables[1], *snapshot_paths(folder)) if path.is_file()]
+    yield [str(path) for path in paths], _checksum(path.read_bytes() for path in paths)
 
 
-def read_kept(place: Path) -> Told | None:
-    """Return what is kept there; None for nothing, or nothing that can be read."""
-    try:
-        told = json.loads(read_input(place))
-        return Told(str(told["text"]), [str(note) for note in told["notes"]], int(told["code"]))
-    except (EnvdoctorError, OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def keep(place: Path, told: Told) -> None:
-    """Keep what was told for its owner alone, and let the oldest go; where that cannot be, nothing is kept."""
-    text = json.dumps({"text": told.text, "notes": list(told.notes), "code": told.code}, ensure_ascii=False)
-    with contextlib.suppress(EnvdoctorError, OSError):
-        place.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(place, text, _ALONE)
-        kept = sorted(place.parent.glob("*.json"), key=lambda path: path.stat().st_mtime)
-        for old in kept[:-MOST]:
-            old.unlink()
+def _checksum(parts: Iterable[bytes]) -> list[tuple[int, int]]:
+    return [(len(part), zlib.crc32(part)) for part in parts]

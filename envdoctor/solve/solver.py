@@ -39,7 +39,7 @@ def solve_nearby(goal: Goal) -> Picks | None:
 
 
 def solve(goal: Goal, window: int | None = WINDOWS[0]) -> Picks | None:
-    """Return a best answer, or None when there is none; the search begins within `window` days of staleness."""
+    """Return a best answer, or None when there is none; `window` is the staleness searched first."""
     policy = policy_of(goal)
     window = None if goal.least_change else window
     while True:

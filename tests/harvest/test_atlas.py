@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from envdoctor.diagnosis import diagnose_facts, read_facts
+from envdoctor.fact_files import find_folder
 from envdoctor.harvest.atlas import encode_atlas, ends_of_minors
 from envdoctor.harvest.messages import HOLE, scan_messages
 from envdoctor.matrix.atlas import Atlas, load_atlas
-from envdoctor.matrix.load import find_folder, load_matrix
+from envdoctor.matrix.load import load_matrix
 
 SOURCE = """
 class Engine:

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from envdoctor.errors import Unavailable
+from envdoctor.fact_files import find_folder, read_files
 from envdoctor.matrix.forms import Form
 from envdoctor.matrix.kinds import KINDS
-from envdoctor.matrix.load import find_folder, read_files
 from envdoctor.matrix.references import Known, check_references, is_known, known_names
 from envdoctor.matrix.sources import (
     SourceRow,

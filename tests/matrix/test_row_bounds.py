@@ -15,9 +15,9 @@ import pytest
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
+from envdoctor.fact_files import find_folder, read_files
 from envdoctor.matrix import forms
 from envdoctor.matrix.kinds import KINDS
-from envdoctor.matrix.load import find_folder, read_files
 from envdoctor.matrix.sources import leaves, parse_sources
 
 RECORD = Path(__file__).with_name("row_bounds.tsv")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from envdoctor.fact_files import find_folder
 from envdoctor.facts import Facts
 from envdoctor.matrix import ConditionRow, load_matrix, tables
 from envdoctor.matrix.compile import write_rows
-from envdoctor.matrix.load import find_folder
 from envdoctor.rules.conditions import judge
 from envdoctor.rules.view import View
 

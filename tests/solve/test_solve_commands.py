@@ -31,8 +31,11 @@ def test_constraints_say_for_what_they_are_and_why(capsys: pytest.CaptureFixture
     assert "\ntriton==3.5.1\n    # torch 2.9.1 requires ==3.5.1\n" in out
 
 
-def test_the_same_input_gives_the_same_bytes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_same_input_gives_the_same_bytes(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     first = answer(capsys, "pin", "transformers", "peft", *ON)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "other"))
     assert answer(capsys, "pin", "transformers", "peft", *ON) == first
 
 
