@@ -24,8 +24,8 @@ from envdoctor.files import replace_file
 from envdoctor.inputs import MEBIBYTE, read_input
 from envdoctor.values import dataclass
 
-MOST = 64
-"""So many answers are kept; the oldest go first."""
+PLACES = 64
+"""So many answers are kept at most: each request has a place, and a newer one there takes it."""
 _ALONE = 0o600
 _COMMENT = re.compile(r"(?:^|\s)#.*", re.MULTILINE)
 _PLAIN = re.compile(r"\s*[A-Za-z0-9][^/$\\]*")
@@ -61,14 +61,11 @@ class Place:
             return None
 
     def keep(self, told: Told) -> None:
-        """Keep an answer for its owner alone, the oldest go; where nothing can be written, none is kept."""
+        """Keep an answer for its owner alone; where nothing can be written, none is kept."""
         kept = {"asked": self.asked, "text": told.text, "notes": list(told.notes), "code": told.code}
         with contextlib.suppress(EnvdoctorError, OSError):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             replace_file(self.path, json.dumps(kept, ensure_ascii=False), _ALONE)
-            files = sorted(self.path.parent.glob("*.json"), key=lambda path: path.stat().st_mtime)
-            for old in files[:-MOST]:
-                old.unlink()
 
 
 def place_of(words: Mapping[str, Any]) -> Place | None:
@@ -84,8 +81,7 @@ def place_of(words: Mapping[str, Any]) -> Place | None:
         asked = repr((told, texts, *_surroundings()))
     except (EnvdoctorError, OSError, ValueError):  # what cannot be read is told by whoever needs it
         return None
-    name = f"{zlib.crc32(asked.encode()):08x}-{len(asked)}.json"
-    return Place(user_folder() / "answers" / name, asked)
+    return Place(user_folder() / "answers" / f"{zlib.crc32(asked.encode()) % PLACES}.json", asked)
 
 
 def _text(file: str) -> str:
