@@ -2,7 +2,8 @@
 
     python benchmarks/diagnose.py [--runs 15] [--torch-python PYTHON]
 
-Medians of whole processes; the ratio to `python -m torch.utils.collect_env` where a torch is given.
+Medians of whole processes, their modules compiled to bytecode as an installer leaves them; the ratio to
+`python -m torch.utils.collect_env` where a torch is given.
 """
 
 from __future__ import annotations
@@ -27,17 +28,17 @@ def main() -> int:
     parser.add_argument("--torch-python")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        environment, logs = Path(folder) / "venv", write_logs(Path(folder))
-        make_environment(environment, 300)
-        python = str(environment / "bin" / "python")
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = str(Path(folder) / "bytecode")
+        logs = write_logs(Path(folder))
         floor = report("python -c pass", [sys.executable, "-c", "pass"], args.runs)
         report("envdoctor --version", [*ENVDOCTOR, "--version"], args.runs)
         report("envdoctor --help", [*ENVDOCTOR, "--help"], args.runs)
-        ours = report(
-            "diagnose, 300 distributions",
-            [*ENVDOCTOR, "diagnose", "--format", "json", "--python", python],
-            args.runs,
-        )
+        lacking = _diagnosis(Path(folder), 400, args.runs)
+        ours = _diagnosis(Path(folder), 300, args.runs)
+        for name, cost in (("lacking 100", lacking), ("in order", ours)):
+            print(f"diagnose, {name} / bare interpreter: {cost.wall_s / floor.wall_s:.1f} times", end="")
+            print(f", {cost.cpu_s / floor.cpu_s:.1f} of CPU")
         for name, path in logs.items():
             report(
                 f"diagnose --from {name} log", [*ENVDOCTOR, "diagnose", "--format", "json", "--from", path], 5
@@ -47,11 +48,19 @@ def main() -> int:
                 "torch.utils.collect_env", [args.torch_python, "-m", "torch.utils.collect_env"], 5
             )
             print(f"collect_env / diagnose: {theirs.wall_s / ours.wall_s:.1f} times")
-        print(f"diagnose / bare interpreter: {ours.wall_s / floor.wall_s:.1f} times")
     return 0
 
 
 ENVDOCTOR = [sys.executable, "-m", "envdoctor"]
+
+
+def _diagnosis(folder: Path, asked: int, runs: int) -> Cost:
+    """Measure the diagnosis of 300 distributions that require `asked` different ones of one another."""
+    environment = folder / f"venv-{asked}"
+    make_environment(environment, 300, asked)
+    python = str(environment / "bin" / "python")
+    command = [*ENVDOCTOR, "diagnose", "--format", "json", "--python", python]
+    return report(f"diagnose, 300 of {asked} required", command, runs)
 
 
 def write_logs(folder: Path) -> dict[str, str]:
@@ -69,6 +78,7 @@ def write_logs(folder: Path) -> dict[str, str]:
 
 def report(name: str, command: list[str], runs: int) -> Cost:
     """Measure and print one command; returns its medians."""
+    measure(command, dict(os.environ), (0, 1))  # compiles what it imports
     costs = [measure(command, dict(os.environ), (0, 1)) for _ in range(runs)]
     median = Cost(
         statistics.median(c.wall_s for c in costs),

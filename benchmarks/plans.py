@@ -39,7 +39,7 @@ from envdoctor.plan.following import apply_changes, identity
 from envdoctor.plan.settings import with_settings
 from envdoctor.plan.wishes import considered
 from envdoctor.rules import RULES, run_checks
-from envdoctor.solve.installer import foresee_installation
+from envdoctor.solve.installer import Installations
 from envdoctor.solve.nodes import Context
 from envdoctor.solve.variants import OWN_RUNTIME
 from envdoctor.target.resolve import target_of
@@ -212,9 +212,8 @@ class Brute:
 
     def _mends(self, versions: dict[str, str]) -> bool:
         self.tried += 1
-        pulled = foresee_installation(
-            self.facts, self.matrix, {n: f"=={v}" for n, v in versions.items()}, complete=True
-        )
+        installations = Installations(self.facts, self.matrix, complete=True)
+        pulled = installations.foresee({n: f"=={v}" for n, v in versions.items()})
         if pulled is None:
             return False
         changed = [n for n in pulled if self.facts.distribution(n) and not n.startswith(OWN_RUNTIME)]

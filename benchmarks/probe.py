@@ -27,8 +27,11 @@ class Cost(NamedTuple):
     peak_mib: float
 
 
-def make_environment(folder: Path, count: int) -> None:
-    """Make a virtual environment of `count` distributions whose METADATA are as long as real ones."""
+def make_environment(folder: Path, count: int, asked: int = 400) -> None:
+    """Make a virtual environment of `count` distributions whose METADATA are as long as real ones.
+
+    They require the first `asked` of all names: of more than `count`, some are missing.
+    """
     site = folder / "lib/python3.11/site-packages"
     site.mkdir(parents=True)
     (folder / "bin").mkdir()
@@ -36,14 +39,14 @@ def make_environment(folder: Path, count: int) -> None:
     (folder / "pyvenv.cfg").write_text("home = /usr/bin\nversion = 3.11.7\n")
     source = random.Random(7)
     for number in range(count):
-        _install(site, f"package-{number}", source)
+        _install(site, f"package-{number}", source, asked)
 
 
-def _install(site: Path, name: str, source: random.Random) -> None:
+def _install(site: Path, name: str, source: random.Random, asked: int) -> None:
     info = site / f"{name.replace('-', '_')}-1.{source.randrange(99)}.dist-info"
     info.mkdir()
     headers = [f"Metadata-Version: 2.4\nName: {name}\nVersion: 1.0", *["Classifier: Topic :: Software"] * 20]
-    headers += [f"Requires-Dist: package-{source.randrange(400)}>=1" for _ in range(source.randrange(12))]
+    headers += [f"Requires-Dist: package-{source.randrange(asked)}>=1" for _ in range(source.randrange(12))]
     headers += [f"Requires-Dist: other-{n}; extra == 'all'" for n in range(source.randrange(40))]
     text = "\n".join(headers) + "\n\n" + "A description of some length.\n" * source.randrange(50, 1500)
     (info / "METADATA").write_text(text)

@@ -28,7 +28,7 @@ from envdoctor.pastes import parse_paste
 from envdoctor.plan.following import apply_changes, new_errors
 from envdoctor.rules import RULES, run_checks
 from envdoctor.rules.view import View
-from envdoctor.solve.installer import foresee_installation
+from envdoctor.solve.installer import Installations
 
 TESTS = Path(__file__).parent.parent / "tests"
 ASIDE = ("nvidia-driver", "python")
@@ -58,7 +58,8 @@ def follow(facts: Facts, remedy: Remedy, matrix: Matrix) -> Facts | None:
     pins = {normalise(name): specifier for name, specifier in remedy.pins.items()}
     exact = {normalise(name): version for name, version in _EXACT.findall(" ".join(remedy.commands))}
     open_ = {n: s for n, s in pins.items() if n not in ASIDE and n not in exact}
-    pulled = foresee_installation(facts, matrix, open_, View(facts, matrix).complete) if open_ else {}
+    installations = Installations(facts, matrix, View(facts, matrix).complete)
+    pulled = installations.foresee(open_) if open_ else {}
     if pulled is None:
         return None
     lowest = {n: _lowest(s) for n, s in pins.items() if n in ASIDE}

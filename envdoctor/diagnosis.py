@@ -182,11 +182,11 @@ def complete_findings(findings: Sequence[Finding], facts: Facts, matrix: Matrix)
         from envdoctor.plan.following import proven_remedies
 
         findings = proven_remedies(findings, facts, matrix)
-    if facts.environment.executable.get() is None:
+    if not findings or facts.environment.executable.get() is None:
         return tuple(findings)
-    from envdoctor.plan.installing import aimed_finding
+    from envdoctor.plan.installing import aimed_findings
 
-    return tuple(aimed_finding(finding, facts.environment) for finding in findings)
+    return aimed_findings(findings, facts.environment)
 
 
 def read_facts(sources: Sequence[str], python: str | None, matrix: Matrix) -> Facts:

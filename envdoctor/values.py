@@ -29,9 +29,10 @@ def _with_methods(kind: type, eq: bool) -> type:
     fields = dataclasses.fields(kind)
     compared = [field.name for field in fields if field.compare]
     methods = {
-        "_factories": {
-            f.name: f.default_factory for f in fields if f.default_factory is not dataclasses.MISSING
-        },
+        "_factories": [
+            (f.name, f.default_factory) for f in fields if f.default_factory is not dataclasses.MISSING
+        ],
+        "_checked": hasattr(kind, "__post_init__"),
         "_names": frozenset(f.name for f in fields),
         "_required": frozenset(
             f.name for f in fields if f.default is f.default_factory is dataclasses.MISSING
@@ -49,22 +50,24 @@ def _with_methods(kind: type, eq: bool) -> type:
 def _init(self: Any, /, *values: object, **named: object) -> None:
     if values:
         named = _by_name(self, values, named)
-    for name, make in self._factories.items():
+    for name, make in self._factories:
         if name not in named:
             named[name] = make()
-    if self._required - named.keys() or named.keys() - self._names:
+    given = named.keys()
+    if not self._required <= given <= self._names:
         raise TypeError(_complaint(self, named))
     self.__dict__.update(named)
-    if hasattr(self, "__post_init__"):
+    if self._checked:
         self.__post_init__()
 
 
 def _by_name(self: Any, values: tuple[object, ...], named: dict[str, object]) -> dict[str, object]:
     """Return the values given by position and by name, all by name."""
-    names = self.__match_args__[: len(values)]
-    if len(values) > len(names) or not named.keys().isdisjoint(names):
+    given = dict(zip(self.__match_args__, values, strict=False))
+    if len(given) < len(values) or not given.keys().isdisjoint(named):
         raise TypeError(f"{type(self).__name__}: too many values")
-    return {**dict(zip(names, values, strict=True)), **named}
+    given.update(named)
+    return given
 
 
 def _complaint(self: Any, named: dict[str, object]) -> str:

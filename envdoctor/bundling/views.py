@@ -54,6 +54,8 @@ class View:
 
 @dataclass(slots=True)
 class _Builder:
+    """A text in the making, each part with where it came from."""
+
     parts: list[str] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
     origins: list[tuple[int, int]] = field(default_factory=list)

@@ -15,7 +15,7 @@ from envdoctor.cli.parsing import Help, Parser, examples, usage
 from envdoctor.errors import EnvdoctorError
 from envdoctor.report import Format, Gathered, Judged, Pinned, Reported, Tested, Told
 
-GARBAGE_THRESHOLD = 50_000
+GARBAGE_THRESHOLD = 200_000
 """A command lives for tenths of a second; collecting as often as Python does costs a tenth of that."""
 
 

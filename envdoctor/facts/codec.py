@@ -6,7 +6,7 @@ import dataclasses
 import types
 import typing
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any, Literal, TypeVar
 
 from envdoctor.facts import model
@@ -19,6 +19,8 @@ GREATEST = 2**63
 """No number of a machine is greater: bytes, counts and indices fit into 64 bits."""
 DEEPEST = 20
 Path = tuple[str | int, ...]
+Reader = Callable[[Any, Path], Any]
+"""Reads plain JSON terms that lie at a path."""
 _TEXTUAL = (ComputeCapability, CudaVersion, DriverVersion)
 
 
@@ -50,146 +52,159 @@ def from_json(data: Any) -> model.Facts:
 
 def encode(value: Any) -> Any:
     """Return a value of the vocabulary in plain JSON terms."""
+    if value is None or isinstance(value, (str, int, float)):
+        return value
     if isinstance(value, Observed):
         return {"value": encode(value.value), "source": value.source}
     if isinstance(value, Unknown):
         return {"unknown": value.reason}
     if isinstance(value, _TEXTUAL):
         return str(value)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {
-            f.name: encode(v)
-            for f in dataclasses.fields(value)
-            if not _is_default(f, v := getattr(value, f.name))
-        }
-    if isinstance(value, Mapping):
-        return {str(k): encode(v) for k, v in value.items()}
     if isinstance(value, (tuple, list)):
         return [encode(v) for v in value]
+    if isinstance(value, Mapping):
+        return {str(k): encode(v) for k, v in value.items()}
+    if dataclasses.is_dataclass(value):
+        told = ((name, getattr(value, name), default) for name, default in _defaults_of(type(value)))  # type: ignore[arg-type]
+        return {name: encode(v) for name, v, default in told if v != default}
     return value
 
 
-def _is_default(field: dataclasses.Field[Any], value: Any) -> bool:
-    if field.default is not dataclasses.MISSING:
-        return bool(field.default == value)
-    if field.default_factory is not dataclasses.MISSING:
-        return bool(field.default_factory() == value)
-    return False
+@cache
+def _defaults_of(kind: Any) -> list[tuple[str, Any]]:
+    """Return the fields of a dataclass with what they hold where nothing is said."""
+    return [
+        (f.name, f.default if f.default_factory is dataclasses.MISSING else f.default_factory())
+        for f in dataclasses.fields(kind)
+    ]
 
 
 def decode(kind: type[V], data: Any, path: Path) -> V:
     """Read plain JSON terms as a value of `kind`; raises FactsFormatError naming the field below `path`."""
-    result: Any = _decode(kind, data, path)
-    return typing.cast(V, result)
+    read: Reader = _reader(kind)  # type: ignore[arg-type]
+    return typing.cast(V, read(data, path))
 
 
-def _decode(kind: Any, data: Any, path: Path) -> Any:
+@cache
+def _reader(kind: Any) -> Reader:
+    """Return what reads plain JSON terms as a value of `kind`: looking at types is done once for each."""
     if kind is Any:
-        return _decode_plain(data, path)
+        return _read_plain
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
-        return _decode_textual(kind, data, path) if kind in _TEXTUAL else _decode_dataclass(kind, data, path)
+        return partial(_read_textual if kind in _TEXTUAL else _read_dataclass, kind)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is typing.Annotated:
-        return _decode_form(arguments, data, path)
+        return _form_reader(*arguments)
     if origin in (typing.Union, types.UnionType):
-        return _decode_union(arguments, data, path)
+        return _union_reader(arguments)
     if origin is Literal:
-        return _one_of(arguments, data, path)
+        return partial(_read_one_of, arguments)
     if origin is tuple:
-        if not isinstance(data, list):
-            raise FactsFormatError(path, "expected a list")
-        return tuple(_decode(arguments[0], item, (*path, i)) for i, item in enumerate(data))
+        return partial(_read_tuple, _reader(arguments[0]))
     if origin is not None and issubclass(origin, Mapping):
-        return _decode_mapping(arguments, data, path)
-    return _decode_scalar(kind, data, path)
+        return partial(_read_mapping, _reader(arguments[0]), _reader(arguments[1]))
+    if kind not in (bool, int, str, float):
+        raise TypeError(f"unexpected type {kind}")
+    return partial(_read_scalar, kind)
 
 
-def _decode_mapping(arguments: tuple[Any, ...], data: Any, path: Path) -> dict[Any, Any]:
+def _read_tuple(read: Reader, data: Any, path: Path) -> tuple[Any, ...]:
+    if not isinstance(data, list):
+        raise FactsFormatError(path, "expected a list")
+    return tuple([read(item, (*path, i)) for i, item in enumerate(data)])
+
+
+def _read_mapping(key: Reader, value: Reader, data: Any, path: Path) -> dict[Any, Any]:
     if not isinstance(data, dict):
         raise FactsFormatError(path, "expected an object")
-    key, value = arguments
-    return {_decode(key, k, (*path, k)): _decode(value, v, (*path, k)) for k, v in data.items()}
+    return {key(k, (*path, k)): value(v, (*path, k)) for k, v in data.items()}
 
 
-def _decode_scalar(kind: Any, data: Any, path: Path) -> Any:
+def _read_scalar(kind: type[Any], data: Any, path: Path) -> Any:
     """A number where a float is wanted stays what it is, so that it is shown as it was written."""
-    wanted = (float, int) if kind is float else (kind,)
-    if kind not in (bool, int, str, float):
-        raise FactsFormatError(path, f"unexpected type {kind}")
-    if type(data) not in wanted:
+    if type(data) is not kind and not (kind is float and type(data) is int):
         raise FactsFormatError(path, f"expected {kind.__name__}")
-    if isinstance(data, (int, float)) and not abs(data) <= GREATEST:
+    if not isinstance(data, str) and not abs(data) <= GREATEST:
         raise FactsFormatError(path, "out of bounds")
     return data
 
 
-def _one_of(allowed: tuple[Any, ...], data: Any, path: Path) -> Any:
+def _read_one_of(allowed: tuple[Any, ...], data: Any, path: Path) -> Any:
     if data not in allowed:
         raise FactsFormatError(path, f"{data!r:.60} is none of {', '.join(map(str, allowed))}")
     return data
 
 
-def _decode_form(arguments: tuple[Any, ...], data: Any, path: Path) -> Any:
+def _form_reader(kind: Any, form: Any, *_: Any) -> Reader:
     """Forms of facts are held against here; whoever has others looks at them itself."""
-    kind, form = arguments
-    value = _decode(kind, data, path)
-    if isinstance(form, Form) and not form.holds(value):
-        raise FactsFormatError(path, f"not {form.what}")
-    return value
+    read = _reader(kind)
+    if not isinstance(form, Form):
+        return read
+
+    def reader(data: Any, path: Path) -> Any:
+        value = read(data, path)
+        if not form.holds(value):
+            raise FactsFormatError(path, f"not {form.what}")
+        return value
+
+    return reader
 
 
-def _decode_plain(data: Any, path: Path, depth: int = 0) -> Any:
+def _read_plain(data: Any, path: Path, depth: int = 0) -> Any:
     """Read what has no type of its own: JSON without absurd numbers, and not deep."""
     if depth > DEEPEST:
         raise FactsFormatError(path, "too deep")
     if isinstance(data, dict):
-        return {k: _decode_plain(v, (*path, k), depth + 1) for k, v in data.items()}
+        return {k: _read_plain(v, (*path, k), depth + 1) for k, v in data.items()}
     if isinstance(data, list):
-        return [_decode_plain(v, (*path, i), depth + 1) for i, v in enumerate(data)]
+        return [_read_plain(v, (*path, i), depth + 1) for i, v in enumerate(data)]
     if isinstance(data, (int, float)) and not abs(data) <= GREATEST:
         raise FactsFormatError(path, "out of bounds")
     return data
 
 
-def _decode_textual(kind: Any, data: Any, path: Path) -> Any:
+def _read_textual(kind: Any, data: Any, path: Path) -> Any:
     try:
         return kind.parse(data)
     except (ValueError, TypeError, AttributeError):
         raise FactsFormatError(path, f"not a {kind.__name__}") from None
 
 
-def _decode_union(arguments: tuple[Any, ...], data: Any, path: Path) -> Any:
+def _union_reader(arguments: tuple[Any, ...]) -> Reader:
     if Unknown in arguments:
-        if isinstance(data, dict) and isinstance(data.get("unknown"), str):
-            return Unknown(data["unknown"])
         observed = next(a for a in arguments if a is not Unknown)
-        if not isinstance(data, dict) or "value" not in data:
-            raise FactsFormatError(path, "expected a value with its source, or unknown with its reason")
-        value = _decode(typing.get_args(observed)[0], data["value"], (*path, "value"))
-        return Observed(value, str(data.get("source", "")))
-    if data is None and type(None) in arguments:
+        return partial(_read_fact, _reader(typing.get_args(observed)[0]))
+    readers = [_reader(a) for a in arguments if a is not type(None)]
+    return partial(_read_first, readers, type(None) in arguments)
+
+
+def _read_fact(read: Reader, data: Any, path: Path) -> Any:
+    if isinstance(data, dict) and isinstance(data.get("unknown"), str):
+        return Unknown(data["unknown"])
+    if not isinstance(data, dict) or "value" not in data:
+        raise FactsFormatError(path, "expected a value with its source, or unknown with its reason")
+    return Observed(read(data["value"], (*path, "value")), str(data.get("source", "")))
+
+
+def _read_first(readers: list[Reader], empty: bool, data: Any, path: Path) -> Any:
+    """Read as the first type that fits, None too where it may be `empty`; the last complaint is told."""
+    if data is None and empty:
         return None
-    return _decode_first([a for a in arguments if a is not type(None)], data, path)
-
-
-def _decode_first(kinds: list[Any], data: Any, path: Path) -> Any:
-    """Read as the first type that fits; the last one's complaint is told."""
-    for kind in kinds[:-1]:
+    for read in readers[:-1]:
         try:
-            return _decode(kind, data, path)
+            return read(data, path)
         except FactsFormatError:
             continue
-    return _decode(kinds[-1], data, path)
+    return readers[-1](data, path)
 
 
-def _decode_dataclass(kind: Any, data: Any, path: Path) -> Any:
+def _read_dataclass(kind: Any, data: Any, path: Path) -> Any:
     if not isinstance(data, dict):
         raise FactsFormatError(path, "expected an object")
-    hints = hints_of(kind)
-    for name in data:
-        if name not in hints:
-            raise FactsFormatError((*path, name), "unknown field")
-    values = {name: _decode(hints[name], data[name], (*path, name)) for name in data}
+    readers = _readers_of(kind)
+    if unknown := [name for name in data if name not in readers]:
+        raise FactsFormatError((*path, unknown[0]), "unknown field")
+    values = {name: readers[name](item, (*path, name)) for name, item in data.items()}
     try:
         return kind(**values)
     except TypeError:
@@ -201,6 +216,11 @@ def _decode_dataclass(kind: Any, data: Any, path: Path) -> Any:
             and f.default_factory is dataclasses.MISSING
         )
         raise FactsFormatError(path, f"{', '.join(missing)} missing") from None
+
+
+@cache
+def _readers_of(kind: Any) -> dict[str, Reader]:
+    return {name: _reader(hint) for name, hint in hints_of(kind).items()}
 
 
 @cache
@@ -231,10 +251,12 @@ def _trusting_dataclass(kind: Any) -> Callable[[dict[str, Any]], Any]:
     makers = [(f.name, make) for f in dataclasses.fields(kind) if (make := trusting(f.type))]  # type: ignore[arg-type]
 
     def made(data: dict[str, Any]) -> Any:
-        values = dict(data)
+        value = kind.__new__(kind)
+        held = vars(value)
+        held.update(data)
         for name, make in makers:
-            if name in values:
-                values[name] = make(values[name])
-        return kind(**values)
+            if name in held:
+                held[name] = make(held[name])
+        return value
 
     return made

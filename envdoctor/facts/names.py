@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Annotated
 
 from envdoctor import lazy_re as re
@@ -37,6 +38,10 @@ NOT_PACKAGES = frozenset({"python", "nvidia-driver", "cuda-toolkit-system", "gli
 """What pins may name and no installer of packages installs."""
 
 
+_SEPARATORS = re.compile(r"[-_.]+")
+
+
+@lru_cache(maxsize=8192)
 def normalise(name: str) -> str:
     """Return a distribution's normalized name (PEP 503); `packaging.utils` is dear to load."""
-    return re.sub(r"[-_.]+", "-", name).lower()
+    return _SEPARATORS.sub("-", name).lower()

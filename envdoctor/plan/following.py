@@ -15,7 +15,7 @@ from envdoctor.matrix import Matrix
 from envdoctor.rules import RULES, run_checks
 from envdoctor.rules.rows import install_commands
 from envdoctor.rules.view import View
-from envdoctor.solve.installer import foresee_installation
+from envdoctor.solve.installer import Installations
 from envdoctor.solve.remedy import NoRemedy, complete_remedy
 from envdoctor.target.stack import stack_of
 
@@ -104,6 +104,7 @@ class _Followed:
         self._facts, self._matrix = facts, matrix
         self._before = findings
         self._complete = View(facts, matrix).complete
+        self._installations = Installations(facts, matrix, self._complete)
         self._left = COMPLETED
 
     def remedies(self, finding: Finding, complete: bool) -> tuple[Remedy, ...]:
@@ -128,7 +129,7 @@ class _Followed:
         pins = {name: spec for name, spec in remedy.pins.items() if name not in NOT_PACKAGES}
         versions: dict[str, str] | None = {}
         if pins and _takes_the_index(remedy):
-            versions = foresee_installation(self._facts, self._matrix, pins, self._complete)
+            versions = self._installations.foresee(pins)
         return versions is None or self._leads_to_order(versions)
 
     def _whole(self, remedy: Remedy) -> Remedy | None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from envdoctor import lazy_re as re
 from envdoctor.commands import command, commands
 from envdoctor.facts import Distribution, Environment
-from envdoctor.findings import Finding
+from envdoctor.findings import Finding, Remedy
 from envdoctor.plan.conda import conda_name, is_condas, manager_of
 from envdoctor.solve.reasons import Pin
 from envdoctor.solve.variants import INDEX_URL
@@ -73,31 +73,31 @@ def _at(distribution: Distribution | None) -> str:
     return f"=={distribution.version}" if distribution and distribution.version else ""
 
 
-def aimed(line: str, environment: Environment) -> str:
-    """Return a call of pip or uv as one that changes the examined environment, whichever is active."""
+def aimed_findings(findings: Sequence[Finding], environment: Environment) -> tuple[Finding, ...]:
+    """Return findings whose remedies' commands change the examined environment, whichever is active."""
     python = environment.executable.get()
-    if python is None or not _CALL.search(line) or not commands("{}", python):
-        return line
+    if python is None or not commands("{}", python):
+        return tuple(findings)
     uv = installer_of(environment).uv
+
+    def aimed(remedy: Remedy) -> Remedy:
+        return replace(remedy, commands=tuple(_aimed(line, python, uv) for line in remedy.commands))
+
+    return tuple(replace(f, remedies=tuple(map(aimed, f.remedies))) for f in findings)
+
+
+def _aimed(line: str, python: str, uv: bool) -> str:
+    """Return a call of pip or uv as one that changes the environment of that interpreter."""
 
     def call(match: re.Match[str]) -> str:
         if match["uv"] or uv:
             return command("uv pip {} --python {}", match["verb"], python)
         return command("{} -m pip {}", python, match["verb"])
 
-    told = _CALL.sub(call, line)
-    for theirs, uvs in _UVS.items() if uv else ():
+    told, calls = _CALL.subn(call, line)
+    for theirs, uvs in _UVS.items() if uv and calls else ():
         told = told.replace(theirs, uvs)
     return told
-
-
-def aimed_finding(finding: Finding, environment: Environment) -> Finding:
-    """Return a finding whose remedies' commands name the examined interpreter."""
-    remedies = (
-        replace(remedy, commands=tuple(aimed(line, environment) for line in remedy.commands))
-        for remedy in finding.remedies
-    )
-    return replace(finding, remedies=tuple(remedies))
 
 
 class Installer:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 
-from .files import Unreadable, list_entries, list_names, open_file, read_bytes, read_text
+from .files import Unreadable, list_entries, list_names, read_blocks, read_bytes, read_text
 from .machine import Json, without_empty
-from .typed import Any, BinaryIO, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from .typed import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
-HEADERS = (b"Requires-Dist:", b"Name:", b"Version:")
+HEADER = re.compile(rb"^(Requires-Dist|Name|Version):([^\n]*)", re.MULTILINE)
 BLANK_LINES = (b"\n\n", b"\n\r\n")
-EXTRA = r"\bextra\s*(==|in\b)|==\s*extra\b"
+EXTRA = re.compile(rb"\bextra\s*(==|in\b)|==\s*extra\b")
 LIBRARY = rb"\.so(?:\.\d+)*$"
 NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,250}[A-Za-z0-9])?")
 VERSION = re.compile(r"[A-Za-z0-9.!+_*-]{1,200}")
@@ -185,45 +185,23 @@ def read_headers(path: str) -> "Optional[Headers]":
 
 def parse_headers(data: bytes) -> "Headers":
     """Read name, version and the requirements that hold without extras."""
-    name: Optional[str] = None
-    version: Optional[str] = None
-    requires: List[str] = []
-    for line in data.split(b"\n"):
-        if not line.startswith(HEADERS):
-            continue
-        key, _, text = line.decode("utf-8", "replace").partition(":")
-        text = text.strip()
-        if key == "Requires-Dist":
-            if "extra" not in text or not re.search(EXTRA, text):
-                requires.append(text)
-        elif key == "Name":
-            name = name or text
-        else:
-            version = version or text
-    return name, version, requires
+    told: Dict[bytes, List[str]] = {key: [] for key in (b"Name", b"Version", b"Requires-Dist")}
+    for key, text in HEADER.findall(data):
+        if b"extra" not in text or not EXTRA.search(text):
+            told[key].append(text.decode("utf-8", "replace").strip())
+    name, version = (next(filter(None, told[key]), None) for key in (b"Name", b"Version"))
+    return name, version, told[b"Requires-Dist"]
 
 
 def _read_until_blank(path: str) -> Optional[bytes]:
     """Return a file's headers, reading no more of its description than the last block holds."""
-    stream = open_file(path)
-    if stream is None:
-        return None
-    with stream:
-        try:
-            return _headers(stream)
-        except OSError as error:
-            raise Unreadable("%s: %s" % (path, error.strerror)) from None
-
-
-def _headers(stream: BinaryIO) -> bytes:
-    data = b""
-    while len(data) < MAX_HEADERS:
-        chunk = stream.read(CHUNK)
-        data += chunk
+    data: Optional[bytes] = None
+    for block in read_blocks(path, CHUNK):
+        data = (data or b"") + block
         ends = [at for at in map(data.find, BLANK_LINES) if at >= 0]
         if ends:
             return data[: min(ends)]
-        if len(chunk) < CHUNK:
+        if len(data) >= MAX_HEADERS:
             break
     return data
 

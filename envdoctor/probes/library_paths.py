@@ -23,6 +23,8 @@ USUAL_FOLDERS = (
     "/lib",
     "/usr/lib",
 )
+OF_CUDA = ("libcu", "libnv", "libnccl")
+OF_CUDA_IN_BYTES = tuple(name.encode() for name in OF_CUDA)
 NVML = (
     "libnvidia-ml.so.1",
     "/usr/lib/wsl/lib/libnvidia-ml.so.1",
@@ -46,14 +48,18 @@ def find_libraries(machine: Machine, sonames: Collection[str]) -> List[Copy]:
 
 
 def loader_copies(machine: Machine) -> Iterator[Copy]:
-    """Yield every library that the loader can reach, in its order."""
+    """Yield every library of LD_LIBRARY_PATH and of CUDA that the loader can reach, in its order."""
     for folder in search_path(machine):
         for name in machine.names(folder):
             if ".so" in name:
                 yield Copy(name, folder + "/" + name, "LD_LIBRARY_PATH")
-    cached = machine.once(CACHE, lambda: parse_cache(machine.data(CACHE, MAX_CACHE_BYTES)))
-    for name, path in cached or usual_libraries(machine):
+    for name, path in machine.once(CACHE, lambda: _system_libraries(machine)):
         yield Copy(name, path, "ldconfig")
+
+
+def _system_libraries(machine: Machine) -> List[Tuple[str, str]]:
+    cache = machine.data(CACHE, MAX_CACHE_BYTES)
+    return parse_cache(cache) if MAGIC in cache else usual_libraries(machine)
 
 
 def loader_choice(copies: List[Copy]) -> Optional[Copy]:
@@ -68,7 +74,7 @@ def search_path(machine: Machine) -> List[str]:
 
 
 def parse_cache(data: bytes) -> List[Tuple[str, str]]:
-    """Read ldconfig's cache as (soname, path); empty when it is none of the present format."""
+    """Read CUDA's libraries in ldconfig's cache as (soname, path); empty when it is none of this format."""
     start = data.find(MAGIC)
     if start < 0 or len(data) < start + HEADER:
         return []
@@ -80,7 +86,7 @@ def parse_cache(data: bytes) -> List[Tuple[str, str]]:
         for flags, name, path, _, _ in ENTRY.iter_unpack(
             data[at : at + (end - at) // ENTRY.size * ENTRY.size]
         )
-        if flags & 0xFF00 in ABIS_OF_64_BITS
+        if flags & 0xFF00 in ABIS_OF_64_BITS and data.startswith(OF_CUDA_IN_BYTES, start + name)
     ]
 
 
@@ -94,5 +100,5 @@ def usual_libraries(machine: Machine) -> List[Tuple[str, str]]:
         (name, folder + "/" + name)
         for folder in USUAL_FOLDERS
         for name in machine.names(folder)
-        if name.startswith(("libcu", "libnv", "libnccl")) and ".so" in name
+        if name.startswith(OF_CUDA) and ".so" in name
     ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, TypeAlias
 
@@ -58,29 +57,24 @@ PLAIN = Look()
 
 def as_json(value: Any) -> str:
     """Return `value` as JSON in ASCII, which no terminal's encoding can spoil; what is flat in a line."""
-    return "".join(_pieces(value, "\n")) + "\n"
+    return _written(value, "\n") + "\n"
 
 
-_MANY = (dict, list, tuple)
+_NESTING = frozenset((dict, list, tuple))
 _in_a_line = json.JSONEncoder().encode
+_quoted = json.encoder.encode_basestring_ascii
 
 
-def _pieces(value: Any, newline: str) -> Iterator[str]:
-    """Yield the parts of a value's JSON: `json.dumps` with an indent is many times as slow as without."""
+def _written(value: Any, newline: str) -> str:
+    """Return a value's JSON: `json.dumps` with an indent is many times as slow as without."""
     items: Any = value.values() if isinstance(value, dict) else value
-    if not isinstance(value, (dict, list, tuple)) or not any(
-        isinstance(v, (dict, list, tuple)) for v in items
-    ):
-        yield _in_a_line(value)
-        return
+    if type(value) not in _NESTING or _NESTING.isdisjoint(map(type, items)):
+        return _in_a_line(value)
     inner = f"{newline} "
-    before = inner
-    yield "{" if isinstance(value, dict) else "["
-    for key, item in value.items() if isinstance(value, dict) else enumerate(value):
-        yield f"{before}{_in_a_line(str(key))}: " if isinstance(value, dict) else before
-        yield from _pieces(item, inner)
-        before = f",{inner}"
-    yield newline + ("}" if isinstance(value, dict) else "]")
+    if isinstance(value, dict):
+        parts = [f"{_quoted(str(key))}: {_written(item, inner)}" for key, item in value.items()]
+        return f"{{{inner}{f',{inner}'.join(parts)}{newline}}}"
+    return f"[{inner}{f',{inner}'.join(_written(item, inner) for item in value)}{newline}]"
 
 
 def draw(document: Document, format: Drawn, look: Look = PLAIN) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import NamedTuple
 
 from envdoctor.errors import Unavailable
 from envdoctor.facts import Distribution, Facts
@@ -10,7 +12,6 @@ from envdoctor.matrix import Matrix
 from envdoctor.matrix.markers import decide
 from envdoctor.matrix.snapshot import Package, Requirement, Snapshot, load_snapshot
 from envdoctor.rules.ranges import parse_version, version_satisfies
-from envdoctor.values import dataclass
 
 FEW = 3
 SHARE = 0.04
@@ -24,8 +25,7 @@ OF_A_BUILD = ("nvidia-", "cuda-", "triton", "pytorch-triton")
 """What torch's builds for different CUDA versions require differently."""
 
 
-@dataclass(frozen=True, slots=True)
-class Demand:
+class Demand(NamedTuple):
     """What one distribution asks of another: a range of versions, and extras of it."""
 
     name: str
@@ -34,8 +34,13 @@ class Demand:
 
     def is_met_by(self, other: Distribution) -> bool:
         """True unless the version is known and outside of the range."""
-        version = parse_version(other.version) if other.version and self.specifier else None
-        return version is None or version_satisfies(version, self.specifier)
+        return not (other.version and self.specifier) or _meets(other.version, self.specifier)
+
+
+@cache
+def _meets(text: str, specifier: str) -> bool:
+    version = parse_version(text)
+    return version is None or version_satisfies(version, specifier)
 
 
 class Recorded:

@@ -81,14 +81,15 @@ class Asked:
     def of(cls, view: View) -> Asked:
         """Read the demands of all that are listed with a version."""
         listed = [d for d in view.facts.environment.distributions.values() if d.version]
-        told = _told_demands(view)
-        demands = {d.name: list(_demands(view, d)) or told.get(d.name, []) for d in listed}
+        environment = next(iter(marker_environments(view.facts)))
+        told = _told_demands(view, environment)
+        demands = {d.name: list(_demands(view, environment, d)) or told.get(d.name, []) for d in listed}
         extras: dict[str, set[str]] = {}
         for demand in [one for found in demands.values() for one in found if one.extras]:
             extras.setdefault(demand.name, set()).update(demand.extras)
         for d in listed:
             if names := extras.get(d.name):
-                demands[d.name] = list(_demands(view, d, tuple(sorted(names))))
+                demands[d.name] = list(_demands(view, environment, d, tuple(sorted(names))))
         return cls(demands)
 
     def reached(self, roots: Iterable[str]) -> set[str]:
@@ -117,20 +118,20 @@ def find_unmet(view: View, asked: Asked) -> Iterator[Unmet]:
                 yield Unmet(by, demand, other)
 
 
-def _demands(view: View, distribution: Distribution, extras: tuple[str, ...] = ()) -> Iterator[Demand]:
+def _demands(
+    view: View, environment: Mapping[str, str], distribution: Distribution, extras: tuple[str, ...] = ()
+) -> Iterator[Demand]:
     """Yield what a distribution asks for: its own metadata where they are told, else what is recorded."""
     if not distribution.requires and view.facts.origin != "probe":
         yield from view.recorded.demands(distribution, extras) if view.recorded else ()
         return
-    environment = next(iter(marker_environments(view.facts)))
     for line in distribution.requires:
         if demand := _stated(line, environment, extras):
             yield demand
 
 
-def _told_demands(view: View) -> Mapping[str, list[Demand]]:
+def _told_demands(view: View, environment: Mapping[str, str]) -> Mapping[str, list[Demand]]:
     """Return what an installer's own lines say that distributions ask for."""
-    environment = next(iter(marker_environments(view.facts)))
     told: dict[str, list[Demand]] = {}
     for symptom in symptoms(view, "SYM-PIP-INCOMPATIBLE"):
         asking, line = symptom.captured.get("name", ""), symptom.captured.get("required", "")

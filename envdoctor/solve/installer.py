@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 
 from envdoctor.errors import EnvdoctorError
 from envdoctor.facts import Facts
@@ -13,38 +14,43 @@ from envdoctor.solve.nodes import Context, Node, Options
 from envdoctor.solve.problem import Demand, demands_of
 from envdoctor.solve.versions import spec_mask
 from envdoctor.target.resolve import target_of
-from envdoctor.target.stack import stack_of
 
 PULLED = 80
 """Packages that an installation may pull along before it is given up as unforeseeable."""
 
 
-def foresee_installation(
-    facts: Facts, matrix: Matrix, pins: Mapping[str, str], complete: bool
-) -> dict[str, str] | None:
-    """Return the versions that installing `pins` beside what is there leads to, by name.
+class Installations:
+    """What installing beside the packages of some facts leads to.
 
     `complete`: what is not listed is not there and is pulled along; else it may be there and fit.
-
-    None where the package facts do not cover a name or nothing fits. The installer knows no card or driver,
-    takes the newest, keeps what is installed where it satisfies, and minds no requirement of others.
     """
-    try:
-        context = Context(
-            load_snapshot(matrix.folder),
-            matrix,
-            target_of(facts, matrix),
-            Options(allow_source=True),
-            stack_of(facts).versions,
-        )
-    except EnvdoctorError:
-        return None
-    choice = _Choice(context, complete)
-    for name, specifier in pins.items():
-        node = context.node(normalise(name))
-        if node is None or not choice.take(node, _admitted(node, specifier)):
+
+    def __init__(self, facts: Facts, matrix: Matrix, complete: bool) -> None:
+        self._facts, self._matrix, self._complete = facts, matrix, complete
+
+    @cached_property
+    def _context(self) -> Context | None:
+        try:
+            snapshot, target = load_snapshot(self._matrix.folder), target_of(self._facts, self._matrix)
+        except EnvdoctorError:
             return None
-    return choice.versions()
+        return Context(snapshot, self._matrix, target, Options(allow_source=True), target.stack.versions)
+
+    def foresee(self, pins: Mapping[str, str]) -> dict[str, str] | None:
+        """Return the versions that installing `pins` leads to, by name.
+
+        None where the package facts do not cover a name or nothing fits. The installer knows no card or
+        driver, takes the newest, keeps what is installed where it satisfies, and minds no requirement of
+        others.
+        """
+        if self._context is None:
+            return None
+        choice = _Choice(self._context, self._complete)
+        for name, specifier in pins.items():
+            node = self._context.node(normalise(name))
+            if node is None or not choice.take(node, _admitted(node, specifier)):
+                return None
+        return choice.versions()
 
 
 def _admitted(node: Node, specifier: str) -> int:

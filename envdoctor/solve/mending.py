@@ -143,6 +143,8 @@ def search(goal: Goal, demands: Demands, rings: int) -> Picks | None:
 
 @dataclass(frozen=True)
 class _Search:
+    """One goal solved over growing rings of packages that may move."""
+
     goal: Goal
     demands: Demands
 

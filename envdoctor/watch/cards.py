@@ -20,6 +20,8 @@ _DEVICES = ("/dev/nvidia", "/dev/dxg")
 
 @dataclass(slots=True)
 class _Device:
+    """One card as its counters were last read."""
+
     handle: Any
     name: str
     total: int

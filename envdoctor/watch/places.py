@@ -42,6 +42,8 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class _Option:
+    """A value on the command line, and the word that holds it."""
+
     place: Place
     at: int
     """The word that holds the value."""

@@ -40,6 +40,8 @@ class TreeReading:
 
 @dataclass(slots=True)
 class _Process:
+    """One process as it was last read."""
+
     parent: int
     started: int
     anon: int = 0
