@@ -30,6 +30,22 @@ def traps(tmp_path: Path) -> Traps:
     return lay_traps(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def all_shadowed(tmp_path_factory: pytest.TempPathFactory) -> Traps:
+    """Traps under the name of every module, in the environment and in a folder `elsewhere`."""
+    folder = tmp_path_factory.mktemp("traps")
+    laid = lay_traps(folder)
+    shadow(laid, laid.site)
+    shadow(laid, folder / "elsewhere")
+    return laid
+
+
+@pytest.fixture
+def shadowed(all_shadowed: Traps) -> Traps:
+    all_shadowed.reset()
+    return all_shadowed
+
+
 @pytest.fixture
 def script(tmp_path: Path) -> list[str]:
     """The console script, as installers write it."""
@@ -64,23 +80,21 @@ def active(traps: Traps) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
-def test_an_active_environment_is_read_and_not_run(tmp_path, traps, script, command):
-    shadow(traps, traps.site)
-    done = run([*script, *command], tmp_path, **active(traps))
+def test_an_active_environment_is_read_and_not_run(tmp_path, shadowed, script, command):
+    done = run([*script, *command], tmp_path, **active(shadowed))
     assert done.returncode in (0, 1), done.stderr
-    assert traps.sprung() == []
+    assert shadowed.sprung() == []
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
-def test_pythonpath_that_leads_there_changes_nothing_in_our_process(tmp_path, traps, script, command):
-    elsewhere = tmp_path / "elsewhere"
-    shadow(traps, elsewhere)
-    environ = {**active(traps), "PYTHONPATH": f"{elsewhere}:relative:{elsewhere}/"}
+def test_pythonpath_that_leads_there_changes_nothing_in_our_process(tmp_path, shadowed, script, command):
+    elsewhere = shadowed.prefix.parent / "elsewhere"
+    environ = {**active(shadowed), "PYTHONPATH": f"{elsewhere}:relative:{elsewhere}/"}
     run([sys.executable, "-c", "pass"], tmp_path, **environ)
-    sprung_at_any_start = traps.sprung()
+    sprung_at_any_start = shadowed.sprung()
     done = run([*script, *command], tmp_path, **environ)
     assert done.returncode in (0, 1), done.stderr
-    assert traps.sprung() == sprung_at_any_start
+    assert shadowed.sprung() == sprung_at_any_start
 
 
 @pytest.mark.parametrize("named", ["prefix", "bin/python", "link", "link to the folder"])
@@ -114,12 +128,11 @@ def test_the_folder_we_are_started_in_has_no_say(tmp_path, traps):
     assert traps.sprung() == []
 
 
-def test_isolated_not_even_what_python_runs_before_us(tmp_path, traps):
-    shadow(traps, traps.site)
-    environ = {**active(traps), "PYTHONPATH": str(traps.site)}
-    done = run([sys.executable, "-I", "-m", "envdoctor", "diagnose"], traps.site, **environ)
+def test_isolated_not_even_what_python_runs_before_us(shadowed):
+    environ = {**active(shadowed), "PYTHONPATH": str(shadowed.site)}
+    done = run([sys.executable, "-I", "-m", "envdoctor", "diagnose"], shadowed.site, **environ)
     assert done.returncode in (0, 1), done.stderr
-    assert traps.sprung() == []
+    assert shadowed.sprung() == []
 
 
 def test_a_program_that_must_be_asked_is_asked_without_its_site(tmp_path, traps, script):
@@ -137,8 +150,7 @@ def test_a_program_that_must_be_asked_is_asked_without_its_site(tmp_path, traps,
     run([str(odd / "python"), "-c", "pass"], tmp_path, PYTHONHOME=str(odd))
     if traps.sprung() == [] or not Path(sys.base_prefix, f"lib/python{short}/os.py").exists():
         pytest.skip("this Python cannot be moved")
-    for mark in traps.marks.iterdir():
-        mark.unlink()
+    traps.reset()
     told = run([*script, "probe", "--python", str(odd / "python")], tmp_path, **active(traps))
     assert traps.sprung() == []
     environment = json.loads(told.stdout)["environment"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +22,11 @@ class Traps(NamedTuple):
     def sprung(self) -> list[str]:
         """Return the names of the traps that something ran into."""
         return sorted(path.name for path in self.marks.iterdir())
+
+    def reset(self) -> None:
+        """Take away the marks."""
+        for mark in self.marks.iterdir():
+            mark.unlink()
 
     def code(self, name: str) -> str:
         """Return a line of Python that leaves a mark, builtins alone."""
@@ -93,15 +100,15 @@ def shadow(traps: Traps, folder: Path) -> None:
             traps.module(folder, name)
 
 
+@cache
 def started_with() -> frozenset[str]:
     """Return the modules that Python has imported before it runs a first line."""
-    import subprocess
-
     line = "import sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-I", "-c", line], capture_output=True, text=True, check=True)
     return frozenset(name.partition(".")[0] for name in done.stdout.split())
 
 
+@cache
 def our_modules() -> set[str]:
     """Return the top modules of all that envdoctor requires, with and without extras."""
     wanted, seen = ["envdoctor-gpu"], set[str]()

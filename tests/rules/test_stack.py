@@ -16,7 +16,7 @@ def judged(text: str) -> Found:
     """Diagnose a paste and return its findings by id, in order."""
     matrix = load_matrix()
     facts = parse_paste(text, "", matrix.lexicon)
-    return {finding.id: finding for finding in diagnose_facts(facts, matrix).findings}
+    return {f.id: f for f in diagnose_facts(facts, matrix, complete=False).findings}
 
 
 def pins(finding: Finding) -> list[dict[str, str]]:

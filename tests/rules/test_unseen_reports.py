@@ -95,7 +95,7 @@ def matrix() -> Matrix:
 
 
 def answered(matrix: Matrix, paste: str) -> Iterator[Finding]:
-    yield from diagnose_facts(parse_paste(paste, "", matrix.lexicon), matrix).findings
+    yield from diagnose_facts(parse_paste(paste, "", matrix.lexicon), matrix, complete=False).findings
 
 
 @pytest.mark.parametrize(("paste", "expected"), REPORTS.items(), ids=list(REPORTS.values()))
