@@ -11,6 +11,16 @@ from typing import NamedTuple
 
 from packaging.requirements import Requirement
 
+INSTALLED = {
+    "torch": "2.9.0",
+    "torchvision": "0.24.0",
+    "transformers": "4.57.6",
+    "deepspeed": "0.18.2",
+    "xformers": "0.0.33",
+    "vllm": "0.12.0",
+    "flash_attn": "2.8.3",
+}
+
 
 class Traps(NamedTuple):
     """The environment, its packages folder, and where its traps leave their marks."""
@@ -71,14 +81,13 @@ def _lay_hooks(traps: Traps) -> None:
 
 def _lay_packages(traps: Traps) -> None:
     """What an import of ours could find there, and packages that are examined for their builds."""
-    for name in ("torch", "torchvision", "transformers", "deepspeed", "xformers", "vllm", "flash_attn"):
+    for name, version in INSTALLED.items():
         traps.module(traps.site, name)
-        (traps.site / name / "version.py").write_text(
-            traps.code(f"{name}.version") + "__version__ = '2.9.0'\n"
-        )
-        info = traps.site / f"{name}-2.9.0.dist-info"
+        told = f"__version__ = '{version}'\n"
+        (traps.site / name / "version.py").write_text(traps.code(f"{name}.version") + told)
+        info = traps.site / f"{name}-{version}.dist-info"
         info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.4\nName: {name}\nVersion: 2.9.0\n\n")
+        (info / "METADATA").write_text(f"Metadata-Version: 2.4\nName: {name}\nVersion: {version}\n\n")
         (info / "RECORD").write_text(f"{name}/__init__.py,,\n")
         (info / "INSTALLER").write_text("pip\n")
         (info / "entry_points.txt").write_text(f"[envdoctor.smokes]\ntrap = {name}:ops\n")
