@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import is_hypothesis_test, settings
 
@@ -38,3 +40,9 @@ def _draw_anew(items: list[pytest.Item], count: int) -> None:
         if is_hypothesis_test(test):
             given = test._hypothesis_internal_use_settings
             test._hypothesis_internal_use_settings = settings(given, derandomize=False, max_examples=count)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One worker more than cores: tests of children, deadlines and signals wait more than they work."""
+    return (os.cpu_count() or 1) + 1
