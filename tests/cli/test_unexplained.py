@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from envdoctor.cli import main
 
 STRANGE = """\
 Traceback (most recent call last):
@@ -18,21 +21,35 @@ ValueError: the frobnicator is not calibrated
 """
 
 
-def diagnose(text: str, *options: str) -> tuple[int, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "envdoctor", "diagnose", *options], input=text, capture_output=True, text=True
-    )
-    return done.returncode, done.stdout
+Diagnose = Callable[..., tuple[int, str]]
 
 
-def finding(text: str) -> dict[str, Any]:
-    code, out = diagnose(text, "--format", "json")
+@pytest.fixture
+def diagnose(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Diagnose:
+    """Return a function from pasted text and options to (exit code, what is printed)."""
+
+    def run(text: str, *options: str) -> tuple[int, str]:
+        (tmp_path / "paste.txt").write_text(text, encoding="utf-8")
+        code = main(["diagnose", "--from", str(tmp_path / "paste.txt"), *options])
+        return code, capsys.readouterr().out
+
+    return run
+
+
+def unexplained(told: tuple[int, str]) -> dict[str, Any]:
+    code, out = told
     assert code == 1
     return next(f for f in json.loads(out)["findings"] if f["id"] == "UNEXPLAINED-ERROR")
 
 
+def on_standard_input(text: str) -> tuple[int, str]:
+    words = [sys.executable, "-m", "envdoctor", "diagnose", "--format", "json"]
+    done = subprocess.run(words, input=text, capture_output=True, text=True)
+    return done.returncode, done.stdout
+
+
 def test_a_text_on_standard_input_is_read_without_from() -> None:
-    found = finding(STRANGE)
+    found = unexplained(on_standard_input(STRANGE))
     assert "the frobnicator is not calibrated" in found["summary"]
     assert "raised by trl in train (sft_trainer.py, line 300)" in found["cause"]
     assert (found["severity"], found["certainty"]) == ("error", "uncertain")
@@ -49,21 +66,21 @@ def test_a_text_on_standard_input_is_read_without_from() -> None:
         "pydantic_core.ValidationError: 1 validation error for Foo",
     ],
 )
-def test_no_error_line_is_a_green_tick(line: str) -> None:
+def test_no_error_line_is_a_green_tick(diagnose: Diagnose, line: str) -> None:
     code, _ = diagnose(f"torch 2.4.0\n{line}\n")
     assert code == 1
 
 
-def test_what_only_reports_another_failure_gives_way_to_it() -> None:
+def test_what_only_reports_another_failure_gives_way_to_it(diagnose: Diagnose) -> None:
     outer = 'Traceback (most recent call last):\n  File "run.py", line 1, in <module>\n    x\n'
     elastic = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: train.py FAILED"
-    found = finding(f"{STRANGE}\n{outer}{elastic}\n")
+    found = unexplained(diagnose(f"{STRANGE}\n{outer}{elastic}\n", "--format", "json"))
     assert "frobnicator" in found["summary"]
-    alone = finding(f"{outer}{elastic}\n")
+    alone = unexplained(diagnose(f"{outer}{elastic}\n", "--format", "json"))
     assert "the error that started it is not in the text" in alone["cause"]
 
 
-def test_an_explained_error_is_not_called_unexplained() -> None:
+def test_an_explained_error_is_not_called_unexplained(diagnose: Diagnose) -> None:
     code, out = diagnose(
         "torch: 2.1.0\nValueError: Bfloat16 is only supported on GPUs with compute capability of at least "
         "8.0. Your Tesla T4 GPU has compute capability 7.5.\n",
@@ -73,7 +90,7 @@ def test_an_explained_error_is_not_called_unexplained() -> None:
     assert "UNEXPLAINED-ERROR" not in [f["id"] for f in json.loads(out)["findings"]]
 
 
-def test_a_text_in_which_nothing_is_recognised_is_no_pass(tmp_path: Path) -> None:
+def test_a_text_in_which_nothing_is_recognised_is_no_pass(diagnose: Diagnose) -> None:
     code, out = diagnose("the weather is fine today\n")
     assert code == 3
     words = " ".join(out.split())
@@ -82,6 +99,6 @@ def test_a_text_in_which_nothing_is_recognised_is_no_pass(tmp_path: Path) -> Non
 
 
 def test_an_empty_standard_input_means_this_machine() -> None:
-    code, out = diagnose("", "--format", "json")
+    code, out = on_standard_input("")
     assert json.loads(out)["facts"]["origin"] == "probe"
     assert code in (0, 1)

@@ -52,10 +52,11 @@ def test_a_run_that_is_ended_amid_an_op_leaves_nothing(tmp_path, number):
 @pytest.mark.slow
 @pytest.mark.usefixtures("faulty")
 def test_random_kills_leave_nothing(tmp_path):
-    for _ in range(12):
+    rng = random.Random(18)
+    for _ in range(8):
         run = start(tmp_path, "fault.none,fault.daemon,fault.chatter")
-        time.sleep(random.uniform(0.0, 1.0))
-        run.send_signal(random.choice(ENDS))
+        time.sleep(rng.uniform(0.0, 1.0))
+        run.send_signal(rng.choice(ENDS))
         run.wait(20)
         assert wait_until(lambda: not list(tmp_path.iterdir())), list(tmp_path.iterdir())
 
