@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from envdoctor import __version__
-from envdoctor.errors import InputError, Unavailable
+from envdoctor.errors import InputError, Unavailable, nearest
 from envdoctor.facts import Facts, FactsFormatError, Symptom, Verdict, from_json
 from envdoctor.facts.names import normalise
 from envdoctor.findings import HERE, Diagnosis, Examined, Finding, Plan, Severity, exit_code
@@ -166,7 +166,8 @@ def make_plan(
     wish = wish or PlanWish()
     for name in wish.keep:
         if facts.distribution(normalise(name)) is None:
-            raise InputError(f"--keep {name}: no such package is told of in what is examined")
+            near = nearest(name, facts.environment.distributions)
+            raise InputError(f"--keep {name}: no such package is told of in what is examined{near}")
     if not findings:
         return None
     if not any(f.severity is not Severity.NOTE or any(r.pins for r in f.remedies) for f in findings):

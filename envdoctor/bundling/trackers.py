@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from envdoctor.errors import InputError
+from envdoctor.errors import InputError, nearest
 from envdoctor.facts import Observed
 from envdoctor.findings import Diagnosis
 from envdoctor.matrix import Matrix, tables
@@ -35,8 +35,9 @@ def find_tracker(matrix: Matrix, project: str) -> tables.TrackerRow:
     for row in trackers:
         if wanted in (row.project, row.project.replace("-", ""), row.repository.lower()):
             return row
-    known = ", ".join(sorted(row.project for row in trackers))
-    raise InputError(f"--for {project}: no tracker is known of it (known: {known})")
+    known = sorted(row.project for row in trackers)
+    told = nearest(project, known) or f" (known: {', '.join(known)})"
+    raise InputError(f"--for {project}: no tracker is known of it{told}")
 
 
 def only_the_user_can_fill(tracker: tables.TrackerRow) -> tuple[str, ...]:

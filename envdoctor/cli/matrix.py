@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from envdoctor.cli.options import add, add_flag, add_list
 from envdoctor.cli.output import Progress, look_of, note, write
-from envdoctor.errors import InputError, Unavailable
+from envdoctor.errors import InputError, Unavailable, nearest
 from envdoctor.report import Format, as_json, draw
 
 if TYPE_CHECKING:
@@ -96,9 +95,7 @@ def _show(args: argparse.Namespace) -> int:
     rows = load_matrix().by_id
     for identity in args.ids:
         if identity not in rows:
-            close = difflib.get_close_matches(identity.upper(), rows, n=3)
-            hint = f"; did you mean {' or '.join(close)}?" if close else ""
-            raise InputError(f"no row {identity!r} in the matrix{hint}")
+            raise InputError(f"no row {identity!r} in the matrix{nearest(identity, rows)}")
     if args.format is Format.JSON:
         chosen = [{"kind": rows[i][0], **rows[i][1]} for i in args.ids or sorted(rows)]
         write(args, as_json({"schema": "envdoctor.matrix-rows/1", "rows": chosen}))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from envdoctor import lazy_re as re
-from envdoctor.errors import InputError
+from envdoctor.errors import InputError, nearest
 
 _CHOICE = re.compile(
     r"(?:argument (?P<option>[^:]{1,80}): )?invalid choice: (?P<given>.{1,200}?)"
@@ -50,7 +50,7 @@ class Parser(argparse.ArgumentParser):
             return f"{argument}: one argument more than `{self.prog}` takes"
         option = argument.partition("=")[0]
         mine = [name for name in self._option_string_actions if name.startswith("--")]
-        return f"{option}: `{self.prog}` has no such option{_nearest(option, mine)}"
+        return f"{option}: `{self.prog}` has no such option{nearest(option, mine)}"
 
 
 class Help(argparse.RawDescriptionHelpFormatter):
@@ -72,18 +72,10 @@ def columns() -> int:
 
 
 def _not_one_of(option: str, given: str, choices: Sequence[str]) -> str:
-    near = _nearest(given, choices)
+    near = nearest(given, choices)
     if option in ("", "COMMAND"):
         return f"{given}: no such command{near or '; there are ' + ', '.join(choices)}"
     return f"{option} {given}: none of {', '.join(choices)}{near}"
-
-
-def _nearest(given: str, names: Iterable[str]) -> str:
-    """Return `; nearest: …` where a name comes near."""
-    from difflib import get_close_matches
-
-    close = get_close_matches(given.lower(), list(names), n=2, cutoff=0.6)
-    return f"; nearest: {', '.join(close)}" if close else ""
 
 
 WIDTH = 80

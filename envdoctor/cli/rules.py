@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from envdoctor.cli.output import look_of, write
-from envdoctor.errors import InputError
+from envdoctor.errors import InputError, nearest
 from envdoctor.matrix import load_matrix
 from envdoctor.report import Format, as_json, draw
 from envdoctor.report.document import Block, Document, Row, Rows
@@ -30,9 +30,10 @@ def run(args: argparse.Namespace) -> int:
     matrix = load_matrix()
     entries = list(explained_checks(matrix))
     if args.id:
+        near = nearest(args.id, (entry["id"] for entry in entries)) or " (see `envdoctor rules`)"
         entries = [entry for entry in entries if entry["id"] == args.id.upper()]
         if not entries:
-            raise InputError(f"{args.id}: no check has this id (see `envdoctor rules`)")
+            raise InputError(f"{args.id}: no check has this id{near}")
     if args.format is Format.JSON:
         write(args, as_json({"schema": "envdoctor.rules/1", "matrix": matrix.version, "rules": entries}))
     else:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from envdoctor import lazy_re as re
-from envdoctor.errors import InputError
+from envdoctor.errors import InputError, nearest
 from envdoctor.facts import ComputeCapability, Gpu
 from envdoctor.facts.quantities import GIB
 from envdoctor.matrix import tables
@@ -15,6 +15,7 @@ from envdoctor.values import dataclass
 
 _STATED_MEMORY = re.compile(r"(?<![a-z0-9.])(\d{1,3})\s?g(?:i?b)?(?![\w.])")
 _NOMINAL_SHARE = 0.08
+_MAKERS = re.compile(r"^(?:NVIDIA |AMD |Intel )?(?:GeForce |Instinct |Radeon )?")
 _NOISE = re.compile(r"\b(nvidia|geforce|tesla|quadro|graphics|gpu)\b|\(r\)|\(tm\)|[^a-z0-9.+ ]")
 
 
@@ -110,7 +111,9 @@ def declared_gpu(matrix: Matrix, name: str, index: int = 0) -> Gpu:
         if named := matrix.cards.find(name):
             cards = " and ".join(dict.fromkeys(f"{r.name} ({r.compute_capability})" for r in named[0].rows))
             raise InputError(f"--gpu {name}: the name of several cards, {cards}")
-        raise InputError(f"--gpu {name}: no such card in the matrix (a name such as 'RTX 4090', or sm_89)")
+        near = nearest(name, (_MAKERS.sub("", row.name) for row in matrix.rows(tables.GpuRow)))
+        near = near or " (a name such as 'RTX 4090', or sm_89)"
+        raise InputError(f"--gpu {name}: no such card in the matrix{near}")
     return Gpu(
         index,
         "--gpu",

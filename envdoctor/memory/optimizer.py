@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from envdoctor.errors import InputError
+from envdoctor.errors import InputError, nearest
 from envdoctor.memory.tape import rounded
 from envdoctor.values import dataclass
 
@@ -55,7 +55,8 @@ OPTIMIZERS: dict[str, Optimizer] = {
 def find_optimizer(name: str) -> Optimizer:
     """Return the optimizer of that name; raises InputError for one whose memory is not known."""
     if name not in OPTIMIZERS:
-        raise InputError(f"--optim {name}: none of {', '.join(sorted(OPTIMIZERS))}")
+        near = nearest(name, OPTIMIZERS) or f"; there are {', '.join(sorted(OPTIMIZERS))}"
+        raise InputError(f"--optim {name}: not known{near}")
     return OPTIMIZERS[name]
 
 

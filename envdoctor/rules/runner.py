@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
-from envdoctor.errors import InputError
+from envdoctor.errors import InputError, nearest
 from envdoctor.facts import WISH, Facts, FactUnavailable
 from envdoctor.findings import Certainty, CheckResult, Finding, Outcome, Severity, order
 from envdoctor.matrix import ConditionRow, Matrix
@@ -99,7 +99,8 @@ def _matching(identities: Sequence[str], patterns: Sequence[str], option: str = 
         matched = {i for i in identities if glob_matches(i, pattern.upper())}
         matched |= {i for i in identities if i.startswith(pattern.upper() + "-")}
         if not matched and option:
-            raise InputError(f"{option} {pattern}: no check has this id (see `envdoctor rules`)")
+            near = nearest(pattern, identities) or " (see `envdoctor rules`)"
+            raise InputError(f"{option} {pattern}: no check has this id{near}")
         found |= matched
     return found
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from envdoctor import api
-from envdoctor.errors import InputError
+from envdoctor.errors import InputError, nearest
 from envdoctor.memory.stated import StatedRun
 
 Arguments = Mapping[str, Any]
@@ -154,8 +154,6 @@ def profile(arguments: Arguments, settings: Settings) -> dict[str, Any]:
 
 def explain(arguments: Arguments, settings: Settings) -> dict[str, Any]:
     """Return what is known of a check or finding, by its id; raises InputError with the nearest ids."""
-    from difflib import get_close_matches
-
     from envdoctor.matrix import load_matrix
     from envdoctor.rules.listing import explained_checks
 
@@ -163,8 +161,7 @@ def explain(arguments: Arguments, settings: Settings) -> dict[str, Any]:
     checks = {check["id"]: check for check in explained_checks(load_matrix())}
     named = [name for name in checks if wanted == name or wanted.startswith(f"{name}-")]
     if not named:
-        near = get_close_matches(wanted, checks, n=3, cutoff=0.5)
-        raise InputError(f"id: no check is {wanted}" + (f"; nearest: {', '.join(near)}" if near else ""))
+        raise InputError(f"id: no check is {wanted}{nearest(wanted, checks)}")
     return checks[max(named, key=len)]
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from envdoctor.errors import InputError, Unavailable
+from envdoctor.errors import InputError, Unavailable, nearest
 from envdoctor.facts.codec import FactsFormatError, decode
 from envdoctor.inputs import parse_json
 from envdoctor.processes import Completed, run_child
@@ -101,7 +101,8 @@ def select_ops(ops: Sequence[OpEntry], patterns: Sequence[str] | None) -> tuple[
     chosen = patterns or (QUICK,)
     for pattern in chosen:
         if ops and not any(means(pattern, op) for op in ops):
-            raise InputError(f"--select {pattern}: no such op; --list names them")
+            near = nearest(pattern, (op.name for op in ops))
+            raise InputError(f"--select {pattern}: no such op{near or '; --list names them'}")
     return tuple(op for op in ops if any(means(pattern, op) for pattern in chosen))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from envdoctor import lazy_re as re
-from envdoctor.errors import EnvdoctorError
+from envdoctor.errors import EnvdoctorError, nearest
 from envdoctor.matrix.snapshot import Snapshot
 from envdoctor.solve.requests import Request
 
@@ -35,7 +35,8 @@ class Coverage:
 
     def why(self, name: str) -> str:
         """Return why nothing is known of a package."""
-        return self.problems.get(name, f"not among the package facts of {self.snapshot.date}")
+        why = self.problems.get(name, f"not among the package facts of {self.snapshot.date}")
+        return f"{why}{nearest(name, self.snapshot.names())}"
 
     def cover(self, requests: Iterable[Request]) -> None:
         """Look up what is asked for and not covered."""

@@ -107,7 +107,8 @@ def why_not(goal: Goal) -> WhyNot:
     """Return the minimal causes against a goal; none when an answer exists. Raises Unavailable."""
     picks = solve(goal)
     if picks is not None:
-        return WhyNot((), False, tuple(_minded(goal, picks)))
+        unread = tuple(f"{one.shown}: {one.why}" for one in goal.carried if not one.judged)
+        return WhyNot((), None if unread else False, (*unread, *_minded(goal, picks)))
     from envdoctor.solve.causes import causes_of
     from envdoctor.solve.explain import clash
 

@@ -30,7 +30,8 @@ def render(answer: WhyNot, format: Reported = Format.TEXT, look: Look = PLAIN) -
 def forbidden_document(answer: WhyNot) -> Document:
     """Return the causes, or that there are none."""
     if answer.forbidden is None:
-        return Document("not known", "warning", (Text(UNKNOWN), causes(answer.causes)))
+        blocks = (Text(UNKNOWN), causes(answer.causes)) if answer.causes else map(Text, answer.notes)
+        return Document("not known", "warning", tuple(blocks))
     if not answer.causes:
         return Document("nothing forbids it", "", tuple(Text(note) for note in answer.notes))
     return Document(f"{counted(len(answer.causes), 'cause')} forbid it", "error", (causes(answer.causes),))

@@ -25,6 +25,10 @@ from envdoctor.cli import COMMANDS, build_parser, main
         ("memory", "required: --model (see `envdoctor memory --help`)"),
         ("memory --model m --batch two", "invalid int value: 'two'"),
         ("matrix updat", "nearest: update"),
+        ("rules PAIR-TRLL", "no check has this id; nearest: PAIR-TRL"),
+        ("diagnose --select PAIR-TRLL", "no check has this id; nearest: PAIR-TRL"),
+        ("memory --model llama-3.1-9b", "nearest: llama-3.1-8b"),
+        ("bundle --for vlm --preview", "nearest: vllm"),
     ],
 )
 def test_one_line_and_exit_2(capsys, call, said):

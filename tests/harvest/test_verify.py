@@ -172,7 +172,7 @@ def test_show_lists_all_rows_or_tells_one_in_full(matrix_folder, capsys):
 
 def test_an_unknown_row_is_the_callers_mistake(matrix_folder, capsys):
     assert main(["matrix", "show", "bnb-11"]) == 2
-    assert "did you mean BNB-1?" in capsys.readouterr().err
+    assert "nearest: BNB-1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -135,6 +135,15 @@ def test_why_not(capsys: pytest.CaptureFixture[str]) -> None:
     assert answer(capsys, "why-not", "einops", *ON) == (0, "nothing forbids it\n", "")
 
 
+def test_of_a_package_that_nobody_knows_nothing_is_said_to_forbid_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, out, _ = answer(capsys, "why-not", "trnsformers", "--offline", "--format", "json", *ON)
+    told = json.loads(out)
+    assert (code, told["forbidden"]) == (3, None)
+    assert "nearest: transformers" in told["notes"][0]
+
+
 def test_what_hangs_on_unread_requirements_is_unknown(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = answer(capsys, "why-not", "sglang==0.5.3rc0", "--format", "json", *ON)
     assert (code, json.loads(out)["forbidden"]) == (3, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 
-from envdoctor.errors import InputError
+from envdoctor.errors import InputError, nearest
 from envdoctor.profile.emit.plan import Plan
 from envdoctor.values import dataclass
 
@@ -36,7 +36,8 @@ def check_framework(framework: str, task: str) -> None:
     """Raise InputError when the framework cannot be written for the task."""
     writer = WRITERS.get(framework)
     if writer is None:
-        raise InputError(f"--for {framework}: none of {', '.join(WRITERS)}")
+        near = nearest(framework, WRITERS) or f"; there are {', '.join(WRITERS)}"
+        raise InputError(f"--for {framework}: not known{near}")
     if task not in writer.tasks:
         raise InputError(f"--for {framework}: it has no {task}; it writes {', '.join(writer.tasks)}")
 
