@@ -180,7 +180,8 @@ def _serve(args: argparse.Namespace, watcher: Watcher, address: tuple[str, int] 
     from envdoctor.watch.report import render
 
     def metrics() -> str:
-        return metrics_of(watcher.moments[-1] if watcher.moments else None, watcher.alarms)
+        last = watcher.moments[-1] if watcher.moments else None
+        return metrics_of(last, watcher.alarms, list(watcher.links.values()))
 
     def page() -> str:
         story = Story(

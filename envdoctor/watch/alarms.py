@@ -9,7 +9,8 @@ from statistics import median
 
 from envdoctor.watch.cards import THROTTLES
 from envdoctor.watch.foretelling import Foreteller, Pace, amount, duration
-from envdoctor.watch.moment import Alarm, Card, Expectation, Header, Moment
+from envdoctor.watch.losses import Losses
+from envdoctor.watch.moment import Alarm, Card, Expectation, Header, Link, Moment
 
 _HANG_S, _HANG_STOPPED_S = 45.0, 10.0
 _HANG_STEPS = 15
@@ -30,7 +31,7 @@ class Judge:
 
     def __init__(self, header: Header) -> None:
         self._foreteller = Foreteller(header)
-        self._judges = (self._foreteller, _Hang(), _Slow(), _Loss(), _Disk(), _Spread())
+        self._judges = (self._foreteller, _Hang(), _Slow(), _Links(), Losses(), _Disk(), _Spread())
 
     def expect(self, expectation: Expectation) -> None:
         """Judge by this prediction from now on."""
@@ -135,36 +136,16 @@ def _list(numbers: list[int]) -> str:
 
 
 @dataclass(slots=True)
-class _Slow:
-    """Cards that are held back, and one that is slower than its neighbours."""
+class Lasting:
+    """What has been so of a card for a while without a break; each is told once."""
 
     since: dict[tuple[str, int], float] = field(default_factory=dict)
-    fastest: dict[int, int] = field(default_factory=dict)
     said: set[tuple[str, int]] = field(default_factory=set)
 
-    def feed(self, moment: Moment) -> Iterator[Alarm]:
-        clocks = [c.clock for c in moment.cards if c.clock and _works(c)]
-        usual = median(clocks) if len(clocks) > 1 else None
-        for index, card in enumerate(moment.cards):
-            if not card.clock or not _works(card):
-                self.since.pop(("THROTTLE", index), None)
-                self.since.pop(("STRAGGLER", index), None)
-                continue
-            fastest = self.fastest[index] = max(self.fastest.get(index, 0), card.clock)
-            held = bool(card.throttle & _THROTTLED) and card.clock < _SLOW_CLOCK * fastest
-            if self._lasts("THROTTLE", index, held, moment.t):
-                why = ", ".join(told for bit, told in THROTTLES.items() if card.throttle & bit)
-                warm = f" at {card.temperature} °C" if card.temperature else ""
-                text = f"GPU {index} is held back to {card.clock} of {fastest} MHz{warm}: {why}"
-                yield Alarm(moment.t, "THROTTLE", text, card=index)
-            behind = usual is not None and card.clock < 0.8 * usual
-            if self._lasts("STRAGGLER", index, behind, moment.t):
-                text = f"GPU {index} runs at {card.clock} MHz, the others at {usual:.0f}: all wait for it"
-                yield Alarm(moment.t, "STRAGGLER", text, card=index)
-
-    def _lasts(self, kind: str, index: int, is_so: bool, t: float) -> bool:
+    def is_so(self, kind: str, index: int, now: bool, t: float) -> bool:
+        """Take in whether it is so now; True once it has lasted."""
         key = (kind, index)
-        if not is_so:
+        if not now:
             self.since.pop(key, None)
             return False
         if t - self.since.setdefault(key, t) < _SLOW_S or key in self.said:
@@ -172,24 +153,109 @@ class _Slow:
         self.said.add(key)
         return True
 
+    def forget(self, index: int) -> None:
+        """Begin anew with a card."""
+        self.since = {key: t for key, t in self.since.items() if key[1] != index}
+
+
+@dataclass(slots=True)
+class _Slow:
+    """Cards that are held back, and one that is slower than its neighbours."""
+
+    lasting: Lasting = field(default_factory=Lasting)
+    fastest: dict[int, int] = field(default_factory=dict)
+
+    def feed(self, moment: Moment) -> Iterator[Alarm]:
+        clocks = [c.clock for c in moment.cards if c.clock and _works(c)]
+        usual = median(clocks) if len(clocks) > 1 else None
+        for index, card in enumerate(moment.cards):
+            if not card.clock or not _works(card):
+                self.lasting.forget(index)
+                continue
+            fastest = self.fastest[index] = max(self.fastest.get(index, 0), card.clock)
+            held = bool(card.throttle & _THROTTLED) and card.clock < _SLOW_CLOCK * fastest
+            if self.lasting.is_so("THROTTLE", index, held, moment.t):
+                why = ", ".join(told for bit, told in THROTTLES.items() if card.throttle & bit)
+                warm = f" at {card.temperature} °C" if card.temperature else ""
+                text = f"GPU {index} is held back to {card.clock} of {fastest} MHz{warm}: {why}"
+                yield Alarm(moment.t, "THROTTLE", text, card=index)
+            behind = usual is not None and card.clock < 0.8 * usual
+            if self.lasting.is_so("STRAGGLER", index, behind, moment.t):
+                text = f"GPU {index} runs at {card.clock} MHz, the others at {usual:.0f}: all wait for it"
+                yield Alarm(moment.t, "STRAGGLER", text, card=index)
+
 
 def _works(card: Card) -> bool:
     return card.ours != 0 and (card.util or 0) > 50
 
 
-@dataclass(slots=True)
-class _Loss:
-    """A loss that is no number."""
+_REPLAYS, _MINUTE_S = 8, 60.0
+"""PCIe packets repeated within a minute of which more are a fault: the default of DCGM's health check."""
 
-    said: bool = False
+
+@dataclass(slots=True)
+class _Links:
+    """A card whose link to the host is narrower than it might be, repeats itself, or whose memory errs."""
+
+    first: dict[int, Link] = field(default_factory=dict)
+    replays: dict[int, deque[tuple[float, int]]] = field(default_factory=dict)
+    lasting: Lasting = field(default_factory=Lasting)
+    said: set[tuple[str, int]] = field(default_factory=set)
 
     def feed(self, moment: Moment) -> Iterator[Alarm]:
-        if moment.nan and not self.said:
-            self.said = True
-            where = f" at step {moment.step}" if moment.step is not None else ""
-            yield Alarm(
-                moment.t, "NAN", f"the loss or its gradient is no number{where}: what follows is lost"
-            )
+        for link in moment.links:
+            if link.card >= len(moment.cards) or moment.cards[link.card].ours == 0:
+                continue
+            first = self.first.setdefault(link.card, link)
+            for kind, what, text in (
+                ("LINK", "narrow", self._narrow(link, moment)),
+                ("LINK", "replays", self._repeated(link, moment.t)),
+                ("LINK", "nvlink", _nvlink_errors(first, link)),
+                ("ECC", "ecc", _memory_errors(first, link)),
+            ):
+                if text and (what, link.card) not in self.said:
+                    self.said.add((what, link.card))
+                    yield Alarm(moment.t, kind, f"GPU {link.card}'s {text}", card=link.card)
+
+    def _narrow(self, link: Link, moment: Moment) -> str:
+        """Say that a link is below what card and machine allow while the card works: at rest it may be."""
+        pairs = ((link.generation, link.generation_most), (link.width, link.width_most))
+        less = any(now is not None and most and now < most for now, most in pairs)
+        works = _works(moment.cards[link.card])
+        if not self.lasting.is_so("LINK", link.card, less and works, moment.t):
+            return ""
+        (generation, best), (width, widest) = pairs
+        return (
+            f"PCIe link runs at generation {generation} ×{width} of {best} ×{widest}"
+            " while it works: what goes to and from the host is slow"
+        )
+
+    def _repeated(self, link: Link, t: float) -> str:
+        if link.replays is None:
+            return ""
+        told = self.replays.setdefault(link.card, deque())
+        told.append((t, link.replays))
+        while t - told[0][0] > _MINUTE_S:
+            told.popleft()
+        count = link.replays - told[0][1]
+        if count <= _REPLAYS:
+            return ""
+        return f"PCIe link repeated {count} packets within a minute: a slot, riser or cable that is not sound"
+
+
+def _nvlink_errors(first: Link, link: Link) -> str:
+    count = _risen(first.nvlink_errors, link.nvlink_errors)
+    return f"NVLink had {count} replays or recoveries since the start: it should have none" if count else ""
+
+
+def _memory_errors(first: Link, link: Link) -> str:
+    count = _risen(first.ecc_uncorrected, link.ecc_uncorrected)
+    errors = "an error" if count == 1 else f"{count} errors"
+    return f"memory had {errors} that ECC could not correct: do not trust what came after" if count else ""
+
+
+def _risen(first: int | None, now: int | None) -> int:
+    return 0 if first is None or now is None else max(0, now - first)
 
 
 @dataclass(slots=True)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from envdoctor.facts.quantities import MIB
-from envdoctor.watch.moment import Card
+from envdoctor.watch.links import EVERY_S, LinkReader
+from envdoctor.watch.moment import Card, Link
 
 _SLOW_EVERY = 5
 """Readings of memory for each one of the rest."""
@@ -56,6 +58,8 @@ class Cards:
     _told_lost: set[int] = field(default_factory=set)
     _nvml: Any = None
     _devices: list[_Device] = field(default_factory=list)
+    _readers: list[LinkReader] = field(default_factory=list)
+    _links: list[Link] = field(default_factory=list)
     _events: Any = None
     _turn: int = 0
     _pids: frozenset[int] = frozenset()
@@ -75,6 +79,18 @@ class Cards:
                     self._slowly(device)
         if slow:
             self._read_events()
+            self._read_links()
+
+    def _read_links(self) -> None:
+        """Read the links of one card, each in its turn."""
+        turn = self._turn // _SLOW_EVERY % max(EVERY_S, len(self._readers))
+        if turn < len(self._readers) and turn not in self.lost:
+            self._links.append(self._readers[turn].read(time.monotonic()))
+
+    def take_links(self) -> tuple[Link, ...]:
+        """Return the links that were read since the last call."""
+        taken, self._links = tuple(self._links), []
+        return taken
 
     def fold(self) -> tuple[Card, ...]:
         """Return the cards, with the most memory since the last time."""
@@ -215,6 +231,7 @@ def open_cards() -> Cards:
     cards = Cards(
         "" if devices else "NVML shows no card", tuple(d.name for d in devices),
         _nvml=pynvml, _devices=devices,
+        _readers=[LinkReader(pynvml, handle, index) for index, handle in enumerate(handles)],
     )  # fmt: skip
     cards._events = _listen(pynvml, devices)
     return cards

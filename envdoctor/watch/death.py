@@ -33,6 +33,7 @@ KERNEL = "https://docs.kernel.org/admin-guide/cgroup-v2.html#memory-interface-fi
 SIGNALS = "https://man7.org/linux/man-pages/man7/signal.7.html"
 TORCH = "https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management"
 NCCL = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html"
+DCGM = "https://docs.nvidia.com/datacenter/dcgm/latest/reference/error-thresholds.html"
 _FULL = 0.96
 """A memory that was so full had nothing left for a larger request."""
 
@@ -273,6 +274,17 @@ _WORDS = {
         "https://docs.pytorch.org/docs/stable/amp.html",
         "A lower learning rate, bf16 instead of fp16, clipped gradients; then look at the rows of that step.",
     ),
+    "LOSS": (
+        "the loss stands still",
+        "https://docs.pytorch.org/docs/stable/notes/autograd.html",
+        "Look at what is trained (requires_grad), at the learning rate, and at labels that are all -100.",
+    ),
+    "LINK": (
+        "a card's link is not sound or not at its full speed",
+        DCGM,
+        "Seat the card, its riser or its cable anew; `nvidia-smi -q -d PCIE` and `nvidia-smi nvlink -e`.",
+    ),
+    "ECC": ("a card's memory had errors", DCGM, "Reset the card; go on from a save before."),
     "DISK": ("the disk is nearly full", SIGNALS, "Fewer checkpoints (save_total_limit), or elsewhere."),
 }  # fmt: skip
 

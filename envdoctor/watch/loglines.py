@@ -10,6 +10,7 @@ TAKEN_BYTES = 1 << 16
 """What is looked at of one reading; of more, only the end."""
 KEPT_LINES = 400
 MAX_LINE = 2000
+_TELLING_DIGITS = 4
 
 _ENDS = re.compile(rb"[\r\n]+")
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -59,6 +60,10 @@ class LogReader:
     loss: float | None = None
     not_finite: str = ""
     """The line in which a loss or a gradient was no number."""
+    same_loss: int = 0
+    """Reports in a row of one loss, to the last of four digits or more."""
+    no_gradient: int = 0
+    """Reports in a row of a gradient of 0."""
     phase: str = ""
     part: tuple[int, int] | None = None
     lines: int = 0
@@ -66,6 +71,8 @@ class LogReader:
     tail: list[str] = field(default_factory=list)
     _rest: bytes = b""
     _barred: bool = False
+    _loss_told: str = ""
+    _loss_step: int | None = None
 
     def feed(self, data: bytes) -> None:
         """Take in what was said; a line that is not ended yet waits."""
@@ -126,10 +133,12 @@ class LogReader:
                 break
         if loss := _LOSS.search(line):
             self._number(loss["loss"], line, True)
+            self._compare(loss["loss"])
             if self.phase in ("", "loading", "saving"):
                 self.phase = "training"
         if norm := _NORM.search(line):
             self._number(norm["norm"], line, False)
+            self.no_gradient = self.no_gradient + 1 if float(norm["norm"]) == 0 else 0
         if self._barred:
             return
         for pattern in _STEPS:
@@ -139,12 +148,25 @@ class LogReader:
                 self.of = int(whole) if whole else self.of
                 return
 
+    def _compare(self, told: str) -> None:
+        """Count steps that report the very same loss; one of few digits may stand still by rounding alone."""
+        if told != self._loss_told or _digits(told) < _TELLING_DIGITS:
+            self.same_loss = 0
+        elif self.step != self._loss_step:  # and not another rank's word on the same step
+            self.same_loss += 1
+        self._loss_told, self._loss_step = told, self.step
+
     def _number(self, text: str, line: str, is_loss: bool) -> None:
         value = float(text)
         if is_loss and math.isfinite(value):
             self.loss, self.not_finite = value, ""
         if not math.isfinite(value) and (is_loss or text.lower() == "nan"):
             self.not_finite = line[:300]
+
+
+def _digits(number: str) -> int:
+    """Return how many significant digits a number was written with."""
+    return len(number.lower().partition("e")[0].lstrip("+-0.").replace(".", ""))
 
 
 def _keep(lines: list[str], line: str) -> None:

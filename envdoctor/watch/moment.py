@@ -6,7 +6,7 @@ Memory is in MiB and times are in seconds since the start: a day must fit into 2
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import astuple, field
 from typing import Any
 
 from envdoctor.values import dataclass
@@ -35,6 +35,29 @@ class Card:
     def others(self) -> int | None:
         """What is used and not by this run."""
         return None if self.ours is None else max(0, self.used - self.ours)
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What joins a card to the rest, and its memory's errors: MiB/s, counts since the driver was loaded.
+
+    None is what the card does not tell.
+    """
+
+    card: int
+    generation: int | None = None
+    """Of PCIe, now and at most with this card in this machine."""
+    generation_most: int | None = None
+    width: int | None = None
+    width_most: int | None = None
+    sent: int | None = None
+    received: int | None = None
+    replays: int | None = None
+    nvlink_sent: int | None = None
+    nvlink_received: int | None = None
+    nvlink_errors: int | None = None
+    ecc_corrected: int | None = None
+    ecc_uncorrected: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +90,15 @@ class Moment:
     stopped: tuple[int, ...] | None = None
     """Processes of the run that are stopped."""
     cards: tuple[Card, ...] = ()
+    links: tuple[Link, ...] = ()
+    """Those that were read anew: each card's every ten seconds or more."""
+    same_loss: int | None = None
+    """Reports in a row of one loss, to the last of four digits or more; from `STILL` on."""
+    no_gradient: int | None = None
+    """Reports in a row of a gradient of 0; from `STILL` on."""
+
+
+STILL = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +192,7 @@ _SHORT = {
     "step": "step", "of": "of", "loss": "loss", "phase": "phase", "part": "part", "host": "host",
     "room": "room", "cores": "cores", "processes": "n", "disk": "disk", "shm": "shm", "silent": "silent",
     "allocated": "alloc", "reserved": "reserved", "nan": "nan", "stopped": "stopped",
+    "same_loss": "same_loss", "no_gradient": "no_gradient",
 }  # fmt: skip
 
 
@@ -247,17 +280,23 @@ def _moment_json(moment: Moment) -> dict[str, Any]:
             told[short] = round(value, 4) if isinstance(value, float) else value
     if moment.cards:
         told["cards"] = [_card_json(card) for card in moment.cards]
+    if moment.links:
+        told["links"] = [_short(astuple(link), 1) for link in moment.links]
     return told
 
 
 def _card_json(card: Card) -> list[int | None]:
     fields: list[int | None] = [
-        card.used, card.top, card.total, card.ours, card.util, card.power, card.clock, card.throttle,
-        card.temperature,
+        card.used, card.top, card.total, card.ours, card.util, card.power, card.clock,
+        card.throttle or None, card.temperature,
     ]  # fmt: skip
-    while len(fields) > 3 and fields[-1] in (None, 0):
-        fields.pop()
-    return fields
+    return _short(fields, 3)
+
+
+def _short(fields: Sequence[int | None], least: int) -> list[int | None]:
+    """Return the fields but for those at the end that tell nothing: a reader fills them in."""
+    end = max((i + 1 for i, field in enumerate(fields) if field is not None), default=least)
+    return list(fields[: max(least, end)])
 
 
 def seconds_a_step(moments: Sequence[Moment]) -> float | None:
@@ -275,7 +314,14 @@ def _moment(t: float, told: Mapping[str, Any]) -> Moment:
         known["part"] = (int(done), int(whole))
     if "stopped" in known:
         known["stopped"] = tuple(int(pid) for pid in known["stopped"])
-    return Moment(t, **known, cards=tuple(_card(fields) for fields in told.get("cards", ())))
+    cards = tuple(_card(fields) for fields in told.get("cards", ()))
+    return Moment(t, **known, cards=cards, links=tuple(_link(fields) for fields in told.get("links", ())))
+
+
+def _link(fields: Sequence[int | None]) -> Link:
+    if not fields or fields[0] is None or not all(f is None or isinstance(f, int) for f in fields):
+        raise ValueError("a link without its card")
+    return Link(fields[0], *fields[1:])
 
 
 def _card(fields: Sequence[int | None]) -> Card:

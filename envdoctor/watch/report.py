@@ -16,7 +16,7 @@ from envdoctor.report.document import Block, Code, Document, Row, Rows, Section,
 from envdoctor.report.words import Tone
 from envdoctor.watch.death import Story
 from envdoctor.watch.foretelling import amount, duration
-from envdoctor.watch.moment import End, Moment, Stack, Stacks, to_json
+from envdoctor.watch.moment import End, Link, Moment, Stack, Stacks, to_json
 from envdoctor.watch.stacks import in_words
 from envdoctor.watch.stepping import Step
 
@@ -117,7 +117,23 @@ def _rows(story: Story) -> list[Row]:
         expected = story.expected
         told = f"; {amount(expected.longest)} predicted for {expected.what}" if expected else ""
         rows.append(Row(f"GPU {index}", f"at most {amount(top.top)} of {amount(top.total)}{told}"))
+    links = {link.card: link for moment in story.moments for link in moment.links}
+    rows += [Row(f"GPU {i} links", told) for i, link in sorted(links.items()) if (told := _linked(link))]
     return rows
+
+
+def _linked(link: Link) -> str:
+    """Return the last reading of a card's links and of its memory's errors; empty where it tells nothing."""
+    most = (link.generation_most, link.width_most)
+    below = most != (link.generation, link.width) and all(most)
+    told = (
+        (f"PCIe {link.generation} ×{link.width}", link.generation),
+        (f"of {most[0]} ×{most[1]}", below or None),
+        (f"{link.replays} replays", link.replays),
+        (f"NVLink {link.nvlink_errors} replays or recoveries", link.nvlink_errors),
+        (f"ECC {link.ecc_corrected or 0} corrected, {link.ecc_uncorrected} not", link.ecc_uncorrected),
+    )
+    return ", ".join(text for text, value in told if value is not None)
 
 
 def curves(story: Story) -> list[str]:

@@ -23,7 +23,18 @@ from envdoctor.watch.host import Host, HostReading, least_free
 from envdoctor.watch.inside import Inside
 from envdoctor.watch.loglines import LogReader
 from envdoctor.watch.logsource import LogSource
-from envdoctor.watch.moment import Alarm, End, Expectation, Header, Line, LogLine, Moment, Stacks
+from envdoctor.watch.moment import (
+    STILL,
+    Alarm,
+    End,
+    Expectation,
+    Header,
+    Line,
+    Link,
+    LogLine,
+    Moment,
+    Stacks,
+)
 from envdoctor.watch.recording import Recording
 from envdoctor.watch.stacks import difference, read_stacks
 from envdoctor.watch.surroundings import rank_of
@@ -90,7 +101,13 @@ class Sampler:
             round(t - self._said_at, 1) if self.source.is_read else None,
             allocator.allocated if allocator else None, allocator.reserved if allocator else None,
             nan=bool(self.log.not_finite) or None, stopped=self.tree.stopped or None, cards=self.cards.fold(),
+            links=self.cards.take_links(),
+            same_loss=_plainly(self.log.same_loss), no_gradient=_plainly(self.log.no_gradient),
         )  # fmt: skip
+
+
+def _plainly(reports: int) -> int | None:
+    return reports if reports >= STILL else None
 
 
 def _mib(value: int | None) -> int | None:
@@ -115,6 +132,7 @@ class Watcher(threading.Thread):
         self.recording = recording
         self.alarms: list[Alarm] = []
         self.moments: list[Moment] = []
+        self.links: dict[int, Link] = {}
         self.trouble = ""
         self.stacks: Stacks | None = None
         self.failures: list[str] = []
@@ -163,6 +181,7 @@ class Watcher(threading.Thread):
 
     def _take(self, moment: Moment) -> None:
         self.moments.append(moment)
+        self.links |= {link.card: link for link in moment.links}
         if len(self.moments) > 3600:
             del self.moments[:600]
         self._write(moment)

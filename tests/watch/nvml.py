@@ -21,6 +21,11 @@ class Reading:
     throttle: int = 0
     temperature: int = 60
     lost: bool = False
+    pcie: tuple[int, int] = (5, 16)
+    replays: int = 0
+    nvlink_kib: int | None = None
+    nvlink_errors: int | None = None
+    uncorrected: int | None = 0
 
     @property
     def used(self) -> int:
@@ -40,6 +45,8 @@ class FakeNvml(types.ModuleType):
     NVML_ERROR_GPU_IS_LOST = 15
     NVML_CLOCK_SM = 1
     NVML_TEMPERATURE_GPU = 0
+    NVML_MEMORY_ERROR_TYPE_CORRECTED, NVML_MEMORY_ERROR_TYPE_UNCORRECTED = 0, 1
+    NVML_VOLATILE_ECC = 0
 
     def __init__(self, script: Sequence[Sequence[Reading]], total: int = 143_771) -> None:
         super().__init__("pynvml")
@@ -92,6 +99,39 @@ class FakeNvml(types.ModuleType):
     def nvmlDeviceGetTemperature(self, card: int, _: int) -> int:
         return self._of(card).temperature
 
+    def nvmlDeviceGetCurrPcieLinkGeneration(self, card: int) -> int:
+        return self._of(card).pcie[0]
+
+    def nvmlDeviceGetMaxPcieLinkGeneration(self, card: int) -> int:
+        return 5
+
+    def nvmlDeviceGetCurrPcieLinkWidth(self, card: int) -> int:
+        return self._of(card).pcie[1]
+
+    def nvmlDeviceGetMaxPcieLinkWidth(self, card: int) -> int:
+        return 16
+
+    def nvmlDeviceGetPcieThroughput(self, card: int, way: int) -> int:
+        return (300 + way) * 1024
+
+    def nvmlDeviceGetPcieReplayCounter(self, card: int) -> int:
+        return self._of(card).replays
+
+    def nvmlDeviceGetTotalEccErrors(self, card: int, kind: int, _: int) -> int:
+        return _supported(self._of(card).uncorrected) if kind else 0
+
+    def nvmlDeviceGetFieldValues(self, card: int, ids: Sequence[int | tuple[int, int]]) -> list[Any]:
+        reading = self._of(card)
+        known = {138: reading.nvlink_kib, 139: reading.nvlink_kib, 52: reading.nvlink_errors}
+        told = [known.get(i if isinstance(i, int) else i[0]) for i in ids]
+        return [
+            types.SimpleNamespace(
+                nvmlReturn=0 if value is not None else 3, valueType=3,
+                value=types.SimpleNamespace(ullVal=value),
+            )
+            for value in told
+        ]  # fmt: skip
+
     def nvmlEventSetCreate(self) -> object:
         return object()
 
@@ -103,3 +143,9 @@ class FakeNvml(types.ModuleType):
             raise NVMLError(10)
         card, code = self.xids.pop(0)
         return types.SimpleNamespace(eventType=8, device=card, eventData=code)
+
+
+def _supported(value: int | None) -> int:
+    if value is None:
+        raise NVMLError(3)
+    return value

@@ -38,6 +38,18 @@ def read(
         yield cards.fold()
 
 
+def watched(nvml: FakeNvml, cards: room.Cards) -> Iterator[Moment]:
+    """Yield a moment a second with what is read of links, each card's every ten."""
+    for t, fold in enumerate(read(nvml, cards), 1):
+        yield Moment(float(t), t, 2000, 1.0, "training", cards=fold, links=cards.take_links())
+
+
+def named(*script: Sequence[Reading], opened: Opened) -> list[tuple[str, str]]:
+    judge = Judge(Header())
+    moments = watched(*opened(*script))
+    return [(alarm.kind, alarm.text) for moment in moments for alarm in judge.feed(moment)]
+
+
 def said(folds: Iterator[tuple[Card, ...]]) -> list[Alarm]:
     judge = Judge(Header())
     found = []
@@ -100,3 +112,56 @@ def test_an_xid_and_a_lost_card_are_told_as_the_kernel_would(opened: Opened) -> 
         "NVRM: GPU 1 (PCI:00000001:18:00): GPU has fallen off the bus.",
     ]
     assert list(cards.take_failures()) == []
+
+
+def test_links_are_read_every_ten_seconds_and_rates_are_between_two_readings(opened: Opened) -> None:
+    script = [[Reading({OURS: 9_000}, nvlink_kib=t << 20, nvlink_errors=0)] for t in range(25)]
+    links = [moment.links for moment in watched(*opened(*script))]
+    assert [at for at, found in enumerate(links) if found] == [0, 10, 20]
+    ((first,), (second,)) = (links[0], links[10])
+    assert (first.generation, first.width, first.sent, first.received) == (5, 16, 300, 301)
+    assert (first.nvlink_sent, first.nvlink_errors, first.ecc_uncorrected) == (None, 0, 0)
+    assert second.nvlink_sent is not None
+
+
+def test_what_a_card_does_not_tell_of_its_links_stays_unknown(opened: Opened) -> None:
+    nvml, cards = opened([Reading({OURS: 9_000}, uncorrected=None)])
+    ((link,),) = [moment.links for moment in watched(nvml, cards)]
+    assert (link.nvlink_sent, link.nvlink_errors, link.ecc_uncorrected) == (None, None, None)
+
+
+def test_a_link_below_what_card_and_machine_allow_is_named_once_it_works(opened: Opened) -> None:
+    slow, resting = Reading({OURS: 9_000}, pcie=(1, 8)), Reading({OURS: 9_000}, pcie=(1, 8), util=0)
+    assert named(*([[resting]] * 120), opened=opened) == []
+    assert named(*([[slow]] * 120), opened=opened) == [
+        (
+            "LINK",
+            "GPU 0's PCIe link runs at generation 1 ×8 of 5 ×16 while it works:"
+            " what goes to and from the host is slow",
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("after", "kind", "text"),
+    [
+        (Reading({OURS: 9_000}, replays=30), "LINK", "PCIe link repeated 23 packets within a minute"),
+        (Reading({OURS: 9_000}, replays=7, nvlink_errors=6), "LINK", "NVLink had 2 replays or recoveries"),
+        (Reading({OURS: 9_000}, replays=7, uncorrected=4), "ECC", "memory had an error that ECC could not"),
+    ],
+)
+def test_errors_that_come_while_it_runs_are_named(
+    opened: Opened, after: Reading, kind: str, text: str
+) -> None:
+    before = Reading({OURS: 9_000}, replays=7, nvlink_errors=4, uncorrected=3)
+    script = [*([[before]] * 15), *([[after]] * 40)]
+    ((found, told),) = named(*script, opened=opened)
+    assert found == kind
+    assert f"GPU 0's {text}" in told
+
+
+def test_errors_from_before_and_replays_now_and_then_are_not(opened: Opened) -> None:
+    script = [
+        [Reading({OURS: 9_000}, replays=900 + t // 10, nvlink_errors=7, uncorrected=2)] for t in range(300)
+    ]
+    assert named(*script, opened=opened) == []
