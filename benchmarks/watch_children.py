@@ -41,6 +41,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--max_length", type=int, default=1024)
     parser.add_argument("--max_steps", type=int, default=200)
     parser.add_argument("--bf16", default="true")
+    parser.add_argument("--dtype", choices=("bfloat16", "float32"), default="bfloat16", help="of the weights")
     parser.add_argument("--gradient_checkpointing", default="false")
     parser.add_argument("--optim", default="adamw_torch_fused")
     parser.add_argument("--dataset_text_field", default="")
@@ -72,10 +73,9 @@ def model_of(args: argparse.Namespace) -> Any:
     config = {k: v for k, v in config.items() if k not in ("architectures", "torch_dtype", "dtype")}
     made = AutoConfig.for_model(config.pop("model_type") if config is not TINY else "qwen2", **config)
     torch.manual_seed(args.number)
-    low = torch.cuda.is_available() and args.bf16 == "true"
     device = f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if torch.cuda.is_available() else "cpu"
     with torch.device(device):
-        model = AutoModelForCausalLM.from_config(made, dtype=torch.bfloat16 if low else torch.float32)
+        model = AutoModelForCausalLM.from_config(made, dtype=getattr(torch, args.dtype))
     model.config.use_cache = False
     return model
 

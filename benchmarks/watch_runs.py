@@ -37,6 +37,8 @@ RIGHT = {
 LONGEST_S = 150.0
 """What a run may take in all, its turn on the card waited for."""
 MODEL = ("--model_name_or_path", "Qwen/Qwen2.5-0.5B", "--optim", "adamw_torch_fused", "--bf16", "true")
+DTYPES = {"transformers": "float32", "trl": "bfloat16"}
+"""Of the weights: both are measured, and told on the command line."""
 
 
 @dataclass(frozen=True)
@@ -56,30 +58,33 @@ class Run:
         return f"{self.kind}-{self.number}-{self.trainer}"
 
 
-def words(batch: int, length: int, steps: int, *more: str) -> tuple[str, ...]:
+def words(trainer: str, batch: int, length: int, steps: int, *more: str) -> tuple[str, ...]:
     """Return a command's settings."""
     told = ("--per_device_train_batch_size", batch, "--max_length", length, "--max_steps", steps)
-    return (*MODEL, *map(str, told), "--gradient_checkpointing", "false", *more)
+    dtype = ("--dtype", DTYPES[trainer])
+    return (*MODEL, *dtype, *map(str, told), "--gradient_checkpointing", "false", *more)
 
 
-def sane(steps: int = 150) -> Iterator[Run]:
-    """Ten: full and mixed lengths, evaluations, saves, loaders; six of the Trainer, four of TRL."""
+def sane(steps: int = 110) -> Iterator[Run]:
+    """Ten: full and mixed lengths, evaluations, saves, loaders; half of the Trainer, half of TRL."""
     for number in range(10):
-        trainer = "trl" if number in (2, 3, 6, 9) else "transformers"
-        batch, length = (4, 1024) if number % 2 == 0 else (4, 1536)
-        yield Run("sane", number, trainer, words(batch, length, steps), 70.0, inside=number in (0, 2))
+        trainer = "trl" if number in (1, 2, 4, 7, 9) else "transformers"
+        length = 1024 if number % 2 == 0 else 1536
+        yield Run("sane", number, trainer, words(trainer, 4, length, steps), 70.0, inside=True)
 
 
 def exclusive() -> Iterator[Run]:
     """Six that keep their logits, six whose longest rows come late, four with a neighbour."""
     for number in range(6):
         trainer = "trl" if number % 2 else "transformers"
-        yield Run("leak", number, trainer, words(1 + number % 3, 1024 if number < 4 else 1536, 2000), 50.0)
+        leak = words(trainer, 1 + number % 3, 1024 if number < 4 else 1536, 2000)
+        yield Run("leak", number, trainer, leak, 50.0)
         late = ("--at", str(45 + 10 * number))
-        yield Run("rows", number, trainer, words(8 if number % 2 else 4, 16_384, 600, *late), 60.0)
+        rows = words(trainer, 8 if number % 2 else 4, 16_384, 600, *late)
+        yield Run("rows", number, trainer, rows, 60.0)
     for number in range(4):
         trainer = "trl" if number % 2 else "transformers"
-        yield Run("neighbour", number, trainer, words(8, 2048, 90), 45.0)
+        yield Run("neighbour", number, trainer, words(trainer, 8, 2048, 90), 45.0)
 
 
 def ranks() -> Iterator[Run]:
@@ -87,7 +92,7 @@ def ranks() -> Iterator[Run]:
     for number in range(4):
         how, trainer = ("stop", "sleep")[number % 2], ("transformers", "trl")[number // 2]
         more = ("--at", str(40 + 10 * number), "--how", how)
-        yield Run("ranks", number, trainer, words(4, 512, 2000, *more), 90.0)
+        yield Run("ranks", number, trainer, words(trainer, 4, 512, 2000, *more), 90.0)
 
 
 def command(run: Run, folder: Path, lock: str) -> list[str]:
@@ -172,6 +177,8 @@ def judged(run: Run, folder: Path, status: int, seconds: float) -> dict[str, Any
     at = next((m.get("step", 0) for m in reversed(moments) if right and m["t"] <= right[0]["t"]), None)
     ours = [card[3] for m in moments for card in m.get("cards", ()) if len(card) > 3 and card[3] is not None]
     inside = [m["reserved"] for m in moments if "reserved" in m]
+    aside = next((i for i, m in enumerate(moments) if m.get("phase") == "evaluation"), len(moments))
+    allocated = [m["alloc"] for m in moments[:aside] if "alloc" in m]
     return {
         "run": run.name, "status": status, "seconds": round(seconds), "steps": steps[-1] if steps else 0,
         "named right": bool(right) if RIGHT[run.kind] else not alarms,
@@ -181,6 +188,7 @@ def judged(run: Run, folder: Path, status: int, seconds: float) -> dict[str, Any
         "other alarms": [a["alarm"] for a in alarms if a["alarm"] not in RIGHT[run.kind]],
         "predicted MiB": expected.get("longest"), "predicted for": expected.get("what"),
         "peak MiB": max(ours, default=None), "reserved inside MiB": max(inside, default=None),
+        "allocated inside before an evaluation MiB": max(allocated, default=None),
         "died": next((line["log"][:120] for line in lines if "out of memory" in line.get("log", "")), ""),
         "next": next_setting(folder / f"{run.name}.json"), "moments": len(moments),
     }  # fmt: skip

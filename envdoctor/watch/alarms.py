@@ -292,7 +292,10 @@ class _Disk:
 
 
 _SPREAD = 0.15
-"""What is reserved beyond all that was ever allocated, as a share of the card, before it counts."""
+"""What is reserved beyond all that was ever allocated counts from this share of the card on.
+
+And once more is lost than is left: before, the allocator takes anew what it cannot use.
+"""
 
 
 @dataclass(slots=True)
@@ -307,8 +310,9 @@ class _Spread:
         if moment.step is None or moment.step < 5:
             return
         gap = moment.reserved - moment.allocated
-        total = max(card.total for card in moment.cards)
-        if gap > _SPREAD * total and gap > 0.25 * moment.reserved:
+        fullest = max(moment.cards, key=lambda card: card.used / card.total)
+        left = fullest.total - fullest.used
+        if gap > max(_SPREAD * fullest.total, 0.25 * moment.reserved, left):
             self.said = True
             text = (
                 f"{amount(gap)} of {amount(moment.reserved)} that the allocator reserved were never"

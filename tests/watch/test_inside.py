@@ -45,6 +45,16 @@ def test_the_allocator_is_heard_and_the_next_sitecustomize_is_imported(tmp_path:
     assert told == Allocator(11 * 1024, 16 * 1024)
 
 
+def test_where_there_is_no_other_sitecustomize_nothing_is_said() -> None:
+    inside = Inside()
+    told = inside.environment({})
+    done = subprocess.run(
+        [sys.executable, "-c", "import sitecustomize"], env=told, capture_output=True, text=True
+    )
+    inside.close()
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_what_a_process_tells_is_taken_with_care(tmp_path: Path) -> None:
     inside = Inside()
     folder = Path(inside.environment({})["ENVDOCTOR_WATCH_INSIDE"])
@@ -56,8 +66,10 @@ def test_what_a_process_tells_is_taken_with_care(tmp_path: Path) -> None:
 
 
 def test_what_was_reserved_and_never_given_out_is_fragmentation() -> None:
-    spread = (replace(m, allocated=40 * GIB, reserved=60 * GIB) for m in moments(seconds=60))
-    (alarm,) = alarms(spread)
+    full = list(moments(card=lambda _: 62.0 * GIB, seconds=60))
+    (alarm,) = alarms(replace(m, allocated=40 * GIB, reserved=60 * GIB) for m in full)
     assert alarm.kind == "FRAGMENTATION"
+    roomy = moments(card=lambda _: 45.0 * GIB, seconds=60)
+    assert alarms(replace(m, allocated=25 * GIB, reserved=43 * GIB) for m in roomy) == []
     cached = (replace(m, allocated=58 * GIB, reserved=60 * GIB) for m in moments(seconds=60))
     assert alarms(cached) == []

@@ -18,7 +18,7 @@ def _next_sitecustomize() -> None:
     here = os.path.dirname(os.path.abspath(__file__))
     former = sys.path[:]
     sys.path[:] = [place for place in sys.path if os.path.abspath(place or ".") != here]
-    sys.modules.pop("sitecustomize", None)
+    own = sys.modules.pop("sitecustomize", None)
     try:
         import sitecustomize  # type: ignore[import-not-found]  # noqa: F401
     except ImportError as error:
@@ -26,6 +26,8 @@ def _next_sitecustomize() -> None:
             raise
     finally:
         sys.path[:] = former
+        if own is not None:  # whoever imports this one looks for a module of that name afterwards
+            sys.modules.setdefault("sitecustomize", own)
 
 
 class _AtTorch(importlib.abc.MetaPathFinder):
