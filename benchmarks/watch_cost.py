@@ -1,8 +1,9 @@
 """What watching costs: the same work without and with watch by turns, in one run.
 
-    python benchmarks/watch_cost.py [--pairs 5] [--seconds 5]
+    python benchmarks/watch_cost.py [--pairs 5] [--seconds 5] [--gpu]
 
 The child computes a fixed amount and says a step twenty times a second; its own clock tells the slowdown.
+With `--gpu` it trains a small transformer on a card, the same steps each time.
 Processor time and memory of the watch and its relay are read from /proc while it runs. Prints JSON.
 """
 
@@ -35,6 +36,35 @@ for step in range(20 * 5):
     print({"loss": 1.0 / (step + 1), "grad_norm": 0.5}, flush=True)
 open(out, "w").write(f"{time.perf_counter() - began} {time.process_time()}")
 """
+ON_A_CARD = """
+import sys, time, torch
+work, out = int(sys.argv[1]), sys.argv[2]
+torch.manual_seed(0)
+layer = torch.nn.TransformerEncoderLayer(1024, 16, batch_first=True, device="cuda", dtype=torch.bfloat16)
+model = torch.nn.TransformerEncoder(layer, 8, enable_nested_tensor=False)
+optim = torch.optim.AdamW(model.parameters(), fused=True)
+rows = torch.randn(8, 512, 1024, device="cuda", dtype=torch.bfloat16)
+def train(count, steps):
+    for step in range(steps):
+        for _ in range(count):
+            loss = model(rows).square().mean()
+            loss.backward()
+            optim.step()
+            optim.zero_grad()
+        print(f"{step}%|x| {step}/100 [00:01<00:02]", end="\\r", file=sys.stderr, flush=True)
+        print({"loss": loss.item(), "grad_norm": 0.5}, flush=True)
+    torch.cuda.synchronize()
+train(5, 5)
+began, cpu = time.perf_counter(), time.process_time()
+train(work, 100)
+open(out, "w").write(f"{time.perf_counter() - began} {time.process_time() - cpu}")
+"""
+
+
+def calibrated_on_a_card(seconds: float, folder: Path) -> int:
+    """Return how many rounds of training make a step of the wanted length."""
+    wall, _, _ = run(ON_A_CARD, 2, False, folder)
+    return max(1, round(2 * seconds / wall))
 
 
 def calibrated(seconds: float) -> int:
@@ -46,11 +76,11 @@ def calibrated(seconds: float) -> int:
     return int(2_000_000 * seconds / 100 / (time.perf_counter() - began))
 
 
-def run(work: int, watched: bool, folder: Path) -> tuple[float, float, dict[str, float]]:
+def run(code: str, work: int, watched: bool, folder: Path) -> tuple[float, float, dict[str, float]]:
     """Return the child's seconds, its processor's seconds and what the watch took."""
     out = folder / "seconds"
     words = [sys.executable, "-m", "envdoctor", "watch", "--record", str(folder / "r.jsonl"), "--"]
-    argv = [*(words if watched else []), sys.executable, "-c", CHILD, str(work), str(out)]
+    argv = [*(words if watched else []), sys.executable, "-c", code, str(work), str(out)]
     began = time.perf_counter()
     child = subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     took: dict[str, float] = {}
@@ -110,15 +140,17 @@ def main() -> int:
     )
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--gpu", action="store_true", help="train on a card")
     args = parser.parse_args()
-    work = calibrated(args.seconds)
     ratios, cpu_ratios, costs = [], [], []
     with tempfile.TemporaryDirectory() as folder:
+        code = ON_A_CARD if args.gpu else CHILD
+        work = calibrated_on_a_card(args.seconds, Path(folder)) if args.gpu else calibrated(args.seconds)
         for number in range(args.pairs):
             order = (False, True) if number % 2 else (True, False)
             seconds, cpu = {}, {}
             for watched in order:
-                seconds[watched], cpu[watched], took = run(work, watched, Path(folder))
+                seconds[watched], cpu[watched], took = run(code, work, watched, Path(folder))
                 if took:
                     costs.append(took)
             ratios.append(seconds[True] / seconds[False])
@@ -133,7 +165,7 @@ def main() -> int:
         "rss MiB, both": round(max((c["rss_mib"] for c in costs), default=0), 1),
         "seconds of a run": round(statistics.median(c["elapsed_s"] for c in costs), 1) if costs else None,
     }
-    print(json.dumps(answer, indent=1))
+    print(json.dumps(answer, indent=1), flush=True)
     return 0
 
 
