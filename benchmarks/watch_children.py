@@ -53,13 +53,24 @@ def arguments() -> argparse.Namespace:
 
 @contextlib.contextmanager
 def card_of(name: str) -> Iterator[None]:
-    """Have a card for oneself."""
+    """Have a card for oneself, until the process has ended: an error still holds its memory."""
     if not name:
         yield
         return
-    with open(name, "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+    lock = os.open(name, os.O_WRONLY | os.O_CREAT, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    wait_until_free()
+    yield
+
+
+def wait_until_free() -> None:
+    """Wait until what was there before has given the card back, half a minute at most."""
+    import torch
+
+    for _ in range(60 if torch.cuda.is_available() else 0):
+        if torch.cuda.device_memory_used(0) < GIB:
+            return
+        time.sleep(0.5)
 
 
 def model_of(args: argparse.Namespace) -> Any:

@@ -40,10 +40,11 @@ ON_A_CARD = """
 import sys, time, torch
 work, out = int(sys.argv[1]), sys.argv[2]
 torch.manual_seed(0)
-layer = torch.nn.TransformerEncoderLayer(1024, 16, batch_first=True, device="cuda", dtype=torch.bfloat16)
+made = dict(batch_first=True, device="cuda", dtype=torch.bfloat16)
+layer = torch.nn.TransformerEncoderLayer(2048, 16, 8192, **made)
 model = torch.nn.TransformerEncoder(layer, 8, enable_nested_tensor=False)
 optim = torch.optim.AdamW(model.parameters(), fused=True)
-rows = torch.randn(8, 512, 1024, device="cuda", dtype=torch.bfloat16)
+rows = torch.randn(8, 1024, 2048, device="cuda", dtype=torch.bfloat16)
 def train(count, steps):
     for step in range(steps):
         for _ in range(count):

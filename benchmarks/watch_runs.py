@@ -198,7 +198,7 @@ def next_setting(path: Path) -> str | None:
     """Return the next setting that the end's report gives."""
     try:
         told = json.loads(path.read_text())
-        return str(told["next"]["summary"]) if "next" in told else None
+        return str(told["next"]["summary"]) if told.get("next") else None
     except (OSError, ValueError):
         return None
 

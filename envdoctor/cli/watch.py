@@ -77,12 +77,14 @@ def _compare(args: argparse.Namespace, names: Sequence[str]) -> int:
 
 def _replay_folder(args: argparse.Namespace) -> int:
     """Draw the recordings of all ranks together; 0, or 1 when one failed or an alarm was given."""
-    from envdoctor.watch.collecting import as_terms, together
+    from envdoctor.watch.collecting import as_terms, document, exit_code_of, read_together
 
-    document, exit_code = together(Path(args.replay))
-    told = as_json(as_terms(Path(args.replay))) if args.format is Format.JSON else ""
-    write(args, told or draw(document, args.format, look_of(args)))
-    return exit_code
+    told = read_together(Path(args.replay))
+    if args.format is Format.JSON:
+        write(args, as_json(as_terms(told)))
+    else:
+        write(args, draw(document(told), args.format, look_of(args)))
+    return exit_code_of(told)
 
 
 def _replay(args: argparse.Namespace) -> int:
@@ -92,9 +94,8 @@ def _replay(args: argparse.Namespace) -> int:
     from envdoctor.watch.report import render
 
     story = replay(Path(args.replay))
-    failed = story.end is not None and bool(story.end.code or story.end.signal)
-    step = next_setting(story) if failed else ""
-    diagnosis = diagnose_story(story, here=False, step=step) if failed else None
+    step = next_setting(story) if story.failed else ""
+    diagnosis = diagnose_story(story, here=False, step=step) if story.failed else None
     change = None if isinstance(step, str) else step
     write(args, render(story, diagnosis, args.format, look_of(args), args.all, change))
-    return int(failed or bool(story.alarms))
+    return int(story.failed or bool(story.alarms))

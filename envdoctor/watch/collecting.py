@@ -20,6 +20,7 @@ from envdoctor.inputs import parse_json
 from envdoctor.report.document import Block, Document, Section, Table, Text
 from envdoctor.report.words import Tone
 from envdoctor.values import dataclass
+from envdoctor.watch.death import Story
 from envdoctor.watch.foretelling import amount, duration
 from envdoctor.watch.moment import Alarm, End, Header, Moment, from_json, to_json
 from envdoctor.watch.replaying import replay
@@ -43,6 +44,11 @@ class Rank:
     last: Moment
     end: End | None
     written: float
+
+    @property
+    def failed(self) -> bool:
+        """True once it has ended, and not well."""
+        return self.end is not None and bool(self.end.code or self.end.signal)
 
     @property
     def order(self) -> tuple[bool, int, str]:
@@ -125,7 +131,7 @@ class Gathering:
         yield from self._behind(ranks, t, time.time() if now is None else now)
 
     def _ended(self, ranks: Sequence[Rank], t: float) -> Iterator[Alarm]:
-        bad = [rank for rank in ranks if rank.end and (rank.end.code or rank.end.signal)]
+        bad = [rank for rank in ranks if rank.failed]
         if bad and len(bad) < len(ranks) and "ended" not in self._said:
             self._said.add("ended")
             yield Alarm(t, "HANG", f"{first_to_end(bad).in_words()} has ended: the others will wait for it")
@@ -152,22 +158,49 @@ def first_to_end(ranks: Sequence[Rank]) -> Rank:
     return min(ranks, key=lambda rank: rank.written)
 
 
-def together(folder: Path) -> tuple[Document, int]:
-    """Return the ranks of a folder as a report, and 1 where one failed or an alarm was given, else 0."""
-    ranks = read_ranks(folder)
-    stories = {path.stem: replay(path) for path in recordings_in(folder)}
-    bad = [rank for rank in ranks if rank.end and (rank.end.code or rank.end.signal)]
-    alarms = [(rank, alarm) for rank in ranks for alarm in stories[rank.name].alarms]
-    blocks: list[Block] = [Table(("rank", "host", "step", "memory", "GPU", "end"), tuple(map(_row, ranks)))]
+Told = Sequence[tuple[Rank, Story]]
+"""How the ranks of a folder stand, and what each recording tells."""
+
+
+def read_together(folder: Path) -> Told:
+    """Return the ranks of a folder with their recordings, judged again; raises InputError."""
+    return [(rank, replay(folder / f"{rank.name}.jsonl")) for rank in read_ranks(folder)]
+
+
+def exit_code_of(told: Told) -> int:
+    """Return 1 where a rank failed or an alarm was given, else 0."""
+    return int(any(rank.failed or story.alarms for rank, story in told))
+
+
+def document(told: Told) -> Document:
+    """Return the ranks of a folder as a report."""
+    bad = [rank for rank, _ in told if rank.failed]
+    rows = tuple(_row(rank) for rank, _ in told)
+    blocks: list[Block] = [Table(("rank", "host", "step", "memory", "GPU", "end"), rows)]
     if bad:
         first = first_to_end(bad)
-        blocks.insert(0, Text(f"First to end: {first.in_words()}, {how_it_ended(stories[first.name])}."))
-    if alarms:
-        said = tuple((rank.in_words(), duration(a.t), a.kind, a.text) for rank, a in alarms[:60])
-        blocks.append(Section("Said while they ran", (Table(("", "after", "", ""), said),)))
-    tone: Tone = "error" if bad else "warning" if alarms else "ok"
-    title = f"{len(ranks)} ranks, {len(bad)} failed, {sum(r.end is None for r in ranks)} without an end"
-    return Document(title, tone, tuple(blocks)), int(bool(bad or alarms))
+        story = next(story for rank, story in told if rank is first)
+        blocks.insert(0, Text(f"First to end: {first.in_words()}, {how_it_ended(story)}."))
+    said = [(rank.in_words(), duration(a.t), a.kind, a.text) for rank, s in told for a in s.alarms]
+    if said:
+        blocks.append(Section("Said while they ran", (Table(("", "after", "", ""), tuple(said[:60])),)))
+    tone: Tone = "error" if bad else "warning" if said else "ok"
+    unended = sum(rank.end is None for rank, _ in told)
+    title = f"{len(told)} ranks, {len(bad)} failed, {unended} without an end"
+    return Document(title, tone, tuple(blocks))
+
+
+def as_terms(told: Told) -> dict[str, Any]:
+    """Return the ranks of a folder in plain terms."""
+    ranks = [
+        {
+            "recording": rank.name, "rank": rank.rank, "host": rank.host, "step": rank.last.step,
+            "t": rank.last.t, "end": asdict(rank.end) if rank.end else None,
+            "alarms": [to_json(alarm) for alarm in story.alarms],
+        }
+        for rank, story in told
+    ]  # fmt: skip
+    return {"schema": "envdoctor.watch-ranks/1", "ranks": ranks, "exit_code": exit_code_of(told)}
 
 
 def _row(rank: Rank) -> tuple[str, ...]:
@@ -179,16 +212,3 @@ def _row(rank: Rank) -> tuple[str, ...]:
         "" if rank.rank is None else str(rank.rank), rank.host, "" if last.step is None else str(last.step),
         amount(last.host or 0), "" if cards is None else amount(cards), told,
     )  # fmt: skip
-
-
-def as_terms(folder: Path) -> dict[str, Any]:
-    """Return the ranks of a folder in plain terms."""
-    told = [
-        {
-            "recording": rank.name, "rank": rank.rank, "host": rank.host, "step": rank.last.step,
-            "t": rank.last.t, "end": asdict(rank.end) if rank.end else None,
-            "alarms": [to_json(a) for a in replay(folder / f"{rank.name}.jsonl").alarms],
-        }
-        for rank in read_ranks(folder)
-    ]  # fmt: skip
-    return {"schema": "envdoctor.watch-ranks/1", "ranks": told}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 
 from envdoctor.report.document import Block, Code, Document, Row, Rows, Section, Table, Text
@@ -21,6 +21,7 @@ class Measure:
     """A quantity of both runs, in words and as numbers; None is not known."""
 
     name: str
+    unit: str
     values: tuple[float | None, float | None]
     words: tuple[str, str]
 
@@ -64,7 +65,10 @@ def to_json(first: Story, second: Story, names: tuple[str, str]) -> dict[str, ob
     return {
         "schema": "envdoctor.watch-compare/1",
         "recordings": list(names),
-        "measures": {m.name: {"a": m.values[0], "b": m.values[1]} for m in compare(first, second)},
+        "measures": [
+            {"name": m.name, "unit": m.unit, "a": m.values[0], "b": m.values[1]}
+            for m in compare(first, second)
+        ],
         "alarms": {k: [a.kind for a in s.alarms] for k, s in (("a", first), ("b", second))},
         "command": words_that_differ(first.header.argv, second.header.argv),
         "exit_code": 0,
@@ -87,21 +91,28 @@ def _options(argv: Sequence[str]) -> list[str]:
     return found
 
 
-def _pair(name: str, values: Sequence[float | None], word: object) -> Measure:
-    words = tuple("?" if value is None else str(word(value)) for value in values)  # type: ignore[operator]
-    return Measure(name, (values[0], values[1]), (words[0], words[1]))
+def _pair(name: str, unit: str, values: Sequence[float | None]) -> Measure:
+    words = tuple("?" if value is None else _IN_WORDS[unit](value) for value in values)
+    return Measure(name, unit, (values[0], values[1]), (words[0], words[1]))
+
+
+_IN_WORDS: dict[str, Callable[[float], str]] = {
+    "s": lambda value: duration(value) if value >= 10 else f"{value:.3g}",
+    "MiB": amount,
+    "%": lambda value: f"{value:.0f} %",
+    "W": lambda value: f"{value:.0f} W",
+    "": lambda value: f"{value:.10g}",
+}
 
 
 def _times(*stories: Story) -> Iterator[Measure]:
-    yield _pair("time", [s.end.t if s.end else _last(s).t for s in stories], duration)
-    yield _pair("steps", [_last(s).step for s in stories], str)
-    yield _pair("seconds a step", [seconds_a_step(s.moments) for s in stories], lambda v: f"{v:.3g}")
+    yield _pair("time", "s", [s.end.t if s.end else _last(s).t for s in stories])
+    yield _pair("steps", "", [_last(s).step for s in stories])
+    yield _pair("seconds a step", "s", [seconds_a_step(s.moments) for s in stories])
 
 
 def _memory(*stories: Story) -> Iterator[Measure]:
-    yield _pair(
-        "host at most", [max((m.host or 0 for m in s.moments), default=None) for s in stories], amount
-    )
+    yield _pair("host at most", "MiB", [max((m.host or 0 for m in s.moments), default=None) for s in stories])
 
 
 def _cards(*stories: Story) -> Iterator[Measure]:
@@ -109,19 +120,19 @@ def _cards(*stories: Story) -> Iterator[Measure]:
         held = [[m.cards[index] for m in s.moments if index < len(m.cards)] for s in stories]
         if not any(card.ours != 0 for cards in held for card in cards):
             continue
-        yield _pair(f"GPU {index} at most", [max((c.top for c in h), default=None) for h in held], amount)
+        yield _pair(f"GPU {index} at most", "MiB", [max((c.top for c in h), default=None) for h in held])
         utils = [[c.util for c in h if c.util is not None] for h in held]
-        yield _pair(f"GPU {index} busy", [median(u) if u else None for u in utils], lambda v: f"{v:.0f} %")
+        yield _pair(f"GPU {index} busy", "%", [median(u) if u else None for u in utils])
         power = [[c.power for c in h if c.power is not None] for h in held]
-        yield _pair(f"GPU {index} power", [median(p) if p else None for p in power], lambda v: f"{v:.0f} W")
+        yield _pair(f"GPU {index} power", "W", [median(p) if p else None for p in power])
 
 
 def _loss(*stories: Story) -> Iterator[Measure]:
     """The last loss of each, and those at the last step that both reached."""
-    yield _pair("last loss", [_last_loss(s.moments) for s in stories], lambda v: f"{v:.4g}")
+    yield _pair("last loss", "", [_last_loss(s.moments) for s in stories])
     both = min((_last(s).step or 0 for s in stories), default=0)
     at = [_last_loss([m for m in s.moments if (m.step or 0) <= both]) for s in stories]
-    yield _pair(f"loss at step {both}", at, lambda v: f"{v:.4g}")
+    yield _pair("loss where both were", "", at)
 
 
 def _last(story: Story) -> Moment:

@@ -52,6 +52,11 @@ class Story:
     """Where the ranks stood when it hung last."""
 
     @property
+    def failed(self) -> bool:
+        """True once it has ended, and not well."""
+        return self.end is not None and bool(self.end.signal or self.end.code)
+
+    @property
     def last(self) -> Moment | None:
         """The last moment in which something was still held."""
         held = [m for m in self.moments[-5:] if m.host or any(c.used for c in m.cards)]

@@ -12,7 +12,9 @@ EVERY_S = 10
 _ALL_LINKS = 0xFFFF_FFFF
 _SENT, _RECEIVED = (138, _ALL_LINKS), (139, _ALL_LINKS)
 """NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX and _RX: KiB since the driver was loaded."""
-_NVLINK_ERRORS = (52, 59)
+_ERRORS = ((161, _ALL_LINKS), (162, _ALL_LINKS))
+"""NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY and _RECOVERY."""
+_ERRORS_BEFORE_HOPPER = (52, 59)
 """NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL and _RECOVERY_ERROR_COUNT_TOTAL."""
 _VALUES = {1: "uiVal", 2: "ulVal", 3: "ullVal"}
 """By nvmlValueType_t the member of its union: the unsigned ones, which counters are."""
@@ -41,7 +43,7 @@ class LinkReader:
             self._asked(lambda: nvml.nvmlDeviceGetPcieReplayCounter(handle)),
             sent,
             received,
-            _sum(self._fields(_NVLINK_ERRORS)),
+            self._nvlink_errors(),
             self._asked(lambda: total(handle, nvml.NVML_MEMORY_ERROR_TYPE_CORRECTED, nvml.NVML_VOLATILE_ECC)),
             self._asked(
                 lambda: total(handle, nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC)
@@ -55,6 +57,10 @@ class LinkReader:
         self._before = (t, now[0], now[1])
         sent, received = (_rate(old, new, t - then) for old, new in zip(before, now, strict=True))
         return sent, received
+
+    def _nvlink_errors(self) -> int | None:
+        found = (_sum(self._fields(ids)) for ids in (_ERRORS, _ERRORS_BEFORE_HOPPER))
+        return next((count for count in found if count is not None), None)
 
     def _fields(self, ids: Sequence[int | tuple[int, int]]) -> list[int | None]:
         try:

@@ -16,7 +16,7 @@ from envdoctor.report.document import Block, Code, Document, Row, Rows, Section,
 from envdoctor.report.words import Tone
 from envdoctor.watch.death import Story
 from envdoctor.watch.foretelling import amount, duration
-from envdoctor.watch.moment import End, Link, Moment, Stack, Stacks, to_json
+from envdoctor.watch.moment import Link, Moment, Stack, Stacks, to_json
 from envdoctor.watch.stacks import in_words
 from envdoctor.watch.stepping import Step
 
@@ -46,15 +46,16 @@ def render(
 
 
 def _json(story: Story, diagnosis: Diagnosis | None, step: Step | None) -> dict[str, object]:
-    told: dict[str, object] = {
+    return {
         **to_json(story.header),
+        "schema": "envdoctor.watch-report/1",
         "moments": len(story.moments),
         "alarms": [to_json(alarm) for alarm in story.alarms],
         "end": asdict(story.end) if story.end else None,
-        "exit_code": 0,
-        **({"next": step.to_json()} if step else {}),
+        "next": step.to_json() if step else None,
+        "diagnosis": diagnosis.to_json() if diagnosis else None,
+        "exit_code": int(story.failed or bool(story.alarms)),
     }
-    return told if diagnosis is None else {**told, "diagnosis": diagnosis.to_json()}
 
 
 def document(
@@ -73,7 +74,7 @@ def document(
         blocks += finding_blocks(diagnosis.findings, unfold)
     if step is not None:
         blocks.append(Section(f"The next setting: {step.summary}", (Code(step.diff, "diff"),)))
-    tone: Tone = "error" if _failed(story.end) else "warning" if story.alarms else "ok"
+    tone: Tone = "error" if story.failed else "warning" if story.alarms else "ok"
     return Document(how_it_ended(story), tone, tuple(blocks), foot(diagnosis) if diagnosis else "")
 
 
@@ -84,10 +85,6 @@ def _stood(stacks: Stacks) -> str:
 
 def _frames(stack: Stack) -> list[str]:
     return [f"  {told}" for told in stack.frames or (stack.why,)]
-
-
-def _failed(end: End | None) -> bool:
-    return end is not None and bool(end.signal or end.code)
 
 
 def how_it_ended(story: Story) -> str:

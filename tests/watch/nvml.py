@@ -122,7 +122,7 @@ class FakeNvml(types.ModuleType):
 
     def nvmlDeviceGetFieldValues(self, card: int, ids: Sequence[int | tuple[int, int]]) -> list[Any]:
         reading = self._of(card)
-        known = {138: reading.nvlink_kib, 139: reading.nvlink_kib, 52: reading.nvlink_errors}
+        known = {138: reading.nvlink_kib, 139: reading.nvlink_kib, 161: reading.nvlink_errors}
         told = [known.get(i if isinstance(i, int) else i[0]) for i in ids]
         return [
             types.SimpleNamespace(

@@ -36,6 +36,7 @@ def test_an_error_in_the_log_is_diagnosed(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     told = json.loads(answer.read_text())
+    assert (told["schema"], told["exit_code"]) == ("envdoctor.watch-report/1", 1)
     assert told["end"]["code"] == 1
     assert "no kernel image" in json.dumps([f["summary"] for f in told["diagnosis"]["findings"]]).lower()
     assert done.stdout == "step 0/9\nstep 1/9\nstep 2/9\n"

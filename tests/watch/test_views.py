@@ -112,8 +112,12 @@ def test_two_recordings_side_by_side(tmp_path: Path) -> None:
     ]
     assert "---batch 4\n" in done.stdout
     told = json.loads(watch(tmp_path, "compare", "a.jsonl", "b.jsonl", "--format", "json").stdout)
-    assert told["measures"]["GPU 0 at most"] == {"a": 60_000, "b": 90_000}
-    assert told["measures"]["last loss"]["a"] == told["measures"]["last loss"]["b"]
+    measures = {
+        measure["name"]: (measure["unit"], measure["a"], measure["b"]) for measure in told["measures"]
+    }
+    assert measures["GPU 0 at most"] == ("MiB", 60_000, 90_000)
+    assert measures["last loss"][1] == measures["last loss"][2]
+    assert (told["schema"], told["exit_code"]) == ("envdoctor.watch-compare/1", 0)
 
 
 def test_what_differs_in_two_commands() -> None:
@@ -141,6 +145,7 @@ def test_the_ranks_of_a_folder_are_drawn_together(tmp_path: Path) -> None:
     assert "First to end: rank 0 on node0" in done.stdout
     told = json.loads(watch(tmp_path, "--replay", str(tmp_path), "--format", "json").stdout)
     assert [r["rank"] for r in told["ranks"]] == list(range(10))
+    assert (told["schema"], told["exit_code"]) == ("envdoctor.watch-ranks/1", 1)
 
 
 def test_a_rank_that_falls_behind_is_named_once(tmp_path: Path) -> None:
