@@ -167,5 +167,6 @@ def test_a_disk_that_will_not_hold_the_next_checkpoint() -> None:
 
 
 def test_memory_in_pieces_is_told_where_the_allocator_speaks() -> None:
-    run = (replace(m, allocated=30 * GIB, reserved=31 * GIB + int(m.t) * 60) for m in moments(seconds=400))
+    full = moments(card=lambda _: 62.0 * GIB, seconds=400)
+    run = (replace(m, allocated=30 * GIB, reserved=31 * GIB + int(m.t) * 60) for m in full)
     assert [a.kind for a in alarms(run)] == ["FRAGMENTATION"]
