@@ -27,13 +27,21 @@ _NAMED = re.compile(
     rf"{{0,2}}{_FAMILY})(?![\w.])"
 )
 _COUNT_BEFORE = re.compile(r"([单一双两四八]|(?<![\w.])\d{1,2})\s?(?:[xX*×]|[卡张块个])\s?的?\s?$")
+_SPOKEN_BEFORE = re.compile(
+    r"(?i)\b(single|one|dual|two|three|four|six|eight|sixteen|(?:on|with|has|have|using|use|of|over|across|our|my|got)"
+    r"\s(?=\d))(\d{1,2})?\s$"
+)
+_CARDS_AFTER = re.compile(r"(?i)s?\s?(?:\(?\d{1,3}\s?GB?\)?\s)?(?:gpus?|cards?)\b")
 _NUMBER_OF_CARDS = re.compile(r"(?:\d[xX*×]|[卡张块个]\s?的?\s?)$")
 _MEMORY_AFTER = re.compile(
     r"(?i)(?:[\s(,-]{1,3}|\swith\s)(?:MIG )?(?:\d{1,2}g\.)?(\d{1,3})\s?(?:GB|GiB|G)\b(?!\.\d)"
 )
 _PLAIN = re.compile(r"[abghlpv]{1,2}\d{3}[a-z]?|[al]40s?|[ah]20|l20|a10g|a\d{4}|k80|p40|m40|p\d{3}|ax800")
 """Names that are nothing but a card's in any sentence."""
-_NUMERALS = {"单": 1, "一": 1, "双": 2, "两": 2, "四": 4, "八": 8}
+_NUMERALS = {
+    **{"单": 1, "一": 1, "双": 2, "两": 2, "四": 4, "八": 8, "single": 1, "one": 1, "dual": 2, "two": 2},
+    **{"three": 3, "four": 4, "six": 6, "eight": 8, "sixteen": 16},
+}
 
 
 def parse_gpus(text: str, source: str, cards: CardNames) -> tuple[Gpu, ...]:
@@ -55,15 +63,28 @@ def find_gpus(line: str, source: str, cards: CardNames) -> tuple[Gpu, ...]:
 def _sighted(line: str, found: CardName, source: str) -> list[Gpu]:
     """Return the cards of a name in running text; none where the words may mean something else."""
     before, after = line[max(0, found.start - 16) : found.start], line[found.end : found.end + 24]
-    count, memory = _COUNT_BEFORE.search(before), _MEMORY_AFTER.match(after)
-    word = found.words[0]
+    memory, word = _MEMORY_AFTER.match(after), found.words[0]
+    count, of_cards = _count_told(before, after)
     sure = found.branded or count or (memory and not word.isdigit()) or _PLAIN.fullmatch(word)
-    if not sure or (word.isdigit() and not found.branded and not (count and _NUMBER_OF_CARDS.search(before))):
+    if not sure or (word.isdigit() and not found.branded and not (count and of_cards)):
         return []
     name = _written(line, found)
     size = int(memory[1]) * GIB if memory else parse_size(name)
-    number = (_NUMERALS.get(count[1]) or min(int(count[1]), 64)) if count else 1
-    return [Gpu(0, source, name=name, memory_total_bytes=size)] * max(1, number)
+    return [Gpu(0, source, name=name, memory_total_bytes=size)] * (count or 1)
+
+
+def _count_told(before: str, after: str) -> tuple[int | None, bool]:
+    """Return how many cards the words before a name tell, and whether they can only speak of cards."""
+    if match := _COUNT_BEFORE.search(before):
+        return _number(match[1]), _NUMBER_OF_CARDS.search(before) is not None
+    of_cards = _CARDS_AFTER.match(after) is not None
+    if match := _SPOKEN_BEFORE.search(before):
+        return _number(match[2] or match[1].lower()), of_cards
+    return None, of_cards
+
+
+def _number(told: str) -> int:
+    return max(1, _NUMERALS.get(told) or min(int(told), 64))
 
 
 def parse_capability(text: str) -> ComputeCapability | None:

@@ -28,7 +28,7 @@ _HAVE = re.compile(r"(?i)\bbut you have ([a-z0-9][\w.-]{0,60}) (\d[\w.+]{0,40}?)
 _INCLUDES = re.compile(
     r"\b(?:torch|transformers|cuda|python|driver|rtx|gtx|tesla|[abhv]\d{2,3}|l40|l20|vllm|peft|trl|deepspeed|numpy|zero"
     r"|q?lora|llama|qwen|mistral|gemma|glm|baichuan|batch|length|bitsandbytes|flash|triton|xformers|accelerate|nvidia"
-    r"|glibc)|[单双张块卡]"
+    r"|glibc)|[单双张块卡]|\b[2-5]0[5-9]0(?=s?\b)"
 )
 _CARD = re.compile(
     r"(?i)geforce|quadro|titan|tegra|jetson|xavier|orin|thor|\b(?:grid|nvs|[gkmpt]{1,2}\d{1,4})|[x*]\s?\w{1,3}\d|\bp10\d-"

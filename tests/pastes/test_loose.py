@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from envdoctor.facts import Observed
+
 GIB = 1 << 30
 
 
@@ -158,6 +160,23 @@ def test_nothing_recognised_is_said(read):
 )
 def test_dressed_lines(read, dressed):
     assert read(dressed).distribution("torch").version == "2.1.0"
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("run on my device, which has two V100 16G gpus, but it fails", ["V100"] * 2),
+        ("trained on 4 A100 gpus", ["A100"] * 4),
+        ("My setup: dual RTX 3090", ["RTX 3090"] * 2),
+        ("I have two 3090s", ["3090s"] * 2),
+        ("of the 3 A100 runs two failed", ["A100"]),
+        ("with torch 2 A100 is slow", ["A100"]),
+        ("step 4090 of two epochs", []),
+    ],
+)
+def test_counts_of_cards_in_words(read, line, names):
+    gpus = read(line).gpus
+    assert [gpu.name for gpu in (gpus.value if isinstance(gpus, Observed) else ())] == names
 
 
 def test_chinese_counts_of_cards(read):
