@@ -193,6 +193,7 @@ def predict(
     *,
     gpu: str | None = None,
     stack: str | None = None,
+    target: str | None = None,
     python: str | None = None,
     how: str | None = None,
 ) -> Prediction:
@@ -202,13 +203,16 @@ def predict(
         prediction = envdoctor.predict("Qwen/Qwen2.5-7B", run, gpu="RTX 4090", stack="torch=2.9.1")
         print(prediction.device_bytes / 2**30, prediction.fits(24 * 2**30))
 
-    `stack` are versions (None: those of `python`'s environment); `how` None is arithmetic, `trace`
+    `stack` are versions (None: those of `python`'s environment); `target` is a file that tells a card and
+    versions where they are not given; `how` None is arithmetic, `trace`
     follows the real model class on the CPU, `measure` runs a slice of it on this machine's card.
     """
     from envdoctor.memory.answer import answer
     from envdoctor.memory.stated import StatedRun, ask
 
-    return answer(ask(model, run or StatedRun(), gpu=gpu, stack=stack, python=python, how=how))
+    facts = _read([target], None, load_matrix()) if target else None
+    asked = ask(model, run or StatedRun(), gpu=gpu, stack=stack, facts=facts, python=python, how=how)
+    return answer(asked)
 
 
 def choose_profile(
@@ -353,6 +357,8 @@ def bundle(
     path: str | Path,
     sources: Sequence[str] = (),
     *,
+    python: str | None = None,
+    gpus: Sequence[str] = (),
     logs: Sequence[str] = (),
     project: str | None = None,
     smoke: bool = False,
@@ -362,11 +368,12 @@ def bundle(
 
         envdoctor.bundle("report.zip", logs=["train.log"], project="vllm")
 
-    `project` fills that project's issue template. Raises InputError when `path` exists without `force`.
+    `python` is the interpreter to examine, `gpus` the cards to judge for; `project` fills that project's
+    issue template. Raises InputError when `path` exists without `force`.
     """
     from envdoctor.bundling import write_bundle
 
-    made = make_bundle(sources, logs=logs, project=project, smoke=smoke)
+    made = make_bundle(sources, python=python, gpus=gpus, logs=logs, project=project, smoke=smoke)
     write_bundle(Path(path), made, force)
     return made
 
@@ -374,6 +381,8 @@ def bundle(
 def make_bundle(
     sources: Sequence[str] = (),
     *,
+    python: str | None = None,
+    gpus: Sequence[str] = (),
     logs: Sequence[str] = (),
     project: str | None = None,
     smoke: bool = False,
@@ -385,14 +394,16 @@ def make_bundle(
     from envdoctor.bundling import build_bundle, find_tracker
     from envdoctor.bundling.excerpts import read_excerpt
     from envdoctor.diagnosis import diagnose_facts, read_facts, smoked_python, with_verdicts
+    from envdoctor.target.cards import declare_gpus
 
     matrix = load_matrix()
     tracker = find_tracker(matrix, project) if project else None
     excerpts = {log: read_excerpt(Path(log)) for log in logs}
-    facts = _with_log_symptoms(read_facts(sources, None, matrix), excerpts, matrix)
+    read = declare_gpus(read_facts(sources, python, matrix), gpus, matrix)
+    facts = _with_log_symptoms(read, excerpts, matrix)
     verdicts = None
     if smoke:
-        facts, report = with_verdicts(facts, smoked_python(facts, sources, None), matrix)
+        facts, report = with_verdicts(facts, smoked_python(facts, sources, python), matrix)
         verdicts = report.to_json()
     return build_bundle(diagnose_facts(facts, matrix), excerpts, verdicts, tracker)
 

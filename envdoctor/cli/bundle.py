@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from envdoctor.cli.options import add, add_flag, add_list
 from envdoctor.cli.output import look_of, note, write
+from envdoctor.errors import InputError
 from envdoctor.report import Format, as_json, draw
 from envdoctor.report.document import Block, Document, Row, Rows, Text
 
@@ -29,6 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `bundle`."""
     told = "bundle what this paste or recording tells instead of this machine; - is standard input"
     add_list(parser, "--from", "FILE", told, dest="sources")
+    add(parser, "--python", "PATH", "the interpreter to examine (default: the active environment's)")
+    add_list(parser, "--gpu", "NAME", "the card to judge for (repeatable)")
     add_list(parser, "--log", "FILE", "a training log of any size", dest="logs")
     add(parser, "--for", "PROJECT", "fill this project's issue template", dest="project")
     add(parser, "--from-watch", "FILE", "bundle a run that `watch` recorded: its end, curve and log")
@@ -42,10 +45,19 @@ def run(args: argparse.Namespace) -> int:
     from envdoctor.api import make_bundle
     from envdoctor.bundling import preview, write_bundle
 
+    if args.from_watch and (args.sources or args.python or args.gpu or args.smoke):
+        raise InputError("--from-watch: a recorded run goes with none of --from, --python, --gpu and --smoke")
     if args.from_watch:
         bundle = _bundle_of_recording(args)
     else:
-        bundle = make_bundle(args.sources, logs=args.logs, project=args.project, smoke=args.smoke)
+        bundle = make_bundle(
+            args.sources,
+            python=args.python,
+            gpus=args.gpu,
+            logs=args.logs,
+            project=args.project,
+            smoke=args.smoke,
+        )
     if args.preview:
         write(args, _preview_json(bundle) if args.format is Format.JSON else preview(bundle))
         return 0

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(parser, "--python", "PATH", "the interpreter whose environment is mended (default: the active one)")
     pasted = "show the plan for a paste, a recording or a bundle; - is standard input (repeatable)"
     add_list(parser, "--from", "FILE", pasted, dest="sources")
-    add_list(parser, "--gpu", "NAME", "with --from: the card to plan for (repeatable)")
+    add_list(parser, "--gpu", "NAME", "with --from or --lockfile: the card to plan for (repeatable)")
     add_flag(parser, "--apply", "carry the plan out on a clone, verify it, and exchange the two")
     add_flag(parser, "--smoke", "with --apply: run the smoke kernels on the clone, too, before the exchange")
     written = "write the plan into a requirements file, pyproject.toml, environment.yml or Dockerfile"
@@ -66,13 +66,18 @@ def run(args: argparse.Namespace) -> int:
 
 def _check_options(args: argparse.Namespace) -> None:
     """Raise InputError for options that mean nothing together."""
-    if args.undo is not None and (args.apply or args.smoke or args.lockfile or args.sources):
-        raise InputError("--undo: goes with none of --apply, --smoke, --lockfile and --from")
+    if args.undo is not None and (args.apply or args.smoke or args.lockfile or args.sources or args.keep):
+        raise InputError("--undo: goes with none of --apply, --smoke, --lockfile, --from and --keep")
     if args.sources and (args.apply or args.smoke or args.python or args.lockfile):
         others = "none of --apply, --smoke, --python and --lockfile"
         raise InputError(f"--from: what a text tells of is not here to be changed; it goes with {others}")
-    if args.gpu and not args.sources:
-        raise InputError("--gpu: goes with --from; an environment that is here is judged for the cards here")
+    if args.gpu and not (args.sources or args.lockfile):
+        told = "goes with --from and --lockfile; an environment that is here is judged for the cards here"
+        raise InputError(f"--gpu: {told}")
+    if args.lockfile and (args.python or args.smoke):
+        raise InputError(
+            "--lockfile: a file is planned for by itself; it goes with neither --python nor --smoke"
+        )
     if args.online and (args.apply or args.lockfile or args.undo is not None):
         raise InputError("--online: goes with the plan that is shown, not with --apply, --undo or --lockfile")
     if args.smoke and not args.apply:
@@ -83,7 +88,7 @@ def _edit(args: argparse.Namespace) -> int:
     from envdoctor.fixing.editing import edit_file
     from envdoctor.fixing.report import edit_document
 
-    told = edit_file(args.lockfile, apply=args.apply)
+    told = edit_file(args.lockfile, apply=args.apply, gpus=args.gpu, wish=plan_wish(args))
     if args.format is Format.JSON:
         write(args, as_json(told.to_json()))
     else:

@@ -24,13 +24,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Predict and return the exit code: 0 fits or the card is unknown, 1 does not fit."""
     from envdoctor.cli.memory_options import stated_run
+    from envdoctor.diagnosis import read_facts
+    from envdoctor.matrix import load_matrix
     from envdoctor.memory.answer import answer
     from envdoctor.memory.curves import curves_of
     from envdoctor.memory.report import render
     from envdoctor.memory.stated import ask
 
     how = "measure" if args.measure else "trace" if args.trace else None
-    question = ask(args.model, stated_run(args), gpu=args.gpu, stack=args.stack, python=args.python, how=how)
+    facts = read_facts([args.target], None, load_matrix()) if args.target else None
+    stated = stated_run(args)
+    question = ask(
+        args.model, stated, gpu=args.gpu, stack=args.stack, facts=facts, python=args.python, how=how
+    )
     prediction = answer(question)
     title = f"{args.model}, {args.method if args.task != 'serve' else 'serving'}"
     drawn = args.format is not Format.JSON and question.run.shape.known

@@ -54,6 +54,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     add(parser, "--vllm-utilization", "F", "share of the card that vLLM may take", type=float)
     add(parser, "--gpu", "NAME", "the card it must fit")
     add(parser, "--stack", "NAME=VERSION,…", "versions (default: the examined environment's)")
+    add(parser, "--target", "FILE", "facts, pins or a paste that tell versions and the card")
     add(parser, "--python", "PATH", "the interpreter to examine")
     how = parser.add_mutually_exclusive_group()
     add_flag(how, "--trace", "trace the real model class on the CPU (needs torch there)")

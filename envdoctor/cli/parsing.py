@@ -47,7 +47,8 @@ class Parser(argparse.ArgumentParser):
 
     def _unknown(self, argument: str) -> str:
         if not argument.startswith("-"):
-            return f"{argument}: one argument more than `{self.prog}` takes"
+            hint = "; a file is given with --from" if "--from" in self._option_string_actions else ""
+            return f"{argument}: one argument more than `{self.prog}` takes{hint}"
         option = argument.partition("=")[0]
         mine = [name for name in self._option_string_actions if name.startswith("--")]
         return f"{option}: `{self.prog}` has no such option{nearest(option, mine)}"

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from envdoctor.diagnosis import diagnose_facts, read_facts
+from envdoctor.diagnosis import PlanWish, diagnose_facts, read_facts
 from envdoctor.findings import Diagnosis, Plan
 from envdoctor.fixing.fixing import SCHEMA
 from envdoctor.fixing.lockfiles import difference, edited, read_file, write_file
 from envdoctor.fixing.verifying import left
 from envdoctor.matrix import Matrix, load_matrix
 from envdoctor.pastes.files import parse_text
+from envdoctor.target.cards import declare_gpus
 from envdoctor.values import dataclass
 
 
@@ -45,21 +47,30 @@ class Edited:
         }
 
 
-def edit_file(name: str, *, apply: bool = False, matrix: Matrix | None = None) -> Edited:
-    """Plan for what a file requires; with `apply` write the plan into it.
+def edit_file(
+    name: str,
+    *,
+    apply: bool = False,
+    gpus: Sequence[str] = (),
+    wish: PlanWish | None = None,
+    matrix: Matrix | None = None,
+) -> Edited:
+    """Plan for what a file requires, on `gpus` if those are declared; with `apply` write the plan into it.
 
     Raises InputError for a file that cannot be read, Unavailable where it cannot be written.
     """
     matrix = matrix or load_matrix()
     path = Path(name)
     text = read_file(path)
-    before = diagnose_facts(read_facts([name], None, matrix), matrix)
+    facts = declare_gpus(read_facts([name], None, matrix), gpus, matrix)
+    before = diagnose_facts(facts, matrix, wish=wish)
     moves = before.plan.moves if before.plan and left(before) else ()
     new, lost = edited(text, path.name, moves)
     if new == text:
         return Edited("nothing", name, "", before.plan, before, lost)
     if apply:
         write_file(path, text, new)
-    after = diagnose_facts(parse_text(new, path.name, matrix.lexicon, path.parent), matrix, complete=False)
+    changed = declare_gpus(parse_text(new, path.name, matrix.lexicon, path.parent), gpus, matrix)
+    after = diagnose_facts(changed, matrix, complete=False)
     status = "written" if apply else "shown"
     return Edited(status, name, difference(path, text, new), before.plan, after, lost)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from envdoctor.errors import InputError, Unavailable
+from envdoctor.facts import Facts
 from envdoctor.matrix import Matrix, load_matrix, tables
 from envdoctor.memory.answer import ANALYTIC, Question, Tier
 from envdoctor.memory.catalogue import find_config, find_shape
@@ -14,8 +15,8 @@ from envdoctor.memory.optimizer import find_optimizer
 from envdoctor.memory.recipes import recipe_of, shaped
 from envdoctor.memory.run import ServingRun, TrainingRun
 from envdoctor.memory.shape import ModelShape
-from envdoctor.target.cards import Card, named_cards, unsized
-from envdoctor.target.stack import Stack, find_sites, parse_stack, read_stack
+from envdoctor.target.cards import Card, cards_in, named_cards, unsized
+from envdoctor.target.stack import Stack, find_sites, parse_stack, read_stack, stack_of
 from envdoctor.values import dataclass
 
 
@@ -85,19 +86,23 @@ def ask(
     *,
     gpu: str | None = None,
     stack: str | None = None,
+    facts: Facts | None = None,
     python: str | None = None,
     how: str | None = None,
 ) -> Question:
     """Return the question that a stated run of a model is, on a card and with versions.
 
-    `stack` is `torch=2.9.1,…` (None: what `python`'s environment has), `how` trace or measure. Raises
+    `stack` is `torch=2.9.1,…` (None: what `python`'s environment has); `facts` tell a card and versions
+    where they are not stated, of several cards the smallest; `how` trace or measure. Raises
     InputError for what cannot be, Unavailable when no interpreter can be examined or none could trace.
     """
     matrix = load_matrix()
-    card = named_cards([gpu], matrix)[0] if gpu else None
+    cards = named_cards([gpu], matrix) if gpu else cards_in(facts, matrix) if facts else ()
+    card = min(cards, key=lambda one: one.memory_bytes or 0, default=None)
     if card is not None and not card.memory_bytes:
         raise unsized(card)
-    versions = read_stack(python) if stack is None else Stack(parse_stack(stack))
+    examined = stack_of(facts) if facts else read_stack(python) if stack is None else Stack()
+    versions = examined if stack is None else Stack(parse_stack(stack))
     shape = find_shape(model)
     constants = constants_on(card, versions, matrix)
     if stated.vllm_utilization is not None and not 0 <= stated.vllm_utilization <= 1:

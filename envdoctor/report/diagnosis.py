@@ -80,11 +80,14 @@ def _tells_settings_alone(facts: Facts) -> bool:
 
 
 def plan_blocks(diagnosis: Diagnosis) -> list[Block]:
-    """Return the plan, where there is something to do or to ask for."""
+    """Return the plan, where there is something to do or to ask for, or packages that no change mends."""
     from envdoctor.report.plan import plan_section
 
     plan = diagnosis.plan
-    if plan is None or not (plan.moves or plan.settings or plan.commands or plan.host):
+    if plan is None:
+        return []
+    of_packages = plan.unsolved and any(r.pins for f in diagnosis.findings for r in f.remedies)
+    if not (plan.moves or plan.settings or plan.commands or plan.host or of_packages):
         return []
     return [plan_section(plan, here=diagnosis.examined.here)]
 

@@ -19,7 +19,8 @@ def plan_section(plan: Plan, here: bool = True) -> Section:
 
 def _title(plan: Plan) -> Words:
     count = sum(1 for move in plan.moves if move.old or move.new is None) + len(plan.settings)
-    what = counted(count, "change") if count else _coming(plan) or "nothing to install"
+    none = "no set of changes mends it" if plan.unsolved else "nothing to install"
+    what = counted(count, "change") if count else _coming(plan) or none
     state = "judged again: no error is left" if plan.complete else "not the whole cure"
     state = "uncertain" if plan.notes and not plan.unsolved else state
     return (Span("Plan", "strong"), f"  {what}", Span(f"  {state}", "dim"))

@@ -18,7 +18,10 @@ from envdoctor.cli import COMMANDS, build_parser, main
         ("memory --model m --modle x", "--modle: `envdoctor memory` has no such option; nearest: --model"),
         ("diagnose --frm=x", "--frm: `envdoctor diagnose` has no such option; nearest: --from"),
         ("diagnose --format jsn", "--format jsn: none of text, json,"),
-        ("diagnose issue.md", "issue.md: one argument more than `envdoctor diagnose` takes"),
+        (
+            "diagnose issue.md",
+            "issue.md: one argument more than `envdoctor diagnose` takes; a file is given with --from",
+        ),
         ("memory --model m --task dop", "nearest: dpo"),
         ("memory --modle x", "--modle: `envdoctor memory` has no such option; nearest: --model"),
         ("memory --batch 1", "required: --model"),

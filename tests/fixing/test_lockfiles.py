@@ -69,6 +69,16 @@ def test_the_diff_comes_first_and_the_file_when_asked(
     assert main(["fix", "--lockfile", str(tmp_path / "none.txt")]) == 2
 
 
+def test_what_is_to_be_kept_is_kept_in_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "requirements.txt"
+    file.write_text("transformers==4.40.1\ntrl==0.7.11\n")
+    main(["fix", "--lockfile", str(file), "--keep", "trl"])
+    told = capsys.readouterr().out
+    assert "-transformers==4.40.1" in told
+    assert "-trl==0.7.11" not in told
+    assert main(["fix", "--lockfile", str(file), "--python", sys.executable]) == 2
+
+
 def test_hashes_and_locks_are_left_to_their_tools(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     move = (Move("trl", "0.7.11", "0.8.1"),)
     assert edited("trl==0.7.11 --hash=sha256:ab\n", "requirements.txt", move)[1] == (HASHED,)

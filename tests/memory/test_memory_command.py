@@ -128,6 +128,16 @@ def test_the_peak_is_shown_against_batch_and_length(capsys: pytest.CaptureFixtur
     assert "too much for the card</title>" in page
 
 
+def test_a_target_tells_the_card_and_the_versions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = tmp_path / "report.txt"
+    told.write_text("GPU 0: NVIDIA GeForce RTX 4090\ntorch: 2.9.1\ntransformers: 4.57.1\n")
+    run = ["--model", "llama-3.2-1b", "--method", "lora", "--format", "json"]
+    assert main(["memory", *run, "--target", str(told)]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["fits"] is True
+    assert answer["gpu_bytes"] > 23 << 30
+
+
 def bars(text: str, label: str) -> list[str]:
     return text.partition(f"On the device by {label}")[2].split("\n\n")[0].splitlines()[1:]
 

@@ -171,6 +171,14 @@ def test_the_plan_stands_before_the_findings(
     assert text.index("Examined") < text.index("Plan") < text.index("✗ error")
 
 
+def test_that_nothing_mends_what_is_kept_is_said(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"trl==0.7.11\ntransformers==4.40.1\n")))
+    main(["diagnose", "--from", "-", "--keep", "trl", "--keep", "transformers"])
+    assert "no set of changes mends it" in capsys.readouterr().out
+
+
 def test_keeping_what_is_not_there_is_an_unusable_call(capsys: pytest.CaptureFixture[str]) -> None:
     assert (
         main(["diagnose", "--from", "tests/machines/no-gpu-nothing-installed.json", "--keep", "torch"]) == 2
