@@ -45,7 +45,7 @@ WHOLE = 48 << 20
 AHEAD = 4
 """Releases that are fetched while another is read."""
 _DATA = re.compile(r"^[^/]{1,120}\.data/(?:purelib|platlib)/")
-_KEPT = "envdoctor.interface-release/1"
+_KEPT = "envdoctor.interface-release/2"
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,14 @@ _TORCH_INNER = (
     *("torch.distributions.", "torch.fft.", "torch.futures.", "torch.profiler.", "torch.xpu.", "torch.mtia."),
     "torch.distributed.examples",
 )
+_VLLM_INNER = (
+    *(f"vllm.model_executor.{part}." for part in ("models", "layers", "kernels", "warmup", "model_loader")),
+    *(f"vllm.v1.{part}." for part in ("attention", "worker", "spec_decode", "sample", "kv_offload", "core")),
+    *("vllm.attention.", "vllm.compilation.", "vllm.kernels.", "vllm.ir.", "vllm.third_party.", "vllm.lora."),
+    *("vllm.distributed.", "vllm.spec_decode.", "vllm.worker.", "vllm.core.", "vllm.device_allocator."),
+    *("vllm.transformers_utils.configs.", "vllm.transformers_utils.processors.", "vllm.benchmarks."),
+    "vllm.vllm_flash_attn.",
+)
 _SGLANG_INNER = (
     "sglang.test",
     "sglang.lang",
@@ -103,7 +111,7 @@ LIBRARIES = (
     Library("torchao", "0.1", ENDS),
     Library("torchtune", "0.0.1"),
     Library("triton", "2.0", ENDS),
-    Library("vllm", "0.2"),
+    Library("vllm", "0.2", ENDS, inner=_VLLM_INNER),
     Library("xformers", "0.0.16", ALL),
     Library("llamafactory", "0.7", ALL),
     Library("ms-swift", "2.0", root="swift"),

@@ -16,6 +16,9 @@ from envdoctor.harvest.module_syntax import ModuleFacts, read_module
 SCHEMA = "envdoctor.interfaces/2"
 UNLISTED = "*"
 """Stands for the names that a package exports without listing them in its own file."""
+OPEN = "**"
+"""Stands among a class's members for those of a base of another package, which no file here tells."""
+_EMPTY_BASES = frozenset(("object", "ABC", "abc.ABC", "Protocol", "Generic", "typing.Protocol", ""))
 DEEPEST = 12
 """How many modules a name or a base class is followed through."""
 _NOBODYS = frozenset(
@@ -138,10 +141,14 @@ class _Release:
         """Yield a class's members, inherited ones too as far as its bases stand in the package."""
         facts = self.modules[module].classes[name]
         yield from facts.members
+        if "__getattr__" in facts.members:
+            yield OPEN
         for base in facts.bases if depth < DEEPEST else ():
             found = self._find_class(module, base)
             if found and found != (module, name):
                 yield from self.members(*found, depth + 1)
+            elif not found and base not in _EMPTY_BASES:
+                yield OPEN
 
     def _find_class(self, module: str, dotted: str, depth: int = 0) -> tuple[str, str] | None:
         """Return module and name of the class that `dotted` means in a module."""

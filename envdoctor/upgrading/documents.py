@@ -26,12 +26,12 @@ def render(answer: Upgrade, format: Reported = Format.TEXT, look: Look = PLAIN) 
 def upgrade_document(answer: Upgrade) -> Document:
     """Return what breaks, then the set to install, then what was not followed."""
     judged = answer.judged
-    title = f"{counted(len(judged.breaks), 'line')} of {counted(judged.files, 'file')} would break"
+    title = f"{counted(len(judged.failing), 'line')} of {counted(judged.files, 'file')} would break"
     if not judged.files:
         title = "the set to install"
-    elif not judged.breaks:
+    elif not judged.failing:
         title = f"nothing that was read in {counted(judged.files, 'file')} breaks"
-    tone: Tone = "error" if judged.breaks or answer.pins.status == "conflict" else "ok"
+    tone: Tone = "error" if judged.failing or answer.pins.status == "conflict" else "ok"
     return Document(title, tone, (*_breaks(judged.breaks), *_set(answer), *_unread(answer)))
 
 
@@ -45,7 +45,8 @@ def _words(found: Found) -> str:
     told = found.told
     instead = f"; instead: {told.replacement}" if told.replacement else ""
     doubt = f" ({told.certainty.value})" if told.certainty.value != "certain" else ""
-    return f"{told.name} is gone since {told.since}{instead}{doubt}"
+    gone = f"warns and goes with {told.since}" if told.warned else f"is gone since {told.since}"
+    return f"{told.name} {gone}{instead}{doubt}"
 
 
 def _set(answer: Upgrade) -> Iterator[Block]:

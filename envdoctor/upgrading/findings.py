@@ -21,7 +21,7 @@ def code_findings(facts: Facts, matrix: Matrix, paths: Sequence[str]) -> Iterato
     versions = stack_of(facts).versions
     judged = judge_paths(matrix, installed_moves(versions), paths)
     names: dict[str, list[Found]] = {}
-    for found in judged.breaks:
+    for found in judged.failing:
         names.setdefault(found.told.name, []).append(found)
     for places in names.values():
         yield _finding(places, versions, matrix)

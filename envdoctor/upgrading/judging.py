@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
+from fnmatch import fnmatchcase
 
 from packaging.version import Version
 
@@ -13,8 +14,18 @@ from envdoctor.matrix.interface_records import Record, Spans
 from envdoctor.patterns import row_pattern
 from envdoctor.rules.interface_lookup import distribution_of, record_of
 from envdoctor.rules.ranges import version_satisfies
-from envdoctor.upgrading.uses import Kind, Use
+from envdoctor.upgrading.uses import Kind, Place, Use
 from envdoctor.values import dataclass
+
+_MODULES = (
+    "add_module apply bfloat16 buffers children compile cpu cuda double eval extra_repr float forward"
+    " get_buffer get_extra_state get_parameter get_submodule half load_state_dict modules named_buffers"
+    " named_children named_modules named_parameters parameters register_buffer register_forward_hook"
+    " register_module register_parameter requires_grad_ set_extra_state set_submodule share_memory state_dict"
+    " to to_empty train training type xpu zero_grad"
+)
+_INHERITED = frozenset((*_MODULES.split(), *dir(dict), *dir(list), *dir(str), *dir(Exception)))
+"""What a class may have from torch's Module or the language: gone in one file, it is still there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +45,8 @@ class Break:
     since: str
     replacement: str = ""
     certainty: Certainty = Certainty.CERTAIN
+    warned: bool = False
+    """True where the release still has it and warns: it goes with `since`."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +56,13 @@ class Judge:
     matrix: Matrix
     moves: Mapping[str, Move]
     _renames: dict[str, tables.RenameRow] = field(default_factory=dict)
+    _answered: list[tables.RenameRow] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """File the known renames by what they rename."""
-        self._renames.update((row.old, row) for row in self.matrix.rows(tables.RenameRow))
+        rows = self.matrix.rows(tables.RenameRow)
+        self._renames.update((row.old, row) for row in rows if not row.answered)
+        self._answered.extend(row for row in rows if row.answered)
 
     def breaks(self, uses: Iterable[Use]) -> Iterator[Break]:
         """Yield what breaks, each place once."""
@@ -56,6 +72,8 @@ class Judge:
             if move is None or use.guarded:
                 continue
             found = self._judged(use, move)
+            if found is not None and use.postponed:
+                found = replace(found, certainty=Certainty.LIKELY)
             if found is not None and (use.place, found.name) not in seen:
                 seen.add((use.place, found.name))
                 yield found
@@ -75,11 +93,15 @@ class Judge:
                 return _position(use, record, move)
             case Kind.MEMBER:
                 return self._member(use, record, move)
+            case Kind.NAME:
+                return None  # told with its import
 
     def _name(self, use: Use, record: Record | None, move: Move, module: str, name: str) -> Break | None:
         path = f"{module}.{name}"
         if row := self._row(path, move):
-            return Break(use, path, row.since, row.new)
+            return _by_rename(use, path, row, move)
+        if any(self._row_holds(row, move) and fnmatchcase(path, row.old) for row in self._answered):
+            return None
         if found := self._by_row(use, move, module, name):
             return found
         spans: Spans = record.names.get(module, {}).get(name, ()) if record else ()
@@ -127,10 +149,12 @@ class Judge:
         told = record.keywords.get(owner, {}) if record else {}
         spans = told.get(use.name, ())
         shown = f"{use.path}({use.name})"
-        old = f"{owner.removesuffix('.__init__')}({use.name})"
-        if old in self._renames:
-            row = self._row(old, move)
-            return Break(use, shown, row.since, row.new) if row else None
+        callable_ = owner.removesuffix(".__init__")
+        for old in (f"{callable_}({use.name})", f"{callable_.rpartition('.')[2]}({use.name})"):
+            known = self._renames.get(old)
+            if known and known.library == distribution_of(self.matrix, use.path):
+                row = self._row(old, move)
+                return _by_rename(use, shown, row, move) if row else None
         if record is None or not spans or not _lives(record, told, move.new):
             return None
         if record.has(told.get("**", ()), move.new):
@@ -142,13 +166,15 @@ class Judge:
         owner = use.path.rpartition(".")[2]
         told = record.members.get(owner, {}) if record else {}
         spans = told.get(use.name, ())
-        row = self._row(f"{owner}.{use.name}", move)
-        since = row.since if row else None
-        if row is None and record is not None and spans and _lives(record, told, move.new):
-            since = _gone(record, spans, move)
+        if row := self._row(f"{owner}.{use.name}", move):
+            return replace(_by_rename(use, f"{use.path}.{use.name}", row, move), certainty=Certainty.LIKELY)
+        since = None
+        open_now = record is not None and record.has(told.get("**", ()), move.new)
+        if record is not None and not open_now and _lives(record, told, move.new):
+            since = _gone(record, spans, move) if spans and use.name not in _INHERITED else None
         if since is None:
             return None
-        return Break(use, f"{use.path}.{use.name}", since, row.new if row else "", Certainty.LIKELY)
+        return Break(use, f"{use.path}.{use.name}", since, certainty=Certainty.LIKELY)
 
     def _instead(self, record: Record | None, move: Move, path: str, name: str) -> str:
         """Return where the name is now: by a row, else in another module of the same library."""
@@ -159,7 +185,7 @@ class Judge:
         homes = [
             module
             for module, names in record.names.items()
-            if name in names and record.has(names[name], move.new) and not _is_private(module)
+            if name in names and record.has(names[name], move.new) and not _is_inner(module)
         ]
         module = path.rpartition(".")[0]
         homes = [home for home in homes if home != module]
@@ -170,13 +196,28 @@ class Judge:
 
     def _row(self, old: str, move: Move) -> tables.RenameRow | None:
         row = self._renames.get(old)
-        if row is None or move.new < Version(row.since):
-            return None
-        return None if move.old is not None and move.old >= Version(row.since) else row
+        return row if row is not None and self._row_holds(row, move) else None
+
+    def _row_holds(self, row: tables.RenameRow, move: Move) -> bool:
+        """True where the move meets what the row tells: the end, or a warning of it."""
+        first = Version(row.deprecated or row.since)
+        return move.new >= first and (move.old is None or move.old < Version(row.since))
 
     def _renamed(self, path: str, move: Move) -> str:
         row = self._row(path, move)
         return row.new if row else ""
+
+
+def _by_rename(use: Use, shown: str, row: tables.RenameRow, move: Move) -> Break:
+    return Break(use, shown, row.since, row.new, warned=move.new < Version(row.since))
+
+
+def users(found: Break, written: Mapping[str, Sequence[Place]]) -> Iterator[Break]:
+    """Yield the lines that use what an import no longer brings, where they have to change with it."""
+    path, last = f"{found.use.path}.{found.use.name}", found.replacement.rpartition(".")[2]
+    if found.use.kind is Kind.IMPORT and last != found.use.name:
+        for place in written.get(path, ()):
+            yield replace(found, use=Use(Kind.NAME, path, place, found.use.name))
 
 
 def owner_of(path: str) -> str:
@@ -235,8 +276,9 @@ def _had(having: str, move: Move) -> bool:
     return having.startswith("<") if move.old is None else version_satisfies(move.old, having)
 
 
-def _is_private(module: str) -> bool:
-    return any(part.startswith("_") for part in module.split("."))
+def _is_inner(module: str) -> bool:
+    """True for a module that nobody imports from: private, or standing in for a missing package."""
+    return any(part.startswith(("_", "dummy_")) for part in module.split("."))
 
 
 def _shared(one: str, other: str) -> int:

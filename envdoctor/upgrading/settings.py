@@ -14,6 +14,9 @@ from envdoctor.upgrading.uses import Kind, Place, Use
 FEW = 3
 """Keys of a framework's own that make a file one of its settings."""
 _KEY = re.compile(r"^\s{0,12}[\"']?([a-z][a-z0-9_]{2,60})[\"']?\s{0,4}[:=](?!=)")
+_SCRIPT = re.compile(r"\S{1,200}\.py(?!\S)|(?<!\S)-m\s{1,8}\S")
+_LAUNCHERS = ("torchrun", "accelerate launch", "deepspeed ")
+"""Commands whose options before the script are their own."""
 _OPTION = re.compile(r"(?<!\S)--([a-zA-Z][\w-]{2,60})")
 _LAUNCHES: Mapping[str, tuple[str, ...]] = {
     "transformers": ("run_", "train", "finetune", "deepspeed", "torchrun", "accelerate launch"),
@@ -59,8 +62,11 @@ def _gone(facts: KeyFacts, key: str, move: Move) -> str:
 
 
 def _keys(facts: KeyFacts, text: str) -> Iterator[tuple[str, Place]]:
+    """Yield the outermost keys of a file of the framework's settings; what lies deeper is another's."""
     lines = text.split("\n")
-    found = [(m, n) for n, line in enumerate(lines, 1) if (m := _KEY.match(line))]
+    every = [(m, n) for n, line in enumerate(lines, 1) if (m := _KEY.match(line))]
+    outermost = min((m.start(1) for m, _ in every), default=0)
+    found = [(m, n) for m, n in every if m.start(1) == outermost]
     known = {m[1] for m, _ in found if m[1] in facts.fields and "_" in m[1]}
     if len(known) >= FEW:
         yield from ((m[1], Place(n, m.start(1), m.end(1))) for m, n in found)
@@ -68,11 +74,14 @@ def _keys(facts: KeyFacts, text: str) -> Iterator[tuple[str, Place]]:
 
 def _options(framework: str, text: str) -> Iterator[tuple[str, Place]]:
     """Yield the options of commands that start the framework; a command goes on after a backslash."""
-    ours = False
+    ours = launching = False
     for number, line in enumerate(text.split("\n"), 1):
-        stripped = line.strip()
-        if stripped and not stripped.startswith("-"):
+        stripped, script = line.strip(), _SCRIPT.search(line)
+        goes_on = launching and script is not None
+        if stripped and not stripped.startswith("-") and not goes_on:
             ours = any(word in stripped for word in _LAUNCHES.get(framework, ()))
-        if ours:
-            for match in _OPTION.finditer(line):
+            launching = ours and any(word in stripped for word in _LAUNCHERS)
+        launching = launching and script is None
+        if ours and not launching:
+            for match in _OPTION.finditer(line, script.end() if script else 0):
                 yield match[1].replace("-", "_"), Place(number, match.start(1), match.end(1))

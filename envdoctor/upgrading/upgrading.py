@@ -14,9 +14,9 @@ from envdoctor.rules.ranges import parse_version
 from envdoctor.shown import Shown
 from envdoctor.solve.answer import PinSet
 from envdoctor.solve.goal import Goal
-from envdoctor.upgrading.judging import Break, Judge, Move
+from envdoctor.upgrading.judging import Break, Judge, Move, users
 from envdoctor.upgrading.patching import diff_of, patched
-from envdoctor.upgrading.reading import read_code
+from envdoctor.upgrading.reading import read_cells
 from envdoctor.upgrading.settings import judge_settings
 from envdoctor.upgrading.sources import COMMANDED, KEYED, find_files, python_of, read_text
 
@@ -41,7 +41,9 @@ class Found:
             "replacement": self.told.replacement or None,
             "certainty": self.told.certainty.value,
         }
-        return {**told, "cell": self.cell} if self.cell else told
+        return (
+            told | ({"cell": self.cell} if self.cell else {}) | ({"warned": True} if self.told.warned else {})
+        )
 
 
 @dataclass(slots=True)
@@ -53,6 +55,11 @@ class Judged:
     unread: list[str] = field(default_factory=list)
     files: int = 0
     patch: str = ""
+
+    @property
+    def failing(self) -> list[Found]:
+        """What fails, without what only warns."""
+        return [found for found in self.breaks if not found.told.warned]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +74,14 @@ class Upgrade(Shown):
         """3 where the set hangs on what is not known, 1 for a break or a conflict, else 0."""
         if self.pins.status == "unknown":
             return 3
-        return 1 if self.judged.breaks or self.pins.status != "solved" else 0
+        return 1 if self.judged.failing or self.pins.status != "solved" else 0
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON of the contract."""
         return {
             "schema": SCHEMA,
-            "breaks": [found.as_json() for found in self.judged.breaks],
+            "breaks": [found.as_json() for found in self.judged.failing],
+            "warned": [found.as_json() for found in self.judged.breaks if found.told.warned],
             "unfollowed": self.judged.unfollowed,
             "unread": self.judged.unread,
             "files": self.judged.files,
@@ -134,13 +142,17 @@ def judge_paths(matrix: Matrix, moves: Mapping[str, Move], paths: Sequence[str])
 
 
 def _judge_python(judge: Judge, path: Path, text: str, judged: Judged) -> None:
-    for source in python_of(path, text):
-        read = read_code(source.text)
+    sources = list(python_of(path, text))
+    broken: list[Break] = []
+    for source, read in zip(sources, read_cells(one.text for one in sources), strict=True):
         if read is None:
             judged.unread.append(f"{source.file}{f', cell {source.cell}' if source.cell else ''}")
             continue
         judged.unfollowed += read.unfollowed
         breaks = list(judge.breaks(read.uses))
-        judged.breaks += [Found(source.file, source.cell, one) for one in breaks]
+        broken += breaks
+        used = (user for one in broken for user in users(one, read.written))
+        lines = {(one.use.place.line, one.name): one for one in (*used, *breaks)}
+        judged.breaks += (Found(source.file, source.cell, one) for _, one in sorted(lines.items()))
         if breaks and not source.cell:
             judged.patch += diff_of(source.file, source.text, patched(source.text, breaks, read.written))

@@ -17,6 +17,7 @@ class Kind(Enum):
     POSITION = "position"
     MEMBER = "member"
     STAR = "star"
+    NAME = "name"
 
 
 class Place(NamedTuple):
@@ -40,6 +41,8 @@ class Use:
     """Arguments given by position."""
     guarded: bool = False
     """True under a condition or a handler that cares for its absence."""
+    postponed: bool = False
+    """True in an annotation that no run evaluates."""
     statement: Place | None = None
     """The first line of the import statement it stands in."""
 

@@ -39,6 +39,11 @@ def test_members_are_inherited_and_what_methods_set_is_a_member() -> None:
     assert "Wheel:=angle" in scanned(NEW).members
 
 
+def test_a_base_of_another_package_leaves_a_class_open() -> None:
+    files = {"gizmo/__init__.py": b"class Mine(Trainer): ...\nclass Own(object): ...\nclass Sub(Mine): ...\n"}
+    assert scanned(files).members == {"Mine:**", "Sub:**"}
+
+
 def test_signatures_tell_positions_and_what_is_needed() -> None:
     assert {"spin:~2", "spin:!speed", "spin:!count", "spin:mode", "Base.turn:~1"} <= scanned(OLD).keywords
     assert {"spin:~1", "spin:!count", "spin:!mode"} <= scanned(NEW).keywords

@@ -9,6 +9,7 @@ import pytest
 from packaging.version import Version
 
 from envdoctor.cli import main
+from envdoctor.findings import Certainty
 from envdoctor.matrix import load_matrix
 from envdoctor.upgrading.judging import Break, Judge, Move
 from envdoctor.upgrading.patching import patched
@@ -56,6 +57,22 @@ def after(code: str) -> str:
         ("from transformers import Trainer\nclass Mine(Trainer):\n    def __init__(self, t):\n"
          "        super().__init__(tokenizer=t)", "transformers.Trainer.__init__(tokenizer)",
          "processing_class"),
+        ("import numpy as np\ndef f(x: np.float_): ...", "numpy.float_", "numpy.float64"),
+        ("import numpy as np\nx: list[np.float_] = []", "numpy.float_", "numpy.float64"),
+        ("from transformers import AutoConfig\nc = AutoConfig.from_pretrained('x')\nprint(c.rope_theta)",
+         "transformers.PreTrainedConfig.rope_theta", "rope_parameters['rope_theta']"),
+        ("from transformers import PreTrainedConfig\ndef f(c: PreTrainedConfig | None):\n    c.rope_theta",
+         "transformers.PreTrainedConfig.rope_theta", "rope_parameters['rope_theta']"),
+        ("from transformers import AutoConfig\nclass A:\n    def __init__(self):\n"
+         "        self.c = AutoConfig.from_pretrained('x')\n    def f(self):\n        self.c.rope_theta",
+         "transformers.PreTrainedConfig.rope_theta", "rope_parameters['rope_theta']"),
+        ("from transformers import AutoModel\nAutoModel.from_pretrained('x', use_auth_token=True)",
+         "transformers.AutoModel.from_pretrained(use_auth_token)", "token"),
+        ("if is_transformers_available():\n    from transformers import AdamW",
+         "transformers.AdamW", "torch.optim.AdamW"),
+        ("from transformers import Trainer\nk: dict = {'tokenizer': 1}\n"
+         "k = {a: b for a, b in k.items() if b}\nTrainer(**k)",
+         "transformers.Trainer(tokenizer)", "processing_class"),
     ],
 )  # fmt: skip
 def test_uses_are_followed_to_what_broke(code: str, name: str, replacement: str) -> None:
@@ -71,6 +88,8 @@ def test_uses_are_followed_to_what_broke(code: str, name: str, replacement: str)
         "from transformers import Trainer\nTrainer(model=None, processing_class=None)",
         "def f(np):\n    return np.float_",
         "import mine as np\nx = np.float_",
+        "from transformers import BertTokenizerFast",
+        "from transformers import BatchEncoding\ndef f(b: BatchEncoding):\n    b.keys()",
     ],
 )
 def test_what_is_guarded_or_another_is_no_break(code: str) -> None:
@@ -110,6 +129,48 @@ def test_a_renamed_name_is_renamed_where_it_is_used() -> None:
         "from transformers import AutoModelForVision2Seq\nm = AutoModelForVision2Seq.from_pretrained('x')\n"
     )
     assert after(code) == code.replace("AutoModelForVision2Seq", "AutoModelForImageTextToText")
+
+
+def test_lines_that_use_what_an_import_no_longer_brings_are_told(tmp_path: Path) -> None:
+    sources = (
+        "from transformers import AutoModelForVision2Seq, AdamW",
+        "m = AutoModelForVision2Seq",
+        "AdamW()",
+    )
+    cells = [{"cell_type": "code", "source": [source]} for source in sources]
+    (tmp_path / "a.ipynb").write_text(json.dumps({"cells": cells}), encoding="utf-8")
+    judged = judge_paths(load_matrix(), MOVES, [str(tmp_path)])
+    assert [(f.cell, f.told.name) for f in judged.breaks] == [
+        (1, "transformers.AdamW"),
+        (1, "transformers.AutoModelForVision2Seq"),
+        (2, "transformers.AutoModelForVision2Seq"),
+    ]
+
+
+def test_an_annotation_that_no_run_evaluates_is_only_likely() -> None:
+    (one,) = breaks("from __future__ import annotations\nimport numpy as np\ndef f(x: np.float_): ...")
+    assert one.certainty is Certainty.LIKELY
+
+
+def test_what_still_works_and_warns_fails_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    path.write_text("import numpy as np\nnp.trapz([1])\n", encoding="utf-8")
+    judged = judge_paths(load_matrix(), MOVES, [str(path)])
+    assert [(f.told.name, f.told.since) for f in judged.breaks] == [("numpy.trapz", "2.4.0")]
+    assert judged.failing == []
+    assert "+np.trapezoid([1])" in judged.patch
+
+
+def test_options_of_a_launcher_and_deeper_keys_are_anothers(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text(
+        "accelerate launch --no_cuda \\\n  --no_cuda \\\n  train.py --no_cuda\n", encoding="utf-8"
+    )
+    keys = "".join(
+        f"    {key}: 1\n" for key in ("output_dir", "learning_rate", "num_train_epochs", "no_cuda")
+    )
+    (tmp_path / "mine.yaml").write_text(f"train:\n{keys}", encoding="utf-8")
+    judged = judge_paths(load_matrix(), MOVES, [str(tmp_path)])
+    assert [(Path(f.file).name, f.told.use.place.line) for f in judged.breaks] == [("run.sh", 3)]
 
 
 def test_notebooks_settings_and_commands_are_judged(tmp_path: Path) -> None:

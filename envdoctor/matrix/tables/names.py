@@ -52,3 +52,7 @@ class RenameRow(Row):
     """The library whose release took the old one away."""
     since: Annotated[str, forms.VERSION]
     """The first release without it."""
+    deprecated: Annotated[str, forms.VERSION] | None = None
+    """The first release that warns of the old one, where it does before it goes."""
+    answered: bool = False
+    """True where the old name still brings the new one: no code has to change. `*` stands for any letters."""

@@ -1,0 +1,140 @@
+"""Measures `upgrade` on projects that moved to a release: which of the lines that they changed are found.
+
+    python benchmarks/migrations.py FOLDER... [--show]
+
+Each folder holds a project as it stood before: `tree/`; `moves.txt`, a line `library old new` for each
+library that moves; and `truth.tsv`, a line `kind, file, line, text` for each line that the project changed
+for that reason: B breaks by itself, C follows from one that does (`cell:line` in a notebook). Printed are the
+lines found, all lines reported (to be judged by the releases' own sources), the patched files that do not
+parse, and those that a second patch would change again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.version import Version
+
+from envdoctor.matrix import Matrix, load_matrix
+from envdoctor.python_source import parse_python
+from envdoctor.upgrading.judging import Judge, Move
+from envdoctor.upgrading.patching import patched
+from envdoctor.upgrading.reading import read_code
+from envdoctor.upgrading.upgrading import Found, judge_paths
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line that a project changed."""
+
+    kind: str
+    file: str
+    place: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Project:
+    """A project before its move."""
+
+    folder: Path
+    moves: Mapping[str, Move]
+    truth: Sequence[Line]
+
+    @property
+    def tree(self) -> Path:
+        """Where its files lie."""
+        return self.folder / "tree"
+
+    def key(self, found: Found) -> tuple[str, str]:
+        """Return file and place of a report as the truth writes them."""
+        place = f"{found.cell}:{found.told.use.place.line}" if found.cell else str(found.told.use.place.line)
+        return str(Path(found.file).relative_to(self.tree)), place
+
+
+def read_project(folder: Path) -> Project:
+    """Return the project in a folder."""
+    moves = {}
+    for row in (folder / "moves.txt").read_text().splitlines():
+        library, old, new = row.split()
+        moves[library] = Move(Version(new), Version(old))
+    lines = (Line(*row.split("\t", 3)) for row in (folder / "truth.tsv").read_text().splitlines())
+    return Project(folder, moves, list(lines))
+
+
+def mended(project: Project, matrix: Matrix) -> tuple[int, int, int]:
+    """Return how many files are patched, do not parse then, and would be patched again."""
+    judge, files, broken, again = Judge(matrix, project.moves), 0, 0, 0
+    for path in sorted(project.tree.rglob("*.py")):
+        text = path.read_text("utf-8", "replace")
+        read = read_code(text)
+        breaks = list(judge.breaks(read.uses)) if read else []
+        new = patched(text, breaks, read.written) if read else text
+        if new == text:
+            continue
+        files += 1
+        try:
+            parse_python(new)
+        except SyntaxError:
+            broken += 1
+        after = read_code(new)
+        again += after is None or patched(new, list(judge.breaks(after.uses)), after.written) != new
+    return files, broken, again
+
+
+def measure(project: Project, matrix: Matrix, show: bool) -> tuple[int, int, int, int]:
+    """Print one project's figures; return B found, B, C found, C."""
+    started = time.perf_counter()
+    judged = judge_paths(matrix, project.moves, [str(project.tree)])
+    spent = time.perf_counter() - started
+    reports = {project.key(found): found for found in judged.breaks}
+    found = {
+        kind: sum((t.file, t.place) in reports for t in project.truth if t.kind == kind) for kind in "BC"
+    }
+    whole = {kind: sum(t.kind == kind for t in project.truth) for kind in "BC"}
+    others = {
+        key: one for key, one in reports.items() if key not in {(t.file, t.place) for t in project.truth}
+    }
+    files, broken, again = mended(project, matrix)
+    told = [f"{found[kind]} of {whole[kind]}" for kind in "BC"]
+    print(
+        f"{project.folder.name}: {told[0]} breaking, {told[1]} following;"
+        f" {len(reports)} reported, {len(others)} elsewhere;"
+        f" {files} files patched, {broken} broken, {again} patched again;"
+        f" {judged.files} files in {spent:.1f} s, {judged.unfollowed} not followed"
+    )
+    if show:
+        _show(project, reports, others)
+    return found["B"], whole["B"], found["C"], whole["C"]
+
+
+def _show(
+    project: Project, reports: Mapping[tuple[str, str], Found], others: Mapping[tuple[str, str], Found]
+) -> None:
+    for line in project.truth:
+        if (line.file, line.place) not in reports:
+            print(f"    missed {line.kind} {line.file}:{line.place} {line.text[:100]}")
+    for (file, place), one in others.items():
+        print(f"    also {file}:{place} {one.told.name} since {one.told.since} -> {one.told.replacement}")
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("--show", action="store_true", help="name what is missed and what is found elsewhere")
+    options = parser.parse_args()
+    matrix = load_matrix()
+    totals = [measure(read_project(folder), matrix, options.show) for folder in options.folders]
+    found, breaking, following, others = map(sum, zip(*totals, strict=True))
+    print(
+        f"all: {found} of {breaking} breaking lines, {found + following} of {breaking + others} changed lines"
+    )
+
+
+if __name__ == "__main__":
+    main()

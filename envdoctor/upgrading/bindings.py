@@ -1,0 +1,140 @@
+"""What names stand for in a text: dotted paths, instances of classes, dictionaries of known keys."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from envdoctor.upgrading.uses import Place
+from envdoctor.values import dataclass
+
+_AUTO = (
+    ("AutoConfig", "PreTrainedConfig"),
+    ("AutoTokenizer", "PreTrainedTokenizerBase"),
+    ("AutoModel", "PreTrainedModel"),
+)
+"""What `from_pretrained` of transformers' classes that choose by the checkpoint brings, at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What a name stands for: a dotted path, an instance of the class at that path, or known keys."""
+
+    path: str = ""
+    instance: bool = False
+    attributes: dict[str, Bound] | None = None
+    """What was set on an instance of a class of the text."""
+    own: frozenset[str] = frozenset()
+    """Members that a subclass in the text defines itself."""
+    keys: tuple[tuple[str, Place], ...] | None = None
+
+
+UNKNOWN = Bound()
+Scope = dict[str, Bound]
+
+
+def place_of(node: ast.stmt) -> Place:
+    """Return the lines of a statement."""
+    return Place(node.lineno, node.col_offset, node.end_lineno or node.lineno)
+
+
+def keyword_place(node: ast.keyword) -> Place:
+    """Return where a keyword's name stands."""
+    return Place(node.lineno, node.col_offset, node.col_offset + len((node.arg or "").encode()))
+
+
+def caught_by(handler: ast.ExceptHandler) -> list[str]:
+    """Return the exceptions that a handler cares for, as written; an empty name for all."""
+    if handler.type is None:
+        return [""]
+    listed = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return [ast.unparse(one) for one in listed]
+
+
+def literal_keys(node: ast.Dict) -> tuple[tuple[str, Place], ...] | None:
+    """Return the keys of a literal; the place is inside of the quotes, None where a key is not plain."""
+    found = []
+    for key in node.keys:
+        if not (isinstance(key, ast.Constant) and isinstance(key.value, str)):
+            return None
+        start = key.col_offset + 1
+        plain = (key.end_col_offset or 0) - key.col_offset == len(key.value.encode()) + 2
+        found.append(
+            (key.value, Place(key.lineno, start, start + len(key.value.encode()) if plain else start))
+        )
+    return tuple(found)
+
+
+def filtered(node: ast.expr) -> ast.expr | None:
+    """Return the dictionary of which some entries are kept: `{k: v for k, v in it.items() if ...}`."""
+    match node:
+        case ast.DictComp(
+            key=ast.Name(id=key),
+            generators=[
+                ast.comprehension(
+                    target=ast.Tuple(elts=[ast.Name(id=first), _]),
+                    iter=ast.Call(func=ast.Attribute(value=kept, attr="items"), args=[]),
+                )
+            ],
+        ) if key == first:
+            return kept
+        case _:
+            return None
+
+
+def own_members(node: ast.ClassDef) -> Iterator[str]:
+    """Yield the names that a class's text defines."""
+    for inner in ast.walk(node):
+        if isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield inner.name
+        elif isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store):
+            yield inner.attr
+        elif isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
+            yield inner.id
+
+
+def made_by(called: Bound) -> Bound:
+    """Return what a call yields: an instance of a class, also through `from_pretrained`."""
+    path = called.path
+    owner, _, last = path.rpartition(".")
+    if last in ("from_pretrained", "from_config") and is_class(owner.rpartition(".")[2]):
+        chosen = next((base for auto, base in _AUTO if owner.startswith(f"transformers.{auto}")), "")
+        if chosen:
+            return Bound(f"transformers.{chosen}", True)
+        return UNKNOWN if owner.rpartition(".")[2].startswith("Auto") else Bound(owner, True)
+    return Bound(path, True, own=called.own) if is_class(last) else UNKNOWN
+
+
+def named_in(arguments: ast.arguments) -> list[ast.arg]:
+    """Return the arguments that have a name of their own."""
+    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+
+
+def looked_up(node: ast.expr, scopes: Sequence[Scope]) -> Bound:
+    """Return what a plain dotted name stands for; nothing is noted as used."""
+    if isinstance(node, ast.Name):
+        return next((scope[node.id] for scope in reversed(scopes) if node.id in scope), UNKNOWN)
+    if isinstance(node, ast.Attribute):
+        base = looked_up(node.value, scopes)
+        return Bound(f"{base.path}.{node.attr}") if base.path and not base.instance else UNKNOWN
+    return UNKNOWN
+
+
+def instance_of(annotation: ast.expr | None, scopes: Sequence[Scope]) -> Bound:
+    """Return the instance that an annotation tells: `X`, `Optional[X]`, `X | None`."""
+    match annotation:
+        case ast.Subscript(value=ast.Name(id="Optional"), slice=inner):
+            return instance_of(inner, scopes)
+        case ast.BinOp(op=ast.BitOr(), left=left, right=ast.Constant(value=None)):
+            return instance_of(left, scopes)
+        case ast.Name() | ast.Attribute():
+            told = looked_up(annotation, scopes)
+            plain = told.path and not told.instance and is_class(told.path.rpartition(".")[2])
+            return Bound(told.path, True, own=told.own) if plain else UNKNOWN
+        case _:
+            return UNKNOWN
+
+
+def is_class(name: str) -> bool:
+    """True for a name that is written as classes are."""
+    return name[:1].isupper() and not name.isupper()
