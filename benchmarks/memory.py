@@ -16,9 +16,12 @@ from pathlib import Path
 from envdoctor.matrix import load_matrix, tables
 from envdoctor.memory import Constants, TrainingRun, predict, read_constants
 from envdoctor.memory.layout import layers, parameters
-from envdoctor.memory.points import GIB, Point, read_points
 
-POINTS = Path(__file__).parent.parent / "tests" / "memory" / "points"
+TESTS = Path(__file__).parent.parent / "tests" / "memory"
+POINTS = TESTS / "points"
+sys.path.insert(0, str(TESTS))
+
+from measured_points import GIB, Point, read_points  # noqa: E402
 
 
 def accelerate_rule(run: TrainingRun) -> float:

@@ -13,10 +13,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from measured_points import read_points
+
 from envdoctor.errors import EnvdoctorError
 from envdoctor.matrix import load_matrix, tables
 from envdoctor.memory import Constants, ServingRun, parse_shape, predict, read_constants
-from envdoctor.memory.points import read_points
 from envdoctor.memory.run import TrainingRun
 
 RECORD = Path(__file__).with_name("exact_bytes.tsv")

@@ -6,10 +6,10 @@ import statistics
 from pathlib import Path
 
 import pytest
+from measured_points import Point, read_points
 
 from envdoctor.matrix import load_matrix, tables
 from envdoctor.memory import Constants, predict, read_constants
-from envdoctor.memory.points import Point, read_points
 
 POINTS = Path(__file__).parent / "points"
 FILES = sorted(POINTS.glob("*.json"))

@@ -7,12 +7,12 @@ import statistics
 from pathlib import Path
 
 import pytest
+from measured_points import read_points
 
 from envdoctor.cli import main
 from envdoctor.errors import InputError
 from envdoctor.matrix import load_matrix, tables
 from envdoctor.memory import Constants, predict, read_constants
-from envdoctor.memory.points import read_points
 from envdoctor.memory.recipes import recipe_of
 
 POINTS = Path(__file__).parent / "points"
