@@ -10,9 +10,10 @@ import pytest
 
 from envdoctor.errors import InputError
 from envdoctor.facts import Facts, to_json
+from envdoctor.matrix import load_matrix
 from envdoctor.matrix.lexicon import Lexicon
 from envdoctor.pastes import merge_facts, parse_paste, read_files
-from envdoctor.pastes.files import WHOLE, read_window
+from envdoctor.pastes.files import WHOLE, parse_text, read_window
 
 NAMELESS = Lexicon()
 
@@ -125,3 +126,8 @@ def test_a_huge_log_keeps_head_and_tail(paste, symptoms):
 
 def test_merging_nothing_knows_nothing():
     assert merge_facts([]) == Facts(origin="paste")
+
+
+def test_half_a_surrogate_pair_leaves_the_rest_readable():
+    facts = parse_text("\ud800 it broke\ntorch: 2.1.0\n", "", load_matrix().lexicon)
+    assert facts.distribution("torch").version == "2.1.0"

@@ -175,3 +175,27 @@ def test_advice_in_an_error_is_no_setting(read):
 def test_flags_as_a_list_of_words(read):
     settings = told(read('cmd = [\n  "--finetuning_type", "lora",\n  "--cutoff_len", "2048",\n]\n'))
     assert settings == {"method": "lora", "seq": "2048"}
+
+
+@pytest.mark.parametrize(
+    "variable", ["$LR", "<your rate>", "{lr}", "args.lr", "config.lr", "self.lr", "auto"]
+)
+def test_a_variable_is_no_value(read, variable):
+    assert read(f"learning_rate: {variable}").settings == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("zero_stage: 2 offload", {"zero_stage": "2", "offload_optimizer": "true"}),
+        ("zero_stage: 3 offload_params", {"zero_stage": "3", "offload_params": "true"}),
+        (
+            "deepspeed: zero3 offload",
+            {"zero_stage": "3", "offload_optimizer": "true", "offload_params": "true"},
+        ),
+        ("offload: params", {"offload_optimizer": "true", "offload_params": "true"}),
+        ("method: qlora", {"method": "qlora", "quant": "nf4"}),
+    ],
+)
+def test_what_a_value_says_besides(read, line, told):
+    assert {setting.key: setting.value for setting in read(line).settings} == told

@@ -134,3 +134,8 @@ def test_case_folding_never_shifts_the_line():
     pattern = symptom_row("BOOM")
     sight = scan(["İİİİİİ", "straße", "BOOM"], [pattern])[0]
     assert (sight.line, sight.text) == (2, "BOOM")
+
+
+def test_the_version_in_an_error_line_is_whole(read):
+    line = "trl 0.8 requires transformers>=4.31, but you have transformers 4.3 which is incompatible."
+    assert read(line).distribution("transformers").version == "4.3"

@@ -100,6 +100,14 @@ def test_nvidia_smi_narrow_keeps_only_names_that_tell_the_model(read, sample):
     assert str(facts.driver.cuda.value) == "11.2"
 
 
+@pytest.mark.parametrize(
+    "printed", ["NVIDIA ...", "GeForce ...", "NVIDIA GeForce ...", "NVIDIA Graphics Device"]
+)
+def test_nvidia_smi_s_name_of_no_model_is_no_name(read, sample, printed):
+    facts = read(sample("nvidia_smi_460.txt").replace("GeForce GTX 165...", printed.ljust(18)))
+    assert [gpu.name for gpu in facts.gpus.value] == [None, "Tesla V100-SXM2"]
+
+
 def test_nvidia_smi_quoted_and_squeezed(read, sample):
     facts = read(sample("nvidia_smi_quoted.txt"))
     assert str(facts.driver.version.value) == "535.104.05"
