@@ -143,7 +143,7 @@ class SettingMove:
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """What a plan's packages weigh to download, at most, in bytes: what a cache holds is not fetched again.
+    """What a plan's packages of known size weigh to download, at most, in bytes: a cache may hold some.
 
     `size` None: nothing of it is known. `unknown` tells why by package; not `whole` where others may come
     along, because what is installed is not all told.

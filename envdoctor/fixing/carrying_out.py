@@ -71,7 +71,9 @@ def manager_at(name: str, environ: Mapping[str, str]) -> str:
     for one in (*found, *told):
         if one and os.access(one, os.X_OK):
             return one
-    raise Unavailable(f"fix: there is no {name} on the path to change its packages with, nothing was changed")
+    raise Unavailable(
+        f"fix: there is no {name} on the path to change its packages with: activate it; nothing was changed"
+    )
 
 
 class Carrier:

@@ -8,6 +8,8 @@ from envdoctor.findings import Download, Move, Plan, SettingMove
 from envdoctor.report.document import Row, Rows, Section
 from envdoctor.report.words import Span, Words, counted
 
+FEW = 3
+"""Packages of unknown size that are named; more are counted."""
 SHOWN = 8
 """Packages that come in by themselves and are named; more are counted."""
 
@@ -56,13 +58,14 @@ def _cost_words(download: Download) -> Iterator[str]:
     """Yield what is downloaded, and of what that is not known, the packages of one reason together."""
     if download.size is not None:
         more = "" if download.whole else "; what they bring along is not told"
-        yield f"at most {megabytes(download.size)} to download{more}"
+        beside = ", beside what is not known" if download.unknown else ""
+        yield f"at most {megabytes(download.size)} to download{beside}{more}"
     reasons: dict[str, list[str]] = {}
     for name, why in download.unknown.items():
         reasons.setdefault(why, []).append(name)
     for why, names in reasons.items():
-        more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-        yield f"download not known: {', '.join(names[:SHOWN])}{more} ({why})"
+        more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
+        yield f"size not known: {', '.join(names[:FEW])}{more} ({why})"
 
 
 def megabytes(size: int) -> str:

@@ -136,5 +136,5 @@ def test_the_text_tells_the_cost() -> None:
     unknown = {"idna": "not on record", "click": "not on record"}
     section = plan_section(Plan(True, (TORCH,), download=Download(2_500_000_000, unknown, whole=False)))
     told = [row.words for row in section.blocks[0].rows if row.label in ("cost", "")]
-    assert "at most 2.5 GB to download; what they bring along is not told" in told
-    assert "download not known: idna, click (not on record)" in told
+    assert "at most 2.5 GB to download, beside what is not known; what they bring along is not told" in told
+    assert "size not known: idna, click (not on record)" in told
