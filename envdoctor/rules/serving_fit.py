@@ -62,7 +62,7 @@ def check_serving(view: View) -> Iterable[Finding]:
     value = float(told.value) if told else card.constants.vllm_utilization_percent / 100
     if not 0 < value <= 1:
         raise Skip("the utilisation is no share")
-    share, run = Share(value, told, refused, card), _engine(view, shape, card, value)
+    share, run = Share(value, told, refused, card), engine_of(view, shape, card, value)
     if refused and value_of(view, "tp") is None and card.count > 1:
         yield from _unsplit(share, run)
         return
@@ -82,7 +82,8 @@ def _judged(share: Share, run: ServingRun) -> Iterator[Finding]:
         yield _high(share, bounds)
 
 
-def _engine(view: View, shape: ModelShape, card: OneCard, share: float) -> ServingRun:
+def engine_of(view: View, shape: ModelShape, card: OneCard, share: float) -> ServingRun:
+    """Return the engine that settings state, with that share of a card; raises Skip."""
     from envdoctor.memory import ServingRun
 
     tp = number_of(view, "tp", 1)

@@ -24,6 +24,7 @@ from envdoctor.findings import (
 from envdoctor.matrix import load_matrix
 from envdoctor.pastes import merge_facts
 from envdoctor.values import dataclass
+from envdoctor.watch.engines import is_engine, refuses
 from envdoctor.watch.foretelling import amount
 from envdoctor.watch.moment import Alarm, End, Expectation, Header, Line, LogLine, Moment, Stacks
 from envdoctor.watch.stepping import Step, next_step
@@ -79,15 +80,19 @@ def story_of(lines: Sequence[Line]) -> Story:
 
 def next_setting(story: Story) -> Step | str:
     """Return what to change of a run that a card's memory ended, or why nothing is; "" for another end."""
-    if not _words_of_device_oom(story):
+    if not _words_of_device_oom(story) and not _engine_refuses(story):
         return ""
     growth = _growth(story)
     if growth is not None:
         return f"no smaller setting helps for long: {growth.text}"
     try:
-        return next_step(story.header, story.last)
+        return next_step(story.header, story.last, story.log)
     except EnvdoctorError as error:
         return f"no next setting: {error}"
+
+
+def _engine_refuses(story: Story) -> bool:
+    return is_engine(story.header) and refuses(told_facts(story.header, log=story.log))
 
 
 def _growth(story: Story) -> Alarm | None:

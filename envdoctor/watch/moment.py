@@ -101,6 +101,11 @@ class Moment:
 STILL = 10
 
 
+def held_by_others(moment: Moment | None) -> int:
+    """Return what other processes hold of the card that they hold most of, in bytes."""
+    return max((card.others or 0 for card in moment.cards), default=0) << 20 if moment else 0
+
+
 @dataclass(frozen=True, slots=True)
 class Alarm:
     """Something that is coming or has come, in a sentence; `eta_s` is how long until then."""

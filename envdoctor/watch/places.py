@@ -10,18 +10,29 @@ from envdoctor.diagnosis import read_facts
 from envdoctor.inputs import read_input_text
 from envdoctor.matrix import Matrix, tables
 from envdoctor.pastes.settings import KeyTable, fold_key, key_table, setting_sightings
+from envdoctor.profile.keys import BASES
+from envdoctor.target.stack import Stack
 from envdoctor.values import dataclass
 from envdoctor.watch.moment import Header
+from envdoctor.watch.told import framework_run, stack_of_run
 
-KEYS = ("batch", "grad_accum", "grad_ckpt")
-ADDED = {"grad_accum": "gradient_accumulation_steps", "grad_ckpt": "gradient_checkpointing"}
+KEYS = (
+    "batch", "grad_accum", "grad_ckpt", "optim", "liger", "offload_optimizer", "vllm_utilization",
+    "max_num_seqs", "max_model_len",
+)  # fmt: skip
+Changes = Mapping[str, str]
+"""New values by common keys."""
+_ADDED = {"grad_accum": "gradient_accumulation_steps", "grad_ckpt": "gradient_checkpointing"}
 """What is written beside the micro batch where it is not stated; all trainers below spell it so."""
+_MAY_BE_ADDED = {"vllm": ("vllm_utilization", "max_num_seqs", "max_model_len")}
 _BESIDE = ("per_device_train_batch_size", "micro_batch_size")
 """The names of the micro batch in transformers, TRL, LLaMA-Factory, ms-swift and axolotl."""
 _OPPOSITE = {
     "false": "true", "False": "True", "FALSE": "TRUE", "no": "yes", "off": "on", "0": "1",
     "true": "false", "True": "False", "TRUE": "FALSE", "yes": "no", "on": "off", "1": "0",
+    "none": "cpu",
 }  # fmt: skip
+_SWITCHES = ("true", "false")
 _LINE = re.compile(r"line ([0-9]{1,7})$")
 _OPTION = re.compile(r"(?P<head>-{0,2}(?P<name>[A-Za-z][\w.-]{0,80}))(?:=(?P<value>.{0,300}))?", re.DOTALL)
 _VALUE = (
@@ -56,8 +67,52 @@ def read_text(path: Path) -> str:
     return read_input_text(path, 1 << 20)
 
 
-def places_of(header: Header, files: Mapping[str, str], matrix: Matrix) -> Iterator[Place]:
-    """Yield where a command and its files state the settings that may move."""
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where a run states the settings that may move, and by which names others may be added."""
+
+    stated: tuple[Place, ...]
+    names: Mapping[str, str]
+    """By common key the framework's own, for what is stated nowhere."""
+    at_the_end: bool = False
+    """True where the command takes an option anywhere, so that one is added at its end."""
+
+    def states(self, key: str) -> bool:
+        """True where a setting is stated."""
+        return any(place.key == key for place in self.stated)
+
+    def missing(self, changes: Changes) -> list[str]:
+        """Return the keys of changes that must be added, and can be."""
+        return [key for key in changes if key in self.names and not self.states(key)]
+
+    def is_anchor(self, place: Place) -> bool:
+        """True for the one place beside which what is missing is written: the last of the micro batch."""
+        named = [p for p in self.stated if p.key == "batch" and fold_key(p.native) in _BESIDE]
+        return bool(named) and named[-1] == place
+
+
+def places_of(header: Header, files: Mapping[str, str], matrix: Matrix) -> Places:
+    """Return where a command and its files state the settings that may move."""
+    framework = framework_run(header)
+    names = _names(framework, matrix, stack_of_run(header))
+    return Places(tuple(_stated(header, files, matrix)), names, framework == "vllm")
+
+
+def _names(framework: str | None, matrix: Matrix, stack: Stack) -> Mapping[str, str]:
+    """Return the names of settings that may be added: those that this framework's release has on record."""
+    if framework is None:
+        return _ADDED
+    wanted = _MAY_BE_ADDED.get(framework, ("liger", "optim"))
+    found: dict[str, str] = {} if framework in _MAY_BE_ADDED else dict(_ADDED)
+    for owner in (framework, *BASES.get(framework, ())):
+        for row in matrix.rows(tables.KeyRow):
+            plain = row.framework == owner and row.canonical in wanted and not row.values
+            if plain and "." not in row.native and stack.within(owner, row.versions) is not False:
+                found.setdefault(row.canonical, row.native)
+    return found
+
+
+def _stated(header: Header, files: Mapping[str, str], matrix: Matrix) -> Iterator[Place]:
     for name in files:
         for setting in read_facts([name], None, matrix).settings:
             line = _LINE.search(setting.source)
@@ -97,44 +152,45 @@ def _option(
     return None
 
 
-def edited_words(
-    words: Sequence[str], places: Sequence[Place], changes: Mapping[str, str]
-) -> tuple[str, ...]:
+def edited_words(words: Sequence[str], places: Places, changes: Changes) -> tuple[str, ...]:
     """Return the command with the changed values, those added that are stated nowhere."""
     new = list(words)
-    options = list(_options(words, None, places))
+    options = list(_options(words, None, places.stated))
     for option in options:
         if (value := changes.get(option.place.key)) is not None:
             old = words[option.at][len(option.head) :]
             new[option.at] = option.head + _spelled(option.place, value, old)
-    anchor = next((o for o in options if _is_anchor(o.place, places)), None)
-    if anchor is not None:
-        extra = [
-            word for key in _missing(places, changes) for word in _words(anchor, key, changes[key], words)
+    missing = [(places.names[key], changes[key]) for key in places.missing(changes)]
+    anchor = next((o for o in options if places.is_anchor(o.place)), None)
+    if places.at_the_end:
+        new += [word for name, value in missing for word in (f"--{name.replace('_', '-')}", value)]
+    elif anchor is not None:
+        new[anchor.at + 1 : anchor.at + 1] = [
+            word for name, value in missing for word in _words(anchor, name, value)
         ]
-        new[anchor.at + 1 : anchor.at + 1] = extra
     return tuple(new)
 
 
-def _words(anchor: _Option, key: str, value: str, words: Sequence[str]) -> list[str]:
+def _words(anchor: _Option, name: str, value: str) -> list[str]:
     """Return an option in the manner of the anchor's."""
-    name = ADDED[key].replace("_", "-") if "-" in anchor.place.native else ADDED[key]
-    text = value.capitalize() if value in ("true", "false") else value
+    name = name.replace("_", "-") if "-" in anchor.place.native else name
+    text = _word(value)
     if anchor.head:
         dashes = anchor.head[: len(anchor.head) - len(anchor.head.lstrip("-"))]
         return [f"{dashes}{name}={text}"]
     return [f"--{name}", text]
 
 
-def edited_text(name: str, text: str, places: Sequence[Place], changes: Mapping[str, str]) -> str:
+def edited_text(name: str, text: str, places: Places, changes: Changes) -> str:
     """Return a file's text with the changed values, those added beside the micro batch that are nowhere."""
     lines = text.splitlines(keepends=True)
-    for place in (p for p in places if p.file == name and p.key in changes and p.line <= len(lines)):
-        lines[place.line - 1] = _edited_line(lines[place.line - 1], place, changes[place.key])
-    anchor = next((p for p in places if p.file == name and _is_anchor(p, places)), None)
-    if anchor is not None and anchor.line <= len(lines):
-        for key in _missing(places, changes):
-            lines[anchor.line - 1] = _with(lines[anchor.line - 1], anchor, ADDED[key], changes[key])
+    here = [p for p in places.stated if p.file == name and p.line <= len(lines)]
+    for place in here:
+        if place.key in changes:
+            lines[place.line - 1] = _edited_line(lines[place.line - 1], place, changes[place.key])
+    for anchor in filter(places.is_anchor, here):
+        for key in places.missing(changes):
+            lines[anchor.line - 1] = _with(lines[anchor.line - 1], anchor, places.names[key], changes[key])
     return "".join(lines)
 
 
@@ -157,27 +213,23 @@ def _with(line: str, anchor: Place, key: str, value: str) -> str:
     before, rest = line[: match.start()], line[match.start() :]
     suffix = Path(anchor.file).suffix
     if suffix == ".sh":
-        return f"{before}--{key} {value.capitalize()} {rest}"
+        return f"{before}--{key} {_word(value)} {rest}"
+    literal = value if value in _SWITCHES or value.replace(".", "").isdigit() else f'"{value}"'
     if suffix == ".json":
         gap = " " if before.strip() else f"\n{before}"
-        return f'{before}"{key}": {value},{gap}{rest}'
+        return f'{before}"{key}": {literal},{gap}{rest}'
     if before.strip():
         return line
-    return f"{before}{key}{' = ' if suffix == '.toml' else ': '}{value}\n{before}{rest}"
+    return f"{before}{key}{f' = {literal}' if suffix == '.toml' else f': {value}'}\n{before}{rest}"
 
 
-def _is_anchor(place: Place, places: Sequence[Place]) -> bool:
-    """True for the one place beside which what is missing is written: the last that names the micro batch."""
-    named = [p for p in places if p.key == "batch" and fold_key(p.native) in _BESIDE]
-    return bool(named) and named[-1] == place
-
-
-def _missing(places: Sequence[Place], changes: Mapping[str, str]) -> list[str]:
-    return [key for key in ADDED if key in changes and not any(p.key == key for p in places)]
+def _word(value: str) -> str:
+    """Return a value as a command has it: trainers' switches are Python's."""
+    return value.capitalize() if value in _SWITCHES else value
 
 
 def _spelled(place: Place, value: str, old: str) -> str:
     """Return a value as that place spells it: a switch by the word opposite to the one that stands there."""
-    if value not in ("true", "false"):
+    if value not in _SWITCHES:
         return value
     return old if place.value == value else _OPPOSITE.get(old, old)

@@ -1,53 +1,43 @@
 """The next setting of a run that ran out of a card's memory, as a change of its own command and files.
 
-What is trained stays as it is: the method, the length and the rows of an optimizer step. Only micro batch,
-accumulation and checkpointing move, in the order of the modelled speed, to the first setting whose predicted
-bound fits; where the run cannot be predicted, one step down, and it is said that nothing was predicted.
+What is asked of the run stays as it is: method, length and rows of an optimizer step; the longest request of
+an engine. What moves is in `trainings` and `engines`; here a change is written, and read again.
 """
 
 from __future__ import annotations
 
 import difflib
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from envdoctor.errors import EnvdoctorError, Unavailable
 from envdoctor.facts import Facts
-from envdoctor.facts.numbers import whole_number
 from envdoctor.facts.quantities import GIB
 from envdoctor.files import replace_file
-from envdoctor.matrix import Matrix, load_matrix, tables
+from envdoctor.matrix import Matrix, load_matrix
 from envdoctor.values import dataclass
-from envdoctor.watch.places import Place, edited_text, edited_words, places_of, read_text
-from envdoctor.watch.told import config_files, told_facts, trainer_named
+from envdoctor.watch.engines import is_engine, smaller_engines
+from envdoctor.watch.moment import Header, Moment
+from envdoctor.watch.places import (
+    KEYS,
+    Changes,
+    Places,
+    edited_text,
+    edited_words,
+    places_of,
+    read_text,
+)
+from envdoctor.watch.told import config_files, told_facts
+from envdoctor.watch.trainings import smaller_trainings
 
-if TYPE_CHECKING:
-    from envdoctor.memory import TrainingRun
-    from envdoctor.watch.moment import Header, Moment
-
-_SAFER = 0.9
-"""Of the bound of a setting that ran out although it should have fitted: the next one's is below this."""
-_CHECKPOINTS = {"llamafactory": True, "ms-swift": True, "trl": True}
-"""Frameworks that checkpoint where their settings are silent: the defaults of their arguments."""
-BATCH, ACCUMULATION, CHECKPOINTING = "batch", "grad_accum", "grad_ckpt"
-_WORDS = {BATCH: "micro batch", ACCUMULATION: "accumulation", CHECKPOINTING: "checkpointing"}
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """The three settings that may move."""
-
-    batch: int
-    accumulation: int
-    checkpointing: bool
-
-    def told(self) -> dict[str, str]:
-        """Return them under their common keys."""
-        flag = str(self.checkpointing).lower()
-        return {BATCH: str(self.batch), ACCUMULATION: str(self.accumulation), CHECKPOINTING: flag}
+_WORDS = {
+    "batch": "micro batch", "grad_accum": "accumulation", "grad_ckpt": "checkpointing", "optim": "optimizer",
+    "liger": "Liger's kernels", "offload_optimizer": "optimizer on the host",
+    "vllm_utilization": "share of the card", "max_num_seqs": "requests at once",
+    "max_model_len": "longest request",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,119 +97,67 @@ def _command(argv: Sequence[str]) -> str:
     return " \\\n".join(lines) + "\n"
 
 
-def next_step(header: Header, moment: Moment | None) -> Step:
+def next_step(header: Header, moment: Moment | None, log: Sequence[str] = ()) -> Step:
     """Return the next setting of a run that ran out of memory in `moment`; raises NoStep."""
     matrix = load_matrix()
+    facts = told_facts(header, log=log)
     files = {str(path): read_text(path) for path in config_files(header)}
-    places = tuple(places_of(header, files, matrix))
-    if not any(place.key == BATCH for place in places):
+    places = places_of(header, files, matrix)
+    return _first_written(header, files, places, facts, _smaller(header, moment, facts, matrix, places))
+
+
+def _smaller(
+    header: Header, moment: Moment | None, facts: Facts, matrix: Matrix, places: Places
+) -> Iterable[tuple[Changes, int | None]]:
+    if is_engine(header):
+        return smaller_engines(header, moment, facts, matrix)
+    if not places.states("batch"):
         raise NoStep("the micro batch is named neither on the command line nor in a file that it names")
-    facts = told_facts(header)
-    now = _setting(facts)
-    for wanted, bound in _wanted(header, moment, facts, matrix, now):
-        step = _written(header, files, places, now, wanted, bound)
-        if _setting(told_facts(replace(header, argv=step.argv), step.files)) == wanted:
+    return smaller_trainings(header, moment, facts, matrix)
+
+
+def _first_written(
+    header: Header,
+    files: Mapping[str, str],
+    places: Places,
+    facts: Facts,
+    smaller: Iterable[tuple[Changes, int | None]],
+) -> Step:
+    """Return the first change that its own settings take, as they are read again."""
+    unwritten = ""
+    for changes, bound in smaller:
+        summary = _summary(_told(facts), changes, bound)
+        step = _written(header, files, places, changes, summary, bound)
+        told = _told(told_facts(replace(header, argv=step.argv), step.files))
+        if all(told.get(key) == value for key, value in changes.items()):
             return step
-        raise NoStep(f"{_summary(now, wanted, bound)}: it could not be written into the run's own settings")
-    raise NoStep("no micro batch fits, with checkpointing either: `envdoctor profile` may choose otherwise")
+        unwritten = unwritten or f"{summary}: it could not be written into the run's own settings"
+    raise NoStep(unwritten or "nothing smaller fits: `envdoctor profile` may choose otherwise")
 
 
-def _setting(facts: Facts) -> Setting:
-    told = {key: found.value for key in _WORDS if (found := facts.setting(key))}
-    usual = any(_CHECKPOINTS.get(s.framework or "", False) for s in facts.settings)
-    flag = told.get(CHECKPOINTING)
-    batch = whole_number(told.get(BATCH)) or 1
-    return Setting(
-        batch, whole_number(told.get(ACCUMULATION)) or 1, usual if flag is None else flag == "true"
-    )
+def _told(facts: Facts) -> dict[str, str]:
+    return {key: found.value for key in KEYS if (found := facts.setting(key))}
 
 
-def _wanted(
-    header: Header, moment: Moment | None, facts: Facts, matrix: Matrix, now: Setting
-) -> Iterator[tuple[Setting, int | None]]:
-    """Yield the settings to go down to, the best first, with their predicted bounds."""
-    from envdoctor.rules.base import Skip
-
-    try:
-        yield from _predicted(header, moment, facts, matrix, now)
-    except (Skip, EnvdoctorError):
-        yield from ((setting, None) for setting in _below(now))
-
-
-def _below(now: Setting) -> Iterator[Setting]:
-    """Yield the settings that take less, the nearest first."""
-    for batch, accumulation in _splits(now):
-        if batch < now.batch:
-            yield replace(now, batch=batch, accumulation=accumulation)
-    if not now.checkpointing:
-        yield replace(now, checkpointing=True)
-
-
-def _splits(now: Setting) -> list[tuple[int, int]]:
-    """Return the micro batches that keep the rows of an optimizer step, the largest first."""
-    rows = now.batch * now.accumulation
-    return [(batch, rows // batch) for batch in range(now.batch, 0, -1) if rows % batch == 0]
-
-
-def _predicted(
-    header: Header, moment: Moment | None, facts: Facts, matrix: Matrix, now: Setting
-) -> Iterator[tuple[Setting, int | None]]:
-    from envdoctor.memory import predict
-    from envdoctor.profile.speed import card_speed, seconds_per_sample
-    from envdoctor.profile.workload import Choice
-    from envdoctor.rules.settings_fit import run_of_trainer, stated_run
-    from envdoctor.rules.view import View
-    from envdoctor.target.cards import declare_gpus
-
-    run, card = stated_run(View(declare_gpus(facts, header.cards[:1], matrix), matrix))
-    run = _run(run_of_trainer(run, trainer_named(header), matrix), now)
-    speed = card_speed(matrix.rows(tables.SpeedRow), card.gpu.compute_capability)
-    died_with = predict(run, card.constants).device_bytes
-    room = min(card.usable - _held_by_others(moment), died_with * _SAFER)
-
-    def seconds(setting: Setting) -> float:
-        told = {name: getattr(run, name) for name in ("method", "parallel", "gpus", "seq", "liger", "optim")}
-        choice = Choice(
-            "sft", **told, batch=setting.batch, grad_accum=setting.accumulation,
-            grad_ckpt=setting.checkpointing,
-        )  # fmt: skip
-        return seconds_per_sample(run.shape, choice, speed)
-
-    flags = (True,) if now.checkpointing else (False, True)
-    others = [Setting(*split, flag) for split in _splits(now) for flag in flags]
-    for setting in sorted((s for s in others if s != now), key=seconds):
-        bound = predict(_run(run, setting), card.constants).device_bytes
-        if bound <= room:
-            yield setting, bound
-
-
-def _run(run: TrainingRun, setting: Setting) -> TrainingRun:
-    return replace(run, batch=setting.batch, grad_accum=setting.accumulation, grad_ckpt=setting.checkpointing)
-
-
-def _held_by_others(moment: Moment | None) -> int:
-    """Return what other processes hold of the card that they hold most of, in bytes."""
-    return max((card.others or 0 for card in moment.cards), default=0) << 20 if moment else 0
-
-
-def _summary(now: Setting, wanted: Setting, bound: int | None) -> str:
-    old, new = now.told(), wanted.told()
-    moved = [f"{_WORDS[key]} {old[key]} → {new[key]}" for key in _WORDS if old[key] != new[key]]
-    known = "not predicted: its model or its way of training is not known here"
+def _summary(now: Mapping[str, str], changes: Changes, bound: int | None) -> str:
+    moved = [f"{_WORDS[key]} {now.get(key, _UNTOLD.get(key, 'unset'))} → {changes[key]}" for key in changes]
+    known = "not predicted: its model or its way of running is not known here"
     return f"{', '.join(moved)} ({known if bound is None else f'at most {bound / GIB:.1f} GiB of a card'})"
+
+
+_UNTOLD = {"batch": "1", "grad_accum": "1", "grad_ckpt": "false", "liger": "false"}
+"""What holds where a setting is silent."""
 
 
 def _written(
     header: Header,
     files: Mapping[str, str],
-    places: Sequence[Place],
-    now: Setting,
-    wanted: Setting,
+    places: Places,
+    changes: Changes,
+    summary: str,
     bound: int | None,
 ) -> Step:
-    old, new = now.told(), wanted.told()
-    changes = {key: new[key] for key in _WORDS if old[key] != new[key]}
     argv = edited_words(header.argv, places, changes)
     texts = {name: (text, edited_text(name, text, places, changes)) for name, text in files.items()}
     changed = {name: pair for name, pair in texts.items() if pair[0] != pair[1]}
-    return Step(_summary(now, wanted, bound), header.argv, argv, changed, bound)
+    return Step(summary, header.argv, argv, changed, bound)

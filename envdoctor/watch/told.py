@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from envdoctor import lazy_re as re
 from envdoctor.diagnosis import read_facts
+from envdoctor.errors import EnvdoctorError
 from envdoctor.facts import Facts
 from envdoctor.matrix import load_matrix
+from envdoctor.target.stack import Stack, read_stack
 from envdoctor.watch.moment import Header
 
 _FILES = (".yaml", ".yml", ".json", ".toml", ".sh")
@@ -41,6 +45,32 @@ def _as_changed(path: Path, texts: tuple[str, str] | None, folder: str) -> str:
     copy = Path(tempfile.mkdtemp(dir=folder)) / path.name
     copy.write_text(texts[1], encoding="utf-8")
     return str(copy)
+
+
+_PROGRAMS = {
+    "llamafactory-cli": "llamafactory", "llamafactory": "llamafactory", "swift": "ms-swift",
+    "axolotl": "axolotl", "trl": "trl", "vllm": "vllm",
+}  # fmt: skip
+
+
+def framework_run(header: Header) -> str | None:
+    """Return the framework whose own program the command starts; None for a script."""
+    for before, word in pairwise(("", *header.argv[:8])):
+        if not before.startswith("-") and (found := _PROGRAMS.get(Path(word).name)):
+            return found
+        if before == "-m" and (found := _PROGRAMS.get(word.partition(".")[0])):
+            return found
+    return None
+
+
+def stack_of_run(header: Header) -> Stack:
+    """Return what is installed beside the program that the command starts; empty where that is not told."""
+    program = shutil.which(header.argv[0]) if header.argv else None
+    python = Path(program).parent / "python3" if program else None
+    try:
+        return read_stack(str(python)) if python and python.is_file() else Stack()
+    except EnvdoctorError:
+        return Stack()
 
 
 def trainer_named(header: Header) -> str | None:

@@ -107,12 +107,100 @@ def test_what_is_stated_nowhere_is_written_beside_the_micro_batch(tmp_path: Path
     ("argv", "why"),
     [
         (("python", "x.py"), "named neither"),
-        (("x.py", "--per_device_train_batch_size", "1", "--gradient_checkpointing", "True"), "no micro"),
+        (("x.py", "--per_device_train_batch_size", "1", "--gradient_checkpointing", "True"), "nothing"),
     ],
 )  # fmt: skip
 def test_where_there_is_none_it_is_said_why(tmp_path: Path, argv: tuple[str, ...], why: str) -> None:
     with pytest.raises(NoStep, match=why):
         next_step(header(tmp_path, *argv), None)
+
+
+def environment_of(folder: Path, program: str, *packages: str) -> str:
+    """Make an environment of these packages and return its program."""
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    site = folder / "venv/lib" / version / "site-packages"
+    for package in packages:
+        (site / f"{package}.dist-info").mkdir(parents=True)
+    (folder / "venv/bin").mkdir()
+    (folder / "venv/pyvenv.cfg").write_text(f"home = {Path(sys.base_prefix) / 'bin'}\n")
+    (folder / "venv/bin/python3").symlink_to(Path(sys.executable).resolve())
+    (folder / "venv/bin" / program).write_text("#!/bin/sh\n")
+    (folder / "venv/bin" / program).chmod(0o755)
+    return str(folder / "venv/bin" / program)
+
+
+def test_ligers_kernels_are_used_where_they_are_installed_by_the_frameworks_own_key(tmp_path: Path) -> None:
+    (tmp_path / "t.yaml").write_text(LLAMAFACTORY)
+    program = environment_of(tmp_path, "llamafactory-cli", "liger_kernel-0.6.1", "llamafactory-0.9.3")
+    step = next_step(header(tmp_path, program, "train", "t.yaml"), None)
+    assert "+enable_liger_kernel: true" in changed(step.diff)
+    assert "Liger's kernels false → true" in step.summary
+
+
+FULL = """model_name_or_path: Qwen/Qwen3-4B
+stage: sft
+finetuning_type: full
+per_device_train_batch_size: 1
+gradient_checkpointing: true
+cutoff_len: 512
+bf16: true
+optim: adamw_torch
+"""
+
+
+def test_states_of_eight_bits_come_once_nothing_else_fits(tmp_path: Path) -> None:
+    (tmp_path / "t.yaml").write_text(FULL)
+    program = environment_of(tmp_path, "llamafactory-cli", "bitsandbytes-0.48.0")
+    run = header(tmp_path, program, "train", "t.yaml", card="NVIDIA A100-SXM4-80GB")
+    assert changed(next_step(run, None).diff) == ["-optim: adamw_torch", "+optim: adamw_8bit"]
+    (tmp_path / "t.yaml").write_text(LLAMAFACTORY)
+    step = next_step(header(tmp_path, program, "train", "t.yaml"), None)
+    assert "optim" not in step.diff
+
+
+def test_the_optimizer_goes_to_the_host_where_deepspeeds_file_says_none(tmp_path: Path) -> None:
+    (tmp_path / "t.yaml").write_text(FULL + "deepspeed: ds.json\n")
+    (tmp_path / "ds.json").write_text(
+        '{"zero_optimization": {"stage": 2,\n  "offload_optimizer": {"device": "none"}}}\n'
+    )
+    run = header(tmp_path, "llamafactory-cli", "train", "t.yaml", card="NVIDIA A100-SXM4-80GB")
+    roomy, tight = Moment(9.0, host=900, room=500_000), Moment(9.0, host=900, room=50_000)
+    assert '+  "offload_optimizer": {"device": "cpu"}}}' in changed(next_step(run, roomy).diff)
+    with pytest.raises(NoStep):
+        next_step(run, tight)
+
+
+NO_KEYS = "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization`"
+LESS_FREE = (
+    "ValueError: Free memory on device cuda:0 (60.1/79.1 GiB) on startup is less than desired GPU memory"
+    " utilization (0.9, 71.2 GiB)."
+)
+
+
+@pytest.mark.parametrize(
+    ("log", "others", "options", "expected"),
+    [
+        (NO_KEYS, 0, ("--gpu-memory-utilization", "0.15"), "+--gpu-memory-utilization 0.9"),
+        (LESS_FREE, 20_000, (), "+--gpu-memory-utilization 0.7"),
+    ],
+)
+def test_an_engine_gets_a_share_within_the_predicted_bounds(
+    tmp_path: Path, log: str, others: int, options: tuple[str, ...], expected: str
+) -> None:
+    run = header(
+        tmp_path, "vllm", "serve", "Qwen/Qwen2.5-7B-Instruct", *options, card="NVIDIA A100-SXM4-80GB"
+    )
+    moment = Moment(9.0, cards=(Card(others, others, 81_920, 0),))
+    step = next_step(run, moment, [log])
+    assert any(line.startswith(expected) for line in changed(step.diff)), step.diff
+    assert step.bound_bytes is not None
+
+
+def test_an_engine_that_is_not_known_goes_one_step(tmp_path: Path) -> None:
+    run = header(tmp_path, "python", "-m", "vllm.entrypoints.openai.api_server", "--model", "./mine")
+    step = next_step(run, None, ["torch.OutOfMemoryError: CUDA out of memory."])
+    assert step.argv[-4:] == ("--gpu-memory-utilization", "0.85", "--max-num-seqs", "128")
+    assert "not predicted" in step.summary
 
 
 TRAINER = """
