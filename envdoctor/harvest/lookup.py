@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from time import monotonic
 
@@ -56,21 +56,24 @@ class Lookup:
     _records: dict[str, Record] = field(default_factory=dict)
     _problems: dict[str, str] = field(default_factory=dict)
 
-    def find(self, wanted: Mapping[str, Collection[str]]) -> Found:
-        """Return the records of `wanted` (specifiers by name) and of what they require, where not covered."""
-        if self.open_fetcher is None:
-            return self._find(wanted, None)
-        with self.open_fetcher() as fetcher:
-            return self._find(wanted, fetcher)
+    def find(self, wanted: Mapping[str, Collection[str]], further: int = 1) -> Found:
+        """Return the records of `wanted` (specifiers by name) and of what they require, where not covered.
 
-    def _find(self, wanted: Mapping[str, Collection[str]], fetcher: Fetcher | None) -> Found:
+        `further` times as many releases as else are read of each.
+        """
+        if self.open_fetcher is None:
+            return self._find(wanted, None, further)
+        with self.open_fetcher() as fetcher:
+            return self._find(wanted, fetcher, further)
+
+    def _find(self, wanted: Mapping[str, Collection[str]], fetcher: Fetcher | None, further: int) -> Found:
         started = monotonic()
         todo: Mapping[str, Collection[str]] = {
             name: specs for name, specs in wanted.items() if not self._settled(name)
         }
         routes = Routes(self.index)
         with Workers(8) as packages, Workers(16) as releases:
-            job = _Job(self, fetcher, routes, releases)
+            job = _Job(self, fetcher, routes, releases, NEWEST * further)
             for _ in range(ROUNDS):
                 room = MOST - len(self._records)
                 late = monotonic() - started > PATIENCE_S
@@ -79,6 +82,7 @@ class Lookup:
                 read = list(packages.map(job.read, list(todo)[:room], list(todo.values())[:room]))
                 self._keep(read)
                 todo = self._required(r for r in read if isinstance(r, dict))
+                job = replace(job, count=NEWEST)
         return Found(dict(self._records), dict(self._problems))
 
     def _settled(self, name: str) -> bool:
@@ -111,13 +115,15 @@ class _Job:
     fetcher: Fetcher | None
     routes: Routes
     releases: Executor
+    count: int
+    """So many of the newest releases are read of each."""
 
     def read(self, name: str, specs: Collection[str]) -> Record | tuple[str, str]:
         """Return the package's record, or its name and why there is none."""
         kept = self._kept(name)
         if self.fetcher is None:
             return kept or (name, "no network may be used (--offline), and nothing is kept of it")
-        if kept and kept["fetched"] == self.lookup.today and _enough(kept, specs):
+        if kept and kept["fetched"] == self.lookup.today and self._enough(kept, specs):
             return kept
         try:
             return self._fetched(checked_name(name), specs, kept, self.fetcher)
@@ -132,8 +138,13 @@ class _Job:
         except Unavailable:
             return None
 
+    def _enough(self, kept: Record, specs: Collection[str]) -> bool:
+        """True when a kept record has read the releases that the specifiers want."""
+        wanted = newest(kept["releases"], specs, self.count)
+        return all(settled(kept["releases"][version]) for version in wanted)
+
     def _fetched(self, name: str, specs: Collection[str], kept: Record | None, fetcher: Fetcher) -> Record:
-        etag = kept["etag"] if kept and _enough(kept, specs) else None
+        etag = kept["etag"] if kept and self._enough(kept, specs) else None
         page = read_project_page(fetcher, self.lookup.index, name, etag)
         if page is None and kept is not None:
             return self._stored({**kept, "fetched": self.lookup.today})
@@ -145,7 +156,7 @@ class _Job:
     ) -> Record:
         grouped = page.releases()
         old = kept["releases"] if kept else {}
-        wanted = [v for v in newest(grouped, specs) if not settled(old.get(v))]
+        wanted = [v for v in newest(grouped, specs, self.count) if not settled(old.get(v))]
         read = self.releases.map(
             lambda version: read_requirements(fetcher, self.routes, page.name, grouped[version]), wanted
         )
@@ -162,14 +173,14 @@ class _Job:
         return record
 
 
-def newest(releases: Collection[str] | Record, specs: Collection[str]) -> list[str]:
+def newest(releases: Collection[str] | Record, specs: Collection[str], count: int = NEWEST) -> list[str]:
     """Return the newest releases that each specifier admits: finals, or pre-releases where there are none."""
     ordered = sorted(releases, key=Version)
     finals = [version for version in ordered if not Version(version).is_prerelease]
     chosen = {
         version
         for spec in sorted(specs)[:MOST_SPECIFIERS]
-        for version in (_admitted(finals, spec) or _admitted(ordered, spec))[-NEWEST:]
+        for version in (_admitted(finals, spec) or _admitted(ordered, spec))[-count:]
     }
     return [version for version in ordered if version in chosen]
 
@@ -177,8 +188,3 @@ def newest(releases: Collection[str] | Record, specs: Collection[str]) -> list[s
 def _admitted(versions: Collection[str], spec: str) -> list[str]:
     admitted = SpecifierSet(spec)
     return [version for version in versions if admitted.contains(version, prereleases=True)]
-
-
-def _enough(kept: Record, specs: Collection[str]) -> bool:
-    """True when a kept record has read the releases that the specifiers want."""
-    return all(settled(kept["releases"][version]) for version in newest(kept["releases"], specs))

@@ -14,6 +14,8 @@ from envdoctor.solve.requests import Request
 if TYPE_CHECKING:
     from envdoctor.harvest.lookup import Lookup
 
+FURTHER = 12
+"""So many times as many releases are read of a package whose unread ones stand in the way."""
 _LABEL = re.compile(r"\+[^,]*")
 
 
@@ -27,6 +29,7 @@ class Coverage:
     read: dict[str, str] = field(default_factory=dict)
     """The packages that were looked up, with the day of each."""
     problems: dict[str, str] = field(default_factory=dict)
+    _read_on: set[str] = field(default_factory=set)
 
     def knows(self, name: str) -> bool:
         """True when the facts know releases of a package."""
@@ -54,24 +57,24 @@ class Coverage:
 
     def read_on(self, unread: Mapping[str, Collection[str]]) -> bool:
         """Read what releases (specifiers by name) require that the facts list without; False for none."""
-        wanted = {name: specs for name, specs in unread.items() if name not in self.read}
+        wanted = {name: specs for name, specs in unread.items() if name not in self._read_on}
         before = self.snapshot
-        if wanted:
-            self._find(wanted)
+        self._read_on |= wanted.keys()
+        self._find(wanted, FURTHER)
         return self.snapshot is not before
 
-    def _find(self, wanted: Mapping[str, Collection[str]]) -> None:
+    def _find(self, wanted: Mapping[str, Collection[str]], further: int = 1) -> None:
         if not wanted:
             return
         from envdoctor.harvest.overlay import completed, extended
 
         try:
-            found = self._lookup.find(wanted)
+            found = self._lookup.find(wanted, further)
         except EnvdoctorError as error:
             self.problems |= dict.fromkeys(wanted, str(error))
             return
         self.problems |= found.problems
-        new = {name: record for name, record in found.records.items() if name not in self.read}
+        new = {n: record for n, record in found.records.items() if n not in self.read or n in wanted}
         if new:
             self.read |= {name: str(record["fetched"]) for name, record in new.items()}
             self.snapshot = extended(self.snapshot, [completed(self.snapshot, one) for one in new.values()])
