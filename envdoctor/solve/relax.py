@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from envdoctor.matrix import tables
 from envdoctor.solve.answer import PinSet, Relaxation, solved
-from envdoctor.solve.explain import Reason
+from envdoctor.solve.explain import Reason, clash
 from envdoctor.solve.goal import Goal
 from envdoctor.solve.policy import Cost
 from envdoctor.solve.rows import conditions_of
@@ -19,10 +19,28 @@ NEWER_PLATFORM = "manylinux_2_39"
 PYTHONS = ((3, 10), (3, 11), (3, 12), (3, 13), (3, 14))
 
 
-def relaxations(goal: Goal, reasons: Sequence[Reason]) -> tuple[Relaxation, ...]:
-    """Return, cheapest first, what to give up and the versions asked for that it gives."""
+MOST_GIVEN_UP = 4
+"""So many things are given up together at most, where no single one is enough."""
+
+
+def relaxations(
+    goal: Goal, reasons: Sequence[Reason], given_up: tuple[str, ...] = ()
+) -> tuple[Relaxation, ...]:
+    """Return, cheapest first, what to give up and the versions asked for that it gives.
+
+    Where no single one is enough, what was named last goes first, and what then stands in the way after it.
+    """
+    proposals = dict(_proposals(goal, reasons))
+    found = _working(goal, proposals, given_up)
+    if found or not proposals or len(given_up) + 1 == MOST_GIVEN_UP:
+        return found
+    drop, relaxed = list(proposals.items())[-1]
+    return relaxations(relaxed, clash(relaxed) or (), (*given_up, drop))
+
+
+def _working(goal: Goal, proposals: Mapping[str, Goal], given_up: tuple[str, ...]) -> tuple[Relaxation, ...]:
     found: list[tuple[Cost, str, Relaxation]] = []
-    for drop, relaxed in dict(_proposals(goal, reasons)).items():
+    for drop, relaxed in proposals.items():
         picks = solve_nearby(relaxed)
         if picks is None:
             continue
@@ -31,7 +49,7 @@ def relaxations(goal: Goal, reasons: Sequence[Reason]) -> tuple[Relaxation, ...]
             for name in distinct(goal.requests)
             if name in picks.bits and (node := relaxed.context.node(name)) is not None
         }
-        found.append((picks.cost, drop, Relaxation(drop, given)))
+        found.append((picks.cost, drop, Relaxation(" and ".join((*given_up, drop)), given)))
     return tuple(entry[2] for entry in sorted(found, key=lambda entry: entry[:2]))
 
 
