@@ -43,8 +43,8 @@ ALLOWED: dict[str, set[str]] = {
     "pastes": {"bundling", "errors", "facts", "images", "inputs", "locks", "matrix", "patterns"},
     "rules": {"commands", "errors", "facts", "findings", "matrix", "memory", "patterns", "profile"},
     "solve": {
-        *("commands", "errors", "fact_files", "facts", "files", "harvest", "inputs", "locks", "matrix"),
-        *("probes", "python_source", "report", "shown", "target"),
+        *("commands", "errors", "fact_files", "facts", "files", "harvest", "images", "inputs", "locks"),
+        *("matrix", "probes", "python_source", "report", "shown", "target"),
     },
     "upgrading": {
         *("errors", "facts", "findings", "inputs", "matrix", "patterns", "profile", "python_source"),

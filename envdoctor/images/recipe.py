@@ -200,6 +200,14 @@ def pip_command(words: Sequence[str]) -> tuple[str, list[str]] | None:
     return None if place is None else (rest[place], rest[place + 1 :])
 
 
+def installs_of(script: str) -> Iterator[Install]:
+    """Yield what the commands of pip and uv in a shell's text install or remove."""
+    step = Instruction("RUN", script, 1, 1)
+    for words in commands_of(script):
+        if installer := pip_command(words):
+            yield _install(*installer, None, step)
+
+
 def _install(verb: str, words: Sequence[str], nvcc: bool | None, step: Instruction) -> Install:
     wanted, files, index = [], [], ""
     isolated = "--no-build-isolation" not in words

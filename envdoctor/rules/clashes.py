@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.specifiers import SpecifierSet
 
 from envdoctor.facts import Symptom
 from envdoctor.facts.names import normalise
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import package_facts
+from envdoctor.rules.ranges import specifier_in
 from envdoctor.rules.rows import install_commands
 from envdoctor.rules.seen import symptoms
 from envdoctor.rules.view import View
@@ -38,12 +39,7 @@ def _suit_together(view: View, name: str, wishes: Iterable[Symptom]) -> bool:
 
 
 def _specifier(symptom: Symptom) -> str:
-    """Return what is asked for; empty where it is no specifier."""
-    text = symptom.captured["spec"].rstrip(".,)")
-    try:
-        return str(SpecifierSet(text))
-    except InvalidSpecifier:
-        return ""
+    return specifier_in(symptom.captured["spec"])
 
 
 def _who(symptom: Symptom) -> str:

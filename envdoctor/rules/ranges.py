@@ -24,6 +24,14 @@ def parse_specifier(text: str) -> SpecifierSet:
         raise ValueError(f"not a version specifier: {text[:60]!r}") from None
 
 
+def specifier_in(text: str) -> str:
+    """Return a message's specifier in its normal form; empty where it holds none that can be read."""
+    try:
+        return str(SpecifierSet(text.replace(" ", "").rstrip(".,)")))
+    except InvalidSpecifier:
+        return ""
+
+
 def _is_specifier(text: str) -> bool:
     try:
         parse_specifier(text)

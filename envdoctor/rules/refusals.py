@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-
 from envdoctor.facts import Symptom
 from envdoctor.facts.names import normalise
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
-from envdoctor.rules.ranges import parse_version, version_satisfies
+from envdoctor.rules.ranges import parse_version, specifier_in, version_satisfies
 from envdoctor.rules.rows import install_commands
 from envdoctor.rules.view import View
 
@@ -32,12 +30,8 @@ def check_refusals(view: View) -> Iterable[Finding]:
 def _specifier(symptom: Symptom) -> str:
     """The versions asked for; empty where the message holds none that can be read."""
     least = symptom.captured.get("least")
-    text = f">={least}" if least else symptom.captured.get("specifier", "").replace(" ", "").rstrip(".,")
-    text = f"={text}" if text.startswith("=") and not text.startswith("==") else text
-    try:
-        return str(SpecifierSet(text))
-    except InvalidSpecifier:
-        return ""
+    text = f">={least}" if least else symptom.captured.get("specifier", "")
+    return specifier_in(f"={text}" if text.startswith("=") and not text.startswith("==") else text)
 
 
 def _refusal(name: str, have: str | None, symptom: Symptom) -> Finding:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import ast
 import configparser
 import os
-import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from envdoctor import lazy_re as re
 from envdoctor.errors import InputError
+from envdoctor.images.recipe import installs_of
 from envdoctor.inputs import parse_json, read_input_text
 from envdoctor.python_source import parse_python
 from envdoctor.solve.requests import Asked, Carried, parse_line
@@ -28,16 +28,8 @@ _UNREADABLE = (
     *(configparser.Error, IndexError, MemoryError),
 )
 
-_INSTALL = re.compile(r"\b(?:uv\s+)?pip3?\s+install\s+([^&|;\n]+)")
-_VALUED = frozenset(
-    (
-        *("-r", "--requirement", "-c", "--constraint", "-i", "--index-url", "--extra-index-url", "-f"),
-        *("--find-links", "-t", "--target", "--prefix", "--python", "--platform", "--timeout", "--retries"),
-        *("--torch-backend", "--no-binary", "--only-binary", "--config-settings", "--progress-bar"),
-        *("--root", "--src", "--trusted-host", "--cache-dir", "--index-strategy"),
-    )
-)
-"""Options of pip and uv that a value follows."""
+_MARKED = re.compile(r"^\s*(?:RUN\s+|[!%]\s*)")
+"""How a Dockerfile and a notebook's cell open a line for the shell."""
 
 
 def is_manifest(path: Path) -> bool:
@@ -222,20 +214,9 @@ def _notebook(text: str, extras: Collection[str]) -> Lines:
 
 def _shell(text: str, extras: Collection[str]) -> Lines:
     """Yield what the `pip install` commands of a script name."""
-    for match in _INSTALL.finditer(text.replace("\\\n", " ")):
-        yield from _arguments(match[1])
-
-
-def _arguments(command: str) -> Iterator[str]:
-    try:
-        words = shlex.split(command, comments=True)
-    except ValueError:
-        words = command.split()
-    skip = False
-    for word in words:
-        if not skip and not word.startswith("-") and word not in (".", ">", "2>&1"):
-            yield word
-        skip = word in _VALUED
+    for line in text.replace("\\\n", " ").splitlines():
+        for one in installs_of(_MARKED.sub("", line)) if "pip" in line else ():
+            yield from (word for word in one.wanted if one.tool == "pip" and word != ".")
 
 
 _PROJECT: dict[str, Callable[[str, Collection[str]], Lines]] = {
