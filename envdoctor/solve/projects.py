@@ -15,7 +15,6 @@ from typing import Any
 
 from envdoctor import lazy_re as re
 from envdoctor.errors import InputError
-from envdoctor.images.recipe import installs_of
 from envdoctor.inputs import parse_json, read_input_text
 from envdoctor.python_source import parse_python
 from envdoctor.solve.requests import Asked, Carried, parse_line
@@ -214,6 +213,8 @@ def _notebook(text: str, extras: Collection[str]) -> Lines:
 
 def _shell(text: str, extras: Collection[str]) -> Lines:
     """Yield what the `pip install` commands of a script name."""
+    from envdoctor.images.recipe import installs_of
+
     for line in text.replace("\\\n", " ").splitlines():
         for one in installs_of(_MARKED.sub("", line)) if "pip" in line else ():
             yield from (word for word in one.wanted if one.tool == "pip" and word != ".")

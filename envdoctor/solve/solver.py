@@ -8,7 +8,7 @@ from dataclasses import replace
 from envdoctor.solve.goal import Goal, Picks, request_mask
 from envdoctor.solve.policy import STALE_CAP, STALE_PLACE, WINDOWS, Policy, total
 from envdoctor.solve.problem import Nogood, Problem, Root, close
-from envdoctor.solve.prune import prune
+from envdoctor.solve.prune import narrow_asked, prune
 from envdoctor.solve.requests import Request
 from envdoctor.solve.rows import nogoods
 
@@ -91,6 +91,8 @@ def _wider(window: int, found: Picks | None) -> int | None:
 
 def _search(goal: Goal, policy: Policy, window: int | None) -> Picks | None:
     """Solve with asked-for packages at most `window` days stale; None: without that limit."""
+    if _roots_clash(goal, policy, window):
+        return None
     problem = problem_of(goal, policy, window)
     prune(problem, policy)
     if not all(problem.masks.get(root.name) for root in problem.roots):
@@ -107,24 +109,35 @@ def _search(goal: Goal, policy: Policy, window: int | None) -> Picks | None:
     return Picks(bits, cost, policy, window)
 
 
+def _roots_clash(goal: Goal, policy: Policy, window: int | None) -> bool:
+    """True when what was asked for already excludes one another, so that nothing further need be read."""
+    roots, limits = _roots(goal, policy, window)
+    problem = close(goal.context, roots, limits, 0)
+    narrow_asked(problem)
+    return not all(problem.masks.values())
+
+
 def problem_of(goal: Goal, policy: Policy, window: int | None = None) -> Problem:
     """Return the closure of a goal with the matrix's rows, ready to be pruned."""
-    context = goal.context
+    roots, limits = _roots(goal, policy, window)
+    problem = close(goal.context, roots, limits)
+    problem.nogoods = [*nogoods(goal.context, problem.masks.keys()), *_within(problem, goal.avoided)]
+    return problem
+
+
+def _roots(goal: Goal, policy: Policy, window: int | None) -> tuple[list[Root], dict[str, int]]:
+    """Return what is asked for, and the candidates of it within a window of staleness."""
     extras: dict[str, set[str]] = {}
     for request in goal.requests:
         extras.setdefault(request.name, set()).update(request.extras)
-    roots = []
-    limits = {}
+    roots, limits = [], {}
     for name, mask in policy.asked.items():
-        node = context.node(name)
-        if node is None:
-            continue
-        admitted = mask if window is None else policy.within(node, window)
-        limits[name] = admitted | (node.installed & mask)
-        roots.append(Root(name, mask, tuple(sorted(extras.get(name, ())))))
-    problem = close(context, roots, limits)
-    problem.nogoods = [*nogoods(context, problem.masks.keys()), *_within(problem, goal.avoided)]
-    return problem
+        node = goal.context.node(name)
+        if node is not None:
+            admitted = mask if window is None else policy.within(node, window)
+            limits[name] = admitted | (node.installed & mask)
+            roots.append(Root(name, mask, tuple(sorted(extras.get(name, ())))))
+    return roots, limits
 
 
 def _within(problem: Problem, avoided: Iterable[Nogood]) -> list[Nogood]:

@@ -5,13 +5,17 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
-from packaging.specifiers import InvalidSpecifier as UnknownSpecifier
-from packaging.specifiers import Specifier
 from packaging.version import Version
 
 from envdoctor import lazy_re as re
 
+if TYPE_CHECKING:
+    from packaging.specifiers import Specifier
+
+_USUAL = re.compile(r"(~=(?=[0-9]+\.)|[=!]=|[<>]=?)([0-9]+(?:\.[0-9]+)*)")
+"""A clause that PEP 440 admits as it stands; `packaging`, dear to load, reads the others."""
 _PLAIN = re.compile(r"(?:\d+!)?\d+(?:\.\d+)*", re.ASCII)
 _MANY = 10**9
 """More than any post-release counts."""
@@ -47,10 +51,20 @@ def public(text: str) -> str:
 def clauses(spec: str) -> tuple[tuple[str, str], ...]:
     """Return a specifier's clauses; raises InvalidSpecifier."""
     parts = (part.strip() for part in spec.strip().strip("()").split(","))
-    return tuple((found.operator, found.version) for part in parts if part for found in (_parse(part),))
+    return tuple(_clause(part) for part in parts if part)
+
+
+def _clause(text: str) -> tuple[str, str]:
+    if usual := _USUAL.fullmatch(text):
+        return usual[1], usual[2]
+    found = _parse(text)
+    return found.operator, found.version
 
 
 def _parse(clause: str) -> Specifier:
+    from packaging.specifiers import InvalidSpecifier as UnknownSpecifier
+    from packaging.specifiers import Specifier
+
     try:
         return Specifier(clause)
     except UnknownSpecifier:

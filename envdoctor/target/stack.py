@@ -7,7 +7,6 @@ import sys
 from collections.abc import Mapping
 from dataclasses import field
 
-from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from envdoctor.errors import InputError, Unavailable
@@ -35,6 +34,8 @@ class Stack:
         """Whether the version lies in the range; None when it is not known."""
         if name not in self.versions:
             return None
+        from packaging.specifiers import SpecifierSet  # dear to load
+
         try:
             return SpecifierSet(specifier).contains(Version(self.versions[name]), prereleases=True)
         except InvalidVersion:
