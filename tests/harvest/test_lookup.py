@@ -63,6 +63,15 @@ def test_an_old_request_of_a_kept_package_reads_on(index: FakeIndex, pin) -> Non
     assert pin("unheard-of==1.3").pins["unheard-of"] == "1.3"
 
 
+def test_where_the_newest_are_in_the_way_older_ones_are_read(index: FakeIndex, pin) -> None:
+    for minor in range(30):
+        index.add_wheel("unheard-of", f"1.{minor}", f"unheard-base=={minor}")
+        index.add_wheel("unheard-base", str(minor))
+    index.add_wheel("unheard-user", "1.0", "unheard-base==11")
+    answer = pin("unheard-of", "unheard-user")
+    assert (answer.code, answer.pins["unheard-of"]) == (0, "1.11")
+
+
 def test_what_was_read_today_is_not_asked_for_again_and_serves_offline(index: FakeIndex, pin) -> None:
     index.add_wheel("unheard-of", "1.0")
     pin("unheard-of")

@@ -260,3 +260,19 @@ def test_an_unknown_package_is_not_a_conflict() -> None:
 def test_an_unreadable_request_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="request:"):
         goal(world(CHAIN), [text])
+
+
+def test_where_no_single_change_is_enough_several_are_named_together() -> None:
+    snapshot = world(
+        {
+            "first": {"1": ["base<2"]},
+            "second": {"1": ["other<2"]},
+            "base": {"1": [], "2": []},
+            "other": {"1": [], "2": []},
+        }
+    )
+    answer = pin(goal(snapshot, ["first", "second", "base==2", "other==2"]))
+    assert [relaxation.drop for relaxation in answer.relaxations] == [
+        "==2 of base and second",
+        "==2 of base and ==2 of other",
+    ]
