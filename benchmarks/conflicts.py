@@ -3,8 +3,8 @@
     python benchmarks/conflicts.py [--drawn 40] [--seed 14]
 
 The written ones are `tests/scenarios/conflicts`; the drawn ones ask for a release and for one of something
-that its metadata excludes. Each cause is left out in turn, of the causes alone and of all that is known, and each
-proposed change to a request is made in the command's own words and solved.
+that its metadata excludes. Each cause is left out in turn, of the causes alone and of all that is known;
+each proposed change to a request is made in the command's own words and solved.
 """
 
 from __future__ import annotations
