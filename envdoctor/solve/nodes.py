@@ -36,6 +36,8 @@ class Options:
     any_prerelease: bool = False
     waived: frozenset[tuple[str, str]] = frozenset()
     """Pairs of a package and another that it checks only when it uses it: what was asked for goes before."""
+    waived_rows: frozenset[str] = frozenset()
+    """Rows that tell of failures in use alone, before which what was asked for goes, too."""
 
 
 @dataclass(frozen=True, slots=True)

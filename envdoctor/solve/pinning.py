@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from envdoctor.shown import Shown
 from envdoctor.solve.answer import Cause, PinSet, asked_words, solved
 from envdoctor.solve.goal import Goal, Picks
-from envdoctor.solve.nodes import TORCH
+from envdoctor.solve.nodes import TORCH, Options
 from envdoctor.solve.reasons import Explained
 from envdoctor.solve.requests import Carried
 from envdoctor.solve.solver import solve, solve_without_doubts
@@ -52,9 +52,8 @@ def pin(goal: Goal) -> PinSet:
     from envdoctor.solve.relax import relaxations, split
 
     reasons = clash(goal) or []
-    if waived := _checked_in_use(goal, reasons):
-        options = goal.context.options
-        return pin(goal.on(goal.context.target, replace(options, waived=options.waived | waived)))
+    if (options := _without_checks_in_use(goal, reasons)) != goal.context.options:
+        return pin(goal.on(goal.context.target, options))
     if goal.coverage is not None and goal.coverage.read_on(_unread(goal, reasons)):
         return pin(goal.widened())
     if (rest := without_unread(goal, reasons)) is not None:
@@ -72,22 +71,27 @@ def pin(goal: Goal) -> PinSet:
     )
 
 
-def _checked_in_use(goal: Goal, reasons: Sequence[Reason]) -> frozenset[tuple[str, str]]:
-    """Return the pairs among the reasons where the one checks the other in its code, when it uses it.
+def _without_checks_in_use(goal: Goal, reasons: Sequence[Reason]) -> Options:
+    """Return the options without what among the reasons fails only in use: a check in code, or a row.
 
-    Both must be asked for with a specifier: then the bound stands against a person's own two lines, which
-    every installer takes and which import.
+    All that it speaks of must be asked for with a specifier: then it stands against a person's own lines,
+    which every installer takes and which import.
     """
     narrowed = {request.name for request in goal.requests if request.spec}
     pairs = {(r.name, r.target) for r in reasons if r.kind == "edge" and {r.name, r.target} <= narrowed}
-    return frozenset(
-        (owner, name)
-        for owner, name in pairs - goal.context.options.waived
-        if any(
-            release.get("kind", {}).get(name) == "use"
-            for release in goal.context.matrix.generated(owner).get("releases", {}).values()
-        )
+    told = [r.nogood for r in reasons if r.nogood and {one.name for one in r.nogood.literals} <= narrowed]
+    in_use = {row.id for row in goal.context.matrix.conditions if row.in_use}
+    options = goal.context.options
+    return replace(
+        options,
+        waived=options.waived | {pair for pair in pairs if _checks_in_use(goal, *pair)},
+        waived_rows=options.waived_rows | ({nogood.row for nogood in told} & in_use),
     )
+
+
+def _checks_in_use(goal: Goal, owner: str, name: str) -> bool:
+    releases = goal.context.matrix.generated(owner).get("releases", {}).values()
+    return any(release.get("kind", {}).get(name) in ("use", "disabled") for release in releases)
 
 
 def solve_covered(goal: Goal) -> tuple[Goal, Picks | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from envdoctor.matrix import ConditionRow
 from envdoctor.matrix.snapshot import LIMITS
 from envdoctor.matrix.snapshot import Requirement as Wanted
 from envdoctor.solve.goal import Goal, Picks
@@ -82,6 +83,11 @@ class Explained:
                         f"{self.shown(owner)} refuses to use {self.shown(name)} (it wants {name}{spec}):"
                         " both are as asked for, they install and import"
                     )
+        for identity in sorted(self.goal.context.options.waived_rows):
+            row = self.goal.context.matrix.row(ConditionRow, identity)
+            if row is not None and row.when.keys() <= self.nodes.keys():
+                both = " and ".join(self.shown(name) for name in row.when)
+                yield f"{both}, as asked for, install and import, but: {row.cause} ({row.id})"
 
     def _checks(self, name: str) -> Iterable[Wanted]:
         node = self.nodes[name]

@@ -14,8 +14,8 @@ from envdoctor import lazy_re as re
 if TYPE_CHECKING:
     from packaging.specifiers import Specifier
 
-_USUAL = re.compile(r"(~=(?=[0-9]+\.)|[=!]=|[<>]=?)([0-9]+(?:\.[0-9]+)*)")
-"""A clause that PEP 440 admits as it stands; `packaging`, dear to load, reads the others."""
+_USUAL = re.compile(r"([=!<>~]=|[<>])([0-9]+(?:\.[0-9]+)*)")
+"""A clause that PEP 440 admits (`~=` with two numbers); `packaging`, dear to load, reads the others."""
 _PLAIN = re.compile(r"(?:\d+!)?\d+(?:\.\d+)*", re.ASCII)
 _MANY = 10**9
 """More than any post-release counts."""
@@ -55,7 +55,8 @@ def clauses(spec: str) -> tuple[tuple[str, str], ...]:
 
 
 def _clause(text: str) -> tuple[str, str]:
-    if usual := _USUAL.fullmatch(text):
+    usual = _USUAL.fullmatch(text)
+    if usual and (usual[1] != "~=" or "." in usual[2]):
         return usual[1], usual[2]
     found = _parse(text)
     return found.operator, found.version

@@ -58,6 +58,13 @@ def test_two_lines_of_a_person_go_before_what_a_release_checks_when_it_uses_the_
     answer = pin("transformers==4.34.0\npeft==0.4.0\n")
     assert (answer.code, answer.pins["peft"]) == (0, "0.4.0")
     assert any("refuses to use peft 0.4.0" in note for note in answer.json["notes"])
+
+
+def test_what_fails_in_use_alone_is_said_and_does_not_stand_against_two_lines(pin: Any) -> None:
+    answer = pin("transformers==4.46.2\naccelerate==0.30.0\n")
+    assert answer.pins["accelerate"] == "0.30.0"
+    assert any("PAIR-OPTIMIZER-TRAIN" in note for note in answer.json["notes"])
+    assert "PAIR-OPTIMIZER-TRAIN" not in " ".join(pin("transformers==4.46.2\naccelerate\n").json["notes"])
     assert pin("transformers==4.34.0\npeft\n").pins["peft"] != "0.4.0"  # what is left to us is chosen to fit
 
 

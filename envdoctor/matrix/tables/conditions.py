@@ -58,6 +58,9 @@ class ConditionRow(Row):
     """True: it speaks only where nothing better explains the symptom."""
     solve: bool = True
     """False: the solver does not forbid what `when` describes."""
+    in_use: bool = False
+    """True: what `when` describes installs and imports, and fails only in a use that not everyone makes;
+    against two lines that someone wrote the solver says so and forbids nothing."""
 
     @property
     def needs_symptom(self) -> bool:
