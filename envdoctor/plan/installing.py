@@ -81,9 +81,20 @@ def aimed_findings(findings: Sequence[Finding], environment: Environment) -> tup
     uv = installer_of(environment).uv
 
     def aimed(remedy: Remedy) -> Remedy:
-        return replace(remedy, commands=tuple(_aimed(line, python, uv) for line in remedy.commands))
+        mine = tuple(_aimed(line, python, uv) for line in remedy.commands)
+        return replace(remedy, commands=_managed(remedy, environment) or mine)
 
     return tuple(replace(f, remedies=tuple(map(aimed, f.remedies))) for f in findings)
+
+
+def _managed(remedy: Remedy, environment: Environment) -> tuple[str, ...]:
+    """Return the call of conda, or of its kin, that does a remedy's plain installing of what is theirs."""
+    if not remedy.pins or not all(is_condas(environment, name) for name in remedy.pins):
+        return ()
+    if not all(line.startswith("pip install ") and " -" not in line for line in remedy.commands):
+        return ()
+    comes = [_spec(conda_name(name), spec) for name, spec in remedy.pins.items()]
+    return manager_of(environment.prefix.get() or "").lines(comes, (), ())
 
 
 def _aimed(line: str, python: str, uv: bool) -> str:

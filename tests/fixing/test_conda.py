@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -53,8 +54,10 @@ def test_what_conda_installed_is_changed_by_conda_at_its_own_place(
     broken: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before, folder = state(broken), broken.parents[1]
-    assert run(broken) == 1
-    assert f'$ conda install -p {folder} "betaline>=2"' in capsys.readouterr().out
+    assert main(["diagnose", "--python", str(broken), "--format", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    command = f'conda install -p {folder} "betaline>=2"'
+    assert [told["plan"]["commands"], told["findings"][0]["remedies"][0]["commands"]] == [[command]] * 2
     assert run(broken, "--apply") == 0
     assert says(broken, "import alphaline, betaline; print(betaline.VERSION)") == "2.1"
     assert (folder / "bin/betaline-say").read_text() == f"#!{folder}/bin/python\n"
