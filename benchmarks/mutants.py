@@ -43,12 +43,13 @@ else:
 
 HERE = Path(__file__).parent
 ROOMS = {
-    "rules": ("envdoctor.rules", "tests/rules"),
-    "solve": ("envdoctor.solve", "tests/solve"),
-    "memory": ("envdoctor.memory", "tests/memory"),
-    "redaction": ("envdoctor.bundling", "tests/bundle"),
-    "pastes": ("envdoctor.pastes", "tests/pastes"),
+    "rules": ("envdoctor.rules", ["tests/rules"]),
+    "solve": ("envdoctor.solve", ["tests/solve", "tests/plan"]),
+    "memory": ("envdoctor.memory", ["tests/memory", "tests/profile"]),
+    "redaction": ("envdoctor.bundling", ["tests/bundle"]),
+    "pastes": ("envdoctor.pastes", ["tests/pastes", "tests/images", "tests/locks", "tests/github"]),
 }
+"""Each room's package, and the tests that are about it."""
 ELSEWHERE = {"slice_child.py"}
 """Files that another interpreter runs, beside torch: what a test here imports of them is little."""
 UPSTREAM = ("envdoctor.matrix", "envdoctor.facts", "packaging", "re")
@@ -103,18 +104,8 @@ class Session:
 
     def run(self) -> int:
         """Run pytest with this plugin."""
-        words = [
-            self.tests,
-            "-p",
-            "no:cacheprovider",
-            "-p",
-            "no:terminal",
-            "-o",
-            "addopts=",
-            "-o",
-            "timeout=0",
-        ]
-        return int(pytest.main(words, plugins=[self]))
+        words = ["-p", "no:cacheprovider", "-p", "no:terminal", "-o", "addopts=", "-o", "timeout=0"]
+        return int(pytest.main([*self.tests, *words], plugins=[self]))
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Run mutants where pytest would run its tests."""
@@ -165,7 +156,7 @@ class Session:
     def _ran(self, items: dict[str, pytest.Item]) -> Ran:
         """Return the run without mutants, from the kept file where the code and the tests are the same."""
         self.asked.kept.mkdir(parents=True, exist_ok=True)
-        kept = self.asked.kept / f"{self.room}-{_state(self.paths, Path(self.tests))}.json"
+        kept = self.asked.kept / f"{self.room}-{_state(self.paths, self.tests)}.json"
         if not kept.exists():
             self._say(f"{self.room}: one run of {len(items)} tests without mutants")
             _in_child(lambda: self._measure(items, kept))
@@ -261,9 +252,9 @@ def _imported(package: str) -> list[Path]:
     return [path for path in paths if path.name not in ELSEWHERE]
 
 
-def _state(paths: list[Path], tests: Path) -> str:
+def _state(paths: list[Path], tests: list[str]) -> str:
     """Return a name that changes with the code and the tests."""
-    files = [*paths, *sorted(tests.rglob("*.py"))]
+    files = [*paths, *(path for folder in tests for path in sorted(Path(folder).rglob("*.py")))]
     return f"{zlib.crc32(b''.join(path.read_bytes() for path in files)):08x}"
 
 

@@ -114,7 +114,7 @@ def conda_sightings(name: str, version: str, build: str, channel: str, source: s
         yield Sighting("environment.python", version, source)
         yield Sighting("environment.kind", "conda", source)
         return
-    if key.startswith("_") or key.startswith("lib") or key in ("cudatoolkit", "cuda-toolkit"):
+    if name.startswith("_") or key.startswith("lib") or key in ("cudatoolkit", "cuda-toolkit"):
         return
     told = parse_told(version, exact=True)
     if told is not None:

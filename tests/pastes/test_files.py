@@ -128,6 +128,21 @@ def test_merging_nothing_knows_nothing():
     assert merge_facts([]) == Facts(origin="paste")
 
 
+def test_of_files_that_contradict_each_other_the_first_holds_and_it_is_said():
+    first = "driver: 550.54\nGPU: Tesla T4\ntorch: 2.1.0\ntrl: 0.8\nnvcc: 12.1\n"
+    second = "driver: 535.10\nGPU: A100\ntorch: 2.2.0\ntrl: 0.8.6\nnvcc: 11.8\nglibc: 2.31\n"
+    lexicon = load_matrix().lexicon
+    facts = merge_facts([parse_paste(first, "a.txt", lexicon), parse_paste(second, "b.txt", lexicon)])
+    assert facts.notes == (
+        "driver.version: 550.54 (a.txt: line 1), but 535.10 (b.txt: line 1)",
+        "gpus: Tesla T4 (a.txt: line 2), but A100 (b.txt: line 2)",
+        "torch: 2.1.0 (a.txt: line 3), but 2.2.0 (b.txt: line 3)",
+    )
+    assert (facts.distribution("torch").version, facts.distribution("trl").version) == ("2.1.0", "0.8.6")
+    assert [str(toolkit.version) for toolkit in facts.toolkits.value] == ["12.1", "11.8"]
+    assert facts.host.glibc.value == "2.31"
+
+
 def test_half_a_surrogate_pair_leaves_the_rest_readable():
     facts = parse_text("\ud800 it broke\ntorch: 2.1.0\n", "", load_matrix().lexicon)
     assert facts.distribution("torch").version == "2.1.0"

@@ -193,3 +193,22 @@ def test_statements_on_one_line_do_not_bleed_into_one_another(read):
     assert told == {"trl": "==0.18.*", "transformers": "4.52.4", "accelerate": "<1.3.0"}
     assert facts.environment.builds == {"torch": {"cuda": "12.9", "variant": "cu129"}}
     assert [gpu.name for gpu in facts.gpus.value] == ["Tesla T4"] * 2
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\n> ", "\n  > "])
+def test_lines_end_and_begin_as_mails_and_old_machines_write_them(read, end):
+    lines = (
+        "I see",
+        "Package Version",
+        "------- -------",
+        "torch   2.1.0",
+        "numpy   1.26.0",
+        "peft    0.9.0",
+    )
+    found = read(end.join(lines)).environment.distributions
+    told = {name: (one.version, one.source) for name, one in found.items()}
+    assert told == {
+        "torch": ("2.1.0", "pip list, line 4"),
+        "numpy": ("1.26.0", "pip list, line 5"),
+        "peft": ("0.9.0", "pip list, line 6"),
+    }
