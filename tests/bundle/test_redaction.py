@@ -236,3 +236,21 @@ def test_planted_values_are_found_by_the_right_kind():
     assert "<huggingface-token-1>" in shown["huggingface"]
     assert "<anthropic-key-1>" in shown["anthropic"]
     assert "<jwt-1>" in shown["jwt"]
+
+
+@pytest.mark.parametrize(
+    ("text", "shared"),
+    [
+        ("commit 8f3kD9sLq2Xz7VbN4mTp1RwYc6Hg0JuE", "commit 8f3kD9sLq2Xz7VbN4mTp1RwYc6Hg0JuE"),
+        ("vomit 8f3kD9sLq2Xz7VbN4mTp1RwYc6Hg0JuE", "vomit <secret-1>"),
+        ("/scratch/ann/run.py", "/scratch/<user-1>/run.py"),
+        ("/scratch/bo/run.py", "/scratch/bo/run.py"),
+        ("--hosts gpu-a7,gpu-b9", "--hosts <host-1>,<host-2>"),
+        (
+            "the api key must have 40 characters, yours was 8f3kD9sLq2Xz7VbN4mTp1RwYc6Hg0JuE",
+            "the api key must have 40 characters, yours was <secret-1>",
+        ),
+    ],
+)
+def test_what_stands_before_a_value_decides(text: str, shared: str) -> None:
+    assert Redactor().redact(text) == shared
