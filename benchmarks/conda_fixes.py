@@ -182,7 +182,8 @@ def kills(env: Path, count: int, whole: float, seed: int = 22) -> None:
         child.wait()
         if fingerprint(env) != before:
             after += 1
-            fix(env, "--undo")  # what stands in its place goes back
+            while "is at work" in fix(env, "--undo").stderr:  # conda, which outlives the kill
+                time.sleep(0.5)
         same = fingerprint(env) == before
         intact += same
         print(f"  {moment:.1f} s: {'as it was' if same else 'CHANGED'}", flush=True)

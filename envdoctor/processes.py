@@ -54,11 +54,17 @@ def running_pids() -> frozenset[int]:
 class Child:
     """A running child with three unbuffered pipes; leave it through `close`, or use it in `with`.
 
-    Raises Unavailable when the program cannot be started.
+    `inherits` are file descriptors of ours that it keeps open. Raises Unavailable when the program cannot be
+    started.
     """
 
     def __init__(
-        self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | None = None
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        inherits: Sequence[int] = (),
     ) -> None:
         pipe = subprocess.PIPE
         with undisturbed():
@@ -72,6 +78,7 @@ class Child:
                     cwd=cwd,
                     bufsize=0,
                     start_new_session=True,
+                    pass_fds=tuple(inherits),
                 )
             except (OSError, ValueError) as error:
                 reason = (isinstance(error, OSError) and error.strerror) or str(error)
@@ -137,6 +144,7 @@ def run_child(
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
     max_bytes: int = MAX_OUTPUT_BYTES,
+    inherits: Sequence[int] = (),
 ) -> Completed:
     """Run `argv` to its end or the deadline and return what it said, at most `max_bytes` of each stream.
 
@@ -144,7 +152,7 @@ def run_child(
     program cannot be started; a non-zero status is the caller's to judge.
     """
     deadline = time.monotonic() + timeout_s
-    with Child(argv, env=env, cwd=cwd) as child:
+    with Child(argv, env=env, cwd=cwd, inherits=inherits) as child:
         outputs = {child.stdout: bytearray(), child.stderr: bytearray()}
         in_time, truncated = _converse(child, stdin, outputs, deadline, max_bytes)
         returncode = child.close()

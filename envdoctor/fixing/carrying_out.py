@@ -77,16 +77,20 @@ def manager_at(name: str, environ: Mapping[str, str]) -> str:
 
 
 class Carrier:
-    """Runs installers on one environment. Raises Unavailable with what the installer said."""
+    """Runs installers on one environment. Raises Unavailable with what the installer said.
 
-    def __init__(self, python: str, prefix: Path, has_pip: bool) -> None:
+    An installer outlives a kill of ours: it keeps `lock` open, so that nobody else begins before it ends.
+    """
+
+    def __init__(self, python: str, prefix: Path, has_pip: bool, lock: int | None = None) -> None:
         self._python, self._prefix, self._has_pip = python, prefix, has_pip
+        self._inherits = () if lock is None else (lock,)
         self._env = {name: value for name, value in os.environ.items() if name not in _OTHERS}
         self._uv = uv_at(os.environ)
 
     def run(self, call: Call) -> None:
         """Carry out one call."""
-        done = run_child(self._argv(call), timeout_s=TIMEOUT_S, env=self._env)
+        done = run_child(self._argv(call), timeout_s=TIMEOUT_S, env=self._env, inherits=self._inherits)
         if done.returncode or done.timed_out:
             said = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
             told = " / ".join(line.strip() for line in said[-_TAIL:]) or f"status {done.returncode}"

@@ -128,7 +128,7 @@ def apply_fix(
     shelf = Shelf(folder)
     with shelf.held():
         try:
-            return _exchanged(shelf, before, _Way(matrix, smoke, wish, step))
+            return _exchanged(shelf, before, _Way(matrix, smoke, wish, step, shelf.lock))
         finally:
             shelf.discard()
 
@@ -175,6 +175,7 @@ class _Way:
     smoke: bool
     wish: PlanWish | None
     step: Step
+    lock: int | None
 
     def look(self, python: str, smoke: bool = False) -> Diagnosis:
         """Diagnose an environment."""
@@ -242,7 +243,7 @@ def _mended(python: str, clone: Path, way: _Way) -> _Work:
         calls = list(calls_of(after.plan, python)) if after.plan else []
         if not calls:
             break
-        changed += _carried_out(after, calls, python, clone, way.step)
+        changed += _carried_out(after, calls, python, clone, way)
         managed = managed or any(call.manager for call in calls)
         after = way.look(python)
         if not left(after):
@@ -266,16 +267,16 @@ def _prefix(diagnosis: Diagnosis) -> Path:
 
 
 def _carried_out(
-    diagnosis: Diagnosis, calls: Sequence[Call], python: str, clone: Path, step: Step
+    diagnosis: Diagnosis, calls: Sequence[Call], python: str, clone: Path, way: _Way
 ) -> list[str]:
     """Carry out the calls of a diagnosis' plan on the clone and return what moved, in words."""
     moves = diagnosis.plan.moves if diagnosis.plan else ()
     listed = diagnosis.facts.environment.distributions
     damaged = [m.name for m in moves if m.name in listed and (m.old == m.new or listed[m.name].problems)]
-    carrier = Carrier(python, clone, "pip" in listed)
+    carrier = Carrier(python, clone, "pip" in listed, way.lock)
     check_within(diagnosis.facts, [move.name for move in moves], clone)
     clear_damage(diagnosis.facts, [name for name in damaged if name != "pip"], clone)
     for call in calls:
-        step(f"carrying out: {call.verb}")
+        way.step(f"carrying out: {call.verb}")
         carrier.run(call)
     return [f"{m.name} {m.old or 'new'} → {m.new or 'removed'}" for m in moves]

@@ -40,6 +40,8 @@ class Shelf:
 
     def __init__(self, environment: Path) -> None:
         self.environment = environment
+        self.lock: int | None = None
+        """The descriptor of the lock while the shelf is held."""
         self.folder = environment.parent / f".{environment.name.lstrip('.')}.envdoctor"
 
     @contextlib.contextmanager
@@ -62,8 +64,10 @@ class Shelf:
         handle = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             _lock(handle, self.folder / "lock", self.environment)
+            self.lock = handle
             yield
         finally:
+            self.lock = None
             os.close(handle)
 
     @property
@@ -207,7 +211,8 @@ def _lock(handle: int, path: Path, environment: Path) -> None:
     except OSError:
         same = False
     if not same:
-        raise Unavailable(f"fix: another `envdoctor fix` is at work on {environment}")
+        who = "another `envdoctor fix`, or an installer of a killed one,"
+        raise Unavailable(f"fix: {who} is at work on {environment}")
 
 
 def _remove(path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from small_world import install
 
 _STAND_IN = """#!{python} -I
-import json, os, pathlib, shutil, signal, sys, zipfile
+import json, os, pathlib, shutil, signal, sys, time, zipfile
 verb, yes, option, prefix, *specs = sys.argv[1:]
 assert (yes, option) == ("-y", "-p"), sys.argv
 home, prefix = pathlib.Path(__file__).parent, pathlib.Path(prefix)
@@ -30,6 +30,11 @@ def take_out(name):
 take_out(name)
 if prefix.name != "clone" and told == "kill":
     os.kill(os.getppid(), signal.SIGKILL)
+    for _ in range(200):  # as an installer does, it goes on
+        if not (home / "told").exists():
+            break
+        time.sleep(0.1)
+    (prefix / "late").touch()
     sys.exit(1)
 if told == "lose":
     take_out("gammaline")
