@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -79,7 +80,7 @@ def _attempts(sitting: Sitting, words: tuple[str, ...]) -> Ending:
         child = start(words, more, said)
         board = Board(sitting.terminal, look_of(args).colour) if sitting.terminal is not None else None
         watcher = _beside(sitting, words, child, recording, attempt, board)
-        ending = child.wait()
+        ending = child.wait(board.away) if board is not None else child.wait()
         end = watcher.finish(ending) if watcher is not None else None
         if board is not None:
             board.close()
@@ -124,6 +125,10 @@ class Board:
 
         self._dashboard.show(drawn)
 
+    def away(self) -> AbstractContextManager[None]:
+        """Leave the terminal to the shell while the command is stopped."""
+        return self._dashboard.away()
+
     def close(self) -> None:
         """Give the terminal back."""
         self._dashboard.close()
@@ -158,7 +163,8 @@ def _address(args: argparse.Namespace) -> tuple[str, int] | None:
 
 def watch_process(args: argparse.Namespace) -> int:
     """Watch a process until it has ended; its exit code is not ours to know, so 0, or 1 for an alarm."""
-    from envdoctor.watch.watching import Watcher, sampler_of_process, wait_for
+    from envdoctor.watch.sampling import sampler_of_process
+    from envdoctor.watch.watching import Watcher, wait_for
 
     address = _address(args)
     argv, sampler = sampler_of_process(args.pid)
@@ -239,7 +245,8 @@ def _beside(
     """Start to read beside the child; whatever hinders that is said in a line, and the child goes on."""
     args = sitting.args
     try:
-        from envdoctor.watch.watching import Watcher, sampler_of
+        from envdoctor.watch.sampling import sampler_of
+        from envdoctor.watch.watching import Watcher
 
         def say(alarm: Alarm) -> None:
             if not args.quiet and board is None:

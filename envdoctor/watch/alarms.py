@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from envdoctor.watch.cards import THROTTLES
-from envdoctor.watch.foretelling import Foreteller, Pace, amount, duration
+from envdoctor.watch.foretelling import Foreteller
+from envdoctor.watch.histories import Pace
 from envdoctor.watch.losses import Losses
 from envdoctor.watch.moment import Alarm, Card, Expectation, Header, Link, Moment
+from envdoctor.watch.words import amount, duration
 
 _HANG_S, _HANG_STOPPED_S = 45.0, 10.0
 _HANG_STEPS = 15

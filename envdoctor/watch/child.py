@@ -10,7 +10,7 @@ import os
 import resource
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from envdoctor.errors import EnvdoctorError
@@ -55,6 +55,9 @@ class Ending:
     sent: tuple[Sent, ...] = ()
 
 
+Around = Callable[[], contextlib.AbstractContextManager[None]]
+
+
 @dataclass(slots=True)
 class Child:
     """A running command: its process, the relay of its output and the files that it writes to."""
@@ -64,9 +67,14 @@ class Child:
     files: tuple[int, ...]
     relayed: bool
     _sent: list[Sent] = field(default_factory=list)
+    _around: Around = contextlib.nullcontext
 
-    def wait(self) -> Ending:
-        """Hand signals on until the command has ended and what it said has been carried."""
+    def wait(self, around: Around = contextlib.nullcontext) -> Ending:
+        """Hand signals on until the command has ended and what it said has been carried.
+
+        Each time it stops, this process stops with it, within `around`.
+        """
+        self._around = around
         ending = self._waited()
         self.relay.drain()
         return ending
@@ -98,7 +106,8 @@ class Child:
             if not (pid and os.WIFSTOPPED(status)):
                 break
             if signal.SIGCONT not in signal.sigpending():
-                self._stop(os.WSTOPSIG(status))
+                with self._around():
+                    self._stop(os.WSTOPSIG(status))
         if pid:
             code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
             number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None

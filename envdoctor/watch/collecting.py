@@ -21,11 +21,11 @@ from envdoctor.report.document import Block, Document, Section, Table, Text
 from envdoctor.report.words import Tone
 from envdoctor.values import dataclass
 from envdoctor.watch.death import Story
-from envdoctor.watch.foretelling import amount, duration
 from envdoctor.watch.moment import Alarm, End, Header, Moment, from_json, to_json
 from envdoctor.watch.replaying import replay
 from envdoctor.watch.report import how_it_ended
 from envdoctor.watch.surroundings import rank_of
+from envdoctor.watch.words import amount, duration
 
 _TAIL = 1 << 16
 _HEAD = 1 << 15

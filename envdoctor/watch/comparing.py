@@ -8,9 +8,9 @@ from statistics import median
 from envdoctor.report.document import Block, Code, Document, Row, Rows, Section, Table, Text
 from envdoctor.values import dataclass
 from envdoctor.watch.death import Story
-from envdoctor.watch.foretelling import amount, duration
 from envdoctor.watch.moment import Moment, seconds_a_step
 from envdoctor.watch.report import curves, how_it_ended
+from envdoctor.watch.words import amount, duration
 
 _MATTERS = 0.02
 """A difference below this share is told as none."""

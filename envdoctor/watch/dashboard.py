@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import IO
 
 from envdoctor.report.document import Block, Code, Document, Row, Rows, Section, Text
 from envdoctor.report.terminal import Screen
 from envdoctor.report.words import Span, Tone
-from envdoctor.watch.foretelling import amount, duration
 from envdoctor.watch.moment import Alarm, Expectation, Header, Moment, seconds_a_step
+from envdoctor.watch.words import amount, duration
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _LABEL, _INDENT = 6, 4
@@ -26,25 +28,37 @@ class Dashboard:
     def __init__(self, terminal: int, colour: bool) -> None:
         self._fd = terminal
         self._stream: IO[str] = os.fdopen(os.dup(terminal), "w", encoding="utf-8", errors="replace")
-        self._screen = Screen(self._stream, colour)
+        self._colour = colour
+        self._screen: Screen | None = None
+        self._lock = threading.Lock()
 
     def show(self, frame: Callable[[int, int], Document]) -> None:
         """Show a frame of the terminal's size; in the background, or where it is gone, nothing."""
-        try:
+        with self._lock, contextlib.suppress(OSError):
             if os.tcgetpgrp(self._fd) != os.getpgrp():
                 return
+            self._screen = self._screen or Screen(self._stream, self._colour)
             size = os.get_terminal_size(self._fd)
             self._screen.show(frame(size.columns, size.lines), size.columns, size.lines)
-        except OSError:
-            return
+
+    @contextlib.contextmanager
+    def away(self) -> Iterator[None]:
+        """Leave the terminal to others meanwhile; the next frame takes it again."""
+        with self._lock:
+            self._leave()
+            yield
+
+    def _leave(self) -> None:
+        with contextlib.suppress(OSError):
+            if self._screen is not None:
+                self._screen.close()
+        self._screen = None
 
     def close(self) -> None:
         """Give the terminal back as it was."""
-        try:
-            self._screen.close()
+        with self._lock, contextlib.suppress(OSError):
+            self._leave()
             self._stream.close()
-        except OSError:
-            return
 
 
 def frame(

@@ -25,10 +25,10 @@ from envdoctor.matrix import load_matrix
 from envdoctor.pastes import merge_facts
 from envdoctor.values import dataclass
 from envdoctor.watch.engines import is_engine, refuses
-from envdoctor.watch.foretelling import amount
 from envdoctor.watch.moment import Alarm, End, Expectation, Header, Line, LogLine, Moment, Stacks
 from envdoctor.watch.stepping import Step, next_step
 from envdoctor.watch.told import told_facts
+from envdoctor.watch.words import amount
 
 KERNEL = "https://docs.kernel.org/admin-guide/cgroup-v2.html#memory-interface-files"
 SIGNALS = "https://man7.org/linux/man-pages/man7/signal.7.html"

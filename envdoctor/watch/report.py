@@ -15,10 +15,10 @@ from envdoctor.report.diagnosis import finding_blocks, foot
 from envdoctor.report.document import Block, Code, Document, Row, Rows, Section, Table
 from envdoctor.report.words import Tone
 from envdoctor.watch.death import Story
-from envdoctor.watch.foretelling import amount, duration
 from envdoctor.watch.moment import Link, Moment, Stack, Stacks, to_json
 from envdoctor.watch.stacks import in_words
 from envdoctor.watch.stepping import Step
+from envdoctor.watch.words import amount, duration
 
 COLUMNS = 60
 _PHASES = {

@@ -21,8 +21,9 @@ from envdoctor.watch.moment import Alarm, Card, Header, Moment, Stack, Stacks, f
 from envdoctor.watch.recording import Recording, read_recording
 from envdoctor.watch.replaying import replay
 from envdoctor.watch.report import render
+from envdoctor.watch.sampling import sampler_of_process
 from envdoctor.watch.stacks import difference, frames_of, read_stacks
-from envdoctor.watch.watching import Watcher, sampler_of_process
+from envdoctor.watch.watching import Watcher
 
 REDUCE = "all_reduce (site-packages/torch/distributed/distributed_c10d.py:2806)"
 WAITS = (REDUCE, "train (train.py:41)", "<module> (train.py:60)")

@@ -93,6 +93,37 @@ def test_a_curve_shows_the_highest_of_each_part() -> None:
     assert curve([], 3) == "   "
 
 
+STEPS = """
+import time
+for step in range(400):
+    print(f"step {step}/400", flush=True)
+    time.sleep(0.1)
+"""
+
+
+def test_a_stop_gives_the_terminal_to_the_shell_and_fg_takes_it_again(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(STEPS)
+    words = " ".join([*WATCH, "--dashboard", "--", sys.executable, str(tmp_path / "train.py")])
+
+    def play(terminal: Terminal) -> None:
+        terminal.type(b"PS1='$ '; PROMPT_COMMAND=; bind 'set enable-bracketed-paste off'\n")
+        terminal.until(b"$ ")
+        terminal.type(words.encode() + b"\n")
+        terminal.until(b"step 3")
+        terminal.type(b"\x1a")
+        terminal.until(b"\x1b[?1049l")
+        terminal.until(b"Stopped")
+        terminal.type(b"fg\n")
+        terminal.until(b"\x1b[?1049h")
+        terminal.type(b"\x03")
+        terminal.until(b"\x1b[?1049l")
+        terminal.type(b"echo code=$?\n")
+        terminal.until(b"code=130")
+        terminal.type(b"exit\n")
+
+    on_terminal(["bash", "--norc", "-i"], tmp_path, play)
+
+
 def run_of(step_s: float, card: int, batch: str) -> list[Line]:
     said = [
         Moment(t * step_s, t, 100, 3.0 - t / 50, "training", host=4000, room=60_000,
