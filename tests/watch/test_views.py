@@ -111,8 +111,8 @@ def test_a_stop_gives_the_terminal_to_the_shell_and_fg_takes_it_again(tmp_path: 
         terminal.type(words.encode() + b"\n")
         terminal.until(b"step 3")
         terminal.type(b"\x1a")
-        terminal.until(b"\x1b[?1049l")
         terminal.until(b"Stopped")
+        assert b"\x1b[?1049l" in terminal.screen
         terminal.type(b"fg\n")
         terminal.until(b"\x1b[?1049h")
         terminal.type(b"\x03")
