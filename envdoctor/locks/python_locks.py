@@ -51,23 +51,32 @@ def _poetry_python(text: str) -> str:
 
 
 def _needed(packages: list[Package], markers: Markers) -> set[str]:
-    """Return the names that nothing requires, and those that something requires where its marker holds."""
-    required: set[str] = set()
-    edges: dict[str, list[str]] = {}
+    """Return the names that nothing requires, and those that something requires where its marker holds.
+
+    Packages that require one another, and that nothing else requires, are there for themselves, too.
+    """
+    told: dict[str, set[str]] = {name: set() for name, _, _ in packages}
+    held: dict[str, set[str]] = {name: set() for name, _, _ in packages}
     for name, table, _ in packages:
-        for target, told in table_of(table.get("dependencies")).items():
-            entries = told if isinstance(told, list) else [told]
-            optional = all(table_of(entry).get("optional") for entry in entries)
-            if optional:
-                continue
-            required.add(normalise(target))
-            if any(markers.hold(table_of(entry).get("markers")) for entry in entries):
-                edges.setdefault(name, []).append(normalise(target))
-    queue = [name for name, _, _ in packages if name not in required]
-    seen = set(queue)
+        for target, wanted in table_of(table.get("dependencies")).items():
+            entries = [table_of(one) for one in (wanted if isinstance(wanted, list) else [wanted])]
+            if not all(one.get("optional") for one in entries):
+                told[name].add(normalise(target))
+                if any(markers.hold(one.get("markers")) for one in entries):
+                    held[name].add(normalise(target))
+    seen = _reached(told.keys() - set().union(*told.values()), held)
+    for name in told.keys() - seen:
+        askers = {asker for asker, wanted in told.items() if name in wanted}
+        if name not in seen and askers <= _reached({name}, told):
+            seen |= _reached({name}, held)
+    return seen
+
+
+def _reached(names: set[str], edges: Mapping[str, set[str]]) -> set[str]:
+    queue, seen = list(names), set(names)
     while queue:
-        fresh = [name for name in edges.get(queue.pop(), ()) if name not in seen]
-        seen.update(fresh)
+        fresh = edges.get(queue.pop(), set()) - seen
+        seen |= fresh
         queue.extend(fresh)
     return seen
 

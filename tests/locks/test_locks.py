@@ -121,6 +121,28 @@ name = "colorama"
 version = "0.4.6"
 optional = false
 
+[[package]]
+name = "poetry"
+version = "1.7.1"
+optional = false
+
+[package.dependencies]
+cleo = ">=2.1.0"
+poetry-plugin-export = ">=1.6.0"
+
+[[package]]
+name = "poetry-plugin-export"
+version = "1.6.0"
+optional = false
+
+[package.dependencies]
+poetry = ">=1.6.0"
+
+[[package]]
+name = "cleo"
+version = "2.1.0"
+optional = false
+
 [metadata]
 lock-version = "2.0"
 python-versions = ">=3.9,<4.0"
@@ -252,7 +274,11 @@ def held(folder: Path, name: str, text: str) -> dict[str, str | None]:
             {"demo": "0.1.0", "numpy": "2.2.6", "optree": "0.16.0", "torch": "2.7.0+cu128"},
         ),
         ("poetry.lock", POETRY, {"torch": "2.7.0", "peft": "0.15.0"}),
-        ("poetry.lock", OLD_POETRY, {"tqdm": "4.66.0"}),
+        (
+            "poetry.lock",
+            OLD_POETRY,
+            {"tqdm": "4.66.0", "poetry": "1.7.1", "poetry-plugin-export": "1.6.0", "cleo": "2.1.0"},
+        ),
         ("pdm.lock", PDM, {"torch": "2.7.0"}),
         ("pylock.toml", PYLOCK, {"torch": "2.7.0", "local": None}),
         ("Pipfile.lock", PIPFILE, {"torch": "2.7.0"}),
