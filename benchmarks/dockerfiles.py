@@ -23,6 +23,8 @@ from envdoctor.cli import main as command
 BASE = re.compile(
     r"^FROM\s+(?:--\S+\s+)?(?:docker\.io/)?nvidia/cuda:1[1-3]\.\S*-(devel|runtime)", re.MULTILINE
 )
+OTHERS = re.compile(r"rocm|ascend|cann|npu|xpu|hpu|gaudi|tpu", re.IGNORECASE)
+"""Images for other accelerators, of which nothing of CUDA is said."""
 BUILD = "RUN pip install --no-build-isolation git+https://github.com/NVIDIA/apex"
 APPENDED = (
     ("RUN pip install flash-attn==2.6.3", "IMAGE-TORCH-FIRST"),
