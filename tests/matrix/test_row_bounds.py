@@ -60,7 +60,7 @@ def near(text: str) -> list[str]:
         for step in (-1, 1):
             if other := moved(release, step):
                 found |= {other, f"{other}.0.0.1"}
-    return sorted(found, key=Version)
+    return sorted(found, key=lambda version: (Version(version), version))
 
 
 def admits(text: str, version: str) -> bool:
