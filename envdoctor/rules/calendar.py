@@ -21,6 +21,14 @@ def package_facts(view: View, name: str) -> Package | None:
     return package if package and package.crawled else None
 
 
+def is_recorded(view: View, name: str) -> bool:
+    """True for a distribution of that name in the recorded facts, even where its releases were not read."""
+    try:
+        return load_snapshot(view.matrix.folder).package(name) is not None
+    except Unavailable:
+        return False
+
+
 def day_of(view: View, name: str, version: str) -> int | None:
     """Return the day (from 1970-01-01) on which a release was first uploaded; None where it is not known."""
     package = package_facts(view, name)

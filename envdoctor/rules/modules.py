@@ -11,6 +11,7 @@ from envdoctor.facts.names import normalise
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
 from envdoctor.rules.base import Rule, Skip
+from envdoctor.rules.calendar import is_recorded
 from envdoctor.rules.view import View
 
 
@@ -41,8 +42,8 @@ def find_distribution(view: View, module: str) -> tuple[str, tables.ImportNameRo
 def _finding(view: View, module: str, symptom: Symptom) -> Finding:
     name, row = find_distribution(view, module)
     installed = view.version_text(name)
-    command = row.install if row else ""
-    pins = {} if command else {name: ">=0"}
+    known = row is not None or bool(installed) or is_recorded(view, name)
+    whose = f"it comes with {name}" if known else "which package brings it is not on record"
     elsewhere = (
         f"{name} {installed} is listed, so the failing process runs another interpreter or a broken install."
         if installed
@@ -51,23 +52,34 @@ def _finding(view: View, module: str, symptom: Symptom) -> Finding:
     return Finding(
         id="MODULE-MISSING",
         severity=Severity.ERROR,
-        summary=f"the module {module} is missing from the interpreter that ran: it comes with {name}",
+        summary=f"the module {module} is missing from the interpreter that ran: {whose}",
         cause=f"Python found no {module} on its path. {elsewhere}",
         evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
         remedies=(
-            Remedy(
-                f"Install {name} with that very interpreter.",
-                (command,) if command else pip_install(name),
-                pins,
-            ),
+            *((_installing(name, row),) if known else _finding_out()),
             Remedy("See which interpreter runs.", ("python -c 'import sys; print(sys.executable)'",)),
         ),
         certainty=Certainty.UNCERTAIN if installed else Certainty.LIKELY,
         rows=(row.id,) if row else (),
-        sources=(row.source,) if row else (f"wheel:{name}",),
+        sources=(row.source,) if row else (f"wheel:{name}",) if known else (),
         explains=(symptom.id,),
         prior=0.6,
         fallback=True,
+    )
+
+
+def _installing(name: str, row: tables.ImportNameRow | None) -> Remedy:
+    command = row.install if row else ""
+    text = f"Install {name} with that very interpreter."
+    return Remedy(text, (command,), {}) if command else Remedy(text, pip_install(name), {name: ">=0"})
+
+
+def _finding_out() -> Iterable[Remedy]:
+    """What to do of a module that nobody knows: an index holds strangers' packages under any name."""
+    yield Remedy("If it is the project's own, install the project (pip install -e .) or run from its root.")
+    yield Remedy(
+        "Else install what the project's own instructions name for it;"
+        " what an index has under the module's name may be a stranger's."
     )
 
 

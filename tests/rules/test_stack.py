@@ -98,6 +98,12 @@ def test_a_missing_module_is_answered_with_its_distribution() -> None:
     assert found.remedies[0].commands == ("pip install opencv-python-headless",)
 
 
+def test_nobody_is_told_to_install_a_stranger_s_package() -> None:
+    found = judged("ModuleNotFoundError: No module named 'mypkg'")["MODULE-MISSING"]
+    assert not any(remedy.pins or "install mypkg" in " ".join(remedy.commands) for remedy in found.remedies)
+    assert "not on record" in found.summary
+
+
 @pytest.mark.parametrize(
     ("text", "allowed"),
     [
