@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from envdoctor import lazy_re as re
@@ -47,8 +47,7 @@ def parse_labelled(paste: Paste, table: KeyTable) -> Iterator[Sighting]:
         if _FOREIGN.search(line):
             continue
         statements = split_statements(line, table)
-        for statement in statements:
-            label, value, key = _split(statement)
+        for label, value, key in _uncontrasted(statements):
             label = _in_context(label, line, index - near_driver, previous)
             found = list(_told(label, value, source, paste.cards)) or list(
                 setting_sightings(table, key, value, source)
@@ -59,6 +58,15 @@ def parse_labelled(paste: Paste, table: KeyTable) -> Iterator[Sighting]:
                 paste.claimed.add(index)
             yield from found
         previous = fold_label(line.partition(":")[0])
+
+
+def _uncontrasted(statements: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield the parts of statements; of a package of which two releases are set against each other, none."""
+    split = [_split(statement) for statement in statements]
+    for label, value, key in split:
+        others = {other for name, other, _ in split if name == label and other != value}
+        if not (others and known_distribution(label)):
+            yield label, value, key
 
 
 def _in_context(label: str, line: str, since_driver: int, previous: str) -> str:

@@ -86,12 +86,15 @@ def _incompatible(line: str, source: str) -> Iterator[Sighting]:
 
 
 def _facts_of(line: str, source: str, cards: CardNames) -> Iterator[Sighting]:
-    for mention in _mentions().finditer(line):
-        name = known_distribution(mention["name"].lower().replace("_", "-")) or canonicalize_name(
-            mention["name"]
-        )
-        exact = "==" in mention["between"]
-        yield from distribution_sightings(name, mention["version"].rstrip("."), source, exact)
+    told = [
+        (_meant(m["name"]), m["version"].rstrip("."), "==" in m["between"])
+        for m in _mentions().finditer(line)
+    ]
+    for name, version, exact in told:
+        if not any(
+            other != version for same, other, _ in told if same == name
+        ):  # two are set against each other
+            yield from distribution_sightings(name, version, source, exact)
     if match := _PYTHON.search(line):
         yield Sighting("environment.python", match[1], source)
     if match := _DRIVER.search(line):
@@ -104,6 +107,10 @@ def _facts_of(line: str, source: str, cards: CardNames) -> Iterator[Sighting]:
         yield from distribution_sightings(name, "installed", source)
     yield from _gpus(line, source, cards)
     yield from _hints(line, source)
+
+
+def _meant(name: str) -> str:
+    return known_distribution(name.lower().replace("_", "-")) or canonicalize_name(name)
 
 
 def _gpus(line: str, source: str, cards: CardNames) -> Iterator[Sighting]:

@@ -212,3 +212,11 @@ def test_lines_end_and_begin_as_mails_and_old_machines_write_them(read, end):
         "numpy": ("1.26.0", "pip list, line 5"),
         "peft": ("0.9.0", "pip list, line 6"),
     }
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["Works on torch 2.1.0 but on torch 2.4.0 I get", "fails with vllm 0.6.0, fine with vllm 0.5.4"],
+)
+def test_releases_set_against_each_other_tell_of_neither(read, line):
+    assert not read(line).environment.distributions
