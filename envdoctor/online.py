@@ -38,7 +38,7 @@ def date_facts(facts: Facts, matrix: Matrix, seconds: float = SECONDS) -> Facts:
     from envdoctor.harvest.dating import Dater
     from envdoctor.harvest.index_settings import read_index_settings
 
-    sights = _sights(facts, matrix)
+    sights = library_sights(facts, matrix)
     if not sights:
         return facts
     settings = read_index_settings()
@@ -100,7 +100,8 @@ def _scales(facts: Facts, matrix: Matrix, known: Mapping[str, str]) -> Callable[
     return weigh
 
 
-def _sights(facts: Facts, matrix: Matrix) -> Mapping[str, list[Sight]]:
+def library_sights(facts: Facts, matrix: Matrix) -> Mapping[str, list[Sight]]:
+    """Return the quoted lines of installed packages in the tracebacks, by distribution, innermost first."""
     found: dict[str, list[Sight]] = {}
     for error in reversed(facts.errors):
         for top, sight in sights_of(error.frames):

@@ -73,14 +73,23 @@ _TORCH_INNER = (
     *("torch.distributions.", "torch.fft.", "torch.futures.", "torch.profiler.", "torch.xpu.", "torch.mtia."),
     "torch.distributed.examples",
 )
-_VLLM_INNER = (
-    *(f"vllm.model_executor.{part}." for part in ("models", "layers", "kernels", "warmup", "model_loader")),
-    *(f"vllm.v1.{part}." for part in ("attention", "worker", "spec_decode", "sample", "kv_offload", "core")),
-    *("vllm.attention.", "vllm.compilation.", "vllm.kernels.", "vllm.ir.", "vllm.third_party.", "vllm.lora."),
-    *("vllm.distributed.", "vllm.spec_decode.", "vllm.worker.", "vllm.core.", "vllm.device_allocator."),
-    *("vllm.transformers_utils.configs.", "vllm.transformers_utils.processors.", "vllm.benchmarks."),
-    "vllm.vllm_flash_attn.",
+_VLLM = (
+    *("vllm/*.py", "vllm/model_executor/*.py", "vllm/transformers_utils/*.py", "vllm/distributed/*.py"),
+    *(
+        f"vllm/{part}/**.py"
+        for part in ("config", "engine", "entrypoints", "executor", "inputs", "multimodal")
+    ),
+    *(
+        f"vllm/{part}/**.py"
+        for part in ("platforms", "plugins", "reasoning", "tool_parsers", "usage", "utils")
+    ),
+    *(
+        f"vllm/{part}/*.py"
+        for part in ("lora", "logging_utils", "tokenizers", "renderers", "outputs", "worker")
+    ),
+    *(f"vllm/v1/{part}" for part in ("*.py", "engine/*.py", "executor/*.py", "metrics/*.py", "sample/*.py")),
 )
+"""Of vllm's files those that others import from: no models, layers and kernels."""
 _SGLANG_INNER = (
     "sglang.test",
     "sglang.lang",
@@ -111,7 +120,7 @@ LIBRARIES = (
     Library("torchao", "0.1", ENDS),
     Library("torchtune", "0.0.1"),
     Library("triton", "2.0", ENDS),
-    Library("vllm", "0.2", ENDS, inner=_VLLM_INNER),
+    Library("vllm", "0.2", ENDS, members=_VLLM),
     Library("xformers", "0.0.16", ALL),
     Library("llamafactory", "0.7", ALL),
     Library("ms-swift", "2.0", root="swift"),
