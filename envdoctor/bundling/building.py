@@ -112,7 +112,7 @@ def log_name(name: str, number: int) -> str:
 def preview(bundle: Bundle) -> str:
     """Return every file of the bundle as it would leave the machine."""
     parts = [
-        f"===== {name} ({len(content):,} bytes) =====\n{content.decode('utf-8', 'replace')}"
+        f"===== {name} ({len(content):,} bytes) =====\n{content.decode()}"
         for name, content in sorted(bundle.files.items(), key=_reading_order)
     ]
     return "\n".join(parts)

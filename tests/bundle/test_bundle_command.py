@@ -68,6 +68,8 @@ def test_json_stands_alone_on_stdout(here, capsys):
     told = json.loads(capsys.readouterr().out)
     assert told["schema"] == "envdoctor.bundle/1"
     assert told["path"] == "b.zip"
+    with zipfile.ZipFile(here / "b.zip") as archive:
+        assert told["files"] == {entry.filename: entry.file_size for entry in archive.infolist()}
     assert "Before submitting a new issue..." in told["to_fill"]
 
 

@@ -17,6 +17,7 @@ from envdoctor import bundling
 from envdoctor.bundling import Redactor, labels
 from envdoctor.bundling.known_values import KnownValues
 from envdoctor.bundling.secret_formats import load_formats
+from envdoctor.bundling.secret_values import is_drawn
 from envdoctor.bundling.unwrapping import strip_escapes
 
 CORPUS = planted()
@@ -250,7 +251,24 @@ def test_planted_values_are_found_by_the_right_kind():
             "the api key must have 40 characters, yours was 8f3kD9sLq2Xz7VbN4mTp1RwYc6Hg0JuE",
             "the api key must have 40 characters, yours was <secret-1>",
         ),
+        ("pass\\u0077ord=hunter-Two-99x", "pass\\u0077ord=<secret-1>"),
+        ("&lt;password&gt;hunter-Two-99x&lt;/password&gt;", "&lt;password&gt;<secret-1>&lt;/password&gt;"),
+        ("--exclude torch.compile(model)", "--exclude torch.compile(model)"),
+        ("--exclude gpu-node-07,node-a7", "--exclude <host-1>,<host-2>"),
+        ("token took 1234567.5GiB", "token took 1234567.5GiB"),
+        (
+            "a line of a log that is long enough\n" * 20 + "name   api_key\nprod   q8f3kD9sLq2Xz7VbN4mT\n",
+            "a line of a log that is long enough\n" * 20 + "name   api_key\nprod   <secret-1>\n",
+        ),
     ],
 )
 def test_what_stands_before_a_value_decides(text: str, shared: str) -> None:
     assert Redactor().redact(text) == shared
+
+
+@pytest.mark.parametrize(
+    "measured", ["123456.789ms", "1234567.5GiB", "2026-11-20T10:11:12", "v1.2.3+cu126", "0x7f3a9b2c1d0e"]
+)
+def test_a_measure_is_not_drawn(measured: str) -> None:
+    assert not is_drawn(measured)
+    assert is_drawn("kQzfRtYbWmLpHxVn")

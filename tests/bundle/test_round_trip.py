@@ -124,3 +124,8 @@ def test_a_user_with_a_packages_name_takes_nothing_from_the_package():
     shared = redact_diagnosis(diagnose_facts(named, MATRIX)).facts
     assert shared.distribution("peft") == named.distribution("peft")
     assert shared.environment.executable.get() == "/home/<user-1>/venv/bin/python"
+
+
+def test_half_a_surrogate_pair_is_packed():
+    bundle = build_bundle(diagnose_facts(Facts(notes=("cut in a pair: \ud800",)), MATRIX), {"a.log": LOG})
+    assert all(content.decode() for content in bundle.files.values())

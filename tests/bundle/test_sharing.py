@@ -5,7 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from envdoctor.bundling import Redactor
+from envdoctor.bundling.sharing import redact_facts
 from envdoctor.cli import main
+from envdoctor.facts import Environment, Facts, Observed
+from envdoctor.facts.model import Driver
 
 FACTS = {
     "schema": "envdoctor.facts/1",
@@ -63,3 +67,11 @@ def test_a_shared_diagnosis_redacts_what_it_quotes(tmp_path, capsys):
     shown = capsys.readouterr().out
     assert "RuntimeError" in shown
     assert [word for word in TOLD if word in shown] == []
+
+
+def test_a_name_is_hidden_before_the_place_that_tells_it():
+    facts = Facts(
+        driver=Driver(nvml=Observed("katharina may not ask", "NVML")),
+        environment=Environment(executable=Observed("/home/katharina/venv/bin/python", "probe")),
+    )
+    assert redact_facts(facts, Redactor()).driver.nvml.get() == "<user-1> may not ask"
