@@ -96,8 +96,7 @@ _SECOND_LEVEL = frozenset(("com", "edu", "org", "net", "ac", "co", "gov"))
 
 
 def is_public_host(host: str) -> bool:
-    """True for the indexes, mirrors and hubs that everyone uses, judged by the label before the public "
-    "suffix."""
+    """True for the indexes, mirrors and hubs that everyone uses, judged by the label before the suffix."""
     labels = host.lower().rpartition("@")[2].partition(":")[0].split(".")
     if len(labels) < 2:
         return labels[0] == "localhost"

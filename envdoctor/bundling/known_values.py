@@ -1,5 +1,6 @@
-"""The values that must not leave because this machine holds them: read locally, replaced wherever they "
-"occur."""
+"""The values that must not leave because this machine holds them: read locally, replaced wherever they
+occur.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""The one choke point: every text that leaves goes through a `Redactor`, and nothing else decides what is "
-"secret."""
+"""The one choke point: every text that leaves goes through a `Redactor`, and nothing else decides what is
+secret.
+"""
 
 from __future__ import annotations
 
@@ -105,8 +106,7 @@ class Redactor:
                 self.learn_json(item, key)
 
     def redact(self, text: str) -> str:
-        """Return `text` without terminal escapes, and with a placeholder for everything that must not "
-        "leave.
+        """Return `text` without terminal escapes, and with a placeholder for all that must not leave.
 
         A placeholder changes what stands beside its neighbours: the lines around one are looked at again
         until nothing more is found, so that to redact twice is to redact once.

@@ -3,7 +3,7 @@ from __future__ import annotations
 import io
 import tracemalloc
 
-from envdoctor.bundling.excerpts import HEAD_LINES, LINE_LIMIT, TAIL_LINES, excerpt
+from envdoctor.bundling.excerpts import ERROR_KINDS, HEAD_LINES, LINE_LIMIT, TAIL_LINES, excerpt
 
 TRACEBACK = (
     "[rank0]: Traceback (most recent call last):\n"
@@ -89,3 +89,10 @@ def test_memory_is_bounded_whatever_comes():
     tracemalloc.stop()
     assert peak < 8 << 20
     assert len(found.lines) < 3000
+
+
+def test_an_error_that_comes_again_is_kept_once_and_so_many_kinds_of_them():
+    again = "".join(f"worker {i} says\nERROR: step {i} failed\n" for i in range(400))
+    assert text_of(steps(0, 900) + again + steps(0, 900)).count("ERROR") == 1
+    kinds = "".join(f"it says\nERROR: {chr(97 + i // 26)}{chr(97 + i % 26)} failed\n" for i in range(400))
+    assert text_of(steps(0, 900) + kinds + steps(0, 900)).count("ERROR") == ERROR_KINDS

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from envdoctor.bundling import Redactor
-from envdoctor.bundling.known_values import is_secret_name, is_worth_hiding, read_known_values
+from envdoctor.bundling.known_values import KnownValues, is_secret_name, is_worth_hiding, read_known_values
 
 FILES = {
     ".netrc": "machine api.wandb.ai\n  login user\n  password netrc-secret-value-1\n",
@@ -93,3 +93,9 @@ def test_user_and_home_are_known(tmp_path):
     redactor = Redactor(known)
     assert redactor.redact("marianne wrote /srv/x") == "<user-1> wrote /srv/x"
     assert "/tank/folk" not in redactor.redact("/tank/folk/marianne/x")
+
+
+def test_a_value_that_is_no_text_is_hidden_as_well():
+    held = "no-utf8-\udcff-secret-value"
+    redactor = Redactor(KnownValues(secrets=(held,)))
+    assert "secret-value" not in redactor.redact(f"the token is {held}")
