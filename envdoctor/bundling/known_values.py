@@ -76,7 +76,7 @@ def is_worth_hiding(value: str) -> bool:
 def encodings(value: str) -> list[str]:
     """Return `value` and the forms it takes in URLs, JSON, HTML, hexadecimal and base64, longest first."""
     raw = value.encode("utf-8", "surrogateescape")
-    forms = {value, quote(value, safe=""), quote(value), quote_plus(value), quote(value, safe="").lower()}
+    forms = {value, quote(raw, safe=""), quote(raw), quote_plus(raw), quote(raw, safe="").lower()}
     forms |= {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], html.escape(value)}
     forms |= {repr(value)[1:-1], value.replace("/", "\\/"), raw.hex()}
     return sorted((f for f in forms if len(f) >= 5), key=lambda f: (-len(f), f))
