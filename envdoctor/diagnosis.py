@@ -232,7 +232,8 @@ def with_verdicts(facts: Facts, python: str, matrix: Matrix) -> tuple[Facts, Smo
 
     report = run_smokes(python)
     verdicts = tuple(Verdict(r.label, r.outcome, "smoke", r.reason) for r in report.results)
-    said = "\n".join(f"{r.reason or ''}\n{r.stderr_tail}" for r in report.results if r.outcome != "passed")
+    failed = [result for result in report.results if result.outcome not in ("passed", "skipped")]
+    said = "\n".join(f"{result.reason or ''}\n{result.stderr_tail}" for result in failed)
     symptoms = (*facts.symptoms, *_symptoms_of(said, matrix))
     return replace(facts, verdicts=verdicts, symptoms=symptoms), report
 

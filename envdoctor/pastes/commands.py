@@ -24,6 +24,8 @@ _PROGRAMS = (
     (re.compile(r"\baxolotl train\b|axolotl\.cli\.train"), "axolotl", None),
     (re.compile(r"\bweclone-cli\b"), "weclone", None),
 )
+_NAMES_MODEL = re.compile(r"[\d/.-]")
+"""What models' names and paths have, and the words after `vllm serve` in a sentence have not."""
 _PROGRAM_WORDS = ("vllm", "llamafactory", "src/train", "swift ", "axolotl", "weclone")
 _ADVICE = re.compile(
     r"(?i)\bfor example\b|\be\.g\.|\byou can\b|\bplease\b|\btry\b|\binstead\b|\bwithout\b|\brequires?\b"
@@ -70,7 +72,7 @@ def _program(line: str, source: str) -> Iterator[Sighting]:
         match = pattern.search(line)
         if match and told:
             yield Sighting("setting", Setting(told[0], told[1], source, name, name), source)
-            if pattern.groups and match[1]:
+            if pattern.groups and match[1] and _NAMES_MODEL.search(match[1]):
                 yield Sighting("setting", Setting("model", match[1], source, "model", name), source)
 
 

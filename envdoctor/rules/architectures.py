@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from envdoctor import lazy_re as re
 from envdoctor.commands import pip_install
 from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.interface_ranges import specifier_of
 from envdoctor.matrix.interface_records import load_record
 from envdoctor.rules.base import Rule, Skip
+from envdoctor.rules.interface_lookup import family_modules
 from envdoctor.rules.ranges import version_satisfies
 from envdoctor.rules.rows import install_commands
 from envdoctor.rules.view import View
 
-_SUFFIX = re.compile(r"(For[A-Z]\w{0,60}|Model|LMHeadModel|LM)$")
 _SYMPTOMS = ("SYM-MODEL-TYPE", "SYM-CONFIG-KEY", "SYM-VLLM-ARCHITECTURE", "SYM-TOKENIZER-CLASS")
 
 
@@ -37,7 +36,9 @@ def check_architectures(view: View) -> Iterable[Finding]:
 
 
 def _asked_of_mapping(view: View, symptom: Symptom) -> bool:
-    """True for a key that transformers' table of model types lacks."""
+    """True for a model type that transformers' table of them lacks."""
+    if symptom.id == "SYM-MODEL-TYPE":
+        return True
     files = (f.file for e in view.facts.errors if symptom.id in e.symptoms for f in e.frames[-3:])
     return symptom.id == "SYM-CONFIG-KEY" and any("configuration_auto" in file for file in files)
 
@@ -76,7 +77,7 @@ def _known_since(view: View, symptom: Symptom) -> Iterator[tuple[str, str, str]]
     elif symptom.id == "SYM-TOKENIZER-CLASS":
         yield from _spans(view, "transformers", ("names", "transformers", name), f"the tokenizer {name}")
     else:
-        for module in vllm_modules(name):
+        for module in family_modules(name):
             path = f"vllm.model_executor.models.{module}"
             yield from _spans(view, "vllm", ("modules", path), f"the architecture {name}")
 
@@ -91,14 +92,6 @@ def _spans(view: View, library: str, path: tuple[str, ...], what: str) -> Iterat
         found = found.get(key) if isinstance(found, dict) else None
     if found:
         yield library, what, specifier_of(list(record.versions), found).partition(",<")[0]
-
-
-def vllm_modules(architecture: str) -> list[str]:
-    """Return the module names under which vLLM may keep an architecture, likeliest first."""
-    stem = _SUFFIX.sub("", architecture)
-    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", stem).lower()
-    flat = words.replace("_", "")
-    return list(dict.fromkeys((words, flat, f"{flat}_mm", f"{words}_vl", re.sub(r"_(?=\d)", "", words))))
 
 
 def _finding(view: View, library: str, what: str, specifier: str, symptom: Symptom) -> Finding:

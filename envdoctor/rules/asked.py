@@ -88,7 +88,7 @@ def wanted_of(facts: Facts, symptom: Symptom) -> Iterator[Wanted]:
     elif symptom.id == "SYM-NO-MODULE" and "module" in captured:
         yield Wanted(Lack.MODULE, symptom, "", captured["module"], asker=asker)
     elif symptom.id == "SYM-NO-ATTRIBUTE":
-        owner = captured.get("class") or captured.get("type") or ""
+        owner = captured.get("class") or captured.get("type") or captured.get("raised") or ""
         lack = Lack.NAME if captured.get("module") else Lack.MEMBER
         module = captured.get("module") or ""
         yield Wanted(lack, symptom, captured["attribute"], module, owner, asker=asker)

@@ -39,7 +39,7 @@ def _rows(view: View, symptom: Symptom) -> Iterator[tables.AttributeRow]:
     captured = symptom.captured
     wanted = next(wanted_of(view.facts, symptom), None) if _is_import(symptom) else None
     asked = wanted.module if wanted else captured.get("module")
-    owner = asked or captured.get("class") or captured.get("type") or ""
+    owner = asked or captured.get("class") or captured.get("type") or captured.get("raised") or ""
     for row in view.matrix.rows(tables.AttributeRow):
         if _attribute(symptom) in row.names and row_pattern(row.owner, case=True).fullmatch(owner):
             yield row

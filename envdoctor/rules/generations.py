@@ -23,6 +23,9 @@ from envdoctor.rules.rows import install_commands
 from envdoctor.rules.view import View
 
 ID = "RELEASES-APART"
+YOUNG = 730
+"""Days for which code that was written for the major release before is still about."""
+_NUMBER = re.compile(r"\d{1,4}")
 _AT_IMPORT = frozenset(("<module>", "a module", ""))
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*")
 
@@ -170,15 +173,44 @@ def asking_package(view: View, frame: Frame | None) -> str:
 
 
 def _remedies(view: View, wanted: Wanted, owner: str, asker: str) -> Iterator[Remedy]:
+    yield from _misspelt(view, wanted, owner)
     yield from _elsewhere(view, wanted, owner)
     if owner and asker:
         yield from _of_one_time(view, owner, asker)
+    elif owner:
+        yield from _before_major(view, owner)
     names = [name for name in (owner, asker) if name]
     both = f"{' and '.join(names)}{' together' if names[1:] else ''}"
     yield Remedy(
         f"Raise {both}, or take the releases that the asking code names in its requirements.",
         pip_install(*names, options="-U"),
     )
+
+
+def _misspelt(view: View, wanted: Wanted, owner: str) -> Iterator[Remedy]:
+    """Name the one that differs in underscores and capitals alone."""
+    record = load_record(view.matrix.folder, owner) if wanted.lack is Lack.NAME else None
+    for name in record.names.get(record.root, {}) if record else ():
+        if name != wanted.name and _letters(name) == _letters(wanted.name):
+            yield Remedy(f"It is spelt {name} in {owner}: ask for that.")
+
+
+def _letters(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
+def _before_major(view: View, owner: str) -> Iterator[Remedy]:
+    """Offer the releases before a major one that is young: code of one's own was written with those."""
+    package, found = package_facts(view, owner), _NUMBER.search(view.version_text(owner) or "")
+    if package is None or found is None or int(found[0]) < 2:
+        return
+    days = [
+        day for v, day in zip(package.versions, package.days, strict=True) if v.startswith(f"{found[0]}.")
+    ]
+    if days and package.days[-1] - days[0] <= YOUNG:
+        pins = {owner: f"<{found[0]}"}
+        text = f"Or stay below {owner} {found[0]}, whose names are others than those of the releases before."
+        yield Remedy(text, install_commands(pins), pins)
 
 
 def _elsewhere(view: View, wanted: Wanted, owner: str) -> Iterator[Remedy]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
+from envdoctor import lazy_re as re
 from envdoctor.facts import Symptom
 from envdoctor.facts.names import normalise
 from envdoctor.matrix import Matrix, tables
@@ -19,6 +20,10 @@ from envdoctor.rules.asked import Lack, Wanted
 from envdoctor.rules.ranges import range_satisfies
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass
+
+_SUFFIX = re.compile(r"(For[A-Z]\w{0,60}|Model|LMHeadModel|LM|Config|TextConfig|VisionConfig)$")
+DISTINCT = 12
+"""Letters from which the name of a member is one library's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +87,25 @@ def _missing_name(view: View, wanted: Wanted) -> list[Missing]:
         return [Missing(record, f"{name} in {module}", spans, wanted, module, name)]
     if inside := record.modules.get(f"{module}.{name}", ()):
         return [Missing(record, f"the module {module}.{name}", inside, wanted, module, name)]
+    if module == record.root == "transformers" and (family := _family_spans(record, name)):
+        return [Missing(record, f"{name} in {module}", family, wanted, module, name)]
     return [
         missing for missing in _missing_module(view, wanted, module) if not is_contradicted(view, missing)
     ]
+
+
+def _family_spans(record: Record, name: str) -> Spans:
+    """Return the releases of transformers that have the folder of a model's family: it brings its classes."""
+    folders = (f"transformers.models.{module}" for module in family_modules(name))
+    return next((record.modules[folder] for folder in folders if folder in record.modules), ())
+
+
+def family_modules(architecture: str) -> list[str]:
+    """Return the names of the modules that may hold an architecture or its config, likeliest first."""
+    stem = _SUFFIX.sub("", architecture)
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", stem).lower()
+    flat = words.replace("_", "")
+    return list(dict.fromkeys((words, flat, f"{flat}_mm", f"{words}_vl", re.sub(r"_(?=\d)", "", words))))
 
 
 def spans_of_name(names: Mapping[str, Mapping[str, Spans]], module: str, name: str) -> list[list[int]]:
@@ -128,11 +149,53 @@ def _of_owners(view: View, wanted: Wanted) -> list[Missing]:
         for library in _candidates(view, wanted)
         if (record := load_record(view.matrix.folder, library)) and (missing := _of_owner(record, wanted))
     ]
+    found = found or list(_of_bases(view, wanted))
     fitting = [m for m in found if view.version(m.library) and not is_contradicted(view, m)]
     if fitting:
         return fitting[:1] if len({m.library for m in fitting}) == 1 else []
     unlisted = [m for m in found if view.version(m.library) is None]
     return found[:1] if len({m.library for m in unlisted or found}) == 1 else []
+
+
+def _of_bases(view: View, wanted: Wanted) -> Iterator[Missing]:
+    """Yield what is known of the classes that one of the user's own derives from.
+
+    A method of its own that takes less than what the library passes, or a member that its bases lost.
+    """
+    class_, _, method = wanted.owner.partition(".")
+    if not class_[:1].isupper() or libraries_with(view.matrix.folder, class_):
+        return
+    for library in _DERIVED_FROM:
+        record = load_record(view.matrix.folder, library) if view.installed(library) is not False else None
+        if record is None:
+            continue
+        if wanted.lack is Lack.KEYWORD and method:
+            taking = [told for name, told in record.keywords.items() if name.endswith(f".{method}")]
+            spans = _without(record, _joined(told.get(wanted.name, ()) for told in taking))
+            what = f"a call of {method}() without {wanted.name}"
+        elif wanted.lack is Lack.MEMBER and len(wanted.name) >= DISTINCT and view.facts.distribution(library):
+            spans = _joined(told.get(wanted.name, ()) for told in record.members.values())
+            what = f"{wanted.name} of the classes that {class_} may derive from"
+        else:
+            continue
+        if spans:
+            yield Missing(record, what, spans, wanted, name=wanted.name, sure=False)
+
+
+def _joined(all_spans: Iterable[Spans]) -> Spans:
+    """Return the releases that lie in any of the spans, as spans."""
+    places = {place for spans in all_spans for first, last in spans for place in range(first, last + 1)}
+    joined: list[list[int]] = []
+    for place in sorted(places):
+        if joined and joined[-1][1] == place - 1:
+            joined[-1][1] = place
+        else:
+            joined.append([place, place])
+    return joined
+
+
+_DERIVED_FROM = ("transformers", "trl", "peft", "accelerate")
+"""Libraries whose classes the code of models and trainers derives from."""
 
 
 def _candidates(view: View, wanted: Wanted) -> list[str]:

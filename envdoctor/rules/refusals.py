@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from envdoctor import lazy_re as re
 from envdoctor.facts import Symptom
 from envdoctor.facts.names import normalise
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
@@ -12,7 +13,10 @@ from envdoctor.rules.ranges import parse_version, specifier_in, version_satisfie
 from envdoctor.rules.rows import install_commands
 from envdoctor.rules.view import View
 
-_REFUSALS = ("SYM-REQUIRED-VERSION", "SYM-PLEASE-INSTALL", "SYM-ERROR-REQUIRES", "SYM-MINIMUM-VERSION")
+_REFUSALS = (
+    *("SYM-REQUIRED-VERSION", "SYM-PLEASE-INSTALL", "SYM-ERROR-REQUIRES", "SYM-MINIMUM-VERSION"),
+    "SYM-MAXIMUM-VERSION",
+)
 
 
 def check_refusals(view: View) -> Iterable[Finding]:
@@ -29,7 +33,10 @@ def check_refusals(view: View) -> Iterable[Finding]:
 
 def _specifier(symptom: Symptom) -> str:
     """The versions asked for; empty where the message holds none that can be read."""
-    least = symptom.captured.get("least")
+    least, most = symptom.captured.get("least"), symptom.captured.get("most", "")
+    if re.fullmatch(r"\d{1,4}\.\d{1,4}", most):  # 2.1 means every 2.1.x, too
+        major, _, minor = most.partition(".")
+        return f"<{major}.{int(minor) + 1}"
     text = f">={least}" if least else symptom.captured.get("specifier", "")
     return specifier_in(f"={text}" if text.startswith("=") and not text.startswith("==") else text)
 
