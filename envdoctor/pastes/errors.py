@@ -166,7 +166,6 @@ def _frame(line: str) -> Frame | None:
 
 def _bare(line: str, prefix: str) -> str:
     """Return a line without what a logger or a launcher put before each line of the traceback."""
-    line = line.strip("*") if line.startswith("**") else line
     if prefix and line[: len(prefix)].translate(_DIGITS) == prefix.translate(_DIGITS):
         return line[len(prefix) :]
     return _PREFIX.sub("", line) if line[:1] in "[(EICW 0123456789" else line

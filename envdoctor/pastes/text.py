@@ -23,6 +23,8 @@ _TAGS = re.compile(
     r"(?i)</?(?:details|summary|pre|code|p|br|hr|div|span|b|i|strong|em|ul|ol|li|table|tr|tbody|thead|sub|sup|kbd|h\d)"
     r"\b[^<>\n]{0,200}>"
 )
+_BOLD = re.compile(r"(?m)^([ \t]{0,8})\*\*([^*\n]{1,400})\*\*[ \t]{0,8}$")
+"""A line of which all is printed bold."""
 _ENTITIES = {"&gt;": ">", "&lt;": "<", "&quot;": '"', "&#39;": "'", "&nbsp;": " ", "&amp;": "&"}
 _PUNCTUATION = {
     "：": ":", "，": ",", "（": "(", "）": ")", "＝": "=", "；": ";", "｜": "|",
@@ -47,6 +49,8 @@ def plain_lines(text: str) -> list[str]:
         text = _QUOTES.sub("", text)
     if "<" in text:
         text = _TAGS.sub("", _CELLS.sub("|", text))
+    if "**" in text:
+        text = _BOLD.sub(r"\1\2", text)
     if "&" in text:
         text = _entities(text)
     if _BLANK in text:

@@ -45,7 +45,7 @@ def import_finding(view: View, error: ErrorSeen) -> Finding | None:
     No data and no settings of the user's are there yet: it is the releases, or what one of them loads.
     """
     frames = [frame for frame in error.frames if asking_package(view, frame)]
-    if error.kind != "exception" or not frames or frames[-1] is not error.frames[-1]:
+    if error.kind not in ("exception", "cut") or not frames or frames[-1] is not error.frames[-1]:
         return None
     failing = asking_package(view, frames[-1])
     importer = next((p for f in reversed(frames) if (p := asking_package(view, f)) != failing), "")

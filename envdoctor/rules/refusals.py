@@ -6,16 +6,16 @@ from collections.abc import Iterable
 
 from envdoctor import lazy_re as re
 from envdoctor.facts import Symptom
-from envdoctor.facts.names import normalise
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
+from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.ranges import parse_version, specifier_in, version_satisfies
 from envdoctor.rules.rows import install_commands
 from envdoctor.rules.view import View
 
 _REFUSALS = (
     *("SYM-REQUIRED-VERSION", "SYM-PLEASE-INSTALL", "SYM-ERROR-REQUIRES", "SYM-MINIMUM-VERSION"),
-    "SYM-MAXIMUM-VERSION",
+    *("SYM-MAXIMUM-VERSION", "SYM-CHECKED-VERSION"),
 )
 
 
@@ -25,7 +25,7 @@ def check_refusals(view: View) -> Iterable[Finding]:
     if not seen:
         raise Skip("no library refused another's version")
     for symptom in {s.captured["name"].lower(): s for s in reversed(seen)}.values():
-        name = normalise(symptom.captured["name"])
+        name = distribution_of(view.matrix, symptom.captured["name"].lower())
         have = parse_version(symptom.captured.get("found", "")) or view.version(name)
         if have is None or not version_satisfies(have, _specifier(symptom)):
             yield _refusal(name, str(have) if have else None, symptom)
