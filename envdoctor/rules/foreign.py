@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from envdoctor import lazy_re as re
@@ -17,6 +17,53 @@ _FOREIGN = {
     Backend.ASCEND: "Huawei's Ascend",
     Backend.XPU: "Intel's XPU",
     Backend.MPS: "Apple's MPS",
+}
+_WAYS: Mapping[Backend, tuple[Remedy, ...]] = {
+    Backend.ROCM: (
+        Remedy(
+            "Where a call fails: let the ROCm of torch (or of the image), the kernel's driver and the card's"
+            " gfx architecture match, as AMD's compatibility matrix has them.",
+            ("rocminfo | grep gfx", "python -c 'import torch; print(torch.version.hip)'"),
+        ),
+        Remedy(
+            "Compiled kernels have builds of their own for ROCm: flash-attn's is asked for by a variable.",
+            ("export FLASH_ATTENTION_TRITON_AMD_ENABLE=TRUE",),
+        ),
+    ),
+    Backend.XPU: (
+        Remedy(
+            "Where a call fails: let Intel's compute driver, oneAPI's runtime and torch's xpu build match;"
+            " rebuild what another oneAPI compiled (llama.cpp runs by Vulkan, too).",
+            ("sycl-ls", "python -c 'import torch; print(torch.__version__, torch.xpu.is_available())'"),
+        ),
+    ),
+    Backend.ASCEND: (
+        Remedy(
+            "Where a call fails: see which operator it was, for calls are asynchronous.",
+            ("export ASCEND_LAUNCH_BLOCKING=1",),
+        ),
+        Remedy(
+            "Let the driver, CANN and its kernels, torch and torch_npu be of releases that their table names"
+            " together, and source CANN's environment.",
+            ("npu-smi info", "source /usr/local/Ascend/ascend-toolkit/set_env.sh"),
+        ),
+    ),
+    Backend.MPS: (
+        Remedy(
+            "Where memory ends: the Mac's is shared with all else; a smaller batch, a shorter length, or a"
+            " quantised model (MLX, GGUF)."
+        ),
+        Remedy(
+            "Where an operator is missing: let it run on the CPU.", ("export PYTORCH_ENABLE_MPS_FALLBACK=1",)
+        ),
+    ),
+}
+"""What mends most of what fails there."""
+_SOURCES: Mapping[Backend, str] = {
+    Backend.ROCM: "https://rocm.docs.amd.com/en/latest/compatibility/compatibility-matrix.html",
+    Backend.XPU: "https://docs.pytorch.org/docs/stable/notes/get_start_xpu.html",
+    Backend.ASCEND: "https://github.com/Ascend/pytorch",
+    Backend.MPS: "https://docs.pytorch.org/docs/stable/notes/mps.html",
 }
 _OWN = ("ROCM-", "XPU-", "NPU-", "MPS-", "MAC-", "HOST-MACOS")
 """Findings that are of these accelerators themselves, and may name CUDA to say that it is not here."""
@@ -51,5 +98,7 @@ def _note(backend: Observed[Backend]) -> Finding:
         cause="Only what does not depend on the accelerator was judged: packages among one another, settings,"
         " the interpreter, the host.",
         evidence=(Evidence("accelerator", backend.value.value, backend.source),),
+        remedies=_WAYS[backend.value],
         certainty=Certainty.LIKELY,
+        sources=(_SOURCES[backend.value],),
     )

@@ -27,7 +27,6 @@ YOUNG = 730
 """Days for which code that was written for the major release before is still about."""
 _NUMBER = re.compile(r"\d{1,4}")
 _AT_IMPORT = frozenset(("<module>", "a module", ""))
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*")
 
 
 def check_generations(view: View) -> Iterable[Finding]:
@@ -147,9 +146,9 @@ def _names_of(owner: str) -> Iterator[str]:
     if owner:
         yield owner
     of_class = owner.partition(".")[0]
-    words = _WORD.findall(of_class) if of_class[:1].isupper() else []
-    for start in range(len(words)):
-        yield "".join(words[start:])
+    for start, letter in enumerate(of_class):
+        if letter.isupper():
+            yield of_class[start:]
 
 
 def _exports(view: View, library: str, name: str) -> bool:

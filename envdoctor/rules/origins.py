@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from envdoctor import lazy_re as re
+from envdoctor.commands import pip_install
 from envdoctor.facts import ErrorSeen, Frame
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.atlas import Origin, load_atlas
@@ -25,6 +26,10 @@ _ASKING = re.compile(
     r"(?:please|try|consider|use|set|make sure|you (?:can|should|need|must|have to)|run|install|upgrade|"
     r"update|reduce|increase|decrease|lower|raise|pass|ensure|check|specify|disable|enable|add|remove|"
     r"provide)\b",
+    re.IGNORECASE,
+)
+_LACKING = re.compile(
+    r"\b(?:not (?:yet |currently )?(?:supported|implemented|recognized)|only supports?|unsupported)\b",
     re.IGNORECASE,
 )
 ASKED = 3
@@ -89,7 +94,7 @@ def origin_finding(view: View, error: ErrorSeen, origin: Origin) -> Finding:
         + (f" The condition there: {origin.guard}." if origin.guard else "")
         + (f" Here is {version}." if version else " Its release is not told here."),
         evidence=(Evidence("error", error.text, error.source),),
-        remedies=(*asked_by(error.text), *_remedies(view, origin)),
+        remedies=(*asked_by(error.text), *_remedies(view, origin), *_newer(error, origin)),
         certainty=Certainty.LIKELY if origin.guard else Certainty.UNCERTAIN,
         sources=(f"wheel:{origin.library}",),
         explains=error.symptoms,
@@ -117,3 +122,10 @@ def _remedies(view: View, origin: Origin) -> Iterator[Remedy]:
         yield Remedy(
             f"Releases of {origin.library} after {last} no longer say so.", install_commands(pins), pins
         )
+
+
+def _newer(error: ErrorSeen, origin: Origin) -> Iterator[Remedy]:
+    """Where the newest release that was read says that it lacks something, a later one may have it."""
+    if origin.spans[-1][1] == origin.newest and _LACKING.search(error.text):
+        text = f"Upgrade {origin.library}: what a release does not have yet, a newer one may."
+        yield Remedy(text, pip_install(origin.library, options="-U"))
