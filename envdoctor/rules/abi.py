@@ -21,7 +21,7 @@ from envdoctor.rules.view import View
 
 UNDEFINED = ("SYM-ABI-FLASH-ATTN", "SYM-ABI-VLLM", "SYM-UNDEFINED-SYMBOL")
 _OWNED = {"SYM-ABI-FLASH-ATTN": "flash-attn", "SYM-ABI-VLLM": "vllm"}
-_TORCH_NAMESPACES = ("N2at", "K2at", "3c10", "5torch", "4c10d")
+_TORCH_NAMESPACES = ("N2at", "K2at", "3c10", "5torch", "4c10d", "c10::", "torch::")
 
 
 def check_extensions(view: View) -> Iterable[Finding]:

@@ -18,7 +18,7 @@ from envdoctor.rules.asked import Lack, Wanted, wanted_of
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import day_of, first_after, newest_on, package_facts, told_day
 from envdoctor.rules.import_chains import package_of
-from envdoctor.rules.interface_lookup import distribution_of
+from envdoctor.rules.interface_lookup import distribution_of, find_missing, is_contradicted, spelt_as
 from envdoctor.rules.rows import install_commands
 from envdoctor.rules.view import View
 
@@ -34,8 +34,16 @@ def check_generations(view: View) -> Iterable[Finding]:
     wanted = [w for symptom in view.facts.symptoms for w in wanted_of(view.facts, symptom)]
     if not wanted:
         raise Skip("no import, attribute or argument error was pasted")
-    found = {f.summary: f for w in wanted if (f := _finding(view, w))}
+    found = {f.summary: f for w in wanted if not _has_it(view, w) and (f := _finding(view, w))}
     yield from found.values()
+
+
+def _has_it(view: View, wanted: Wanted) -> bool:
+    """True where the release that is listed is recorded to have what is missed: that is told elsewhere."""
+    return any(
+        missing.sure and view.version(missing.library) is not None and is_contradicted(view, missing)
+        for missing in find_missing(view, wanted)
+    )
 
 
 def import_finding(view: View, error: ErrorSeen) -> Finding | None:
@@ -69,7 +77,7 @@ def import_finding(view: View, error: ErrorSeen) -> Finding | None:
 def _together(view: View, owner: str, asker: str) -> Iterator[Remedy]:
     yield from _of_one_time(view, owner, asker)
     yield Remedy(
-        f"Raise {owner} and {asker} together, or install {owner} anew where an upgrade was cut short.",
+        f"Upgrade {owner} and {asker} together, or install {owner} anew where an upgrade was cut short.",
         pip_install(owner, asker, options="-U"),
     )
 
@@ -181,21 +189,15 @@ def _remedies(view: View, wanted: Wanted, owner: str, asker: str) -> Iterator[Re
     names = [name for name in (owner, asker) if name]
     both = f"{' and '.join(names)}{' together' if names[1:] else ''}"
     yield Remedy(
-        f"Raise {both}, or take the releases that the asking code names in its requirements.",
+        f"Upgrade {both}, or downgrade to the releases that the asking code names in its requirements.",
         pip_install(*names, options="-U"),
     )
 
 
 def _misspelt(view: View, wanted: Wanted, owner: str) -> Iterator[Remedy]:
-    """Name the one that differs in underscores and capitals alone."""
     record = load_record(view.matrix.folder, owner) if wanted.lack is Lack.NAME else None
-    for name in record.names.get(record.root, {}) if record else ():
-        if name != wanted.name and _letters(name) == _letters(wanted.name):
-            yield Remedy(f"It is spelt {name} in {owner}: ask for that.")
-
-
-def _letters(name: str) -> str:
-    return name.replace("_", "").lower()
+    if record and (spelt := spelt_as(record, wanted.name)):
+        yield Remedy(f"It is spelt {spelt} in {owner}: ask for that.")
 
 
 def _before_major(view: View, owner: str) -> Iterator[Remedy]:

@@ -87,11 +87,20 @@ def _missing_name(view: View, wanted: Wanted) -> list[Missing]:
         return [Missing(record, f"{name} in {module}", spans, wanted, module, name)]
     if inside := record.modules.get(f"{module}.{name}", ()):
         return [Missing(record, f"the module {module}.{name}", inside, wanted, module, name)]
+    if (spelt := spelt_as(record, name)) and (spans := spans_of_name(record.names, record.root, spelt)):
+        return [Missing(record, f"{spelt} in {record.root}", spans, wanted, record.root, spelt)]
     if module == record.root == "transformers" and (family := _family_spans(record, name)):
         return [Missing(record, f"{name} in {module}", family, wanted, module, name)]
     return [
         missing for missing in _missing_module(view, wanted, module) if not is_contradicted(view, missing)
     ]
+
+
+def spelt_as(record: Record, name: str) -> str:
+    """Return the name of a library that differs from `name` in underscores and capitals alone."""
+    letters = name.replace("_", "").lower()
+    alike = (known for known in record.names.get(record.root, {}) if known != name)
+    return next((known for known in alike if known.replace("_", "").lower() == letters), "")
 
 
 def _family_spans(record: Record, name: str) -> Spans:
@@ -158,14 +167,13 @@ def _of_owners(view: View, wanted: Wanted) -> list[Missing]:
 
 
 def _of_bases(view: View, wanted: Wanted) -> Iterator[Missing]:
-    """Yield what is known of the classes that one of the user's own derives from.
+    """Yield what is known of the classes that one of the user's own, or a model, derives from.
 
     A method of its own that takes less than what the library passes, or a member that its bases lost.
     """
     class_, _, method = wanted.owner.partition(".")
-    if not class_[:1].isupper() or libraries_with(view.matrix.folder, class_):
-        return
-    for library in _DERIVED_FROM:
+    recorded = class_[:1].isupper() and libraries_with(view.matrix.folder, class_)
+    for library in ("torch",) if recorded else _DERIVED_FROM if class_[:1].isupper() else ():
         record = load_record(view.matrix.folder, library) if view.installed(library) is not False else None
         if record is None:
             continue
@@ -173,9 +181,13 @@ def _of_bases(view: View, wanted: Wanted) -> Iterator[Missing]:
             taking = [told for name, told in record.keywords.items() if name.endswith(f".{method}")]
             spans = _without(record, _joined(told.get(wanted.name, ()) for told in taking))
             what = f"a call of {method}() without {wanted.name}"
-        elif wanted.lack is Lack.MEMBER and len(wanted.name) >= DISTINCT and view.facts.distribution(library):
-            spans = _joined(told.get(wanted.name, ()) for told in record.members.values())
-            what = f"{wanted.name} of the classes that {class_} may derive from"
+        elif wanted.lack is Lack.MEMBER and len(wanted.name) >= DISTINCT:
+            known = view.facts.distribution(library) is not None
+            having = (
+                [record.members.get("Module", {})] if recorded else record.members.values() if known else ()
+            )
+            spans = _joined(told.get(wanted.name, ()) for told in having)
+            what = f"{wanted.name} of the classes that {class_} derives from"
         else:
             continue
         if spans:
@@ -194,7 +206,7 @@ def _joined(all_spans: Iterable[Spans]) -> Spans:
     return joined
 
 
-_DERIVED_FROM = ("transformers", "trl", "peft", "accelerate")
+_DERIVED_FROM = ("transformers", "trl", "peft", "accelerate", "sentence-transformers", "diffusers")
 """Libraries whose classes the code of models and trainers derives from."""
 
 

@@ -83,7 +83,9 @@ def _finding(view: View, missing: Missing) -> Finding:
         cause=f"{_history(missing, specifier)} {_asker(view, missing.wanted)}",
         evidence=(*shown, Evidence(missing.symptom.id, missing.symptom.text, missing.symptom.source)),
         remedies=(
-            Remedy(f"Use a release of {library} that has it.", install_commands(pins), pins),
+            Remedy(
+                f"{_turn(view, missing)} {library} to a release that has it.", install_commands(pins), pins
+            ),
             *((Remedy("Or an older one.", install_commands(older), older),) if older else ()),
             *_renamed(view, missing),
             *_other_side(view, missing),
@@ -209,6 +211,14 @@ def _other_time(view: View, missing: Missing) -> Iterator[Remedy]:
             f"Or raise {asker} to a release from after {library} {versions[last + 1]}, which went without it."
         )
         yield Remedy(text, install_commands(pins), pins)
+
+
+def _turn(view: View, missing: Missing) -> str:
+    """Return the way to the releases that have what is missed."""
+    gone = missing.spans[-1][1] < len(missing.record.versions) - 1
+    version = view.version(missing.library)
+    later = _is_newer(view, missing) if version is not None else gone
+    return "Downgrade" if later else "Upgrade"
 
 
 def _is_newer(view: View, missing: Missing) -> bool:

@@ -15,7 +15,7 @@ from envdoctor.rules.view import View
 
 _REFUSALS = (
     *("SYM-REQUIRED-VERSION", "SYM-PLEASE-INSTALL", "SYM-ERROR-REQUIRES", "SYM-MINIMUM-VERSION"),
-    *("SYM-MAXIMUM-VERSION", "SYM-CHECKED-VERSION"),
+    *("SYM-MAXIMUM-VERSION", "SYM-CHECKED-VERSION", "SYM-ASKED-BY-PIP"),
 )
 
 
@@ -46,7 +46,7 @@ def _refusal(name: str, have: str | None, symptom: Symptom) -> Finding:
     by_transformers = symptom.id == "SYM-REQUIRED-VERSION"
     asker = "the installed transformers" if by_transformers else "the library that raises the error"
     pins = {name: wanted}
-    other = (Remedy("Or raise transformers, which then takes it.", ("pip install -U transformers",)),)
+    other = (Remedy("Or upgrade transformers, which then takes it.", ("pip install -U transformers",)),)
     return Finding(
         id="REQUIREMENT-REFUSED",
         severity=Severity.ERROR,
