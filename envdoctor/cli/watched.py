@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from envdoctor.report import PLAIN, Format
 if TYPE_CHECKING:
     from envdoctor.report.document import Document
     from envdoctor.watch.child import Child, Ending, Stage
+    from envdoctor.watch.dashboard import Dashboard
     from envdoctor.watch.inside import Inside
     from envdoctor.watch.moment import Alarm, End
     from envdoctor.watch.recording import Recording
@@ -78,7 +79,7 @@ def _attempts(sitting: Sitting, words: tuple[str, ...]) -> Ending:
         said = _file_for_output(args, recording) if sitting.terminal is not None else None
         more = sitting.inside.environment(os.environ) if sitting.inside else None
         child = start(words, more, said)
-        board = Board(sitting.terminal, look_of(args).colour) if sitting.terminal is not None else None
+        board = _board(sitting)
         watcher = _beside(sitting, words, child, recording, attempt, board)
         ending = child.wait(board.away) if board is not None else child.wait()
         end = watcher.finish(ending) if watcher is not None else None
@@ -105,33 +106,20 @@ def _file_for_output(args: argparse.Namespace, recording: Recording | None) -> i
         return os.dup(stream.fileno())
 
 
-class Board:
-    """The dashboard of one attempt, opened when there is something to show."""
+def _board(sitting: Sitting) -> Dashboard | None:
+    if sitting.terminal is None:
+        return None
+    from envdoctor.watch.dashboard import Dashboard
 
-    def __init__(self, terminal: int, colour: bool) -> None:
-        from envdoctor.watch.dashboard import Dashboard
+    return Dashboard(sitting.terminal, look_of(sitting.args).colour)
 
-        self._dashboard = Dashboard(terminal, colour)
 
-    def show(self, watcher: Watcher) -> None:
-        """Show how the run stands."""
-        from envdoctor.watch.dashboard import frame
+def _frame_of(watcher: Watcher) -> Callable[[int, int], Document]:
+    """Return what draws how a run stands on a terminal of so many columns and lines."""
+    from envdoctor.watch.dashboard import frame
 
-        def drawn(columns: int, lines: int) -> Document:
-            log = watcher.sampler.log.tail
-            return frame(
-                watcher.header, watcher.moments, watcher.alarms, watcher.expected, log, columns, lines
-            )
-
-        self._dashboard.show(drawn)
-
-    def away(self) -> AbstractContextManager[None]:
-        """Leave the terminal to the shell while the command is stopped."""
-        return self._dashboard.away()
-
-    def close(self) -> None:
-        """Give the terminal back."""
-        self._dashboard.close()
+    log = watcher.sampler.log.tail
+    return partial(frame, watcher.header, watcher.moments, watcher.alarms, watcher.expected, log)
 
 
 def _written(args: argparse.Namespace, step: Step | str, child: Child) -> tuple[str, ...] | None:
@@ -240,7 +228,7 @@ def _beside(
     child: Child,
     recording: Recording | None,
     attempt: int,
-    board: Board | None,
+    board: Dashboard | None,
 ) -> Watcher | None:
     """Start to read beside the child; whatever hinders that is said in a line, and the child goes on."""
     args = sitting.args
@@ -254,7 +242,7 @@ def _beside(
 
         def show(text: str) -> None:
             if board is not None:
-                board.show(watcher)
+                board.show(_frame_of(watcher))
             elif not args.quiet:
                 child.relay.tell(b"S", text)
 

@@ -64,7 +64,8 @@ class Child:
 
     pid: int
     relay: Relay
-    files: tuple[int, ...]
+    files: tuple[tuple[int, int], ...]
+    """The files that it writes to, and how long each was before."""
     relayed: bool
     _sent: list[Sent] = field(default_factory=list)
     _around: Around = contextlib.nullcontext

@@ -10,6 +10,8 @@ TAKEN_BYTES = 1 << 16
 """What is looked at of one reading; of more, only the end."""
 KEPT_LINES = 400
 MAX_LINE = 2000
+OWN = "envdoctor: "
+"""How a line of the watch itself begins: both may write to one file."""
 _TELLING_DIGITS = 4
 
 _ENDS = re.compile(rb"[\r\n]+")
@@ -96,7 +98,7 @@ class LogReader:
 
     def _take(self, text: str) -> None:
         line = self._clean(text)
-        if not line:
+        if not line or line.startswith(OWN):
             return
         self.lines += 1
         is_bar = "%|" in line

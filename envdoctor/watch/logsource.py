@@ -12,9 +12,9 @@ from envdoctor.watch.loglines import TAKEN_BYTES
 class LogSource:
     """The copies of a child's output: from the relay, and from the files that it writes to."""
 
-    def __init__(self, pipe: int | None, files: Sequence[int]) -> None:
+    def __init__(self, pipe: int | None, files: Sequence[tuple[int, int]]) -> None:
         self._pipe = pipe
-        self._files = [opened for fd in files if (opened := _reopened(fd)) is not None]
+        self._files = [opened for fd, size in files if (opened := _reopened(fd, size)) is not None]
         self.is_read = pipe is not None or bool(self._files)
 
     def read(self) -> bytes:
@@ -30,11 +30,11 @@ class LogSource:
         return data
 
 
-def _reopened(fd: int) -> int | None:
-    """Open a file that the child writes to for reading, from where it stands now."""
+def _reopened(fd: int, size: int) -> int | None:
+    """Open a file that the child writes to for reading, from where it ended before."""
     try:
         opened = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC)
-        os.lseek(opened, 0, os.SEEK_END)
+        os.lseek(opened, size, os.SEEK_SET)
     except OSError:
         return None
     return opened

@@ -85,10 +85,11 @@ def _aside(channel: Channel, aside: int | None) -> Channel:
     return replace(channel, target=aside, terminal=False)
 
 
-def files_to_follow(closed: Sequence[int] = ()) -> tuple[int, ...]:
-    """Return the outputs that are regular files, each file once."""
+def files_to_follow(closed: Sequence[int] = ()) -> tuple[tuple[int, int], ...]:
+    """Return the outputs that are regular files, each file once, and how long each is now."""
     files = [fd for fd in OUTPUTS if fd not in closed and kind_of(fd) is Kind.FILE]
-    return tuple(files[:1] if len(files) == 2 and _same(*files) else files)
+    once = files[:1] if len(files) == 2 and _same(*files) else files
+    return tuple((fd, os.fstat(fd).st_size) for fd in once)
 
 
 def _same(one: int, other: int) -> bool:

@@ -72,6 +72,27 @@ def test_a_killed_watch_leaves_a_readable_recording_and_the_command(tmp_path: Pa
     assert len(list(read_recording(path))) >= 3
 
 
+def test_what_a_command_that_fails_at_once_wrote_to_a_file_is_read(tmp_path: Path) -> None:
+    said, path = tmp_path / "said", tmp_path / "run.jsonl"
+    said.write_text("RuntimeError: of another run\n")
+    with said.open("ab") as log:
+        command = [
+            PYTHON,
+            "-m",
+            "envdoctor",
+            "watch",
+            "--record",
+            str(path),
+            "--",
+            "sh",
+            "-c",
+            "echo RuntimeError: no; exit 1",
+        ]
+        subprocess.run(command, stdout=log, stderr=log, env=environment(tmp_path), check=False, timeout=100)
+    told = [line.text for line in read_recording(path) if isinstance(line, LogLine)]
+    assert told == ["RuntimeError: no"]
+
+
 def test_where_no_recording_can_be_written_the_command_runs_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     child = watched(tmp_path / "file" / "run.jsonl", "echo", "hello")
@@ -135,6 +156,7 @@ def test_what_is_no_recording_is_refused_with_its_line(tmp_path: Path, text: str
         ("Epoch 1, Step 12/90, loss = 3.5\n", 12, 90, 3.5),
         ("Loading checkpoint shards:  50%|█████     | 2/4 [00:05<00:05]", None, None, None),
         ("\x1b[32mstep\x1b[0m 4\n", 4, None, None),
+        ("step 4\nenvdoctor: out of memory at about step 340 (±25): it grows\n", 4, None, None),
     ],
 )
 def test_steps_and_losses_of_trainers(
