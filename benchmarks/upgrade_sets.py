@@ -72,7 +72,10 @@ def install(case: Case, pins: PinSet, pythons: Path, folder: Path) -> str:
     subprocess.run([release / "bin" / "python", "-m", "venv", place], check=True, capture_output=True)
     changed = {change.name for change in pins.changes} | {case.upgraded[1].lower()}
     wanted = [f"{pin.name}=={pin.version}" for pin in pins.pins if pin.name in changed or not pin.label]
-    for command in (["-m", "pip", "install", "-q", "-U", "pip"], ["-m", "pip", "install", "-q", *wanted]):
+    for command in (
+        ["-m", "pip", "install", "-q", "-U", "pip<21.4"],
+        ["-m", "pip", "install", "-q", *wanted],
+    ):
         done = subprocess.run([place / "bin" / "python", *command], capture_output=True, text=True)
         if done.returncode:
             return f"install: {done.stderr.strip().splitlines()[-1][:200]}"

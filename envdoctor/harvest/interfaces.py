@@ -72,14 +72,15 @@ def _interface(modules: Mapping[str, ModuleFacts | None]) -> Interface:
     known = {name: facts for name, facts in modules.items() if facts}
     release = _Release(known, partly=len(known) < len(modules))
     read = release.modules
+    own = {module: facts for module, facts in read.items() if not is_stand_in(module)}
     return Interface(
         frozenset(modules),
         frozenset(f"{module}:{name}" for module in read for name in release.names(module)),
-        frozenset(keyword for facts in read.values() for keyword in facts.keywords),
+        frozenset(keyword for facts in own.values() for keyword in facts.keywords),
         frozenset(asked for facts in read.values() for asked in facts.imports),
         frozenset(
             f"{name}:{member}"
-            for module, facts in read.items()
+            for module, facts in own.items()
             for name in facts.classes
             for member in release.members(module, name)
         ),
@@ -94,6 +95,11 @@ def module_of(path: str) -> str | None:
     if parts[-1] == "__init__":
         parts.pop()
     return ".".join(parts) if parts and all(part.isidentifier() for part in parts) else None
+
+
+def is_stand_in(module: str) -> bool:
+    """True for a module of classes that stand in for those of a missing package, and take anything."""
+    return module.rpartition(".")[2].startswith("dummy_")
 
 
 def _is_internal(module: str) -> bool:

@@ -93,6 +93,8 @@ class Judge:
                 return _position(use, record, move)
             case Kind.MEMBER:
                 return self._member(use, record, move)
+            case Kind.OVERRIDE:
+                return self._override(use, move)
             case Kind.NAME:
                 return None  # told with its import
 
@@ -175,6 +177,14 @@ class Judge:
         if since is None:
             return None
         return Break(use, f"{use.path}.{use.name}", since, certainty=Certainty.LIKELY)
+
+    def _override(self, use: Use, move: Move) -> Break | None:
+        """Answer by the rows of methods that the library calls with an argument more: `argument=default`."""
+        row = self._row(f"def {use.path.rpartition('.')[2]}.{use.name}", move)
+        if row is None or row.new.partition("=")[0] in use.given:
+            return None
+        shown = f"{use.path}.{use.name}() without {row.new.partition('=')[0]}"
+        return Break(use, shown, row.since, f"take {row.new}", Certainty.LIKELY)
 
     def _instead(self, record: Record | None, move: Move, path: str, name: str) -> str:
         """Return where the name is now: by a row, else in another module of the same library."""

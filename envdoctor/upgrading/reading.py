@@ -197,8 +197,15 @@ class _Reader:
         if base is not None and len(bases) == 1:
             own = base.own | frozenset(own_members(node))
             inner["<self>"] = Bound(base.path, True, {}, own)
+            self._overrides(node, base)
             scopes[-1][node.name] = UNKNOWN if "__init__" in own else Bound(base.path, own=own)
         self.body(node.body, [*scopes, inner])
+
+    def _overrides(self, node: ast.ClassDef, base: Bound) -> None:
+        for method in node.body:
+            if isinstance(method, _Function) and method.args.kwarg is None:
+                given = frozenset(argument.arg for argument in named_in(method.args))
+                self._use(Use(Kind.OVERRIDE, base.path, place_of(method), method.name, given=given))
 
     def _if(self, node: ast.If, scopes: list[Scope]) -> None:
         self._expression(node.test, scopes)

@@ -18,6 +18,7 @@ class Kind(Enum):
     MEMBER = "member"
     STAR = "star"
     NAME = "name"
+    OVERRIDE = "override"
 
 
 class Place(NamedTuple):
@@ -43,6 +44,8 @@ class Use:
     """True under a condition or a handler that cares for its absence."""
     postponed: bool = False
     """True in an annotation that no run evaluates."""
+    given: frozenset[str] = frozenset()
+    """The arguments that an overriding method takes."""
     statement: Place | None = None
     """The first line of the import statement it stands in."""
 

@@ -44,6 +44,11 @@ def test_a_base_of_another_package_leaves_a_class_open() -> None:
     assert scanned(files).members == {"Mine:**", "Sub:**"}
 
 
+def test_a_class_that_stands_in_for_a_missing_package_tells_nothing() -> None:
+    files = {"gizmo/utils/dummy_pt_objects.py": b"class Wheel:\n    def __init__(self, *a, **k): ...\n"}
+    assert (scanned(files).members, scanned(files).keywords) == (frozenset(), frozenset())
+
+
 def test_signatures_tell_positions_and_what_is_needed() -> None:
     assert {"spin:~2", "spin:!speed", "spin:!count", "spin:mode", "Base.turn:~1"} <= scanned(OLD).keywords
     assert {"spin:~1", "spin:!count", "spin:!mode"} <= scanned(NEW).keywords

@@ -68,6 +68,9 @@ def after(code: str) -> str:
          "transformers.PreTrainedConfig.rope_theta", "rope_parameters['rope_theta']"),
         ("from transformers import AutoModel\nAutoModel.from_pretrained('x', use_auth_token=True)",
          "transformers.AutoModel.from_pretrained(use_auth_token)", "token"),
+        ("from transformers import Trainer\nclass Mine(Trainer):\n"
+         "    def compute_loss(self, model, inputs, return_outputs=False): ...",
+         "transformers.Trainer.compute_loss() without num_items_in_batch", "take num_items_in_batch=None"),
         ("if is_transformers_available():\n    from transformers import AdamW",
          "transformers.AdamW", "torch.optim.AdamW"),
         ("from transformers import Trainer\nk: dict = {'tokenizer': 1}\n"
@@ -89,6 +92,7 @@ def test_uses_are_followed_to_what_broke(code: str, name: str, replacement: str)
         "def f(np):\n    return np.float_",
         "import mine as np\nx = np.float_",
         "from transformers import BertTokenizerFast",
+        "from transformers import Trainer\nclass Mine(Trainer):\n    def compute_loss(self, **kwargs): ...",
         "from transformers import BatchEncoding\ndef f(b: BatchEncoding):\n    b.keys()",
     ],
 )

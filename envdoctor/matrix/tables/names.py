@@ -45,7 +45,7 @@ class RenameRow(Row):
     KIND: ClassVar = "rename"
 
     old: Text
-    """As it was: `module.name`, `Callable(argument)` or `Class.member`."""
+    """As it was: `module.name`, `Callable(argument)`, `Class.member`; `def Class.method` overrides one."""
     new: Text
     """What stands in its place: a name of the same kind, or what to write."""
     library: Package
