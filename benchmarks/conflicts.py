@@ -26,6 +26,7 @@ from envdoctor.solve.explain import DEPTHS, Inquiry, clash
 from envdoctor.solve.goal import Goal
 from envdoctor.solve.pinning import pin
 from envdoctor.solve.problem import bits_of
+from envdoctor.solve.solver import solve
 from envdoctor.target.resolve import Declared
 from envdoctor.toml_text import parse_toml
 
@@ -72,7 +73,7 @@ def written() -> Iterator[Asked]:
 
 
 def drawn(count: int, seed: int) -> Iterator[Asked]:
-    """Yield requests for a release and for one of another that its requirements exclude."""
+    """Yield requests for a release and for one of another that it excludes, each to be had alone."""
     snapshot = load_snapshot(load_matrix().folder)
     names = sorted(name for name in snapshot.names() if not name.startswith(("nvidia-", "cuda-")))
     dice = random.Random(seed)
@@ -89,9 +90,11 @@ def drawn(count: int, seed: int) -> Iterator[Asked]:
         if one is None or other is None or not other.crawled:
             continue
         if outside := [bit for bit in _finals(other) if not other.spec_mask(one.spec) >> bit & 1]:
-            count -= 1
             version = other.versions[dice.choice(outside)]
-            yield Asked([f"{package.name}=={package.versions[place]}", f"{other.name}=={version}"])
+            both = [f"{package.name}=={package.versions[place]}", f"{other.name}=={version}"]
+            if all(solve(Asked([word]).goal()) for word in both):
+                count -= 1
+                yield Asked(both)
 
 
 def _finals(package: Package) -> list[int]:
