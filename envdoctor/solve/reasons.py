@@ -131,6 +131,7 @@ class Explained:
         reasons = [
             *self._asked(name),
             *self._required(name),
+            *self._beyond_target(node, bit),
             *self._held_back(node, bit),
             *self._avoids(node, bit),
         ]
@@ -185,6 +186,21 @@ class Explained:
                 waived = limit and (name, wanted.name) in self.goal.context.options.waived
                 if self.goal.context.marker_holds(wanted.marker) and not runtime and not waived:
                     yield wanted, limit
+
+    def _beyond_target(self, node: Node, bit: int) -> Iterator[str]:
+        """Say which card or driver bars a newer release that any installer would take."""
+        within = node.installable
+        for request in self.goal.requests:
+            within &= node.admits(request.spec) if request.name == node.name else -1
+        place = node.places[within.bit_length() - 1] if within else -1
+        builds = node.expand(1 << place) if place > node.places[bit] else 0
+        if not builds or builds & node.allowed:
+            return
+        bans = [ban for ban in node.bans if ban.mask & builds]
+        told = {ban.subject for ban in bans if ban.what in ("card", "kernels")}
+        told |= {f"driver {ban.subject}" for ban in bans if ban.what == "driver"}
+        if told:
+            yield f"not {node.package.versions[place]}: {' and '.join(sorted(told))} cannot run it"
 
     def _held_back(self, node: Node, bit: int) -> Iterator[str]:
         """Say why a package is not at the newest that its request, if there is one, and the target admit.

@@ -49,6 +49,12 @@ def test_a_variant_is_written_in_the_form_that_pip_and_uv_read(capsys: pytest.Ca
     assert "not 2.15.0" not in out
 
 
+def test_a_release_of_which_the_driver_runs_no_build_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    on = ("--gpu", "A100", "--driver", "535.183.01", *ON)
+    assert "    # not 2.15.0: driver 535.183.01 cannot run it\n" in answer(capsys, "pin", "torch", *on)[1]
+    assert "cannot run it" not in answer(capsys, "pin", "torch<2.15", *on)[1]
+
+
 def test_json_is_the_contracts(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = answer(capsys, "pin", "torch", "--gpu", "V100", "--format", "json", *ON)
     told = json.loads(out)
