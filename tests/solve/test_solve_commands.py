@@ -46,7 +46,7 @@ def test_a_variant_is_written_in_the_form_that_pip_and_uv_read(capsys: pytest.Ca
     assert "uv pip install --index-strategy unsafe-best-match" in out
     assert "+cu126\n" in next(line + "\n" for line in out.splitlines() if line.startswith("torch=="))
     assert "+cu126" in next(line for line in out.splitlines() if line.startswith("torchvision=="))
-    assert "not 2.15.0" not in out
+    assert "not 2.15.0: V100 (sm_70) cannot run it" in out
 
 
 def test_a_release_of_which_the_driver_runs_no_build_is_said(capsys: pytest.CaptureFixture[str]) -> None:
