@@ -22,6 +22,10 @@ from envdoctor.rules.view import View
 from envdoctor.values import dataclass
 
 _SUFFIX = re.compile(r"(For[A-Z]\w{0,60}|Model|LMHeadModel|LM|Config|TextConfig|VisionConfig)$")
+_BASE = re.compile(
+    r"(?!TF|Flax)\w{2,60}Mixin|PreTrained\w{2,60}|Module|Trainer|SentenceTransformer|DiffusionPipeline"
+)
+"""Classes that models, tokenizers and trainers derive from."""
 DISTINCT = 12
 """Letters from which the name of a member is one library's own."""
 
@@ -87,8 +91,10 @@ def _missing_name(view: View, wanted: Wanted) -> list[Missing]:
         return [Missing(record, f"{name} in {module}", spans, wanted, module, name)]
     if inside := record.modules.get(f"{module}.{name}", ()):
         return [Missing(record, f"the module {module}.{name}", inside, wanted, module, name)]
-    if (spelt := spelt_as(record, name)) and (spans := spans_of_name(record.names, record.root, spelt)):
-        return [Missing(record, f"{spelt} in {record.root}", spans, wanted, record.root, spelt)]
+    if spelt := spelt_as(record, name):
+        exported = record.names[record.root][spelt]
+        what = f"{spelt} in {record.root}"
+        return [Missing(record, what, exported, wanted, record.root, spelt, sure=False)]
     if module == record.root == "transformers" and (family := _family_spans(record, name)):
         return [Missing(record, f"{name} in {module}", family, wanted, module, name)]
     return [
@@ -181,17 +187,19 @@ def _of_bases(view: View, wanted: Wanted) -> Iterator[Missing]:
             taking = [told for name, told in record.keywords.items() if name.endswith(f".{method}")]
             spans = _without(record, _joined(told.get(wanted.name, ()) for told in taking))
             what = f"a call of {method}() without {wanted.name}"
-        elif wanted.lack is Lack.MEMBER and len(wanted.name) >= DISTINCT:
-            known = view.facts.distribution(library) is not None
-            having = (
-                [record.members.get("Module", {})] if recorded else record.members.values() if known else ()
-            )
-            spans = _joined(told.get(wanted.name, ()) for told in having)
+        elif wanted.lack is Lack.MEMBER and (recorded or view.facts.distribution(library)):
+            spans = _base_spans(record, wanted.name)
             what = f"{wanted.name} of the classes that {class_} derives from"
         else:
             continue
         if spans:
             yield Missing(record, what, spans, wanted, name=wanted.name, sure=False)
+
+
+def _base_spans(record: Record, member: str) -> Spans:
+    """Return the releases whose classes that others derive from have a member with a name of its own."""
+    told = record.members.items() if len(member) >= DISTINCT else ()
+    return _joined(members.get(member, ()) for name, members in told if _BASE.fullmatch(name))
 
 
 def _joined(all_spans: Iterable[Spans]) -> Spans:

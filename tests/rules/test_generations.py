@@ -70,3 +70,30 @@ def test_what_fails_on_an_import_between_two_packages_is_theirs() -> None:
         "    entry = TABLE['never']\nKeyError: 'never there'\n"
     )["RELEASES-APART"]
     assert found.summary.startswith("unsloth-zoo fails while unsloth imports it: KeyError")
+
+
+def test_a_method_that_takes_less_than_the_library_hands_it_is_older_than_the_library() -> None:
+    found = judged(
+        "transformers==5.4.0\nTypeError: MineForCausalLM._check_and_adjust_attn_implementation() got an"
+        " unexpected keyword argument 'allow_all_kernels'\n"
+    )["INTERFACE-MISSING"]
+    assert found.remedies[0].text.startswith("Downgrade transformers")
+    assert found.remedies[0].pins["transformers"].startswith("<")
+
+
+def test_a_member_that_the_bases_of_ones_own_class_lost_names_the_releases_before() -> None:
+    error = "AttributeError: 'Mine' object has no attribute '_extract_past_from_model_output'"
+    pins = judged(f"transformers==4.51.3\n{error}\n")["INTERFACE-MISSING"].remedies[0].pins["transformers"]
+    assert "<4.5" in pins or "<4.4" in pins
+
+
+def test_a_name_that_is_spelt_otherwise_is_named() -> None:
+    error = "ImportError: cannot import name 'Qwen2_5VLForConditionalGeneration' from 'transformers'"
+    found = judged(f"transformers==4.54.1\n{error}\n")["RELEASES-APART"]
+    told = " ".join(remedy.text for remedy in found.remedies)
+    assert "Qwen2_5_VLForConditionalGeneration" in told
+
+
+def test_what_the_listed_release_has_is_no_matter_of_releases() -> None:
+    text = "transformers==4.53.1\nImportError: cannot import name 'AutoImageProcessor' from 'transformers'\n"
+    assert judged(text).keys() & {"RELEASES-APART", "INTERFACE-STALE"} == {"INTERFACE-STALE"}

@@ -37,6 +37,19 @@ LINES = {
     ),
     "Timed out after 601 seconds waiting for clients. 1/2 clients joined.": "STORE-CLIENTS-MISSING",
     "TypeError: Client.__init__() got an unexpected keyword argument 'proxies'": "HTTPX-PROXIES",
+    "flashinfer-cubin version (0.6.8) does not match flashinfer version (0.6.10).": "FLASHINFER-PARTS",
+    "nvcc fatal   : Value 'native' is not defined for option 'gpu-architecture'": "NVCC-NATIVE-OLD",
+    "PyTorch 2.1.2+cu121 with CUDA 1201 (you have 2.1.2+cpu)": "XFORMERS-BUILT-FOR",
+    "ValueError: PEFT backend is required for this method.": "DIFFUSERS-PEFT-BACKEND",
+    "AttributeError: 'ColBERT' object has no attribute 'all_tied_weights_keys'": "TRANSFORMERS-POST-INIT",
+    "RuntimeError: Inference tensors cannot be saved for backward. To work around": "INFERENCE-TENSORS",
+    "torchrun: Received 1 death signal, shutting down workers": "SIGHUP",
+    "ImportError: Numba needs NumPy 2.1 or less. Got NumPy 2.2.": "REQUIREMENT-REFUSED",
+    '[WARNING] Please install the package: `pip install "transformers>=4.48" -U`.': "REQUIREMENT-REFUSED",
+    "No module named 'megatron.training'\nModuleNotFoundError: No module named 'megatron.training'": (
+        "MEGATRON-LM-REPOSITORY"
+    ),
+    "undefined symbol:\nc10::cuda::c10_cuda_check_implementation(int, char const*)": "ABI-EXTENSION",
     "RuntimeError: Rank 0 scheduler died during initialization (exit code: -9)": "SGLANG-SCHEDULER-DIED",
 }
 
