@@ -17,7 +17,7 @@ from envdoctor import bundling
 from envdoctor.bundling import Redactor, labels
 from envdoctor.bundling.known_values import KnownValues
 from envdoctor.bundling.secret_formats import load_formats
-from envdoctor.bundling.secret_values import is_drawn
+from envdoctor.bundling.secret_values import is_drawn, looks_like_password
 from envdoctor.bundling.unwrapping import strip_escapes
 
 CORPUS = planted()
@@ -252,6 +252,11 @@ def test_planted_values_are_found_by_the_right_kind():
             "the api key must have 40 characters, yours was <secret-1>",
         ),
         ("pass\\u0077ord=hunter-Two-99x", "pass\\u0077ord=<secret-1>"),
+        ('password: "correct horse Battery7"', 'password: "<secret-1>"'),
+        (
+            '{"a": "{\\"password\\": \\"correct horse Battery7\\"}"}',
+            '{"a": "{\\"password\\": \\"<secret-1>\\"}"}',
+        ),
         ("&lt;password&gt;hunter-Two-99x&lt;/password&gt;", "&lt;password&gt;<secret-1>&lt;/password&gt;"),
         ("--exclude torch.compile(model)", "--exclude torch.compile(model)"),
         ("--exclude gpu-node-07,node-a7", "--exclude <host-1>,<host-2>"),
@@ -272,3 +277,15 @@ def test_what_stands_before_a_value_decides(text: str, shared: str) -> None:
 def test_a_measure_is_not_drawn(measured: str) -> None:
     assert not is_drawn(measured)
     assert is_drawn("kQzfRtYbWmLpHxVn")
+
+
+@pytest.mark.parametrize("chosen", ["Summer#2026now", "xkqzvbnmwrt", "ABCD-1234-EFGH"])
+def test_what_people_choose_looks_like_a_password(chosen: str) -> None:
+    assert looks_like_password(chosen)
+    assert not any(map(looks_like_password, ("configuration", "correcthorse", "12345678", "Hunter2")))
+
+
+def test_a_name_behind_an_escape_is_a_name_and_one_within_a_word_is_none() -> None:
+    redactor = Redactor(KnownValues(users=("katharina",)))
+    assert redactor.redact(r"it said\nkatharina left") == r"it said\n<user-1> left"
+    assert redactor.redact("xkatharina and katharinas") == "xkatharina and katharinas"
