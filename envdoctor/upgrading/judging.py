@@ -170,10 +170,9 @@ class Judge:
         spans = told.get(use.name, ())
         if row := self._row(f"{owner}.{use.name}", move):
             return replace(_by_rename(use, f"{use.path}.{use.name}", row, move), certainty=Certainty.LIKELY)
-        since = None
-        open_now = record is not None and record.has(told.get("**", ()), move.new)
-        if record is not None and not open_now and _lives(record, told, move.new):
-            since = _gone(record, spans, move) if spans and use.name not in _INHERITED else None
+        if record is None or not spans or use.name in _INHERITED or not _lives(record, told, move.new):
+            return None
+        since = None if _is_another(record, told, move) else _gone(record, spans, move)
         if since is None:
             return None
         return Break(use, f"{use.path}.{use.name}", since, certainty=Certainty.LIKELY)
@@ -280,6 +279,14 @@ def _gone(record: Record, spans: Spans, move: Move) -> str | None:
 def _lives(record: Record, told: Mapping[str, Spans], version: Version) -> bool:
     """True when the callable or class itself stands in that release."""
     return "" not in told or record.has(told[""], version)
+
+
+def _is_another(record: Record, told: Mapping[str, Spans], move: Move) -> bool:
+    """True where a class may have what no file tells: it makes members up, or most of them went at once."""
+    if any(record.has(told.get(open_, ()), move.new) for open_ in ("**", "__getattr__")):
+        return True
+    gone = [_gone(record, spans, move) for name, spans in told.items() if name]
+    return 2 * sum(release is not None for release in gone) > max(len(gone), 4)
 
 
 def _had(having: str, move: Move) -> bool:

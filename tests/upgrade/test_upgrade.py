@@ -93,6 +93,9 @@ def test_uses_are_followed_to_what_broke(code: str, name: str, replacement: str)
         "import mine as np\nx = np.float_",
         "from transformers import BertTokenizerFast",
         "from transformers import Trainer\nclass Mine(Trainer):\n    def compute_loss(self, **kwargs): ...",
+        "from transformers import AutoTokenizer\nt = AutoTokenizer.from_pretrained('x')\nt.pad_token_id",
+        "from transformers import PreTrainedTokenizerFast\ndef f(t: PreTrainedTokenizerFast):\n"
+        "    t.backend_tokenizer",
         "from transformers import BatchEncoding\ndef f(b: BatchEncoding):\n    b.keys()",
     ],
 )
