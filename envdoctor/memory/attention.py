@@ -96,8 +96,8 @@ def _rotate(tape: Tape, s: Settings, shape: ModelShape, x: Tensor) -> Tensor:
         return x  # Liger's kernel rotates in place
     width = max(x.width, s.stream)
     part = int(x.numel * shape.rotary_share)
-    tape.touch(part * (3 * width + x.width // 2))
-    out = tape.op(x.numel, width, (x,), (), temporary=2 * part * width)
+    tape.touch(*(part * n for n in (width, width, width, x.width // 2)))
+    out = tape.op(x.numel, width, (x,), (), temporary=(part * width, part * width))
     if shape.rotary_share < 1:
         tape.touch(part * width)
     tape.drop(x)

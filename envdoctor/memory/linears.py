@@ -56,7 +56,7 @@ def _parameter(s: Settings, inputs: int, outputs: int, bias: bool, weight: int) 
 def _release_cast(tape: Tape, s: Settings, copy: Tensor) -> None:
     """Autocast keeps the cast copies of trained weights until the forward pass leaves it."""
     if s.trains and not tape.keep:
-        tape.cached += copy.size
+        tape.cast(copy)
     else:
         tape.drop(copy)
 
@@ -132,5 +132,5 @@ def _factor(tape: Tape, s: Settings, x: Tensor, numel: int, weight: int, compute
         if tape.keep:
             tape.drop(copy)
         else:
-            tape.cached += copy.size
+            tape.cast(copy)
     return out

@@ -6,11 +6,9 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
-from envdoctor.memory.layout import Linear
 from envdoctor.memory.linears import linear
-from envdoctor.memory.norms import norm
 from envdoctor.memory.recipes import PLAIN, Recipe
-from envdoctor.memory.scoring import ENTROPY_ROWS, checkpointed, logprobs, score, tiled
+from envdoctor.memory.scoring import ENTROPY_ROWS, checkpointed, head_of, logprobs, normed, score, tiled
 from envdoctor.memory.settings import Settings
 from envdoctor.memory.shape import ModelShape
 from envdoctor.memory.tape import Tape, Tensor, rounded
@@ -89,13 +87,22 @@ def _replayed(
 
 
 def _full(shape: ModelShape, s: Settings, accumulating: bool, upcast: bool) -> LossCost:
+    start = rounded(s.tokens * shape.hidden * s.stream)
     tape = Tape(accumulating=accumulating)
-    x = tape.new(s.tokens * shape.hidden, s.stream, needs=True)
-    start = tape.live
-    hidden = norm(tape, s, x, shape.norm, shape.hidden)
-    tape.drop(x)
-    head = Linear("head", shape.hidden, shape.vocab // s.tp, shape.head_bias)
-    logits = linear(tape, s, hidden, head, outer=True)
+    loss = full_loss(tape, s, shape, upcast)
+    forward, kept = tape.peak - start, tape.live - start
+    before = tape.live
+    tape.peak = 0
+    tape.drop(loss)
+    tape.backward(loss)
+    size = rounded(s.tokens * shape.vocab // s.tp * 4)
+    return LossCost(kept, forward, tape.peak - before, tape.grads, 3 * size)
+
+
+def full_loss(tape: Tape, s: Settings, shape: ModelShape, upcast: bool) -> Tensor:
+    """The model's own loss over all logits."""
+    hidden = normed(tape, s, shape)
+    logits = linear(tape, s, hidden, head_of(shape, s), outer=True)
     tape.drop(hidden)
     if shape.softcap:
         for saves in (False, True, False):
@@ -114,21 +121,56 @@ def _full(shape: ModelShape, s: Settings, accumulating: bool, upcast: bool) -> L
     tape.drop(picked)
     if s.autocast:  # accelerate hands the outputs back in fp32
         tape.touch(logits.numel * 4)
-    tape.drop(logits, loss)
-    forward, kept = tape.peak - start, tape.live - start
-    before = tape.live
-    tape.peak = 0
-    tape.backward(loss)
-    size = rounded(s.tokens * shape.vocab // s.tp * 4)
-    return LossCost(kept, forward, tape.peak - before, tape.grads, 3 * size)
+    tape.drop(logits)
+    return loss
+
+
+def compute_loss(
+    tape: Tape, shape: ModelShape, s: Settings, upcast: bool, recipe: Recipe, scored: int
+) -> Tensor:
+    """Run everything after the last layer on the tape, what a trainer holds and logs beside it included."""
+    if recipe.loss == "score":
+        out = score(tape, s, shape)
+    elif recipe.loss in _OWN:
+        out = _OWN[recipe.loss](tape, s, shape, recipe, scored or s.tokens)
+    else:
+        out = fused_loss(tape, s, shape) if s.liger else full_loss(tape, s, shape, upcast)
+    size = (scored or s.tokens) * shape.vocab // s.tp * 4
+    held = (size,) * (recipe.held + recipe.held_reference)
+    entropy = (4 * ENTROPY_ROWS * shape.vocab // s.tp,) * 3
+    logged = {"": (), "logits": (size,), "entropy": (size, *entropy), "answers": (size // 4,)}
+    tape.touch(*held, *logged[recipe.logged])
+    return out
+
+
+def fused_loss(tape: Tape, s: Settings, shape: ModelShape) -> Tensor:
+    """Liger's fused loss, which computes the gradients of rows and head in its forward pass."""
+    hidden = normed(tape, s, shape)
+    if hidden.width != s.compute:
+        low = tape.op(hidden.numel, s.compute, (hidden,))
+        tape.drop(hidden)
+        hidden = low
+    head = head_of(shape, s)
+    rows = tape.new(hidden.numel, s.compute)
+    weight = tape.new(head.weight if s.trains else 0, s.weight)
+    copy = tape.new(head.weight if s.autocast and s.vector != s.compute else 0, s.compute)
+    tape.touch(liger_rows(s, shape) * head.outputs * s.compute)
+    tape.drop(copy)
+    out = tape.op(1, 4, (hidden,), (rows, weight))
+    tape.drop(hidden, rows, weight)
+    return out
+
+
+def liger_rows(s: Settings, shape: ModelShape) -> int:
+    """Rows of logits that Liger's fused loss computes at once."""
+    parts = -(-(shape.vocab // s.tp) // shape.hidden)
+    return min(s.tokens, 1 << max(0, (-(-s.tokens // parts) - 1).bit_length()))
 
 
 def _liger(shape: ModelShape, s: Settings, accumulating: bool) -> LossCost:
     """Liger computes the loss in chunks and the gradients already in the forward pass."""
     vocab, hidden, tokens = shape.vocab // s.tp, shape.hidden, s.tokens
-    parts = -(-vocab // hidden)
-    chunk = 1 << max(0, (-(-tokens // parts) - 1).bit_length())
-    chunk = min(chunk, tokens)
+    chunk = liger_rows(s, shape)
     weight = rounded(vocab * hidden * s.weight) if s.trains else 0
     stream = rounded(tokens * hidden * s.stream)
     kept = (

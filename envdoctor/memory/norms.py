@@ -28,7 +28,7 @@ def _rms(tape: Tape, s: Settings, x: Tensor, width: int, wide: bool) -> Tensor:
     full = tape.op(x.numel, 4, (x,)) if x.width != 4 else x
     if full is x:
         x.refs += 1
-    square = tape.op(x.numel, 4, (full,), (full,), temporary=2 * x.numel * 4)
+    square = tape.op(x.numel, 4, (full,), (full,), temporary=(4 * x.numel, 4 * x.numel))
     inverse = tape.op(rows, 4, (square,), temporary=x.numel * 4)
     tape.drop(square)
     scaled = tape.op(x.numel, 4, (full, inverse), (full, inverse), temporary=x.numel * 4)

@@ -77,18 +77,22 @@ def state_bytes(
 
 
 def _tensor_states(optimizer: Optimizer, n: int, width: int, embedding: bool) -> int:
+    return sum(rounded(size) for size in state_blocks(optimizer, n, width, embedding))
+
+
+def state_blocks(optimizer: Optimizer, n: int, width: int, embedding: bool = False) -> tuple[int, ...]:
+    """Bytes of each tensor that the states of a weight of `n` elements of `width` bytes are kept in."""
     if optimizer.paged and n >= PAGED_FROM:
-        return (
-            rounded(4 * (n // BLOCK)) * optimizer.states if optimizer.kind == "8bit" and not embedding else 0
-        )
+        constants = optimizer.kind == "8bit" and not embedding
+        return (4 * (n // BLOCK),) * optimizer.states if constants else ()
     if optimizer.kind == "8bit" and n >= QUANTISED_FROM and not embedding:
-        return optimizer.states * (rounded(n) + rounded(4 * -(-n // BLOCK)))
+        return (n, 4 * -(-n // BLOCK)) * optimizer.states
     if optimizer.kind == "factored":
-        return 0 if n < QUANTISED_FROM else rounded(4 * int(n**0.5) * 2)
+        return () if n < QUANTISED_FROM else (4 * int(n**0.5) * 2,)
     if optimizer.kind in ("8bit", "fp32"):
-        return optimizer.states * rounded(4 * n)
-    steps = 512 if optimizer.states == 2 and not optimizer.foreach else 0
-    return optimizer.states * rounded(width * n) + steps
+        return (4 * n,) * optimizer.states
+    steps = (4,) if optimizer.states == 2 and not optimizer.foreach else ()
+    return (*steps, *(width * n,) * optimizer.states)
 
 
 def step_bytes(optimizer: Optimizer, tensors: Iterable[tuple[int, int]], width: int) -> int:

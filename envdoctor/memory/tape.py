@@ -23,28 +23,50 @@ def rounded(size: float) -> int:
     return granted
 
 
+class Heap:
+    """Where a tape's requests go; this one only counts, others place them."""
+
+    def take(self, size: int) -> int:
+        """Return the name of a block of so many bytes."""
+        return NOWHERE
+
+    def give(self, block: int) -> None:
+        """Take a block back."""
+
+
+NOWHERE = -1
+COUNTED = Heap()
+
+
 class Gradient:
     """A gradient in flight; shared by inputs that receive the very same tensor."""
 
-    __slots__ = ("refs", "size")
+    __slots__ = ("block", "refs", "size")
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, block: int = NOWHERE) -> None:
         self.size = size
+        self.block = block
         self.refs = 1
 
 
 class Tensor:
     """A tensor's storage: its elements, bytes an element, and who holds it."""
 
-    __slots__ = ("gradient", "needs", "numel", "refs", "size", "spread", "width")
+    __slots__ = ("block", "gradient", "needs", "numel", "refs", "size", "spread", "width")
 
     def __init__(self, numel: int, width: int, needs: bool) -> None:
         self.numel = numel
         self.width = width
         self.size = self.spread = rounded(numel * width)  # of the storage, and of its gradient
         self.refs = 1
+        self.block = NOWHERE
         self.needs = needs
         self.gradient: Gradient | None = None
+
+    @property
+    def requested(self) -> int:
+        """Bytes that torch asks the allocator for."""
+        return self.numel * self.width
 
 
 class Node:
@@ -57,7 +79,7 @@ class Node:
         out: Tensor,
         inputs: tuple[Tensor, ...],
         saved: tuple[Tensor, ...],
-        temporary: int,
+        temporary: tuple[int, ...],
         parameter: int,
         through: bool,
     ) -> None:
@@ -71,30 +93,54 @@ class Node:
 
 
 class Tape:
-    """Bytes live and their peak since the tape began; `keep` False records nothing, as a checkpoint does."""
+    """Bytes live and their peak since the tape began; `keep` False records nothing, as a checkpoint does.
+
+    `heap` is asked for every block; `stop` is how many times tensors are saved before a checkpoint stops to
+    recompute: what would follow is not asked for.
+    """
 
     __slots__ = (
-        "accumulating", "cached", "grads", "keep", "live", "nodes", "peak", "pinned", "pins", "reached",
+        "accumulating", "cached", "casts", "grads", "heap", "keep", "live", "nodes", "peak", "pinned", "pins",
+        "reached", "saves", "stop", "trained",
     )  # fmt: skip
 
-    def __init__(self, keep: bool = True, accumulating: bool = False) -> None:
+    def __init__(
+        self, keep: bool = True, accumulating: bool = False, heap: Heap = COUNTED, stop: int = 0
+    ) -> None:
         self.keep = keep
         self.accumulating = accumulating
+        self.heap = heap
+        self.stop = stop
+        self.saves = 0
         self.live = 0
         self.peak = 0
         self.grads = 0
+        self.trained: list[int] = []  # blocks of weights' gradients, which stay
         self.pinned = 0  # kept until the backward pass, checkpoint or not
         self.cached = 0  # kept until the forward pass ends: autocast's copies of weights
+        self.casts: list[Tensor] = []
         self.pins: list[Tensor] = []
         self.reached = 0  # the peak when the last tensor was saved: where a checkpoint stops to recompute
         self.nodes: list[Node] = []
 
+    def _take(self, counted: int, requested: int) -> int:
+        """Ask for a block; the allocator counts `counted` bytes for it."""
+        self.live += counted
+        if self.live > self.peak:
+            self.peak = self.live
+        if not requested or (self.stop and self.saves >= self.stop):
+            return NOWHERE
+        return self.heap.take(requested)
+
+    def _give(self, counted: int, block: int) -> None:
+        self.live -= counted
+        if block != NOWHERE:
+            self.heap.give(block)
+
     def new(self, numel: int, width: int, needs: bool = False) -> Tensor:
         """Allocate a tensor held by one name."""
         tensor = Tensor(numel, width, needs)
-        self.live += tensor.size
-        if self.live > self.peak:
-            self.peak = self.live
+        tensor.block = self._take(tensor.size, numel * width)
         return tensor
 
     def pin(self, tensor: Tensor) -> None:
@@ -104,17 +150,23 @@ class Tape:
             tensor.refs += 1
             self.pinned += tensor.size
 
-    def touch(self, temporary: int) -> None:
+    def cast(self, copy: Tensor) -> None:
+        """Keep autocast's copy of a weight until the forward pass ends."""
+        self.cached += copy.size
+        self.casts.append(copy)
+
+    def touch(self, *temporary: int) -> None:
         """Allocate and free scratch."""
-        if self.live + temporary > self.peak:
-            self.peak = self.live + temporary
+        blocks = [(size, self._take(size, size)) for size in temporary]
+        for size, block in blocks:
+            self._give(size, block)
 
     def drop(self, *tensors: Tensor) -> None:
         """One name of each tensor goes out of scope."""
         for tensor in tensors:
             tensor.refs -= 1
             if tensor.refs == 0:
-                self.live -= tensor.size
+                self._give(tensor.size, tensor.block)
 
     def op(
         self,
@@ -122,7 +174,7 @@ class Tape:
         width: int,
         inputs: tuple[Tensor, ...],
         saved: tuple[Tensor, ...] = (),
-        temporary: int = 0,
+        temporary: int | tuple[int, ...] = (),
         parameter: int = 0,
         through: bool = False,
     ) -> Tensor:
@@ -133,17 +185,21 @@ class Tape:
         """
         needs = parameter > 0 or any(t.needs for t in inputs)
         if self.keep and needs and saved:
-            self.reached = self.peak
+            self._saving()
         out = self.new(numel, width, needs)
         self.record(out, inputs, saved, temporary, parameter, through)
         return out
+
+    def _saving(self) -> None:
+        self.reached = self.peak
+        self.saves += 1
 
     def record(
         self,
         out: Tensor,
         inputs: tuple[Tensor, ...],
         saved: tuple[Tensor, ...] = (),
-        temporary: int = 0,
+        temporary: int | tuple[int, ...] = (),
         parameter: int = 0,
         through: bool = False,
     ) -> None:
@@ -151,7 +207,8 @@ class Tape:
         if self.keep and out.needs:
             for tensor in saved:
                 tensor.refs += 1
-            self.nodes.append(Node(out, inputs, saved, temporary, parameter, through))
+            scratch = temporary if isinstance(temporary, tuple) else (temporary,)
+            self.nodes.append(Node(out, inputs, saved, scratch, parameter, through))
 
     def save_result(self, out: Tensor) -> None:
         """The operation that just made `out` saves it as well."""
@@ -159,7 +216,7 @@ class Tape:
             node = self.nodes[-1]
             node.saved = (*node.saved, out)
             out.refs += 1
-            self.reached = self.peak
+            self._saving()
 
     def halves(self, whole: Tensor) -> tuple[Tensor, Tensor]:
         """Two views of one tensor; their gradients are joined into one tensor. They own no storage."""
@@ -170,14 +227,15 @@ class Tape:
             self.nodes[-1].partner = second
         return first, second
 
-    def backward(self, out: Tensor) -> None:
+    def backward(self, out: Tensor, gradient: Gradient | None = None) -> None:
         """Run the backward pass from `out`, whose gradient arrives from outside (not counted here)."""
-        out.gradient = Gradient(0)
+        self.stop = 0
+        out.gradient = gradient or Gradient(0)
         for node in reversed(self.nodes):
-            gradient = node.out.gradient
+            arrived = node.out.gradient
             node.out.gradient = None
-            if gradient is not None:
-                self._apply(node, gradient)
+            if arrived is not None:
+                self._apply(node, arrived)
             if node.partner is not None and node.partner.gradient is not None:
                 self.release(node.partner.gradient)
                 node.partner.gradient = None
@@ -185,31 +243,26 @@ class Tape:
         self.nodes.clear()
 
     def _apply(self, node: Node, gradient: Gradient) -> None:
-        self.live += node.temporary
-        self.touch(0)
+        scratch = [(size, self._take(size, size)) for size in node.temporary]
         for tensor in node.inputs:
             if tensor.needs:
                 self._receive(tensor, gradient if node.through else None)
         if node.parameter:
             self._weight_gradient(node.parameter)
-        self.live -= node.temporary
+        for size, block in scratch:
+            self._give(size, block)
         self.release(gradient)
 
     def _weight_gradient(self, size: int) -> None:
         if self.accumulating:
             self.touch(size)
         else:
-            self.live += size
+            self.trained.append(self._take(size, size))
             self.grads += size
-            if self.live > self.peak:
-                self.peak = self.live
 
     def _receive(self, tensor: Tensor, shared: Gradient | None) -> None:
         if shared is None:
-            given = Gradient(tensor.spread)
-            self.live += tensor.spread
-            if self.live > self.peak:
-                self.peak = self.live
+            given = self._gradient(tensor)
         else:
             given = shared
             given.refs += 1
@@ -218,15 +271,16 @@ class Tape:
             tensor.gradient = given
             return
         if held.refs > 1:
-            self.touch(tensor.spread)
-            total = Gradient(tensor.spread)
-            self.live += total.size
+            total = self._gradient(tensor)
             self.release(held)
             tensor.gradient = total
         self.release(given)
+
+    def _gradient(self, tensor: Tensor) -> Gradient:
+        return Gradient(tensor.spread, self._take(tensor.spread, tensor.requested))
 
     def release(self, gradient: Gradient) -> None:
         """One holder lets go of a gradient."""
         gradient.refs -= 1
         if gradient.refs == 0:
-            self.live -= gradient.size
+            self._give(gradient.size, gradient.block)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 
 from envdoctor.memory.extras import STORED_BYTES
@@ -42,15 +43,43 @@ def layer_bytes(layer: Layer, s: Settings, double_quant: bool) -> int:
 
 def quantised_bytes(weight: int, outputs: int, quant: str, double_quant: bool) -> int:
     """Bytes of a quantised matrix and its constants."""
+    return sum(rounded(size) for size in quantised_blocks(weight, outputs, quant, double_quant))
+
+
+def quantised_blocks(weight: int, outputs: int, quant: str, double_quant: bool) -> tuple[int, ...]:
+    """Bytes of each tensor of a quantised matrix and its constants."""
     if quant == "int8":
-        return rounded(weight) + rounded(4 * outputs)
+        return weight, 4 * outputs
     if quant != "nf4":
-        return rounded(weight * STORED_BYTES[quant])
+        return (int(weight * STORED_BYTES[quant]),)
     blocks = -(-weight // BLOCK)
-    packed = rounded(weight // 2) + rounded(64)
     if not double_quant:
-        return packed + rounded(4 * blocks)
-    return packed + rounded(blocks) + rounded(4 * -(-blocks // NESTED)) + 2 * rounded(4) + rounded(1024)
+        return weight // 2, 64, 4 * blocks
+    return weight // 2, 64, blocks, 4 * -(-blocks // NESTED), 4, 4, 1024
+
+
+def weight_blocks(shape: ModelShape, s: Settings, double_quant: bool) -> Iterator[int]:
+    """Bytes of each tensor of the weights and of their constants, in the order of the model."""
+    first, *rest = outer_tensors(shape)
+    yield first * s.vector
+    for layer, count in layers(shape):
+        one = tuple(_layer_blocks(layer, s, double_quant))
+        for _ in range(count):
+            yield from one
+    yield from (n * s.vector for n in rest)
+
+
+def _layer_blocks(layer: Layer, s: Settings, double_quant: bool) -> Iterator[int]:
+    for linear in layer.linears:
+        for _ in range(linear.times):
+            if s.quant:
+                yield from quantised_blocks(linear.weight, linear.outputs, s.quant, double_quant)
+            else:
+                yield linear.weight * s.weight
+            if linear.bias:
+                yield linear.outputs * s.vector
+    yield from (n * (1 if s.quant == "fp8" else s.weight) for n in layer.stacks)
+    yield from (n * s.vector for n in layer.vectors)
 
 
 def load_peak(shape: ModelShape, s: Settings, total: int) -> int:

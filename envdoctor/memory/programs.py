@@ -1,0 +1,149 @@
+"""What a layer and a loss ask of the allocator, in order: recorded once, played for every layer and step."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from envdoctor.memory.blocks import decoder_layer
+from envdoctor.memory.loss import compute_loss
+from envdoctor.memory.recipes import Recipe
+from envdoctor.memory.settings import Settings
+from envdoctor.memory.shape import ModelShape
+from envdoctor.memory.tape import Gradient, Heap, Tape, Tensor
+
+Events = tuple[tuple[int, int], ...]
+"""(slot, bytes) takes a block and puts it there, (slot, 0) gives it back."""
+INPUT = 0
+
+
+class Recorder(Heap):
+    """Writes down what a tape asks for; slot 0 is the input, which is there before."""
+
+    def __init__(self) -> None:
+        self.slots = 0
+        self.events: list[tuple[int, int]] = []
+
+    def take(self, size: int) -> int:
+        """Note a request, and return its slot."""
+        self.events.append((self.slots, size))
+        self.slots += 1
+        return self.slots - 1
+
+    def give(self, block: int) -> None:
+        """Note that a slot is free again."""
+        self.events.append((block, 0))
+
+    def foreign(self) -> int:
+        """Return a slot that something else fills."""
+        self.slots += 1
+        return self.slots - 1
+
+    def cut(self) -> Events:
+        """Return what was noted since the last cut."""
+        events = tuple(self.events)
+        self.events.clear()
+        return events
+
+
+class Program(NamedTuple):
+    """What runs forward and what runs backward, and the slots that others share.
+
+    `arriving` is the gradient of the output, `leaving` that of the input; `casts` stay until the forward pass
+    ends, `gradients` until the optimizer's step.
+    """
+
+    forward: Events
+    backward: Events
+    slots: int
+    output: int
+    arriving: int
+    leaving: int
+    casts: tuple[int, ...]
+    gradients: tuple[int, ...]
+
+
+@lru_cache(maxsize=1024)
+def layer_program(
+    shape: ModelShape, s: Settings, checkpoint: bool, moe: bool, windowed: bool, accumulating: bool
+) -> Program:
+    """Return what a layer of that kind asks for."""
+    recorder = Recorder()
+    tape = Tape(keep=not checkpoint, accumulating=accumulating, heap=recorder)
+    x = tape.new(s.tokens * shape.hidden, s.stream, needs=True)
+    recorder.cut()
+    if checkpoint:
+        x.refs += 1
+    out = decoder_layer(tape, s, shape, x, moe, windowed)
+    forward, output, casts = recorder.cut(), out.block, tuple(copy.block for copy in tape.casts)
+    arriving = Gradient(0, recorder.foreign())
+    if checkpoint:
+        tape, x = _recompute(tape, s, shape, moe, windowed, arriving, recorder)
+    else:
+        tape.backward(out, arriving)
+    leaving = x.gradient.block if x.gradient else arriving.block
+    return Program(
+        forward, recorder.cut(), recorder.slots, output, arriving.block, leaving, casts, tuple(tape.trained)
+    )
+
+
+def _recompute(
+    first: Tape,
+    s: Settings,
+    shape: ModelShape,
+    moe: bool,
+    windowed: bool,
+    arriving: Gradient,
+    recorder: Recorder,
+) -> tuple[Tape, Tensor]:
+    """Run a checkpointed layer again, up to the last tensor that is saved, and backward."""
+    stop = 0 if s.reentrant else _saves(s, shape, moe, windowed)
+    tape = Tape(accumulating=first.accumulating, heap=recorder, stop=stop)
+    x = Tensor(s.tokens * shape.hidden, s.stream, needs=True)
+    x.block, x.refs = INPUT, 2
+    out = decoder_layer(tape, s, shape, x, moe, windowed)
+    if not s.reentrant:
+        tape.drop(out)
+    tape.backward(out, arriving)
+    if s.reentrant:
+        tape.drop(out)
+    tape.drop(x)
+    first.drop(*first.pins)
+    return tape, x
+
+
+def _saves(s: Settings, shape: ModelShape, moe: bool, windowed: bool) -> int:
+    """How many times a layer's forward pass saves tensors."""
+    tape = Tape()
+    x = tape.new(s.tokens * shape.hidden, s.stream, needs=True)
+    decoder_layer(tape, s, shape, x, moe, windowed)
+    return tape.saves
+
+
+class Recording(Tape):
+    """A tape that remembers the first tensor made: what comes in."""
+
+    __slots__ = ("first",)
+    first: Tensor
+
+    def new(self, numel: int, width: int, needs: bool = False) -> Tensor:
+        """Allocate a tensor held by one name."""
+        tensor = super().new(numel, width, needs)
+        if tensor.block == INPUT:
+            self.first = tensor
+        return tensor
+
+
+@lru_cache(maxsize=1024)
+def loss_program(
+    shape: ModelShape, s: Settings, accumulating: bool, upcast: bool, recipe: Recipe, scored: int
+) -> Program:
+    """Return what everything after the last layer asks for."""
+    recorder = Recorder()
+    tape = Recording(accumulating=accumulating, heap=recorder)
+    out = compute_loss(tape, shape, s, upcast, recipe, scored)
+    tape.drop(out)
+    forward = recorder.cut()[1:]
+    tape.backward(out)
+    leaving = tape.first.gradient.block if tape.first.gradient else INPUT
+    return Program(forward, recorder.cut(), recorder.slots, out.block, -1, leaving, (), tuple(tape.trained))

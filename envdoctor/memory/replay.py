@@ -1,0 +1,199 @@
+"""A run's first steps, replayed through torch's caching allocator: how much of the card it takes.
+
+What is allocated is known from the tapes; what is reserved depends on the order, since blocks that were cut up
+for gradients and states no longer serve the next step's logits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from envdoctor.memory.activations import LayerKind, layer_kinds
+from envdoctor.memory.adapters import adapter_tensors
+from envdoctor.memory.caching import Block, CachingAllocator
+from envdoctor.memory.constants import Constants
+from envdoctor.memory.layout import layers, outer_tensors
+from envdoctor.memory.optimizer import Optimizer, find_optimizer, state_blocks
+from envdoctor.memory.programs import Events, Program, layer_program, loss_program
+from envdoctor.memory.run import TrainingRun
+from envdoctor.memory.settings import Settings, settings_of
+from envdoctor.memory.shape import ModelShape
+from envdoctor.memory.weights import weight_blocks
+
+STEPS = 3
+"""Optimizer steps until nothing new is asked for: states come with the first, and displace with the second."""
+
+
+def replayed(run: TrainingRun, constants: Constants) -> int:
+    """Return the bytes that torch has reserved after the first steps of a run on one card of its own."""
+    return Replay(run, constants).reserved()
+
+
+class Frame(NamedTuple):
+    """A program with the blocks of one call of it."""
+
+    program: Program
+    blocks: list[Block]
+
+
+class Replay:
+    """The allocator, and what lies in it through the steps of one run."""
+
+    def __init__(self, run: TrainingRun, constants: Constants) -> None:
+        self.run, self.constants = run, constants
+        self.s = settings_of(run)
+        self.shape = run.shape
+        self.heap = CachingAllocator()
+        self.optimizer = find_optimizer(run.optim)
+        self.kinds = [kind for kind in layer_kinds(run.shape, run.pp) for _ in range(kind.number)]
+        self.gradients: list[Block] = []
+        self.states: list[Block] = []
+        self.started = False
+
+    def reserved(self) -> int:
+        """Play load and steps, and return what is reserved."""
+        for size in weight_blocks(self.shape, self.s, self.run.double_quant):
+            self.heap.take(size)
+        if not self.s.trains:
+            self._take(n * self.s.adapter for n in trained_sizes(self.shape, self.s))
+        for _ in range(STEPS):
+            for micro in range(self.run.grad_accum):
+                self._pass(micro > 0)
+            self._step()
+        return self.heap.reserved
+
+    def _take(self, sizes: Iterable[int]) -> list[Block]:
+        return [self.heap.take(size) for size in sizes if size]
+
+    def _give(self, blocks: Iterable[Block]) -> None:
+        for block in blocks:
+            self.heap.give(block)
+
+    def _play(self, events: Events, blocks: list[Block]) -> None:
+        take, give = self.heap.take, self.heap.give
+        for slot, size in events:
+            if size:
+                blocks[slot] = take(size)
+            else:
+                give(blocks[slot])
+
+    def _pass(self, accumulating: bool) -> None:
+        """One micro batch forward and backward."""
+        s, shape = self.s, self.shape
+        batch = self._take(batch_blocks(shape, s))
+        stream = self.heap.take(s.tokens * shape.hidden * s.stream)
+        self._workspace()
+        frames, last = self._forward(stream, accumulating)
+        program = loss_program(shape, s, accumulating, bool(self.constants.loss_upcasts), self.run.recipe, self.run.scored)
+        loss = _frame(program, last)
+        self._play(program.forward, loss.blocks)
+        self._give(block for frame in frames for block in (frame.blocks[n] for n in frame.program.casts))
+        self._workspace()
+        self.started = True
+        self._backward(loss, frames, accumulating)
+        self._give(batch)
+
+    def _workspace(self) -> None:
+        """cuBLAS takes one in each of two threads when it is first used, and keeps it."""
+        if not self.started:
+            self.heap.take(self.constants.cublas_workspace)
+
+    def _program(self, kind: LayerKind, accumulating: bool) -> Program:
+        checkpoint = self.run.grad_ckpt
+        return layer_program(self.shape, self.s, checkpoint, kind.moe, kind.windowed, accumulating)
+
+    def _forward(self, stream: Block, accumulating: bool) -> tuple[list[Frame], Block]:
+        frames = []
+        for kind in self.kinds:
+            frame = _frame(self._program(kind, accumulating), stream)
+            self._play(frame.program.forward, frame.blocks)
+            stream = frame.blocks[frame.program.output]
+            frames.append(frame)
+        return frames, stream
+
+    def _backward(self, loss: Frame, frames: list[Frame], accumulating: bool) -> None:
+        self._play(loss.program.backward, loss.blocks)
+        head = self._keep(loss)
+        gradient = loss.blocks[loss.program.leaving]
+        for frame in reversed(frames):
+            frame.blocks[frame.program.arriving] = gradient
+            self._play(frame.program.backward, frame.blocks)
+            self._keep(frame)
+            gradient = frame.blocks[frame.program.leaving]
+        if self.s.trains:
+            self._embedding(head, accumulating)
+        self.heap.give(gradient)
+
+    def _keep(self, frame: Frame) -> Block | None:
+        """Note the gradients that a frame leaves; return the first."""
+        kept = [frame.blocks[slot] for slot in frame.program.gradients]
+        self.gradients += kept
+        return kept[0] if kept else None
+
+    def _embedding(self, head: Block | None, accumulating: bool) -> None:
+        """The embedding's gradient; a tied head's own is added to it in a third tensor, as it is a view."""
+        size = self.shape.vocab * self.shape.hidden * self.s.weight
+        own = self.heap.take(size)
+        if not self.shape.tied:
+            (self.heap.give if accumulating else self.gradients.append)(own)
+            return
+        if self.s.liger or self.run.recipe.loss not in ("full", "logprobs", "kernel"):
+            self.heap.give(own)
+            return
+        total = self.heap.take(size)
+        self.heap.give(own)
+        if accumulating or head is None:
+            self.heap.give(total)
+        else:
+            self.gradients.remove(head)
+            self.heap.give(head)
+            self.gradients.append(total)
+
+    def _step(self) -> None:
+        """The optimizer's step: states where there are none yet, scratch, and gradients dropped after it."""
+        sizes = trained_sizes(self.shape, self.s)
+        width = self.s.weight if self.s.trains else self.s.adapter
+        if not self.states:
+            for place, n in enumerate(sizes):
+                self.states += self._take(
+                    state_blocks(self.optimizer, n, width, self.s.trains and place == 0)
+                )
+        for scratch in step_scratch(self.optimizer, sizes, width):
+            self._give(self._take(scratch))
+        self._give(self.gradients)
+        self.gradients.clear()
+
+
+def _frame(program: Program, given: Block) -> Frame:
+    blocks = [given] * program.slots
+    return Frame(program, blocks)
+
+
+def trained_sizes(shape: ModelShape, s: Settings) -> list[int]:
+    """Elements of each trained tensor, in the optimizer's order."""
+    if not s.trains:
+        return [n for n, count in adapter_tensors(shape, s) for _ in range(count)]
+    first, *rest = outer_tensors(shape)
+    inner = [n for layer, count in layers(shape) for n in layer.tensors() * count]
+    return [first, *inner, *rest]
+
+
+def batch_blocks(shape: ModelShape, s: Settings) -> Iterator[int]:
+    """Bytes of a batch's tensors, rotary tables and masks."""
+    yield from (8 * s.tokens,) * 3
+    if shape.rope:
+        yield from (s.seq * shape.head_dim * s.stream,) * 2
+    if s.attn == "eager" or shape.alibi:
+        yield s.batch * s.seq * s.seq * s.compute
+    if s.attn == "sdpa" and (s.packed or (shape.windowed_layers and s.seq > shape.window > 0)):
+        yield s.batch * s.seq * s.seq
+
+
+def step_scratch(optimizer: Optimizer, sizes: list[int], width: int) -> Iterator[tuple[int, ...]]:
+    """Bytes of what a step takes at once, tensor after tensor, or for all together."""
+    if optimizer.kind == "factored":
+        for n in sizes:
+            yield (4 * n,) * (4 if width < 4 else 3)
+    elif optimizer.foreach:
+        yield tuple(width * n for n in sizes)
