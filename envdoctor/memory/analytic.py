@@ -46,8 +46,9 @@ def predict(run: TrainingRun | ServingRun, constants: Constants = DEFAULT) -> Pr
 
 def _tables(run: TrainingRun, s: Settings) -> int:
     """Gradients of the embedding's size that meet at a tied table beside the head's own: the embedding's, and
-    their sum where the head's is a view, which autograd does not add in place."""
-    return 2 if run.shape.tied and not s.liger and run.recipe.loss in ("full", "logprobs", "kernel") else 1
+    their sum where the head's is a view, which autograd does not add in place (autocast's cast is none)."""
+    viewed = run.recipe.loss in ("full", "logprobs", "kernel") and s.weight == s.compute
+    return 2 if run.shape.tied and not s.liger and viewed else 1
 
 
 def _stacks(shape: ModelShape, s: Settings) -> int:

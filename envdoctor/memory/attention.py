@@ -70,7 +70,7 @@ def _projections(
         query = _head_norm(tape, s, shape, query)
         key = _head_norm(tape, s, shape, key)
     if shape.rope and not shape.alibi:
-        query, key = _rotate(tape, s, shape, query), _rotate(tape, s, shape, key)
+        query, key = _rotated(tape, s, shape, query, key)
     return query, key, value
 
 
@@ -90,17 +90,29 @@ def _head_norm(tape: Tape, s: Settings, shape: ModelShape, x: Tensor) -> Tensor:
     return out
 
 
+def _rotated(tape: Tape, s: Settings, shape: ModelShape, *both: Tensor) -> tuple[Tensor, ...]:
+    """Query and key after the rotary embedding; the plain ones go once both are done."""
+    if s.liger:
+        return both  # Liger's kernel rotates in place
+    turned = tuple(_rotate(tape, s, shape, x) for x in both)
+    tape.drop(*both)
+    return turned
+
+
 def _rotate(tape: Tape, s: Settings, shape: ModelShape, x: Tensor) -> Tensor:
     """`x * cos + rotate_half(x) * sin`: three tensors on the way, none of them saved."""
-    if s.liger:
-        return x  # Liger's kernel rotates in place
     width = max(x.width, s.stream)
     part = int(x.numel * shape.rotary_share)
-    tape.touch(*(part * n for n in (width, width, width, x.width // 2)))
+    cosine = tape.new(part, width)
+    half = tape.new(part // 2, x.width)
+    turned = tape.new(part, x.width)
+    tape.drop(half)
+    sine = tape.new(part, width)
+    tape.drop(turned)
     out = tape.op(x.numel, width, (x,), (), temporary=(part * width, part * width))
+    tape.drop(cosine, sine)
     if shape.rotary_share < 1:
         tape.touch(part * width)
-    tape.drop(x)
     return out
 
 

@@ -13,13 +13,15 @@ from envdoctor.memory.tape import Tape, Tensor
 
 
 def decoder_layer(tape: Tape, s: Settings, shape: ModelShape, x: Tensor, moe: bool, windowed: bool) -> Tensor:
-    """Run a layer on `x`, whose hold passes to the layer; returns the new residual stream."""
+    """Run a layer on `x`, whose hold passes to the layer; returns the new residual stream.
+
+    The loop over the layers holds `x` until the layer returns.
+    """
     if shape.parallel:
         return _parallel_layer(tape, s, shape, x, windowed)
     middle = _residual(tape, s, shape, x, lambda h: attention(tape, s, shape, h, windowed))
-    tape.drop(x)
     out = _residual(tape, s, shape, middle, lambda h: _feed_forward(tape, s, shape, h, moe))
-    tape.drop(middle)
+    tape.drop(middle, x)
     return out
 
 
@@ -146,7 +148,7 @@ def _squared_relu(tape: Tape, s: Settings, x: Tensor) -> Tensor:
     tape.save_result(base)
     width = 4 if s.autocast else x.width
     wide = tape.op(x.numel, width, (base,)) if width != x.width else base
-    out = tape.op(x.numel, width, (wide,), (wide,), temporary=x.numel * width)
+    out = tape.op(x.numel, width, (wide,), (wide,), temporary=(x.numel * width,) * 2)
     tape.drop(*((base, wide) if wide is not base else (base,)))
     return out
 
@@ -157,7 +159,7 @@ def _composed_gelu(tape: Tape, s: Settings, x: Tensor) -> Tensor:
     base = tape.op(x.numel, width, (x,)) if width != x.width else x
     if base is x:
         x.refs += 1
-    cube = tape.op(x.numel, width, (base,), (base,), temporary=x.numel * width)
+    cube = tape.op(x.numel, width, (base,), (base,), temporary=(x.numel * width,) * 2)
     inner = tape.op(x.numel, width, (x, cube))
     tape.drop(base, cube)
     curve = tape.op(x.numel, width, (inner,), (), temporary=x.numel * width)

@@ -2,8 +2,9 @@
 
 As c10/cuda/CUDACachingAllocator.cpp: requests are rounded to 512 bytes; up to 1 MiB they share segments of
 2 MiB, below 10 MiB segments of 20 MiB, and from there on each gets one of its own, a multiple of 2 MiB. The
-smallest free block that is large enough serves; its rest is cut off where it is of use; neighbours that are
-free are joined; a segment is never given back while training goes on.
+smallest free block that is large enough serves, of equal ones that of the lowest address; its rest is cut off
+where it is of use; neighbours that are free are joined; a segment is never given back while training goes on.
+The driver hands addresses out from the top down.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ Free = list[tuple[int, int, Block]]
 class CachingAllocator:
     """Bytes `reserved` of the card, and their height."""
 
-    __slots__ = ("_end", "_large", "_small", "reserved")
+    __slots__ = ("_bottom", "_large", "_small", "reserved")
 
     def __init__(self) -> None:
         self.reserved = 0
-        self._end = 0
+        self._bottom = 0
         self._small: Free = []
         self._large: Free = []
 
@@ -50,7 +51,7 @@ class CachingAllocator:
         size = -(-requested // GRANULE) * GRANULE
         small = size <= SMALL
         free = self._small if small else self._large
-        place = bisect_left(free, (size, 0))
+        place = bisect_left(free, (size,))
         block = free.pop(place)[2] if place < len(free) else self._segment(size)
         rest = block.size - size
         if rest > SMALL or (small and rest):
@@ -64,8 +65,8 @@ class CachingAllocator:
         else:
             whole = SHARED_SEGMENT if size < SHARED else -(-size // LARGE_STEP) * LARGE_STEP
         self.reserved += whole
-        self._end += whole
-        return Block(self._end - whole, whole)
+        self._bottom -= whole
+        return Block(self._bottom, whole)
 
     def _cut(self, block: Block, size: int, free: Free) -> None:
         rest = Block(block.place + size, block.size - size)

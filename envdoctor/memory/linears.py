@@ -29,19 +29,20 @@ def _plain(tape: Tape, s: Settings, x: Tensor, matrix: Linear, outer: bool) -> T
     inputs = matrix.inputs // s.tp if matrix.role in ("o", "down") else matrix.inputs
     tokens = x.numel // inputs
     given = _as_computed(tape, s, x)
-    cast = s.autocast and weight != s.compute
-    copy = tape.new(inputs * outputs, s.compute) if cast else None
+    trained = _parameter(s, inputs, outputs, matrix.bias, weight)
+    copy = None
+    if s.autocast and weight != s.compute:  # its gradient comes in the product's dtype and is cast in turn
+        copy = tape.op(inputs * outputs, s.compute, (), parameter=trained)
+        trained = 0
     saved: tuple[Tensor, ...] = (given,) if s.trains or s.keeps_inputs else ()
     if copy is not None and x.needs:
         saved = (*saved, copy)
-    elements = inputs * outputs + (outputs if matrix.bias else 0)
     out = tape.op(
         tokens * outputs,
         s.compute if s.autocast else x.width,
-        (given,),
+        (given,) if copy is None else (copy, given),
         saved,
-        temporary=elements * s.compute if cast and s.trains else 0,
-        parameter=_parameter(s, inputs, outputs, matrix.bias, weight),
+        parameter=trained,
     )
     if copy is not None:
         _release_cast(tape, s, copy)

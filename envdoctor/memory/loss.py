@@ -104,6 +104,10 @@ def full_loss(tape: Tape, s: Settings, shape: ModelShape, upcast: bool) -> Tenso
     hidden = normed(tape, s, shape)
     logits = linear(tape, s, hidden, head_of(shape, s), outer=True)
     tape.drop(hidden)
+    if shape.scaled_logits:
+        scaled = tape.op(logits.numel, logits.width, (logits,))
+        tape.drop(logits)
+        logits = scaled
     if shape.softcap:
         for saves in (False, True, False):
             capped = tape.op(logits.numel, logits.width, (logits,))

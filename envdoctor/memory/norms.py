@@ -42,13 +42,14 @@ def _rms(tape: Tape, s: Settings, x: Tensor, width: int, wide: bool) -> Tensor:
         narrow = tape.op(x.numel, x.width, (out,))
         tape.drop(out)
         return narrow
+    narrow = scaled
     if x.width != 4:
         narrow = tape.op(x.numel, x.width, (scaled,))
-        tape.drop(scaled)
-        scaled = narrow
     result = max(x.width, s.vector)
-    out = tape.op(x.numel, result, (scaled,), (scaled,) if trained else (), result * x.numel, trained)
-    tape.drop(scaled)
+    out = tape.op(x.numel, result, (narrow,), (narrow,) if trained else (), result * x.numel, trained)
+    tape.drop(narrow)
+    if narrow is not scaled:  # a local name until the norm returns
+        tape.drop(scaled)
     return out
 
 

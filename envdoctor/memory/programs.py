@@ -104,9 +104,12 @@ def _recompute(
     out = decoder_layer(tape, s, shape, x, moe, windowed)
     if not s.reentrant:
         tape.drop(out)
+    if s.reentrant:  # its own backward call holds what it was given
+        arriving.refs += 1
     tape.backward(out, arriving)
     if s.reentrant:
         tape.drop(out)
+        tape.release(arriving)
     tape.drop(x)
     first.drop(*first.pins)
     return tape, x

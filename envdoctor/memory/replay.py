@@ -14,8 +14,8 @@ from envdoctor.memory.adapters import adapter_tensors
 from envdoctor.memory.caching import Block, CachingAllocator
 from envdoctor.memory.constants import Constants
 from envdoctor.memory.layout import layers, outer_tensors
-from envdoctor.memory.optimizer import Optimizer, find_optimizer, state_blocks
-from envdoctor.memory.programs import Events, Program, layer_program, loss_program
+from envdoctor.memory.optimizer import find_optimizer, state_blocks
+from envdoctor.memory.programs import INPUT, Events, Program, layer_program, loss_program
 from envdoctor.memory.run import TrainingRun
 from envdoctor.memory.settings import Settings, settings_of
 from envdoctor.memory.shape import ModelShape
@@ -104,13 +104,18 @@ class Replay:
         return layer_program(self.shape, self.s, checkpoint, kind.moe, kind.windowed, accumulating)
 
     def _forward(self, stream: Block, accumulating: bool) -> tuple[list[Frame], Block]:
+        """Every layer in turn; the model's own code holds the embedded input until all are done."""
         frames = []
+        last = stream
         for kind in self.kinds:
-            frame = _frame(self._program(kind, accumulating), stream)
-            self._play(frame.program.forward, frame.blocks)
-            stream = frame.blocks[frame.program.output]
+            frame = _frame(self._program(kind, accumulating), last)
+            events = frame.program.forward
+            self._play(events if frames else tuple(e for e in events if e != (INPUT, 0)), frame.blocks)
+            last = frame.blocks[frame.program.output]
             frames.append(frame)
-        return frames, stream
+        if (INPUT, 0) in frames[0].program.forward:
+            self.heap.give(stream)
+        return frames, last
 
     def _backward(self, loss: Frame, frames: list[Frame], accumulating: bool) -> None:
         self._play(loss.program.backward, loss.blocks)
@@ -132,13 +137,14 @@ class Replay:
         return kept[0] if kept else None
 
     def _embedding(self, head: Block | None, accumulating: bool) -> None:
-        """The embedding's gradient; a tied head's own is added to it in a third tensor, as it is a view."""
+        """The embedding's gradient; where a tied head's own is a view, their sum is a third tensor."""
         size = self.shape.vocab * self.shape.hidden * self.s.weight
         own = self.heap.take(size)
         if not self.shape.tied:
             (self.heap.give if accumulating else self.gradients.append)(own)
             return
-        if self.s.liger or self.run.recipe.loss not in ("full", "logprobs", "kernel"):
+        viewed = self.run.recipe.loss in ("full", "logprobs", "kernel") and self.s.weight == self.s.compute
+        if self.s.liger or not viewed:
             self.heap.give(own)
             return
         total = self.heap.take(size)
@@ -159,10 +165,26 @@ class Replay:
                 self.states += self._take(
                     state_blocks(self.optimizer, n, width, self.s.trains and place == 0)
                 )
-        for scratch in step_scratch(self.optimizer, sizes, width):
-            self._give(self._take(scratch))
+        if self.optimizer.kind == "factored":
+            self._factored(sizes, width)
+        elif self.optimizer.foreach:
+            self._give(self._take(width * n for n in sizes))
         self._give(self.gradients)
         self.gradients.clear()
+
+
+    def _factored(self, sizes: list[int], width: int) -> None:
+        """Adafactor's loop: what it names for one tensor stays until it is named for the next."""
+        named: list[Block] = []
+        for n in sizes:
+            wide = self._take((4 * n, 4 * n) if width < 4 else ())  # gradient and weight in fp32
+            square, update = self._take((4 * n, 4 * n))
+            self._give((*named, square))
+            scaled = self.heap.take(4 * n)
+            self.heap.give(update)
+            self.heap.give(self.heap.take(4 * n))
+            named = [*wide, scaled]
+        self._give(named)
 
 
 def _frame(program: Program, given: Block) -> Frame:
@@ -189,11 +211,3 @@ def batch_blocks(shape: ModelShape, s: Settings) -> Iterator[int]:
     if s.attn == "sdpa" and (s.packed or (shape.windowed_layers and s.seq > shape.window > 0)):
         yield s.batch * s.seq * s.seq
 
-
-def step_scratch(optimizer: Optimizer, sizes: list[int], width: int) -> Iterator[tuple[int, ...]]:
-    """Bytes of what a step takes at once, tensor after tensor, or for all together."""
-    if optimizer.kind == "factored":
-        for n in sizes:
-            yield (4 * n,) * (4 if width < 4 else 3)
-    elif optimizer.foreach:
-        yield tuple(width * n for n in sizes)

@@ -96,6 +96,7 @@ class ModelShape:
     hidden_dropout: float = 0.0
     attention_dropout: float = 0.0
     softcap: bool = False
+    scaled_logits: bool = False
     experts: Experts | None = None
     expert_adapters: bool = True
     expert_bias: bool = False

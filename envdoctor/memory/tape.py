@@ -244,11 +244,11 @@ class Tape:
 
     def _apply(self, node: Node, gradient: Gradient) -> None:
         scratch = [(size, self._take(size, size)) for size in node.temporary]
+        if node.parameter:
+            self._weight_gradient(node.parameter)
         for tensor in node.inputs:
             if tensor.needs:
                 self._receive(tensor, gradient if node.through else None)
-        if node.parameter:
-            self._weight_gradient(node.parameter)
         for size, block in scratch:
             self._give(size, block)
         self.release(gradient)
