@@ -113,7 +113,8 @@ def _multiplied(tape: Tape, a: Tensor, b: Tensor) -> Tensor:
 
 def _liger_gate(tape: Tape, gate: Tensor, up: Tensor) -> Tensor:
     """Liger's kernel saves its two inputs and writes their gradients over them."""
-    out = tape.op(gate.numel, gate.width, (gate, up), (gate, up), through=True)
+    out = tape.op(gate.numel, gate.width, (gate, up), (gate, up))
+    tape.overwrites()
     tape.drop(gate, up)
     return out
 

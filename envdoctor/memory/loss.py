@@ -156,7 +156,9 @@ def fused_loss(tape: Tape, s: Settings, shape: ModelShape) -> Tensor:
         hidden = low
     head = head_of(shape, s)
     rows = tape.new(hidden.numel, s.compute)
-    weight = tape.new(head.weight if s.trains else 0, s.weight)
+    weight = tape.new(head.weight if s.trains and tape.accumulating else 0, s.weight)
+    if s.trains and not tape.accumulating:
+        tape.weight_gradient(head.weight * s.weight)
     copy = tape.new(head.weight if s.autocast and s.vector != s.compute else 0, s.compute)
     tape.touch(liger_rows(s, shape) * head.outputs * s.compute)
     tape.drop(copy)

@@ -39,13 +39,17 @@ COUNTED = Heap()
 
 
 class Gradient:
-    """A gradient in flight; shared by inputs that receive the very same tensor."""
+    """A gradient in flight; shared by inputs that receive the very same tensor.
 
-    __slots__ = ("block", "refs", "size")
+    `over` is the tensor whose storage it was written over.
+    """
 
-    def __init__(self, size: int, block: int = NOWHERE) -> None:
+    __slots__ = ("block", "over", "refs", "size")
+
+    def __init__(self, size: int, block: int = NOWHERE, over: Tensor | None = None) -> None:
         self.size = size
         self.block = block
+        self.over = over
         self.refs = 1
 
 
@@ -72,7 +76,7 @@ class Tensor:
 class Node:
     """An operation of the backward pass."""
 
-    __slots__ = ("inputs", "out", "parameter", "partner", "saved", "temporary", "through")
+    __slots__ = ("inputs", "out", "over", "parameter", "partner", "saved", "temporary", "through")
 
     def __init__(
         self,
@@ -89,6 +93,7 @@ class Node:
         self.temporary = temporary
         self.parameter = parameter
         self.through = through
+        self.over = False
         self.partner: Tensor | None = None
 
 
@@ -218,6 +223,11 @@ class Tape:
             out.refs += 1
             self._saving()
 
+    def overwrites(self) -> None:
+        """The last operation's backward pass writes its inputs' gradients over the inputs, which it saved."""
+        if self.nodes:
+            self.nodes[-1].over = True
+
     def halves(self, whole: Tensor) -> tuple[Tensor, Tensor]:
         """Two views of one tensor; their gradients are joined into one tensor. They own no storage."""
         first, second = (Tensor(whole.numel // 2, whole.width, whole.needs) for _ in range(2))
@@ -245,15 +255,19 @@ class Tape:
     def _apply(self, node: Node, gradient: Gradient) -> None:
         scratch = [(size, self._take(size, size)) for size in node.temporary]
         if node.parameter:
-            self._weight_gradient(node.parameter)
+            self.weight_gradient(node.parameter)
         for tensor in node.inputs:
-            if tensor.needs:
+            if node.over:
+                tensor.refs += 1
+                tensor.gradient = Gradient(0, over=tensor)
+            elif tensor.needs:
                 self._receive(tensor, gradient if node.through else None)
         for size, block in scratch:
             self._give(size, block)
         self.release(gradient)
 
-    def _weight_gradient(self, size: int) -> None:
+    def weight_gradient(self, size: int) -> None:
+        """Make the gradient of a weight, which stays unless it is added to an older one."""
         if self.accumulating:
             self.touch(size)
         else:
@@ -284,3 +298,5 @@ class Tape:
         gradient.refs -= 1
         if gradient.refs == 0:
             self._give(gradient.size, gradient.block)
+            if gradient.over is not None:
+                self.drop(gradient.over)
