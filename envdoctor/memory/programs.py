@@ -115,6 +115,35 @@ def _recompute(
     return tape, x
 
 
+class Watched(NamedTuple):
+    """What runs forward with no graph: the events, the slots, that of the output, and casts that stay."""
+
+    events: Events
+    slots: int
+    output: int
+    casts: tuple[int, ...]
+
+
+@lru_cache(maxsize=1024)
+def watched_layer(shape: ModelShape, s: Settings, moe: bool, windowed: bool) -> Watched:
+    """Return what a layer asks for where nothing is to be trained."""
+    recorder = Recorder()
+    tape = Tape(keep=False, heap=recorder)
+    x = tape.new(s.tokens * shape.hidden, s.stream)
+    recorder.cut()
+    out = decoder_layer(tape, s, shape, x, moe, windowed)
+    return Watched(recorder.cut(), recorder.slots, out.block, tuple(copy.block for copy in tape.casts))
+
+
+@lru_cache(maxsize=1024)
+def watched_loss(shape: ModelShape, s: Settings, upcast: bool, recipe: Recipe, scored: int) -> Watched:
+    """Return what everything after the last layer asks for where nothing is to be trained."""
+    recorder = Recorder()
+    tape = Tape(keep=False, heap=recorder)
+    out = compute_loss(tape, shape, s, upcast, recipe, scored)
+    return Watched(recorder.cut()[1:], recorder.slots, out.block, tuple(copy.block for copy in tape.casts))
+
+
 def _saves(s: Settings, shape: ModelShape, moe: bool, windowed: bool) -> int:
     """How many times a layer's forward pass saves tensors."""
     tape = Tape()

@@ -17,13 +17,19 @@ def reference_bytes(run: TrainingRun, plan: Plan) -> int:
     return plan.frozen * 4 // run.weight_bytes if run.recipe.reference_fp32 else plan.frozen
 
 
+def reference_settings(run: TrainingRun, s: Settings) -> Settings:
+    """The settings of the reference model's forward pass: nothing is trained, no adapter is on."""
+    plain = s._replace(rank=0, trains=False)
+    if s.trains and run.recipe.reference_fp32:
+        plain = plain._replace(weight=4, vector=4, stream=4)
+    return plain
+
+
 def beside_reference(
     run: TrainingRun, s: Settings, kinds: tuple[LayerKind, ...], loss: LossCost, idle: int
 ) -> int:
     """Height of the reference model's forward pass, beside the `idle` bytes of the policy and its graph."""
-    plain = s._replace(rank=0, trains=False)
-    if s.trains and run.recipe.reference_fp32:
-        plain = plain._replace(weight=4, vector=4, stream=4)
+    plain = reference_settings(run, s)
     stream = rounded(s.tokens * run.shape.hidden * plain.stream)
     layers = max(layer_cost(run.shape, plain, True, k.moe, k.windowed, False).forward for k in kinds)
     own = loss_cost(run.shape, plain, False, True, run.recipe, run.scored).reference

@@ -15,12 +15,24 @@ from envdoctor.memory.caching import Block, CachingAllocator
 from envdoctor.memory.constants import Constants
 from envdoctor.memory.layout import layers, outer_tensors
 from envdoctor.memory.optimizer import find_optimizer, state_blocks
-from envdoctor.memory.programs import INPUT, Events, Program, layer_program, loss_program
+from envdoctor.memory.programs import (
+    INPUT,
+    Events,
+    Program,
+    layer_program,
+    loss_program,
+    watched_layer,
+    watched_loss,
+)
+from envdoctor.memory.references import reference_settings
 from envdoctor.memory.run import TrainingRun
+from envdoctor.memory.serving import key_bytes_per_token
 from envdoctor.memory.settings import Settings, settings_of
 from envdoctor.memory.shape import ModelShape
 from envdoctor.memory.weights import weight_blocks
 
+GROWTHS = 16
+"""Lengths at which keys and values are copied in a replay of `generate`, instead of at every token."""
 STEPS = 3
 """Optimizer steps until nothing new is asked for: states come with the first, and displace with the second."""
 
@@ -53,15 +65,27 @@ class Replay:
 
     def reserved(self) -> int:
         """Play load and steps, and return what is reserved."""
-        for size in weight_blocks(self.shape, self.s, self.run.double_quant):
-            self.heap.take(size)
-        if not self.s.trains:
-            self._take(n * self.s.adapter for n in trained_sizes(self.shape, self.s))
+        self._load()
         for _ in range(STEPS):
+            if self.run.recipe.generates and self.run.vllm_utilization is None:
+                self._generate()
             for micro in range(self.run.grad_accum):
                 self._pass(micro > 0)
             self._step()
         return self.heap.reserved
+
+    def _load(self) -> None:
+        """Weights, adapters, a second model where there is one, and DDP's buckets."""
+        s, double = self.s, self.run.double_quant
+        self._take(weight_blocks(self.shape, s, double))
+        sizes = trained_sizes(self.shape, s)
+        if not s.trains:
+            self._take(n * s.adapter for n in sizes)
+        elif self.run.recipe.reference:
+            width = 4 if self.run.recipe.reference_fp32 else s.loaded
+            self._take(weight_blocks(self.shape, s._replace(weight=width, vector=width), double))
+        if self.run.parallel == "ddp":
+            self._take(buckets([n * (s.weight if s.trains else s.adapter) for n in sizes]))
 
     def _take(self, sizes: Iterable[int]) -> list[Block]:
         return [self.heap.take(size) for size in sizes if size]
@@ -82,17 +106,65 @@ class Replay:
         """One micro batch forward and backward."""
         s, shape = self.s, self.shape
         batch = self._take(batch_blocks(shape, s))
+        if self.run.recipe.reference == "before":
+            self._refer()
         stream = self.heap.take(s.tokens * shape.hidden * s.stream)
         self._workspace()
         frames, last = self._forward(stream, accumulating)
-        program = loss_program(shape, s, accumulating, bool(self.constants.loss_upcasts), self.run.recipe, self.run.scored)
+        alone = accumulating and not shape.tied  # a tied head's gradient waits for the embedding's
+        upcasts = bool(self.constants.loss_upcasts)
+        program = loss_program(shape, s, alone, upcasts, self.run.recipe, self.run.scored)
         loss = _frame(program, last)
         self._play(program.forward, loss.blocks)
         self._give(block for frame in frames for block in (frame.blocks[n] for n in frame.program.casts))
+        if self.run.recipe.reference == "beside":
+            self._refer()
         self._workspace()
         self.started = True
         self._backward(loss, frames, accumulating)
         self._give(batch)
+
+    def _refer(self) -> None:
+        """The reference model's forward pass, of which only the texts' log probabilities remain."""
+        plain = reference_settings(self.run, self.s)
+        self._watch(plain)
+
+    def _watch(self, s: Settings) -> None:
+        """A forward pass without a graph."""
+        last, casts = self.heap.take(s.tokens * self.shape.hidden * s.stream), []
+        upcasts = bool(self.constants.loss_upcasts)
+        programs = [watched_layer(self.shape, s, kind.moe, kind.windowed) for kind in self.kinds]
+        programs.append(watched_loss(self.shape, s, upcasts, self.run.recipe, self.run.scored))
+        for program in programs:
+            blocks = [last] * program.slots
+            self._play(program.events, blocks)
+            last = blocks[program.output]
+            casts += [blocks[slot] for slot in program.casts]
+        self._give((last, *casts))
+
+    def _generate(self) -> None:
+        """transformers' `generate`: the prompt at once, then keys and values that are copied as they grow."""
+        run, s = self.run, self.s
+        texts, prompt = run.texts * run.grad_accum, max(1, run.seq - run.completion)
+        token = key_bytes_per_token(self.shape, run.weight_bytes, run.tp, run.pp) // self.shape.layers // 2
+        stream = self.heap.take(texts * prompt * self.shape.hidden * s.stream)
+        plain = reference_settings(run, s)._replace(batch=texts, seq=prompt, rank=s.rank)
+        keys: list[Block] = []
+        last = stream
+        for kind in self.kinds:
+            program = watched_layer(self.shape, plain, kind.moe, kind.windowed)
+            blocks = [last] * program.slots
+            self._play(program.events, blocks)
+            last = blocks[program.output]
+            self._give(blocks[slot] for slot in program.casts)
+            keys += self._take((texts * prompt * token,) * 2)
+        self.heap.give(last)
+        for length in range(prompt, run.seq, max(1, run.completion // GROWTHS)):
+            for place, held in enumerate(keys):
+                keys[place] = self.heap.take(texts * length * token)
+                self.heap.give(held)
+            self._give(self._take((4 * texts * self.shape.vocab,) * 5))
+        self._give(keys)
 
     def _workspace(self) -> None:
         """cuBLAS takes one in each of two threads when it is first used, and keeps it."""
@@ -137,23 +209,22 @@ class Replay:
         return kept[0] if kept else None
 
     def _embedding(self, head: Block | None, accumulating: bool) -> None:
-        """The embedding's gradient; where a tied head's own is a view, their sum is a third tensor."""
+        """The embedding's gradient. A tied head's own waits for it; where that is a view, their sum is a third."""
         size = self.shape.vocab * self.shape.hidden * self.s.weight
-        own = self.heap.take(size)
-        if not self.shape.tied:
-            (self.heap.give if accumulating else self.gradients.append)(own)
-            return
-        viewed = self.run.recipe.loss in ("full", "logprobs", "kernel") and self.s.weight == self.s.compute
-        if self.s.liger or not viewed:
-            self.heap.give(own)
-            return
         total = self.heap.take(size)
-        self.heap.give(own)
-        if accumulating or head is None:
+        if self.shape.tied and head is not None:
+            own = total
+            self.gradients.remove(head)
+            viewed = self.run.recipe.loss in ("full", "logprobs", "kernel") and self.s.weight == self.s.compute
+            if viewed and not self.s.liger:
+                total = self.heap.take(size)
+                self._give((own, head))
+            else:
+                total = head
+                self.heap.give(own)
+        if accumulating:
             self.heap.give(total)
         else:
-            self.gradients.remove(head)
-            self.heap.give(head)
             self.gradients.append(total)
 
     def _step(self) -> None:
@@ -185,6 +256,18 @@ class Replay:
             self.heap.give(self.heap.take(4 * n))
             named = [*wide, scaled]
         self._give(named)
+
+
+def buckets(sizes: list[int]) -> Iterator[int]:
+    """Bytes of DDP's buckets: gradients from the last on, until one is full (the first holds 1 MiB)."""
+    filled, room = 0, 1 << 20
+    for size in reversed(sizes):
+        filled += size
+        if filled >= room:
+            yield filled
+            filled, room = 0, 25 << 20
+    if filled:
+        yield filled
 
 
 def _frame(program: Program, given: Block) -> Frame:

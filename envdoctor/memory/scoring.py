@@ -46,15 +46,15 @@ def tiled(tape: Tape, s: Settings, shape: ModelShape, recipe: Recipe, scored: in
     compute = s.compute if s.autocast else picked.width
     head, width = head_of(shape, s), head_width(s)
     rows, columns = min(scored, recipe.chunk_tokens), min(recipe.chunk_columns, head.outputs)
-    tile = rounded(rows * recipe.chunk_columns * compute)
-    tile += rounded(columns * shape.hidden * compute) if width != compute else 0
-    tile += rounded(rows * shape.hidden * compute) if picked.width != compute else 0
+    tile = [rows * recipe.chunk_columns * compute]
+    tile += [columns * shape.hidden * compute] if width != compute else []
+    tile += [rows * shape.hidden * compute] if picked.width != compute else []
     sums = tape.new(2 * scored, 4)
-    tape.touch(tile + 7 * rounded(4 * scored))
+    tape.touch(*tile, *(7 * (4 * scored,)))
     trained = head.weight * width if s.trains else 0
-    scratch = tile + (rounded(4 * picked.numel) if picked.width != 4 else 0)
-    scratch += rounded(4 * head.weight) if trained and width != 4 else 0
-    out = tape.op(scored, 4, (picked,), (picked, sums), scratch, trained)
+    summed = [4 * picked.numel] if picked.width != 4 else []
+    summed += [4 * head.weight] if trained and width != 4 else []
+    out = tape.op(scored, 4, (picked,), (picked, sums), (*summed, *tile), trained)
     tape.drop(picked, sums)
     return out
 

@@ -162,9 +162,11 @@ class Tape:
 
     def touch(self, *temporary: int) -> None:
         """Allocate and free scratch."""
-        blocks = [(size, self._take(size, size)) for size in temporary]
-        for size, block in blocks:
+        for size, block in self._scratch(temporary):
             self._give(size, block)
+
+    def _scratch(self, sizes: tuple[int, ...]) -> list[tuple[int, int]]:
+        return [(size, self._take(size, size)) for size in sizes]
 
     def drop(self, *tensors: Tensor) -> None:
         """One name of each tensor goes out of scope."""
@@ -253,7 +255,7 @@ class Tape:
         self.nodes.clear()
 
     def _apply(self, node: Node, gradient: Gradient) -> None:
-        scratch = [(size, self._take(size, size)) for size in node.temporary]
+        scratch = self._scratch(node.temporary)
         if node.parameter:
             self.weight_gradient(node.parameter)
         for tensor in node.inputs:
