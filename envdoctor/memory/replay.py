@@ -119,9 +119,8 @@ class Replay:
         self._give(block for frame in frames for block in (frame.blocks[n] for n in frame.program.casts))
         if self.run.recipe.reference == "beside":
             self._refer()
-        self._workspace()
-        self.started = True
         self._backward(loss, frames, accumulating)
+        self.started = True
         self._give(batch)
 
     def _refer(self) -> None:
@@ -190,7 +189,10 @@ class Replay:
         return frames, last
 
     def _backward(self, loss: Frame, frames: list[Frame], accumulating: bool) -> None:
-        self._play(loss.program.backward, loss.blocks)
+        begun = 0 if self.started else self._first_product(loss.program.backward)
+        self._play(loss.program.backward[:begun], loss.blocks)
+        self._workspace()
+        self._play(loss.program.backward[begun:], loss.blocks)
         head = self._keep(loss)
         gradient = loss.blocks[loss.program.leaving]
         for frame in reversed(frames):
@@ -201,6 +203,13 @@ class Replay:
         if self.s.trains:
             self._embedding(head, accumulating)
         self.heap.give(gradient)
+
+    def _first_product(self, events: Events) -> int:
+        """Where the first result of a product with the head lies: it is there before cuBLAS asks for room."""
+        s, hidden = self.s, self.shape.hidden
+        rows = {s.tokens, self.run.scored}
+        results = {self.shape.vocab // s.tp * hidden * s.compute, *(n * hidden * s.compute for n in rows)}
+        return next((place for place, (_, size) in enumerate(events, 1) if size in results), 0)
 
     def _keep(self, frame: Frame) -> Block | None:
         """Note the gradients that a frame leaves; return the first."""
