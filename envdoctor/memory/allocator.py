@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from envdoctor.memory.constants import Constants, ReservedBound
+from envdoctor.memory.run import TrainingRun
 
 SEGMENT = 2 << 20  # segments are multiples of this
 UNCALIBRATED = ReservedBound()
@@ -30,8 +31,26 @@ def sharding_kind(parallel: str) -> str:
     return parallel if parallel in ("zero3", "fsdp") else "plain"
 
 
+MARGIN = 0.025
+"""On top of the highest replay: what kernels ask for that no tape knows of."""
+
+
+def replayed_bound(run: TrainingRun, allocated: int, churn: Churn, constants: Constants) -> int:
+    """Return an upper bound of the reserved bytes of a run whose steps can be replayed.
+
+    What a replay does not know moves single blocks of logits: one more where a trainer holds logits by
+    several names, and one where gradients lie between micro batches.
+    """
+    from envdoctor.memory.replay import highest
+
+    played = max(allocated, highest(run, constants.cublas_workspace, bool(constants.loss_upcasts)))
+    named = churn.scores if run.recipe.loss in ("logprobs", "kernel") else 0
+    between = churn.logits if run.method == "full" and run.grad_accum > 1 else 0
+    return _segments((played + named + between) * (1 + MARGIN))
+
+
 def reserved_bound(allocated: int, churn: Churn, parallel: str, constants: Constants) -> int:
-    """Return an upper bound of the reserved bytes at an allocated peak.
+    """Return an upper bound of the reserved bytes at an allocated peak, at once.
 
     Blocks that were split, or freed in other sizes, cannot always serve the next request; how much of each
     part is lost so was measured (rows MEM-RESERVED-*).
@@ -48,4 +67,8 @@ def reserved_bound(allocated: int, churn: Churn, parallel: str, constants: Const
         + bound.stacks * churn.stacks
         + bound.allocated * allocated
     )
-    return -(-int((allocated + slack) * (1 + bound.margin)) // SEGMENT) * SEGMENT
+    return _segments((allocated + slack) * (1 + bound.margin))
+
+
+def _segments(size: float) -> int:
+    return -(-int(size) // SEGMENT) * SEGMENT

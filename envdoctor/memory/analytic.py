@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 from envdoctor.memory.activations import LayerCost, LayerKind, layer_cost, layer_kinds
 from envdoctor.memory.adapters import adapts_experts
-from envdoctor.memory.allocator import Churn, reserved_bound
+from envdoctor.memory.allocator import Churn, replayed_bound, reserved_bound
 from envdoctor.memory.constants import Constants
 from envdoctor.memory.loss import LossCost, loss_cost
 from envdoctor.memory.references import beside_reference, generation_bytes, reference_bytes
+from envdoctor.memory.replay import can_replay
 from envdoctor.memory.run import Component, Prediction, ServingRun, TrainingRun
 from envdoctor.memory.settings import Settings, settings_of
 from envdoctor.memory.shape import ModelShape
@@ -21,8 +22,10 @@ DEFAULT = Constants()
 UNCOUNTED: Mapping[str, str] = {"ppo": "PPO's value and reward models are not counted: each is a model more"}
 
 
-def predict(run: TrainingRun | ServingRun, constants: Constants = DEFAULT) -> Prediction:
-    """Return the predicted peak of a run on rank 0."""
+def predict(
+    run: TrainingRun | ServingRun, constants: Constants = DEFAULT, close: bool = True
+) -> Prediction:
+    """Return the predicted peak of a run on rank 0; without `close` its bound is a rougher one, had at once."""
     if isinstance(run, ServingRun):
         from envdoctor.memory.serving import predict_serving
 
@@ -41,7 +44,7 @@ def predict(run: TrainingRun | ServingRun, constants: Constants = DEFAULT) -> Pr
         step = step._replace(churn=step.churn._replace(logits=0))
     if run.recipe.reference == "beside":
         step = step._replace(loss=max(step.loss, beside_reference(run, settings, kinds, loss, step.idle)))
-    return _assemble(run, plan, step, constants)
+    return _assemble(run, plan, step, constants, close and can_replay(run))
 
 
 def _tables(run: TrainingRun, s: Settings) -> int:
@@ -137,7 +140,9 @@ def _heights(
     )
 
 
-def _assemble(run: TrainingRun, plan: Plan, step: Step, constants: Constants) -> Prediction:
+def _assemble(
+    run: TrainingRun, plan: Plan, step: Step, constants: Constants, close: bool
+) -> Prediction:
     reference = reference_bytes(run, plan)
     lasting = plan.weights + plan.adapters + plan.optimizer + plan.buffers + reference
     phases = {
@@ -152,7 +157,10 @@ def _assemble(run: TrainingRun, plan: Plan, step: Step, constants: Constants) ->
     peaks = {**phases, "load": plan.setup}  # what a trainer builds counts, loading has its own figure
     phase = max(peaks, key=lambda name: peaks[name])
     peak = peaks[phase]
-    reserved = reserved_bound(peak, step.churn, run.parallel, constants)
+    if close:
+        reserved = replayed_bound(run, peak, step.churn, constants)
+    else:
+        reserved = reserved_bound(peak, step.churn, run.parallel, constants)
     outside = _outside_torch(run, constants)
     return Prediction(
         peak,

@@ -17,6 +17,8 @@ SMALL_SEGMENT = 2 << 20
 SHARED = 10 << 20
 SHARED_SEGMENT = 20 << 20
 LARGE_STEP = 2 << 20
+WIDE = 4 << 20
+"""Requests from here on are widened, where they are."""
 
 
 class Block:
@@ -36,18 +38,21 @@ Free = list[tuple[int, int, Block]]
 
 
 class CachingAllocator:
-    """Bytes `reserved` of the card, and their height."""
+    """Bytes `reserved` of the card; large requests are taken as larger by a share `widened`."""
 
-    __slots__ = ("_bottom", "_large", "_small", "reserved")
+    __slots__ = ("_bottom", "_large", "_small", "_widened", "reserved")
 
-    def __init__(self) -> None:
+    def __init__(self, widened: float = 0.0) -> None:
         self.reserved = 0
+        self._widened = 1 + widened
         self._bottom = 0
         self._small: Free = []
         self._large: Free = []
 
     def take(self, requested: int) -> Block:
         """Return the block that serves a request of so many bytes."""
+        if requested >= WIDE and self._widened > 1:
+            requested = int(requested * self._widened)
         size = -(-requested // GRANULE) * GRANULE
         small = size <= SMALL
         free = self._small if small else self._large

@@ -7,12 +7,12 @@ for gradients and states no longer serve the next step's logits.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from envdoctor.memory.activations import LayerKind, layer_kinds
 from envdoctor.memory.adapters import adapter_tensors
 from envdoctor.memory.caching import Block, CachingAllocator
-from envdoctor.memory.constants import Constants
 from envdoctor.memory.layout import layers, outer_tensors
 from envdoctor.memory.optimizer import find_optimizer, state_blocks
 from envdoctor.memory.programs import (
@@ -31,15 +31,38 @@ from envdoctor.memory.settings import Settings, settings_of
 from envdoctor.memory.shape import ModelShape
 from envdoctor.memory.weights import weight_blocks
 
+WIDENED = 0.003
+"""By what share large requests are widened in the second replay."""
 GROWTHS = 16
 """Lengths at which keys and values are copied in a replay of `generate`, instead of at every token."""
 STEPS = 3
 """Optimizer steps until nothing new is asked for: states come with the first, and displace with the second."""
 
 
-def replayed(run: TrainingRun, constants: Constants) -> int:
-    """Return the bytes that torch has reserved after the first steps of a run on one card of its own."""
-    return Replay(run, constants).reserved()
+MICRO_STEPS = 4
+"""Micro batches of a step that are played: the third asks for what the second did."""
+
+
+def can_replay(run: TrainingRun) -> bool:
+    """True for a run whose cards each hold the whole model."""
+    return run.parallel in ("none", "ddp") and run.tp == run.pp == 1
+
+
+@lru_cache(maxsize=256)
+def highest(run: TrainingRun, workspace: int, upcasts: bool) -> int:
+    """Return the highest of the replays that agree with what is known of a run, in bytes reserved.
+
+    `workspace` is cuBLAS's, `upcasts` tells that the model's own loss widens the logits.
+
+    Which free block serves turns on sizes that lie close together: so once more with requests that are a
+    little larger, and once with cuBLAS's second workspace asked for first.
+    """
+    plays = (
+        Replay(run, workspace, upcasts),
+        Replay(run, workspace, upcasts, widened=WIDENED),
+        Replay(run, workspace, upcasts, early=True),
+    )
+    return max(play.reserved() for play in plays)
 
 
 class Frame(NamedTuple):
@@ -52,11 +75,13 @@ class Frame(NamedTuple):
 class Replay:
     """The allocator, and what lies in it through the steps of one run."""
 
-    def __init__(self, run: TrainingRun, constants: Constants) -> None:
-        self.run, self.constants = run, constants
+    def __init__(
+        self, run: TrainingRun, workspace: int, upcasts: bool, *, widened: float = 0.0, early: bool = False
+    ) -> None:
+        self.run, self.workspace, self.upcasts, self.early = run, workspace, upcasts, early
         self.s = settings_of(run)
         self.shape = run.shape
-        self.heap = CachingAllocator()
+        self.heap = CachingAllocator(widened)
         self.optimizer = find_optimizer(run.optim)
         self.kinds = [kind for kind in layer_kinds(run.shape, run.pp) for _ in range(kind.number)]
         self.gradients: list[Block] = []
@@ -69,7 +94,7 @@ class Replay:
         for _ in range(STEPS):
             if self.run.recipe.generates and self.run.vllm_utilization is None:
                 self._generate()
-            for micro in range(self.run.grad_accum):
+            for micro in range(min(self.run.grad_accum, MICRO_STEPS)):
                 self._pass(micro > 0)
             self._step()
         return self.heap.reserved
@@ -112,8 +137,7 @@ class Replay:
         self._workspace()
         frames, last = self._forward(stream, accumulating)
         alone = accumulating and not shape.tied  # a tied head's gradient waits for the embedding's
-        upcasts = bool(self.constants.loss_upcasts)
-        program = loss_program(shape, s, alone, upcasts, self.run.recipe, self.run.scored)
+        program = loss_program(shape, s, alone, self.upcasts, self.run.recipe, self.run.scored)
         loss = _frame(program, last)
         self._play(program.forward, loss.blocks)
         self._give(block for frame in frames for block in (frame.blocks[n] for n in frame.program.casts))
@@ -131,9 +155,8 @@ class Replay:
     def _watch(self, s: Settings) -> None:
         """A forward pass without a graph."""
         last, casts = self.heap.take(s.tokens * self.shape.hidden * s.stream), []
-        upcasts = bool(self.constants.loss_upcasts)
         programs = [watched_layer(self.shape, s, kind.moe, kind.windowed) for kind in self.kinds]
-        programs.append(watched_loss(self.shape, s, upcasts, self.run.recipe, self.run.scored))
+        programs.append(watched_loss(self.shape, s, self.upcasts, self.run.recipe, self.run.scored))
         for program in programs:
             blocks = [last] * program.slots
             self._play(program.events, blocks)
@@ -168,7 +191,7 @@ class Replay:
     def _workspace(self) -> None:
         """cuBLAS takes one in each of two threads when it is first used, and keeps it."""
         if not self.started:
-            self.heap.take(self.constants.cublas_workspace)
+            self.heap.take(self.workspace)
 
     def _program(self, kind: LayerKind, accumulating: bool) -> Program:
         checkpoint = self.run.grad_ckpt
@@ -189,7 +212,7 @@ class Replay:
         return frames, last
 
     def _backward(self, loss: Frame, frames: list[Frame], accumulating: bool) -> None:
-        begun = 0 if self.started else self._first_product(loss.program.backward)
+        begun = 0 if self.started or self.early else self._first_product(loss.program.backward)
         self._play(loss.program.backward[:begun], loss.blocks)
         self._workspace()
         self._play(loss.program.backward[begun:], loss.blocks)
