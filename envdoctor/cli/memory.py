@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     prediction = answer(question)
     title = f"{args.model}, {args.method if args.task != 'serve' else 'serving'}"
     drawn = args.format is not Format.JSON and question.run.shape.known
-    curves = curves_of(question) if drawn else ()
+    curves = curves_of(question, prediction) if drawn else ()
     size, look = question.gpu_bytes, look_of(args)
     write(args, render(prediction, size, args.format, look, title=title, curves=curves))
     return 1 if prediction.fits(size) is False else 0

@@ -44,7 +44,7 @@ def replayed_bound(run: TrainingRun, allocated: int, churn: Churn, constants: Co
     from envdoctor.memory.replay import highest
 
     played = max(allocated, highest(run, constants.cublas_workspace, bool(constants.loss_upcasts)))
-    named = churn.scores if run.recipe.loss in ("logprobs", "kernel") else 0
+    named = churn.scores if run.recipe.held or run.recipe.held_reference else 0
     between = churn.logits if run.method == "full" and run.grad_accum > 1 else 0
     return _segments((played + named + between) * (1 + MARGIN))
 

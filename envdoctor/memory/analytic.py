@@ -9,7 +9,7 @@ from envdoctor.memory.activations import LayerCost, LayerKind, layer_cost, layer
 from envdoctor.memory.adapters import adapts_experts
 from envdoctor.memory.allocator import Churn, replayed_bound, reserved_bound
 from envdoctor.memory.constants import Constants
-from envdoctor.memory.loss import LossCost, loss_cost
+from envdoctor.memory.loss import LossCost, loss_cost, views_head
 from envdoctor.memory.references import beside_reference, generation_bytes, reference_bytes
 from envdoctor.memory.replay import can_replay
 from envdoctor.memory.run import Component, Prediction, ServingRun, TrainingRun
@@ -22,10 +22,8 @@ DEFAULT = Constants()
 UNCOUNTED: Mapping[str, str] = {"ppo": "PPO's value and reward models are not counted: each is a model more"}
 
 
-def predict(
-    run: TrainingRun | ServingRun, constants: Constants = DEFAULT, close: bool = True
-) -> Prediction:
-    """Return the predicted peak of a run on rank 0; without `close` its bound is a rougher one, had at once."""
+def predict(run: TrainingRun | ServingRun, constants: Constants = DEFAULT, close: bool = True) -> Prediction:
+    """Return the predicted peak of a run on rank 0; without `close` its bound is rough, and had at once."""
     if isinstance(run, ServingRun):
         from envdoctor.memory.serving import predict_serving
 
@@ -49,9 +47,8 @@ def predict(
 
 def _tables(run: TrainingRun, s: Settings) -> int:
     """Gradients of the embedding's size that meet at a tied table beside the head's own: the embedding's, and
-    their sum where the head's is a view, which autograd does not add in place (autocast's cast is none)."""
-    viewed = run.recipe.loss in ("full", "logprobs", "kernel") and s.weight == s.compute
-    return 2 if run.shape.tied and not s.liger and viewed else 1
+    their sum where autograd cannot add them in place."""
+    return 2 if run.shape.tied and views_head(run.recipe.loss, s) else 1
 
 
 def _stacks(shape: ModelShape, s: Settings) -> int:
@@ -140,9 +137,7 @@ def _heights(
     )
 
 
-def _assemble(
-    run: TrainingRun, plan: Plan, step: Step, constants: Constants, close: bool
-) -> Prediction:
+def _assemble(run: TrainingRun, plan: Plan, step: Step, constants: Constants, close: bool) -> Prediction:
     reference = reference_bytes(run, plan)
     lasting = plan.weights + plan.adapters + plan.optimizer + plan.buffers + reference
     phases = {

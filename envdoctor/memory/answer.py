@@ -61,6 +61,8 @@ class Question:
     tier: Tier = ANALYTIC
     notes: tuple[str, ...] = ()
     """What was taken for granted."""
+    close: bool = True
+    """Whether the bound is replayed, or rough and had at once."""
 
 
 def answer(question: Question) -> Prediction:
@@ -69,7 +71,7 @@ def answer(question: Question) -> Prediction:
     Raises InputError for a tier that does not know this kind of run, Unavailable when it cannot run.
     """
     run, constants, tier = question.run, question.constants, question.tier
-    prediction = predict(run, constants)
+    prediction = predict(run, constants, question.close)
     if isinstance(run, ServingRun):
         if tier.name != "analytic":
             raise InputError("--trace and --measure are for training runs")

@@ -147,6 +147,14 @@ def compute_loss(
     return out
 
 
+def views_head(loss: str, s: Settings) -> bool:
+    """True where the gradient of the head is a view of a product's result, which cannot be added in place.
+
+    Autocast's cast of it is a tensor of its own, as are those that a trainer or Liger sums itself.
+    """
+    return loss in ("full", "logprobs", "kernel") and not s.liger and s.weight == s.compute
+
+
 def fused_loss(tape: Tape, s: Settings, shape: ModelShape) -> Tensor:
     """Liger's fused loss, which computes the gradients of rows and head in its forward pass."""
     hidden = normed(tape, s, shape)

@@ -1,7 +1,7 @@
 """A run's first steps, replayed through torch's caching allocator: how much of the card it takes.
 
-What is allocated is known from the tapes; what is reserved depends on the order, since blocks that were cut up
-for gradients and states no longer serve the next step's logits.
+What is allocated is known from the tapes; what is reserved depends on the order, since blocks that were cut
+up for gradients and states no longer serve the next step's logits.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from envdoctor.memory.activations import LayerKind, layer_kinds
 from envdoctor.memory.adapters import adapter_tensors
 from envdoctor.memory.caching import Block, CachingAllocator
 from envdoctor.memory.layout import layers, outer_tensors
+from envdoctor.memory.loss import views_head
 from envdoctor.memory.optimizer import find_optimizer, state_blocks
 from envdoctor.memory.programs import (
     INPUT,
@@ -36,7 +37,7 @@ WIDENED = 0.003
 GROWTHS = 16
 """Lengths at which keys and values are copied in a replay of `generate`, instead of at every token."""
 STEPS = 3
-"""Optimizer steps until nothing new is asked for: states come with the first, and displace with the second."""
+"""Optimizer steps until nothing new is asked for: states come with the first, and are in the way after it."""
 
 
 MICRO_STEPS = 4
@@ -57,11 +58,10 @@ def highest(run: TrainingRun, workspace: int, upcasts: bool) -> int:
     Which free block serves turns on sizes that lie close together: so once more with requests that are a
     little larger, and once with cuBLAS's second workspace asked for first.
     """
-    plays = (
-        Replay(run, workspace, upcasts),
-        Replay(run, workspace, upcasts, widened=WIDENED),
-        Replay(run, workspace, upcasts, early=True),
-    )
+    plays = [Replay(run, workspace, upcasts)]
+    if run.parallel == "none" or run.method != "full":  # DDP's own buckets have room to spare
+        plays.append(Replay(run, workspace, upcasts, widened=WIDENED))
+        plays.append(Replay(run, workspace, upcasts, early=True))
     return max(play.reserved() for play in plays)
 
 
@@ -199,7 +199,7 @@ class Replay:
 
     def _forward(self, stream: Block, accumulating: bool) -> tuple[list[Frame], Block]:
         """Every layer in turn; the model's own code holds the embedded input until all are done."""
-        frames = []
+        frames: list[Frame] = []
         last = stream
         for kind in self.kinds:
             frame = _frame(self._program(kind, accumulating), last)
@@ -241,14 +241,13 @@ class Replay:
         return kept[0] if kept else None
 
     def _embedding(self, head: Block | None, accumulating: bool) -> None:
-        """The embedding's gradient. A tied head's own waits for it; where that is a view, their sum is a third."""
+        """The embedding's gradient; a tied head's own waits for it: where it is a view the sum is a third."""
         size = self.shape.vocab * self.shape.hidden * self.s.weight
         total = self.heap.take(size)
         if self.shape.tied and head is not None:
             own = total
             self.gradients.remove(head)
-            viewed = self.run.recipe.loss in ("full", "logprobs", "kernel") and self.s.weight == self.s.compute
-            if viewed and not self.s.liger:
+            if views_head(self.run.recipe.loss, self.s):
                 total = self.heap.take(size)
                 self._give((own, head))
             else:
@@ -274,7 +273,6 @@ class Replay:
             self._give(self._take(width * n for n in sizes))
         self._give(self.gradients)
         self.gradients.clear()
-
 
     def _factored(self, sizes: list[int], width: int) -> None:
         """Adafactor's loop: what it names for one tensor stays until it is named for the next."""
@@ -325,4 +323,3 @@ def batch_blocks(shape: ModelShape, s: Settings) -> Iterator[int]:
         yield s.batch * s.seq * s.seq * s.compute
     if s.attn == "sdpa" and (s.packed or (shape.windowed_layers and s.seq > shape.window > 0)):
         yield s.batch * s.seq * s.seq
-

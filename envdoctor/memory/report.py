@@ -102,4 +102,4 @@ def _growth(curve: Curve, gpu_bytes: int | None) -> Section:
     length = max([gpu_bytes or 0, *(size for _, size in curve.points)])
     bars = tuple(bar(setting, size) for setting, size in curve.points)
     mark = "" if gpu_bytes is None or gpu_bytes == length else "; past the mark is too much for the card"
-    return Section(f"On the device by {curve.label}{mark}", (Bars(bars, length, gpu_bytes),))
+    return Section(f"On the device by {curve.label}, about{mark}", (Bars(bars, length, gpu_bytes),))

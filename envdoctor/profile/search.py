@@ -21,6 +21,8 @@ SHOWN = 12
 SERVER_UTILIZATION = 0.90
 FULL = 0.95
 """A bound that comes this near to the card needs no reason for not using more."""
+REPLAYS = 3
+"""Settings that a search looks at closely, where only the close bound may fit."""
 SEQUENCES = 64
 """Requests that vLLM takes at once beside a policy in training."""
 
@@ -37,6 +39,12 @@ class Need:
     def device_bytes(self) -> int:
         """Bytes that must fit on the card."""
         return self.prediction.device_bytes + self.engine_bytes
+
+    @property
+    def least_bytes(self) -> int:
+        """What is allocated for certain, and what lies beside it."""
+        prediction = self.prediction
+        return self.device_bytes - prediction.peak_reserved_bytes + prediction.peak_allocated_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +84,7 @@ class Judge:
     constants: Constants
     seen: dict[Choice, Need] = field(default_factory=dict)
     dead: set[Choice] = field(default_factory=set)
+    replays: int = REPLAYS
 
     def fits(self, choice: Choice) -> bool:
         """True when the setting's bound fits; a setting whose batch of one fails is dead at any batch."""
@@ -92,8 +101,17 @@ class Judge:
         return fits
 
     def _room(self, choice: Choice) -> bool:
-        need = self.need(choice)
-        return not need.refusal and need.device_bytes <= self.work.room
+        """True when the rough bound fits, or for the first few that may fit at all, the close one."""
+        need, room = self.need(choice), self.work.room
+        if need.refusal or need.least_bytes > room or need.device_bytes <= room or not self.replays:
+            return not need.refusal and need.device_bytes <= room
+        self.replays -= 1
+        return self.look_closer(choice).device_bytes <= room
+
+    def look_closer(self, choice: Choice) -> Need:
+        """Return what the setting takes by the close bound."""
+        self.seen[choice] = needed(self.work, choice, self.constants, close=True)
+        return self.seen[choice]
 
     def need(self, choice: Choice) -> Need:
         """Return what the setting takes of the smallest card."""
@@ -102,9 +120,9 @@ class Judge:
         return self.seen[choice]
 
 
-def needed(work: Workload, choice: Choice, constants: Constants) -> Need:
+def needed(work: Workload, choice: Choice, constants: Constants, close: bool = False) -> Need:
     """Return what a training setting takes of the smallest card, vLLM beside it under GRPO."""
-    prediction = predict(run_of(work, choice), constants)
+    prediction = predict(run_of(work, choice), constants, close)
     if choice.vllm_mode is None:
         return Need(prediction)
     low, _ = utilization_bounds(engine_of(work, choice, 0.5), constants)
@@ -171,11 +189,12 @@ def find_training(work: Workload, constants: Constants, speed: CardSpeed) -> Fou
     chosen = fitting[0] if fitting else None
     seconds = chosen[0] if chosen else None
     rejected = _rejections(priced, judge, seconds)
+    need = judge.look_closer(chosen[2]) if chosen else None
     choice = _with_engine(work, chosen[2], judge, constants) if chosen else None
     return Found(
         work,
         choice,
-        judge.need(chosen[2]) if chosen else None,
+        need,
         (*rejected, *(Rejection(b, b.why) for b in barred(work))),
         considered=len(priced),
         predicted=len(judge.seen),

@@ -93,7 +93,7 @@ def drawn() -> Iterator[tuple[str, TrainingRun]]:
 def told(run: TrainingRun | ServingRun, constants: Constants) -> str:
     """Return the bytes of the prediction, or why there is none."""
     try:
-        said = predict(run, constants)
+        said = predict(run, constants, close=False)
     except EnvdoctorError as error:
         return f"{error}".splitlines()[0]
     parts = {"reserved": said.peak_reserved_bytes, "device": said.device_bytes, **said.phases}

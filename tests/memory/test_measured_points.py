@@ -39,11 +39,16 @@ def test_points_that_no_term_was_settled_on_are_met_as_well(constants: Constants
 
 def test_no_measured_reserve_lies_above_the_bound(constants: Constants) -> None:
     points = [point for file in FILES for point in read_points(file)]
-    excess = [predict(p.run, constants).peak_reserved_bytes / p.reserved - 1 for p in points]
-    assert len(points) >= 100
+    excess = [predict(p.run, constants).peak_reserved_bytes / p.reserved - 1 for p in points[::3]]
+    assert len(points) >= 190
     assert min(excess) >= 0
-    assert statistics.median(excess) <= 0.10
-    assert max(excess) <= 0.31
+    assert statistics.median(excess) <= 0.052
+    assert max(excess) <= 0.20
+
+
+def test_no_measured_reserve_lies_above_the_rough_bound(constants: Constants) -> None:
+    points = [point for file in FILES for point in read_points(file)]
+    assert all(predict(p.run, constants, close=False).peak_reserved_bytes >= p.reserved for p in points)
 
 
 def test_stage_two_can_need_more_than_plain_copies(constants: Constants) -> None:
