@@ -34,19 +34,25 @@ def sharding_kind(parallel: str) -> str:
 MARGIN = 0.025
 """On top of the highest replay: what kernels ask for that no tape knows of."""
 
+ROUTED = 0.075
+"""With experts: routing decides sizes anew in each step (two equal runs reserved 26.2 and 29.7 GiB)."""
+
 
 def replayed_bound(run: TrainingRun, allocated: int, churn: Churn, constants: Constants) -> int:
     """Return an upper bound of the reserved bytes of a run whose steps can be replayed.
 
-    What a replay does not know moves single blocks of logits: one more where a trainer holds logits by
-    several names, and one where gradients lie between micro batches.
+    What a replay does not know moves single blocks of logits: one more where a trainer has logits by several
+    names (there the rough bound counts as well), and one where gradients lie between micro batches.
     """
     from envdoctor.memory.replay import highest
 
     played = max(allocated, highest(run, constants.cublas_workspace, bool(constants.loss_upcasts)))
-    named = churn.scores if run.recipe.held or run.recipe.held_reference else 0
+    recipe = run.recipe
+    own = recipe.loss in ("logprobs", "kernel") and not recipe.nll
+    named = max(churn.scores, churn.logits) if own or recipe.held or recipe.held_reference else 0
     between = churn.logits if run.method == "full" and run.grad_accum > 1 else 0
-    return _segments((played + named + between) * (1 + MARGIN))
+    bound = _segments((played + named + between) * (1 + (ROUTED if run.shape.experts else MARGIN)))
+    return max(bound, reserved_bound(allocated, churn, run.parallel, constants)) if named else bound
 
 
 def reserved_bound(allocated: int, churn: Churn, parallel: str, constants: Constants) -> int:

@@ -38,9 +38,10 @@ class Recipe:
     `chunk_tokens` × `chunk_columns`, gradients in fp32) or "score" (a head of one output).
     `held` and `held_reference` count fp32 copies of all logits that Python keeps beside the saved one until
     the loss is done; what is `logged` copies "logits" once more, or "entropy" beside that, or the chosen
-    "answers". `nll` adds the cross entropy of the chosen texts. `reference` is "beside" where the reference
-    model takes its turn while the policy's graph is alive, "before" where it was asked before; full training
-    holds it as a second model (`reference_fp32`: loaded in fp32), adapters are switched off for it.
+    "answers". `temperature` divides the logits, in place where `divides_view`. `nll` adds the cross entropy
+    of the chosen texts. `reference` is "beside" where the reference model takes its turn while the policy's
+    graph is alive, "before" where it was asked before; full training holds it as a second model
+    (`reference_fp32`: loaded in fp32), adapters are switched off for it.
     """
 
     loss: str = "full"
@@ -56,6 +57,7 @@ class Recipe:
     logged: str = ""
     nll: bool = False
     temperature: bool = False
+    divides_view: bool = False
     generates: bool = False
     kbit_upcast: bool = True
     adapters_low: bool = False

@@ -90,18 +90,32 @@ def logprobs(tape: Tape, s: Settings, shape: ModelShape, recipe: Recipe, scored:
     full = tape.op(logits.numel, 4, (logits,)) if logits.width != 4 else logits
     if full is not logits:
         tape.drop(logits)
+    seen = full
     if recipe.temperature:
-        scaled = tape.op(full.numel, 4, (full,))
-        tape.drop(full)
-        full = scaled
+        seen, full = _divided(tape, full, recipe.divides_view)
     tape.touch(3 * rounded(4 * ENTROPY_ROWS * (shape.vocab // s.tp)))
     entropy = _cross_entropy(tape, full) if recipe.nll else tape.new(0, 4)
     scratch = 0 if recipe.loss == "kernel" else full.size  # gradients of single rows beside their stack
-    out = tape.op(scored, 4, (full,), (full,), temporary=scratch)
+    out = tape.op(scored, 4, (seen,), (full,), temporary=scratch)
     tape.drop(full)
     total = tape.op(1, 4, (out, entropy))
     tape.drop(out, entropy)
     return total
+
+
+def _divided(tape: Tape, logits: Tensor, in_place: bool) -> tuple[Tensor, Tensor]:
+    """Logits divided by the temperature, and what holds them; takes over the hold on `logits`.
+
+    Done in place on a view, autograd's CopySlices clones the whole gradient twice on its way back.
+    """
+    if not in_place:
+        scaled = tape.op(logits.numel, 4, (logits,))
+        tape.drop(logits)
+        return scaled, scaled
+    view = Tensor(logits.numel, 4, logits.needs)
+    view.size = 0
+    tape.record(view, (logits,), (), (logits.requested, logits.requested))
+    return view, logits
 
 
 def _cross_entropy(tape: Tape, logits: Tensor) -> Tensor:

@@ -112,6 +112,8 @@ class TrainerRow(Row):
     """True when the cross entropy of the chosen texts is added."""
     temperature: bool | None = None
     """True when logits are divided by a temperature."""
+    divides_view: bool | None = None
+    """True when that is done in place, on a view of them."""
     generates: bool | None = None
     """True when the step generates text."""
     kbit_upcast: bool | None = None
