@@ -76,9 +76,9 @@ def served() -> Iterator[tuple[str, ServingRun]]:
 
 
 def drawn() -> Iterator[tuple[str, TrainingRun]]:
-    """Yield runs near the measured ones, by the point's name and what is changed."""
+    """Yield runs near the measured ones (`unseen.json` left out), by the point's name and what is changed."""
     random_ = random.Random(9)
-    for file in sorted(POINTS.glob("*.json")):
+    for file in sorted(POINTS.glob("[!u]*.json")):
         for point in read_points(file):
             for _ in range(3):
                 fields = random_.sample(sorted(CHANGES), random_.randint(1, 4))
