@@ -110,7 +110,7 @@ def test_rows_hold_by_release() -> None:
     rows = load_matrix().rows(tables.TrainerRow)
     losses = {
         v: recipe_of(rows, "trl", "sft", {"trl": v}).loss
-        for v in ("0.15.2", "1.5.1", "1.6.0", "1.14.2", "1.15.0")
+        for v in ("0.15.2", "1.6.0", "1.7.0", "1.14.2", "1.15.0")
     }
     assert list(losses.values()) == ["full", "full", "checkpointed", "checkpointed", "tiled"]
     assert recipe_of(rows, "trl", "sft", {}).loss == "tiled"
