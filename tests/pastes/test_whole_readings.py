@@ -21,14 +21,14 @@ TEXTS = [*sorted((HERE / "whole").iterdir()), *sorted((HERE / "samples").iterdir
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, object]]:
-    """Yield the paths and values of what is known."""
+    """Yield the paths and values of what is known; of a build it counts that it is for no CUDA."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from leaves(inner, f"{path}.{key}" if path else key)
     elif isinstance(value, list):
         for place, inner in enumerate(value):
             yield from leaves(inner, f"{path}[{place}]")
-    elif value not in (None, "", "unknown"):
+    elif value not in (None, "", "unknown") or (value is None and ".builds." in path):
         yield path, value
 
 
