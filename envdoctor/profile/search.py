@@ -21,8 +21,8 @@ SHOWN = 12
 SERVER_UTILIZATION = 0.90
 FULL = 0.95
 """A bound that comes this near to the card needs no reason for not using more."""
-REPLAYS = 3
-"""Settings that a search looks at closely, where only the close bound may fit."""
+REPLAYS = 1
+"""Settings that a search looks at closely, where only the close bound may fit (tens of milliseconds each)."""
 SEQUENCES = 64
 """Requests that vLLM takes at once beside a policy in training."""
 

@@ -1,0 +1,176 @@
+"""Peaks of real trainers on one card, as `tests/memory/points/unseen.json` holds them.
+
+    python3 benchmarks/measured_runs.py CASE.json       one run: its peaks in GiB, as a line of JSON
+
+A case holds `{"id", "shape": [model_type, settings], "method", "dtype", "batch", "seq", "ckpt", "task", ...}`
+with the words of `envdoctor.memory.points`. Weights are random; rows are all as long as `seq`. `task` is
+"plain" for transformers' Trainer, or one of TRL's whose release is installed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+GIB = 1 << 30
+WORDS = 2000
+
+
+def main(case: dict[str, Any]) -> None:
+    """Train three steps and print what the allocator saw."""
+    import torch
+
+    trainer = plain(case) if case.get("task", "plain") == "plain" else from_trl(case)
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    trainer().train()
+    torch.cuda.synchronize()
+    allocated, reserved = torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved()
+    found = {"peak_allocated_gib": allocated / GIB, "peak_reserved_gib": reserved / GIB}
+    sys.stdout.write(json.dumps({**case, **found}) + "\n")
+
+
+def config_of(case: dict[str, Any]) -> Any:
+    """Return the model's config; its special tokens lie within the words of the data."""
+    from transformers import AutoConfig
+
+    kind, settings = case["shape"]
+    config = AutoConfig.for_model(kind, **{"max_position_embeddings": 32768, **settings})
+    config.use_cache = case.get("task") == "grpo"
+    config.pad_token_id, config.eos_token_id, config.bos_token_id = WORDS - 3, WORDS - 2, None
+    return config
+
+
+def arguments(case: dict[str, Any]) -> dict[str, Any]:
+    """Return what every trainer is told."""
+    return {
+        "output_dir": tempfile.mkdtemp(),
+        "per_device_train_batch_size": case["batch"],
+        "gradient_accumulation_steps": case.get("accum", 1),
+        "gradient_checkpointing": case["ckpt"],
+        "optim": case.get("optim", "adamw_torch_fused"),
+        "use_liger_kernel": bool(case.get("liger")),
+        "max_steps": case.get("steps", 3),
+        "bf16": True,
+        "learning_rate": 1e-5,
+        "report_to": [],
+        "save_strategy": "no",
+        "disable_tqdm": True,
+    }
+
+
+def adapters(case: dict[str, Any]) -> Any:
+    """Return LoRA's config, or None for full training."""
+    from peft import LoraConfig
+
+    if case["method"] == "full":
+        return None
+    kind = "SEQ_CLS" if case.get("task") == "reward" else "CAUSAL_LM"
+    rank = case.get("rank", 8)
+    return LoraConfig(r=rank, lora_alpha=16, lora_dropout=0.0, target_modules="all-linear", task_type=kind)
+
+
+def built(case: dict[str, Any]) -> Any:
+    """Return a causal model of random weights on the card."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    with torch.device("cuda"):
+        return AutoModelForCausalLM.from_config(config_of(case), dtype=dtype_of(case))
+
+
+def dtype_of(case: dict[str, Any]) -> Any:
+    """Return torch's dtype of the weights."""
+    import torch
+
+    return {"bf16": torch.bfloat16, "fp32": torch.float32}[case["dtype"]]
+
+
+def plain(case: dict[str, Any]) -> Any:
+    """Return what makes transformers' Trainer."""
+    import torch
+    from peft import get_peft_model
+    from transformers import Trainer, TrainingArguments
+
+    model = built(case)
+    if (lora := adapters(case)) is not None:
+        model = get_peft_model(model, lora)
+        if case["ckpt"]:
+            model.enable_input_require_grads()
+    rows = torch.randint(0, WORDS - 100, (64, case["seq"]))
+    data = [{"input_ids": r, "labels": r.clone(), "attention_mask": torch.ones_like(r)} for r in rows]
+    told = TrainingArguments(remove_unused_columns=False, logging_strategy="no", **arguments(case))
+    return lambda: Trainer(model=model, args=told, train_dataset=data)
+
+
+def tokenizer() -> Any:
+    """Return a tokenizer of plain words."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    special = ("<pad>", "<eos>", "<unk>")
+    names = [*(f"w{n}" for n in range(WORDS - len(special))), *special]
+    model = Tokenizer(models.WordLevel({name: n for n, name in enumerate(names)}, unk_token="<unk>"))
+    model.pre_tokenizer = pre_tokenizers.Whitespace()
+    return PreTrainedTokenizerFast(
+        tokenizer_object=model, pad_token="<pad>", eos_token="<eos>", unk_token="<unk>"
+    )
+
+
+def words(number: int) -> str:
+    """Return so many random words."""
+    return " ".join(f"w{random.randrange(WORDS - 100)}" for _ in range(number))
+
+
+def row(case: dict[str, Any]) -> dict[str, Any]:
+    """Return one row of the task's data."""
+    length = case["seq"]
+    pair = {"chosen": length // 2, "rejected": length // 2}
+    numbers = {
+        "sft": {"text": length + 8},
+        "dpo": {"prompt": length // 2, **pair},
+        "reward": {"chosen": length - 2, "rejected": length - 2},
+        "grpo": {"prompt": length - case.get("completion", 0)},
+    }[case["task"]]
+    return {name: words(number) for name, number in numbers.items()}
+
+
+def from_trl(case: dict[str, Any]) -> Any:
+    """Return what makes TRL's trainer of the task, from a saved model."""
+    import torch
+    import transformers
+    import trl
+    from datasets import Dataset
+
+    task, folder, names = case["task"], tempfile.mkdtemp(), tokenizer()
+    built(case).save_pretrained(folder)
+    names.save_pretrained(folder)
+    torch.cuda.empty_cache()
+    scores = {"num_labels": 1} if task == "reward" else {}
+    kind = "AutoModelForSequenceClassification" if scores else "AutoModelForCausalLM"
+    loaded = getattr(transformers, kind).from_pretrained(
+        folder, device_map="cuda", dtype=dtype_of(case), **scores
+    )
+    prefix = {"sft": "SFT", "dpo": "DPO", "reward": "Reward", "grpo": "GRPO"}[task]
+    told: dict[str, Any] = {**arguments(case), "logging_steps": 1}
+    rewards: dict[str, Any] = {}
+    if task == "grpo":
+        told |= {"num_generations": case["gens"], "max_completion_length": case["completion"]}
+        rewards["reward_funcs"] = lambda completions, **_: [random.random() for _ in completions]
+    else:
+        told["max_length"] = case["seq"]
+    make, settings = getattr(trl, prefix + "Trainer"), getattr(trl, prefix + "Config")(**told)
+    data = Dataset.from_list([row(case) for _ in range(64)])
+    given = {"train_dataset": data, "processing_class": names, "peft_config": adapters(case), **rewards}
+    return lambda: make(model=loaded, args=settings, **given)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    main(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
