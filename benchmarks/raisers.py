@@ -16,7 +16,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from packaging.version import Version
+from packaging.version import InvalidVersion, Version
 
 from envdoctor.diagnosis import diagnose_facts
 from envdoctor.facts.names import normalise
@@ -54,7 +54,10 @@ def is_right(package: str, version: Version, findings: Sequence[Finding]) -> boo
 
 
 def _holds(match: re.Match[str], version: Version) -> bool:
-    first, last = Version(match[1]), Version(match[2] or match[1])
+    try:
+        first, last = Version(match[1]), Version(match[2] or match[1])
+    except InvalidVersion:  # `3.so`
+        return False
     return bool(match[2]) and first.release[:2] <= version.release[:2] <= last.release[:2]
 
 

@@ -31,8 +31,12 @@ def check_architectures(view: View) -> Iterable[Finding]:
             if version is None or not version_satisfies(version, specifier):
                 yield _finding(view, library, what, specifier, symptom)
                 break
-        if not known and _asked_of_mapping(view, symptom):
-            yield _of_its_own(symptom)
+        if not known and symptom.id == "SYM-TOKENIZER-CLASS":
+            yield _of_its_own(
+                symptom, "tokenizer class", "tokenizer_class of tokenizer_config.json", "AutoTokenizer"
+            )
+        elif not known and _asked_of_mapping(view, symptom):
+            yield _of_its_own(symptom, "model type", "model_type of config.json", "AutoConfig")
 
 
 def _asked_of_mapping(view: View, symptom: Symptom) -> bool:
@@ -43,21 +47,22 @@ def _asked_of_mapping(view: View, symptom: Symptom) -> bool:
     return symptom.id == "SYM-CONFIG-KEY" and any("configuration_auto" in file for file in files)
 
 
-def _of_its_own(symptom: Symptom) -> Finding:
-    """Return what is to be said of a model type that no release of transformers has."""
+def _of_its_own(symptom: Symptom, what: str, key: str, loader: str) -> Finding:
+    """Return what is to be said of a model type or tokenizer that no release of transformers has."""
     name = symptom.captured.get("name", "")
     return Finding(
         id="MODEL-UNKNOWN",
         severity=Severity.ERROR,
-        summary=f"no release of transformers that was read knows the model type {name}: the project's own"
-        " class was not registered before the model was loaded, or it is newer than all of them",
-        cause="AutoConfig and AutoModel look the model_type of config.json up in a table; a project's own"
-        " types are added to it by importing its code (AutoConfig.register), or come with remote code.",
+        summary=f"no release of transformers that was read knows the {what} {name}: it is the model's or a"
+        " project's own and its code was not loaded, or it is newer than all of them",
+        cause=f"{loader} looks the {key} up in a table; a project's own is added to it by importing its code"
+        f" ({loader}.register), or comes as remote code in the model's repository.",
         evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
         remedies=(
             Remedy("Import the package that registers it before from_pretrained, or load its own class."),
             Remedy(
-                "Pass trust_remote_code=True where the repository holds the code.",
+                "Pass trust_remote_code=True where the repository holds the code, and keep its .py files"
+                " beside a local copy.",
                 ("trust_remote_code=True",),
             ),
             Remedy("Upgrade transformers, if the model is new.", pip_install("transformers", options="-U")),

@@ -32,6 +32,7 @@ PYTHONS_OWN = frozenset(
 
 _NEEDED = {
     "SYM-IMPORT-NAME-ONLY": ("name",),
+    "SYM-PICKLED-NAME": ("module", "name"),
     "SYM-NO-ATTRIBUTE": ("attribute",),
     "SYM-NAME-UNDEFINED": ("undefined",),
     "SYM-UNEXPECTED-KWARG": ("kwarg",),
@@ -82,6 +83,8 @@ def wanted_of(facts: Facts, symptom: Symptom) -> Iterator[Wanted]:
         module = importing(asker) if asker else None
         if module:
             yield Wanted(Lack.NAME, symptom, captured["name"], module, asker=asker)
+    elif symptom.id == "SYM-PICKLED-NAME":
+        yield Wanted(Lack.NAME, symptom, captured["name"], captured["module"])
     elif symptom.id.startswith("SYM-IMPORT-") and "module" in captured:
         lack = Lack.NAME if captured.get("name") else Lack.MODULE
         yield Wanted(lack, symptom, captured.get("name") or "", captured["module"], asker=asker)

@@ -176,3 +176,19 @@ def test_deepspeed_s_later_message_stands_under_the_mismatch() -> None:
 def test_the_situations_that_the_design_came_from(text: str, identity: str, words: str) -> None:
     finding = judged(text)[identity]
     assert words in finding.summary + " ".join(remedy.text for remedy in finding.remedies)
+
+
+def test_a_tokenizer_that_no_release_has_is_the_model_s_own() -> None:
+    line = "ValueError: Tokenizer class InternLM2Tokenizer does not exist or is not currently imported."
+    found = judged(line)["MODEL-UNKNOWN"]
+    assert any("trust_remote_code" in remedy.text for remedy in found.remedies)
+
+
+def test_a_pickle_that_names_what_is_gone_was_written_by_another_release() -> None:
+    where = "<module 'transformers.models.t5.modeling_t5' from '/x/modeling_t5.py'>"
+    found = judged(f"transformers==4.25.1\nAttributeError: Can't get attribute 'T5DenseReluDense' on {where}")
+    assert "T5DenseReluDense" in found["RELEASES-APART"].summary
+
+
+def test_a_data_set_s_script_is_told_where_the_line_is_cut() -> None:
+    assert "DATASET-SCRIPT" in judged("RuntimeError: Dataset scripts are no longer supported, but")
