@@ -91,13 +91,23 @@ class Replay:
     def reserved(self) -> int:
         """Play load and steps, and return what is reserved."""
         self._load()
-        for _ in range(STEPS):
+        for step in range(STEPS):
+            before = self.heap.reserved
             if self.run.recipe.generates and self.run.vllm_utilization is None:
                 self._generate()
-            for micro in range(min(self.run.grad_accum, MICRO_STEPS)):
-                self._pass(micro > 0)
+            self._micro_batches(again=step > 0)
             self._step()
+            if step and self.heap.reserved == before:
+                break  # a step with states that found room for all: so does the next
         return self.heap.reserved
+
+    def _micro_batches(self, again: bool) -> None:
+        """Play a step's micro batches, until one asks for what the one before it did and finds room."""
+        for micro in range(min(self.run.grad_accum, MICRO_STEPS)):
+            before = self.heap.reserved
+            self._pass(micro > 0)
+            if micro > (0 if again else 1) and self.heap.reserved == before:
+                break
 
     def _load(self) -> None:
         """Weights, adapters, a second model where there is one, and DDP's buckets."""
