@@ -208,6 +208,8 @@ def _value_of(text: str, label: _Label, taken: int) -> tuple[int, int] | None:
     stop = settled.start() if settled else min(len(text), label.end + _GAP_LIMIT)
     gap = read_vocabulary().gap.match(text, label.end, stop)
     end = gap.end() if gap else label.end
+    if opened := _OPENED.search(text, label.end, end):
+        end = opened.start("word")  # `my` and `it is` within quotes belong to what is quoted
     if settled and end == stop:
         return None
     value = Value.read(text, label.end, end, label.variable)
@@ -283,6 +285,7 @@ _NEXT_LINE = re.compile(
     r"^[\"']?[ \t]{0,40}:[ \t]{0,40}(?:[>|][-+]?)?[ \t]{0,40}\n[ \t]{1,80}[\"']?$|"
     r"\n[ \t-]{0,80}[\"']?(?:[Vv]alue|default)[\"']?[ \t]{0,8}[:=][ \t]{0,8}[\"']?$"
 )
+_OPENED = re.compile(r"[=:][ \t]{0,4}[\"'`](?P<word>[A-Za-z0-9])")
 _ALIGNED = re.compile(r"[\s._" "\u00b7\u2026-]{4,}")
 
 

@@ -289,3 +289,11 @@ def test_a_name_behind_an_escape_is_a_name_and_one_within_a_word_is_none() -> No
     redactor = Redactor(KnownValues(users=("katharina",)))
     assert redactor.redact(r"it said\nkatharina left") == r"it said\n<user-1> left"
     assert redactor.redact("xkatharina and katharinas") == "xkatharina and katharinas"
+
+
+@pytest.mark.parametrize(
+    "line", ["password = 'it is Hunter2 now'", 'password: "my dog Rex 99"', "PASSWORD='a b c d'"]
+)
+def test_a_quoted_secret_of_several_words_goes_whole(line: str) -> None:
+    redacted = Redactor().redact(line)
+    assert not any(word in redacted for word in ("Hunter2", "Rex", "b c"))
