@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from envdoctor.harvest.module_syntax import ModuleFacts, read_module
+from envdoctor.matrix.interface_ranges import places_of, spans_of
 
 SCHEMA = "envdoctor.interfaces/2"
 UNLISTED = "*"
@@ -233,40 +234,22 @@ def _changing(spans: Mapping[str, list[list[int]]], whole: list[list[int]]) -> d
 
     That is `**` where there is one, and under "" the owner's own ranges where it is not in all releases.
     """
-    own = sorted({i for ranges in spans.values() for first, last in ranges for i in range(first, last + 1)})
-    kept = {entry: ranges for entry, ranges in spans.items() if _places(ranges) != own}
+    own = places_of(span for ranges in spans.values() for span in ranges)
+    kept = {entry: ranges for entry, ranges in spans.items() if places_of(ranges) != own}
     if kept:
         kept |= {"**": spans["**"]} if "**" in spans else {}
-        life = _spans(own)
+        life = spans_of(own)
         kept |= {"": life} if life != whole else {}
     return kept
 
 
-def _places(ranges: list[list[int]]) -> list[int]:
-    return [place for first, last in ranges for place in range(first, last + 1)]
-
-
-def _spans(places: list[int]) -> list[list[int]]:
-    spans: list[list[int]] = []
-    for place in places:
-        if spans and spans[-1][1] == place - 1:
-            spans[-1][1] = place
-        else:
-            spans.append([place, place])
-    return spans
-
-
 def _ranges(history: list[frozenset[str]]) -> dict[str, list[list[int]]]:
     """Return for each entry the index ranges [first, last] of releases that have it."""
-    ranges: dict[str, list[list[int]]] = {}
+    places: dict[str, list[int]] = {}
     for index, entries in enumerate(history):
         for entry in entries:
-            spans = ranges.setdefault(entry, [])
-            if spans and spans[-1][1] == index - 1:
-                spans[-1][1] = index
-            else:
-                spans.append([index, index])
-    return dict(sorted(ranges.items()))
+            places.setdefault(entry, []).append(index)
+    return {entry: spans_of(found) for entry, found in sorted(places.items())}
 
 
 def _grouped(ranges: Mapping[str, list[list[int]]]) -> dict[str, dict[str, list[list[int]]]]:

@@ -2,7 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from packaging.version import Version
+
+
+def places_of(spans: Iterable[Sequence[int]]) -> list[int]:
+    """Return the places of the releases that lie in spans, once each and in order."""
+    return sorted({place for first, last in spans for place in range(first, last + 1)})
+
+
+def spans_of(places: Iterable[int]) -> list[list[int]]:
+    """Return ascending places as spans `[first, last]`."""
+    spans: list[list[int]] = []
+    for place in places:
+        if spans and spans[-1][1] == place - 1:
+            spans[-1][1] = place
+        else:
+            spans.append([place, place])
+    return spans
 
 
 def specifier_of(versions: list[str], spans: list[list[int]], near: str | None = None) -> str:

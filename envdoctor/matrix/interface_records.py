@@ -14,6 +14,7 @@ from typing import Any
 
 from packaging.version import Version
 
+from envdoctor.matrix.interface_ranges import places_of, spans_of
 from envdoctor.values import dataclass
 
 FOLDER = "interfaces"
@@ -56,16 +57,8 @@ class Record:
 
     def others(self, spans: Spans) -> list[list[int]]:
         """Return the releases outside of the spans, as spans."""
-        inside = {place for first, last in spans for place in range(first, last + 1)}
-        found: list[list[int]] = []
-        for place in range(len(self.versions)):
-            if place in inside:
-                continue
-            if found and found[-1][1] == place - 1:
-                found[-1][1] = place
-            else:
-                found.append([place, place])
-        return found
+        inside = set(places_of(spans))
+        return spans_of(place for place in range(len(self.versions)) if place not in inside)
 
 
 def pack_record(record: Mapping[str, Any]) -> bytes:

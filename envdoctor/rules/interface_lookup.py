@@ -8,7 +8,7 @@ from envdoctor import lazy_re as re
 from envdoctor.facts import Symptom
 from envdoctor.facts.names import normalise
 from envdoctor.matrix import Matrix, tables
-from envdoctor.matrix.interface_ranges import specifier_of
+from envdoctor.matrix.interface_ranges import places_of, spans_of, specifier_of
 from envdoctor.matrix.interface_records import (
     Record,
     Spans,
@@ -204,14 +204,7 @@ def _base_spans(record: Record, member: str) -> Spans:
 
 def _joined(all_spans: Iterable[Spans]) -> Spans:
     """Return the releases that lie in any of the spans, as spans."""
-    places = {place for spans in all_spans for first, last in spans for place in range(first, last + 1)}
-    joined: list[list[int]] = []
-    for place in sorted(places):
-        if joined and joined[-1][1] == place - 1:
-            joined[-1][1] = place
-        else:
-            joined.append([place, place])
-    return joined
+    return spans_of(places_of(span for spans in all_spans for span in spans))
 
 
 _DERIVED_FROM = ("transformers", "trl", "peft", "accelerate", "sentence-transformers", "diffusers")
