@@ -67,14 +67,15 @@ def _finding(
 ) -> Finding:
     fill = _Filler(view, seen)
     cures = [r for r in row.remedies if conjunction(judge_all(view, r.when).values()) is not False]
-    tried = [remedy for remedy in cures if already_met(view, remedy.pins)] if seen else []
+    met = [remedy for remedy in cures if already_met(view, remedy.pins)]
+    tried = met if seen else []
     return Finding(
         id=row.id,
         severity=Severity(row.severity),
         summary=fill(row.summary),
         cause=fill(row.cause) + (_CURED if tried == cures and tried else ""),
         evidence=(*_evidence(answers.values()), *(Evidence(s.id, s.text, s.source) for s in seen[:3])),
-        remedies=tuple(_remedies(view, cures, fill)),
+        remedies=tuple(_remedies(view, (cure for cure in cures if cure not in met), fill)),
         certainty=_doubted(_certainty(row, answers, verdict, seen), len(cures), len(tried)),
         rows=(row.id,),
         sources=(row.source,),
@@ -120,8 +121,6 @@ def _evidence(answers: Iterable[Answer]) -> Iterable[Evidence]:
 
 def _remedies(view: View, remedies: Iterable[RowRemedy], fill: _Filler) -> Iterable[Remedy]:
     for remedy in remedies:
-        if already_met(view, remedy.pins):
-            continue
         pins = {name: fill(specifier) for name, specifier in remedy.pins.items()}
         if any(NOT_SAID in specifier for specifier in pins.values()):
             continue
