@@ -9,6 +9,10 @@ import sys
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pytest
 
 UV = Path(sys.executable).with_name("uv")
 
@@ -29,6 +33,19 @@ def make_wheel(folder: Path, name: str, version: str, requires: Sequence[str] = 
     with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
         for path, text in files.items():
             wheel.writestr(path, text)
+
+
+def offer_wheels(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Write alphaline, which wants betaline 2, and two of that: the only wheels that an installer finds."""
+    wheels = folder / "wheels"
+    wheels.mkdir()
+    make_wheel(wheels, "alphaline", "1.0", ["betaline>=2"])
+    make_wheel(wheels, "betaline", "1.0")
+    make_wheel(wheels, "betaline", "2.1")
+    monkeypatch.setenv("UV_FIND_LINKS", str(wheels))
+    monkeypatch.setenv("UV_NO_INDEX", "1")
+    monkeypatch.setenv("UV_CACHE_DIR", str(folder / "cache"))
+    return wheels
 
 
 def _digest(text: str) -> str:

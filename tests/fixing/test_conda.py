@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from conda_world import make_conda_environment, make_stand_in
-from small_world import fingerprint, make_wheel, says
+from small_world import fingerprint, make_wheel, offer_wheels, says
 
 from envdoctor.cli import main
 
@@ -21,15 +21,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="an interpreter 
 @pytest.fixture
 def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The wheels that pip, uv and the stand-in for conda find."""
-    folder = tmp_path / "wheels"
-    folder.mkdir()
-    make_wheel(folder, "alphaline", "1.0", ["betaline>=2"])
-    make_wheel(folder, "betaline", "1.0")
-    make_wheel(folder, "betaline", "2.1")
+    folder = offer_wheels(tmp_path, monkeypatch)
     make_wheel(folder, "gammaline", "1.0")
-    monkeypatch.setenv("UV_FIND_LINKS", str(folder))
-    monkeypatch.setenv("UV_NO_INDEX", "1")
-    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "cache"))
     make_stand_in(folder)
     monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
     return folder

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from small_world import fingerprint, install, make_environment, make_wheel, says
+from small_world import fingerprint, install, make_environment, make_wheel, offer_wheels, says
 
 from envdoctor.cli import main
 from envdoctor.diagnosis import diagnose_facts
@@ -29,15 +29,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="environments ar
 @pytest.fixture
 def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The only wheels that an installer finds."""
-    folder = tmp_path / "wheels"
-    folder.mkdir()
-    make_wheel(folder, "alphaline", "1.0", ["betaline>=2"])
-    make_wheel(folder, "betaline", "1.0")
-    make_wheel(folder, "betaline", "2.1")
-    monkeypatch.setenv("UV_FIND_LINKS", str(folder))
-    monkeypatch.setenv("UV_NO_INDEX", "1")
-    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "cache"))
-    return folder
+    return offer_wheels(tmp_path, monkeypatch)
 
 
 @pytest.fixture
