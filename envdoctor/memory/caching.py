@@ -5,98 +5,121 @@ As c10/cuda/CUDACachingAllocator.cpp: requests are rounded to 512 bytes; up to 1
 smallest free block that is large enough serves, of equal ones that of the lowest address; its rest is cut off
 where it is of use; neighbours that are free are joined; a segment is never given back while training goes on.
 The driver hands addresses out from the top down.
+
+Tens of thousands of requests are played for one answer: so a block is one number, its size before its place,
+both in granules, and free blocks are found by their two ends.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections.abc import Iterable
 
 GRANULE = 512
-SMALL = 1 << 20
-SMALL_SEGMENT = 2 << 20
-SHARED = 10 << 20
-SHARED_SEGMENT = 20 << 20
-LARGE_STEP = 2 << 20
-WIDE = 4 << 20
+SMALL = (1 << 20) // GRANULE
+SMALL_SEGMENT = (2 << 20) // GRANULE
+SHARED = (10 << 20) // GRANULE
+SHARED_SEGMENT = (20 << 20) // GRANULE
+LARGE_STEP = (2 << 20) // GRANULE
+WIDE = (4 << 20) // GRANULE
 """Requests from here on are widened, where they are."""
 
+Block = int
+"""A block's size and place, of which the first orders."""
+PLACES = 40
+PLACE = (1 << PLACES) - 1
 
-class Block:
-    """A piece of a segment, and its neighbours there."""
-
-    __slots__ = ("after", "before", "free", "place", "size")
-
-    def __init__(self, place: int, size: int) -> None:
-        self.place = place
-        self.size = size
-        self.free = False
-        self.before: Block | None = None
-        self.after: Block | None = None
+Events = tuple[tuple[int, int], ...]
+"""(slot, granules) takes a block and puts it there, (slot, 0) gives it back, (TOUCHED, granules) does both at
+once."""
+TOUCHED = -1
 
 
-Free = list[tuple[int, int, Block]]
+def granules(size: int) -> int:
+    """Return what a request of so many bytes is rounded to."""
+    return -(-size // GRANULE)
 
 
 class CachingAllocator:
-    """Bytes `reserved` of the card; large requests are taken as larger by a share `widened`."""
+    """What is `reserved` of the card; large requests are taken as larger by a share `widened`."""
 
-    __slots__ = ("_bottom", "_large", "_small", "_widened", "reserved")
+    __slots__ = ("_bottom", "_ending", "_large", "_small", "_starting", "_widened", "granules", "large")
 
     def __init__(self, widened: float = 0.0) -> None:
-        self.reserved = 0
+        self.granules = self.large = 0
         self._widened = 1 + widened
-        self._bottom = 0
-        self._small: Free = []
-        self._large: Free = []
+        self._bottom = PLACE
+        self._small: list[Block] = []
+        self._large: list[Block] = []
+        self._starting: dict[int, Block] = {}  # free blocks by the place where they begin, and where they end
+        self._ending: dict[int, Block] = {}
 
-    def take(self, requested: int) -> Block:
-        """Return the block that serves a request of so many bytes."""
-        if requested >= WIDE and self._widened > 1:
-            requested = int(requested * self._widened)
-        size = -(-requested // GRANULE) * GRANULE
-        small = size <= SMALL
-        free = self._small if small else self._large
-        place = bisect_left(free, (size,))
-        block = free.pop(place)[2] if place < len(free) else self._segment(size)
-        rest = block.size - size
-        if rest > SMALL or (small and rest):
-            self._cut(block, size, free)
-        block.free = False
-        return block
+    @property
+    def reserved(self) -> int:
+        """Bytes of all segments."""
+        return self.granules * GRANULE
+
+    def take(self, *sizes: int) -> list[Block]:
+        """Return the blocks that serve requests of so many bytes."""
+        blocks = [0] * len(sizes)
+        self.play(enumerate(map(granules, sizes)), blocks)
+        return blocks
+
+    def play(self, events: Iterable[tuple[int, int]], blocks: list[Block]) -> None:
+        """Serve requests in their order; `blocks` holds what each slot was given."""
+        starting, ending, widened = self._starting, self._ending, self._widened
+        for slot, size in events:
+            if not size:
+                self.give(blocks[slot])
+                continue
+            if size >= WIDE and widened > 1:
+                size = granules(int(size * GRANULE * widened))
+            small = size <= SMALL
+            free = self._small if small else self._large
+            found = bisect_left(free, size << PLACES)
+            if found == len(free):
+                block = self._segment(size)
+                if slot < 0:
+                    self.give(block)
+                    continue
+            elif slot < 0:
+                continue
+            else:
+                block = free.pop(found)
+                del starting[block & PLACE], ending[(block & PLACE) + (block >> PLACES)]
+            rest = (block >> PLACES) - size
+            if rest > SMALL or (small and rest):
+                place = block & PLACE
+                cut = rest << PLACES | place + size
+                insort(free, cut)
+                starting[place + size] = ending[place + size + rest] = cut
+                block = size << PLACES | place
+            blocks[slot] = block
 
     def _segment(self, size: int) -> Block:
         if size <= SMALL:
             whole = SMALL_SEGMENT
         else:
             whole = SHARED_SEGMENT if size < SHARED else -(-size // LARGE_STEP) * LARGE_STEP
-        self.reserved += whole
-        self._bottom -= whole
-        return Block(self._bottom, whole)
-
-    def _cut(self, block: Block, size: int, free: Free) -> None:
-        rest = Block(block.place + size, block.size - size)
-        rest.free = True
-        rest.before, rest.after = block, block.after
-        if block.after is not None:
-            block.after.before = rest
-        block.after, block.size = rest, size
-        insort(free, (rest.size, rest.place, rest))
+        self.granules += whole
+        if size > SMALL:
+            self.large += whole
+        self._bottom -= whole + 1  # a gap: segments are never joined
+        return whole << PLACES | self._bottom
 
     def give(self, block: Block) -> None:
         """Take a block back, and join it with its free neighbours."""
-        before, after = block.before, block.after
-        free = self._small if block.size <= SMALL else self._large
-        if before is not None and before.free:
-            del free[bisect_left(free, (before.size, before.place))]
-            block.place, block.before = before.place, before.before
-            block.size += before.size
-            if block.before is not None:
-                block.before.after = block
-        if after is not None and after.free:
-            del free[bisect_left(free, (after.size, after.place))]
-            block.after = after.after
-            block.size += after.size
-            if block.after is not None:
-                block.after.before = block
-        block.free = True
-        insort(free, (block.size, block.place, block))
+        starting, ending = self._starting, self._ending
+        place, size = block & PLACE, block >> PLACES
+        free = self._small if size <= SMALL else self._large
+        end = place + size
+        before, after = ending.pop(place, None), starting.pop(end, None)
+        if before is not None:
+            del free[bisect_left(free, before)]
+            place = before & PLACE
+        if after is not None:
+            del free[bisect_left(free, after)]
+            end += after >> PLACES
+        joined = (end - place) << PLACES | place
+        insort(free, joined)
+        starting[place] = ending[end] = joined

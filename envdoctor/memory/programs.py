@@ -6,14 +6,13 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from envdoctor.memory.blocks import decoder_layer
+from envdoctor.memory.caching import TOUCHED, Events, granules
 from envdoctor.memory.loss import compute_loss
 from envdoctor.memory.recipes import Recipe
 from envdoctor.memory.settings import Settings
 from envdoctor.memory.shape import ModelShape
 from envdoctor.memory.tape import Gradient, Heap, Tape, Tensor
 
-Events = tuple[tuple[int, int], ...]
-"""(slot, bytes) takes a block and puts it there, (slot, 0) gives it back."""
 INPUT = 0
 
 
@@ -26,13 +25,17 @@ class Recorder(Heap):
 
     def take(self, size: int) -> int:
         """Note a request, and return its slot."""
-        self.events.append((self.slots, size))
+        self.events.append((self.slots, granules(size)))
         self.slots += 1
         return self.slots - 1
 
     def give(self, block: int) -> None:
         """Note that a slot is free again."""
-        self.events.append((block, 0))
+        slot, size = self.events[-1] if self.events else (TOUCHED, 0)
+        if slot == block and size:
+            self.events[-1] = (TOUCHED, size)
+        else:
+            self.events.append((block, 0))
 
     def foreign(self) -> int:
         """Return a slot that something else fills."""

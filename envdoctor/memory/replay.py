@@ -6,19 +6,18 @@ up for gradients and states no longer serve the next step's logits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from envdoctor.memory.activations import LayerKind, layer_kinds
 from envdoctor.memory.adapters import adapter_tensors
-from envdoctor.memory.caching import Block, CachingAllocator
+from envdoctor.memory.caching import TOUCHED, Block, CachingAllocator, Events, granules
 from envdoctor.memory.layout import layers, outer_tensors
 from envdoctor.memory.loss import views_head
 from envdoctor.memory.optimizer import find_optimizer, state_blocks
 from envdoctor.memory.programs import (
     INPUT,
-    Events,
     Program,
     layer_program,
     loss_program,
@@ -32,16 +31,17 @@ from envdoctor.memory.settings import Settings, settings_of
 from envdoctor.memory.shape import ModelShape
 from envdoctor.memory.weights import weight_blocks
 
+T = TypeVar("T")
 WIDENED = 0.003
 """By what share large requests are widened in the second replay."""
 GROWTHS = 16
 """Lengths at which keys and values are copied in a replay of `generate`, instead of at every token."""
+ABRIDGED = 2
+"""Layers alike of which only what stays is placed, between two that are played whole."""
 STEPS = 3
 """Optimizer steps until nothing new is asked for: states come with the first, and are in the way after it."""
-
-
 MICRO_STEPS = 4
-"""Micro batches of a step that are played: the third asks for what the second did."""
+"""Micro batches of a step that are played at most: the third asks for what the second did."""
 
 
 def can_replay(run: TrainingRun) -> bool:
@@ -55,14 +55,52 @@ def highest(run: TrainingRun, workspace: int, upcasts: bool) -> int:
 
     `workspace` is cuBLAS's, `upcasts` tells that the model's own loss widens the logits.
 
-    Which free block serves turns on sizes that lie close together: so once more with requests that are a
-    little larger, and once with cuBLAS's second workspace asked for first.
+    Which free block serves turns on sizes that lie close together: so once with cuBLAS's second workspace
+    asked for early, and once late with requests that are a little larger.
     """
-    plays = [Replay(run, workspace, upcasts)]
+    plays = [Replay(run, workspace, upcasts, early=True)]
     if run.parallel == "none" or run.method != "full":  # DDP's own buckets have room to spare
         plays.append(Replay(run, workspace, upcasts, widened=WIDENED))
-        plays.append(Replay(run, workspace, upcasts, early=True))
     return max(play.reserved() for play in plays)
+
+
+class Turns:
+    """Layers alike that are played one after the other.
+
+    Once two of them have asked for as much of the card, only what stays of the next few is placed; then one
+    is played whole again, since blocks that are kept use up what was free, and so is the last.
+    """
+
+    def __init__(self, heap: CachingAllocator) -> None:
+        self.heap = heap
+        self.events: Events = ()
+        self.stays: Events = ()
+        self.asked: int | None = None
+        self.left = 0
+
+    def play(self, events: Events, blocks: list[Block], last: bool) -> None:
+        """Play a layer."""
+        if events is not self.events:
+            self.events, self.stays, self.asked, self.left = events, lasting(events), None, 0
+        before = self.heap.large
+        whole = last or not self.left
+        self.heap.play(events if whole else self.stays, blocks)
+        asked = self.heap.large - before
+        left = ABRIDGED if whole else self.left - 1
+        self.left = left if asked == self.asked else 0
+        self.asked = asked
+
+
+def paired(things: Sequence[T]) -> Iterator[tuple[T, T | None]]:
+    """Yield each with the one that follows it."""
+    yield from zip(things, (*things[1:], None), strict=True)
+
+
+def lasting(events: Events) -> Events:
+    """Return the events without the blocks that are taken and given back within them."""
+    taken, given = ({slot for slot, size in events if bool(size) is takes} for takes in (True, False))
+    passing = taken & given | {TOUCHED}
+    return tuple(event for event in events if event[0] not in passing)
 
 
 class Frame(NamedTuple):
@@ -95,18 +133,18 @@ class Replay:
             before = self.heap.reserved
             if self.run.recipe.generates and self.run.vllm_utilization is None:
                 self._generate()
-            self._micro_batches(again=step > 0)
+            self._micro_batches()
             self._step()
             if step and self.heap.reserved == before:
                 break  # a step with states that found room for all: so does the next
         return self.heap.reserved
 
-    def _micro_batches(self, again: bool) -> None:
+    def _micro_batches(self) -> None:
         """Play a step's micro batches, until one asks for what the one before it did and finds room."""
         for micro in range(min(self.run.grad_accum, MICRO_STEPS)):
             before = self.heap.reserved
             self._pass(micro > 0)
-            if micro > (0 if again else 1) and self.heap.reserved == before:
+            if micro > 0 and self.heap.reserved == before:
                 break
 
     def _load(self) -> None:
@@ -123,19 +161,11 @@ class Replay:
             self._take(buckets([n * (s.weight if s.trains else s.adapter) for n in sizes]))
 
     def _take(self, sizes: Iterable[int]) -> list[Block]:
-        return [self.heap.take(size) for size in sizes if size]
+        return self.heap.take(*filter(None, sizes))
 
     def _give(self, blocks: Iterable[Block]) -> None:
         for block in blocks:
             self.heap.give(block)
-
-    def _play(self, events: Events, blocks: list[Block]) -> None:
-        take, give = self.heap.take, self.heap.give
-        for slot, size in events:
-            if size:
-                blocks[slot] = take(size)
-            else:
-                give(blocks[slot])
 
     def _pass(self, accumulating: bool) -> None:
         """One micro batch forward and backward."""
@@ -143,13 +173,13 @@ class Replay:
         batch = self._take(batch_blocks(shape, s))
         if self.run.recipe.reference == "before":
             self._refer()
-        stream = self.heap.take(s.tokens * shape.hidden * s.stream)
+        (stream,) = self.heap.take(s.tokens * shape.hidden * s.stream)
         self._workspace()
         frames, last = self._forward(stream, accumulating)
         alone = accumulating and not shape.tied  # a tied head's gradient waits for the embedding's
         program = loss_program(shape, s, alone, self.upcasts, self.run.recipe, self.run.scored)
         loss = _frame(program, last)
-        self._play(program.forward, loss.blocks)
+        self.heap.play(program.forward, loss.blocks)
         self._give(block for frame in frames for block in (frame.blocks[n] for n in frame.program.casts))
         if self.run.recipe.reference == "beside":
             self._refer()
@@ -164,12 +194,13 @@ class Replay:
 
     def _watch(self, s: Settings) -> None:
         """A forward pass without a graph."""
-        last, casts = self.heap.take(s.tokens * self.shape.hidden * s.stream), []
+        turns, casts = Turns(self.heap), []
+        (last,) = self.heap.take(s.tokens * self.shape.hidden * s.stream)
         programs = [watched_layer(self.shape, s, kind.moe, kind.windowed) for kind in self.kinds]
         programs.append(watched_loss(self.shape, s, self.upcasts, self.run.recipe, self.run.scored))
-        for program in programs:
+        for program, following in paired(programs):
             blocks = [last] * program.slots
-            self._play(program.events, blocks)
+            turns.play(program.events, blocks, program is not following)
             last = blocks[program.output]
             casts += [blocks[slot] for slot in program.casts]
         self._give((last, *casts))
@@ -179,21 +210,21 @@ class Replay:
         run, s = self.run, self.s
         texts, prompt = run.texts * run.grad_accum, max(1, run.seq - run.completion)
         token = key_bytes_per_token(self.shape, run.weight_bytes, run.tp, run.pp) // self.shape.layers // 2
-        stream = self.heap.take(texts * prompt * self.shape.hidden * s.stream)
+        (stream,) = self.heap.take(texts * prompt * self.shape.hidden * s.stream)
         plain = reference_settings(run, s)._replace(batch=texts, seq=prompt, rank=s.rank)
         keys: list[Block] = []
         last = stream
         for kind in self.kinds:
             program = watched_layer(self.shape, plain, kind.moe, kind.windowed)
             blocks = [last] * program.slots
-            self._play(program.events, blocks)
+            self.heap.play(program.events, blocks)
             last = blocks[program.output]
             self._give(blocks[slot] for slot in program.casts)
             keys += self._take((texts * prompt * token,) * 2)
         self.heap.give(last)
         for length in range(prompt, run.seq, max(1, run.completion // GROWTHS)):
             for place, held in enumerate(keys):
-                keys[place] = self.heap.take(texts * length * token)
+                (keys[place],) = self.heap.take(texts * length * token)
                 self.heap.give(held)
             self._give(self._take((4 * texts * self.shape.vocab,) * 5))
         self._give(keys)
@@ -210,11 +241,14 @@ class Replay:
     def _forward(self, stream: Block, accumulating: bool) -> tuple[list[Frame], Block]:
         """Every layer in turn; the model's own code holds the embedded input until all are done."""
         frames: list[Frame] = []
-        last = stream
-        for kind in self.kinds:
-            frame = _frame(self._program(kind, accumulating), last)
-            events = frame.program.forward
-            self._play(events if frames else tuple(e for e in events if e != (INPUT, 0)), frame.blocks)
+        turns, last = Turns(self.heap), stream
+        programs = [self._program(kind, accumulating) for kind in self.kinds]
+        for program, following in paired(programs):
+            frame = _frame(program, last)
+            events = program.forward
+            if not frames:
+                events = tuple(e for e in events if e != (INPUT, 0))
+            turns.play(events, frame.blocks, program is not following)
             last = frame.blocks[frame.program.output]
             frames.append(frame)
         if (INPUT, 0) in frames[0].program.forward:
@@ -223,16 +257,18 @@ class Replay:
 
     def _backward(self, loss: Frame, frames: list[Frame], accumulating: bool) -> None:
         begun = 0 if self.started or self.early else self._first_product(loss.program.backward)
-        self._play(loss.program.backward[:begun], loss.blocks)
+        self.heap.play(loss.program.backward[:begun], loss.blocks)
         self._workspace()
-        self._play(loss.program.backward[begun:], loss.blocks)
+        self.heap.play(loss.program.backward[begun:], loss.blocks)
         head = self._keep(loss)
         gradient = loss.blocks[loss.program.leaving]
-        for frame in reversed(frames):
-            frame.blocks[frame.program.arriving] = gradient
-            self._play(frame.program.backward, frame.blocks)
+        turns = Turns(self.heap)
+        for frame, following in paired(frames[::-1]):
+            program = frame.program
+            frame.blocks[program.arriving] = gradient
+            turns.play(program.backward, frame.blocks, following is None or program is not following.program)
             self._keep(frame)
-            gradient = frame.blocks[frame.program.leaving]
+            gradient = frame.blocks[program.leaving]
         if self.s.trains:
             self._embedding(head, accumulating)
         self.heap.give(gradient)
@@ -242,7 +278,8 @@ class Replay:
         s, hidden = self.s, self.shape.hidden
         rows = {s.tokens, self.run.scored}
         results = {self.shape.vocab // s.tp * hidden * s.compute, *(n * hidden * s.compute for n in rows)}
-        return next((place for place, (_, size) in enumerate(events, 1) if size in results), 0)
+        widths = {granules(size) for size in results}
+        return next((place for place, (_, size) in enumerate(events, 1) if size in widths), 0)
 
     def _keep(self, frame: Frame) -> Block | None:
         """Note the gradients that a frame leaves; return the first."""
@@ -253,12 +290,12 @@ class Replay:
     def _embedding(self, head: Block | None, accumulating: bool) -> None:
         """The embedding's gradient; a tied head's own waits for it: where it is a view the sum is a third."""
         size = self.shape.vocab * self.shape.hidden * self.s.weight
-        total = self.heap.take(size)
+        (total,) = self.heap.take(size)
         if self.shape.tied and head is not None:
             own = total
             self.gradients.remove(head)
             if views_head(self.run.recipe.loss, self.s):
-                total = self.heap.take(size)
+                (total,) = self.heap.take(size)
                 self._give((own, head))
             else:
                 total = head
@@ -291,9 +328,9 @@ class Replay:
             wide = self._take((4 * n, 4 * n) if width < 4 else ())  # gradient and weight in fp32
             square, update = self._take((4 * n, 4 * n))
             self._give((*named, square))
-            scaled = self.heap.take(4 * n)
+            (scaled,) = self.heap.take(4 * n)
             self.heap.give(update)
-            self.heap.give(self.heap.take(4 * n))
+            self._give(self.heap.take(4 * n))
             named = [*wide, scaled]
         self._give(named)
 
