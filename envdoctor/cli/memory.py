@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from envdoctor.cli.output import look_of, write
 from envdoctor.report import Format
+
+if TYPE_CHECKING:
+    from envdoctor.facts import Facts
 
 EXAMPLES = (
     ("QLoRA of an 8B on a 4090", "--model llama-3.1-8b --method qlora --batch 1 --seq 4096 --gpu 'RTX 4090'"),
@@ -21,18 +25,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run_options(parser)
 
 
+def _facts_of(target: str) -> Facts:
+    from envdoctor.diagnosis import read_facts
+    from envdoctor.matrix import load_matrix
+
+    return read_facts([target], None, load_matrix())
+
+
 def run(args: argparse.Namespace) -> int:
     """Predict and return the exit code: 0 fits or the card is unknown, 1 does not fit."""
     from envdoctor.cli.memory_options import stated_run
-    from envdoctor.diagnosis import read_facts
-    from envdoctor.matrix import load_matrix
     from envdoctor.memory.answer import answer
     from envdoctor.memory.curves import curves_of
     from envdoctor.memory.report import render
     from envdoctor.memory.stated import ask
 
     how = "measure" if args.measure else "trace" if args.trace else None
-    facts = read_facts([args.target], None, load_matrix()) if args.target else None
+    facts = _facts_of(args.target) if args.target else None
     stated = stated_run(args)
     question = ask(
         args.model, stated, gpu=args.gpu, stack=args.stack, facts=facts, python=args.python, how=how

@@ -40,8 +40,8 @@ ABRIDGED = 2
 """Layers alike of which only what stays is placed, between two that are played whole."""
 STEPS = 3
 """Optimizer steps until nothing new is asked for: states come with the first, and are in the way after it."""
-MICRO_STEPS = 4
-"""Micro batches of a step that are played at most: the third asks for what the second did."""
+MICRO_STEPS = 2
+"""Micro batches of a step that are played: those after the second ask for what it did."""
 
 
 def can_replay(run: TrainingRun) -> bool:
@@ -133,19 +133,12 @@ class Replay:
             before = self.heap.reserved
             if self.run.recipe.generates and self.run.vllm_utilization is None:
                 self._generate()
-            self._micro_batches()
+            for micro in range(min(self.run.grad_accum, MICRO_STEPS)):
+                self._pass(accumulating=micro > 0)
             self._step()
             if step and self.heap.reserved == before:
                 break  # a step with states that found room for all: so does the next
         return self.heap.reserved
-
-    def _micro_batches(self) -> None:
-        """Play a step's micro batches, until one asks for what the one before it did and finds room."""
-        for micro in range(min(self.run.grad_accum, MICRO_STEPS)):
-            before = self.heap.reserved
-            self._pass(micro > 0)
-            if micro > 0 and self.heap.reserved == before:
-                break
 
     def _load(self) -> None:
         """Weights, adapters, a second model where there is one, and DDP's buckets."""
