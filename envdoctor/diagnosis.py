@@ -15,6 +15,7 @@ from envdoctor.facts.names import normalise
 from envdoctor.findings import HERE, Diagnosis, Examined, Finding, Plan, Severity, exit_code
 from envdoctor.matrix import Matrix, load_matrix
 from envdoctor.rules import RULES, run_checks
+from envdoctor.rules.view import View
 from envdoctor.target.cards import declare_gpus
 from envdoctor.target.resolve import declare_driver
 from envdoctor.values import dataclass
@@ -140,8 +141,11 @@ def diagnose_facts(
     matrix = matrix or load_matrix()
     checks, findings = run_checks(facts, matrix, RULES, select, ignore)
     found = findings
-    if complete:
-        findings = complete_findings(findings, facts, matrix)
+    if complete and findings:
+        from envdoctor.plan.advice import possible_findings
+
+        found = possible_findings(findings, View(facts, matrix))
+        findings = complete_findings(found, facts, matrix)
     plan = make_plan(found, facts, matrix, wish) if complete else None
     return Diagnosis(
         facts=facts,

@@ -26,6 +26,8 @@ _HINTS = (
     " m2",
     " m3",
     " m4",
+    "windows",
+    ":\\",
 )
 
 
@@ -65,7 +67,9 @@ _WORDS = (
     ),
     _Word(
         re.compile(
-            r"(?i)\b(?:running |am |using |my |on (?:a |native )?)Windows 1[01]\b(?! ?(?:wsl|with wsl|\(wsl))"
+            r"(?i)\b(?:running |am |using |my |on (?:a |native )?)Windows 1[01]\b"
+            r"(?! ?(?:wsl|with wsl|\(wsl))|"
+            r"File \"[A-Z]:\\[^\"\n]{1,200}\.py\", line \d"
         ),
         "os",
         "windows",

@@ -14,15 +14,17 @@ from envdoctor.pastes.gpus import find_gpus
 from envdoctor.pastes.names import known_distribution, mention_pattern
 from envdoctor.pastes.sightings import Paste, Sighting, distribution_sightings
 
-_NOT_A_FACT = re.compile(
-    r"(?i)\brequire|\bneed|no matching distribution|could not find a version|\bcompil|\bbuilt "
-    r"(?:for|with|against)|"
-    r"\bupgrad|\bdowngrad|pip3? install|conda install|uv (?:pip|add)|\bsupports?\b|\bexpected?"
-    r"\b|\bshould\b|\bmust\b|\btry\b|"
-    r"\bwas (?:added|removed|introduced)|\bsince\b|\bdeprecat|\bwill be\b|\bhttps?://|^\s*File"
-    r" \"|\bworks? (?:on|with|in)\b|"
-    r"\bfixed in\b|\binstead\b|\bminimum|\bat least\b|\bof at least\b|\bin (?:the )?NumPy 1|NumPy 1\.x"
+_ADVICE = (
+    r"\brequire|\bneed|\bsupports?\b|\bexpected?\b|\bshould\b|\bmust\b|\btry\b|https?://|^\s*File \"|"
+    r"\bworks? (?:on|with|in)\b|\binstead\b|\bminimum|\bat least\b"
 )
+_NO_CARD = re.compile(rf"(?i){_ADVICE}")
+_NO_FACT = re.compile(
+    rf"(?i){_ADVICE}|no matching distribution|could not find a version|\bcompil|\bbuilt (?:for|with|against)|"
+    r"\bupgrad|\bdowngrad|pip3? install|conda install|uv (?:pip|add)|\bwas (?:added|removed|introduced)|"
+    r"\bsince\b|\bdeprecat|\bwill be\b|\bfixed in\b|\bin (?:the )?NumPy 1|NumPy 1\.x"
+)
+_SENTENCE_END = re.compile(r"(?:(?<=[\w)`]{3}[.!?;])|(?<=\d[.!?;])) (?=\S)")
 _DIGIT = re.compile(r"\d|[lL]o[rR][aA]|LORA|全参")
 _HAVE = re.compile(r"(?i)\bbut you have ([a-z0-9][\w.-]{0,60}) (\d[\w.+]{0,40}?)\.? which is incompatible")
 _INCLUDES = re.compile(
@@ -74,10 +76,21 @@ def parse_prose(paste: Paste) -> Iterator[Sighting]:
             continue
         if "but you have" in line:
             yield from _incompatible(line, paste.at("pip", index))
-        elif _INCLUDES.search(line.lower()) and not _NOT_A_FACT.search(line):
-            yield from _facts_of(line[:600], paste.at("", index), paste.cards)
-        elif _CARD.search(line) and not _NOT_A_FACT.search(line):
-            yield from _gpus(line[:600], paste.at("", index), paste.cards)
+            continue
+        told, source = _INCLUDES.search(line.lower()) is not None, paste.at("", index)
+        if told:
+            yield from _facts_of(_stated(line[:600], _NO_FACT), source)
+        if told or _CARD.search(line):
+            yield from _gpus(_stated(line[:600], _NO_CARD), source, paste.cards)
+        if told:
+            yield from _hints(_stated(line[:600], _NO_FACT), source)
+
+
+def _stated(line: str, other: re.Pattern[str]) -> str:
+    """Return a line without the sentences that advise, demand or command: what they name is nobody's fact."""
+    if not other.search(line):
+        return line
+    return " ".join(said for said in _SENTENCE_END.split(line) if not other.search(said))
 
 
 def _incompatible(line: str, source: str) -> Iterator[Sighting]:
@@ -85,7 +98,7 @@ def _incompatible(line: str, source: str) -> Iterator[Sighting]:
         yield from distribution_sightings(name, version, source, exact=True)
 
 
-def _facts_of(line: str, source: str, cards: CardNames) -> Iterator[Sighting]:
+def _facts_of(line: str, source: str) -> Iterator[Sighting]:
     told = [
         (_meant(m["name"]), m["version"].rstrip("."), "==" in m["between"])
         for m in _mentions().finditer(line)
@@ -105,8 +118,6 @@ def _facts_of(line: str, source: str, cards: CardNames) -> Iterator[Sighting]:
         yield Sighting("host.glibc", match[1], source)
     for name in _WILD_NVIDIA.findall(line)[:32]:
         yield from distribution_sightings(name, "installed", source)
-    yield from _gpus(line, source, cards)
-    yield from _hints(line, source)
 
 
 def _meant(name: str) -> str:

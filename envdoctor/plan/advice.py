@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 
 from envdoctor import lazy_re as re
 from envdoctor.facts.names import NOT_PACKAGES, normalise
 from envdoctor.findings import Finding, Remedy
+from envdoctor.rules.features import asks_too_much
+from envdoctor.rules.view import View
 from envdoctor.values import dataclass
 
 _ADMINISTRATORS = (
@@ -56,6 +58,18 @@ class Advice:
 def advised(finding: Finding) -> list[Advice]:
     """Return what each remedy of a finding asks for, best first."""
     return [read_advice(remedy) for remedy in finding.remedies]
+
+
+def possible_findings(findings: Sequence[Finding], view: View) -> tuple[Finding, ...]:
+    """Return the findings without such remedies as ask of the cards what none of them has."""
+    return tuple(
+        replace(finding, remedies=tuple(r for r in finding.remedies if not _is_beyond(view, r)))
+        for finding in findings
+    )
+
+
+def _is_beyond(view: View, remedy: Remedy) -> bool:
+    return bool(remedy.commands) and asks_too_much(view, read_advice(remedy).settings)
 
 
 def read_advice(remedy: Remedy) -> Advice:

@@ -12,7 +12,8 @@ from envdoctor.values import dataclass
 _SITE = re.compile(r"(?:site|dist)-packages[/\\]((?:[\w.-]{1,80}[/\\]){0,12})([\w-]{1,80})\.py$")
 _FROM = re.compile(r"^\s*from\s+([\w.]{1,208})\s+import\b")
 _SET = re.compile(r"^\s*self\.(\w{1,80})\s*(?::[^=]{1,80})?=(?!=)")
-
+_PASSES_ON = re.compile(r"\(\*\w{1,40}, ?\*\*\w{1,40}\)")
+"""The call of a wrapper, which hands on the arguments that it was given."""
 
 PYTHONS_OWN = frozenset(
     (
@@ -98,15 +99,20 @@ def wanted_of(facts: Facts, symptom: Symptom) -> Iterator[Wanted]:
     elif symptom.id == "SYM-NAME-UNDEFINED":
         yield Wanted(Lack.UNDEFINED, symptom, captured["undefined"], asker=asker)
     elif symptom.id == "SYM-UNEXPECTED-KWARG":
-        yield _keyword(symptom, frames)
+        yield _keyword(symptom, _calling(frames))
     elif symptom.id == "SYM-POSITIONAL-COUNT":
-        yield Wanted(
-            Lack.POSITION, symptom, "", owner=_owner(captured), count=_count(captured["count"]), asker=asker
-        )
+        caller, count = next(reversed(_calling(frames)), None), _count(captured["count"])
+        yield Wanted(Lack.POSITION, symptom, "", owner=_owner(captured), count=count, asker=caller)
     elif symptom.id == "SYM-ARGUMENT-NEEDED":
-        yield Wanted(Lack.NEEDED, symptom, captured["name"], owner=_owner(captured), asker=asker)
+        caller = next(reversed(_calling(frames)), None)
+        yield Wanted(Lack.NEEDED, symptom, captured["name"], owner=_owner(captured), asker=caller)
     elif symptom.id.startswith("SYM-NO-SETTER"):
         yield from _setter(symptom, frames)
+
+
+def _calling(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
+    """Return the frames but those that pass on what they were given: a wrapper chooses no argument."""
+    return tuple(frame for frame in frames if not _PASSES_ON.search(frame.code))
 
 
 def _count(text: str) -> int:

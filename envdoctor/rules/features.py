@@ -10,7 +10,7 @@ from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
 from envdoctor.matrix.capabilities import generation
 from envdoctor.rules.base import Rule, Skip
-from envdoctor.rules.conditions import judge
+from envdoctor.rules.conditions import judge, text_matches
 from envdoctor.rules.seen import cards, explained, quoted, symptoms
 from envdoctor.rules.view import View
 
@@ -45,6 +45,21 @@ def _lacking(view: View, row: tables.HardwareFeatureRow) -> tuple[list[Gpu], boo
     gpus = view.gpus.get() or ()
     lacking = [gpu for gpu in gpus if gpu.compute_capability and not row.covers(gpu.compute_capability)]
     return lacking, not gpus or any(gpu.compute_capability is None for gpu in gpus)
+
+
+def asks_too_much(view: View, settings: Iterable[tuple[str, str]]) -> bool:
+    """True when settings ask for a feature that every card told lacks."""
+    told = [(key.replace("-", "_"), value.lower()) for key, value in settings]
+    return any(
+        key in row.asked and text_matches(value, row.asked[key]) and _none_has(view, row)
+        for row in (view.matrix.rows(tables.HardwareFeatureRow) if told else ())
+        for key, value in told
+    )
+
+
+def _none_has(view: View, row: tables.HardwareFeatureRow) -> bool:
+    lacking, _ = _lacking(view, row)
+    return bool(lacking) and len(lacking) == len(view.gpus.get() or ())
 
 
 def _finding(

@@ -82,7 +82,11 @@ def check_weights(view: View) -> Iterable[Finding]:
                 if weights.shards > 1
                 else ", not sharded: every card holds all of them"
             )
-            + ". Data parallelism, ZeRO-1 and ZeRO-2 do not shard the weights."
+            + (
+                ". Replicas do not split them, tensor and pipeline parallelism do."
+                if _serves(view)
+                else ". Data parallelism, ZeRO-1 and ZeRO-2 do not shard the weights."
+            )
         ),
         evidence=(*evidence, *(Evidence(s.id, s.text, s.source) for s in seen[:1])),
         remedies=tuple(_weight_remedies(view, weights)),
@@ -157,6 +161,31 @@ def _serves(view: View) -> bool:
 
 
 def _weight_remedies(view: View, weights: WeightsOnCard) -> Iterable[Remedy]:
+    if _serves(view):
+        yield from _served_smaller(view, weights)
+    else:
+        yield from _trained_smaller(view, weights)
+    yield Remedy("Use a smaller model, a larger card or more of them; `envdoctor profile` shows what fits.")
+
+
+def _served_smaller(view: View, weights: WeightsOnCard) -> Iterable[Remedy]:
+    cards = len(view.gpus.get() or ())
+    room = weights.card_bytes * 0.8
+    half, quarter = (weights.parameters * each / weights.shards for each in (_HALF, _QUARTER))
+    if weights.bytes_each > _HALF and half < room:
+        yield Remedy(
+            f"Serve a copy of the model whose weights are stored in FP8 ({half / GIB:.0f} GiB a card)"
+            f" or in 4 bit (AWQ, GPTQ: {quarter / GIB:.0f} GiB)."
+        )
+    elif weights.bytes_each > _QUARTER and quarter < room:
+        yield Remedy(f"Serve a 4-bit copy of the model (AWQ, GPTQ): {quarter / GIB:.0f} GiB a card.")
+    split = weights.parameters * weights.bytes_each / max(1, cards)
+    if weights.shards < cards and split < room:
+        option = "--tensor-parallel-size" if view.facts.distribution("vllm") else "--tp-size"
+        yield Remedy(f"Split it over the {cards} cards: {split / GIB:.0f} GiB each.", (f"{option} {cards}",))
+
+
+def _trained_smaller(view: View, weights: WeightsOnCard) -> Iterable[Remedy]:
     cards = len(view.gpus.get() or ())
     sharded = weights.parameters * weights.bytes_each / max(1, cards)
     quarter = weights.parameters * _QUARTER
@@ -167,11 +196,9 @@ def _weight_remedies(view: View, weights: WeightsOnCard) -> Iterable[Remedy]:
         )
     if cards > 1 and weights.shards == 1 and sharded < weights.card_bytes * 0.8:
         yield Remedy(
-            f"Shard the weights over the {cards} cards with ZeRO-3 or FSDP (tensor parallelism for serving): "
-            f"{sharded / GIB:.0f} GiB each.",
+            f"Shard the weights over the {cards} cards with ZeRO-3 or FSDP: {sharded / GIB:.0f} GiB each.",
             ("--deepspeed ds_z3_config.json",),
         )
-    yield Remedy("Use a smaller model, a larger card or more of them; `envdoctor profile` shows what fits.")
 
 
 def check_full_training(view: View) -> Iterable[Finding]:

@@ -220,3 +220,21 @@ def test_lines_end_and_begin_as_mails_and_old_machines_write_them(read, end):
 )
 def test_releases_set_against_each_other_tell_of_neither(read, line):
     assert not read(line).environment.distributions
+
+
+def test_advice_in_one_sentence_hides_nothing_of_the_next(read):
+    line = "fp16 works with a small loss scale. It fails on my V100s. You should try torch 2.9.1."
+    facts = read(f"I run torch 2.1.0. {line}")
+    assert [gpu.name for gpu in facts.gpus.value] == ["V100s"]
+    assert facts.distribution("torch").version == "2.1.0"
+
+
+def test_a_command_does_not_hide_the_card_that_it_ran_on(read):
+    facts = read("pip install flash-attn fails on my Windows 11 laptop (RTX 4060)")
+    assert [gpu.name for gpu in facts.gpus.value] == ["RTX 4060"]
+    assert facts.host.os.value == "windows"
+    assert facts.distribution("flash-attn") is None or facts.distribution("flash-attn").version is None
+
+
+def test_the_paths_of_a_traceback_tell_of_windows(read):
+    assert read('  File "D:\\ai\\train.py", line 3, in <module>').host.os.value == "windows"

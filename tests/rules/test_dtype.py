@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from declared import facts_of, found, seen
 
+from envdoctor.diagnosis import diagnose_facts
+
 
 @pytest.mark.parametrize("gpu", ["Tesla T4", "Tesla V100-SXM2-32GB", "RTX 2080 Ti"])
 @pytest.mark.parametrize("setting", [{"bf16": "true"}, {"dtype": "bf16"}, {"pure_bf16": "true"}])
@@ -65,3 +67,11 @@ def test_vllm_of_cuda_13_leaves_volta() -> None:
     facts = facts_of("Tesla V100-SXM2-32GB", packages={"vllm": "0.24.0"})
     assert {"vllm": "<0.20"} in [dict(r.pins) for r in found(facts)["VLLM-CC-7.5"].remedies]
     assert "VLLM-CC-7.5" not in found(facts_of("Tesla T4", packages={"vllm": "0.24.0"}))
+
+
+@pytest.mark.parametrize(("gpu", "told"), [("Tesla V100-SXM2-32GB", False), ("A100", True)])
+def test_nobody_is_advised_a_format_that_no_card_of_theirs_has(gpu: str, told: bool) -> None:
+    line = seen("SYM-LOSS-SCALE-MINIMUM")
+    findings = {f.id: f for f in diagnose_facts(facts_of(gpu, symptoms=(line,))).findings}
+    advice = [command for remedy in findings["LOSS-SCALE-MINIMUM"].remedies for command in remedy.commands]
+    assert ("--bf16 true --fp16 false" in advice) is told

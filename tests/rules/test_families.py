@@ -120,6 +120,9 @@ LINES = [
         "BUILD-MSVC-ABSENT",
     ),
     ("error: externally-managed-environment", "PIP-EXTERNALLY-MANAGED"),
+    ("ERROR: Failed building wheel for llama-cpp-python", "WHEEL-BUILD-FAILED"),
+    ("RuntimeError: Error compiling objects for extension", "WHEEL-BUILD-FAILED"),
+    ("I am using Windows 11: ERROR: Failed building wheel for flash-attn", "BUILD-FLASH-ATTN-WINDOWS"),
     (
         "NotImplementedError: The operator 'aten::isin.Tensor_Tensor_out' is not currently implemented for"
         " the MPS device.",

@@ -7,6 +7,8 @@ import pytest
 from envdoctor.diagnosis import diagnose_facts
 from envdoctor.facts import Facts, Gpu, Observed, Setting
 from envdoctor.findings import Finding, Severity
+from envdoctor.matrix import load_matrix
+from envdoctor.pastes import parse_paste
 from envdoctor.rules.fit import parameters_of
 
 GIB = 1 << 30
@@ -53,3 +55,16 @@ def test_thirteen_billion_unsharded_pass_24_gib_whatever_the_batch() -> None:
 )
 def test_what_fits_or_is_no_run_is_left_alone(settings: dict[str, str]) -> None:
     assert judged(24, 3, **settings) == {}
+
+
+def test_who_serves_is_not_told_how_to_train() -> None:
+    text = (
+        "vLLM 0.8.5 on 2x RTX 4090, model Qwen2.5-32B-Instruct\ntorch.OutOfMemoryError: CUDA out of memory."
+    )
+    finding = next(f for f in judged_paste(text) if f.id == "MEM-WEIGHTS")
+    assert "AWQ" in finding.remedies[0].text
+    assert "LLaMA-Factory" not in str(finding)
+
+
+def judged_paste(text: str) -> tuple[Finding, ...]:
+    return diagnose_facts(parse_paste(text, "", load_matrix().lexicon), complete=False).findings

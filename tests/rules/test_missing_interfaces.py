@@ -127,3 +127,15 @@ def test_a_release_newer_than_all_that_was_read_is_not_said_to_have_anything() -
     assert "INTERFACE-STALE" not in judged(f"transformers==99.1.0\n{line}")
     known = "ImportError: cannot import name 'EncoderDecoderCache' from 'transformers'"
     assert "INTERFACE-STALE" not in judged(f"transformers==99.1.0\n{known}")
+
+
+def test_a_wrapper_that_hands_arguments_on_does_not_ask_for_them() -> None:
+    found = judged(
+        traceback(
+            "TypeError: SFTTrainer.__init__() got an unexpected keyword argument 'dataset_text_field'",
+            ("ft/train.py", "trainer = SFTTrainer("),
+            (f"{SITE}/huggingface_hub/utils/_deprecation.py", "return f(*args, **kwargs)"),
+        )
+    )["INTERFACE-MISSING"]
+    assert "ft/train.py, line 7 asks for it" in found.cause
+    assert "huggingface" not in str(found.remedies)
