@@ -26,7 +26,7 @@ from envdoctor.pastes import parse_paste
 from envdoctor.rules.ranges import version_satisfies
 
 _RAISES = re.compile(r"raises: ([\w.-]+) (\d[\w.+!-]*)")
-_RANGE = re.compile(r"(\d+(?:\.\w+)+)(?: to (\d+(?:\.\w+)+))?")
+_RANGE = re.compile(r"(\d+(?:\.\w+)+)(?: to (\d+(?:\.\w+)+)| and (later))")
 FIRST = 2
 
 
@@ -55,10 +55,10 @@ def is_right(package: str, version: Version, findings: Sequence[Finding]) -> boo
 
 def _holds(match: re.Match[str], version: Version) -> bool:
     try:
-        first, last = Version(match[1]), Version(match[2] or match[1])
+        first, last = Version(match[1]), Version(match[2]) if match[2] else version
     except InvalidVersion:  # `3.so`
         return False
-    return bool(match[2]) and first.release[:2] <= version.release[:2] <= last.release[:2]
+    return first.release[:2] <= version.release[:2] <= last.release[:2]
 
 
 def findings_of(text: str, matrix: Matrix) -> Sequence[Finding]:

@@ -8,6 +8,7 @@ cache, so that an interrupted run goes on where it stopped; the same releases gi
 
 from __future__ import annotations
 
+import ast
 import fnmatch
 import io
 import json
@@ -19,6 +20,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 from packaging.version import Version
 
@@ -26,6 +28,7 @@ from envdoctor.errors import Unavailable
 from envdoctor.fact_files import find_folder
 from envdoctor.fetch import Fetcher, FetchSettings
 from envdoctor.files import replace_file
+from envdoctor.harvest import interfaces, module_syntax
 from envdoctor.harvest.index_pages import IndexFile, read_project_page
 from envdoctor.harvest.interface_sources import LIBRARIES, Library, Step
 from envdoctor.harvest.interfaces import Interface, Read, encode, scan_interface, without_inner
@@ -45,7 +48,29 @@ WHOLE = 48 << 20
 AHEAD = 4
 """Releases that are fetched while another is read."""
 _DATA = re.compile(r"^[^/]{1,120}\.data/(?:purelib|platlib)/")
-_KEPT = "envdoctor.interface-release/2"
+
+
+def digest_of(*modules: ModuleType) -> str:
+    """Return a digest of what modules do: their syntax without docstrings."""
+    told = (ast.unparse(_undocumented(Path(str(module.__file__)).read_text("utf-8"))) for module in modules)
+    return f"{zlib.crc32(chr(0).join(told).encode()):08x}"
+
+
+def _undocumented(source: str) -> ast.Module:
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [one for one in body if not _is_text(one)]  # type: ignore[attr-defined]
+    return tree
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+_KEPT = f"envdoctor.interface-release/3 {digest_of(module_syntax, interfaces)}"
+"""Under this a release is kept: what another reader told of it is read again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ def _interface(modules: Mapping[str, ModuleFacts | None]) -> Interface:
     own = {module: facts for module, facts in read.items() if not is_stand_in(module)}
     return Interface(
         frozenset(modules),
-        frozenset(f"{module}:{name}" for module in read for name in release.names(module)),
+        frozenset(f"{module}:{name}" for module in own for name in release.names(module)),
         frozenset(keyword for facts in own.values() for keyword in facts.keywords),
         frozenset(asked for facts in read.values() for asked in facts.imports),
         frozenset(

@@ -25,6 +25,7 @@ _SET = re.compile(
     r"(?:^[ \t]+|[:;][ \t]+)((?:self\.\w+[ \t]*,[ \t]*){0,12}self\.\w+)[ \t]*(?::[^=\n]{1,200})?=(?!=)",
     re.MULTILINE,
 )
+_POPPED = re.compile(r"\b(\w{1,60})\.pop\(\s{0,40}[\"'](\w{1,80})[\"']")
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -76,7 +77,7 @@ def read_module(module: str, package: bool, source: bytes) -> ModuleFacts | None
         any(isinstance(n, ast.FunctionDef) and n.name == "__getattr__" for n in at_top),
         package and b"define_import_structure(" in source,
         MappingProxyType(classes),
-        frozenset(f"{owner}:{keyword}" for owner, keyword in _keywords(at_top)),
+        frozenset(f"{owner}:{keyword}" for owner, keyword in _keywords(at_top, lines)),
         frozenset(_unguarded_imports(tree.body, module.partition(".")[0])),
     )
 
@@ -249,25 +250,25 @@ def _strings(value: ast.AST) -> Iterator[str]:
                 yield node.value
 
 
-def _keywords(body: Iterable[ast.stmt]) -> Iterator[tuple[str, str]]:
+def _keywords(body: Iterable[ast.stmt], lines: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Keyword arguments of functions, of methods, and of dataclasses by their fields."""
     for node in body:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield from ((node.name, told) for told in _signature(node, 0))
+            yield from ((node.name, told) for told in _signature(node, 0, lines))
         elif isinstance(node, ast.ClassDef):
-            yield from _class_keywords(node)
+            yield from _class_keywords(node, lines)
 
 
-def _class_keywords(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
+def _class_keywords(node: ast.ClassDef, lines: Sequence[str]) -> Iterator[tuple[str, str]]:
     for member in _flat(node.body):
         if isinstance(member, (ast.FunctionDef, ast.AsyncFunctionDef)):
             bound = 0 if any(_last_name(d) == "staticmethod" for d in member.decorator_list) else 1
-            yield from ((f"{node.name}.{member.name}", told) for told in _signature(member, bound))
+            yield from ((f"{node.name}.{member.name}", told) for told in _signature(member, bound, lines))
         elif isinstance(member, ast.AnnAssign) and isinstance(member.target, ast.Name):
             yield f"{node.name}.__init__", member.target.id
 
 
-def _signature(node: _Function, bound: int) -> Iterator[str]:
+def _signature(node: _Function, bound: int, lines: Sequence[str]) -> Iterator[str]:
     """Yield a function's keywords, and how many arguments it takes by position and needs."""
     arguments = node.args
     positional = [*arguments.posonlyargs, *arguments.args]
@@ -276,6 +277,7 @@ def _signature(node: _Function, bound: int) -> Iterator[str]:
             yield argument.arg
     if arguments.kwarg:
         yield "**"
+        yield from _taken_out(arguments.kwarg.arg, "\n".join(lines[node.lineno - 1 : node.end_lineno]))
     if any(_last_name(d) not in PLAIN_DECORATORS for d in node.decorator_list):
         return
     if not arguments.vararg:
@@ -283,3 +285,8 @@ def _signature(node: _Function, bound: int) -> Iterator[str]:
     needed = positional[bound : len(positional) - len(arguments.defaults)]
     needed += [a for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is None]
     yield from (f"{NEEDED}{argument.arg}" for argument in needed)
+
+
+def _taken_out(kwargs: str, source: str) -> Iterator[str]:
+    """Yield the keywords that a function takes out of its `**kwargs` by name."""
+    yield from (match[2] for match in _POPPED.finditer(source) if match[1] == kwargs)

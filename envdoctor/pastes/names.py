@@ -7,16 +7,18 @@ from envdoctor import lazy_re as re
 _KNOWN = """
 accelerate apex auto-gptq autoawq autogptq awq axolotl bitsandbytes causal-conv1d cuda-python cupy
 datasets deepspeed diffusers einops evaluate exllamav2 fairscale fastapi flash-attn
-flash-linear-attention flashinfer-python flax fschat gptqmodel gradio hqq huggingface-hub hf-xet jax
-jaxlib kernels lightning liger-kernel llama-cpp-python llama-index llamafactory llmcompressor lmdeploy
-mamba-ssm megatron-core modelscope mpi4py ms-swift mxnet ninja numba numpy nvidia-cublas-cu11
-nvidia-cublas-cu12 nvidia-cuda-runtime-cu11 nvidia-cuda-runtime-cu12 nvidia-cudnn-cu11 nvidia-cudnn-cu12
-nvidia-ml-py nvidia-nccl-cu11 nvidia-nccl-cu12 nvidia-nvjitlink-cu12 onnx onnxruntime onnxruntime-gpu
-openai opencv-python optimum outlines pandas peft pillow pip protobuf pydantic pynvml pytorch-lightning
-pytorch-triton ray safetensors scikit-learn scipy sentence-transformers sentencepiece setuptools sglang
-sgl-kernel spaces tensorboard tensorflow tensorrt tiktoken timm tokenizers torch torchao torchaudio
-torchdata torchtext torchtune torchvision transformer-engine transformers triton triton-windows trl
-unsloth unsloth-zoo vllm vllm-flash-attn wandb wheel xformers xgrammar xtuner
+flash-linear-attention flashinfer-python flax fschat gptqmodel gradio hf-xet hqq huggingface-hub
+intel-extension-for-pytorch jax jaxlib kernels liger-kernel lightning llama-cpp-python llama-index
+llamafactory llmcompressor lm-eval lmdeploy mamba-ssm megatron-core mistral-common modelscope mpi4py
+ms-swift mxnet ninja numba numpy nvidia-cublas-cu11 nvidia-cublas-cu12 nvidia-cuda-runtime-cu11
+nvidia-cuda-runtime-cu12 nvidia-cudnn-cu11 nvidia-cudnn-cu12 nvidia-ml-py nvidia-nccl-cu11
+nvidia-nccl-cu12 nvidia-nvjitlink-cu12 onnx onnxruntime onnxruntime-gpu openai opencv-python
+openrlhf optimum outlines pandas peft pillow pip protobuf pydantic pynvml pytorch-lightning
+pytorch-triton ray safetensors scikit-learn scipy sentence-transformers sentencepiece setuptools
+sgl-kernel sglang spaces tensorboard tensorflow tensorrt tensorrt-llm tiktoken timm tokenizers torch
+torch-npu torchao torchaudio torchdata torchtext torchtune torchvision transformer-engine
+transformers triton triton-windows trl unsloth unsloth-zoo verl vllm vllm-ascend vllm-flash-attn
+wandb wheel xformers xgrammar xinference xtuner
 """
 
 _ALIASES = {
@@ -70,7 +72,8 @@ def mention_pattern() -> re.Pattern[str]:
     names = sorted({re.escape(label).replace(r"\-", "[-_ ]").replace(r"\ ", "[-_ ]") for label in _LABELS})
     choice = "|".join(sorted(names, key=len, reverse=True))
     return re.compile(
-        rf"(?i)(?<![\w./=@-])(?P<name>{choice})"
-        r"(?P<between>\s{0,2}(?:==|[=:@-]|version|ver\.?|is|at)?\s{0,2}[`*(v]{0,2})"
+        rf"(?i)(?<![A-Za-z0-9_./=@-])(?P<name>{choice})"
+        r"(?P<between>[`*]{0,2}\s{0,2}(?:docker |image )?(?:with )?(?:custom )?(?:version|ver\.?|版本)?"
+        r"\s{0,2}(?:==|[=:@-]|is|at|是|为|는|은)?\s{0,2}[`*(\[v]{0,3})"
         rf"(?P<version>(?:\d{{1,4}}\.\d{{1,9}}[\w.+]*))(?![\w%])"
     )

@@ -20,6 +20,7 @@ from envdoctor.pastes.datasets import parse_dataset
 from envdoctor.pastes.dockerfiles import parse_dockerfile
 from envdoctor.pastes.errors import parse_errors
 from envdoctor.pastes.events import event_text
+from envdoctor.pastes.installers import parse_installers
 from envdoctor.pastes.labelled import parse_labelled
 from envdoctor.pastes.listings import parse_listings
 from envdoctor.pastes.nvcc import parse_nvcc
@@ -91,6 +92,7 @@ def _sightings(paste: Paste, symptoms: Sequence[tables.SymptomRow], table: KeyTa
     yield from parse_resolvers(paste)
     yield from parse_requirements(paste)
     yield from parse_listings(paste)
+    yield from parse_installers(paste)
     yield from parse_configs(paste, table)
     yield from parse_commands(paste, table)
     for sight in recognised:

@@ -174,9 +174,13 @@ def asking_package(view: View, frame: Frame | None) -> str:
         return ""
     package = package_of(frame.file)
     if not package:
-        folders = re.split(r"[/\\\\]", frame.file)[:-1]
-        package = next((name for name in folders if name.replace("_", "-") in STACK), "")
+        folders = reversed(re.split(r"[/\\\\]", frame.file)[:-1])
+        package = next((name for name in folders if _is_known(view, name.replace("_", "-"))), "")
     return distribution_of(view.matrix, package) if package else ""
+
+
+def _is_known(view: View, name: str) -> bool:
+    return name in STACK or view.facts.distribution(name) is not None
 
 
 def _remedies(view: View, wanted: Wanted, owner: str, asker: str) -> Iterator[Remedy]:

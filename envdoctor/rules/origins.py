@@ -54,9 +54,9 @@ def origin_of(view: View, error: ErrorSeen) -> Origin | None:
     if atlas is None:
         return None
     found = atlas.find(_message_of(error))
-    if any(symptom in PYTHONS_OWN for symptom in error.symptoms):
+    if error.exception != "RuntimeError" and any(symptom in PYTHONS_OWN for symptom in error.symptoms):
         return next((o for o in found if error.frames and _is_at(o, error.frames[-1])), None)
-    named = [o for o in found if view.installed(o.library) or _in_frames(o, error)]
+    named = [o for o in found if view.installed(o.library) or _in_frames(o, error) or o.library in error.text]
     return next(iter(named or found), None)
 
 

@@ -59,7 +59,7 @@ def run_checks(
         kept.extend(left)
     if WISH in facts.notes:
         kept = [_as_hint(finding) for finding in kept]
-    return tuple(settled), order(_link(kept))
+    return tuple(settled), order(_link(_placed(view, kept)))
 
 
 def _unexplained(view: View, findings: Sequence[Finding], checks: Sequence[CheckResult]) -> Iterable[Finding]:
@@ -68,6 +68,14 @@ def _unexplained(view: View, findings: Sequence[Finding], checks: Sequence[Check
     from envdoctor.rules.unexplained import find_unexplained
 
     return find_unexplained(view, findings, checks)
+
+
+def _placed(view: View, findings: Sequence[Finding]) -> Sequence[Finding]:
+    if not view.facts.errors:
+        return findings
+    from envdoctor.rules.raisers import with_raisers
+
+    return with_raisers(view, findings)
 
 
 def _as_hint(finding: Finding) -> Finding:

@@ -1,0 +1,99 @@
+"""Whose code raised an error, at which line and in which release: told with every finding about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+
+from envdoctor import lazy_re as re
+from envdoctor.facts import ErrorSeen
+from envdoctor.findings import Evidence, Finding
+from envdoctor.matrix.interface_ranges import places_of
+from envdoctor.matrix.interface_records import load_record
+from envdoctor.rules.generations import asking_package
+from envdoctor.rules.import_chains import package_of
+from envdoctor.rules.interface_lookup import distribution_of
+from envdoctor.rules.origins import origin_of, told_spans
+from envdoctor.rules.view import View
+
+FACT = "raised in"
+_PATH = re.compile(r"(?:site|dist)-packages[/\\][\w./\\-]{1,300}")
+
+
+def with_raisers(view: View, findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings, those of an error with the place that raised it among their evidence."""
+    return [
+        replace(one, evidence=(*one.evidence, *places)) if (places := tuple(_places(view, one))) else one
+        for one in findings
+    ]
+
+
+def _places(view: View, finding: Finding) -> Iterator[Evidence]:
+    """Yield where the last error that a finding is about was raised.
+
+    An error without a place of its own stands for the text's one traceback.
+    """
+    quoted = {evidence.value for evidence in finding.evidence}
+    errors = view.facts.errors
+    about = [e for e in errors if e.text in quoted or not set(finding.explains).isdisjoint(e.symptoms)]
+    traced = [error for error in errors if error.frames]
+    placed = map(partial(raised_in, view), (*reversed(about), *(traced if about and not traced[1:] else ())))
+    yield from islice(filter(None, placed), 1)
+
+
+def raised_in(view: View, error: ErrorSeen) -> Evidence | None:
+    """Return the innermost line of a library in an error's traceback, with the library's release.
+
+    Without such a frame: the library's file that the message names, or that has the message among its own.
+    None where nothing tells.
+    """
+    package, place = _by_frame(view, error) or _by_path(view, error) or ("", "")
+    origin = None if view.version_text(package) else origin_of(view, error)
+    if origin and package in ("", origin.library):
+        package, place = origin.library, place or origin.file
+    if not package:
+        return None
+    release = view.version_text(package)
+    if release is None and origin and origin.library == package:
+        release = told_spans(origin)
+    release = release or _by_modules(view, package, error) or "of a release that is not told"
+    return Evidence(FACT, f"{package} {release}: {place}", error.source)
+
+
+def _by_modules(view: View, package: str, error: ErrorSeen) -> str:
+    """Return the releases that have each of a package's modules in a traceback; empty where all have."""
+    record = load_record(view.matrix.folder, package)
+    if record is None:
+        return ""
+    paths = (frame.file.replace("\\", "/").removesuffix(".py").split("/") for frame in error.frames)
+    modules = (".".join(path[_place_of(path, record.root) :]).removesuffix(".__init__") for path in paths)
+    spans = [record.modules[module] for module in modules if module in record.modules]
+    common = set.intersection(*(set(places_of(some)) for some in spans)) if spans else set[int]()
+    if not common:
+        return ""
+    first, last = record.versions[min(common)], record.versions[max(common)]
+    return f"{first} and later" if last == record.versions[-1] else f"{first} to {last}"
+
+
+def _place_of(path: Sequence[str], root: str) -> int:
+    """Return where a package's folder stands in a path: the last of that name, else the end."""
+    return len(path) - 1 - path[::-1].index(root) if root in path else len(path)
+
+
+def _by_frame(view: View, error: ErrorSeen) -> tuple[str, str] | None:
+    """Return the innermost library and its line; the script that was started is none."""
+    for place, frame in reversed(list(enumerate(error.frames))):
+        started = place == 0 and frame.function == "<module>" and not package_of(frame.file)
+        if package := "" if started else asking_package(view, frame):
+            file = frame.file.replace("\\", "/").rpartition("/")[2]
+            return package, f"{file}, line {frame.line}" if frame.line else file
+    return None
+
+
+def _by_path(view: View, error: ErrorSeen) -> tuple[str, str] | None:
+    """Return the installed package whose file a message names."""
+    match = _PATH.search(error.text)
+    top = package_of(match[0]) if match else ""
+    return (distribution_of(view.matrix, top), match[0].rpartition("/")[2]) if match and top else None
