@@ -1,6 +1,6 @@
 """Reads the messages out of libraries' releases and files them by their words.
 
-    python -m envdoctor.harvest.atlas [LIBRARY]...
+    python -m envdoctor.harvest.atlas
 
 writes `matrices/releases/atlas.bin`. What was read of a release is kept in the user's cache, so that an
 interrupted run goes on where it stopped; the same releases give the same bytes.
@@ -14,10 +14,10 @@ import struct
 import sys
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +27,12 @@ from envdoctor.errors import Unavailable
 from envdoctor.fact_files import find_folder
 from envdoctor.fetch import Fetcher, FetchSettings
 from envdoctor.files import replace_file
+from envdoctor.harvest.compiled import BINARIES, Binaries, read_binaries
 from envdoctor.harvest.index_pages import IndexFile, read_project_page
 from envdoctor.harvest.messages import Message, scan_messages
 from envdoctor.harvest.remote_archive import RemoteZip, read_sdist_members
 from envdoctor.matrix.atlas import FILE_NAME, MAGIC, WARNINGS, key_of
+from envdoctor.matrix.interface_ranges import spans_of
 
 WHOLE = 40 << 20
 """Wheels up to this many bytes are read whole; of larger ones the Python files alone."""
@@ -46,6 +48,8 @@ class Source:
     name: str
     since: str
     roots: tuple[str, ...] = ()
+    parts: int = 2
+    """Releases that share so many numbers count as one, and the last of them is read."""
 
     def wants(self, path: str) -> bool:
         """True for a file whose messages a user may meet."""
@@ -54,11 +58,14 @@ class Source:
         return inside and path.endswith(".py") and not any(part in f"/{path}" for part in _LEFT_OUT)
 
 
+Files = dict[str, list[list[str]]]
+"""Messages of a release by file: template, kind, function, guard."""
+
 SOURCES = (
     Source("transformers", "4.28"),
     Source("tokenizers", "0.13"),
     Source("huggingface-hub", "0.14"),
-    Source("safetensors", "0.3"),
+    Source("safetensors", "0.3", parts=3),
     Source("accelerate", "0.18"),
     Source("peft", "0.3"),
     Source("trl", "0.4"),
@@ -66,11 +73,11 @@ SOURCES = (
     Source("bitsandbytes", "0.38"),
     Source("deepspeed", "0.9"),
     Source("flash-attn", "2.0", ("flash_attn",)),
-    Source("xformers", "0.0.20"),
+    Source("xformers", "0.0.20", parts=3),
     Source("triton", "2.0"),
     Source("vllm", "0.2"),
-    Source("sglang", "0.3"),
-    Source("llamafactory", "0.7"),
+    Source("sglang", "0.3", parts=3),
+    Source("llamafactory", "0.7", parts=3),
     Source("ms-swift", "2.0", ("swift",)),
     Source("axolotl", "0.4"),
     Source("unsloth", "2024.8"),
@@ -105,55 +112,77 @@ SOURCES = (
 """The libraries whose lines stand in most reports of this field."""
 
 
-def read_source(
-    fetcher: Fetcher, index: str, source: Source, cache: Path
-) -> dict[str, dict[str, list[list[str]]]]:
+def read_source(fetcher: Fetcher, index: str, source: Source, cache: Path) -> dict[str, Files]:
     """Return the messages of the last release of each minor, by release and file; raises Unavailable."""
     page = read_project_page(fetcher, index, source.name)
     releases = page.releases() if page else {}
-    chosen = ends_of_minors([v for v in releases if _counts(v, source)])
+    chosen = chosen_of([v for v in releases if _counts(v, source.since)], source.parts)
+    read = partial(_messages_of, fetcher, source)
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda v: _read_release(fetcher, source, v, releases[v], cache), chosen))
+        found = list(pool.map(lambda v: _kept(cache, source.name, v, releases[v], read), chosen))
     return {version: files for version, files in zip(chosen, found, strict=True) if files}
 
 
-def _counts(version: str, source: Source) -> bool:
+def _counts(version: str, since: str) -> bool:
     parsed = Version(version)
-    return not parsed.is_prerelease and parsed >= Version(source.since)
+    return not parsed.is_prerelease and parsed >= Version(since)
 
 
-def ends_of_minors(versions: Iterable[str]) -> list[str]:
-    """Keep the last release of each minor, in order."""
+def chosen_of(versions: Iterable[str], parts: int = 2) -> list[str]:
+    """Keep the last release of each minor (of each that shares its first `parts` numbers), in order."""
     last: dict[tuple[int, ...], str] = {}
     for version in sorted(versions, key=Version):
-        last[Version(version).release[:2]] = version
+        last[Version(version).release[:parts]] = version
     return list(last.values())
 
 
-def _read_release(
-    fetcher: Fetcher, source: Source, version: str, files: Sequence[IndexFile], cache: Path
-) -> dict[str, list[list[str]]]:
-    kept = cache / source.name / f"{version}.json"
+def _kept(
+    cache: Path,
+    name: str,
+    version: str,
+    files: Sequence[IndexFile],
+    read: Callable[[Sequence[IndexFile]], Files],
+) -> Files:
+    """Return a release's messages by file as they were kept, else read and keep them; none where it fails."""
+    kept = cache / name / f"{version}.json"
     try:
-        read: dict[str, list[list[str]]] = json.loads(kept.read_bytes())
-        return read
+        known: Files = json.loads(kept.read_bytes())
+        return known
     except (OSError, ValueError):
         pass
     try:
-        read = {
-            path: told for path, body in _python_files(fetcher, source, files) if (told := _messages(body))
-        }
-    except (Unavailable, zipfile.BadZipFile):
+        found = read(files)
+    except (Unavailable, zipfile.BadZipFile, zlib.error) as error:
+        sys.stderr.write(f"{name} {version}: {error}\n")
         return {}
     kept.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(kept, json.dumps(read, separators=(",", ":")))
-    return read
+    replace_file(kept, json.dumps(found, separators=(",", ":")))
+    return found
+
+
+def _messages_of(fetcher: Fetcher, source: Source, files: Sequence[IndexFile]) -> Files:
+    return {path: told for path, body in _python_files(fetcher, source, files) if (told := _messages(body))}
 
 
 @lru_cache(maxsize=8192)
 def _messages(body: bytes) -> list[list[str]]:
     """Return the messages of one file; most files are the same in the next release."""
     return [_row(message) for message in scan_messages(body.decode("utf-8", "replace"))]
+
+
+def read_compiled(fetcher: Fetcher, index: str, source: Binaries, cache: Path) -> dict[str, Files]:
+    """Return the messages of compiled libraries, the last release of each minor; raises Unavailable."""
+    page = read_project_page(fetcher, index, source.name)
+    releases = page.releases() if page else {}
+    chosen = chosen_of([v for v in releases if _counts(v, source.since)])
+    read = partial(_binaries_of, fetcher, source)
+    return {
+        v: files for v in chosen if (files := _kept(cache, f"{source.name}-compiled", v, releases[v], read))
+    }
+
+
+def _binaries_of(fetcher: Fetcher, source: Binaries, files: Sequence[IndexFile]) -> Files:
+    return {name: [_row(m) for m in told] for name, told in read_binaries(fetcher, source, files) if told}
 
 
 def _row(message: Message) -> list[str]:
@@ -187,26 +216,31 @@ def _inside(name: str) -> str:
 
 
 def encode_atlas(found: Mapping[str, Mapping[str, Mapping[str, Sequence[Sequence[str]]]]]) -> bytes:
-    """Return the atlas of messages by library, release and file."""
+    """Return the atlas of messages by library, release and file.
+
+    The entries of one file lie together, where they pack best; the index is in the order of the keys.
+    """
     libraries = [(name, sorted(found[name], key=Version)) for name in sorted(found)]
     entries = sorted(
-        (key, json.dumps(entry, ensure_ascii=False, separators=(",", ":")))
-        for number, (name, versions) in enumerate(libraries)
-        for entry in _entries(found[name], versions, number)
-        if (key := key_of(entry[0])) is not None
+        (
+            entry
+            for number, (name, versions) in enumerate(libraries)
+            for entry in _entries(found[name], versions, number)
+            if key_of(entry[0]) is not None
+        ),
+        key=lambda entry: (entry[1], entry[3], entry[4], entry[0], entry[2]),
     )
     blocks, packed = [], []
     at = 0
     for start in range(0, len(entries), BLOCK):
-        body = zlib.compress(f"[{','.join(text for _, text in entries[start : start + BLOCK])}]".encode(), 9)
+        some = json.dumps(entries[start : start + BLOCK], ensure_ascii=False, separators=(",", ":"))
+        body = zlib.compress(some.encode(), 9)
         blocks.append((at, len(body)))
         packed.append(body)
         at += len(body)
-    places = [((i // BLOCK) << 8) | (i % BLOCK) for i in range(len(entries))]
+    placed = sorted((key_of(e[0]), ((i // BLOCK) << 8) | (i % BLOCK)) for i, e in enumerate(entries))
     head = zlib.compress(json.dumps({"libraries": libraries, "blocks": blocks}).encode(), 9)
-    index = struct.pack(f"<{len(entries)}I", *(key for key, _ in entries)) + struct.pack(
-        f"<{len(places)}I", *places
-    )
+    index = b"".join(struct.pack(f"<{len(placed)}I", *part) for part in zip(*placed, strict=True))
     padding = b" " * (-(len(MAGIC) + 8 + len(head)) % 4)
     start_of = MAGIC + struct.pack("<II", len(head) + len(padding), len(entries))
     return b"".join([start_of, head, padding, index, *packed])
@@ -235,35 +269,28 @@ def _entries(
         else:
             merged[key] = (places, file, function, guard)
     for (template, kind), (places, file, function, guard) in merged.items():
-        yield [template, library, kind, file, function, guard, _ranges(places)]
+        yield [template, library, kind, file, function, guard, spans_of(places)]
 
 
-def _ranges(positions: Sequence[int]) -> list[list[int]]:
-    ranges: list[list[int]] = []
-    for position in positions:
-        if ranges and ranges[-1][1] == position - 1:
-            ranges[-1][1] = position
-        else:
-            ranges.append([position, position])
-    return ranges
-
-
-def main(names: Sequence[str]) -> None:
-    """Read the named libraries (all when none is named), then file what the cache holds of all."""
+def main() -> None:
+    """Read all libraries, or what the cache holds of them, and file their messages."""
     from platformdirs import user_cache_path
 
     from envdoctor.harvest.index_settings import read_index_settings
 
     settings = read_index_settings()
     cache = user_cache_path("envdoctor") / "atlas"
-    found = {}
+    found: dict[str, dict[str, Files]] = {}
     with Fetcher(FetchSettings(certificates=settings.certificates, proxy=settings.proxy)) as fetcher:
         for source in SOURCES:
-            if not names or source.name in names:
-                found[source.name] = read_source(fetcher, settings.url, source, cache)
-                sys.stderr.write(f"{source.name}: {len(found[source.name])} releases\n")
+            found[source.name] = read_source(fetcher, settings.url, source, cache)
+            sys.stderr.write(f"{source.name}: {len(found[source.name])} releases\n")
+        for binaries in BINARIES:
+            for version, files in read_compiled(fetcher, settings.url, binaries, cache).items():
+                found.setdefault(binaries.name, {}).setdefault(version, {}).update(files)
+                sys.stderr.write(f"{binaries.name} {version}: {len(files)} binaries\n")
     replace_file(find_folder() / "releases" / FILE_NAME, encode_atlas({n: f for n, f in found.items() if f}))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -87,9 +87,14 @@ def _message(
     """Yield the message of a string expression; `filled`: its `%s` are filled in by the call's arguments."""
     text = _holed(_template(node), "%") if filled else _template(node)
     template = " ".join(text.split())[:LONGEST]
-    if sum(character.isalnum() for character in template) >= LEAST and " " in template.strip(HOLE):
+    if is_telling(template):
         told = " and ".join(guards[-GUARDS:])
         yield Message(template, kind, function, told)
+
+
+def is_telling(template: str) -> bool:
+    """True for a template of several words that is long enough to be told from others."""
+    return sum(character.isalnum() for character in template) >= LEAST and " " in template.strip(HOLE)
 
 
 def _template(node: ast.expr) -> str:

@@ -16,7 +16,7 @@ _SHOWN_VERSION = re.compile(rf"^\W{{0,6}}Version:\s?({VERSION})\W{{0,3}}$")
 _FOUND = re.compile(
     rf"Requirement already satisfied: ({_NAME})(?:\[[^\]]{{0,80}}\])?[^\w.-][^()]{{0,400}}\(({VERSION})\)"
 )
-_INSTALLED = re.compile(r"\bSuccessfully installed (\S.{0,8000})")
+_INSTALLED = re.compile(r"\bSuccessfully installed (\S.{0,900})")
 _PAIR = re.compile(rf"({_NAME})-({VERSION})$")
 _FOLDER = re.compile(rf"packages[/\\]({_NAME})-({VERSION})\.(?:dist|egg)-info\b")
 _WHEEL = re.compile(rf"(?:Downloading|Using cached) ({_NAME})-({VERSION})-(?:cp|py)\d[\w.-]{{2,120}}\.whl")

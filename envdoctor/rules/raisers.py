@@ -95,5 +95,5 @@ def _by_frame(view: View, error: ErrorSeen) -> tuple[str, str] | None:
 def _by_path(view: View, error: ErrorSeen) -> tuple[str, str] | None:
     """Return the installed package whose file a message names."""
     match = _PATH.search(error.text)
-    top = package_of(match[0]) if match else ""
+    top = package_of(match[0]).partition(".")[0] if match else ""
     return (distribution_of(view.matrix, top), match[0].rpartition("/")[2]) if match and top else None

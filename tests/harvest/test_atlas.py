@@ -9,7 +9,7 @@ import pytest
 
 from envdoctor.diagnosis import diagnose_facts, read_facts
 from envdoctor.fact_files import find_folder
-from envdoctor.harvest.atlas import encode_atlas, ends_of_minors
+from envdoctor.harvest.atlas import chosen_of, encode_atlas
 from envdoctor.harvest.messages import HOLE, scan_messages
 from envdoctor.matrix.atlas import Atlas, load_atlas
 from envdoctor.matrix.load import load_matrix
@@ -95,7 +95,7 @@ def test_a_damaged_atlas_is_none(tmp_path: Path, damage: bytes) -> None:
 
 
 def test_the_last_release_of_each_minor_is_read() -> None:
-    assert ends_of_minors(["0.10.0", "0.9.1", "0.9.0", "1.0.0", "0.10.2"]) == ["0.9.1", "0.10.2", "1.0.0"]
+    assert chosen_of(["0.10.0", "0.9.1", "0.9.0", "1.0.0", "0.10.2"]) == ["0.9.1", "0.10.2", "1.0.0"]
 
 
 def test_an_unexplained_line_is_answered_by_the_release_that_says_it(tmp_path: Path) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from envdoctor.harvest.interface_reader import chosen_releases
+from envdoctor.harvest import interfaces, module_syntax
+from envdoctor.harvest.interface_reader import chosen_releases, digest_of
 from envdoctor.harvest.interface_sources import Step
 from envdoctor.harvest.interfaces import Interface, encode, scan_interface
 from envdoctor.matrix.interface_records import Record, pack_owners, pack_record
@@ -46,7 +47,20 @@ def test_a_base_of_another_package_leaves_a_class_open() -> None:
 
 def test_a_class_that_stands_in_for_a_missing_package_tells_nothing() -> None:
     files = {"gizmo/utils/dummy_pt_objects.py": b"class Wheel:\n    def __init__(self, *a, **k): ...\n"}
-    assert (scanned(files).members, scanned(files).keywords) == (frozenset(), frozenset())
+    told = scanned(files)
+    assert (told.members, told.keywords, told.names) == (frozenset(), frozenset(), frozenset())
+
+
+def test_what_a_function_takes_out_of_its_kwargs_by_name_is_a_keyword() -> None:
+    files = {
+        "gizmo/__init__.py": b"def load(name, **kw):\n    fast = kw.pop('fast', False)\n    other.pop('x')\n"
+    }
+    assert {"load:fast", "load:**"} <= scanned(files).keywords
+    assert "load:x" not in scanned(files).keywords
+
+
+def test_a_reader_is_told_by_what_it_does() -> None:
+    assert digest_of(interfaces) == digest_of(interfaces) != digest_of(module_syntax)
 
 
 def test_signatures_tell_positions_and_what_is_needed() -> None:

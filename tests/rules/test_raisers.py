@@ -1,0 +1,59 @@
+"""Every finding about an error tells whose code raised it, and of which release."""
+
+from __future__ import annotations
+
+import pytest
+
+from envdoctor.diagnosis import diagnose_facts
+from envdoctor.matrix import load_matrix
+from envdoctor.pastes import parse_paste
+from envdoctor.rules.raisers import FACT
+
+SITE = "/opt/env/lib/python3.11/site-packages"
+
+
+def places(text: str) -> set[str]:
+    matrix = load_matrix()
+    findings = diagnose_facts(parse_paste(text, "", matrix.lexicon), matrix, complete=False).findings
+    return {e.value for finding in findings for e in finding.evidence if e.fact == FACT}
+
+
+def traceback(error: str, *files: str) -> str:
+    frames = "".join(f'  File "{file}", line 35, in <module>\n    turn()\n' for file in files)
+    return f"Traceback (most recent call last):\n{frames}{error}\n"
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        f"{SITE}/vllm/engine/arg_utils.py",
+        r"C:\env\Lib\site-packages\vllm\engine\arg_utils.py",
+        "/workspace/vllm/vllm/engine/arg_utils.py",
+    ],
+)
+def test_the_innermost_line_of_a_library_is_named_with_its_release(file: str) -> None:
+    text = traceback("GizmoError: it turns no more", "main.py", file, "/usr/lib/python3.11/contextlib.py")
+    assert places(f"vllm==0.9.2\n{text}") == {"vllm 0.9.2: arg_utils.py, line 35"}
+
+
+def test_the_library_that_a_message_names_is_told() -> None:
+    error = (
+        f"ImportError: {SITE}/sgl_kernel/common_ops.abi3.so: undefined symbol: _ZN5torch3jit17parseSchemaE"
+    )
+    assert places(f"sgl-kernel==0.1.2\n{error}") == {"sgl-kernel 0.1.2: common_ops.abi3.so"}
+
+
+def test_a_message_alone_is_told_by_the_release_that_says_it() -> None:
+    (place,) = places("ValueError: 'aimv2' is already used by a Transformers config, pick another name.")
+    assert place.startswith("transformers 4.28.1 ")
+    assert place.endswith("configuration_auto.py")
+
+
+def test_modules_bound_a_release_that_is_not_told() -> None:
+    text = traceback("GizmoError: it turns no more", "main.py", f"{SITE}/vllm/v1/engine/core.py")
+    (place,) = places(text)
+    assert place.startswith("vllm 0.6.")
+
+
+def test_the_script_that_was_started_is_no_library() -> None:
+    assert places(traceback("GizmoError: it turns no more", "/home/me/vllm/run.py")) == set()
