@@ -64,9 +64,7 @@ _COMPLAINS = re.compile(
     r"unable|undefined|unexpected|uninitialized|unknown|unload|unresolved|unspecified|unsupported|"
     r"violat|was not|were not|wrong)"
 )
-_CODE = re.compile(
-    r"::|->|\w\(|[{}<>;|\\]|=[^ ]|^\s|[#@]|(?:^|\s)/\w|\.(?:cc|cpp|cu|h|py)\b"
-)
+_CODE = re.compile(r"::|->|\w\(|[{}<>;|\\]|=[^ ]|^\s|[#@]|(?:^|\s)/\w|\.(?:cc|cpp|cu|h|py)\b")
 """What signatures, paths and sources hold, and no sentence."""
 
 

@@ -175,11 +175,11 @@ def asking_package(view: View, frame: Frame | None) -> str:
     package = package_of(frame.file)
     if not package:
         folders = reversed(re.split(r"[/\\\\]", frame.file)[:-1])
-        package = next((name for name in folders if _is_known(view, name.replace("_", "-"))), "")
+        package = next((name for name in folders if _is_ours(view, name.replace("_", "-"))), "")
     return distribution_of(view.matrix, package) if package else ""
 
 
-def _is_known(view: View, name: str) -> bool:
+def _is_ours(view: View, name: str) -> bool:
     return name in STACK or view.facts.distribution(name) is not None
 
 
