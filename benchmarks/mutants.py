@@ -154,16 +154,29 @@ class Session:
         return 0
 
     def _ran(self, items: dict[str, pytest.Item]) -> Ran:
-        """Return the run without mutants, from the kept file where the code and the tests are the same."""
+        """Return the run without mutants; of test files that are as they were, from what was kept."""
         self.asked.kept.mkdir(parents=True, exist_ok=True)
-        kept = self.asked.kept / f"{self.room}-{_state(self.paths, self.tests)}.json"
-        if not kept.exists():
-            self._say(f"{self.room}: one run of {len(items)} tests without mutants")
-            _in_child(lambda: self._measure(items, kept))
-        raw = json.loads(kept.read_text())
-        return Ran(raw["seconds"], {f: {int(n): t for n, t in x.items()} for f, x in raw["by_line"].items()})
+        kept = {path: self._kept(path) for path in {item.path for item in items.values()}}
+        missing = {name: item for name, item in items.items() if not kept[item.path].exists()}
+        if missing:
+            self._say(f"{self.room}: one run of {len(missing)} tests without mutants")
+            _in_child(lambda: self._measure(missing, kept))
+        ran = Ran({}, {})
+        for path in kept.values():
+            raw = json.loads(path.read_text())
+            ran.seconds.update(raw["seconds"])
+            for file, lines in raw["by_line"].items():
+                of_file = ran.by_line.setdefault(file, {})
+                for number, tests in lines.items():
+                    of_file.setdefault(int(number), []).extend(tests)
+        return ran
 
-    def _measure(self, items: dict[str, pytest.Item], kept: Path) -> int:
+    def _kept(self, test_file: Path) -> Path:
+        beside = [p for folder in self.tests for p in sorted(Path(folder).rglob("*.py"))]
+        files = [*self.paths, *(p for p in beside if not p.name.startswith("test_")), test_file]
+        return self.asked.kept / f"{self.room}-{_state(files)}.json"
+
+    def _measure(self, items: dict[str, pytest.Item], kept: dict[Path, Path]) -> int:
         measured = coverage.Coverage(data_file=None, include=[str(p) for p in self.paths])
         seconds: dict[str, float] = {}
 
@@ -179,9 +192,12 @@ class Session:
         measured.stop()
         data = measured.get_data()
         by_line = {f: data.contexts_by_lineno(f) for f in data.measured_files()}
-        passed = {t: s for t, s in seconds.items() if t not in self.failed}
-        kept.with_suffix(".part").write_text(json.dumps({"seconds": passed, "by_line": by_line}))
-        kept.with_suffix(".part").replace(kept)
+        for path in {item.path for item in items.values()}:
+            names = {name for name, item in items.items() if item.path == path}
+            passed = {t: seconds[t] for t in names - self.failed}
+            lines = {f: {n: [t for t in ts if t in names] for n, ts in x.items()} for f, x in by_line.items()}
+            kept[path].with_suffix(".part").write_text(json.dumps({"seconds": passed, "by_line": lines}))
+            kept[path].with_suffix(".part").replace(kept[path])
         return 0
 
     def _tell(self, results: list[Result]) -> None:
@@ -252,9 +268,8 @@ def _imported(package: str) -> list[Path]:
     return [path for path in paths if path.name not in ELSEWHERE]
 
 
-def _state(paths: list[Path], tests: list[str]) -> str:
-    """Return a name that changes with the code and the tests."""
-    files = [*paths, *(path for folder in tests for path in sorted(Path(folder).rglob("*.py")))]
+def _state(files: list[Path]) -> str:
+    """Return a name that changes with what the files hold."""
     return f"{zlib.crc32(b''.join(path.read_bytes() for path in files)):08x}"
 
 

@@ -368,13 +368,12 @@ def _fill(template: str, r: random.Random) -> str:
 
 
 def identities(rounds: int, seed: int = 3) -> Iterator[Cell]:
-    """Draw every line that tells who or where, `rounds` times over."""
-    r = random.Random(seed)
+    """Draw every line that tells who or where, `rounds` times over, each by itself."""
     groups = tomllib.loads((HERE / "identity_lines.toml").read_text(encoding="utf-8"))
-    for _ in range(rounds):
+    for drawn in range(rounds):
         for kind, lines in groups.items():
             for name, template in lines.items():
-                text = _fill(template, r)
+                text = _fill(template, random.Random(f"{seed} {drawn} {kind} {name}"))
                 before, _, rest = text.partition("«")
                 needle, _, after = rest.partition("»")
                 yield Cell(kind, name, needle, before + needle + after)
