@@ -3,6 +3,8 @@ from __future__ import annotations
 import io
 import tracemalloc
 
+import pytest
+
 from envdoctor.bundling.excerpts import ERROR_KINDS, HEAD_LINES, LINE_LIMIT, TAIL_LINES, excerpt
 
 TRACEBACK = (
@@ -96,3 +98,42 @@ def test_an_error_that_comes_again_is_kept_once_and_so_many_kinds_of_them():
     assert text_of(steps(0, 900) + again + steps(0, 900)).count("ERROR") == 1
     kinds = "".join(f"it says\nERROR: {chr(97 + i // 26)}{chr(97 + i % 26)} failed\n" for i in range(400))
     assert text_of(steps(0, 900) + kinds + steps(0, 900)).count("ERROR") == ERROR_KINDS
+
+
+def kept(log: str) -> str:
+    """Return the numbers of the kept lines as ranges: `1-30 941-1000`."""
+    numbers = [number for number, _ in excerpt(io.BytesIO(log.encode())).lines]
+    firsts = [n for n in numbers if n - 1 not in numbers]
+    lasts = [n for n in numbers if n + 1 not in numbers]
+    return " ".join(f"{first}-{last}" for first, last in zip(firsts, lasts, strict=True))
+
+
+FRAMES = "Traceback (most recent call last):\n" + '  File "x.py", line 1, in f\n' * 300
+LARGE = "x" * 3000 + "\n"
+
+
+@pytest.mark.parametrize(
+    ("log", "lines"),
+    [
+        ("", ""),
+        (steps(0, 90), "1-90"),
+        (steps(0, 91), "1-30 32-91"),
+        (steps(0, 200) + "ERROR: no\n" + steps(0, 200), "1-30 198-201 342-401"),
+        (steps(0, 2) + "ERROR: no\n" + steps(0, 200), "1-30 144-203"),
+        (steps(0, 200) + "ERROR: no\nERROR: yes\nERROR: no\n" + steps(0, 200), "1-30 198-202 344-403"),
+        (steps(0, 200) + TRACEBACK + steps(0, 200), "1-30 186-211 346-405"),
+        (steps(0, 200) + TRACEBACK * 2 + steps(0, 200), "1-30 186-216 351-410"),
+        (steps(0, 200) + FRAMES + steps(0, 200), "1-30 186-450 642-701"),
+        (steps(0, 9) + FRAMES + steps(0, 200), "1-259 451-510"),
+        ((steps(0, 50) + FRAMES) * 2 + steps(0, 99), "1-30 36-300 387-651 742-801"),
+        (
+            (steps(0, 50) + FRAMES) * 5 + steps(0, 99),
+            "1-30 36-300 387-651 738-1002 1101-1104 1440-1704 1795-1854",
+        ),
+        (LARGE * 500, "1-30 441-500"),
+        (LARGE * 500 + TRACEBACK + LARGE * 500, "1-30 486-511 946-1005"),
+        ((FRAMES + LARGE * 99) * 5, "1-250 386-650 786-1050 1586-1850 1941-2000"),
+    ],
+)
+def test_of_a_log_just_these_lines_are_kept(log, lines):
+    assert kept(log) == lines

@@ -92,6 +92,36 @@ def judgements(value: str) -> Iterator[str]:
 
 EDGES = (HERE / "edges.txt").read_text(encoding="utf-8").splitlines()
 LABELS = [text.encode("latin-1", "backslashreplace").decode("unicode_escape") for text in EDGES]
+PREFIXES = (
+    "",
+    "acme_",
+    "acme_pat_",
+    "sk-",
+    "sha256:",
+    "git-",
+    "1a_",
+    f"{'a' * 15}_",
+    f"{'a' * 16}_",
+    "x-acme-",
+    "/",
+    "_Z",
+)
+BODIES = {
+    "mixed": MIXED,
+    "one case": "abcdefghijklmnopqrstuvwxyz0123456789",
+    "few letters": "aB1cD2",
+    "hexadecimal": "0123456789abcdef",
+    "no digits": "bcdfghjkLMNPQRST",
+}
+LENGTHS_OF_BODIES = (5, 6, 7, 11, 12, 13, 15, 16, 17, 19, 20, 21, 23, 24, 25, 26, 27, 40)
+HEADS = (
+    *("JOBID STATE USER NODELIST", "JOBID USER NODELIST", "PID USER", "PID STATE OWNER", "USER FROM TTY PID"),
+    *("NAME|UID|NODE|SERIAL|TYPE", "NAME|STATE|NODE", "SERIAL,SIZE,OWNER,TYPE", "NAME, GUID, FD"),
+)
+ROWS = (
+    *("1 anna gpu-1 SN1234", "22 root zeus SN123", "333 ubuntu localhost SNABCD", "4 b localhost-2 0x12345"),
+    *("5 9anna node.a x", "anna 3T gpu-2", "gpu-3 3T otto", "1 anna", "12345 otto"),
+)
 LABEL = Label("acme", "api_key")
 
 
@@ -102,6 +132,20 @@ def mark(template: str, value: str) -> str:
     if not spans:
         return "."
     return "x" if [s[:2] for s in spans] == [(len(before), len(before) + len(value))] else "o"
+
+
+def growing(prefix: str, letters: str) -> str:
+    """Return the marks of longer and longer drawn values behind a prefix."""
+    values = (drawn(n, letters) for n in LENGTHS_OF_BODIES)
+    return "".join("x" if list(find_secrets(Searched(f"see {prefix}{v} now"))) else "." for v in values)
+
+
+def tables() -> Iterator[str]:
+    """Yield tables of every head, and one of more rows than are read."""
+    for head in HEADS:
+        mark = "|" if "|" in head else "," if "," in head else " "
+        words = [row.replace(" ", mark) for row in ROWS]
+        yield "\n".join((head, *words, "", words[0]))
 
 
 def redacted(text: str) -> str:
@@ -171,6 +215,10 @@ def lines() -> list[str]:
     """Return the record as it would be written today."""
     said = [f"value\t{shown(value)}\t{' '.join(judgements(value))}" for value in VALUES]
     surroundings = [LABEL.fill(t, "@value@") for t in templates("labelled").values()]
+    said += [
+        f"bare\t{p!r}\t{name}\t{growing(p, letters)}" for p in PREFIXES for name, letters in BODIES.items()
+    ]
+    said += [f"line\t{redacted(table)!r}" for table in tables()]
     said += [f"label\t{t!r}\t{''.join(mark(t, v) for v in BESIDE)}" for t in LABELS]
     said += [f"label\t{t!r}\t{''.join(mark(t, v) for v in BESIDE[::6])}" for t in surroundings]
     said += [f"line\t{redacted(cell.text)!r}" for cell in identities(1, seed=8)]
