@@ -1,9 +1,9 @@
 """Would the tests notice? `python benchmarks/mutants.py [ROOM...] [--sample 60] [--seed 1] [--kept FOLDER]`.
 
 Draws mutants of a room's functions (`mutating.py`) and runs against each the room's tests that execute its
-line, the fastest first, until one fails. The room and its tests are imported once; every mutant lives in a
-forked child. A mutant that only time ends counts as noticed; one that no test runs through, as not. Beyond
-`--patience` seconds of tests (CPU, as measured without mutants) a mutant counts as not noticed.
+line, the widest one and then the fastest, until one fails. The room and its tests are imported once; every
+mutant lives in a forked child. A mutant that only time ends counts as noticed; one that no test runs through,
+as not. Beyond `--patience` seconds of tests (CPU, as measured without mutants) one counts as not noticed.
 `mutants_equivalent.toml` names those that change nothing that can be seen, and says why.
 
 Why no library: mutmut leaves every decorated function alone (our rules are decorated), cosmic-ray starts the
@@ -26,8 +26,10 @@ import sys
 import tempfile
 import time
 import zlib
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType
 from typing import NamedTuple
@@ -56,13 +58,19 @@ UPSTREAM = ("envdoctor.matrix", "envdoctor.facts", "packaging", "re")
 """Rooms that know nothing of the five: what their caches hold is the same for every mutant."""
 
 
-class Ran(NamedTuple):
+@dataclass
+class Ran:
     """What one run of the tests without mutants showed."""
 
     seconds: dict[str, float]
     """CPU seconds of each test that passed."""
     by_line: dict[str, dict[int, list[str]]]
     """Tests by file and line."""
+
+    @functools.cached_property
+    def breadth(self) -> Counter[str]:
+        """How many of the room's lines each test executes."""
+        return Counter(test for lines in self.by_line.values() for tests in lines.values() for test in tests)
 
 
 class Result(NamedTuple):
@@ -135,7 +143,7 @@ class Session:
     ) -> Result:
         lines = ran.by_line.get(str(mutant.path), {})
         names = lines.get(mutant.line) or lines.get(mutant.statement_line) or []
-        tests = _fastest(set(names) & set(ran.seconds), ran, self.asked.patience)
+        tests = _in_order(set(names) & set(ran.seconds), ran, self.asked.patience)
         if not tests:
             return Result(mutant, "not run", 0)
         status = _in_child(lambda: self._run_mutant(mutant, functions, [items[t] for t in tests]))
@@ -249,10 +257,13 @@ def _forget_what_was_computed() -> None:
             thing.cache_clear()
 
 
-def _fastest(tests: set[str], ran: Ran, patience: float) -> list[str]:
-    """Return the fastest tests that end within the patience: one at least."""
+def _in_order(tests: set[str], ran: Ran, patience: float) -> list[str]:
+    """Return the tests that end within the patience, one at least: the widest, then the fastest first."""
+    fast = sorted(tests, key=lambda t: (ran.seconds[t], t))
+    affordable = [t for t in fast if ran.seconds[t] <= patience]
+    widest = max(affordable, key=lambda t: ran.breadth[t], default=None)
     spent, kept = 0.0, []
-    for test in sorted(tests, key=lambda t: (ran.seconds[t], t)):
+    for test in sorted(fast, key=lambda t: t != widest):
         spent += ran.seconds[test]
         if kept and spent > patience:
             break
