@@ -1,9 +1,9 @@
 """Would the tests notice? `python benchmarks/mutants.py [ROOM...] [--sample 60] [--seed 1] [--kept FOLDER]`.
 
 Draws mutants of a room's functions (`mutating.py`) and runs against each the room's tests that execute its
-line, the widest one and then the fastest, until one fails. The room and its tests are imported once; every
-mutant lives in a forked child. A mutant that only time ends counts as noticed; one that no test runs through,
-as not. Beyond `--patience` seconds of tests (CPU, as measured without mutants) one counts as not noticed.
+line, until one fails: the fast ones and those that noticed others first. The room and its tests are imported
+once; every mutant lives in a forked child. A mutant that only time ends counts as noticed; one that no test
+runs through, as not, nor one that lives for `--patience` seconds of tests (CPU, as measured without mutants).
 `mutants_equivalent.toml` names those that change nothing that can be seen, and says why.
 
 Why no library: mutmut leaves every decorated function alone (our rules are decorated), cosmic-ray starts the
@@ -67,10 +67,9 @@ class Ran:
     by_line: dict[str, dict[int, list[str]]]
     """Tests by file and line."""
 
-    @functools.cached_property
-    def breadth(self) -> Counter[str]:
-        """How many of the room's lines each test executes."""
-        return Counter(test for lines in self.by_line.values() for tests in lines.values() for test in tests)
+    def breadth(self, path: Path) -> Counter[str]:
+        """Return how many of a file's lines each test executes."""
+        return Counter(test for tests in self.by_line.get(str(path), {}).values() for test in tests)
 
 
 class Result(NamedTuple):
@@ -109,6 +108,8 @@ class Session:
         self.told = os.fdopen(os.dup(1), "w")
         self.failed: set[str] = set()
         self.stop_at_failure = False
+        self.noticed_by: Counter[str] = Counter()
+        self.notes = asked.kept / f"{room}-noticed-by"
 
     def run(self) -> int:
         """Run pytest with this plugin."""
@@ -130,6 +131,7 @@ class Session:
         if report.failed:
             self.failed.add(report.nodeid)
             if self.stop_at_failure:
+                self.notes.write_text(report.nodeid)
                 os._exit(1)
 
     def _chosen(self) -> list[Mutant]:
@@ -143,17 +145,27 @@ class Session:
     ) -> Result:
         lines = ran.by_line.get(str(mutant.path), {})
         names = lines.get(mutant.line) or lines.get(mutant.statement_line) or []
-        tests = _in_order(set(names) & set(ran.seconds), ran, self.asked.patience)
+        ordered = self._in_order(set(names) & set(ran.seconds), ran, mutant.path)
+        tests = _within(ordered, ran, self.asked.patience)
         if not tests:
             return Result(mutant, "not run", 0)
         status = _in_child(lambda: self._run_mutant(mutant, functions, [items[t] for t in tests]))
+        self.noticed_by[self.notes.read_text()] += 1
         outcome = {0: "survived", 1: "noticed", 2: "not put in"}.get(status, "timed out")
         self._say(f"  {outcome:10} {_told(mutant)}")
         return Result(mutant, outcome, len(tests))
 
+    def _in_order(self, tests: set[str], ran: Ran, path: Path) -> list[str]:
+        """Return the tests by what a notice costs: the fast ones, those that noticed others, the widest."""
+        breadth = ran.breadth(path)
+        widest = max(tests, key=lambda t: breadth[t], default="")
+        costs = {t: ran.seconds[t] / (0.2 + self.noticed_by[t] + (t == widest)) for t in tests}
+        return sorted(tests, key=lambda t: (costs[t], t))
+
     def _run_mutant(self, mutant: Mutant, functions: list[FunctionType], items: list[pytest.Item]) -> int:
         limit = int(self.asked.patience * 3) + 20
         resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))
+        self.notes.write_text("")
         if not put_in(mutant, functions):
             return 2
         _forget_what_was_computed()
@@ -257,16 +269,13 @@ def _forget_what_was_computed() -> None:
             thing.cache_clear()
 
 
-def _in_order(tests: set[str], ran: Ran, patience: float) -> list[str]:
-    """Return the tests that end within the patience, one at least: the widest, then the fastest first."""
-    fast = sorted(tests, key=lambda t: (ran.seconds[t], t))
-    affordable = [t for t in fast if ran.seconds[t] <= patience]
-    widest = max(affordable, key=lambda t: ran.breadth[t], default=None)
+def _within(tests: list[str], ran: Ran, patience: float) -> list[str]:
+    """Return the first tests that end within the patience; one at least."""
     spent, kept = 0.0, []
-    for test in sorted(fast, key=lambda t: t != widest):
+    for test in tests:
+        if kept and spent + ran.seconds[test] > patience:
+            continue
         spent += ran.seconds[test]
-        if kept and spent > patience:
-            break
         kept.append(test)
     return kept
 

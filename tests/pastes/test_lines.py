@@ -1,0 +1,45 @@
+"""Short texts at the edges of what the readers know, and all that is read of each.
+
+A line of `lines.tsv` holds a text (`\\n` is a break; `«name»` before it is its file's name) and the facts
+that it tells; of several GPUs the first and the last. To add one, write the text alone and run
+`python tests/pastes/test_lines.py`: it fills the facts in, and its diff says what is read otherwise.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from test_whole_readings import leaves
+
+from envdoctor.facts.codec import to_json
+from envdoctor.matrix import load_matrix
+from envdoctor.pastes import parse_paste
+
+RECORD = Path(__file__).parent / "lines.tsv"
+PASSED_OVER = ("schema", "origin", "unread")
+
+
+def reading(line: str) -> str:
+    """Return what is read of a text, and where."""
+    name, _, text = line[1:].partition("»") if line.startswith("«") else ("", "", line)
+    facts = to_json(parse_paste(text.replace("\\n", "\n"), "", load_matrix().lexicon, name))
+    if gpus := facts.get("gpus", {}).get("value"):
+        facts["gpus"]["value"] = {str(gpu["index"]): gpu for gpu in (gpus[0], gpus[-1])}
+    told = [(fact, str(value)) for fact, value in leaves(facts) if not fact.startswith(PASSED_OVER)]
+    said = [f"{fact}={value}" for fact, value in told if not fact.endswith(".source")]
+    places = dict.fromkeys(value for fact, value in told if fact.endswith(".source"))
+    return " | ".join((*said, *places)).replace("\n", "\\n")
+
+
+def lines() -> list[str]:
+    """Return the record as it would be written today."""
+    told = [line.partition("\t")[0] for line in RECORD.read_text(encoding="utf-8").splitlines()]
+    return [f"{text}\t{reading(text)}" for text in told]
+
+
+def test_every_line_of_the_record_is_read_as_it_was() -> None:
+    assert lines() == RECORD.read_text(encoding="utf-8").splitlines()
+
+
+if __name__ == "__main__":
+    RECORD.write_text("\n".join(lines()) + "\n", encoding="utf-8")
