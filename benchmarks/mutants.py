@@ -36,6 +36,7 @@ from typing import NamedTuple
 
 import coverage
 import pytest
+from hypothesis import Phase, is_hypothesis_test, settings
 from mutating import Mutant, edits_in, put_in, read_mutant, running_functions
 
 if sys.version_info >= (3, 11):
@@ -54,6 +55,7 @@ ROOMS = {
 """Each room's package, and the tests that are about it."""
 ELSEWHERE = {"slice_child.py"}
 """Files that another interpreter runs, beside torch: what a test here imports of them is little."""
+_PHASES = (Phase.explicit, Phase.generate)
 UPSTREAM = ("envdoctor.matrix", "envdoctor.facts", "packaging", "re")
 """Rooms that know nothing of the five: what their caches hold is the same for every mutant."""
 
@@ -88,7 +90,7 @@ def main() -> int:
     parser.add_argument("rooms", nargs="*", metavar="ROOM", help=", ".join(ROOMS))
     parser.add_argument("--sample", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--patience", type=float, default=20.0)
+    parser.add_argument("--patience", type=float, default=10.0)
     parser.add_argument("--kept", type=Path, default=Path(tempfile.gettempdir()) / "envdoctor-mutants")
     asked = parser.parse_args()
     for room in asked.rooms or ROOMS:
@@ -119,6 +121,7 @@ class Session:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Run mutants where pytest would run its tests."""
         items = {item.nodeid: item for item in session.items}
+        _leave_unshrunk(session.items)
         ran = self._ran(items)
         functions = running_functions(self.paths)
         chosen = self._chosen()
@@ -233,6 +236,16 @@ class Session:
 
     def _say(self, line: str) -> None:
         print(line, file=self.told, flush=True)
+
+
+def _leave_unshrunk(items: list[pytest.Item]) -> None:
+    """Let no property look for a smaller example: one that fails is enough."""
+    for item in items:
+        test = getattr(item, "obj", None)
+        if is_hypothesis_test(test):
+            test = getattr(test, "__func__", test)
+            given = test._hypothesis_internal_use_settings
+            test._hypothesis_internal_use_settings = settings(given, phases=_PHASES)
 
 
 def _run(
