@@ -55,7 +55,7 @@ def _is_beyond(view: View, missing: Missing) -> bool:
     return version is not None and version.release[:2] > newest.release[:2] and has_last
 
 
-def told_spans(versions: Sequence[str], spans: Spans) -> str:
+def _told_spans(versions: Sequence[str], spans: Spans) -> str:
     """Return ranges of releases in words, `4.36.0 to 4.47.1 and from 4.48.2 on`; empty for a single one."""
     if len(spans) < 2:
         return ""
@@ -269,12 +269,12 @@ def releases_without(versions: Sequence[str], spans: Spans) -> str | None:
 
 
 def _having(missing: Missing, specifier: str) -> str:
-    ranges = told_spans(missing.record.versions, missing.spans)
+    ranges = _told_spans(missing.record.versions, missing.spans)
     return f"{ranges} have" if ranges else f"{specifier} has"
 
 
 def _history(missing: Missing, specifier: str) -> str:
-    if ranges := told_spans(missing.record.versions, missing.spans):
+    if ranges := _told_spans(missing.record.versions, missing.spans):
         return f"{missing.library} {ranges} have {missing.what}; the releases between do not."
     bounds = sorted(specifier.split(","), reverse=True)
     told = [f"came with {b[2:]}" if b.startswith(">=") else f"is gone from {b[1:]} on" for b in bounds if b]
