@@ -36,7 +36,6 @@ from typing import NamedTuple
 
 import coverage
 import pytest
-from hypothesis import Phase, is_hypothesis_test, settings
 from mutating import Mutant, edits_in, put_in, read_mutant, running_functions
 
 if sys.version_info >= (3, 11):
@@ -55,7 +54,6 @@ ROOMS = {
 """Each room's package, and the tests that are about it."""
 ELSEWHERE = {"slice_child.py"}
 """Files that another interpreter runs, beside torch: what a test here imports of them is little."""
-_PHASES = (Phase.explicit, Phase.generate)
 UPSTREAM = ("envdoctor.matrix", "envdoctor.facts", "packaging", "re")
 """Rooms that know nothing of the five: what their caches hold is the same for every mutant."""
 
@@ -240,12 +238,14 @@ class Session:
 
 def _leave_unshrunk(items: list[pytest.Item]) -> None:
     """Let no property look for a smaller example: one that fails is enough."""
+    from hypothesis import Phase, is_hypothesis_test, settings  # pytest's plugin imports it first
+
     for item in items:
         test = getattr(item, "obj", None)
         if is_hypothesis_test(test):
             test = getattr(test, "__func__", test)
             given = test._hypothesis_internal_use_settings
-            test._hypothesis_internal_use_settings = settings(given, phases=_PHASES)
+            test._hypothesis_internal_use_settings = settings(given, phases=(Phase.explicit, Phase.generate))
 
 
 def _run(
