@@ -44,21 +44,31 @@ else:
     import tomli as tomllib
 
 HERE = Path(__file__).parent
+_ABOVE = ("diagnosis", "fixing", "fleet", "several", "watch")
+_ABOVE_RULES = (*_ABOVE, "online", "plan", "upgrading")
+
+
+class Room(NamedTuple):
+    """A room, the tests that are about it, and the rooms that stand on it: what they keep may be of a mutant."""
+
+    package: str
+    tests: list[str]
+    above: tuple[str, ...]
+
+
 ROOMS = {
-    "rules": ("envdoctor.rules", ["tests/rules"]),
-    "solve": ("envdoctor.solve", ["tests/solve", "tests/plan"]),
-    "memory": ("envdoctor.memory", ["tests/memory", "tests/profile"]),
-    "redaction": ("envdoctor.bundling", ["tests/bundle"]),
-    "pastes": ("envdoctor.pastes", ["tests/pastes", "tests/images", "tests/locks", "tests/github"]),
+    "rules": Room("rules", ["tests/rules"], _ABOVE_RULES),
+    "solve": Room("solve", ["tests/solve", "tests/plan"], _ABOVE_RULES),
+    "memory": Room(
+        "memory", ["tests/memory", "tests/profile"], (*_ABOVE_RULES, "harvest", "profile", "rules", "solve")
+    ),
+    "redaction": Room("bundling", ["tests/bundle"], (*_ABOVE, "pastes")),
+    "pastes": Room("pastes", ["tests/pastes", "tests/images", "tests/locks", "tests/github"], _ABOVE),
 }
-"""Each room's package, and the tests that are about it."""
 ELSEWHERE = {"slice_child.py"}
 """Files that another interpreter runs, beside torch: what a test here imports of them is little."""
-UPSTREAM = ("envdoctor.matrix", "envdoctor.facts", "packaging", "re")
-"""Rooms that know nothing of the five: what their caches hold is the same for every mutant."""
 
 
-@dataclass
 class Ran:
     """What one run of the tests without mutants showed."""
 
@@ -102,9 +112,10 @@ class Session:
     """One room's tests, collected once, and its mutants: a plugin of pytest."""
 
     def __init__(self, room: str, asked: argparse.Namespace) -> None:
-        package, self.tests = ROOMS[room]
+        package, self.tests, above = ROOMS[room]
         self.room, self.asked = room, asked
-        self.paths = _imported(package)
+        self.paths = _imported(f"envdoctor.{package}")
+        self.forgetful = tuple(f"envdoctor.{name}" for name in (package, *above))
         self.told = os.fdopen(os.dup(1), "w")
         self.failed: set[str] = set()
         self.stop_at_failure = False
@@ -169,7 +180,7 @@ class Session:
         self.notes.write_text("")
         if not put_in(mutant, functions):
             return 2
-        _forget_what_was_computed()
+        _forget_what_was_computed(self.forgetful)
         self.stop_at_failure = True
         _run(items)
         return 0
@@ -276,9 +287,9 @@ def _in_child(work: Callable[[], int]) -> int:
     os._exit(status)
 
 
-def _forget_what_was_computed() -> None:
+def _forget_what_was_computed(rooms: tuple[str, ...]) -> None:
     for thing in gc.get_objects():
-        if isinstance(thing, functools._lru_cache_wrapper) and not str(thing.__module__).startswith(UPSTREAM):
+        if isinstance(thing, functools._lru_cache_wrapper) and str(thing.__module__).startswith(rooms):
             thing.cache_clear()
 
 
