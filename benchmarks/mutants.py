@@ -49,7 +49,7 @@ _ABOVE_RULES = (*_ABOVE, "online", "plan", "upgrading")
 
 
 class Room(NamedTuple):
-    """A room, the tests that are about it, and the rooms that stand on it: what they keep may be of a mutant."""
+    """A room, the tests about it, and the rooms that stand on it: what they keep may be of a mutant."""
 
     package: str
     tests: list[str]
@@ -69,6 +69,7 @@ ELSEWHERE = {"slice_child.py"}
 """Files that another interpreter runs, beside torch: what a test here imports of them is little."""
 
 
+@dataclass
 class Ran:
     """What one run of the tests without mutants showed."""
 
