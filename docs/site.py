@@ -27,7 +27,7 @@ from envdoctor.rules.listing import explained_checks
 DOCS = Path(__file__).parent
 SAME_PAGE = {"why-not": "pin"}
 """Commands that share a page with another."""
-TOPICS = ("tutorial", "screens", "pastes", "github", "notebook", "house")
+TOPICS = ("tutorial", "screens", "pastes", "github", "notebook", "house", "rows")
 
 
 def write_pages(folder: Path) -> None:

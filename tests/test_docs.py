@@ -18,8 +18,8 @@ FAILING = ("diagnose --from", "why-not", "diagnose --each")
 """What finds something in the tutorial's files, and says so by its exit code."""
 
 
-def site():
-    spec = importlib.util.spec_from_file_location("docs_site", ROOT / "docs" / "site.py")
+def script(name):
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", ROOT / "docs" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -62,10 +62,10 @@ def test_the_tutorial_runs_as_it_stands(tmp_path, monkeypatch, capsys):
 
 
 def test_each_command_and_each_check_has_a_page(tmp_path):
-    site().write_pages(tmp_path)
+    script("site").write_pages(tmp_path)
     pages = tmp_path / "docs"
     for name in COMMANDS:
-        page = pages / f"{site().SAME_PAGE.get(name, name)}.md"
+        page = pages / f"{script('site').SAME_PAGE.get(name, name)}.md"
         assert f"usage: envdoctor {name}" in page.read_text(encoding="utf-8")
     page = (pages / "findings" / "PAIR-TRL-BELOW-0.8.md").read_text(encoding="utf-8")
     for part in (
@@ -82,7 +82,13 @@ def test_each_command_and_each_check_has_a_page(tmp_path):
 
 
 def test_the_man_page_has_the_help_of_every_command():
-    manual = site().manual()
+    manual = script("site").manual()
     for name in COMMANDS:
         assert f".SS envdoctor {name}\n.nf\nusage: envdoctor {name}" in manual.replace("\\-", "-")
     assert not [line for line in manual.splitlines() if line.startswith("'")]
+
+
+def test_the_pages_of_the_rows_are_what_their_types_say():
+    rows = script("rows")
+    assert rows.page() == rows.PAGE.read_text(encoding="utf-8")
+    assert rows.schema() == rows.SCHEMA.read_text(encoding="utf-8")
