@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from envdoctor import lazy_re as re
+from envdoctor.commands import commands
 from envdoctor.facts import Gpu
 from envdoctor.facts.numbers import whole_number
 from envdoctor.facts.quantities import GIB
@@ -181,8 +182,8 @@ def _served_smaller(view: View, weights: WeightsOnCard) -> Iterable[Remedy]:
         yield Remedy(f"Serve a 4-bit copy of the model (AWQ, GPTQ): {quarter / GIB:.0f} GiB a card.")
     split = weights.parameters * weights.bytes_each / max(1, cards)
     if weights.shards < cards and split < room:
-        option = "--tensor-parallel-size" if view.facts.distribution("vllm") else "--tp-size"
-        yield Remedy(f"Split it over the {cards} cards: {split / GIB:.0f} GiB each.", (f"{option} {cards}",))
+        option = "--tensor-parallel-size {}" if view.facts.distribution("vllm") else "--tp-size {}"
+        yield Remedy(f"Split it over the {cards} cards: {split / GIB:.0f} GiB each.", commands(option, cards))
 
 
 def _trained_smaller(view: View, weights: WeightsOnCard) -> Iterable[Remedy]:
