@@ -90,7 +90,7 @@ def origin_finding(view: View, error: ErrorSeen, origin: Origin) -> Finding:
         id=ID,
         severity=Severity.ERROR,
         summary=f"{origin.library} stops{guard}: {error.text[:240]}",
-        cause=f"The line is one of {origin.library}'s own, in {_told_releases(origin)} ({place})."
+        cause=f"The line is one of {origin.library}'s own, in {told_releases(origin)} ({place})."
         + (f" The condition there: {origin.guard}." if origin.guard else "")
         + (f" Here is {version}." if version else " Its release is not told here."),
         evidence=(Evidence("error", error.text, error.source),),
@@ -102,7 +102,7 @@ def origin_finding(view: View, error: ErrorSeen, origin: Origin) -> Finding:
     )
 
 
-def _told_releases(origin: Origin) -> str:
+def told_releases(origin: Origin) -> str:
     """Return the releases that have the message in words; of each minor the last release was read."""
     return " and ".join(_told(first, last, origin.newest) for first, last in origin.spans)
 

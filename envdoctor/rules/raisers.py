@@ -15,7 +15,7 @@ from envdoctor.matrix.interface_records import load_record
 from envdoctor.rules.generations import asking_package
 from envdoctor.rules.import_chains import package_of
 from envdoctor.rules.interface_lookup import distribution_of
-from envdoctor.rules.origins import origin_of, told_spans
+from envdoctor.rules.origins import origin_of, told_releases
 from envdoctor.rules.view import View
 
 FACT = "raised in"
@@ -57,7 +57,7 @@ def raised_in(view: View, error: ErrorSeen) -> Evidence | None:
         return None
     release = view.version_text(package)
     if release is None and origin and origin.library == package:
-        release = told_spans(origin)
+        release = told_releases(origin)
     release = release or _by_modules(view, package, error) or "of a release that is not told"
     return Evidence(FACT, f"{package} {release}: {place}", error.source)
 
