@@ -308,6 +308,8 @@ class Verdict:
 
 WISH = "the text asks for a feature: what it quotes is taken as an example, not as what happened"
 """A note of the reader: findings about such a text are no more than hints."""
+NOT_JUDGED = "running text, of which no more than facts is read: "
+"""How the reader's note begins that quotes a sentence; its place and its words follow."""
 
 
 @dataclass(frozen=True, slots=True)

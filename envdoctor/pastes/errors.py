@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from envdoctor import lazy_re as re
 from envdoctor.facts import ErrorSeen, Frame
 from envdoctor.pastes.sightings import Paste, Sighting
-from envdoctor.pastes.symptoms import Sight
+from envdoctor.pastes.symptoms import Sight, met_within
 
 HEADER = "Traceback (most recent call last)"
 FRAMES = 400
@@ -66,7 +66,7 @@ def parse_errors(paste: Paste, sights: Sequence[Sight]) -> Iterator[Sighting]:
     found = [_error(paste, chain, sights) for chain in chains]
     covered = {line for chain in chains for line in range(chain[0].first, chain[-1].last + 1)}
     for sight in sights:
-        if sight.pattern.fault and sight.line not in covered:
+        if sight.pattern.fault not in ("", "said") and sight.line not in covered:
             found.append(_fault(paste, sight, sights))
     found.sort(key=lambda error: error.line)
     yield from (Sighting("error", error) for error in found[-ERRORS:])
@@ -74,7 +74,7 @@ def parse_errors(paste: Paste, sights: Sequence[Sight]) -> Iterator[Sighting]:
 
 def _fault(paste: Paste, sight: Sight, sights: Sequence[Sight]) -> ErrorSeen:
     _, last = _message(paste.lines, sight.line, "", sight.text)
-    met = _met(sights, sight.line, last)
+    met = met_within(sights, sight.line, last)
     source, kind = paste.at("", sight.line), sight.pattern.fault
     return ErrorSeen(sight.text, source, kind, line=sight.line + 1, symptoms=met)
 
@@ -89,13 +89,8 @@ def _error(paste: Paste, chain: Sequence[_Raised], sights: Sequence[Sight]) -> E
         line=root.line + 1,
         frames=tuple(root.frames[-KEPT_FRAMES:]),
         ended=end.text if end is not root else "",
-        symptoms=_met(sights, root.first, end.last),
+        symptoms=met_within(sights, root.first, end.last),
     )
-
-
-def _met(sights: Sequence[Sight], first: int, last: int) -> tuple[str, ...]:
-    within = (s for s in sights if any(first <= line <= last for line in (s.line, *s.again)))
-    return tuple(dict.fromkeys(sight.pattern.id for sight in within))
 
 
 def _raised(lines: Sequence[str]) -> Iterator[_Raised]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from envdoctor.facts import Facts
+from envdoctor.facts import NOT_JUDGED, Facts
 from envdoctor.images.dockerfile import is_dockerfile
 from envdoctor.matrix import tables
 from envdoctor.matrix.lexicon import Lexicon
@@ -31,6 +31,7 @@ from envdoctor.pastes.prose import parse_prose
 from envdoctor.pastes.remarks import is_program, reports, without_remarks
 from envdoctor.pastes.requirements import parse_requirements
 from envdoctor.pastes.resolvers import parse_resolvers
+from envdoctor.pastes.sentences import parse_sentences, parse_told
 from envdoctor.pastes.settings import KeyTable, key_table
 from envdoctor.pastes.sightings import Paste, Sighting
 from envdoctor.pastes.symptoms import scan
@@ -67,7 +68,11 @@ def parse_paste(
     lines = without_remarks(plain_lines(text), file_name)
     paste = Paste(lines, name, file_name, lexicon.cards, folder)
     facts = assemble(_sightings(paste, lexicon.symptoms, key_table(lexicon.keys)))
-    told = replace(facts, errors=tuple(error for error in facts.errors if error.kind != "said"))
+    told = replace(
+        facts,
+        errors=tuple(error for error in facts.errors if error.kind != "said"),
+        notes=tuple(note for note in facts.notes if not note.startswith(NOT_JUDGED)),
+    )
     if told == Facts(origin="paste"):
         return replace(facts, unread={name or file_name or "the paste": NOTHING})
     return facts
@@ -78,7 +83,9 @@ def _sightings(paste: Paste, symptoms: Sequence[tables.SymptomRow], table: KeyTa
     recognised = [] if is_dockerfile(paste.file_name) else scan(paste.lines, symptoms, paste.templates)
     if is_program(paste.file_name):
         recognised = [s for s in recognised if s.pattern.fault != "said" and reports(s.text, paste.file_name)]
-    yield from parse_errors(paste, recognised)
+    lines, seen = list(paste.lines), recognised
+    errors = list(parse_errors(paste, recognised))
+    yield from errors
     recognised = [sight for sight in recognised if not sight.pattern.fault]
     yield from parse_nvidia_smi_q(paste)
     yield from parse_nvidia_smi(paste)
@@ -103,5 +110,9 @@ def _sightings(paste: Paste, symptoms: Sequence[tables.SymptomRow], table: KeyTa
     yield from parse_prose(paste)
     yield from parse_traces(paste)
     yield from parse_wish(paste)
+    if not errors:
+        yield from parse_told(paste, lines, seen)
+    if not errors and not is_program(paste.file_name):
+        yield from parse_sentences(paste, lines)
     if paste.passed_over:
         yield Sighting("note", f"{paste.passed_over} lines in the middle were not read for loose statements")

@@ -39,6 +39,12 @@ class Sight:
         return Symptom(self.pattern.id, self.text, source, self.captured)
 
 
+def met_within(sights: Iterable[Sight], first: int, last: int) -> tuple[str, ...]:
+    """Return the ids of the signatures that stand in the lines from `first` to `last`."""
+    within = (s for s in sights if any(first <= line <= last for line in (s.line, *s.again)))
+    return tuple(dict.fromkeys(sight.pattern.id for sight in within))
+
+
 def scan(
     lines: Sequence[str], patterns: Iterable[tables.SymptomRow], templates: Iterable[bytes] | None = None
 ) -> list[Sight]:

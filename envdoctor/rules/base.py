@@ -68,9 +68,10 @@ NOTHING = {
 """Why a rule is skipped whose kind of facts is not there."""
 
 UNREAD = "UNREAD"
-FOREIGN, UNEXPLAINED = "BACKEND-NOT-JUDGED", "UNEXPLAINED-ERROR"
+FOREIGN, UNEXPLAINED, SENTENCES = "BACKEND-NOT-JUDGED", "UNEXPLAINED-ERROR", "SENTENCES-NOT-JUDGED"
 AFTERWARDS = (
     (FOREIGN, "the accelerator is one that is judged here"),
     (UNEXPLAINED, "every error line is accounted for"),
+    (SENTENCES, "no sentence of a person is left without an answer"),
 )
 """Ids and titles of the checks that look at what the others found."""

@@ -13,7 +13,7 @@ from envdoctor.findings import Certainty, CheckResult, Finding, Outcome, Severit
 from envdoctor.matrix import ConditionRow, Matrix
 from envdoctor.patterns import glob_matches
 from envdoctor.rules import foreign
-from envdoctor.rules.base import AFTERWARDS, FOREIGN, UNEXPLAINED, UNREAD, Listed, NotWhole, Skip
+from envdoctor.rules.base import AFTERWARDS, FOREIGN, SENTENCES, UNEXPLAINED, UNREAD, Listed, NotWhole, Skip
 from envdoctor.rules.rows import check_row
 from envdoctor.rules.view import View
 
@@ -57,6 +57,10 @@ def run_checks(
         result, left = _run(UNEXPLAINED, lambda: _unexplained(view, kept, settled))
         settled.append(result)
         kept.extend(left)
+    if SENTENCES in chosen:
+        result, left = _run(SENTENCES, lambda: _sentences(view, kept))
+        settled.append(result)
+        kept.extend(left)
     if WISH in facts.notes:
         kept = [_as_hint(finding) for finding in kept]
     return tuple(settled), order(_link(_placed(view, kept)))
@@ -76,6 +80,14 @@ def _placed(view: View, findings: Sequence[Finding]) -> Sequence[Finding]:
     from envdoctor.rules.raisers import with_raisers
 
     return with_raisers(view, findings)
+
+
+def _sentences(view: View, findings: Sequence[Finding]) -> Iterable[Finding]:
+    if not view.facts.notes:
+        return ()
+    from envdoctor.rules.sentences import find_sentences
+
+    return find_sentences(view, findings)
 
 
 def _as_hint(finding: Finding) -> Finding:

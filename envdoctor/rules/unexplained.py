@@ -50,10 +50,21 @@ def find_unexplained(
     if error is None:
         left = [] if explained else [one for one in view.facts.symptoms if not _informs(view.matrix, one)]
         error = _as_error(left[-1]) if left else None
-    elif explained & _met_in(view, error) or (explained and _is_weak(view, error)):
+    elif _accounted_for(view, error, explained, findings):
         error = None
     if error is not None:
         yield _answer(view, error, checks)
+
+
+def _accounted_for(view: View, error: ErrorSeen, explained: set[str], findings: Sequence[Finding]) -> bool:
+    """True where a finding explains the error; mere words are likely about what the facts show to fail."""
+    if error.kind == "said" and any(_fails(finding) for finding in findings):
+        return True
+    return bool(explained & _met_in(view, error)) or bool(explained and _is_weak(view, error))
+
+
+def _fails(finding: Finding) -> bool:
+    return finding.severity is Severity.ERROR and finding.certainty is not Certainty.UNCERTAIN
 
 
 def _informs(matrix: Matrix, symptom: Symptom) -> bool:
@@ -117,9 +128,10 @@ def _told_in_words(error: ErrorSeen) -> Finding:
     return Finding(
         id=UNEXPLAINED,
         severity=Severity.WARNING,
-        summary=f"the text tells of trouble, but shows no error line that is recognised: {error.text[:200]}",
-        cause="What the text tells was judged; it does not say what failed. The last lines of the log and the"
-        " versions (`pip list`, `nvidia-smi`) would.",
+        summary="the text tells of trouble, but shows no error line that is recognised: "
+        + error.text.lstrip("# ")[:200],
+        cause="Nothing that was found accounts for these words, and they do not say what failed. The last"
+        " lines of the log and the versions (`pip list`, `nvidia-smi`) would.",
         evidence=(Evidence("text", error.text, error.source),),
         certainty=Certainty.UNCERTAIN,
         explains=error.symptoms,

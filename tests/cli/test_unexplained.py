@@ -71,6 +71,49 @@ def test_no_error_line_is_a_green_tick(diagnose: Diagnose, line: str) -> None:
     assert code == 1
 
 
+@pytest.mark.parametrize(
+    "told",
+    [
+        "# Running into AttributeErrorAttributeError from 4.37.0",
+        "pip says that two of the packages conflict.",
+        "# v0.30.0 CPU wheels now require glibc 2.39, breaking installation",
+        "torchrun is never able to make a connection to the rendezvous.",
+        "I would like the newest release, but optimum is not compatible with it.",
+        "The server broke after the update.",
+        "训练到一半就报错了",
+    ],
+)
+def test_an_error_told_only_in_words_is_never_nothing_found(diagnose: Diagnose, told: str) -> None:
+    _, out = diagnose(f"{told}\n\ntorch: 2.4.0\n", "--format", "json")
+    (found,) = json.loads(out)["findings"]
+    assert (found["id"], found["severity"], found["certainty"]) == (
+        "UNEXPLAINED-ERROR",
+        "warning",
+        "uncertain",
+    )
+    assert told.lstrip("# ") in found["summary"]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "Which rank would you choose for a small data set like this one?",
+        "After an hour of trial and error I have no errors any more and ask about speed.",
+        "Failed requests: 0\nIs this the throughput that one would expect from this card?",
+        "请问训练这个模型需要设置多大的学习率比较合适",
+    ],
+)
+def test_sentences_without_words_of_trouble_are_said_not_to_be_judged(diagnose: Diagnose, told: str) -> None:
+    code, out = diagnose(f"{told}\n\ntorch: 2.4.0\n", "--format", "json")
+    (found,) = json.loads(out)["findings"]
+    assert (code, found["id"], found["severity"]) == (0, "SENTENCES-NOT-JUDGED", "note")
+
+
+def test_a_listing_without_sentences_is_judged_whole(diagnose: Diagnose) -> None:
+    code, out = diagnose("torch==2.4.0\nnumpy==1.26.4\n", "--format", "json")
+    assert (code, json.loads(out)["findings"]) == (0, [])
+
+
 def test_what_only_reports_another_failure_gives_way_to_it(diagnose: Diagnose) -> None:
     outer = 'Traceback (most recent call last):\n  File "run.py", line 1, in <module>\n    x\n'
     elastic = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: train.py FAILED"

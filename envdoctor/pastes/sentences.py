@@ -1,0 +1,74 @@
+"""Running text: of it only versions, cards, settings and words of trouble are read, and that is said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from envdoctor import lazy_re as re
+from envdoctor.facts import NOT_JUDGED, ErrorSeen
+from envdoctor.pastes.sightings import Paste, Sighting
+from envdoctor.pastes.symptoms import Sight, met_within
+from envdoctor.patterns import row_pattern
+
+_NO_PERSON = re.compile(
+    r"\s*(?:[|+$>({\[\"'<@`#]|\d{2,4}[-:/. ]|[A-Z]{4,8}\b|(?:INFO|WARN|DEBUG)|"
+    r"(?:[*-] )?\w[\w .()?/-]{0,60}:(?: |$)|\S+==|.{0,40}\.{4}|"
+    r"Copy-and-paste the text|Checking that the|During handling of|The above exception)"
+)
+"""How lines of logs, tables, prompts, listings, programs and reports of tools begin."""
+_SOUND = re.compile(
+    r"(?i)\b(?:no|without(?: an(?:y|other))?|zero|0|avoid(?:s|ing)?|fix(?:es|ed)?) (?:[\w-]{1,20} )?"
+    r"(?:errors?|failures?|crashes|problems?|issues?|conflicts?|warnings?|bugs?|exceptions?)\b|"
+    r"\b(?:errors?|failed|failures?|failed requests|exceptions?)\b[\"']?\s{0,4}[:=|]\s{0,40}"
+    r"(?:0(?![\d.])|none|false|null)|"
+    r"\btrial[- ]and[- ]error|\berror (?:bars?|correction|handling|rates?|margins?)|\becc[. _]errors?|"
+    r"\bcould not collect\b|\brelated to a problem\b|"
+    r"\b(?:fail|error)[- ](?:fast|safe|free|over)\b|\b(?:bug|issue)[- ](?:fix|tracker|report|template)"
+)
+"""Words of trouble where there is none."""
+_WORDS, _SHARE = 6, 0.6
+_IDEOGRAPHS = 10
+
+
+def parse_told(paste: Paste, lines: Sequence[str], sights: Sequence[Sight]) -> Iterator[Sighting]:
+    """Yield the first line that tells of trouble in words and that no reader has understood.
+
+    `lines` are the paste's before recognised words were taken out.
+    """
+    said = next((sight.pattern for sight in sights if sight.pattern.fault == "said"), None)
+    if said is None:
+        return
+    pattern = row_pattern(said.pattern)
+    for index, _ in paste.loose():
+        line = lines[index]
+        if "==" not in line and pattern.search(_SOUND.sub("", line)):
+            met, text = met_within(sights, index, index), " ".join(line.split())[:400]
+            yield Sighting(
+                "error", ErrorSeen(text, paste.at("", index), "said", line=index + 1, symptoms=met)
+            )
+            return
+
+
+def parse_sentences(paste: Paste, lines: Sequence[str]) -> Iterator[Sighting]:
+    """Yield a note that quotes the first sentence that a person wrote outside of code."""
+    fenced = False
+    first = next((index for index, line in enumerate(lines) if line.strip()), 0)
+    for index, line in enumerate(lines):
+        if line.lstrip().startswith(("```", "~~~")):
+            fenced = not fenced
+        elif not fenced and index not in paste.claimed and _is_sentence(line, titled=index == first):
+            quoted = " ".join(line.split())[:160]
+            yield Sighting("note", f"{NOT_JUDGED}{paste.at('', index)}: {quoted}")
+            return
+
+
+def _is_sentence(line: str, titled: bool) -> bool:
+    """True for a line of six words and more, most of them plain, or of ten ideographs or kana."""
+    line = line.lstrip("# ") if titled else line
+    if len(line) < _IDEOGRAPHS or _NO_PERSON.match(line):
+        return False
+    if not line.isascii() and sum("\u3040" <= character <= "\u9fff" for character in line) >= _IDEOGRAPHS:
+        return True
+    words = line.split()
+    plain = sum(word.strip(".,;:!?()'\"*_`-").replace("'", "").isalpha() for word in words)
+    return plain >= max(_WORDS, _SHARE * len(words))

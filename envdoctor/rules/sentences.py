@@ -1,0 +1,27 @@
+"""Running text in which nothing was found is no clean bill: what it asks or tells was not judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from envdoctor.facts import NOT_JUDGED
+from envdoctor.findings import Certainty, Evidence, Finding, Severity
+from envdoctor.rules.base import SENTENCES
+from envdoctor.rules.view import View
+
+
+def find_sentences(view: View, findings: Sequence[Finding]) -> Iterable[Finding]:
+    """Yield one note where a person's sentences stand in the text and no finding answers them."""
+    told = next((note for note in view.facts.notes if note.startswith(NOT_JUDGED)), None)
+    if told is None or view.facts.unread or any(f.severity is not Severity.NOTE for f in findings):
+        return
+    place, _, quoted = told.removeprefix(NOT_JUDGED).partition(": ")
+    yield Finding(
+        id=SENTENCES,
+        severity=Severity.NOTE,
+        summary="nothing wrong was found in what is judged; what the text asks or tells in sentences is not",
+        cause="Of running text only versions, cards, settings, commands and words of trouble are read. If"
+        " something fails, the error's last lines and the versions (`pip list`, `nvidia-smi`) show what.",
+        evidence=(Evidence("text", quoted, place),),
+        certainty=Certainty.CERTAIN,
+    )
