@@ -145,12 +145,22 @@ class Engine:
         atoms = self.control.symbolic_atoms
         self._guards = {guard: _literal(atoms, guard) for guard in guards if guard}
 
-    def best(self) -> dict[str, int] | None:
-        """Return the picked candidate of each package of a best answer, or None when there is none."""
+    def best(self, alone: bool = False) -> dict[str, int] | None:
+        """Return the picked candidate of each package of a best answer, or None when there is none.
+
+        With `alone` also None when another answer is as good.
+        """
         shown: Sequence[Any] | None = None
+        if alone:
+            self.control.configuration.solve.opt_mode = "optN"
+            self.control.configuration.solve.models = 0
+        proven = 0
         with self.control.solve(yield_=True) as handle:
             for model in handle:
                 shown = model.symbols(shown=True)
+                proven += model.optimality_proven
+                if proven > 1:
+                    return None
             if handle.get().interrupted:
                 raise Unavailable("the solver was interrupted")
         if shown is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -93,12 +93,17 @@ class Problem:
 
 
 def close(
-    context: Context, roots: Iterable[Root], limits: Mapping[str, int], depth: int | None = None
+    context: Context,
+    roots: Iterable[Root],
+    limits: Mapping[str, int],
+    depth: int | None = None,
+    besides: Collection[str] = (),
 ) -> Problem:
     """Return the closure of `roots`.
 
     `limits` gives the candidates of some packages, in place of those the target allows; with `depth`,
-    packages further than that from a root are left out, with what is demanded of them (to explain).
+    packages further than that from a root are left out, with what is demanded of them (to explain),
+    but for those named in `besides`.
     """
     problem = Problem(context, list(roots))
     level = [(root.name, extra) for root in problem.roots for extra in ("", *root.extras)]
@@ -111,7 +116,8 @@ def close(
                 problem.masks[name] = limits[name] if name in limits else node.allowed  # noqa: SIM401
             problem.parts[name, extra] = _parts(node, extra, problem.masks[name])
             for reached in _reach(problem.parts[name, extra]):
-                if reached not in seen and (depth != 0 or reached[0] in problem.masks):
+                near = depth != 0 or reached[0] in problem.masks or reached[0] in besides
+                if reached not in seen and near:
                     seen.add(reached)
                     following.append(reached)
         level = following
@@ -163,10 +169,10 @@ def _variant_masks(node: Node) -> list[tuple[bool, int]]:
     return [(False, node.all & ~variants), (True, variants)]
 
 
-def demands_of(node: Node, bit: int) -> tuple[Demand, ...]:
-    """Return what one candidate requires, without extras."""
+def demands_of(node: Node, bit: int, extra: str = "") -> tuple[Demand, ...]:
+    """Return what one candidate requires, without extras or what one extra adds."""
     row = node.row(bit)
-    return _demands(node.context, node, row, "", bool(node.variant(bit)))[0] if row >= 0 else ()
+    return _demands(node.context, node, row, extra, bool(node.variant(bit)))[0] if row >= 0 else ()
 
 
 def _demands(
@@ -214,3 +220,11 @@ def bits_of(mask: int) -> Iterator[int]:
         bit = mask & -mask
         yield bit.bit_length() - 1
         mask ^= bit
+
+
+def bits_down(mask: int) -> Iterator[int]:
+    """Yield the places of the bits of a mask, highest first."""
+    while mask:
+        bit = mask.bit_length() - 1
+        yield bit
+        mask ^= 1 << bit

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import contextlib
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from envdoctor.solve.direct import Unproven, completed, newest_asked, stands_alone
 from envdoctor.solve.goal import Goal, Picks, request_mask
+from envdoctor.solve.nodes import TORCH, Context
 from envdoctor.solve.policy import STALE_CAP, STALE_PLACE, WINDOWS, Policy, total
 from envdoctor.solve.problem import Nogood, Problem, Root, close
 from envdoctor.solve.prune import narrow_asked, prune
 from envdoctor.solve.requests import Request
 from envdoctor.solve.rows import nogoods
 
+OUTLINES = 7
+"""So many packages beside those asked for are looked at before the rest is."""
 DOUBTS_ROUNDS = 6
 """How often an answer without the doubts of the last may bring new ones."""
 
@@ -34,6 +39,8 @@ def policy_of(goal: Goal) -> Policy:
 def solve_nearby(goal: Goal) -> Picks | None:
     """Return the first answer found, nothing stale beyond reason if possible; good, but not proven best."""
     policy = policy_of(goal)
+    if (picks := _read_off(goal, policy)) is not None:
+        return picks
     found = (_search(goal, policy, window) for window in (*WINDOWS[1:], None))
     return next((picks for picks in found if picks is not None), None)
 
@@ -41,9 +48,15 @@ def solve_nearby(goal: Goal) -> Picks | None:
 def solve(goal: Goal, window: int | None = WINDOWS[0]) -> Picks | None:
     """Return a best answer, or None when there is none; `window` is the staleness searched first."""
     policy = policy_of(goal)
-    window = None if goal.least_change else window
+    if (picks := _read_off(goal, policy)) is not None:
+        return picks
+    return _widened(lambda w: _search(goal, policy, w), None if goal.least_change else window)
+
+
+def _widened(search: Callable[[int | None], Picks | None], window: int | None) -> Picks | None:
+    """Return what a search finds within a window of staleness so wide that none outside can be better."""
     while True:
-        found = _search(goal, policy, window)
+        found = search(window)
         if window is None or (found is not None and found.cost[STALE_PLACE] <= window):
             return found
         window = _wider(window, found)
@@ -89,11 +102,55 @@ def _wider(window: int, found: Picks | None) -> int | None:
     return next((wider for wider in WINDOWS if wider > window), None) if found is None else None
 
 
+def _read_off(goal: Goal, policy: Policy) -> Picks | None:
+    """Return a best answer that what was asked for leads to by itself; None where only a search tells.
+
+    What was asked for is picked by itself first, with torch: no answer has less stale ones, so that picks
+    of which there is but one choice, and with which the rest can be had, are those of the best answer.
+    """
+    if goal.least_change:
+        return None
+    fixed = newest_asked(goal, policy)
+    if fixed is not None:
+        with contextlib.suppress(Unproven):
+            bits = completed(goal, policy, fixed, stands_alone(goal, policy))
+            return _priced(goal.context, policy, bits, WINDOWS[0])
+    besides = [TORCH]
+    while len(besides) < OUTLINES:
+        outline = _widened(lambda w: _outline(goal, policy, w, besides), WINDOWS[0])
+        if outline is None:
+            return None
+        try:
+            bits = completed(goal, policy, outline.bits, False)
+        except Unproven as reached:
+            if not reached.name or reached.name in besides:
+                return _best(problem_of(goal, policy, fixed=outline.bits), policy, outline.window)
+            besides.append(reached.name)
+        else:
+            return _priced(goal.context, policy, bits, outline.window)
+    return None
+
+
+def _outline(goal: Goal, policy: Policy, window: int | None, besides: Sequence[str]) -> Picks | None:
+    """Return the one best choice of what was asked for, and of `besides`, by itself; None for several."""
+    problem = problem_of(goal, policy, window, besides)
+    return _best(problem, policy, window, alone=True)
+
+
+def _priced(context: Context, policy: Policy, bits: dict[str, int], window: int | None) -> Picks:
+    nodes = {name: context.node(name) for name in bits}
+    return Picks(bits, total([policy.cost(node, bits[name]) for name, node in nodes.items() if node]), policy, window)
+
+
 def _search(goal: Goal, policy: Policy, window: int | None) -> Picks | None:
     """Solve with asked-for packages at most `window` days stale; None: without that limit."""
     if _roots_clash(goal, policy, window):
         return None
-    problem = problem_of(goal, policy, window)
+    return _best(problem_of(goal, policy, window), policy, window)
+
+
+def _best(problem: Problem, policy: Policy, window: int | None, alone: bool = False) -> Picks | None:
+    """Return a best answer; with `alone` only where no other is as good."""
     prune(problem, policy)
     if not all(problem.masks.get(root.name) for root in problem.roots):
         return None
@@ -101,12 +158,8 @@ def _search(goal: Goal, policy: Policy, window: int | None) -> Picks | None:
         problem.masks = {name: mask for name, mask in problem.masks.items() if mask}
     from envdoctor.solve.engine import Engine
 
-    bits = Engine(problem, policy).best()
-    if bits is None:
-        return None
-    nodes = {name: problem.node(name) for name in bits}
-    cost = total([policy.cost(nodes[name], bit) for name, bit in bits.items()])
-    return Picks(bits, cost, policy, window)
+    bits = Engine(problem, policy).best(alone)
+    return None if bits is None else _priced(problem.context, policy, bits, window)
 
 
 def _roots_clash(goal: Goal, policy: Policy, window: int | None) -> bool:
@@ -117,10 +170,22 @@ def _roots_clash(goal: Goal, policy: Policy, window: int | None) -> bool:
     return not all(problem.masks.values())
 
 
-def problem_of(goal: Goal, policy: Policy, window: int | None = None) -> Problem:
-    """Return the closure of a goal with the matrix's rows, ready to be pruned."""
+def problem_of(
+    goal: Goal,
+    policy: Policy,
+    window: int | None = None,
+    besides: Collection[str] | None = None,
+    fixed: Mapping[str, int] | None = None,
+) -> Problem:
+    """Return the closure of a goal with the matrix's rows, ready to be pruned.
+
+    With `besides`, only what was asked for and those are there; `fixed` gives what some must be.
+    """
     roots, limits = _roots(goal, policy, window)
-    problem = close(goal.context, roots, limits)
+    limits |= {name: 1 << bit for name, bit in (fixed or {}).items()}
+    problem = close(goal.context, roots, limits, None if besides is None else 0, besides or ())
+    for part in problem.every_part() if besides is not None else ():
+        part.needs = {name: needed for name, needed in part.needs.items() if name in problem.masks}
     problem.nogoods = [*nogoods(goal.context, problem.masks.keys()), *_within(problem, goal.avoided)]
     return problem
 

@@ -1,0 +1,339 @@
+"""A best answer read off, without search, where it can be proven that none is better.
+
+What was asked for is fixed first: at its newest, or as a search among it alone says. All else follows newest
+first. No answer is better where nothing lost more than it must, or where what would have to give way for it
+(a package further up) would lose at least as much. Where that is not so, nothing is said and a search decides.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from envdoctor.solve.goal import Goal
+from envdoctor.solve.nodes import TORCH, Node
+from envdoctor.solve.policy import Cost, Policy, behind
+from envdoctor.solve.problem import Demand, Literal, Nogood, bits_down, bits_of, demands_of
+from envdoctor.solve.rows import nogoods
+
+ROUNDS = 20
+"""So often the picks are looked through again, before a search is the shorter way."""
+FREE: Cost = (0, 0, 0, 0, 0)
+
+
+class Unproven(Exception):
+    """The best answer cannot be read off; `name`: nothing of this package stands beside what is fixed."""
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+
+
+def newest_asked(goal: Goal, policy: Policy) -> dict[str, int] | None:
+    """Return the cheapest candidate of each package asked for; None where one has none, or several."""
+    picks = {}
+    for name, mask in policy.asked.items():
+        node = goal.context.node(name)
+        bit = _cheapest(policy, node, mask) if node is not None and mask else None
+        if bit is None:
+            return None
+        picks[name] = bit
+    return picks
+
+
+def _cheapest(policy: Policy, node: Node, mask: int) -> int | None:
+    """Return the candidate that costs least by itself; None where two builds of torch cost the same."""
+    top = mask.bit_length() - 1
+    if node.builds is None:
+        return top
+    if node.name in policy.asked:
+        days, places = node.days, node.places
+        mask = sum(1 << bit for bit in bits_of(mask) if days[places[bit]] == days[places[top]])
+    default = mask & sum(1 << bit for bit, build in enumerate(node.builds) if build.variant is None)
+    if default:
+        return default.bit_length() - 1
+    alike = sum(node.places[bit] == node.places[top] for bit in bits_of(mask))
+    return top if alike == 1 else None
+
+
+def stands_alone(goal: Goal, policy: Policy) -> bool:
+    """True when nothing asked for has two candidates that are not stale."""
+    for name, mask in policy.asked.items():
+        node, rest = goal.context.node(name), mask & ~(1 << (mask.bit_length() - 1))
+        if node is not None and rest and not behind(node, rest.bit_length() - 1, mask)[0]:
+            return False
+    return True
+
+
+def completed(goal: Goal, policy: Policy, fixed: Mapping[str, int], alone: bool) -> dict[str, int]:
+    """Return the best answer with these picks of what was asked for; raises Unproven where only a search tells.
+
+    `alone`: no other picks of what was asked for are as stale, whatever becomes of torch.
+    """
+    return _Reading(goal, policy, dict(fixed), alone).picks()
+
+
+@dataclass(frozen=True)
+class _Charge:
+    """What `loser` loses because another bars `better` candidates of a package (0: because it needs it)."""
+
+    loser: str
+    loss: int
+    name: str
+    better: int
+
+
+@dataclass
+class _Reading:
+    goal: Goal
+    policy: Policy
+    fixed: dict[str, int]
+    alone: bool
+    forced: dict[str, int] = field(default_factory=dict)
+    """The candidates that what is fixed accepts."""
+    sure: set[str] = field(default_factory=set)
+    """What is there in every answer."""
+    _bases: dict[str, int] = field(default_factory=dict)
+    _read: set[tuple[str, str]] = field(default_factory=set)
+    _asked: dict[tuple[str, int, str], tuple[Demand, ...]] = field(default_factory=dict)
+
+    def picks(self) -> dict[str, int]:
+        self._read_fixed()
+        carried: dict[str, int] = {}
+        for _ in range(ROUNDS):
+            chosen, late = self._follow(carried)
+            if not late and not self._heed_rows({**self.fixed, **chosen}):
+                self._prove(chosen)
+                return {**self.fixed, **chosen}
+            for name, mask in late.items():
+                carried[name] = carried.get(name, -1) & mask
+        raise Unproven
+
+    def _read_fixed(self) -> None:
+        """Follow what is fixed, torch with it once something fixed needs it."""
+        todo, late = self._roots(), False
+        while todo or late:
+            if not todo:
+                self._fix_torch()
+                todo, late = [(TORCH, "")], False
+            name, extra = todo.pop()
+            late = late or (name == TORCH and TORCH not in self.fixed)
+            if name not in self.fixed or (name, extra) in self._read:
+                continue
+            self._read.add((name, extra))
+            for demand in self._asks(name, self.fixed[name], extra):
+                self._force(demand)
+                if not demand.limit:
+                    self.sure.add(demand.name)
+                    todo += [(demand.name, one) for one in ("", *demand.extras)]
+
+    def _roots(self) -> list[tuple[str, str]]:
+        extras = [(request.name, one) for request in self.goal.requests for one in request.extras]
+        return [*((name, "") for name in self.fixed), *extras]
+
+    def _fix_torch(self) -> None:
+        node = self._node(TORCH)
+        bit = _cheapest(self.policy, node, self._base(TORCH) or _stop())
+        if bit is None or (not self.alone and self.policy.cost(node, bit) != FREE):
+            raise Unproven
+        self.fixed[TORCH] = bit
+
+    def _asks(self, name: str, bit: int, extra: str) -> tuple[Demand, ...]:
+        known = self._asked.get((name, bit, extra))
+        if known is None:
+            node = self.goal.context.node(name)
+            known = self._asked[name, bit, extra] = demands_of(node, bit, extra) if node else ()
+        return known
+
+    def _node(self, name: str) -> Node:
+        node = self.goal.context.node(name)
+        assert node is not None
+        return node
+
+    def _force(self, demand: Demand) -> None:
+        name = demand.name
+        if name in self.fixed:
+            if not demand.mask >> self.fixed[name] & 1:
+                raise Unproven
+            return
+        self.forced[name] = self.forced.get(name, -1) & demand.mask
+        self._bases.pop(name, None)
+
+    def _base(self, name: str) -> int:
+        """Return the candidates of a package that stand beside all that is fixed."""
+        if name not in self._bases:
+            node = self._node(name)
+            self._bases[name] = node.allowed & ~node.reserved & self.forced.get(name, -1)
+        return self._bases[name]
+
+    def _fits(self, name: str, bit: int, cuts: Mapping[str, int]) -> bool:
+        """True when what a candidate asks for can stand beside all that is fixed, and within cuts."""
+        for demand in self._asks(name, bit, ""):
+            if demand.name in self.fixed:
+                if not demand.mask >> self.fixed[demand.name] & 1:
+                    return False
+            elif not demand.limit:
+                left = demand.mask & cuts.get(demand.name, -1)
+                if not left & self._base(demand.name):
+                    return bool(self._node(demand.name).reserved & left and _stop())
+        return True
+
+    def _newest(self, name: str, cuts: Mapping[str, int]) -> int:
+        """Return the newest candidate; those that cannot stand beside what is fixed are dropped for good."""
+        for bit in bits_down(self._base(name) & cuts.get(name, -1)):
+            if not self._fits(name, bit, {}):
+                self._bases[name] &= ~(1 << bit)
+            elif self._fits(name, bit, cuts):
+                return bit
+        raise Unproven("" if self._base(name) else name)
+
+    def _told(self, chosen: Mapping[str, int]) -> Iterator[tuple[str, Demand]]:
+        """Yield what the picks ask of one another, with who asks."""
+        for name, extra in sorted(self._extras(chosen)):
+            for demand in self._asks(name, chosen[name], extra):
+                if demand.name in chosen:
+                    yield name, demand
+                elif demand.name in self.fixed and not demand.mask >> self.fixed[demand.name] & 1:
+                    raise Unproven
+
+    def _extras(self, chosen: Mapping[str, int]) -> set[tuple[str, str]]:
+        """Return the picks that are not fixed, each with every extra that is wanted of it."""
+        todo, seen = self._roots(), set()
+        while todo:
+            name, extra = todo.pop()
+            bit = self.fixed.get(name, chosen.get(name))
+            if (name, extra) not in seen and bit is not None:
+                seen.add((name, extra))
+                for demand in self._asks(name, bit, extra):
+                    todo += () if demand.limit else [(demand.name, one) for one in ("", *demand.extras)]
+        if any(pair[0] in self.fixed and pair not in self._read for pair in seen):
+            raise Unproven  # an extra of what is fixed, for the sake of what is not
+        return {pair for pair in seen if pair[0] in chosen}
+
+    def _follow(self, carried: Mapping[str, int]) -> tuple[dict[str, int], dict[str, int]]:
+        """Pick the newest that is left of all that is needed; return as well what came too late to be heeded."""
+        chosen: dict[str, int] = {}
+        cuts, late = dict(carried), {}
+        todo = deque(self._roots())
+        seen = set()
+        while todo:
+            name, extra = todo.popleft()
+            if (name, extra) in seen:
+                continue
+            seen.add((name, extra))
+            if name not in self.fixed and name not in chosen:
+                chosen[name] = self._newest(name, cuts)
+            for demand in self._asks(name, self.fixed.get(name, chosen.get(name, 0)), extra):
+                todo += () if demand.limit else [(demand.name, one) for one in ("", *demand.extras)]
+                if name not in self.fixed:
+                    cuts[demand.name] = cuts.get(demand.name, -1) & demand.mask
+                    if demand.name in chosen and not demand.mask >> chosen[demand.name] & 1:
+                        late[demand.name] = late.get(demand.name, -1) & demand.mask
+        return chosen, late
+
+    def _heed_rows(self, bits: Mapping[str, int]) -> bool:
+        """Cut off what rows forbid beside what is fixed; return whether anything was."""
+        moved = False
+        for row in (*nogoods(self.goal.context, bits.keys()), *self.goal.avoided):
+            if all(_holds(literal, bits) for literal in row.literals):
+                literal = self._movable(row)
+                self._force(Demand(literal.name, ~literal.mask, (), True, -1))
+                moved = True
+        return moved
+
+    def _movable(self, row: Nogood) -> Literal:
+        """Return the one condition of a row that is not fixed."""
+        loose = [literal for literal in row.literals if literal.name not in self.fixed]
+        if len(loose) != 1 or not loose[0].inside:
+            raise Unproven
+        return loose[0]
+
+    def _prove(self, chosen: Mapping[str, int]) -> None:
+        """Raise Unproven unless whatever would have to give way for a better answer loses as much."""
+        if TORCH in chosen and self.policy.cost(self._node(TORCH), chosen[TORCH]) != FREE:
+            raise Unproven
+        self._spread_sure()
+        told = list(self._told(chosen))
+        charges: dict[str, set[_Charge]] = {}
+        for name, bit in chosen.items():
+            if loss := self._cost(name, bit) - self._least(name):
+                self._charge(name, bit, loss, told, charges)
+        for owner, charged in charges.items():
+            for bit in bits_of(self._base(owner) & ~(1 << chosen[owner])):
+                won = {one.loser: one.loss for one in charged if self._spares(owner, bit, one)}
+                if sum(won.values()) > self._cost(owner, bit) - self._least(owner):
+                    raise Unproven
+
+    def _charge(
+        self,
+        name: str,
+        bit: int,
+        loss: int,
+        told: Sequence[tuple[str, Demand]],
+        charges: dict[str, set[_Charge]],
+    ) -> None:
+        """Charge a loss to those without whose giving way it stays: who bars what is better, who needs it."""
+        better = self._base(name) & ~((2 << bit) - 1)
+        todo = [self._barring(name, one, loss, told) for one in bits_of(better)]
+        todo += [] if name in self.sure else [(self._needing(name, told), _Charge(name, loss, name, 0))]
+        while todo:
+            owner, charge = todo.pop()
+            if charge not in charges.setdefault(owner, set()):
+                charges[owner].add(charge)
+                if owner not in self.sure:
+                    todo.append((self._needing(owner, told), _Charge(name, loss, owner, 0)))
+
+    def _barring(
+        self, name: str, bit: int, loss: int, told: Sequence[tuple[str, Demand]]
+    ) -> tuple[str, _Charge]:
+        """Return one that bars a candidate: by what it asks of it, or of what the candidate asks for."""
+        for owner, one in told:
+            if one.name == name and not one.mask >> bit & 1:
+                return owner, _Charge(name, loss, name, 1 << bit)
+        for wanted in self._asks(name, bit, ""):
+            for owner, one in told:
+                left = wanted.mask & self._base(wanted.name) if wanted.name == one.name else -1
+                if owner != name and not left & one.mask:
+                    return owner, _Charge(name, loss, wanted.name, left)
+        raise Unproven
+
+    def _spares(self, owner: str, bit: int, charge: _Charge) -> bool:
+        """True when with another candidate of its owner a loss might not be there."""
+        asked = [one for one in self._asks(owner, bit, "") if one.name == charge.name]
+        if charge.better:
+            return all(one.mask & charge.better for one in asked)
+        return all(one.limit for one in asked)
+
+    def _spread_sure(self) -> None:
+        """What a package of one candidate needs is there as surely as itself."""
+        todo = [name for name in self.sure if name not in self.fixed]
+        while todo:
+            name = todo.pop()
+            mask = self._base(name)
+            if mask & (mask - 1) == 0:
+                for demand in self._asks(name, mask.bit_length() - 1, ""):
+                    if not demand.limit and demand.name not in self.sure:
+                        self.sure.add(demand.name)
+                        todo.append(demand.name)
+
+    def _cost(self, name: str, bit: int) -> int:
+        return self.policy.cost(self._node(name), bit)[-1]
+
+    def _least(self, name: str) -> int:
+        """Return what a package costs at least: nothing where it need not be there."""
+        return self._cost(name, self._base(name).bit_length() - 1) if name in self.sure else 0
+
+    def _needing(self, name: str, told: Sequence[tuple[str, Demand]]) -> str:
+        """Return a pick for which another that is not sure is there."""
+        found = next((owner for owner, one in told if one.name == name and not one.limit), "")
+        return found or _stop()
+
+
+def _holds(literal: Literal, bits: Mapping[str, int]) -> bool:
+    picked = literal.name in bits and bool(literal.mask >> bits[literal.name] & 1)
+    return picked is literal.inside
+
+
+def _stop() -> NoReturn:
+    raise Unproven
