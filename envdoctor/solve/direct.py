@@ -8,8 +8,8 @@ first. No answer is better where nothing lost more than it must, or where what w
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 from envdoctor.solve.goal import Goal
@@ -24,10 +24,10 @@ FREE: Cost = (0, 0, 0, 0, 0)
 
 
 class Unproven(Exception):
-    """The best answer cannot be read off; `name`: nothing of this package stands beside what is fixed."""
+    """The best answer cannot be read off; `names`: the packages that do not stand beside one another."""
 
-    def __init__(self, name: str = "") -> None:
-        self.name = name
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self.names = frozenset(names)
 
 
 def newest_asked(goal: Goal, policy: Policy) -> dict[str, int] | None:
@@ -96,6 +96,8 @@ class _Reading:
     """What is there in every answer."""
     _bases: dict[str, int] = field(default_factory=dict)
     _read: set[tuple[str, str]] = field(default_factory=set)
+    _forcing: dict[str, set[str]] = field(default_factory=dict)
+    """What is fixed and bears on a package."""
     _asked: dict[tuple[str, int, str], tuple[Demand, ...]] = field(default_factory=dict)
 
     def picks(self) -> dict[str, int]:
@@ -112,8 +114,8 @@ class _Reading:
 
     def _read_fixed(self) -> None:
         """Follow what is fixed, torch with it once something fixed needs it."""
-        todo, late = self._roots(), False
-        while todo or late:
+        todo, late, clashing = self._roots(), False, set[str]()
+        while (todo or late) and not (clashing and not todo):
             if not todo:
                 self._fix_torch()
                 todo, late = [(TORCH, "")], False
@@ -123,10 +125,12 @@ class _Reading:
                 continue
             self._read.add((name, extra))
             for demand in self._asks(name, self.fixed[name], extra):
-                self._force(demand)
+                clashing |= self._force(demand, name)
                 if not demand.limit:
                     self.sure.add(demand.name)
                     todo += [(demand.name, one) for one in ("", *demand.extras)]
+        if clashing:
+            raise Unproven(clashing)
 
     def _roots(self) -> list[tuple[str, str]]:
         extras = [(request.name, one) for request in self.goal.requests for one in request.extras]
@@ -134,9 +138,10 @@ class _Reading:
 
     def _fix_torch(self) -> None:
         node = self._node(TORCH)
-        bit = _cheapest(self.policy, node, self._base(TORCH) or _stop())
+        around = {TORCH, *self._forcing[TORCH]}
+        bit = _cheapest(self.policy, node, self._base(TORCH)) if self._base(TORCH) else None
         if bit is None or (not self.alone and self.policy.cost(node, bit) != FREE):
-            raise Unproven
+            raise Unproven(around)
         self.fixed[TORCH] = bit
 
     def _asks(self, name: str, bit: int, extra: str) -> tuple[Demand, ...]:
@@ -151,14 +156,15 @@ class _Reading:
         assert node is not None
         return node
 
-    def _force(self, demand: Demand) -> None:
+    def _force(self, demand: Demand, owner: str) -> set[str]:
+        """Narrow a package to what something fixed accepts; return the two where that is fixed otherwise."""
         name = demand.name
         if name in self.fixed:
-            if not demand.mask >> self.fixed[name] & 1:
-                raise Unproven
-            return
+            return set() if demand.mask >> self.fixed[name] & 1 else {owner, name}
         self.forced[name] = self.forced.get(name, -1) & demand.mask
+        self._forcing.setdefault(name, set()).add(owner)
         self._bases.pop(name, None)
+        return set()
 
     def _base(self, name: str) -> int:
         """Return the candidates of a package that stand beside all that is fixed."""
@@ -186,7 +192,18 @@ class _Reading:
                 self._bases[name] &= ~(1 << bit)
             elif self._fits(name, bit, cuts):
                 return bit
-        raise Unproven("" if self._base(name) else name)
+        raise Unproven(() if self._base(name) else self._around(name))
+
+    def _around(self, name: str) -> set[str]:
+        """Return a package of which nothing is left, and the fixed ones that leave nothing of it."""
+        found = {name, *self._forcing.get(name, ())}
+        allowed = self._node(name).allowed & self.forced.get(name, -1)
+        for demand in {one for bit in bits_of(allowed) for one in self._asks(name, bit, "")}:
+            if demand.name in self.fixed and not demand.mask >> self.fixed[demand.name] & 1:
+                found.add(demand.name)
+            elif demand.name not in self.fixed and not demand.mask & self._base(demand.name):
+                found |= {demand.name, *self._forcing.get(demand.name, ())}
+        return found
 
     def _told(self, chosen: Mapping[str, int]) -> Iterator[tuple[str, Demand]]:
         """Yield what the picks ask of one another, with who asks."""
@@ -238,7 +255,8 @@ class _Reading:
         for row in (*nogoods(self.goal.context, bits.keys()), *self.goal.avoided):
             if all(_holds(literal, bits) for literal in row.literals):
                 literal = self._movable(row)
-                self._force(Demand(literal.name, ~literal.mask, (), True, -1))
+                for owner in {one.name for one in row.literals} - {literal.name}:
+                    self._force(Demand(literal.name, ~literal.mask, (), True, -1), owner)
                 moved = True
         return moved
 
@@ -246,7 +264,7 @@ class _Reading:
         """Return the one condition of a row that is not fixed."""
         loose = [literal for literal in row.literals if literal.name not in self.fixed]
         if len(loose) != 1 or not loose[0].inside:
-            raise Unproven
+            raise Unproven(() if loose else (literal.name for literal in row.literals))
         return loose[0]
 
     def _prove(self, chosen: Mapping[str, int]) -> None:
@@ -258,9 +276,9 @@ class _Reading:
         charges: dict[str, set[_Charge]] = {}
         for name, bit in chosen.items():
             if loss := self._cost(name, bit) - self._least(name):
-                self._charge(name, bit, loss, told, charges)
+                self._charge(name, loss, chosen, told, charges)
         for owner, charged in charges.items():
-            for bit in bits_of(self._base(owner) & ~(1 << chosen[owner])):
+            for bit in bits_of(self._base(owner) & ((1 << chosen[owner]) - 1)):
                 won = {one.loser: one.loss for one in charged if self._spares(owner, bit, one)}
                 if sum(won.values()) > self._cost(owner, bit) - self._least(owner):
                     raise Unproven
@@ -268,34 +286,36 @@ class _Reading:
     def _charge(
         self,
         name: str,
-        bit: int,
         loss: int,
+        chosen: Mapping[str, int],
         told: Sequence[tuple[str, Demand]],
         charges: dict[str, set[_Charge]],
     ) -> None:
         """Charge a loss to those without whose giving way it stays: who bars what is better, who needs it."""
-        better = self._base(name) & ~((2 << bit) - 1)
-        todo = [self._barring(name, one, loss, told) for one in bits_of(better)]
-        todo += [] if name in self.sure else [(self._needing(name, told), _Charge(name, loss, name, 0))]
+        todo = [(name, _Charge(name, loss, "", 0))]
         while todo:
             owner, charge = todo.pop()
-            if charge not in charges.setdefault(owner, set()):
-                charges[owner].add(charge)
-                if owner not in self.sure:
-                    todo.append((self._needing(owner, told), _Charge(name, loss, owner, 0)))
+            if charge in charges.setdefault(owner, set()):
+                continue
+            charges[owner] |= {charge} if charge.name else set()
+            if owner not in self.sure:
+                todo.append((self._needing(owner, told), _Charge(name, loss, owner, 0)))
+            for bit in bits_of(self._base(owner) & ~((2 << chosen[owner]) - 1)):
+                if not charge.name or self._spares(owner, bit, charge):
+                    todo.append(self._barring(owner, bit, _Charge(name, loss, "", 0), told))
 
     def _barring(
-        self, name: str, bit: int, loss: int, told: Sequence[tuple[str, Demand]]
+        self, name: str, bit: int, charge: _Charge, told: Sequence[tuple[str, Demand]]
     ) -> tuple[str, _Charge]:
         """Return one that bars a candidate: by what it asks of it, or of what the candidate asks for."""
         for owner, one in told:
             if one.name == name and not one.mask >> bit & 1:
-                return owner, _Charge(name, loss, name, 1 << bit)
+                return owner, replace(charge, name=name, better=1 << bit)
         for wanted in self._asks(name, bit, ""):
             for owner, one in told:
                 left = wanted.mask & self._base(wanted.name) if wanted.name == one.name else -1
                 if owner != name and not left & one.mask:
-                    return owner, _Charge(name, loss, wanted.name, left)
+                    return owner, replace(charge, name=wanted.name, better=left)
         raise Unproven
 
     def _spares(self, owner: str, bit: int, charge: _Charge) -> bool:

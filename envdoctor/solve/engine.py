@@ -15,6 +15,8 @@ from envdoctor.solve.problem import Part, Problem, bits_of
 PROGRAM = Path(__file__).with_name("solve.lp")
 OPTIMISE = ("--opt-strategy=usc,oll,stratify", "--configuration=handy")
 """Core-guided, large weights first: without strata, or by branch and bound, hard requests take minutes."""
+FEW = 4000
+"""So many conflicts are searched for what is only a shorter way."""
 EXPLAIN = ("--opt-mode=ignore",)
 
 
@@ -148,12 +150,13 @@ class Engine:
     def best(self, alone: bool = False) -> dict[str, int] | None:
         """Return the picked candidate of each package of a best answer, or None when there is none.
 
-        With `alone` also None when another answer is as good.
+        With `alone` also None when another answer is as good, or when that takes long to tell.
         """
         shown: Sequence[Any] | None = None
         if alone:
             self.control.configuration.solve.opt_mode = "optN"
             self.control.configuration.solve.models = 0
+            self.control.configuration.solve.solve_limit = str(FEW)
         proven = 0
         with self.control.solve(yield_=True) as handle:
             for model in handle:
@@ -161,6 +164,8 @@ class Engine:
                 proven += model.optimality_proven
                 if proven > 1:
                     return None
+            if alone and not handle.get().exhausted:
+                return None
             if handle.get().interrupted:
                 raise Unavailable("the solver was interrupted")
         if shown is None:

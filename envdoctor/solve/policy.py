@@ -18,6 +18,7 @@ Days count from the release's own date, or an older one's if that came later (a 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection
 
 from envdoctor.solve.nodes import TORCH, Node
@@ -83,7 +84,11 @@ class Policy:
     def within(self, node: Node, days: int) -> int:
         """Return the candidates of an asked-for package that are at most so many days stale."""
         possible = self.asked[node.name]
-        return sum(1 << bit for bit in bits_of(possible) if behind(node, bit, possible)[0] <= days)
+        if not possible:
+            return 0
+        newest = node.days[node.places[possible.bit_length() - 1]]
+        first = bisect_left(node.places, bisect_left(node.days, newest - days))
+        return possible >> first << first
 
 
 def _moved(node: Node, bit: int) -> int:

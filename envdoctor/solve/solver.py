@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -15,8 +14,8 @@ from envdoctor.solve.prune import narrow_asked, prune
 from envdoctor.solve.requests import Request
 from envdoctor.solve.rows import nogoods
 
-OUTLINES = 7
-"""So many packages beside those asked for are looked at before the rest is."""
+OUTLINES = 12
+"""So often packages that clash are chosen among themselves before all are looked at."""
 DOUBTS_ROUNDS = 6
 """How often an answer without the doubts of the last may bring new ones."""
 
@@ -53,13 +52,15 @@ def solve(goal: Goal, window: int | None = WINDOWS[0]) -> Picks | None:
     return _widened(lambda w: _search(goal, policy, w), None if goal.least_change else window)
 
 
-def _widened(search: Callable[[int | None], Picks | None], window: int | None) -> Picks | None:
+def _widened(
+    search: Callable[[int | None], Picks | None], window: int | None, windows: Sequence[int] = WINDOWS
+) -> Picks | None:
     """Return what a search finds within a window of staleness so wide that none outside can be better."""
     while True:
         found = search(window)
         if window is None or (found is not None and found.cost[STALE_PLACE] <= window):
             return found
-        window = _wider(window, found)
+        window = _wider(window, found, windows)
 
 
 def solve_without_doubts(goal: Goal) -> tuple[Goal, Picks | None]:
@@ -96,45 +97,48 @@ def _avoiding(goal: Goal, found: Sequence[Nogood], window: int | None) -> tuple[
     return last, others or picks
 
 
-def _wider(window: int, found: Picks | None) -> int | None:
+def _wider(window: int, found: Picks | None, windows: Sequence[int]) -> int | None:
     if found is not None and found.cost[STALE_PLACE] < STALE_CAP:
         return found.cost[STALE_PLACE]
-    return next((wider for wider in WINDOWS if wider > window), None) if found is None else None
+    return next((wider for wider in windows if wider > window), None) if found is None else None
 
 
 def _read_off(goal: Goal, policy: Policy) -> Picks | None:
     """Return a best answer that what was asked for leads to by itself; None where only a search tells.
 
-    What was asked for is picked by itself first, with torch: no answer has less stale ones, so that picks
-    of which there is but one choice, and with which the rest can be had, are those of the best answer.
+    What was asked for is at its newest, but for packages that clash: those are chosen among themselves first.
+    No answer has less stale ones, so that picks of which there is one choice alone, and with which the rest
+    can be had, are those of the best answer.
     """
-    if goal.least_change:
+    newest = None if goal.least_change else newest_asked(goal, policy)
+    if newest is None:
         return None
-    fixed = newest_asked(goal, policy)
-    if fixed is not None:
-        with contextlib.suppress(Unproven):
-            bits = completed(goal, policy, fixed, stands_alone(goal, policy))
-            return _priced(goal.context, policy, bits, WINDOWS[0])
-    besides = [TORCH]
-    while len(besides) < OUTLINES:
-        outline = _widened(lambda w: _outline(goal, policy, w, besides), WINDOWS[0])
+    fixed, alone, names, window = newest, stands_alone(goal, policy), set(newest), WINDOWS[1]
+    for _ in range(OUTLINES):
+        try:
+            bits = completed(goal, policy, fixed, alone)
+            return _priced(goal.context, policy, bits, window)
+        except Unproven as reached:
+            if not reached.names or (fixed is not newest and reached.names <= names):
+                break
+            names |= reached.names
+        outline = _widened(lambda w: _outline(goal, policy, w, names), window, WINDOWS[:2])
         if outline is None:
             return None
-        try:
-            bits = completed(goal, policy, outline.bits, False)
-        except Unproven as reached:
-            if not reached.name or reached.name in besides:
-                return _best(problem_of(goal, policy, fixed=outline.bits), policy, outline.window)
-            besides.append(reached.name)
-        else:
-            return _priced(goal.context, policy, bits, outline.window)
-    return None
+        fixed, window, alone = outline.bits, outline.window, False
+    found = _best(problem_of(goal, policy, fixed=fixed), policy, window)
+    return found if found is None or alone or _torch_is_settled(goal, found, fixed) else None
 
 
-def _outline(goal: Goal, policy: Policy, window: int | None, besides: Sequence[str]) -> Picks | None:
-    """Return the one best choice of what was asked for, and of `besides`, by itself; None for several."""
-    problem = problem_of(goal, policy, window, besides)
-    return _best(problem, policy, window, alone=True)
+def _torch_is_settled(goal: Goal, found: Picks, fixed: Mapping[str, int]) -> bool:
+    """True when no other choice of what was asked for could bring a newer torch."""
+    node, bit = goal.context.node(TORCH), found.bits.get(TORCH)
+    return node is None or bit is None or TORCH in fixed or not any(found.policy.cost(node, bit))
+
+
+def _outline(goal: Goal, policy: Policy, window: int | None, names: Collection[str]) -> Picks | None:
+    """Return the one best choice of some packages by themselves; None for several."""
+    return _best(problem_of(goal, policy, window, names), policy, window, alone=True)
 
 
 def _priced(context: Context, policy: Policy, bits: dict[str, int], window: int | None) -> Picks:
@@ -174,18 +178,21 @@ def problem_of(
     goal: Goal,
     policy: Policy,
     window: int | None = None,
-    besides: Collection[str] | None = None,
+    names: Collection[str] | None = None,
     fixed: Mapping[str, int] | None = None,
 ) -> Problem:
     """Return the closure of a goal with the matrix's rows, ready to be pruned.
 
-    With `besides`, only what was asked for and those are there; `fixed` gives what some must be.
+    Only `names` are there where they are given; `fixed` says what some must be.
     """
     roots, limits = _roots(goal, policy, window)
     limits |= {name: 1 << bit for name, bit in (fixed or {}).items()}
-    problem = close(goal.context, roots, limits, None if besides is None else 0, besides or ())
-    for part in problem.every_part() if besides is not None else ():
-        part.needs = {name: needed for name, needed in part.needs.items() if name in problem.masks}
+    if names is None:
+        problem = close(goal.context, roots, limits)
+    else:
+        problem = close(goal.context, [root for root in roots if root.name in names], limits, 0, names)
+        for part in problem.every_part():
+            part.needs = {name: needed for name, needed in part.needs.items() if name in problem.masks}
     problem.nogoods = [*nogoods(goal.context, problem.masks.keys()), *_within(problem, goal.avoided)]
     return problem
 
