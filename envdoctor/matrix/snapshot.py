@@ -82,11 +82,15 @@ class Package:
 
     def file_groups(self) -> Iterator[tuple[int, Iterable[File]]]:
         """Yield the versions that share a set of file kinds, and that set, to be gone through once."""
+        for mask, files in self.file_rows():
+            yield mask, map(File._make, files)
+
+    def file_rows(self) -> Iterable[tuple[int, Sequence[Sequence[int]]]]:
+        """Return the versions that share a set of file kinds, and the fields of each `File` of that set."""
         masks = [0] * len(self.raw["F"])
         for place, group in enumerate(self.raw["s"]):
             masks[group] |= 1 << place
-        for mask, files in zip(masks, self.raw["F"], strict=True):
-            yield mask, map(File._make, files)
+        return zip(masks, self.raw["F"], strict=True)
 
     def row_masks(self, within: int) -> dict[int, int]:
         """Return which of the versions `within` share each row of requirements (-1: unknown requirements)."""
@@ -98,6 +102,11 @@ class Package:
             masks[row] = masks.get(row, 0) | bit
             within ^= bit
         return masks
+
+    @property
+    def unread(self) -> bool:
+        """True when the requirements of some versions are not known."""
+        return -1 in self.raw["r"]
 
     def row_of(self, place: int) -> int:
         """Return the row of requirements of the version in that place; -1 where they are not known."""

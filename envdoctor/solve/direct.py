@@ -1,8 +1,8 @@
 """A best answer read off, without search, where it can be proven that none is better.
 
 What was asked for is fixed first: at its newest, or as a search among it alone says. All else follows newest
-first. No answer is better where nothing lost more than it must, or where what would have to give way for it
-(a package further up) would lose at least as much. Where that is not so, nothing is said and a search decides.
+first. No answer is better where nothing lost more than it must, or where what would have to give way for it,
+a package further up, would lose at least as much. Where that is not so, a search decides.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def stands_alone(goal: Goal, policy: Policy) -> bool:
 
 
 def completed(goal: Goal, policy: Policy, fixed: Mapping[str, int], alone: bool) -> dict[str, int]:
-    """Return the best answer with these picks of what was asked for; raises Unproven where only a search tells.
+    """Return the best answer with these picks of what was asked for; raises Unproven where it is not proven.
 
     `alone`: no other picks of what was asked for are as stale, whatever becomes of torch.
     """
@@ -229,9 +229,10 @@ class _Reading:
         return {pair for pair in seen if pair[0] in chosen}
 
     def _follow(self, carried: Mapping[str, int]) -> tuple[dict[str, int], dict[str, int]]:
-        """Pick the newest that is left of all that is needed; return as well what came too late to be heeded."""
+        """Pick the newest that is left of all that is needed; return as well what came too late for that."""
         chosen: dict[str, int] = {}
-        cuts, late = dict(carried), {}
+        cuts = dict(carried)
+        late: dict[str, int] = {}
         todo = deque(self._roots())
         seen = set()
         while todo:

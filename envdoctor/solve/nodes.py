@@ -9,7 +9,7 @@ from typing import Any
 
 from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.markers import clauses_hold, decide
-from envdoctor.matrix.snapshot import SDIST, File, Package, Snapshot
+from envdoctor.matrix.snapshot import SDIST, Package, Snapshot
 from envdoctor.solve.requests import Request
 from envdoctor.solve.variants import Build, builds_of, driver_allows
 from envdoctor.solve.versions import clauses, major_of, spec_mask
@@ -18,6 +18,9 @@ from envdoctor.target.cards import Card
 from envdoctor.target.resolve import Target
 
 TORCH = "torch"
+
+_Files = Sequence[Sequence[int]]
+"""The fields of each `File`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,8 @@ class Context:
         self._nodes: dict[str, Node | None] = {}
         self._tags: dict[int, bool] = {}
         self._pythons: dict[int, bool] = {-1: True}
-        self._files: dict[tuple[int, int], str] = {}
+        self.files: dict[tuple[int, int], str] = {}
+        """What bars a file of a wheel tag and a Requires-Python, as far as it was judged."""
         self._markers: dict[int, bool] = {-1: True}
 
     def node(self, name: str) -> Node | None:
@@ -96,10 +100,10 @@ class Context:
 
     def judge_file(self, tag: int, python: int) -> str:
         """Return what bars a file of that wheel tag and Requires-Python; "" where it installs as it is."""
-        known = self._files.get((tag, python))
+        known = self.files.get((tag, python))
         if known is None:
             barred = "source" if tag == SDIST else "" if self.tag_installs(tag) else "platform"
-            known = self._files[tag, python] = barred if self.python_allows(python) else "python"
+            known = self.files[tag, python] = barred if self.python_allows(python) else "python"
         return known
 
     def marker_holds(self, number: int) -> bool:
@@ -202,7 +206,7 @@ class Node:
     @cached_property
     def bans(self) -> list[Ban]:
         """What the target, the index and the options rule out, each with its reason."""
-        found = [Ban(what, self.expand(mask)) for what, mask in self._version_bans() if mask]
+        found = [Ban(what, self.expand(mask)) for what, mask in self._version_bans if mask]
         return [*found, *self._constraint_bans(), *self._hardware_bans()]
 
     def admits(self, spec: str) -> int:
@@ -233,7 +237,7 @@ class Node:
     def installable(self) -> int:
         """The candidates on the default index that an installer, which knows of no card, may take."""
         mask = self.all
-        for _, versions in self._version_bans():
+        for _, versions in self._version_bans:
             mask &= ~self.expand(versions)
         variants = sum(1 << bit for bit, build in enumerate(self.builds or ()) if build.variant)
         return mask & ~variants
@@ -259,7 +263,12 @@ class Node:
     def _default_of(self, mask: int) -> int:
         return 1 << (mask.bit_length() - 1)
 
-    def _version_bans(self) -> Iterator[tuple[str, int]]:
+    @cached_property
+    def _version_bans(self) -> list[tuple[str, int]]:
+        """What rules versions out, whatever the card and the request."""
+        return list(self._read_version_bans())
+
+    def _read_version_bans(self) -> Iterator[tuple[str, int]]:
         kept = 1 << self.places[self.installed.bit_length() - 1] if self.installed else 0
         package, options = self.package, self.context.options
         files = self._file_bans()
@@ -272,7 +281,7 @@ class Node:
         yield "prerelease", self._unasked_prereleases(newer) & ~kept & ~self._pinned_prereleases
         for what, mask in files:
             yield what, mask & ~kept
-        unread = sum(1 << place for place in range(len(package.versions)) if package.row_of(place) < 0)
+        unread = package.row_masks(package.all).get(-1, 0) if package.unread else 0
         barred = package.yanked | newer | sum(mask for _, mask in files)
         if not (options.allow_source and package.all & ~barred and not package.all & ~barred & ~unread):
             yield "unread", unread & ~kept
@@ -306,27 +315,26 @@ class Node:
 
     def _file_bans(self) -> list[tuple[str, int]]:
         masks = {"python": 0, "platform": 0, "source": 0}
-        for versions, files in self.package.file_groups():
-            for mask, usable in self._files_by(versions, files):
-                if verdict := self._judge_files(usable):
-                    masks[verdict] |= mask
+        cutoff = self.context.options.cutoff
+        groups = self.package.file_rows()
+        for mask, usable in groups if cutoff is None else self._files_by(groups, cutoff):
+            if verdict := self._judge_files(usable):
+                masks[verdict] |= mask
         return list(masks.items())
 
-    def _files_by(self, versions: int, files: Iterable[File]) -> Iterator[tuple[int, Iterable[File]]]:
+    def _files_by(self, groups: Iterable[tuple[int, _Files]], cutoff: int) -> Iterator[tuple[int, _Files]]:
         """Yield versions with those of their files that were there on the day of the cut-off."""
-        cutoff = self.context.options.cutoff
-        if cutoff is None:
-            yield versions, files
-            return
-        known = list(files)
-        for mask in _bits(versions) if any(file.late for file in known) else (versions,):
-            day = self.package.days[mask.bit_length() - 1]
-            yield mask, [file for file in known if not file.late or day + file.late <= cutoff]
+        for versions, files in groups:
+            for mask in _bits(versions) if any(late for _, _, late in files) else (versions,):
+                day = self.package.days[mask.bit_length() - 1]
+                yield mask, [file for file in files if not file[2] or day + file[2] <= cutoff]
 
-    def _judge_files(self, files: Iterable[File]) -> str:
-        found = set()
+    def _judge_files(self, files: _Files) -> str:
+        found, known = set(), self.context.files
         for tag, python, _ in files:
-            verdict = self.context.judge_file(tag, python)
+            verdict = known.get((tag, python))
+            if verdict is None:
+                verdict = self.context.judge_file(tag, python)
             if not verdict:
                 return ""
             found.add(verdict)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 
 from envdoctor.matrix import ConditionRow
 from envdoctor.matrix.snapshot import LIMITS
@@ -49,8 +50,15 @@ class Explained:
         }
         self._uncovered: set[tuple[str, str, str]] = set()
         self.edges = sorted(self._edges(), key=lambda edge: (edge.owner, edge.wanted.name))
-        self.rows = nogoods(goal.context, picks.bits.keys())
+        self._edges_on: dict[str, list[_Edge]] = {}
+        for edge in self.edges:
+            self._edges_on.setdefault(edge.wanted.name, []).append(edge)
         self._same = followers(goal.context.matrix, "same")
+
+    @cached_property
+    def rows(self) -> list[Nogood]:
+        """What the matrix forbids among the pinned packages."""
+        return nogoods(self.goal.context, self.picks.bits.keys())
 
     @property
     def uncovered(self) -> Mapping[str, frozenset[str]]:
@@ -147,11 +155,10 @@ class Explained:
             yield "installed" if same else f"installed is {installed}"
 
     def _required(self, name: str) -> Iterator[str]:
-        for edge in self.edges:
-            if edge.wanted.name == name:
-                spec = self.nodes[name].package.spec_text(edge.wanted.spec)
-                verb = "works only with" if edge.limit else "requires"
-                yield f"{self.shown(edge.owner)} {verb} {spec or 'it'}"
+        for edge in self._edges_on.get(name, ()):
+            spec = self.nodes[name].package.spec_text(edge.wanted.spec)
+            verb = "works only with" if edge.limit else "requires"
+            yield f"{self.shown(edge.owner)} {verb} {spec or 'it'}"
 
     def _edges(self) -> Iterator[_Edge]:
         extras: dict[str, set[str]] = {}
@@ -263,16 +270,15 @@ class Explained:
 
     def _barring(self, node: Node, newest: int) -> Iterator[_Edge]:
         """Yield the requirements in force that the newest does not meet."""
-        for edge in self.edges:
-            if edge.wanted.name == node.name:
-                mask = node.package.spec_mask(edge.wanted.spec)
-                if mask != -1 and not node.expand(mask) >> newest & 1:
-                    yield edge
+        for edge in self._edges_on.get(node.name, ()):
+            mask = node.package.spec_mask(edge.wanted.spec)
+            if mask != -1 and not node.expand(mask) >> newest & 1:
+                yield edge
 
     def _follows(self, name: str, owner: str) -> bool:
         """True when nobody but `owner` speaks of a package, so that it would move along."""
         asked = any(request.name == name for request in self.goal.requests)
-        return not asked and all(edge.owner == owner for edge in self.edges if edge.wanted.name == name)
+        return not asked and all(edge.owner == owner for edge in self._edges_on.get(name, ()))
 
     def _gap(self, wanted: Wanted) -> str:
         """Say so when nothing that installs on the target meets a requirement."""

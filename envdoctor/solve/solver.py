@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from envdoctor.solve.direct import Unproven, completed, newest_asked, stands_alone
 from envdoctor.solve.goal import Goal, Picks, request_mask
@@ -49,7 +50,7 @@ def solve(goal: Goal, window: int | None = WINDOWS[0]) -> Picks | None:
     policy = policy_of(goal)
     if (picks := _read_off(goal, policy)) is not None:
         return picks
-    return _widened(lambda w: _search(goal, policy, w), None if goal.least_change else window)
+    return _widened(partial(_search, goal, policy), None if goal.least_change else window)
 
 
 def _widened(
@@ -113,7 +114,8 @@ def _read_off(goal: Goal, policy: Policy) -> Picks | None:
     newest = None if goal.least_change else newest_asked(goal, policy)
     if newest is None:
         return None
-    fixed, alone, names, window = newest, stands_alone(goal, policy), set(newest), WINDOWS[1]
+    fixed, alone, names = newest, stands_alone(goal, policy), set(newest)
+    window: int | None = WINDOWS[1]
     for _ in range(OUTLINES):
         try:
             bits = completed(goal, policy, fixed, alone)
@@ -122,7 +124,7 @@ def _read_off(goal: Goal, policy: Policy) -> Picks | None:
             if not reached.names or (fixed is not newest and reached.names <= names):
                 break
             names |= reached.names
-        outline = _widened(lambda w: _outline(goal, policy, w, names), window, WINDOWS[:2])
+        outline = _widened(partial(_outline, goal, policy, names), window, WINDOWS[:2])
         if outline is None:
             return None
         fixed, window, alone = outline.bits, outline.window, False
@@ -136,14 +138,16 @@ def _torch_is_settled(goal: Goal, found: Picks, fixed: Mapping[str, int]) -> boo
     return node is None or bit is None or TORCH in fixed or not any(found.policy.cost(node, bit))
 
 
-def _outline(goal: Goal, policy: Policy, window: int | None, names: Collection[str]) -> Picks | None:
+def _outline(goal: Goal, policy: Policy, names: Collection[str], window: int | None) -> Picks | None:
     """Return the one best choice of some packages by themselves; None for several."""
     return _best(problem_of(goal, policy, window, names), policy, window, alone=True)
 
 
 def _priced(context: Context, policy: Policy, bits: dict[str, int], window: int | None) -> Picks:
     nodes = {name: context.node(name) for name in bits}
-    return Picks(bits, total([policy.cost(node, bits[name]) for name, node in nodes.items() if node]), policy, window)
+    return Picks(
+        bits, total([policy.cost(node, bits[name]) for name, node in nodes.items() if node]), policy, window
+    )
 
 
 def _search(goal: Goal, policy: Policy, window: int | None) -> Picks | None:
