@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import product
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -16,13 +16,13 @@ from envdoctor.matrix import Matrix
 from envdoctor.matrix.snapshot import SDIST, Package, load_snapshot
 from envdoctor.solve.asking import options_of
 from envdoctor.solve.goal import Goal, Picks, request_mask
-from envdoctor.solve.nodes import TORCH, Context, Node
+from envdoctor.solve.nodes import TORCH, Context, Node, Options
 from envdoctor.solve.policy import Policy, total
 from envdoctor.solve.problem import Literal, Nogood, Part, Problem, Root, close, needs_of
 from envdoctor.solve.prune import prune
 from envdoctor.solve.requests import Asked, Request
 from envdoctor.solve.rows import nogoods
-from envdoctor.target.resolve import target_of
+from envdoctor.target.resolve import Target, target_of
 from envdoctor.values import dataclass
 
 RINGS = 3
@@ -63,12 +63,20 @@ def mending_goal(facts: Facts, matrix: Matrix, demands: Demands) -> Goal:
     requests = tuple(Request(n, (), "" if s == "*" else s, "remedy") for n, s in demands.pins.items())
     target = target_of(facts, matrix)
     installed = {n: v for n, v in target.stack.versions.items() if n not in demands.gone}
-    snapshot = load_snapshot(matrix.folder)
     options = options_of(Asked(requests), allow_source=True)
     options = replace(options, labels=options.labels | _told_label(installed.get(TORCH)))
-    bare = Context(snapshot, matrix, target, options, installed)
-    options = replace(options, constraints=tuple(_told_limits(facts, bare)))
-    return Goal(Context(snapshot, matrix, target, options, installed), requests, not demands.newest)
+    limits = tuple(_told_limits(facts, _context(matrix, target, options, tuple(installed.items()))))
+    options = replace(options, constraints=limits)
+    context = _context(matrix, target, options, tuple(installed.items()))
+    return Goal(context, requests, not demands.newest)
+
+
+@lru_cache(maxsize=4)
+def _context(
+    matrix: Matrix, target: Target, options: Options, installed: tuple[tuple[str, str], ...]
+) -> Context:
+    """Return what the searches of one diagnosis share: each package's candidates and demands, read once."""
+    return Context(load_snapshot(matrix.folder), matrix, target, options, dict(installed))
 
 
 def _told_label(torch: str | None) -> frozenset[tuple[str, str]]:
