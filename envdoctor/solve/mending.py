@@ -27,6 +27,8 @@ from envdoctor.values import dataclass
 
 RINGS = 3
 """How far from the demands installed packages may change: themselves, their neighbours, and theirs."""
+_REACH = 1
+"""How far from the packages told what they require is looked at, where the rest is not told."""
 Pins = Mapping[str, str]
 
 
@@ -144,9 +146,12 @@ def _package(matrix: Matrix, name: str) -> Package | None:
         return None
 
 
-def search(goal: Goal, demands: Demands, rings: int) -> Picks | None:
-    """Solve with every installed package held but those within `rings` of the demands."""
-    return _Search(goal, demands).solve(rings)
+def search(goal: Goal, demands: Demands, rings: int, whole: bool = True) -> Picks | None:
+    """Solve with every installed package held but those within `rings` of the demands.
+
+    Of an environment that is not told `whole`, what the packages told require is looked at, and no further.
+    """
+    return _Search(goal, demands, whole).solve(rings)
 
 
 @dataclass(frozen=True)
@@ -155,11 +160,13 @@ class _Search:
 
     goal: Goal
     demands: Demands
+    whole: bool
 
     def solve(self, rings: int) -> Picks | None:
         context = self.goal.context
         limits = self._limits(rings)
-        problem = close(context, [Root(name, mask) for name, mask in limits.items()], limits)
+        roots = [Root(name, mask) for name, mask in limits.items()]
+        problem = close(context, roots, limits, None if self.whole else _REACH)
         self._tolerate(problem)
         policy = Policy(
             self.goal.least_change, {n: self._node(n).allowed for n in limits if n in context.installed}
@@ -260,6 +267,7 @@ class _Search:
         return node.admits("" if spec == "*" else spec) & node.allowed
 
     def _eased(self, part: Part, installed: Mapping[str, int], problem: Problem) -> Iterable[Part]:
+        part = part if self.whole else _within(part, problem.masks)
         held = part.mask & installed[part.name]
         if not held:
             return [part]
@@ -275,6 +283,12 @@ class _Search:
         rest = part.mask & ~held
         kept = Part(part.name, part.extra, held, demands, needs_of(demands))
         return [kept, replace(part, mask=rest)] if rest else [kept]
+
+
+def _within(part: Part, masks: Mapping[str, int]) -> Part:
+    """Return a part without what it asks of packages that are not looked at."""
+    demands = tuple(demand for demand in part.demands if demand.name in masks)
+    return replace(part, demands=demands, needs=needs_of(demands))
 
 
 def _holds_now(literal: Literal, installed: Mapping[str, int]) -> bool:

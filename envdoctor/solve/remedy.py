@@ -56,7 +56,7 @@ def mend(facts: Facts, matrix: Matrix, demands: Demands) -> Remedy | NoRemedy:
     try:
         goal = mending_goal(facts, matrix, demands)
         for rings in range(RINGS):
-            picks = search(goal, demands, rings)
+            picks = search(goal, demands, rings, facts.environment.complete)
             if picks is not None:
                 return _remedy(goal, picks, demands)
     except EnvdoctorError as error:
