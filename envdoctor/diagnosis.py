@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from envdoctor import __version__
 from envdoctor.errors import InputError, Unavailable, nearest
-from envdoctor.facts import Facts, FactsFormatError, Symptom, Verdict, from_json
+from envdoctor.facts import MENDED, Facts, FactsFormatError, Symptom, Verdict, from_json
 from envdoctor.facts.names import normalise
 from envdoctor.findings import HERE, Diagnosis, Examined, Finding, Plan, Severity, exit_code
 from envdoctor.matrix import Matrix, load_matrix
@@ -172,6 +172,8 @@ def make_plan(
         if facts.distribution(normalise(name)) is None:
             near = nearest(name, facts.environment.distributions)
             raise InputError(f"--keep {name}: no such package is told of in what is examined{near}")
+    if MENDED in facts.notes:
+        findings = [finding for finding in findings if finding.severity is not Severity.NOTE]
     if not findings:
         return None
     if not any(f.severity is not Severity.NOTE or any(r.pins for r in f.remedies) for f in findings):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from envdoctor.facts.codec import FactsFormatError, from_json, to_json
 from envdoctor.facts.model import (
+    MENDED,
     NOT_JUDGED,
     WISH,
     Distribution,
@@ -26,6 +27,7 @@ from envdoctor.facts.observed import NOT_TOLD, Fact, FactUnavailable, Observed, 
 from envdoctor.facts.versions import ComputeCapability, CudaVersion, DriverVersion
 
 __all__ = [
+    "MENDED",
     "NOT_JUDGED",
     "NOT_TOLD",
     "WISH",

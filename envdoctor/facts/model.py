@@ -306,8 +306,10 @@ class Verdict:
         return self.op.partition("@")[0].partition("[")[0]
 
 
-WISH = "the text asks for a feature: what it quotes is taken as an example, not as what happened"
+WISH = "the text asks for a feature or describes a change: what it quotes is an example, not what happened"
 """A note of the reader: findings about such a text are no more than hints."""
+MENDED = "the text tells that what failed was mended: the errors before that are told as history"
+"""A note of the reader: what explains such an error is worth knowing and nothing to act on."""
 NOT_JUDGED = "running text, of which no more than facts is read: "
 """How the reader's note begins that quotes a sentence; its place and its words follow."""
 

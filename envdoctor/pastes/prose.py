@@ -22,6 +22,7 @@ _NO_CARD = re.compile(rf"(?i){_ADVICE}")
 _NO_FACT = re.compile(
     rf"(?i){_ADVICE}|no matching distribution|could not find a version|\bcompil|\bbuilt (?:for|with|against)|"
     r"\bupgrad|\bdowngrad|pip3? install|conda install|uv (?:pip|add)|\bwas (?:added|removed|introduced)|"
+    r"\bis not supported$|\bcan ?not (?:be )?install(?:ed)?$|"
     r"\bsince\b|\bdeprecat|\bwill be\b|\bfixed in\b|\bin (?:the )?NumPy 1|NumPy 1\.x"
 )
 _SENTENCE_END = re.compile(r"(?:(?<=[\w)`]{3}[.!?;])|(?<=\d[.!?;])) (?=\S)")
@@ -138,7 +139,7 @@ def _cuda(version: CudaVersion, line: str, source: str) -> Sighting:
 def _hints(line: str, source: str) -> Iterator[Sighting]:
     """Yield what the line says of a run in passing: model, method, sizes."""
     for key, pattern in _HINTS.items():
-        if match := pattern.search(line):
+        if (match := pattern.search(line)) and (key != "lora_rank" or "lora" in line.lower()):
             value = match[1].lower() if key != "model" else match[1]
             yield Sighting(
                 "hint", Setting(key, "full" if value.startswith(("full", "全参")) else value, source), source

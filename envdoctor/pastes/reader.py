@@ -38,7 +38,7 @@ from envdoctor.pastes.symptoms import scan
 from envdoctor.pastes.tells import tell_sightings
 from envdoctor.pastes.text import plain_lines
 from envdoctor.pastes.traces import parse_traces
-from envdoctor.pastes.wishes import parse_wish
+from envdoctor.pastes.wishes import parse_mended, parse_wish
 
 NOTHING = (
     "nothing in it was recognised (readable are tracebacks, logs, pip list or freeze, nvidia-smi, collect_env"
@@ -110,6 +110,8 @@ def _sightings(paste: Paste, symptoms: Sequence[tables.SymptomRow], table: KeyTa
     yield from parse_prose(paste)
     yield from parse_traces(paste)
     yield from parse_wish(paste)
+    if errors:
+        yield from parse_mended(paste, lines, max(error.value.line for error in errors))
     if not errors:
         yield from parse_told(paste, lines, seen)
     if not errors and not is_program(paste.file_name):

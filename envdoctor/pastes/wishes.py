@@ -1,11 +1,11 @@
-"""Texts that ask for something new: an error in them is an example, not what happened to the writer."""
+"""Texts that ask for something new, describe a change, or tell of what was mended."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from envdoctor import lazy_re as re
-from envdoctor.facts import WISH
+from envdoctor.facts import MENDED, WISH
 from envdoctor.pastes.errors import HEADER
 from envdoctor.pastes.sightings import Paste, Sighting
 
@@ -19,7 +19,22 @@ _HEADING = re.compile(
     r"is your feature request related|describe the solution you.d like)",
     re.IGNORECASE,
 )
+_CHANGE = re.compile(
+    r"(?i)^#{0,5}\s?(?:(?:fix|feat|docs?|chore|refactor|perf|test|build|ci)(?:\([\w ./-]{1,40}\))?!?: |"
+    r"(?:what does this pr do|test plan|summary of changes|how was this (?:patch )?tested)\b)|"
+    r"\bthis (?:pr|pull request|patch) (?:\w+ )?(?:adds?|fix(?:es)?|chang|remov|updat|mak|introduc|expand)"
+)
+"""Titles of commits, headings of pull requests, and how those speak of themselves."""
+_MENDED = re.compile(
+    r"(?i)\b(?:i|we)(?:'ve| have)? "
+    r"(?:(?:also|finally|already|just|was able to|were able to|managed to) ){0,2}"
+    r"(?:fix|solv|resolv)(?:ed|e)? |"
+    r"\b(?:problem|issue|error|it|bug) (?:is|was|has been|got)(?: now)? (?:solved|fixed|resolved|gone)\b|"
+    r"\b(?:solved|fixed|resolved) (?:it |this |the \w{1,20} )?by\b|已解决|解决了"
+)
+_NOT_MENDED = re.compile(r"(?i)\?|\bhow\b|\bbut\b|\buntil\b|\bif\b|\bonly (?:when|if)\b|未解决|没有解决|不能")
 _LINES = 60
+_LONGEST = 600
 
 
 def parse_wish(paste: Paste) -> Iterator[Sighting]:
@@ -28,5 +43,14 @@ def parse_wish(paste: Paste) -> Iterator[Sighting]:
     first = next((line for line in lines if line.strip()), "")
     headed = first.startswith("#") and _TITLE.search(first) and not first.startswith("#!")
     wishes = headed or any(line.startswith("#") and _HEADING.search(line) for line in lines)
+    wishes = wishes or any(_CHANGE.search(line) for line in lines)
     if wishes and not any(HEADER in line for line in paste.lines):
         yield Sighting("note", WISH)
+
+
+def parse_mended(paste: Paste, lines: Sequence[str], last_error: int) -> Iterator[Sighting]:
+    """Yield a note where a person tells, below the last error, that it was mended and no other came."""
+    for line in lines[last_error:]:
+        if len(line) < _LONGEST and _MENDED.search(line) and not _NOT_MENDED.search(line):
+            yield Sighting("note", MENDED)
+            return

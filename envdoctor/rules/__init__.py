@@ -6,7 +6,7 @@ from envdoctor.rules.base import AFTERWARDS, Listed, Rule, Skip, family
 from envdoctor.rules.runner import run_checks
 
 RULES: tuple[Listed, ...] = (
-    *family("driver", "DRIVER-TOO-OLD DRIVER-GPU DRIVER-END-OF-LIFE"),
+    *family("driver", "DRIVER-TOO-OLD DRIVER-SUFFICES DRIVER-GPU DRIVER-END-OF-LIFE"),
     *family("arch", "TORCH-ARCH EXTENSION-NO-KERNEL TORCH-CPU-BUILD TORCH-WINDOWS-CPU"),
     *family("architectures", "MODEL-UNKNOWN", of="symptoms"),
     *family("arguments", "ARGUMENT-UNKNOWN", of="symptoms"),

@@ -62,6 +62,48 @@ def check_driver_for_torch(view: View) -> Iterable[Finding]:
     )
 
 
+def check_driver_suffices(view: View) -> Iterable[Finding]:
+    """A driver that CUDA refused though it suffices for the torch that is told."""
+    seen = symptoms(view, *TOO_OLD)
+    if not seen:
+        raise Skip("CUDA refused no driver")
+    limit = _limit(view, seen)
+    needed, told = _needed(view, limit, seen)
+    row = least_driver_row(view.matrix, needed) if needed and told else None
+    if needed is None or row is None or not limit.evidence or not _allowed(view, limit, needed, row):
+        return
+    yield Finding(
+        id="DRIVER-SUFFICES",
+        severity=Severity.ERROR,
+        summary=f"CUDA refused the driver, yet it suffices for the torch told (CUDA {needed}, here"
+        f" {_shown(limit)}): another build, or another libcuda, ran.",
+        cause=f"Every CUDA {needed.major}.x runs on driver {least_driver(row, view.facts.host.os.get())} or"
+        " newer (minor-version compatibility); only code that must be compiled when it is loaded (PTX) is not"
+        " covered, and that has a message of its own. So what refused was built for CUDA"
+        f" {needed.major + 1} or newer and comes from another environment or package, or a libcuda was loaded"
+        " that is not the driver's (a compat folder of an image, a stub).",
+        evidence=(*limit.evidence, *torch_build(view), *quoted(seen)),
+        remedies=(
+            Remedy(
+                "See which torch ran, in the shell and interpreter that failed, and what it was built for.",
+                ("python -c 'import torch; print(torch.__file__, torch.__version__, torch.version.cuda)'",),
+            ),
+            Remedy(
+                "See which libcuda is found first: it belongs to the driver.",
+                ("ldconfig -p | grep libcuda.so",),
+            ),
+            _driver_remedy(
+                view, DriverVersion.parse(str(LONG_TERM_BRANCH)), CudaVersion(needed.major + 1, 0)
+            ),
+        ),
+        certainty=Certainty.LIKELY,
+        rows=(row.id,),
+        sources=(row.source,),
+        explains=explained(seen),
+        prior=0.7,
+    )
+
+
 def _limit(view: View, seen: tuple[Symptom, ...]) -> _Limit:
     driver, cuda = view.facts.driver.version, view.facts.driver.cuda
     evidence: list[Evidence] = []
@@ -249,6 +291,9 @@ def check_driver_life(view: View) -> Iterable[Finding]:
 
 RULES = (
     Rule("DRIVER-TOO-OLD", "The driver runs the CUDA that torch was built with", check_driver_for_torch),
+    Rule(
+        "DRIVER-SUFFICES", "What CUDA said of the driver agrees with the driver told", check_driver_suffices
+    ),
     Rule("DRIVER-GPU", "The driver's branch knows the GPUs", check_driver_for_gpu),
     Rule("DRIVER-END-OF-LIFE", "The driver's branch still gets fixes", check_driver_life),
 )

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cache, partial
 
 from envdoctor.errors import InputError, nearest
-from envdoctor.facts import WISH, Facts, FactUnavailable
+from envdoctor.facts import MENDED, WISH, Facts, FactUnavailable
 from envdoctor.findings import Certainty, CheckResult, Finding, Outcome, Severity, order
 from envdoctor.matrix import ConditionRow, Matrix
 from envdoctor.patterns import glob_matches
@@ -63,6 +63,8 @@ def run_checks(
         kept.extend(left)
     if WISH in facts.notes:
         kept = [_as_hint(finding) for finding in kept]
+    if MENDED in facts.notes:
+        kept = [_as_history(finding) for finding in kept]
     return tuple(settled), order(_link(_placed(view, kept)))
 
 
@@ -94,6 +96,14 @@ def _as_hint(finding: Finding) -> Finding:
     """An error that a text gives as an example did not happen to its writer."""
     severity = Severity.WARNING if finding.severity is Severity.ERROR else finding.severity
     return replace(finding, severity=severity, certainty=Certainty.UNCERTAIN)
+
+
+def _as_history(finding: Finding) -> Finding:
+    """What explains an error that is told as mended is worth knowing, and nothing to act on."""
+    if not (finding.explains or finding.id == UNEXPLAINED):
+        return finding
+    told = f"{finding.cause} The text tells that this was mended."
+    return replace(finding, severity=Severity.NOTE, cause=told)
 
 
 def _settled(result: CheckResult, standing: set[str]) -> CheckResult:

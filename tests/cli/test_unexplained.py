@@ -109,6 +109,32 @@ def test_sentences_without_words_of_trouble_are_said_not_to_be_judged(diagnose: 
     assert (code, found["id"], found["severity"]) == (0, "SENTENCES-NOT-JUDGED", "note")
 
 
+def test_an_error_told_as_mended_is_history(diagnose: Diagnose) -> None:
+    failed = (
+        "transformers: 4.48.1\nImportError: cannot import name 'is_torch_greater_or_equal_than_1_13' from "
+        "'transformers.pytorch_utils'\n"
+    )
+    code, out = diagnose(f"{failed}I fixed this by downgrading transformers.\n", "--format", "json")
+    told = json.loads(out)
+    (found,) = told["findings"]
+    assert (code, found["id"], found["severity"]) == (0, "INTERFACE-MISSING", "note")
+    assert told.get("plan") is None
+    for asked in ("I fixed another one before, but this came.", "How can this issue be solved by me?"):
+        code, _ = diagnose(f"{failed}{asked}\n")
+        assert code == 1
+    code, _ = diagnose(f"I solved the first by a newer driver.\n{failed}")
+    assert code == 1
+
+
+def test_an_error_in_a_description_of_a_change_is_an_example(diagnose: Diagnose) -> None:
+    code, _ = diagnose(
+        '# README: tell what to do about "no kernel image is available"\n\n'
+        "On a P40 with torch 2.9.1+cu130 the first launch fails with `CUDA error: no kernel image is available for execution on the device`.\n\n"
+        "This PR adds one paragraph.\n"
+    )
+    assert code == 0
+
+
 def test_a_listing_without_sentences_is_judged_whole(diagnose: Diagnose) -> None:
     code, out = diagnose("torch==2.4.0\nnumpy==1.26.4\n", "--format", "json")
     assert (code, json.loads(out)["findings"]) == (0, [])

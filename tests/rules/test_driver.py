@@ -148,3 +148,13 @@ def test_a_build_with_a_cuda_that_is_none_is_not_judged() -> None:
     environment = replace(facts.environment, builds={"torch": {"cuda": "1tsil_hcra"}})
     judged = diagnose_facts(replace(facts, environment=environment), load_matrix())
     assert [check.rule for check in judged.checks if check.outcome is Outcome.CRASHED] == []
+
+
+@pytest.mark.parametrize("symptom", [TOO_OLD, "SYM-DRIVER-INSUFFICIENT"])
+def test_a_driver_that_suffices_is_not_blamed_for_what_cuda_said(symptom: str) -> None:
+    told = facts_of("A100", driver="535.183.01", packages={"torch": "2.7.1+cu128"})
+    judged = diagnose_facts(replace(told, symptoms=(seen(symptom),)))
+    (finding,) = [f for f in judged.findings if f.severity.value == "error"]
+    assert (finding.id, finding.certainty.value) == ("DRIVER-SUFFICES", "likely")
+    assert "525.60.13 or newer (minor-version compatibility" in finding.cause
+    assert "which torch ran" in finding.remedies[0].text
