@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from envdoctor import lazy_re as re
 from envdoctor.facts import NOT_JUDGED, ErrorSeen
-from envdoctor.pastes.sightings import Paste, Sighting
+from envdoctor.pastes.sightings import HEAD, Paste, Sighting
 from envdoctor.pastes.symptoms import Sight, met_within
 from envdoctor.patterns import row_pattern
 
@@ -26,6 +26,7 @@ _SOUND = re.compile(
     r"\b(?:fail|error)[- ](?:fast|safe|free|over)\b|\b(?:bug|issue)[- ](?:fix|tracker|report|template)"
 )
 """Words of trouble where there is none."""
+_PIN = re.compile(r"\s*[\w.\[\],-]{1,100}==")
 _WORDS, _SHARE = 6, 0.6
 _IDEOGRAPHS = 10
 
@@ -39,14 +40,22 @@ def parse_told(paste: Paste, lines: Sequence[str], sights: Sequence[Sight]) -> I
     if said is None:
         return
     pattern = row_pattern(said.pattern)
-    for index, _ in paste.loose():
-        line = lines[index]
-        if "==" not in line and pattern.search(_SOUND.sub("", line)):
+    for index, line in _told_lines(paste, lines):
+        if not _PIN.match(line) and pattern.search(_SOUND.sub("", line)):
             met, text = met_within(sights, index, index), " ".join(line.split())[:400]
             yield Sighting(
                 "error", ErrorSeen(text, paste.at("", index), "said", line=index + 1, symptoms=met)
             )
             return
+
+
+def _told_lines(paste: Paste, lines: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Yield what a person may have written: a title, sentences, and what no reader has understood."""
+    left = {index for index, _ in paste.loose()}
+    for index, line in enumerate(lines):
+        title = index == 0 and line.startswith("# ")
+        if title or index in left or (index < HEAD and _is_sentence(line, titled=False)):
+            yield index, line
 
 
 def parse_sentences(paste: Paste, lines: Sequence[str]) -> Iterator[Sighting]:

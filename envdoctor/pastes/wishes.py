@@ -20,9 +20,9 @@ _HEADING = re.compile(
     re.IGNORECASE,
 )
 _CHANGE = re.compile(
-    r"(?i)^#{0,5}\s?(?:(?:fix|feat|docs?|chore|refactor|perf|test|build|ci)(?:\([\w ./-]{1,40}\))?!?: |"
-    r"(?:what does this pr do|test plan|summary of changes|how was this (?:patch )?tested)\b)|"
-    r"\bthis (?:pr|pull request|patch) (?:\w+ )?(?:adds?|fix(?:es)?|chang|remov|updat|mak|introduc|expand)"
+    r"^#{0,5}\s?(?:(?:fix|feat|docs?|chore|refactor|perf|test|build|ci)(?:\([\w ./-]{1,40}\))?!?: [^?]*$|"
+    r"(?:What does this PR do|Test [Pp]lan|Summary of [Cc]hanges|How was this (?:patch )?tested)\b)|"
+    r"\b[Tt]his (?:PR|pull request|patch) (?:\w+ )?(?:adds?|fix(?:es)?|chang|remov|updat|mak|introduc|expand)"
 )
 """Titles of commits, headings of pull requests, and how those speak of themselves."""
 _MENDED = re.compile(

@@ -35,6 +35,8 @@ _RUN_KEYS = (
     "lora_rank",
 )
 _USABLE = 0.97
+_SHARDS = ("zero_stage", "fsdp", "tp", "pp", "parallel", "device_map", "offload_params", "model_parallel")
+"""Settings that say how several cards share a model."""
 """The share of a card that is left beside the CUDA context."""
 
 
@@ -65,13 +67,15 @@ def check_weights(view: View) -> Iterable[Finding]:
     weights = _weights(view)
     if weights.needed <= weights.card_bytes * _USABLE:
         return
-    quantised = view.facts.setting("quant") is not None
+    told = view.facts.setting("quant") or view.facts.setting("method")
     model = view.facts.setting("model")
     evidence = [Evidence("model", weights.model, model.source if model else "")]
     evidence.append(Evidence("gpu memory", f"{weights.card_bytes / GIB:.1f} GiB", weights.gpu.source))
     yield Finding(
         id="MEM-WEIGHTS",
-        severity=Severity.ERROR if seen or view.facts.setting("method") else Severity.WARNING,
+        severity=Severity.ERROR
+        if seen or (view.facts.setting("method") and sharding_told(view))
+        else Severity.WARNING,
         summary=(
             f"{weights.model} cannot fit: weights alone take {weights.needed / GIB:.0f} GiB on each card"
             f" of {weights.card_bytes / GIB:.0f}; no batch size or length helps, only sharding or quantising"
@@ -91,7 +95,7 @@ def check_weights(view: View) -> Iterable[Finding]:
         ),
         evidence=(*evidence, *(Evidence(s.id, s.text, s.source) for s in seen[:1])),
         remedies=tuple(_weight_remedies(view, weights)),
-        certainty=Certainty.CERTAIN if quantised or view.facts.setting("method") else Certainty.LIKELY,
+        certainty=Certainty.CERTAIN if told and sharding_told(view) else Certainty.LIKELY,
         sources=(SOURCE,),
         explains=tuple(dict.fromkeys(s.id for s in seen)),
         prior=0.97,
@@ -154,6 +158,11 @@ def _shards(view: View, cards: int) -> int:
         return max(shards, cards)  # what is not told is taken at its best
     offloaded = view.facts.setting("offload_params")
     return 1000 if offloaded else max(1, shards)
+
+
+def sharding_told(view: View) -> bool:
+    """True where there is one card, or a setting says how several share a model (an excerpt may not)."""
+    return len(view.gpus.get() or ()) < 2 or any(view.facts.setting(key) for key in _SHARDS)
 
 
 def _serves(view: View) -> bool:

@@ -14,6 +14,7 @@ from envdoctor.facts.quantities import GIB
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import Matrix, tables
 from envdoctor.rules.base import Rule, Skip
+from envdoctor.rules.fit import sharding_told
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass
 
@@ -53,7 +54,7 @@ def check_training(view: View) -> Iterable[Finding]:
     if not certain and not view.facts.symptoms:
         yield from _tight(view, card, prediction)
         return
-    yield _too_large(view, card, run, prediction, certain)
+    yield _too_large(view, card, run, prediction, certain and (sharding_told(view) or bool(_oom(view))))
 
 
 def _fits_in_chunks(view: View, run: TrainingRun, card: OneCard) -> bool:
@@ -97,12 +98,18 @@ def _too_large(view: View, card: OneCard, run: TrainingRun, prediction: Predicti
         cause=f"Predicted parts of the peak in GiB: {parts}. {_assumed(view)}",
         evidence=tuple(_evidence(view, card)),
         remedies=tuple(_training_remedies(view, run, card)),
-        certainty=Certainty.CERTAIN if certain and not prediction.uncertain else Certainty.LIKELY,
+        certainty=Certainty.CERTAIN
+        if certain and sharding_told(view) and not prediction.uncertain
+        else Certainty.LIKELY,
         sources=(SOURCE,),
-        explains=tuple(s.id for s in view.facts.symptoms if "OOM" in s.id),
+        explains=_oom(view),
         prior=0.9,
         follows=("MEM-WEIGHTS",),
     )
+
+
+def _oom(view: View) -> tuple[str, ...]:
+    return tuple(s.id for s in view.facts.symptoms if "OOM" in s.id)
 
 
 def _tight(view: View, card: OneCard, prediction: Prediction) -> Iterable[Finding]:

@@ -80,6 +80,7 @@ def test_no_error_line_is_a_green_tick(diagnose: Diagnose, line: str) -> None:
         "torchrun is never able to make a connection to the rendezvous.",
         "I would like the newest release, but optimum is not compatible with it.",
         "The server broke after the update.",
+        "# [BUG] AssertionError (assert param.status == AVAILABLE)",
         "训练到一半就报错了",
     ],
 )
@@ -129,7 +130,8 @@ def test_an_error_told_as_mended_is_history(diagnose: Diagnose) -> None:
 def test_an_error_in_a_description_of_a_change_is_an_example(diagnose: Diagnose) -> None:
     code, _ = diagnose(
         '# README: tell what to do about "no kernel image is available"\n\n'
-        "On a P40 with torch 2.9.1+cu130 the first launch fails with `CUDA error: no kernel image is available for execution on the device`.\n\n"
+        "On a P40 with torch 2.9.1+cu130 the first launch fails with `CUDA error: no kernel image is "
+        "available for execution on the device`.\n\n"
         "This PR adds one paragraph.\n"
     )
     assert code == 0

@@ -238,3 +238,13 @@ def test_a_command_does_not_hide_the_card_that_it_ran_on(read):
 
 def test_the_paths_of_a_traceback_tell_of_windows(read):
     assert read('  File "D:\\ai\\train.py", line 3, in <module>').host.os.value == "windows"
+
+
+def test_a_rank_of_nccl_is_no_rank_of_lora(read):
+    told = read("NCCL INFO comm 0x5 rank 0 nranks 4 cudaDev 0\nI train LoRA with rank 16 on an A100\n")
+    assert [s.value for s in told.settings if s.key == "lora_rank"] == ["16"]
+
+
+def test_a_release_that_a_person_calls_unsupported_is_not_installed(read):
+    told = read("pytorch 2.7 is not supported\nso vllm 0.9.1 can not install\nI use torch 2.6.0\n")
+    assert {n: d.version for n, d in told.environment.distributions.items()} == {"torch": "2.6.0"}

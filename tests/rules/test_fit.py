@@ -37,7 +37,7 @@ def test_a_name_tells_the_size(name: str, billions: float | None) -> None:
 
 
 def test_thirteen_billion_unsharded_pass_24_gib_whatever_the_batch() -> None:
-    finding = judged(24, 3, model="Llama-2-13b", method="lora", batch="1")["MEM-WEIGHTS"]
+    finding = judged(24, 3, zero_stage="2", model="Llama-2-13b", method="lora", batch="1")["MEM-WEIGHTS"]
     assert finding.severity is Severity.ERROR
     assert "4 bit" in finding.remedies[0].text
     assert "ZeRO-3" in finding.remedies[1].text
@@ -68,3 +68,12 @@ def test_who_serves_is_not_told_how_to_train() -> None:
 
 def judged_paste(text: str) -> tuple[Finding, ...]:
     return diagnose_facts(parse_paste(text, "", load_matrix().lexicon), complete=False).findings
+
+
+def test_how_cards_share_a_model_is_certain_only_where_it_is_told() -> None:
+    run = {"model": "CodeLlama-70b-hf", "method": "full", "quant": ""}
+    excerpt = judged(80, 8, model="CodeLlama-70b-hf", method="full")["MEM-WEIGHTS"]
+    assert (excerpt.severity, excerpt.certainty.value) == (Severity.WARNING, "likely")
+    told = judged(80, 8, zero_stage="2", model="CodeLlama-70b-hf", method="full")["MEM-WEIGHTS"]
+    assert (told.severity, told.certainty.value) == (Severity.ERROR, "certain")
+    assert "MEM-WEIGHTS" not in judged(80, 8, zero_stage="3", **run)
