@@ -1,0 +1,74 @@
+"""Machines and texts at the edges of what the rules ask, and all that is found in each.
+
+A line of `cases.tsv` holds a machine of `tests/machines`, by the end of its file's name, and what is otherwise
+on it (`«name» path = JSON | …`), or a text (`\\n` is a break); then what is found there and not in the machine
+as it is. To add one, write the case alone and run `python tests/rules/test_cases.py`: it fills in what is
+found, and its diff says what else is.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from test_whole_findings import MACHINES, told
+
+from envdoctor.facts import Facts, from_json
+from envdoctor.matrix import load_matrix
+from envdoctor.pastes import parse_paste
+from envdoctor.rules import RULES, run_checks
+
+RECORD = Path(__file__).parent / "cases.tsv"
+
+
+def facts_of(case: str) -> Facts:
+    """Return what a case tells."""
+    if not case.startswith("«"):
+        return parse_paste(case.replace("\\n", "\n"), "", load_matrix().lexicon)
+    name, _, changes = case[1:].partition("»")
+    [machine] = [path for path in MACHINES if path.stem.endswith(name)]
+    plain = json.loads(machine.read_text(encoding="utf-8"))
+    for change in filter(None, changes.split(" | ")):
+        path, _, value = change.strip().partition(" = ")
+        put(plain, path.split("/"), json.loads(value))
+    return from_json(plain)
+
+
+def put(plain: Any, path: list[str], value: Any) -> None:
+    """Put a value where the path leads; null takes away what stands there."""
+    for step in path[:-1]:
+        plain = plain[int(step)] if isinstance(plain, list) else plain.setdefault(step, {})
+    if value is None and isinstance(plain, dict):
+        plain.pop(path[-1], None)
+    else:
+        plain[int(path[-1]) if isinstance(plain, list) else path[-1]] = value
+
+
+@cache
+def findings_of(case: str) -> tuple[str, ...]:
+    _, findings = run_checks(facts_of(case), load_matrix(), RULES, (), ())
+    return tuple(told(finding).replace("\t", " | ") for finding in findings)
+
+
+def found(case: str) -> str:
+    """Return what is found in a case: of a changed machine what is not found in it as it is, or no more."""
+    usual = findings_of(case.partition("»")[0] + "»") if case.startswith("«") and case[-1] != "»" else ()
+    here = findings_of(case)
+    gone = [f"no {one.partition(' ')[0]}" for one in usual if one not in here]
+    return " || ".join([one for one in here if one not in usual] + gone)
+
+
+def lines() -> list[str]:
+    """Return the record as it would be written today."""
+    cases = [line.partition("\t")[0] for line in RECORD.read_text(encoding="utf-8").splitlines()]
+    return [f"{case}\t{found(case)}" for case in cases]
+
+
+def test_every_case_is_judged_as_it_was() -> None:
+    assert lines() == RECORD.read_text(encoding="utf-8").splitlines()
+
+
+if __name__ == "__main__":
+    RECORD.write_text("\n".join(lines()) + "\n", encoding="utf-8")
