@@ -1,9 +1,9 @@
 """Machines and texts at the edges of what the rules ask, and all that is found in each.
 
-A line of `cases.tsv` holds a machine of `tests/machines`, by the end of its file's name, and what is otherwise
-on it (`«name» path = JSON | …`), or a text (`\\n` is a break); then what is found there and not in the machine
-as it is. To add one, write the case alone and run `python tests/rules/test_cases.py`: it fills in what is
-found, and its diff says what else is.
+A line of `cases.tsv` holds a machine of `tests/machines`, by the end of its file's name, and what is
+otherwise on it (`«name» path = JSON | …`), or a text (`\\n` is a break); then what is found there and not in
+the machine as it is. To add one, write the case alone and run `python tests/rules/test_cases.py`: it fills in
+what is found, and its diff says what else is.
 """
 
 from __future__ import annotations
