@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import pytest
-from hypothesis import is_hypothesis_test, settings
+
+# Children start with compiled modules, as an installer leaves them, whatever the shell says.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+from hypothesis import is_hypothesis_test, settings  # noqa: E402
 
 _OPTIONS = {
     "gpu": "an NVIDIA GPU",

@@ -21,6 +21,7 @@ from envdoctor.pastes.names import mention_pattern
 
 ROOT = Path(envdoctor.__file__).parent
 METHODS = ("compile", "search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer")
+_CALLED = re.compile(rf"\bre\s*\.\s*(?:{'|'.join(METHODS)})\b")
 
 
 @dataclass(frozen=True)
@@ -47,9 +48,9 @@ class Unread:
 def patterns_of_modules() -> Iterator[Collected | Unread]:
     """Yield the pattern of every call of `re` in the modules of the project."""
     for path in sorted(ROOT.rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        if any(isinstance(node, ast.Call) and _method(node) for node in ast.walk(tree)):
-            yield from _of_module(path.relative_to(ROOT.parent), tree)
+        text = path.read_text(encoding="utf-8")
+        if _CALLED.search(text):
+            yield from _of_module(path.relative_to(ROOT.parent), list(ast.walk(ast.parse(text))))
 
 
 def patterns_of_rows() -> Iterator[Collected]:
@@ -71,11 +72,11 @@ def patterns_of_rows() -> Iterator[Collected]:
     yield Collected("mention_pattern()", mention_pattern().pattern, 0, False)
 
 
-def _of_module(path: Path, tree: ast.Module) -> Iterator[Collected | Unread]:
+def _of_module(path: Path, nodes: list[ast.AST]) -> Iterator[Collected | Unread]:
     module = importlib.import_module(".".join(path.with_suffix("").parts).removesuffix(".__init__"))
-    used = _methods_by_name(tree)
-    names = {id(node.value): target.id for node, target in _assigned(tree)}
-    for call in ast.walk(tree):
+    used = _methods_by_name(nodes)
+    names = {id(node.value): target.id for node, target in _assigned(nodes)}
+    for call in nodes:
         if isinstance(call, ast.Call) and (method := _method(call)):
             methods = used.get(names.get(id(call), ""), {"finditer"}) if method == "compile" else {method}
             anchored = methods <= {"match", "fullmatch"}
@@ -95,19 +96,17 @@ def _method(call: ast.Call) -> str | None:
     return None
 
 
-def _assigned(tree: ast.Module) -> Iterator[tuple[ast.Assign, ast.Name]]:
-    for node in ast.walk(tree):
+def _assigned(nodes: list[ast.AST]) -> Iterator[tuple[ast.Assign, ast.Name]]:
+    for node in nodes:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             yield node, node.targets[0]
 
 
-def _methods_by_name(tree: ast.Module) -> dict[str, set[str]]:
+def _methods_by_name(nodes: list[ast.AST]) -> dict[str, set[str]]:
     """Return what is called on each name; a name that is handed on may meet anything."""
     used: dict[str, set[str]] = {}
-    inner = {
-        id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr in METHODS
-    }
-    for node in ast.walk(tree):
+    inner = {id(node.value) for node in nodes if isinstance(node, ast.Attribute) and node.attr in METHODS}
+    for node in nodes:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr in METHODS:
             used.setdefault(node.value.id, set()).add(node.attr)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in inner:

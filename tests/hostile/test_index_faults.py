@@ -71,7 +71,6 @@ def raw_deflate(body: bytes) -> bytes:
     return zlib.compress(body, 9)
 
 
-BOMB = packed(1)
 FAULTS: dict[str, Callable[[], Answer]] = {
     "nothing": lambda: iter([]),
     "silence": lambda: iter([head()[:10]]) if time.sleep(3) is None else iter([]),
@@ -95,12 +94,6 @@ FAULTS: dict[str, Callable[[], Answer]] = {
     "a length too short": lambda: iter([head(length=5), page()]),
     "a negative length": lambda: iter([head(length=-5), page()]),
     "two lengths": lambda: iter([head("200 OK", JSON, 10, "Content-Length: 20"), page()]),
-    "gzip of zeros": whole(BOMB, JSON, "Content-Encoding: gzip"),
-    "gzip in gzip": whole(packed(2), JSON, "Content-Encoding: gzip, gzip"),
-    "gzip in gzip in gzip": whole(packed(3), JSON, "Content-Encoding: gzip, gzip, gzip"),
-    "gzip said twice": whole(BOMB, JSON, "Content-Encoding: gzip", "Content-Encoding: gzip"),
-    "gzip after gzip": whole(BOMB * 3, JSON, "Content-Encoding: gzip"),
-    "deflate of zeros": whole(raw_deflate(b"\0" * (64 << 20)), JSON, "Content-Encoding: deflate"),
     "brotli": whole(b"\x5b\xff\xff\x03", JSON, "Content-Encoding: br"),
     "zstandard": whole(b"\x28\xb5\x2f\xfd\x00", JSON, "Content-Encoding: zstd"),
     "an unknown packing": whole(page(), JSON, "Content-Encoding: " + "x" * 4000),
@@ -139,6 +132,17 @@ FAULTS: dict[str, Callable[[], Answer]] = {
     "not there": whole(b"", HTML, status="404 Not Found"),
     "not changed": whole(b"", HTML, status="304 Not Modified"),
 }
+
+
+BOMBS: dict[str, Callable[[], Callable[[], Answer]]] = {
+    "gzip of zeros": lambda: whole(packed(1), JSON, "Content-Encoding: gzip"),
+    "gzip in gzip": lambda: whole(packed(2), JSON, "Content-Encoding: gzip, gzip"),
+    "gzip in gzip in gzip": lambda: whole(packed(3), JSON, "Content-Encoding: gzip, gzip, gzip"),
+    "gzip said twice": lambda: whole(packed(1), JSON, "Content-Encoding: gzip", "Content-Encoding: gzip"),
+    "gzip after gzip": lambda: whole(packed(1) * 3, JSON, "Content-Encoding: gzip"),
+    "deflate of zeros": lambda: whole(raw_deflate(b"\0" * (64 << 20)), JSON, "Content-Encoding: deflate"),
+}
+"""Packed when their turn comes: not in every worker that collects these tests."""
 
 
 class EvilIndex:
@@ -185,13 +189,13 @@ def memory_mib(field: str) -> float:
 
 
 def test_there_are_sixty():
-    assert len(FAULTS) >= 60
+    assert len(FAULTS) + len(BOMBS) >= 60
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", [*FAULTS, *BOMBS])
 def test_a_faulty_index_is_one_error_in_bounds(index, fault):
-    index.answer = FAULTS[fault]
+    index.answer = BOMBS[fault]() if fault in BOMBS else FAULTS[fault]
     gc.collect()
     Path("/proc/self/clear_refs").write_text("5")
     before, started = memory_mib("VmRSS"), time.monotonic()
