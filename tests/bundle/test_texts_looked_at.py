@@ -1,4 +1,4 @@
-"""How a text is looked at before it is judged: strings sought, lines joined, escapes decoded, cells united."""
+"""How a text is looked at before it is judged: strings sought, lines joined, escapes read, cells united."""
 
 from __future__ import annotations
 
