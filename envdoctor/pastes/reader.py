@@ -95,7 +95,8 @@ def _sightings(paste: Paste, symptoms: Sequence[tables.SymptomRow], table: KeyTa
     yield from parse_console(paste)
     yield from parse_dockerfile(paste)
     for sight in recognised:
-        paste.blank(sight.spans)
+        if not sight.pattern.informs:
+            paste.blank(sight.spans)
     yield from parse_resolvers(paste)
     yield from parse_requirements(paste)
     yield from parse_listings(paste)

@@ -8,6 +8,7 @@ from envdoctor.facts import ErrorSeen, Symptom
 from envdoctor.findings import Certainty, CheckResult, Evidence, Finding, Outcome, Severity
 from envdoctor.matrix import Matrix, tables
 from envdoctor.rules.base import UNEXPLAINED
+from envdoctor.rules.blamed import blamed_finding
 from envdoctor.rules.generations import import_finding
 from envdoctor.rules.import_chains import mixed_finding, package_of
 from envdoctor.rules.origins import asked_by, origin_finding, origin_of
@@ -51,6 +52,9 @@ def find_unexplained(
         left = [] if explained else [one for one in view.facts.symptoms if not _informs(view.matrix, one)]
         error = _as_error(left[-1]) if left else None
     elif _accounted_for(view, error, explained, findings):
+        guesses = [_is_guess(f) for f in findings if set(f.explains) & _met_in(view, error)]
+        if guesses and all(guesses) and (blamed := blamed_finding(view, error)):
+            yield blamed
         error = None
     if error is not None:
         yield _answer(view, error, checks)
@@ -65,6 +69,10 @@ def _accounted_for(view: View, error: ErrorSeen, explained: set[str], findings: 
 
 def _fails(finding: Finding) -> bool:
     return finding.severity is Severity.ERROR and finding.certainty is not Certainty.UNCERTAIN
+
+
+def _is_guess(finding: Finding) -> bool:
+    return finding.certainty is Certainty.UNCERTAIN and finding.fallback
 
 
 def _informs(matrix: Matrix, symptom: Symptom) -> bool:
@@ -90,7 +98,14 @@ def _answer(view: View, error: ErrorSeen, checks: Iterable[CheckResult]) -> Find
         if not _reports_another(view.matrix, one) and (origin := origin_of(view, one)):
             return origin_finding(view, one, origin)
     place = place_finding(view, error, empty=_reports_another(view.matrix, error))
-    return mixed_finding(error) or place or import_finding(view, error) or _finding(view, error, checks)
+    blamed = None if place else blamed_finding(view, error)
+    return (
+        mixed_finding(error)
+        or place
+        or blamed
+        or import_finding(view, error)
+        or _finding(view, error, checks)
+    )
 
 
 def _as_error(symptom: Symptom) -> ErrorSeen:

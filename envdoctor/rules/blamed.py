@@ -1,0 +1,186 @@
+"""Releases that the text itself blames: it worked with one and fails with another, or since an upgrade."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from packaging.version import Version
+
+from envdoctor import lazy_re as re
+from envdoctor.commands import pip_install
+from envdoctor.facts import ErrorSeen, Symptom
+from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.matrix.stack import STACK
+from envdoctor.rules.calendar import package_facts
+from envdoctor.rules.generations import asking_package, askers_after
+from envdoctor.rules.interface_lookup import distribution_of
+from envdoctor.rules.ranges import parse_version
+from envdoctor.rules.rows import install_commands
+from envdoctor.rules.view import View
+from envdoctor.values import dataclass
+
+ID = "RELEASE-BLAMED"
+_FAILING = (
+    "SYM-TOLD-FAILING",
+    "SYM-TOLD-BREAKING",
+    "SYM-TOLD-UPGRADED",
+    "SYM-TOLD-LATEST",
+    "SYM-TOLD-TO-PIN",
+)
+_WORKING = "SYM-TOLD-WORKING"
+_NAMES = ("name", "blamed", "subject", "leading", "before", "high")
+_VERSIONS = ("version", "known")
+_NOT_TOLD = re.compile(
+    r"(?i)\brequires?\b|\bbut you have\b|compiled using|\bplease (?:install|upgrade|update)\b"
+)
+"""Sentences of installers and libraries, which blame no release for what happened."""
+_DENIED = re.compile(
+    r"(?i)(?:\bno[tn]?\b|n['’]t\b|\bnever\b|\bcannot\b|\bno longer\b|\bexpect\w{0,3}\b|\bshould\b|\bhow to\b)"
+    r"[^.;,]{0,40}\b(?:work|run|fine|succeed)"
+)
+_RELEASES = 3
+"""How many blamed packages are told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """A package whose release the text blames."""
+
+    name: str
+    symptom: Symptom
+    failing: str = ""
+    """The release with which it fails; empty where the text only says `latest`."""
+    op: str = ""
+    working: str = ""
+    """A release with which it worked."""
+
+
+def blamed_finding(view: View, error: ErrorSeen) -> Finding | None:
+    """Return what the text tells of releases as the answer to an error; None where it blames none."""
+    blames = list(_blames(view))[:_RELEASES]
+    if not blames:
+        return None
+    told = [_told(view, blame) for blame in blames]
+    paired = any(blame.working and blame.failing for blame in blames)
+    return Finding(
+        id=ID,
+        severity=Severity.ERROR if error.kind != "said" or blames[0].failing else Severity.WARNING,
+        summary=f"the text itself says that it came with {' and '.join(told)}: {error.text[:200]}",
+        cause="What is called changed between releases, or this one has a bug that others do not have; which"
+        " of both is not on record here. " + " ".join(_quoted(blame) for blame in blames),
+        evidence=(
+            Evidence("error", error.text, error.source),
+            *(Evidence(b.symptom.id, b.symptom.text[:200], b.symptom.source) for b in blames),
+        ),
+        remedies=tuple(remedy for blame in blames for remedy in _remedies(view, blame, error)),
+        certainty=Certainty.LIKELY if paired else Certainty.UNCERTAIN,
+        explains=error.symptoms,
+        prior=0.45,
+    )
+
+
+def _told(view: View, blame: Blame) -> str:
+    version = blame.failing or view.version_text(blame.name) or ""
+    range_ = f"{blame.op if blame.op != '==' else ''}{version}"
+    told = f"{blame.name} {range_}" if version else f"a newer {blame.name}"
+    return f"{told} ({blame.working} worked)" if blame.working else told
+
+
+def _quoted(blame: Blame) -> str:
+    return f"It says: “{blame.symptom.text[:160].strip(' #')}”."
+
+
+def _blames(view: View) -> Iterator[Blame]:
+    """Yield the packages that are blamed, those with a release first."""
+    worked = {name: s for s in view.facts.symptoms if s.id == _WORKING and (name := _worked(view, s))}
+    found: dict[str, Blame] = {}
+    for symptom in view.facts.symptoms:
+        name = _package(view, symptom) if symptom.id in _FAILING else ""
+        if not name or _NOT_TOLD.search(symptom.text):
+            continue
+        version = _release(view, name, _version_of(symptom))
+        working = _version_of(worked[name]) if name in worked else ""
+        blame = Blame(name, symptom, version, symptom.captured.get("op", ""), working)
+        if working and working == version:
+            continue
+        if name not in found or (version and not found[name].failing):
+            found[name] = blame
+    for name, symptom in worked.items():
+        installed = view.version_text(name) or ""
+        if name not in found and installed and installed != _version_of(symptom):
+            found[name] = Blame(name, symptom, installed, "", _version_of(symptom))
+    yield from sorted(found.values(), key=lambda blame: (not blame.failing, not blame.working))
+
+
+def _worked(view: View, symptom: Symptom) -> str:
+    denied = _DENIED.search(symptom.text) or _NOT_TOLD.search(symptom.text)
+    return "" if denied or symptom.captured.get("op", "")[:1] in ("<", ">") else _package(view, symptom)
+
+
+def _version_of(symptom: Symptom) -> str:
+    return next((symptom.captured[g] for g in _VERSIONS if symptom.captured.get(g)), "")
+
+
+def _package(view: View, symptom: Symptom) -> str:
+    """Return the distribution that a line names; empty where the word is none."""
+    word = next((symptom.captured[g] for g in _NAMES if symptom.captured.get(g)), "").strip(".-_").lower()
+    name = distribution_of(view.matrix, word.replace("-", "_")) if word else ""
+    known = name in STACK or view.facts.distribution(name) or any(symptom.captured.get(g) for g in _VERSIONS)
+    return name if name and known and package_facts(view, name) else ""
+
+
+def _release(view: View, name: str, version: str) -> str:
+    """Return a told release if the package has one of it; empty for another number."""
+    package, told = package_facts(view, name), parse_version(version) if version else None
+    if package is None or told is None:
+        return ""
+    minor = f"{version}."
+    known = version in package.position or any(v.startswith(minor) for v in package.versions)
+    return version if known or told.is_prerelease or told.is_devrelease else ""
+
+
+def _remedies(view: View, blame: Blame, error: ErrorSeen) -> Iterator[Remedy]:
+    name, failing = blame.name, blame.failing or view.version_text(blame.name) or ""
+    told = parse_version(failing) if failing else None
+    if blame.op.startswith("<") and told:
+        yield _pinned(name, f"{'>=' if blame.op == '<' else '>'}{failing}", f"Raise {name}.")
+        return
+    if blame.working:
+        yield _pinned(name, f"=={blame.working}", f"Take the {name} that the text says worked.")
+    elif told:
+        bound = "<=" if blame.op == ">" else "<"
+        yield _pinned(name, f"{bound}{told.public}", f"Go back to a release of {name} from before.")
+    else:
+        yield Remedy(f"Downgrade {name} to the release that the asking code was written for.")
+    if told and _has_newer(view, name, told):
+        yield _pinned(
+            name, f">{told.public}", f"Or take a newer {name} than that: a regression is often mended soon."
+        )
+    yield from _askers(view, blame, error, told)
+
+
+def _askers(view: View, blame: Blame, error: ErrorSeen, told: Version | None) -> Iterator[Remedy]:
+    """Offer the asking package's releases from after the blamed one."""
+    packages = (asking_package(view, frame) for frame in reversed(error.frames))
+    asker = next((p for p in packages if p and p != blame.name), "")
+    if not asker:
+        yield Remedy(
+            f"Or update the code or package that calls {blame.name} to a release that knows the newer one."
+        )
+    elif told and (pins := askers_after(view, asker, blame.name, told.public)):
+        text = f"Or raise {asker} to a release from after {blame.name} {told.public}."
+        yield Remedy(text, install_commands(pins), pins)
+    else:
+        text = f"Or upgrade {asker}: a later release may know the newer {blame.name}."
+        yield Remedy(text, pip_install(asker, options="-U"))
+
+
+def _pinned(name: str, specifier: str, text: str) -> Remedy:
+    pins = {name: specifier}
+    return Remedy(text, install_commands(pins), pins)
+
+
+def _has_newer(view: View, name: str, version: Version) -> bool:
+    package = package_facts(view, name)
+    newest = parse_version(package.versions[-1]) if package else None
+    return newest is not None and newest.release[:2] > version.release[:2]
