@@ -35,6 +35,7 @@ RULES: tuple[Listed, ...] = (
     *family("serving_fit", "VLLM-BUDGET", of="settings"),
     *family("settings_fit", "MEM-RUN", of="settings"),
     *family("settings_relations", "SETTING-RELATION", of="settings"),
+    *family("taken", "MODEL-TYPE-TAKEN", of="symptoms"),
     *family("smokes", "SMOKE-FAILED SMOKE-CONTRADICTS", of="verdicts"),
     *family("variables", "ARCH-LIST ALLOC-CONF BNB-OVERRIDE IMPORT-PATH"),
     *family("variants", "TORCH-VARIANT-MIXED"),

@@ -12,7 +12,7 @@ from envdoctor.facts import ErrorSeen, Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.stack import STACK
 from envdoctor.rules.calendar import package_facts
-from envdoctor.rules.generations import asking_package, askers_after
+from envdoctor.rules.generations import askers_after, asking_package
 from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.ranges import parse_version
 from envdoctor.rules.rows import install_commands

@@ -28,6 +28,11 @@ _BASE = re.compile(
 """Classes that models, tokenizers and trainers derive from."""
 DISTINCT = 12
 """Letters from which the name of a member is one library's own."""
+_OWN = 20
+"""Letters from which it is so even where the library is not told."""
+_WORD = re.compile(r"[A-Z]{1,12}(?=[A-Z][a-z])|[A-Z]?[a-z0-9]{1,24}|[A-Z]{1,12}")
+_WORDS = 8
+"""Words of a class's name that are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +92,7 @@ def _missing_name(view: View, wanted: Wanted) -> list[Missing]:
     record = record_of(view.matrix, module)
     if record is None:
         return []
+    module = _whole_module(record, module, name)
     if spans := spans_of_name(record.names, module, name):
         return [Missing(record, f"{name} in {module}", spans, wanted, module, name)]
     if inside := record.modules.get(f"{module}.{name}", ()):
@@ -100,6 +106,14 @@ def _missing_name(view: View, wanted: Wanted) -> list[Missing]:
     return [
         missing for missing in _missing_module(view, wanted, module) if not is_contradicted(view, missing)
     ]
+
+
+def _whole_module(record: Record, module: str, name: str) -> str:
+    """Return the module that has the name where a line is cut within the module's; else as it is told."""
+    if module in record.modules or module in record.names:
+        return module
+    whole = [known for known, names in record.names.items() if known.startswith(module) and name in names]
+    return whole[0] if len(whole) == 1 else module
 
 
 def spelt_as(record: Record, name: str) -> str:
@@ -179,6 +193,9 @@ def _of_bases(view: View, wanted: Wanted) -> Iterator[Missing]:
     """
     class_, _, method = wanted.owner.partition(".")
     recorded = class_[:1].isupper() and libraries_with(view.matrix.folder, class_)
+    if wanted.lack is Lack.MEMBER and not recorded and (kin := next(_of_kin(view, wanted), None)):
+        yield kin
+        return
     for library in ("torch",) if recorded else _DERIVED_FROM if class_[:1].isupper() else ():
         record = load_record(view.matrix.folder, library) if view.installed(library) is not False else None
         if record is None:
@@ -187,13 +204,34 @@ def _of_bases(view: View, wanted: Wanted) -> Iterator[Missing]:
             taking = [told for name, told in record.keywords.items() if name.endswith(f".{method}")]
             spans = _without(record, _joined(told.get(wanted.name, ()) for told in taking))
             what = f"a call of {method}() without {wanted.name}"
-        elif wanted.lack is Lack.MEMBER and (recorded or view.facts.distribution(library)):
+        elif wanted.lack is Lack.MEMBER and (
+            recorded or view.facts.distribution(library) or len(wanted.name) >= _OWN
+        ):
             spans = _base_spans(record, wanted.name)
             what = f"{wanted.name} of the classes that {class_} derives from"
         else:
             continue
         if spans:
             yield Missing(record, what, spans, wanted, name=wanted.name, sure=False)
+
+
+def _of_kin(view: View, wanted: Wanted) -> Iterator[Missing]:
+    """Yield what is known of the recorded classes after which one is named: `GRPOTrainer` of `GRPOEnvTrainer`."""
+    for base in kin_of(wanted.owner):
+        for library in libraries_with(view.matrix.folder, base):
+            known = library in _DERIVED_FROM and view.installed(library) is not False
+            record = load_record(view.matrix.folder, library) if known else None
+            if record and (spans := record.members.get(base, {}).get(wanted.name)):
+                what = f"{wanted.name} of {base}, after which {wanted.owner} is named"
+                yield Missing(record, what, spans, wanted, name=wanted.name, sure=False)
+
+
+def kin_of(class_: str) -> list[str]:
+    """Return the names that are left of a class's name without some of its words, the longest first."""
+    words = _WORD.findall(class_[:200])[:_WORDS]
+    count = len(words)
+    left = ((i, j) for i in range(count) for j in range(i + 1, count + 1) if 2 <= count - (j - i) < count)
+    return ["".join((*words[:i], *words[j:])) for i, j in sorted(left, key=lambda cut: cut[1] - cut[0])]
 
 
 def _base_spans(record: Record, member: str) -> Spans:
