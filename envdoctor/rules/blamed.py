@@ -99,6 +99,8 @@ def _blames(view: View) -> Iterator[Blame]:
         if not name or _NOT_TOLD.search(symptom.text):
             continue
         version = _release(view, name, _version_of(symptom))
+        if _version_of(symptom) and not version:
+            continue
         working = _version_of(worked[name]) if name in worked else ""
         blame = Blame(name, symptom, version, symptom.captured.get("op", ""), working)
         if working and working == version:
@@ -130,13 +132,15 @@ def _package(view: View, symptom: Symptom) -> str:
 
 
 def _release(view: View, name: str, version: str) -> str:
-    """Return a told release if the package has one of it; empty for another number."""
+    """Return a told release if the package has one of it, or may have by now; empty for another number."""
     package, told = package_facts(view, name), parse_version(version) if version else None
     if package is None or told is None:
         return ""
     minor = f"{version}."
     known = version in package.position or any(v.startswith(minor) for v in package.versions)
-    return version if known or told.is_prerelease or told.is_devrelease else ""
+    newest = Version(package.versions[-1])
+    coming = newest < told and told.major <= newest.major + 1
+    return version if known or coming or told.is_prerelease else ""
 
 
 def _remedies(view: View, blame: Blame, error: ErrorSeen) -> Iterator[Remedy]:

@@ -216,7 +216,7 @@ def _of_bases(view: View, wanted: Wanted) -> Iterator[Missing]:
 
 
 def _of_kin(view: View, wanted: Wanted) -> Iterator[Missing]:
-    """Yield what is known of the recorded classes after which one is named: `GRPOTrainer` of `GRPOEnvTrainer`."""
+    """Yield what is known of the classes after which one is named: `GRPOTrainer` of `GRPOEnvTrainer`."""
     for base in kin_of(wanted.owner):
         for library in libraries_with(view.matrix.folder, base):
             known = library in _DERIVED_FROM and view.installed(library) is not False

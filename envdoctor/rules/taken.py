@@ -40,8 +40,8 @@ def _finding(view: View, symptom: Symptom) -> Finding | None:
         severity=Severity.ERROR,
         summary=f"transformers {since} and newer bring the model type {name} themselves; "
         f"{asker or 'a package'} registers it again, as it is older than that",
-        cause="AutoConfig.register refuses a name that transformers has: a package that brought the model ahead"
-        f" of transformers has to go without since.{f' Here is transformers {version}.' if version else ''}",
+        cause="AutoConfig.register refuses a name that transformers has: a package that brought the model"
+        " ahead of transformers has to go without since." + (f" Here is {version}." if version else ""),
         evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
         remedies=tuple(_remedies(view, since, asker)),
         certainty=Certainty.LIKELY,
@@ -52,7 +52,7 @@ def _finding(view: View, symptom: Symptom) -> Finding | None:
 
 
 def _registering(view: View, symptom: Symptom) -> str:
-    """Return the package that registers: of the innermost frame that is not transformers', or a listed one."""
+    """Return the package that registers: the innermost frame's that is not transformers, or a listed one."""
     frames = [f for e in view.facts.errors if symptom.id in e.symptoms for f in e.frames]
     packages = (p for frame in reversed(frames) if (p := asking_package(view, frame)) != "transformers")
     listed = (name for name in _REGISTERING if view.facts.distribution(name))
