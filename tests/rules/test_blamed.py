@@ -81,6 +81,7 @@ def test_the_asking_package_may_be_raised_instead() -> None:
         "ERROR: x 1.0 requires trl<0.15, but you have trl 0.16.0 which is incompatible.\n",
         "Using 8-bit quantization fails: it requires the latest version of bitsandbytes\n",
         "It should work with trl 0.16.0\n",
+        "foo depends on trl (<0.16), version solving failed.\n",
         "The model fails with version 4.50.0 of our data\n",
         "This image fails with frobnicator 1.2.3\n",
         "After upgrading to the latest docker\n",
