@@ -37,9 +37,10 @@ def _pixi_locked(entry: Mapping[str, Any], line: int) -> Locked:
         origin = "file" if place.startswith((".", "/")) else "vcs" if place.startswith("git+") else None
         name, version = (name, version) if name else _of_wheel(place)
         return Locked(normalise(name), version or None, line, origin, bool(entry.get("editable")))
-    told = _of_conda_file(place)
-    build = text_of(entry.get("build")) or told[2]
-    return Locked(normalise(name or told[0]), version or told[1] or None, line, "conda", build=build)
+    source = bool(name) and not place.endswith(_ENDS)
+    told = ("", "", "") if source else _of_conda_file(place)
+    build, origin = text_of(entry.get("build")) or told[2], "file" if source else "conda"
+    return Locked(normalise(name or told[0]), version or told[1] or None, line, origin, build=build)
 
 
 def _of_wheel(place: str) -> tuple[str, str]:

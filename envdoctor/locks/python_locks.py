@@ -105,7 +105,9 @@ def _pdm_origin(table: Mapping[str, Any]) -> str | None:
 
 def read_pylock(document: Mapping[str, Any], text: str) -> Lock:
     """Return what an installer puts in from a `pylock.toml` with no extra and its default groups."""
-    markers = Markers(text_of(document.get("requires-python")))
+    groups = document.get("default-groups")
+    chosen = [text_of(one) for one in groups] if isinstance(groups, list) else []
+    markers = Markers(text_of(document.get("requires-python")), chosen)
     packages = named(tables_of(document.get("packages")), header_lines(text, "[[packages]]"))
     found = tuple(
         _plain(

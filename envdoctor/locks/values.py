@@ -49,9 +49,9 @@ class Unreadable(ValueError):
 
 
 class Markers:
-    """Decides markers on Linux (x86_64) for the oldest Python that a lock admits."""
+    """Decides markers on Linux (x86_64) for the oldest Python that a lock admits, no extra and some groups."""
 
-    def __init__(self, requires_python: str) -> None:
+    def __init__(self, requires_python: str, groups: Iterable[str] = ()) -> None:
         minor = oldest_minor(requires_python)
         self.read_for = f"Python 3.{minor} on Linux (x86_64)"
         self._known: dict[str, bool] = {"": True}
@@ -69,6 +69,11 @@ class Markers:
             "sys_platform": "linux",
             "extra": "",
         }
+        self._chosen: Any = {
+            **self._environment,
+            "extras": frozenset(),
+            "dependency_groups": frozenset(groups),
+        }
 
     def hold(self, marker: object) -> bool:
         """Return whether a marker holds; no text always does. Raises Unreadable for what is none."""
@@ -79,20 +84,11 @@ class Markers:
 
     def _decided(self, text: str) -> bool:
         try:
-            return Marker(text).evaluate(self._environment)
-        except (UndefinedEnvironmentName, UndefinedComparison, InvalidMarker):
             if "extras" in text or "dependency_groups" in text:
-                return _without_groups(text, self._environment)
+                return Marker(text).evaluate(self._chosen, context="lock_file")
+            return Marker(text).evaluate(self._environment)
+        except (UndefinedEnvironmentName, UndefinedComparison, InvalidMarker, TypeError):
             raise Unreadable(f"cannot decide the marker {text[:80]!r}") from None
-
-
-def _without_groups(text: str, environment: Mapping[str, str]) -> bool:
-    """Decide a marker of PEP 751 with no extra and no group chosen."""
-    told: Any = {**environment, "extras": set(), "dependency_groups": set()}
-    try:
-        return Marker(text).evaluate(told, context="lock_file")
-    except (UndefinedEnvironmentName, UndefinedComparison, InvalidMarker, TypeError):
-        raise Unreadable(f"cannot decide the marker {text[:80]!r}") from None
 
 
 def oldest_minor(requires_python: str) -> int:

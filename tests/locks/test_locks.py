@@ -292,6 +292,42 @@ def test_a_lock_puts_in_what_its_tool_installs_on_linux(
     assert held(tmp_path, name, text) == expected
 
 
+def test_the_default_groups_of_a_pylock_are_put_in(tmp_path: Path) -> None:
+    """As pdm writes it: what nothing but a group brings has a marker on that group."""
+    text = """
+lock-version = "1.0"
+default-groups = ["default"]
+
+[[packages]]
+name = "torch"
+version = "2.7.0"
+marker = "\\"default\\" in dependency_groups"
+
+[[packages]]
+name = "pytest"
+version = "9.0.0"
+marker = "\\"dev\\" in dependency_groups or \\"test\\" in extras"
+"""
+    assert held(tmp_path, "pylock.toml", text) == {"torch": "2.7.0"}
+
+
+def test_a_source_of_pixi_is_a_package_though_it_is_no_file_of_conda(tmp_path: Path) -> None:
+    text = """
+version: 6
+environments:
+  default:
+    packages:
+      linux-64:
+      - conda: .
+packages:
+- conda: .
+  name: own-tool
+  version: 1.0.9
+  build: pyh4616a5c_0
+"""
+    assert held(tmp_path, "pixi.lock", text) == {"own-tool": "1.0.9"}
+
+
 def test_each_package_is_told_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "uv.lock").write_text(UV.lstrip("\n"), encoding="utf-8")
     lock = read_lock(tmp_path / "uv.lock")
