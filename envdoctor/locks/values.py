@@ -49,7 +49,7 @@ class Unreadable(ValueError):
 
 
 class Markers:
-    """Decides markers on Linux (x86_64) for the oldest Python that a lock admits, no extra and some groups."""
+    """Decides markers on Linux (x86_64) for a lock's oldest Python, with no extra and some groups."""
 
     def __init__(self, requires_python: str, groups: Iterable[str] = ()) -> None:
         minor = oldest_minor(requires_python)
