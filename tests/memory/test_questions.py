@@ -2,8 +2,7 @@
 
 A line of `questions.tsv` holds a model and what is stated of its run (`gpu=`, `stack=` and the fields of
 `StatedRun`); then the answer, rough (without the allocator's replay). To add one, write the question alone
-and run `python tests/memory/test_questions.py`: it fills the answer in, and its diff says what else is answered
-otherwise.
+and run `python tests/memory/test_questions.py`: it fills the answer in, and its diff says what else is so.
 """
 
 from __future__ import annotations
