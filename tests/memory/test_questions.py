@@ -1,7 +1,7 @@
 """Whole answers to stated runs, and the refusals: the verdict, the parts, the phase, what was assumed.
 
 A line of `questions.tsv` holds a model and what is stated of its run (`gpu=`, `stack=` and the fields of
-`StatedRun`); then the answer, rough (without the allocator's replay). To add one, write the question alone
+`StatedRun`); then the answer, rough unless `close=true` replays the allocator. To add one, write it alone
 and run `python tests/memory/test_questions.py`: it fills the answer in, and its diff says what else is so.
 """
 
@@ -13,7 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from envdoctor.errors import EnvdoctorError
+import pytest
+
+from envdoctor.errors import EnvdoctorError, InputError
 from envdoctor.memory.answer import answer
 from envdoctor.memory.report import render
 from envdoctor.memory.stated import StatedRun, ask
@@ -33,9 +35,9 @@ def told(question: str) -> str:
     """Return the answer as JSON on one line and as text, or the refusal."""
     model, *words = shlex.split(question)
     stated = {name: read_value(value) for name, _, value in (word.partition("=") for word in words)}
-    gpu, stack = stated.pop("gpu", None), stated.pop("stack", "")
+    gpu, stack, close = stated.pop("gpu", None), stated.pop("stack", ""), stated.pop("close", False)
     try:
-        asked = replace(ask(model, StatedRun(**stated), gpu=gpu, stack=stack), close=False)
+        asked = replace(ask(model, StatedRun(**stated), gpu=gpu, stack=stack), close=close)
         said = answer(asked)
     except EnvdoctorError as error:
         return f"{type(error).__name__}: {error}"
@@ -52,6 +54,33 @@ def lines() -> list[str]:
 
 def test_every_question_is_answered_as_it_was() -> None:
     assert lines() == RECORD.read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.parametrize(
+    ("file", "stated", "parallel", "offloads"),
+    [
+        ({"stage": 0}, {}, "none", (False, False)),
+        ({"stage": 0}, {"gpus": 2}, "ddp", (False, False)),
+        ({"stage": 2}, {}, "zero2", (False, False)),
+        ({"stage": 3, "offload_param": {"device": "cpu"}}, {"gpus": 2}, "zero3", (False, True)),
+        ({"stage": 3, "offload_optimizer": {"device": "cpu"}}, {"gpus": 2}, "zero3", (True, False)),
+        ({"stage": 3}, {"gpus": 2, "offload_params": True}, "zero3", (False, True)),
+        ({"stage": 2}, {"gpus": 2, "offload_optimizer": True, "parallel": "zero2"}, "zero2", (True, False)),
+    ],
+)
+def test_deepspeeds_file_says_how_the_run_is_sharded(tmp_path, file, stated, parallel, offloads) -> None:
+    path = tmp_path / "ds.json"
+    path.write_text(json.dumps({"zero_optimization": {**file, "reduce_bucket_size": 1000}}))
+    run = ask("gpt2", StatedRun(seq=512, deepspeed=str(path), **stated), stack="").run
+    assert (run.parallel, (run.offload_optimizer, run.offload_params)) == (parallel, offloads)
+    assert run.deepspeed.reduce_bucket == 1000
+
+
+def test_a_deepspeed_file_that_says_otherwise_is_refused(tmp_path) -> None:
+    path = tmp_path / "ds.json"
+    path.write_text('{"zero_optimization": {"stage": 2}}')
+    with pytest.raises(InputError, match=r"--parallel zero3: .*ds\.json says zero2"):
+        ask("gpt2", StatedRun(gpus=2, seq=512, deepspeed=str(path), parallel="zero3"), stack="")
 
 
 if __name__ == "__main__":
