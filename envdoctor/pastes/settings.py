@@ -28,6 +28,12 @@ _ATTENTIONS = {
     "fa3": "flash_attention_3", "flash_attention_3": "flash_attention_3", "sdpa": "sdpa", "eager": "eager",
     "disabled": "eager", "xformers": "xformers", "true": "flash_attention_2",
 }  # fmt: skip
+_CONSTANT = re.compile(r"[A-Z][A-Z0-9]{0,30}(?:_[A-Z0-9]{1,30}){1,8}")
+"""How a program names a value that it holds elsewhere (`MAX_SEQ_LENGTH`)."""
+_COUNTS = """batch epochs gpu_memory_utilization grad_accum learning_rate lora_alpha lora_dropout lora_rank
+pp quant seq tp max_lora_rank max_model_len max_num_seqs"""
+_COUNTED = frozenset(_COUNTS.split())
+"""Settings that are numbers, or on and off."""
 _UNTOLD = frozenset({"auto", "", "???", "["})
 _METHODS = (("qlora", "qlora"), ("lora", "lora"), ("freeze", "freeze"), ("full", "full"), ("全参", "full"))
 _TASKS = ("grpo", "dpo", "kto", "orpo", "ppo", "sft", "serve", "rm", "pt")
@@ -99,6 +105,8 @@ def common_value(row: tables.KeyRow, text: str) -> str | None:
         return common if common != "=" else folded
     if folded in _UNTOLD or text.startswith(("$", "<", "{", "args.", "config.", "self.")):
         return text if row.canonical == "device_map" and folded == "auto" else None
+    if row.canonical in _COUNTED and _CONSTANT.fullmatch(text):
+        return None
     if row.canonical == "model":
         return _model(text)
     spell = _SPELLINGS.get(row.canonical)

@@ -199,3 +199,10 @@ def test_a_variable_is_no_value(read, variable):
 )
 def test_what_a_value_says_besides(read, line, told):
     assert {setting.key: setting.value for setting in read(line).settings} == told
+
+
+def test_the_name_of_a_constant_is_no_value(read):
+    told = read(
+        "max_lora_rank = LORA_RANK,\nmax_seq_length = MAX_SEQ_LENGTH,\nload_in_4bit = LOAD_IN_4BIT,\n"
+    )
+    assert told.settings == ()

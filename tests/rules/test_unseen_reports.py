@@ -86,6 +86,35 @@ REPORTS = {
     "include/flashinfer/sampling.cuh: line 544": "EXTENSION-NO-KERNEL",
     "GPU: Tesla V100S\nGPU with CUDA capability 7 0 is not supported": "FLASH-ATTN-CC",
     "ldconfig: /usr/lib/wsl/lib/libcuda.so.1 is not a symbolic link": "WSL-LDCONFIG-LINK",
+    '  File "C:\\Python311\\Lib\\multiprocessing\\spawn.py", line 132, in _main\n'
+    "    self = reduction.pickle.load(from_parent)\n"
+    "AttributeError: GPT2Tokenizer has no attribute patched_method": "SPAWN-UNPICKLE",
+    "ImportError: No xformers": "XFORMERS-ASKED",
+    "RuntimeError: Library libcublas.so.11 is not found or cannot be loaded": "CT2-LIBRARY",
+    "nvcc fatal   : Unsupported gpu architecture 'compute_No CUDA devices found.'": "BUILD-NATIVE-NO-GPU",
+    "RuntimeError: [TM][ERROR]  Assertion fail: D:\\a\\lmdeploy\\src/turbomind/models/llama/Barrier.h:20": (
+        "TURBOMIND-WINDOWS-TP"
+    ),
+    "RuntimeError: Failed to allocate memory for batch_prefill_tmp_v with size 458752000 and alignment 16 in "
+    "AlignedAllocator": "FLASHINFER-WORKSPACE",
+    "flashinfer-jit-cache         : 0.6.16+cu130  ! MISMATCH vs flashinfer-python==0.6.16": (
+        "FLASHINFER-REPORT"
+    ),
+    "launch_server hangs forever with no error when /tmp is noexec": "TMP-NOEXEC",
+    "RuntimeError: GPUs with compute capability below 7.0 are not supported.": "CC-BELOW",
+    "assert param.ds_status == ZeroParamStatus.AVAILABLE, param.ds_summary()": "ZERO3-NOT-GATHERED",
+    "The 'transformers!=4.46.*,<=4.48.3' distribution was not found and is required by llamafactory": (
+        "REQUIREMENT-REFUSED"
+    ),
+    "NCCL WARN Error while attaching to shared memory segment /dev/shm/nccl-x": "SHM-SMALL-SEEN",
+    "cuda_utils.c:14: error: include file 'Python.h' not found": "PYTHON-HEADERS",
+    "pydantic_core.ValidationError: 1 validation error for AxolotlConfig\npretraining_dataset\n"
+    "  Input should be a valid list [type=list_type, input_value={'path': 'c4'}, input_type=dict]": (
+        "PYDANTIC-FIELD"
+    ),
+    "WARNING - CUDA kernels for auto_gptq are not installed, this will result in slow inference": (
+        "GPTQ-KERNELS"
+    ),
 }
 
 
