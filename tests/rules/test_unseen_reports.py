@@ -90,6 +90,7 @@ REPORTS = {
     "    self = reduction.pickle.load(from_parent)\n"
     "AttributeError: GPT2Tokenizer has no attribute patched_method": "SPAWN-UNPICKLE",
     "ImportError: No xformers": "XFORMERS-ASKED",
+    "ModuleNotFoundError: No module named '_turbomind'": "TURBOMIND-EXTENSION",
     "RuntimeError: Library libcublas.so.11 is not found or cannot be loaded": "CT2-LIBRARY",
     "nvcc fatal   : Unsupported gpu architecture 'compute_No CUDA devices found.'": "BUILD-NATIVE-NO-GPU",
     "RuntimeError: [TM][ERROR]  Assertion fail: D:\\a\\lmdeploy\\src/turbomind/models/llama/Barrier.h:20": (
