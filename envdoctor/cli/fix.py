@@ -6,9 +6,8 @@ import argparse
 
 from envdoctor.cli.diagnose import add_plan_wishes, plan_wish
 from envdoctor.cli.options import add, add_flag, add_list
-from envdoctor.cli.output import Progress, look_of, write
+from envdoctor.cli.output import Progress, tell
 from envdoctor.errors import InputError
-from envdoctor.report import Format, as_json, draw
 
 EXAMPLES = (
     ("what would change in the active environment", ""),
@@ -57,10 +56,7 @@ def run(args: argparse.Namespace) -> int:
             args.python, sources=args.sources, gpus=args.gpu, wish=plan_wish(args), online=args.online
         )
     line.end()
-    if args.format is Format.JSON:
-        write(args, as_json(fixed.to_json()))
-    else:
-        write(args, draw(fix_document(fixed), args.format, look_of(args)))
+    tell(args, fixed.to_json, lambda: fix_document(fixed))
     return fixed.exit_code
 
 
@@ -89,8 +85,5 @@ def _edit(args: argparse.Namespace) -> int:
     from envdoctor.fixing.report import edit_document
 
     told = edit_file(args.lockfile, apply=args.apply, gpus=args.gpu, wish=plan_wish(args))
-    if args.format is Format.JSON:
-        write(args, as_json(told.to_json()))
-    else:
-        write(args, draw(edit_document(told), args.format, look_of(args)))
+    tell(args, told.to_json, lambda: edit_document(told))
     return told.exit_code

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from envdoctor.cli.options import add, add_flag, add_list
-from envdoctor.cli.output import Progress, look_of, note, write
+from envdoctor.cli.output import Progress, note, tell, write
 from envdoctor.errors import InputError, Unavailable, nearest
-from envdoctor.report import Format, as_json, draw
+from envdoctor.report import Format, as_json
 
 if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
@@ -83,8 +83,7 @@ def _status(args: argparse.Namespace) -> int:
     from envdoctor.report.knowledge import status_document
 
     status = matrix_status(load_matrix())
-    json = args.format is Format.JSON
-    write(args, as_json(status) if json else draw(status_document(status), Format.TEXT, look_of(args)))
+    tell(args, lambda: status, lambda: status_document(status))
     return 0
 
 
@@ -96,12 +95,14 @@ def _show(args: argparse.Namespace) -> int:
     for identity in args.ids:
         if identity not in rows:
             raise InputError(f"no row {identity!r} in the matrix{nearest(identity, rows)}")
-    if args.format is Format.JSON:
-        chosen = [{"kind": rows[i][0], **rows[i][1]} for i in args.ids or sorted(rows)]
-        write(args, as_json({"schema": "envdoctor.matrix-rows/1", "rows": chosen}))
-    else:
-        shown = row_document([rows[i] for i in args.ids]) if args.ids else list_document(rows)
-        write(args, draw(shown, Format.TEXT, look_of(args)))
+    tell(
+        args,
+        lambda: {
+            "schema": "envdoctor.matrix-rows/1",
+            "rows": [{"kind": rows[i][0], **rows[i][1]} for i in args.ids or sorted(rows)],
+        },
+        lambda: row_document([rows[i] for i in args.ids]) if args.ids else list_document(rows),
+    )
     return 0
 
 

@@ -8,12 +8,17 @@ import contextlib
 import io
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from envdoctor.cli.parsing import columns
 from envdoctor.errors import Unavailable
 from envdoctor.files import replace_file
-from envdoctor.report import PLAIN, Look
+from envdoctor.report import PLAIN, Format, Look, as_json, draw
+
+if TYPE_CHECKING:
+    from envdoctor.report.document import Document
 
 _NARROWEST, _WIDEST = 40, 100
 
@@ -36,6 +41,13 @@ def write(args: argparse.Namespace, text: str) -> None:
             raise Unavailable(f"standard output: cannot be written: {error.strerror}") from None
         return
     replace_file(Path(args.output), text)
+
+
+def tell(args: argparse.Namespace, terms: Callable[[], Any], document: Callable[[], Document]) -> None:
+    """Write an answer: its JSON terms, or its document in the format that was asked for."""
+    write(
+        args, as_json(terms()) if args.format is Format.JSON else draw(document(), args.format, look_of(args))
+    )
 
 
 def note(args: argparse.Namespace, text: str) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from envdoctor.cli.output import look_of, write
+from envdoctor.cli.output import tell
 from envdoctor.errors import InputError, nearest
 from envdoctor.matrix import load_matrix
-from envdoctor.report import Format, as_json, draw
 from envdoctor.report.document import Block, Document, Row, Rows
 from envdoctor.report.knowledge import members
 from envdoctor.rules.listing import explained_checks
@@ -34,10 +33,8 @@ def run(args: argparse.Namespace) -> int:
         entries = [entry for entry in entries if entry["id"] == args.id.upper()]
         if not entries:
             raise InputError(f"{args.id}: no check has this id{near}")
-    if args.format is Format.JSON:
-        write(args, as_json({"schema": "envdoctor.rules/1", "matrix": matrix.version, "rules": entries}))
-    else:
-        write(args, draw(Document("", "", (_drawn(entries, bool(args.id)),)), Format.TEXT, look_of(args)))
+    terms = {"schema": "envdoctor.rules/1", "matrix": matrix.version, "rules": entries}
+    tell(args, lambda: terms, lambda: Document("", "", (_drawn(entries, bool(args.id)),)))
     return 0
 
 

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from envdoctor.cli.options import add, add_flag
-from envdoctor.cli.output import look_of, write
+from envdoctor.cli.output import look_of, tell, write
 from envdoctor.errors import InputError
-from envdoctor.report import Format, as_json, draw
 
 EXAMPLES = (
     ("a training run", "-- python train.py --config train.yaml"),
@@ -68,10 +67,7 @@ def _compare(args: argparse.Namespace, names: Sequence[str]) -> int:
 
     first, second = (replay(Path(name)) for name in names)
     both = (names[0], names[1])
-    if args.format is Format.JSON:
-        write(args, as_json(to_json(first, second, both)))
-    else:
-        write(args, draw(document(first, second, both), args.format, look_of(args)))
+    tell(args, lambda: to_json(first, second, both), lambda: document(first, second, both))
     return 0
 
 
@@ -80,10 +76,7 @@ def _replay_folder(args: argparse.Namespace) -> int:
     from envdoctor.watch.collecting import as_terms, document, exit_code_of, read_together
 
     told = read_together(Path(args.replay))
-    if args.format is Format.JSON:
-        write(args, as_json(as_terms(told)))
-    else:
-        write(args, draw(document(told), args.format, look_of(args)))
+    tell(args, lambda: as_terms(told), lambda: document(told))
     return exit_code_of(told)
 
 

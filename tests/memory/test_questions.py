@@ -53,7 +53,9 @@ def lines() -> list[str]:
 
 
 def test_every_question_is_answered_as_it_was() -> None:
-    assert lines() == RECORD.read_text(encoding="utf-8").splitlines()
+    for line in RECORD.read_text(encoding="utf-8").splitlines():
+        question, _, said = line.partition("\t")
+        assert told(question) == said, question
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,9 @@ def lines() -> list[str]:
 
 
 def test_every_case_is_judged_as_it_was() -> None:
-    assert lines() == RECORD.read_text(encoding="utf-8").splitlines()
+    for line in RECORD.read_text(encoding="utf-8").splitlines():
+        case, _, said = line.partition("\t")
+        assert found(case) == said, case
 
 
 if __name__ == "__main__":
