@@ -17,6 +17,7 @@ import pytest
 
 from envdoctor.errors import EnvdoctorError, InputError
 from envdoctor.memory.answer import answer
+from envdoctor.memory.deepspeed_file import parse_deepspeed
 from envdoctor.memory.report import render
 from envdoctor.memory.stated import StatedRun, ask
 from envdoctor.report import Format
@@ -83,6 +84,21 @@ def test_a_deepspeed_file_that_says_otherwise_is_refused(tmp_path) -> None:
     path.write_text('{"zero_optimization": {"stage": 2}}')
     with pytest.raises(InputError, match=r"--parallel zero3: .*ds\.json says zero2"):
         ask("gpt2", StatedRun(gpus=2, seq=512, deepspeed=str(path), parallel="zero3"), stack="")
+
+
+@pytest.mark.parametrize("size", [True, "many", -1, [1]])
+def test_what_is_no_size_in_deepspeeds_file_is_refused(size) -> None:
+    with pytest.raises(InputError, match=r"ds\.json: zero_optimization\.reduce_bucket_size: .* is no size"):
+        parse_deepspeed({"stage": 2, "reduce_bucket_size": size}, "ds.json", 64)
+
+
+def test_sizes_left_to_deepspeed_go_by_the_models_width() -> None:
+    names = ("reduce_bucket_size", "stage3_prefetch_bucket_size", "stage3_param_persistence_threshold")
+    sizes = parse_deepspeed(
+        {"stage": 3, **dict.fromkeys(names, "auto"), "sub_group_size": 0}, "ds.json", 64
+    ).sizes
+    assert (sizes.reduce_bucket, sizes.prefetch_bucket, sizes.persistence_threshold) == (4096, 3686, 640)
+    assert (sizes.sub_group, sizes.overlap_comm, sizes.contiguous_gradients) == (0, True, True)
 
 
 if __name__ == "__main__":

@@ -83,6 +83,7 @@ BLOCKS = 2 * (4 * 64 * 64 + 2 * 64 * 256)
             2 * 10 * 64**2 + 3 * 64 * 64,
         ),
         ({**SMALL, "patch_size": 2, "temporal_patch_size": 2}, BLOCKS + 3 * 2 * 4 * 64),
+        ({**SMALL, "patch_size": 0}, BLOCKS + 3 * 14 * 14 * 64),
         ({**SMALL, "patch_size": 65}, BLOCKS + 3 * 14 * 14 * 64),
         ({**SMALL, "patch_size": 64}, BLOCKS + 3 * 64 * 64 * 64),
         ({**SMALL, "out_hidden_size": 32}, BLOCKS + 3 * 14 * 14 * 64),
