@@ -27,7 +27,7 @@ import tempfile
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,6 +100,9 @@ def main() -> int:
     parser.add_argument("--sample", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--patience", type=float, default=10.0)
+    parser.add_argument(
+        "--tests", nargs="+", help="what these files notice, in place of all the room's tests"
+    )
     parser.add_argument("--kept", type=Path, default=Path(tempfile.gettempdir()) / "envdoctor-mutants")
     asked = parser.parse_args()
     for room in asked.rooms or ROOMS:
@@ -113,8 +116,8 @@ class Session:
     """One room's tests, collected once, and its mutants: a plugin of pytest."""
 
     def __init__(self, room: str, asked: argparse.Namespace) -> None:
-        package, self.tests, above = ROOMS[room]
-        self.room, self.asked = room, asked
+        package, tests, above = ROOMS[room]
+        self.room, self.asked, self.tests = room, asked, asked.tests or tests
         self.paths = _imported(f"envdoctor.{package}")
         self.forgetful = tuple(f"envdoctor.{name}" for name in (package, *above))
         self.told = os.fdopen(os.dup(1), "w")
@@ -194,15 +197,7 @@ class Session:
         if missing:
             self._say(f"{self.room}: one run of {len(missing)} tests without mutants")
             _in_child(lambda: self._measure(missing, kept))
-        ran = Ran({}, {})
-        for path in kept.values():
-            raw = json.loads(path.read_text())
-            ran.seconds.update(raw["seconds"])
-            for file, lines in raw["by_line"].items():
-                of_file = ran.by_line.setdefault(file, {})
-                for number, tests in lines.items():
-                    of_file.setdefault(int(number), []).extend(tests)
-        return ran
+        return _read_ran(kept.values())
 
     def _kept(self, test_file: Path) -> Path:
         beside = [p for folder in self.tests for p in sorted(Path(folder).rglob("*.py"))]
@@ -292,6 +287,19 @@ def _forget_what_was_computed(rooms: tuple[str, ...]) -> None:
     for thing in gc.get_objects():
         if isinstance(thing, functools._lru_cache_wrapper) and str(thing.__module__).startswith(rooms):
             thing.cache_clear()
+
+
+def _read_ran(kept: Iterable[Path]) -> Ran:
+    """Put together what was kept of each test file."""
+    ran = Ran({}, {})
+    for path in kept:
+        raw = json.loads(path.read_text())
+        ran.seconds.update(raw["seconds"])
+        for file, lines in raw["by_line"].items():
+            of_file = ran.by_line.setdefault(file, {})
+            for number, tests in lines.items():
+                of_file.setdefault(int(number), []).extend(tests)
+    return ran
 
 
 def _within(tests: list[str], ran: Ran, patience: float) -> list[str]:
