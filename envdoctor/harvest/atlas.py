@@ -287,7 +287,7 @@ def main() -> None:
             sys.stderr.write(f"{source.name}: {len(found[source.name])} releases\n")
         for binaries in BINARIES:
             for version, files in read_compiled(fetcher, settings.url, binaries, cache).items():
-                found.setdefault(binaries.name, {}).setdefault(version, {}).update(files)
+                found.setdefault(binaries.library, {}).setdefault(version, {}).update(files)
                 sys.stderr.write(f"{binaries.name} {version}: {len(files)} binaries\n")
     replace_file(find_folder() / "releases" / FILE_NAME, encode_atlas({n: f for n, f in found.items() if f}))
 

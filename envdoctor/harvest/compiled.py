@@ -25,6 +25,11 @@ class Binaries:
     since: str
     members: tuple[str, ...]
 
+    @property
+    def library(self) -> str:
+        """What the package is part of: one library of CUDA comes as a package for each major release."""
+        return re.sub(r"-cu\d{2}$", "", self.name)
+
 
 BINARIES = (
     Binaries(

@@ -45,6 +45,7 @@ class Record:
     imports: Mapping[str, Mapping[str, Spans]]
     """By module of another package: what is imported from it without a guard."""
 
+    @cache  # noqa: B019  (records are kept for as long as the process runs)
     def place(self, version: Version) -> int:
         """Return the place of the newest recorded release that is no newer than `version`, else the first."""
         told = Version(version.base_version) if version.is_prerelease or version.is_devrelease else version

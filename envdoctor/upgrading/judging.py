@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from fnmatch import fnmatchcase
+from itertools import chain
 
 from packaging.version import Version
 
 from envdoctor.findings import Certainty
 from envdoctor.matrix import Matrix, tables
-from envdoctor.matrix.interface_records import Record, Spans
+from envdoctor.matrix.interface_records import Record, Spans, load_record
 from envdoctor.patterns import row_pattern
 from envdoctor.rules.interface_lookup import distribution_of, record_of
 from envdoctor.rules.ranges import version_satisfies
@@ -26,6 +27,11 @@ _MODULES = (
 )
 _INHERITED = frozenset((*_MODULES.split(), *dir(dict), *dir(list), *dir(str), *dir(Exception)))
 """What a class may have from torch's Module or the language: gone in one file, it is still there."""
+
+_OWNERLESS = frozenset((Kind.LOOSE, Kind.CALL))
+_WITHOUT = "() without "
+_SETTINGS = ("Arguments", "Args", "Config", "Params", "Options", "Settings")
+"""How classes end that hold settings: no other code puts a field into them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +63,28 @@ class Judge:
     moves: Mapping[str, Move]
     _renames: dict[str, tables.RenameRow] = field(default_factory=dict)
     _answered: list[tables.RenameRow] = field(default_factory=list)
+    _unsaid: dict[str, list[tables.RenameRow]] = field(default_factory=dict)
+    _gone: dict[str, Mapping[tuple[str, str], str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """File the known renames by what they rename."""
         rows = self.matrix.rows(tables.RenameRow)
         self._renames.update((row.old, row) for row in rows if not row.answered)
         self._answered.extend(row for row in rows if row.answered)
+        for row in rows:
+            if _WITHOUT in row.old:
+                self._unsaid.setdefault(row.old.partition(_WITHOUT)[0], []).append(row)
 
     def breaks(self, uses: Iterable[Use]) -> Iterator[Break]:
         """Yield what breaks, each place once."""
         seen: set[tuple[object, str]] = set()
+        uses = list(uses)
+        libraries = {distribution_of(self.matrix, use.path) for use in uses if use.kind not in _OWNERLESS}
         for use in uses:
+            if use.kind in _OWNERLESS:
+                if not use.guarded:
+                    yield from self._call(use) if use.kind is Kind.CALL else self._loose(use, libraries)
+                continue
             move = self.moves.get(distribution_of(self.matrix, use.path))
             if move is None or use.guarded:
                 continue
@@ -95,8 +112,8 @@ class Judge:
                 return self._member(use, record, move)
             case Kind.OVERRIDE:
                 return self._override(use, move)
-            case Kind.NAME:
-                return None  # told with its import
+            case Kind.NAME | Kind.LOOSE | Kind.CALL:
+                return None  # told with its import, or without an owner
 
     def _name(self, use: Use, record: Record | None, move: Move, module: str, name: str) -> Break | None:
         path = f"{module}.{name}"
@@ -159,8 +176,11 @@ class Judge:
                 return _by_rename(use, shown, row, move) if row else None
         if record is None or not spans or not _lives(record, told, move.new):
             return None
-        if record.has(told.get("**", ()), move.new):
-            return None
+        if record.has(told.get("**", ()), move.new) and (
+            callable_.endswith(_SETTINGS)
+            or any(record.has(entries.get(use.name, ()), move.new) for entries in record.keywords.values())
+        ):
+            return None  # what takes any argument may hand it on to who takes it
         since = _gone(record, spans, move)
         return None if since is None else Break(use, shown, since, certainty=Certainty.LIKELY)
 
@@ -176,6 +196,29 @@ class Judge:
         if since is None:
             return None
         return Break(use, f"{use.path}.{use.name}", since, certainty=Certainty.LIKELY)
+
+    def _loose(self, use: Use, libraries: Iterable[str]) -> Iterator[Break]:
+        """Yield what no class of the libraries that the text imports has any more: the name is telling."""
+        for library in sorted(self.moves.keys() & set(libraries)):
+            if since := self._left(library).get((use.path, use.name)):
+                shown = f"{use.path}({use.name})" if use.path else f".{use.name}"
+                yield Break(use, shown, since, certainty=Certainty.LIKELY)
+                return
+
+    def _call(self, use: Use) -> Iterator[Break]:
+        """Answer by the rows of methods whose answer is another where an argument is not given."""
+        for row in self._unsaid.get(use.name, ()):
+            move = self.moves.get(row.library)
+            settled = row.old.partition(_WITHOUT)[2].split("|")
+            if move and self._row_holds(row, move) and use.given.isdisjoint(settled):
+                yield replace(_by_rename(use, row.old, row, move), certainty=Certainty.LIKELY)
+
+    def _left(self, library: str) -> Mapping[tuple[str, str], str]:
+        """Return since when members, and keywords by their method, are in no class of a library any more."""
+        if library not in self._gone:
+            record, move = load_record(self.matrix.folder, library), self.moves[library]
+            self._gone[library] = dict(_left_of(record, move)) if record else {}
+        return self._gone[library]
 
     def _override(self, use: Use, move: Move) -> Break | None:
         """Answer by the rows of methods that the library calls with an argument more: `argument=default`."""
@@ -274,6 +317,21 @@ def _gone(record: Record, spans: Spans, move: Move) -> str | None:
     place = record.place(move.new)
     ended = [last for _, last in spans if last < place]
     return record.versions[max(ended) + 1] if ended else None
+
+
+def _left_of(record: Record, move: Move) -> Iterator[tuple[tuple[str, str], str]]:
+    """Yield what stands in no class any more since a release: fields of settings, and keywords by method."""
+    members = (("", owner.endswith(_SETTINGS), told) for owner, told in record.members.items())
+    keywords = ((owner.rpartition(".")[2], True, told) for owner, told in record.keywords.items())
+    standing = {("", name) for name in _INHERITED}
+    ended: dict[tuple[str, str], str] = {}
+    for method, telling, told in chain(members, keywords):
+        open_ = record.has(told.get("**", ()), move.new) and not method
+        standing.update((method, n) for n, spans in told.items() if open_ or record.has(spans, move.new))
+        if telling and _lives(record, told, move.new) and (method or not _is_another(record, told, move)):
+            gone = ((name, _gone(record, spans, move)) for name, spans in told.items() if name)
+            ended |= {(method, name): since for name, since in gone if since}
+    yield from ((key, since) for key, since in ended.items() if key not in standing)
 
 
 def _lives(record: Record, told: Mapping[str, Spans], version: Version) -> bool:

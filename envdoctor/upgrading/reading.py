@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from envdoctor.python_source import parse_python
+from envdoctor.rules.interface_lookup import DISTINCT
 from envdoctor.upgrading.bindings import (
     UNKNOWN,
     Bound,
@@ -287,6 +288,8 @@ class _Reader:
         if base.attributes and isinstance(node.ctx, ast.Load) and node.attr in base.attributes:
             return base.attributes[node.attr]
         if not base.path:
+            if isinstance(node.ctx, ast.Load) and len(node.attr) >= DISTINCT:
+                self._use(Use(Kind.LOOSE, "", place, node.attr))
             return UNKNOWN
         if not base.instance:
             self._use(Use(Kind.PATH, f"{base.path}.{node.attr}", place))
@@ -310,7 +313,9 @@ class _Reader:
             and len(node.args) > 1
         ):
             self._dynamic(node, scopes)
+        self._called_method(node, starred)
         if not called.path:
+            self._loose_keywords(node)
             return UNKNOWN
         if called.path in ("importlib.import_module",):
             self.read.unfollowed += not (node.args and isinstance(node.args[0], ast.Constant))
@@ -327,6 +332,23 @@ class _Reader:
             place = Place(node.lineno, node.col_offset, node.end_col_offset or 0)
             self._use(Use(Kind.POSITION, called.path, place, count=len(node.args)))
         return made_by(called)
+
+    def _called_method(self, node: ast.Call, starred: bool) -> None:
+        """Note the call of a method with a telling name, and all that it is given."""
+        named = all(keyword.arg for keyword in node.keywords)
+        if isinstance(node.func, ast.Attribute) and len(node.func.attr) >= DISTINCT and named and not starred:
+            values = (f"{k.arg}={k.value.value}" for k in node.keywords if isinstance(k.value, ast.Constant))
+            given = frozenset((*(k.arg for k in node.keywords if k.arg), *values))
+            end = node.func.end_col_offset or 0
+            place = Place(node.func.end_lineno or node.lineno, end - len(node.func.attr.encode()), end)
+            self._use(Use(Kind.CALL, "", place, node.func.attr, given=given))
+
+    def _loose_keywords(self, node: ast.Call) -> None:
+        """Note the keywords of a method whose owner nothing tells."""
+        if isinstance(node.func, ast.Attribute):
+            for keyword in node.keywords:
+                if keyword.arg and len(node.func.attr) + len(keyword.arg) >= 2 * DISTINCT:
+                    self._use(Use(Kind.LOOSE, node.func.attr, keyword_place(keyword), keyword.arg))
 
     def _called(self, node: ast.expr, scopes: list[Scope]) -> Bound:
         """Return what is called; `super().method` is the base's own."""

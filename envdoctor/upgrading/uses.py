@@ -19,6 +19,8 @@ class Kind(Enum):
     STAR = "star"
     NAME = "name"
     OVERRIDE = "override"
+    LOOSE = "loose"
+    CALL = "call"
 
 
 class Place(NamedTuple):
@@ -31,7 +33,10 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One use. `path` is the module of an import, else the dotted path of what is used or called."""
+    """One use. `path` is the module of an import, else the dotted path of what is used or called.
+
+    Nothing tells whose a loose one is: `path` is the method that a keyword is given to, empty for a member.
+    """
 
     kind: Kind
     path: str
@@ -45,7 +50,7 @@ class Use:
     postponed: bool = False
     """True in an annotation that no run evaluates."""
     given: frozenset[str] = frozenset()
-    """The arguments that an overriding method takes."""
+    """The arguments that an overriding method takes, or that a call gives (`name`, and `name=value`)."""
     statement: Place | None = None
     """The first line of the import statement it stands in."""
 

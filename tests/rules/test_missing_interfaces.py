@@ -139,3 +139,12 @@ def test_a_wrapper_that_hands_arguments_on_does_not_ask_for_them() -> None:
     )["INTERFACE-MISSING"]
     assert "ft/train.py, line 7 asks for it" in found.cause
     assert "huggingface" not in str(found.remedies)
+
+
+@pytest.mark.parametrize("release", ["4.50.0", "4.52.4", "5.20.0"])
+def test_a_name_that_is_exported_lazily_stands_though_its_stand_in_is_gone(release: str) -> None:
+    error = "ImportError: cannot import name 'Qwen2_5_VLForConditionalGeneration' from 'transformers'"
+    assert "INTERFACE-MISSING" not in judged(f"transformers=={release}\n{error}\n")
+    (missing,) = [judged(f"transformers==4.48.0\n{error}\n")["INTERFACE-MISSING"]]
+    assert ">=4.49.0" in missing.summary
+    assert "<" not in missing.summary

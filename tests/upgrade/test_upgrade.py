@@ -256,3 +256,26 @@ def test_code_is_diagnosed_with_what_is_installed(tmp_path: Path, capsys: pytest
 )
 def test_what_a_package_makes_up_or_brings_from_elsewhere_stands(code: str) -> None:
     assert told(code) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("import transformers\ndef f(args):\n    print(args.save_safetensors)", [".save_safetensors"]),
+        ("def f(args):\n    print(args.save_safetensors)", []),
+        (
+            "import transformers\ndef f(m):\n    m.save_pretrained('x', safe_serialization=True)",
+            ["save_pretrained(safe_serialization)"],
+        ),
+        ("import transformers\ndef f(t):\n    return t.sep_token_id + t.pad_token_id", []),
+        ("def f(t, c):\n    return t.apply_chat_template(c)", ["apply_chat_template() without"]),
+        ("def f(t, c):\n    return t.apply_chat_template(c, tokenize=False)", []),
+        ("def f(t, c):\n    return t.apply_chat_template(c, return_dict=True)", []),
+        ("def f(t, c, k):\n    return t.apply_chat_template(c, **k)", []),
+    ],
+)
+def test_telling_names_are_judged_though_nothing_tells_whose_they_are(code: str, found: list[str]) -> None:
+    names = [one.name for one in breaks(code)]
+    assert len(names) == len(found)
+    assert all(name.startswith(start) for name, start in zip(names, found, strict=True))
+    assert after(code) == code

@@ -45,7 +45,10 @@ class RenameRow(Row):
     KIND: ClassVar = "rename"
 
     old: Text
-    """As it was: `module.name`, `Callable(argument)`, `Class.member`; `def Class.method` overrides one."""
+    """As it was: `module.name`, `Callable(argument)`, `Class.member`; `def Class.method` overrides one.
+
+    `method() without argument|argument=value`: the answer is another unless one of these is given.
+    """
     new: Text
     """What stands in its place: a name of the same kind, or what to write."""
     library: Package
