@@ -337,7 +337,9 @@ class _Reader:
         """Note the call of a method with a telling name, and all that it is given."""
         named = all(keyword.arg for keyword in node.keywords)
         if isinstance(node.func, ast.Attribute) and len(node.func.attr) >= DISTINCT and named and not starred:
-            values = (f"{k.arg}={k.value.value}" for k in node.keywords if isinstance(k.value, ast.Constant))
+            values = (
+                f"{k.arg}={k.value.value!r}" for k in node.keywords if isinstance(k.value, ast.Constant)
+            )
             given = frozenset((*(k.arg for k in node.keywords if k.arg), *values))
             end = node.func.end_col_offset or 0
             place = Place(node.func.end_lineno or node.lineno, end - len(node.func.attr.encode()), end)
