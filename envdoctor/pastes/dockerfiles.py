@@ -146,7 +146,7 @@ class _Reader:
             self._keep(name, told_sightings(name, told, source, origin=origin) if told else (), whole=True)
             return name
         match = _WANTED.fullmatch(word)
-        if match is None or word.startswith((".", "/", "$")):
+        if match is None:
             return ""
         name, told = normalise(match[1]), _told(match[2].strip())
         before = self._found.get(name)
