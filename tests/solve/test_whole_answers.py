@@ -1,6 +1,6 @@
-"""Whole answers of small worlds drawn at random: pins with their reasons, changes, causes and ways out.
+"""Whole answers, of small worlds drawn at random and of the shipped facts: reasons, changes, causes.
 
-`whole_answers.tsv` is the record, a world a line. After the solver or its words changed,
+`whole_answers.tsv` is the record, a world or a request a line. After the solver or its words changed,
 `python tests/solve/test_whole_answers.py` writes it anew, and its diff says what is answered otherwise;
 whether an answer is the best one is for `test_solve_oracle.py` to say.
 """
@@ -8,12 +8,16 @@ whether an answer is the best one is for `test_solve_oracle.py` to say.
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from functools import cache
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from solve_world import EMPTY, Release, goal, target, world
+from solve_world import EMPTY, Release, goal, shipped, target, world
 
 from envdoctor.matrix import Matrix
+from envdoctor.matrix.snapshot import Snapshot
 from envdoctor.solve.documents import Header, constraints_text
 from envdoctor.solve.goal import Goal
 from envdoctor.solve.pinning import pin, why_not
@@ -94,9 +98,50 @@ def drawn_goal(number: int) -> Goal:
     )
 
 
-def told(number: int) -> str:
+SHIPPED = """
+torch / 3.11
+torch torchvision / 3.11 / V100
+torch torchvision / 3.11 / V100,H100
+torch / 3.11 / A100 / 535.183.01
+torch==2.6.0 / 3.11 / RTX 5090
+torch / 3.9 / K80
+torch / 3.11 / GTX 1080 / 580.65.06
+torch bitsandbytes / 3.10 / T4,H100 / 550.54.15
+torch<2.4 xformers / 3.10
+torch<2.4 xformers / 3.10 / RTX 5090
+torch torchaudio<2.6 / 3.11 / RTX 4090 / 570.10
+torch==2.1.0 numpy>=2 / 3.11
+triton==3.5.1 / 3.11
+triton torch==2.5.1 / 3.11
+transformers peft trl accelerate / 3.12 / A100
+deepspeed torch==2.4.0 / 3.11 / A100 / 535.183.01
+flash-attn torch / 3.11 / T4
+nvidia-cublas-cu12 torch==2.3.0 / 3.11
+tokenizers<0.19 transformers / 3.10
+"""
+
+
+def shipped_goal(line: str) -> Goal:
+    """Return what is asked of the shipped facts: `REQUEST… / PYTHON / CARDS / DRIVER`."""
+    snapshot, matrix = facts()
+    requests, python, cards, driver = (*line.split(" / "), "", "")[:4]
+    on = target(
+        tuple(map(int, python.split("."))),
+        "x86_64-manylinux_2_35",
+        cards.split(",") if cards else (),
+        driver or None,
+        matrix,
+    )
+    return goal(snapshot, requests.split(), on=on, matrix=matrix)
+
+
+@cache
+def facts() -> tuple[Snapshot, Matrix]:
+    return shipped()
+
+
+def told(wanted: Goal, proof: bool) -> str:
     """Return the whole answer on one line."""
-    wanted = drawn_goal(number)
     answer = pin(wanted)
     parts = [
         " ".join(answer.asked),
@@ -107,19 +152,21 @@ def told(number: int) -> str:
     parts += [f"{change.name} {change.old} to {change.new}" for change in answer.changes]
     parts += [f"{cause.kind}: {cause.text} ({cause.source})" for cause in answer.causes]
     parts += [f"without {one.drop}: {dict(one.gives)}" for one in answer.relaxations]
-    if number % 3 == 0:
-        parts.append(render(why_not(wanted)))
-    return f"{number}\t" + " | ".join(" ".join(part.split()) for part in parts)
+    parts += [render(why_not(wanted))] if proof else []
+    return " | ".join(" ".join(part.split()) for part in parts)
 
 
-def lines() -> list[str]:
-    """Return the record as it would be written today."""
-    return [told(number) for number in range(WORLDS)]
+def lines() -> Iterator[str]:
+    """Yield the record as it would be written today."""
+    for number in range(WORLDS):
+        yield f"{number}\t{told(drawn_goal(number), number % 3 == 0)}"
+    for line in SHIPPED.split("\n")[1:-1]:
+        yield f"{line}\t{told(shipped_goal(line), False)}"
 
 
-def test_every_world_is_answered_as_it_was() -> None:
-    for number, line in enumerate(RECORD.read_text(encoding="utf-8").splitlines()):
-        assert told(number) == line
+def test_every_request_is_answered_as_it_was() -> None:
+    for said, recorded in zip_longest(lines(), RECORD.read_text(encoding="utf-8").splitlines()):
+        assert said == recorded
 
 
 if __name__ == "__main__":
