@@ -62,7 +62,7 @@ def _meanings(kind: type) -> Iterator[tuple[str, str]]:
     for field, text in pairwise(body):
         if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
             name = field.target.id if isinstance(field.target, ast.Name) else ""
-            yield name, inspect.cleandoc(ast.literal_eval(text.value))
+            yield name, " ".join(ast.literal_eval(text.value).split())
 
 
 def schema_of(kind: Any) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def page() -> str:
 def _kind_section(name: str, kind: type[Row]) -> str:
     own = [field for field in fields_of(kind) if field.name not in Row.__annotations__]
     rows = "".join(
-        f"| `{f.name}` | {_said(f.type)} | {'' if f.required else 'may be left out. '}{f.means} |\n"
+        f"| `{f.name}` | {_said(f.type)} | {'' if f.required else 'may be left out. '}{_cell(f.means)} |\n"
         for f in own
     )
     head = "| field | holds | |\n|---|---|---|\n"
@@ -149,7 +149,11 @@ def _said_of(told: Mapping[str, Any]) -> str:
     if told.get("type") == "array":
         return f"a list: {_said_of(told['items'])}"
     words = told.get("description", told.get("type", "anything"))
-    return "a table" if words == "object" else words.replace("|", "\\|")
+    return "a table" if words == "object" else _cell(words)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
 
 
 def _example(name: str) -> str:
