@@ -116,9 +116,11 @@ def _heights(
         + tables * table
         + plan.norm,
     )
+    # a loss of the trainer's own comes after the forward pass, which drops autocast's copies when it ends
+    after = max(cached + loss.scores * 3 // 2, loss.forward) if loss.scores else cached + loss.forward
     return Step(
         base + kept + cached + max(c.forward - c.kept - c.cached for c in costs),
-        base + kept + cached + loss.forward,
+        base + kept + after,
         backward,
         fixed + plan.gradients + plan.step,
         kept,

@@ -22,9 +22,50 @@ STORED_BYTES: Mapping[str, float] = {
 """Bytes a weight of a linear in the files of each method."""
 
 
+GATED_TOWERS = frozenset({"pixtral"})
+"""Towers of three matrices a feed-forward block whatever their activation, and of rotary positions."""
+JOINING = ("spatial_merge_size", "scale_factor", "downsample_factor")
+"""Keys that tell how many patches a side are joined into one; a downsample_ratio is the reverse of it."""
+PROJECTORS: Mapping[str, str] = {
+    **dict.fromkeys(("gemma3", "paligemma", "idefics3", "smolvlm"), "one"),
+    **dict.fromkeys(("llava", "llava_next", "llava_onevision", "vipllava", "internvl"), "two"),
+    "mistral3": "merged",
+    "aya_vision": "gated",
+}
+"""What leads from the tower to the decoder: one matrix, two, a merger before the two, or a gated pair.
+
+https://github.com/huggingface/transformers/tree/v5.17.0/src/transformers/models (modeling_*.py of each type)
+"""
+
+
 def tower_parameters(config: Mapping[str, Any]) -> int:
-    """Parameters of all towers, by the usual transformer's count; 0 without any."""
-    return sum(_tower(part) for key in TOWERS if isinstance(part := config.get(key), Mapping))
+    """Parameters of all towers, by the usual transformer's count, and of what leads to the decoder."""
+    towers = [part for key in TOWERS if isinstance(part := config.get(key), Mapping)]
+    return sum(_tower(part) for part in towers) + sum(_projector(config, part) for part in towers[:1])
+
+
+def _projector(config: Mapping[str, Any], tower: Mapping[str, Any]) -> int:
+    text = config.get("text_config")
+    hidden, inner = (part.get("hidden_size") if isinstance(part, Mapping) else 0 for part in (text, tower))
+    kind = PROJECTORS.get(str(config.get("model_type")))
+    if not (kind and isinstance(hidden, int) and isinstance(inner, int)):
+        return 0
+    joined = inner * _joined(config) ** 2
+    if kind == "gated":
+        wide = config.get("alignment_intermediate_size")
+        wide = wide if isinstance(wide, int) else hidden
+        return joined * wide + wide // 2 * hidden
+    if kind == "merged":
+        return joined * inner + inner * hidden + hidden * hidden
+    return joined * hidden + (hidden * hidden if kind == "two" else 0)
+
+
+def _joined(config: Mapping[str, Any]) -> int:
+    """How many patches a side become one."""
+    ratio, side = config.get("downsample_ratio"), first(config, JOINING)
+    if isinstance(ratio, float) and 0 < ratio <= 1:
+        return round(1 / ratio)
+    return side if isinstance(side, int) and 0 < side <= 64 else 1
 
 
 def _tower(told: Mapping[str, Any]) -> int:
@@ -36,11 +77,24 @@ def _tower(told: Mapping[str, Any]) -> int:
         return 0
     ratio = part.get("mlp_ratio") or 4
     ffn = first(part, ("intermediate_size", "encoder_ffn_dim", "mlp_dim")) or int(hidden * ratio)
-    gated = 3 if part.get("hidden_act") in ("silu", "swish") else 2
+    rotary = part.get("model_type") in GATED_TOWERS
+    gated = 3 if rotary or part.get("hidden_act") in ("silu", "swish") else 2
     patch = size if isinstance(size := part.get("patch_size"), int) and 0 < size <= hidden else 14
     frames = int(part.get("temporal_patch_size") or 1)
     blocks = depth * (4 * hidden * hidden + gated * hidden * int(ffn))
-    return blocks + 3 * frames * patch * patch * hidden + _mergers(part, hidden)
+    places = 0 if rotary else _places(part) * hidden
+    return blocks + 3 * frames * patch * patch * hidden + places + _mergers(part, hidden)
+
+
+def _places(part: Mapping[str, Any]) -> int:
+    """Learned positions: one a patch of a whole image, where a tower tells that image's size."""
+    size, patch = (
+        side[0] if isinstance(side := part.get(key), list) and side else side
+        for key in ("image_size", "patch_size")
+    )
+    if not (isinstance(size, int) and isinstance(patch, int)) or not 0 < patch <= size <= 1 << 14:
+        return 0
+    return (size // patch) ** 2
 
 
 def _mergers(part: Mapping[str, Any], hidden: int) -> int:

@@ -131,7 +131,8 @@ ACTIVATIONS: Mapping[str, str] = {
 }  # fmt: skip
 _OTHERS = """
     model_type text_config vision_config audio_config vit_config vision_tower_config rope_parameters
-    patch_size head_dim tie_word_embeddings multi_query new_decoder_architecture parallel_attn
+    patch_size image_size downsample_ratio scale_factor downsample_factor alignment_intermediate_size
+    head_dim tie_word_embeddings multi_query new_decoder_architecture parallel_attn
     use_parallel_residual alibi attention_bias add_qkv_bias use_qkv_bias mlp_bias bias hidden_act
     hidden_activation activation_function activation sliding_window sliding_window_pattern
     use_sliding_window final_logit_softcapping mlp_layer_types moe_intermediate_size

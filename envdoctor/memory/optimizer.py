@@ -19,14 +19,14 @@ class Optimizer:
 
     states: int
     kind: str = "same"  # "same" dtype as the weight, "fp32", "8bit" or "factored"
-    foreach: bool = False
+    foreach: int = 0  # lists of all tensors' size that a step makes
     paged: bool = False
 
 
 OPTIMIZERS: dict[str, Optimizer] = {
     "adamw_torch_fused": Optimizer(2),
-    "adamw_torch": Optimizer(2, foreach=True),
-    "adamw_hf": Optimizer(2, foreach=True),
+    "adamw_torch": Optimizer(2, foreach=1),
+    "adamw_hf": Optimizer(2, foreach=1),
     "adamw_apex_fused": Optimizer(2),
     "adamw_anyprecision": Optimizer(3),
     "adamw_8bit": Optimizer(2, "8bit"),
@@ -42,12 +42,12 @@ OPTIMIZERS: dict[str, Optimizer] = {
     "lion_8bit": Optimizer(1, "8bit"),
     "paged_lion_32bit": Optimizer(1, "fp32", paged=True),
     "paged_lion_8bit": Optimizer(1, "8bit", paged=True),
-    "rmsprop": Optimizer(1, foreach=True),
+    "rmsprop": Optimizer(1, foreach=1),
     "rmsprop_bnb": Optimizer(1, "fp32"),
     "rmsprop_bnb_8bit": Optimizer(1, "8bit"),
     "rmsprop_bnb_32bit": Optimizer(1, "fp32"),
     "sgd": Optimizer(0),
-    "adagrad": Optimizer(1, foreach=True),
+    "adagrad": Optimizer(1, foreach=2),
     "adafactor": Optimizer(1, "factored"),
 }
 
@@ -102,5 +102,5 @@ def step_bytes(optimizer: Optimizer, tensors: Iterable[tuple[int, int]], width: 
     if optimizer.kind == "factored":
         return (16 if width < 4 else 12) * largest
     if optimizer.foreach:
-        return sum(count * rounded(width * n) for n, count in sizes)
+        return optimizer.foreach * sum(count * rounded(width * n) for n, count in sizes)
     return 0

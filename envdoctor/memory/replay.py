@@ -310,7 +310,7 @@ class Replay:
         if self.optimizer.kind == "factored":
             self._factored(sizes, width)
         elif self.optimizer.foreach:
-            self._give(self._take(width * n for n in sizes))
+            self._give(self._take(width * n for n in sizes * self.optimizer.foreach))
         self._give(self.gradients)
         self.gradients.clear()
 

@@ -25,6 +25,8 @@ from envdoctor.memory.families import (
 from envdoctor.values import dataclass
 
 MAX_CONFIG_BYTES = 4 << 20
+UNCAPPED = frozenset({"paligemma"})
+"""Models of several parts whose own head leaves out the cap that their text part's would put on logits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +144,7 @@ def parse_shape(config: Mapping[str, Any], where: str) -> ModelShape:
     """Return the shape that a config describes; raises InputError `where: key: what is wrong`."""
     whole = config
     nested = config.get("text_config")
-    if isinstance(nested, Mapping) and "hidden_size" not in config:
+    if isinstance(nested, Mapping) and first(config, ALIASES["num_hidden_layers"]) is None:
         config = nested
     model_type = config.get("model_type")
     if not isinstance(model_type, str):
@@ -166,7 +168,7 @@ def parse_shape(config: Mapping[str, Any], where: str) -> ModelShape:
         ffn=_ffn(config, model_type, hidden, where),
         vocab=_size(config, "vocab_size", where),
         positions=_positions(config, where),
-        tied=bool(config.get("tie_word_embeddings", known.pop("tied", False))),
+        tied=_tied(whole, config, known.pop("tied", False)),
         **_switches(config, known, hidden),
         experts=_experts(config, where),
         latent=_latent(config),
@@ -175,7 +177,16 @@ def parse_shape(config: Mapping[str, Any], where: str) -> ModelShape:
         known=traits is not None,
         uncertain=_doubts(whole, model_type, traits is not None),
     )
-    return replace(shape, **_family_sizes(config, shape))
+    sizes = _family_sizes(config, shape)
+    if whole.get("model_type") in UNCAPPED:
+        sizes["softcap"] = False
+    return replace(shape, **sizes)
+
+
+def _tied(whole: Mapping[str, Any], text: Mapping[str, Any], usual: bool) -> bool:
+    """A model of several parts ties as the whole says, whatever its text part says."""
+    key = "tie_word_embeddings"
+    return bool(next((part[key] for part in (whole, text) if part.get(key) is not None), usual))
 
 
 def _sketched(config: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -129,3 +129,34 @@ def test_a_tower_is_counted_by_the_names_that_its_config_uses(tower, parameters)
 def test_a_quantised_file_is_told_by_its_method(told, stored, place):
     config = {place: told} if place == "quantization_config" else {place: {"quantization_config": told}}
     assert stored_as(config) == stored
+
+
+SIGLIP = {
+    "model_type": "siglip_vision_model", "hidden_size": 1152, "intermediate_size": 4304,
+    "num_hidden_layers": 8, "num_attention_heads": 16, "image_size": 364, "patch_size": 14,
+}  # fmt: skip
+PLAIN_TEXT = {
+    "model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 4,
+    "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 32000,
+}  # fmt: skip
+BUILT = [
+    ("smolvlm", {"scale_factor": 2}, SIGLIP, 132_812_800),
+    ("llava_onevision", {}, SIGLIP, 129_935_360),
+    ("gemma3", {}, SIGLIP, 125_736_064),
+    ("aya_vision", {"downsample_factor": 2}, SIGLIP, 134_923_264),
+    ("mistral3", {"spatial_merge_size": 2}, {**SIGLIP, "model_type": "pixtral"}, 174_024_448),
+    ("internvl", {"downsample_ratio": 0.5}, SIGLIP, 137_011_200),
+]
+"""Parameters of the tower and of what leads to the decoder, as transformers 5.17 builds them on "meta"."""
+
+
+@pytest.mark.parametrize(("kind", "more", "vision", "built"), BUILT)
+def test_towers_are_counted_with_what_leads_to_the_decoder(kind, more, vision, built):
+    config = {"model_type": kind, "text_config": PLAIN_TEXT, "vision_config": vision, **more}
+    assert tower_parameters(config) == pytest.approx(built, rel=0.002)
+
+
+def test_the_whole_says_whether_a_model_of_several_parts_is_tied():
+    config = {"model_type": "llava", "text_config": {**PLAIN_TEXT, "tie_word_embeddings": True}}
+    assert parse_shape(config, "it").tied
+    assert not parse_shape({**config, "tie_word_embeddings": False}, "it").tied
