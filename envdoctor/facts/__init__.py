@@ -21,6 +21,7 @@ from envdoctor.facts.model import (
     Symptom,
     Toolkit,
     Verdict,
+    WarningSeen,
     Xid,
 )
 from envdoctor.facts.observed import NOT_TOLD, Fact, FactUnavailable, Observed, Unknown
@@ -53,6 +54,7 @@ __all__ = [
     "Toolkit",
     "Unknown",
     "Verdict",
+    "WarningSeen",
     "Xid",
     "from_json",
     "to_json",

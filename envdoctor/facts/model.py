@@ -271,6 +271,16 @@ class ErrorSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class WarningSeen:
+    """A line that reads like a program's warning, without its level, place and time."""
+
+    text: str
+    source: str
+    file: str = ""
+    """The Python file that warns, where the line names it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Speed:
     """A measured speed, and how it stands to what such cards reach; `unknown` until it was judged."""
 
@@ -334,6 +344,8 @@ class Facts:
     symptoms: tuple[Symptom, ...] = ()
     errors: tuple[ErrorSeen, ...] = ()
     """In the order of the text; the last that is no consequence decides."""
+    warnings: tuple[WarningSeen, ...] = ()
+    """Of a text that shows no error."""
     verdicts: tuple[Verdict, ...] = ()
     notes: tuple[str, ...] = ()
     """Remarks of the reader: contradictions, what was passed over."""

@@ -31,7 +31,7 @@ from envdoctor.harvest.compiled import BINARIES, Binaries, read_binaries
 from envdoctor.harvest.index_pages import IndexFile, read_project_page
 from envdoctor.harvest.messages import Message, scan_messages
 from envdoctor.harvest.remote_archive import RemoteZip, read_sdist_members
-from envdoctor.matrix.atlas import FILE_NAME, MAGIC, WARNINGS, key_of
+from envdoctor.matrix.atlas import FILE_NAME, MAGIC, key_of
 from envdoctor.matrix.interface_ranges import spans_of
 
 WHOLE = 40 << 20
@@ -254,8 +254,6 @@ def _entries(
     for position, version in enumerate(versions):
         for file, messages in releases[version].items():
             for template, kind, function, guard in messages:
-                if kind in WARNINGS:
-                    continue
                 places, _, _ = seen.get((template, kind, function), ([], "", ""))
                 if not places or places[-1] != position:
                     places.append(position)

@@ -27,7 +27,7 @@ LEAST_SHARE = 0.55
 """How much of a line its template must account for, where the template is not long by itself."""
 LONG = 60
 WARNINGS = frozenset({"warning", "warning_once", "warn", "UserWarning", "FutureWarning"})
-"""Kinds of messages that end nothing: they are not filed."""
+"""Kinds of messages that end nothing."""
 _WORD = re.compile(r"[A-Za-z0-9_]+")
 
 

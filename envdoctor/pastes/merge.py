@@ -37,6 +37,7 @@ def _merge_two(first: Facts, second: Facts) -> Facts:
         symptoms=_joined(first.symptoms, second.symptoms),
         verdicts=_joined(first.verdicts, second.verdicts),
         errors=_joined(first.errors, second.errors),
+        warnings=_joined(first.warnings, second.warnings),
         notes=_joined(_joined(first.notes, second.notes), tuple(notes)),
         unread={**second.unread, **first.unread},
     )

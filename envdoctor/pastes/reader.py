@@ -38,6 +38,7 @@ from envdoctor.pastes.symptoms import scan
 from envdoctor.pastes.tells import tell_sightings
 from envdoctor.pastes.text import plain_lines
 from envdoctor.pastes.traces import parse_traces
+from envdoctor.pastes.warned import parse_warnings
 from envdoctor.pastes.wishes import parse_mended, parse_wish
 
 NOTHING = (
@@ -114,6 +115,7 @@ def _sightings(paste: Paste, symptoms: Sequence[tables.SymptomRow], table: KeyTa
     if errors:
         yield from parse_mended(paste, lines, max(error.value.line for error in errors))
     if not errors:
+        yield from parse_warnings(paste, lines)
         yield from parse_told(paste, lines, seen)
     if not errors and not is_program(paste.file_name):
         yield from parse_sentences(paste, lines)

@@ -8,7 +8,7 @@ from envdoctor import lazy_re as re
 from envdoctor.commands import pip_install
 from envdoctor.facts import ErrorSeen, Frame
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
-from envdoctor.matrix.atlas import Origin, load_atlas
+from envdoctor.matrix.atlas import WARNINGS, Origin, load_atlas
 from envdoctor.rules.asked import PYTHONS_OWN
 from envdoctor.rules.rows import install_commands
 from envdoctor.rules.view import View
@@ -53,7 +53,7 @@ def origin_of(view: View, error: ErrorSeen) -> Origin | None:
     atlas = load_atlas(view.matrix.folder)
     if atlas is None:
         return None
-    found = atlas.find(_message_of(error))
+    found = [origin for origin in atlas.find(_message_of(error)) if origin.kind not in WARNINGS]
     if error.exception != "RuntimeError" and any(symptom in PYTHONS_OWN for symptom in error.symptoms):
         return next((o for o in found if error.frames and _is_at(o, error.frames[-1])), None)
     named = [o for o in found if view.installed(o.library) or _in_frames(o, error) or o.library in error.text]

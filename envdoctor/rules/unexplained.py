@@ -14,6 +14,7 @@ from envdoctor.rules.import_chains import mixed_finding, package_of
 from envdoctor.rules.origins import asked_by, origin_finding, origin_of
 from envdoctor.rules.places import place_finding
 from envdoctor.rules.view import View
+from envdoctor.rules.warned import WARNED
 
 _WEAK = frozenset({"cut", "logged", "said"})
 """Kinds of errors that tell only that something failed."""
@@ -62,9 +63,14 @@ def find_unexplained(
 
 def _accounted_for(view: View, error: ErrorSeen, explained: set[str], findings: Sequence[Finding]) -> bool:
     """True where a finding explains the error; mere words are likely about what the facts show to fail."""
-    if error.kind == "said" and any(_fails(finding) for finding in findings):
+    if error.kind == "said" and any(_fails(one) or _is_meant(one, error) for one in findings):
         return True
     return bool(explained & _met_in(view, error)) or bool(explained and _is_weak(view, error))
+
+
+def _is_meant(finding: Finding, error: ErrorSeen) -> bool:
+    """True where the words of trouble are those of a known warning."""
+    return finding.id == WARNED and finding.evidence[0].value in error.text
 
 
 def _fails(finding: Finding) -> bool:

@@ -287,3 +287,20 @@ def test_the_memory_of_another_accelerator_gets_no_advice_for_nvidias(line, id):
 )
 def test_trouble_with_memory_told_in_words_is_never_green(text):
     assert findings(text)
+
+
+def test_a_librarys_warning_is_told_from_an_error():
+    text = (
+        "/v/lib/python3.11/site-packages/transformers/optimization.py:411: FutureWarning: This implementation of"
+        " AdamW is deprecated and will be removed in a future version. Use the PyTorch implementation"
+        " torch.optim.AdamW instead, or set `no_deprecation_warning=True` to disable this warning\n"
+    )
+    (found,) = findings(text)
+    assert (found.id, found.severity) == ("WARNING-KNOWN", Severity.NOTE)
+    assert found.summary.startswith("a warning, no error: transformers goes on after it")
+
+
+def test_beside_an_error_a_warning_is_not_told():
+    error = "ValueError: LoRA rank 64 is greater than max_lora_rank 16."
+    text = f"FutureWarning: `torch_dtype` is deprecated\n{error}\n"
+    assert "WARNING-KNOWN" not in {f.id for f in findings(text)}

@@ -1,0 +1,44 @@
+"""Warnings that programs print: behind a level, a class or a place in a file, or bare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from envdoctor import lazy_re as re
+from envdoctor.facts import WarningSeen
+from envdoctor.pastes.sightings import HEAD, Paste, Sighting
+
+KEPT = 12
+LEAST = 24
+"""Letters of a line that says something."""
+_OF_PYTHON = re.compile(r"(?:(\S{1,400}\.py):\d{1,7}: )?\b[A-Z]\w{0,40}Warning: (?=\S)")
+_OF_A_LOGGER = re.compile(
+    r"^[^A-Za-z\n]{0,60}(?:\([^()\n]{1,60}\) ?)?(?:[\w.]{1,60} - )?\[?(?:WARNING|WARN)\b"
+    r"(?:[^\]\n]{0,60}\]|\|[^\]\n]{0,60}\])?[^A-Za-z`'\"\n]{0,60}"
+)
+_WARNS = re.compile(
+    r"(?i)\bdeprecat|\bwill be (?:removed|ignored)|\bis incompatible with\b|\bfalling back\b|\bsetting `|"
+    r"\bdefault(?:s|ing) to\b|\bwe (?:recommend|detected|will use)|\bnot used when\b|\bno longer\b|"
+    r"\bignor(?:ed|ing)\b|\byou (?:should|are (?:using|passing|not running))\b|\bnewly initialized|"
+    r"\bhas no effect\b|\brecommended\b"
+)
+"""Words of warnings that stand alone on a line."""
+
+
+def parse_warnings(paste: Paste, lines: Sequence[str]) -> Iterator[Sighting]:
+    """Yield the lines that read like a warning, each once."""
+    seen: set[str] = set()
+    for index, line in enumerate(lines[:HEAD]):
+        text, file = _message(line[:1200].strip().lstrip("> "))
+        if sum(map(str.isalpha, text)) >= LEAST and text not in seen and len(seen) < KEPT:
+            seen.add(text)
+            yield Sighting("warning", WarningSeen(text, paste.at("", index), file))
+
+
+def _message(line: str) -> tuple[str, str]:
+    """Return what a line warns of and the file that does; empty where it does not read like a warning."""
+    if match := _OF_PYTHON.search(line):
+        return line[match.end() :], match[1] or ""
+    if match := _OF_A_LOGGER.search(line):
+        return line[match.end() :], ""
+    return (line, "") if _WARNS.search(line) else ("", "")

@@ -1,0 +1,59 @@
+"""Warnings that a library's own code is known to give: they end nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from envdoctor.facts import WarningSeen
+from envdoctor.findings import Certainty, Evidence, Finding, Severity
+from envdoctor.matrix.atlas import WARNINGS, Origin, load_atlas
+from envdoctor.rules.base import Rule, Skip
+from envdoctor.rules.origins import asked_by, told_releases
+from envdoctor.rules.view import View
+
+WARNED = "WARNING-KNOWN"
+
+
+def check_warnings(view: View) -> Iterable[Finding]:
+    """Tell of each warning which library gives it."""
+    if not view.facts.warnings:
+        raise Skip("no warning is told, or an error stands beside it")
+    told: set[str] = set()
+    for warning, origin in _known(view):
+        if origin.template not in told:
+            told.add(origin.template)
+            yield _finding(warning, origin)
+
+
+def _known(view: View) -> Iterator[tuple[WarningSeen, Origin]]:
+    """Yield the warnings that a library gives with its place in it."""
+    atlas = load_atlas(view.matrix.folder)
+    for warning in view.facts.warnings if atlas else ():
+        assert atlas is not None
+        found = [origin for origin in atlas.find(warning.text) if origin.kind in WARNINGS]
+        if found:
+            yield warning, max(found, key=lambda origin: _is_named(view, warning, origin))
+
+
+def _is_named(view: View, warning: WarningSeen, origin: Origin) -> tuple[bool, bool]:
+    """Rank the libraries that share words: the line's own file first, then what the facts tell of."""
+    return warning.file.replace("\\", "/").endswith(origin.file), view.installed(origin.library) is True
+
+
+def _finding(warning: WarningSeen, origin: Origin) -> Finding:
+    place = f"{origin.file.rpartition('/')[2]}{f', {origin.function}' if origin.function else ''}"
+    return Finding(
+        id=WARNED,
+        severity=Severity.NOTE,
+        summary=f"a warning, no error: {origin.library} goes on after it: {warning.text[:240]}",
+        cause=f"The line is one that {origin.library} warns with, in {told_releases(origin)} ({place})"
+        + (f", when {origin.guard}." if origin.guard else "."),
+        evidence=(Evidence("warning", warning.text, warning.source),),
+        remedies=asked_by(warning.text),
+        certainty=Certainty.LIKELY,
+        sources=(f"wheel:{origin.library}",),
+        prior=0.3,
+    )
+
+
+RULES = (Rule(WARNED, "a warning is told from an error", check_warnings),)
