@@ -291,8 +291,8 @@ def test_trouble_with_memory_told_in_words_is_never_green(text):
 
 def test_a_librarys_warning_is_told_from_an_error():
     text = (
-        "/v/lib/python3.11/site-packages/transformers/optimization.py:411: FutureWarning: This implementation of"
-        " AdamW is deprecated and will be removed in a future version. Use the PyTorch implementation"
+        "/v/lib/python3.11/site-packages/transformers/optimization.py:411: FutureWarning: This implementation"
+        " of AdamW is deprecated and will be removed in a future version. Use the PyTorch implementation"
         " torch.optim.AdamW instead, or set `no_deprecation_warning=True` to disable this warning\n"
     )
     (found,) = findings(text)
