@@ -6,6 +6,7 @@ from envdoctor.facts.codec import FactsFormatError, from_json, to_json
 from envdoctor.facts.model import (
     MENDED,
     NOT_JUDGED,
+    NOTHING_READ,
     WISH,
     Distribution,
     Driver,
@@ -29,6 +30,7 @@ from envdoctor.facts.versions import ComputeCapability, CudaVersion, DriverVersi
 
 __all__ = [
     "MENDED",
+    "NOTHING_READ",
     "NOT_JUDGED",
     "NOT_TOLD",
     "WISH",

@@ -322,6 +322,11 @@ MENDED = "the text tells that what failed was mended: the errors before that are
 """A note of the reader: what explains such an error is worth knowing and nothing to act on."""
 NOT_JUDGED = "running text, of which no more than facts is read: "
 """How the reader's note begins that quotes a sentence; its place and its words follow."""
+NOTHING_READ = (
+    "nothing in it was recognised (readable are tracebacks, logs, pip list or freeze, nvidia-smi, collect_env"
+    " and settings files)"
+)
+"""Why a text is unread that tells nothing, unless a warning in it is known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from envdoctor.facts import NOT_JUDGED, Facts
+from envdoctor.facts import NOT_JUDGED, NOTHING_READ, Facts
 from envdoctor.images.dockerfile import is_dockerfile
 from envdoctor.matrix import tables
 from envdoctor.matrix.lexicon import Lexicon
@@ -41,11 +41,6 @@ from envdoctor.pastes.traces import parse_traces
 from envdoctor.pastes.warned import parse_warnings
 from envdoctor.pastes.wishes import parse_mended, parse_wish
 
-NOTHING = (
-    "nothing in it was recognised (readable are tracebacks, logs, pip list or freeze, nvidia-smi, collect_env"
-    " and settings files)"
-)
-
 
 def parse_paste(
     text: str,
@@ -72,10 +67,11 @@ def parse_paste(
     told = replace(
         facts,
         errors=tuple(error for error in facts.errors if error.kind != "said"),
+        warnings=(),
         notes=tuple(note for note in facts.notes if not note.startswith(NOT_JUDGED)),
     )
     if told == Facts(origin="paste"):
-        return replace(facts, unread={name or file_name or "the paste": NOTHING})
+        return replace(facts, unread={name or file_name or "the paste": NOTHING_READ})
     return facts
 
 

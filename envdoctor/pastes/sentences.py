@@ -8,6 +8,7 @@ from envdoctor import lazy_re as re
 from envdoctor.facts import NOT_JUDGED, ErrorSeen
 from envdoctor.pastes.sightings import HEAD, Paste, Sighting
 from envdoctor.pastes.symptoms import Sight, met_within
+from envdoctor.pastes.warned import is_logged
 from envdoctor.patterns import row_pattern
 
 _NO_PERSON = re.compile(
@@ -65,10 +66,14 @@ def parse_sentences(paste: Paste, lines: Sequence[str]) -> Iterator[Sighting]:
     for index, line in enumerate(lines):
         if line.lstrip().startswith(("```", "~~~")):
             fenced = not fenced
-        elif not fenced and index not in paste.claimed and _is_sentence(line, titled=index == first):
+        elif not fenced and index not in paste.claimed and _is_said(line, titled=index == first):
             quoted = " ".join(line.split())[:160]
             yield Sighting("note", f"{NOT_JUDGED}{paste.at('', index)}: {quoted}")
             return
+
+
+def _is_said(line: str, titled: bool) -> bool:
+    return _is_sentence(line, titled) and not is_logged(line)
 
 
 def _is_sentence(line: str, titled: bool) -> bool:

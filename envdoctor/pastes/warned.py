@@ -35,6 +35,11 @@ def parse_warnings(paste: Paste, lines: Sequence[str]) -> Iterator[Sighting]:
             yield Sighting("warning", WarningSeen(text, paste.at("", index), file))
 
 
+def is_logged(line: str) -> bool:
+    """True for a line by which a program warns, behind a class or a level."""
+    return bool(_OF_PYTHON.search(line[:1200]) or _OF_A_LOGGER.search(line[:1200]))
+
+
 def _message(line: str) -> tuple[str, str]:
     """Return what a line warns of and the file that does; empty where it does not read like a warning."""
     if match := _OF_PYTHON.search(line):

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from envdoctor.facts import NOTHING_READ
 from envdoctor.findings import Finding
 from envdoctor.rules.base import NotWhole, Rule, Skip
 from envdoctor.rules.view import View
+from envdoctor.rules.warned import known_warnings
 
 
 def check_unread(view: View) -> Iterable[Finding]:
     """Raise NotWhole for parts that a probe could not read; what they would have told is unknown."""
-    if view.facts.unread:
-        raise NotWhole("; ".join(f"{part} not known: {why}" for part, why in view.facts.unread.items()))
+    warned = view.facts.warnings and any(known_warnings(view))
+    unread = {part: why for part, why in view.facts.unread.items() if not (warned and why == NOTHING_READ)}
+    if unread:
+        raise NotWhole("; ".join(f"{part} not known: {why}" for part, why in unread.items()))
     if view.facts.origin != "probe":
         raise Skip("no machine was probed")
     return ()

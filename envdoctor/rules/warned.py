@@ -19,13 +19,13 @@ def check_warnings(view: View) -> Iterable[Finding]:
     if not view.facts.warnings:
         raise Skip("no warning is told, or an error stands beside it")
     told: set[str] = set()
-    for warning, origin in _known(view):
+    for warning, origin in known_warnings(view):
         if origin.template not in told:
             told.add(origin.template)
             yield _finding(warning, origin)
 
 
-def _known(view: View) -> Iterator[tuple[WarningSeen, Origin]]:
+def known_warnings(view: View) -> Iterator[tuple[WarningSeen, Origin]]:
     """Yield the warnings that a library gives with its place in it."""
     atlas = load_atlas(view.matrix.folder)
     for warning in view.facts.warnings if atlas else ():
