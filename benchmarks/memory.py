@@ -1,6 +1,7 @@
 """Measured peaks against the predicted ones, and against accelerate's and DeepSpeed's rules.
 
     python benchmarks/memory.py [FILE.json]...      (default: tests/memory/points/*.json)
+    python benchmarks/memory.py benchmarks/memory_trainers.json      other trainers and towers, as they came
 
 A file holds `{"points": [{"id", "model" or "config", "method", "batch", "seq", "dtype", "ckpt",
 "peak_allocated_gib", "peak_reserved_gib", ...}]}`.
