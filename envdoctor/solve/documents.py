@@ -33,6 +33,7 @@ class Header:
         driver = f", driver {target.driver}" if target.driver else ""
         python = ".".join(str(part) for part in target.python)
         yield comment(f"envdoctor {self.tool}, matrix {self.matrix}, package facts of {self.date}")
+        yield comment("what came out later was not read and may be newer: envdoctor matrix update reads it")
         yield comment(f"for Python {python} on {target.platform.name}; {cards}{driver}")
         yield comment(f"command: {self.command}")
         for day in sorted({day for _, day in answer.looked_up}):
