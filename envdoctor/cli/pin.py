@@ -103,14 +103,14 @@ def _notes(args: argparse.Namespace, answer: PinSet) -> Iterator[str]:
 
 
 def _rendered(args: argparse.Namespace, answer: PinSet) -> str:
+    format: Pinned = args.format
+    if format is Format.JSON:
+        return as_json(answer.as_json())
     from envdoctor.matrix import load_matrix
     from envdoctor.matrix.snapshot import load_snapshot
     from envdoctor.solve import documents
     from envdoctor.solve.report import conflict_document
 
-    format: Pinned = args.format
-    if format is Format.JSON:
-        return as_json(answer.as_json())
     if answer.status in ("conflict", "unknown"):
         return draw(conflict_document(answer), Format.TEXT, look_of(args))
     matrix = load_matrix()

@@ -12,7 +12,6 @@ from envdoctor.matrix.snapshot import Snapshot, load_snapshot
 from envdoctor.solve.coverage import Coverage
 from envdoctor.solve.goal import Goal
 from envdoctor.solve.nodes import TORCH, Context, Options
-from envdoctor.solve.request_files import read_requests
 from envdoctor.solve.requests import Asked, Carried, Request, parse_day, parse_requests
 from envdoctor.target.resolve import Target
 from envdoctor.values import dataclass
@@ -59,9 +58,12 @@ def goal_of(wish: Wish, target: Target, matrix: Matrix) -> Goal:
 
 def asked_by(requests: Sequence[str], files: Sequence[str]) -> Asked:
     """Return what arguments and files ask for; raises InputError."""
-    return Asked.joined(
-        (Asked(tuple(parse_requests(requests))), *(read_requests(Path(file)) for file in files))
-    )
+    asked = [Asked(tuple(parse_requests(requests)))]
+    if files:
+        from envdoctor.solve.request_files import read_requests
+
+        asked += (read_requests(Path(file)) for file in files)
+    return Asked.joined(asked)
 
 
 def _check_not_empty(asked: Asked, files: Sequence[str]) -> None:

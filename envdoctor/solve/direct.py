@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from envdoctor.solve.goal import Goal
 from envdoctor.solve.nodes import TORCH, Node
@@ -74,8 +73,7 @@ def completed(goal: Goal, policy: Policy, fixed: Mapping[str, int], alone: bool)
     return _Reading(goal, policy, dict(fixed), alone).picks()
 
 
-@dataclass(frozen=True)
-class _Charge:
+class _Charge(NamedTuple):
     """What `loser` loses because another bars `better` candidates of a package (0: because it needs it)."""
 
     loser: str
@@ -84,21 +82,18 @@ class _Charge:
     better: int
 
 
-@dataclass
 class _Reading:
-    goal: Goal
-    policy: Policy
-    fixed: dict[str, int]
-    alone: bool
-    forced: dict[str, int] = field(default_factory=dict)
-    """The candidates that what is fixed accepts."""
-    sure: set[str] = field(default_factory=set)
-    """What is there in every answer."""
-    _bases: dict[str, int] = field(default_factory=dict)
-    _read: set[tuple[str, str]] = field(default_factory=set)
-    _forcing: dict[str, set[str]] = field(default_factory=dict)
-    """What is fixed and bears on a package."""
-    _asked: dict[tuple[str, int, str], tuple[Demand, ...]] = field(default_factory=dict)
+    def __init__(self, goal: Goal, policy: Policy, fixed: dict[str, int], alone: bool) -> None:
+        self.goal, self.policy, self.fixed, self.alone = goal, policy, fixed, alone
+        self.forced: dict[str, int] = {}
+        """The candidates that what is fixed accepts."""
+        self.sure: set[str] = set()
+        """What is there in every answer."""
+        self._bases: dict[str, int] = {}
+        self._read: set[tuple[str, str]] = set()
+        self._forcing: dict[str, set[str]] = {}
+        """What is fixed and bears on a package."""
+        self._asked: dict[tuple[str, int, str], tuple[Demand, ...]] = {}
 
     def picks(self) -> dict[str, int]:
         self._read_fixed()
@@ -311,12 +306,12 @@ class _Reading:
         """Return one that bars a candidate: by what it asks of it, or of what the candidate asks for."""
         for owner, one in told:
             if one.name == name and not one.mask >> bit & 1:
-                return owner, replace(charge, name=name, better=1 << bit)
+                return owner, charge._replace(name=name, better=1 << bit)
         for wanted in self._asks(name, bit, ""):
             for owner, one in told:
                 left = wanted.mask & self._base(wanted.name) if wanted.name == one.name else -1
                 if owner != name and not left & one.mask:
-                    return owner, replace(charge, name=wanted.name, better=left)
+                    return owner, charge._replace(name=wanted.name, better=left)
         raise Unproven
 
     def _spares(self, owner: str, bit: int, charge: _Charge) -> bool:

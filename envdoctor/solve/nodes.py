@@ -16,6 +16,7 @@ from envdoctor.solve.versions import clauses, major_of, spec_mask
 from envdoctor.solve.wheels import installs
 from envdoctor.target.cards import Card
 from envdoctor.target.resolve import Target
+from envdoctor.values import dataclass as value
 
 TORCH = "torch"
 
@@ -23,7 +24,7 @@ _Files = Sequence[Sequence[int]]
 """The fields of each `File`."""
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True)
 class Options:
     """What the person allows: a cut-off day (days since 1970), source builds, and per-package exceptions."""
 
@@ -43,7 +44,7 @@ class Options:
     """Rows that tell of failures in use alone, before which what was asked for goes, too."""
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True)
 class Ban:
     """Candidates that something outside the request rules out: which, and by what (`what` names the rule)."""
 

@@ -10,9 +10,10 @@ from envdoctor.matrix.snapshot import LIMITS
 from envdoctor.matrix.snapshot import Requirement as Wanted
 from envdoctor.solve.nodes import TORCH, Context, Node
 from envdoctor.solve.variants import OWN_RUNTIME
+from envdoctor.values import dataclass as value
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True)
 class Root:
     """A demand from outside: these candidates of a package, with extras. `guard` names it in explanations."""
 
@@ -47,7 +48,7 @@ class Part:
     needs: Needs
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True)
 class Literal:
     """One condition of a nogood: the package's choice lies in `mask` (or, `inside` False, does not)."""
 
@@ -56,7 +57,7 @@ class Literal:
     inside: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True)
 class Nogood:
     """Conditions that must not all hold, and the matrix row (or fact) that says so."""
 
