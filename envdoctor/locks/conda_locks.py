@@ -28,7 +28,7 @@ def read_pixi(document: Mapping[str, Any], text: str) -> Lock:
 
 
 def _place(entry: Mapping[str, Any]) -> str:
-    return next((text_of(entry[kind]) for kind in ("conda", "pypi", "url") if entry.get(kind)), "")
+    return next((text_of(entry[kind]) for kind in ("conda", "pypi", "url", "path") if entry.get(kind)), "")
 
 
 def _pixi_locked(entry: Mapping[str, Any], line: int) -> Locked:

@@ -319,13 +319,18 @@ environments:
     packages:
       linux-64:
       - conda: .
+      - pypi: detr
 packages:
 - conda: .
   name: own-tool
   version: 1.0.9
   build: pyh4616a5c_0
+- kind: pypi
+  name: detr
+  version: 0.0.0
+  path: detr
 """
-    assert held(tmp_path, "pixi.lock", text) == {"own-tool": "1.0.9"}
+    assert held(tmp_path, "pixi.lock", text) == {"own-tool": "1.0.9", "detr": "0.0.0"}
 
 
 def test_each_package_is_told_with_its_line(tmp_path: Path) -> None:

@@ -21,10 +21,11 @@ def answer(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, s
 def test_constraints_say_for_what_they_are_and_why(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = answer(capsys, "pin", "torch<2.10", "--gpu", "T4", *ON)
     assert code == 0
-    head = out.splitlines()[:3]
+    head = out.splitlines()[:4]
     assert head[0].startswith("# envdoctor ")
-    assert head[1] == "# for Python 3.11 on x86_64-manylinux_2_35; T4 (sm_75)"
-    assert head[2].endswith(
+    assert "what came out later was not read" in head[1]
+    assert head[2] == "# for Python 3.11 on x86_64-manylinux_2_35; T4 (sm_75)"
+    assert head[3].endswith(
         "pin 'torch<2.10' --gpu T4 --python-version 3.11 --platform x86_64-manylinux_2_35"
     )
     assert "torch==2.9.1\n    # asked for as torch<2.10\n" in out
