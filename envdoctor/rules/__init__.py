@@ -29,6 +29,7 @@ RULES: tuple[Listed, ...] = (
     *family("minimums", "TRANSFORMERS-MINIMUM"),
     *family("modules", "MODULE-MISSING", of="symptoms"),
     *family("refusals", "REQUIREMENT-REFUSED"),
+    *family("removals", "REMOVED-IN", of="symptoms"),
     *family("requirements", "REQUIREMENT-UNMET"),
     *family("settings_data", "DATA", of="settings"),
     *family("settings_files", "SETTING-KEY", of="settings"),

@@ -38,6 +38,7 @@ _DENIED = re.compile(
     r"(?i)(?:\bno[tn]?\b|n['’]t\b|\bnever\b|\bcannot\b|\bno longer\b|\bexpect\w{0,3}\b|\bshould\b|\bhow to\b)"
     r"[^.;,]{0,40}\b(?:work|run|fine|succeed)"
 )
+_NAME = re.compile(r"[a-z][\w-]{2,30}")
 _RELEASES = 3
 """How many blamed packages are told."""
 
@@ -166,7 +167,7 @@ def _remedies(view: View, blame: Blame, error: ErrorSeen) -> Iterator[Remedy]:
 def _askers(view: View, blame: Blame, error: ErrorSeen, told: Version | None) -> Iterator[Remedy]:
     """Offer the asking package's releases from after the blamed one."""
     packages = (asking_package(view, frame) for frame in reversed(error.frames))
-    asker = next((p for p in packages if p and p != blame.name), "")
+    asker = next((p for p in packages if p and p != blame.name), "") or _named_beside(blame)
     if not asker:
         yield Remedy(
             f"Or update the code or package that calls {blame.name} to a release that knows the newer one."
@@ -177,6 +178,12 @@ def _askers(view: View, blame: Blame, error: ErrorSeen, told: Version | None) ->
     else:
         text = f"Or upgrade {asker}: a later release may know the newer {blame.name}."
         yield Remedy(text, pip_install(asker, options="-U"))
+
+
+def _named_beside(blame: Blame) -> str:
+    """Return the package of the stack that the sentence names beside the blamed one; empty for none."""
+    words = (word.replace("_", "-") for word in _NAME.findall(blame.symptom.text.lower()))
+    return next((word for word in words if word in STACK and word not in (blame.name, "torch")), "")
 
 
 def _pinned(name: str, specifier: str, text: str) -> Remedy:

@@ -146,7 +146,9 @@ def text_matches(value: str, text: str) -> bool | None:
         number = parse_version(value)
         return version_satisfies(number, text) if number else None
     if text.startswith("!"):
-        return not text_matches(value, text[1:])
+        matched = text_matches(value, text[1:])
+        unread = not matched and parse_version(text[1:].partition("|")[0]) and not parse_version(value)
+        return None if unread else not matched  # a variable's name is no other number
     return any(glob_matches(value.lower(), option.strip().lower()) for option in text.split("|"))
 
 

@@ -86,7 +86,7 @@ def _finding(view: View, wanted: Wanted) -> Finding | None:
     owner, asker = _owner(view, wanted), asking_package(view, wanted.asker)
     asker = "" if asker == owner else asker
     what = _what(wanted)
-    if not what or not (owner or (asker and wanted.lack is not Lack.MEMBER)):
+    if not what or not (owner or (asker and (wanted.lack is not Lack.MEMBER or _is_of_stack(wanted, asker)))):
         return None
     here = f"{_told(view, owner)} here" if owner else "what is called"
     asking = _told(view, asker) if asker else "the code that asks"
@@ -105,6 +105,12 @@ def _finding(view: View, wanted: Wanted) -> Finding | None:
         prior=0.5,
         fallback=True,
     )
+
+
+def _is_of_stack(wanted: Wanted, asker: str) -> bool:
+    """True where a package of the stack asks an object that is none of Python's own."""
+    named = wanted.owner[:1].isupper() and wanted.owner not in ("NoneType", "PosixPath", "WindowsPath")
+    return named and asker in STACK and not hasattr(builtins, wanted.owner)
 
 
 def _told(view: View, name: str) -> str:

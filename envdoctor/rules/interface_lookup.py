@@ -200,7 +200,10 @@ def _of_bases(view: View, wanted: Wanted) -> Iterator[Missing]:
         record = load_record(view.matrix.folder, library) if view.installed(library) is not False else None
         if record is None:
             continue
-        if wanted.lack is Lack.KEYWORD and method:
+        if wanted.lack is Lack.POSITION and method:
+            few = _fewer(record, method, wanted.count - 1)
+            spans, what = few, f"a call of {method}() with fewer arguments"
+        elif wanted.lack is Lack.KEYWORD and method:
             taking = [told for name, told in record.keywords.items() if name.endswith(f".{method}")]
             spans = _without(record, _joined(told.get(wanted.name, ()) for told in taking))
             what = f"a call of {method}() without {wanted.name}"
@@ -213,6 +216,12 @@ def _of_bases(view: View, wanted: Wanted) -> Iterator[Missing]:
             continue
         if spans:
             yield Missing(record, what, spans, wanted, name=wanted.name, sure=False)
+
+
+def _fewer(record: Record, method: str, given: int) -> Spans:
+    """Return the releases in which a library's own method of that name takes fewer arguments than were given."""
+    told = [entries for name, entries in record.keywords.items() if name.endswith(f".{method}")]
+    return _joined(spans for entries in told for entry, spans in entries.items() if _most(entry) < given)
 
 
 def _of_kin(view: View, wanted: Wanted) -> Iterator[Missing]:

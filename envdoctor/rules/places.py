@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+from envdoctor import lazy_re as re
 from envdoctor.facts import ErrorSeen, Frame
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
 from envdoctor.rules.view import View
 
 ID = "CUT-OFF"
+_CALL = re.compile(r"([A-Za-z_][\w.]{0,80})\(")
 FRAMES = 8
 """How many frames from the end are looked at."""
 
@@ -21,7 +24,7 @@ def place_finding(view: View, error: ErrorSeen, empty: bool) -> Finding | None:
     """
     if not empty and error.kind != "cut" and error.text.partition(":")[2].strip():
         return None
-    frames = reversed(error.frames[-FRAMES:])
+    frames = (*_called(error.frames[-1:]), *reversed(error.frames[-FRAMES:]))
     row = next((row for frame in frames for row in _rows(view, frame)), None)
     if row is None:
         return None
@@ -42,6 +45,13 @@ def place_finding(view: View, error: ErrorSeen, empty: bool) -> Finding | None:
         explains=error.symptoms,
         prior=0.3,
     )
+
+
+def _called(last: Sequence[Frame]) -> Iterator[Frame]:
+    """Yield the frames that the last line that is left would have led to, by the names that it calls."""
+    for frame in last:
+        for name in _CALL.findall(frame.code):
+            yield replace(frame, function=name.rpartition(".")[2])
 
 
 def _rows(view: View, frame: Frame) -> Iterator[tables.PlaceRow]:

@@ -13,9 +13,12 @@ from envdoctor.rules.ranges import parse_version, specifier_in, version_satisfie
 from envdoctor.rules.rows import install_commands
 from envdoctor.rules.view import View
 
+_CALLED = {"pytorch": "torch", "flash-attention": "flash-attn", "flash attention": "flash-attn"}
+"""What messages call a distribution."""
 _REFUSALS = (
     *("SYM-REQUIRED-VERSION", "SYM-PLEASE-INSTALL", "SYM-ERROR-REQUIRES", "SYM-MINIMUM-VERSION"),
     *("SYM-MAXIMUM-VERSION", "SYM-CHECKED-VERSION", "SYM-ASKED-BY-PIP", "SYM-DIST-NOT-FOUND"),
+    *("SYM-ERROR-NEEDS", "SYM-REQUIRES-BUT-GOT"),
 )
 
 
@@ -25,7 +28,8 @@ def check_refusals(view: View) -> Iterable[Finding]:
     if not seen:
         raise Skip("no library refused another's version")
     for symptom in {s.captured["name"].lower(): s for s in reversed(seen)}.values():
-        name = distribution_of(view.matrix, symptom.captured["name"].lower())
+        told = symptom.captured["name"].lower()
+        name = distribution_of(view.matrix, _CALLED.get(told, told))
         have = parse_version(symptom.captured.get("found", "")) or view.version(name)
         if have is None or not version_satisfies(have, _specifier(symptom)):
             yield _refusal(name, str(have) if have else None, symptom)
