@@ -219,7 +219,7 @@ def _of_bases(view: View, wanted: Wanted) -> Iterator[Missing]:
 
 
 def _fewer(record: Record, method: str, given: int) -> Spans:
-    """Return the releases in which a library's own method of that name takes fewer arguments than were given."""
+    """Return the releases in which a library's own method of that name takes fewer arguments than given."""
     told = [entries for name, entries in record.keywords.items() if name.endswith(f".{method}")]
     return _joined(spans for entries in told for entry, spans in entries.items() if _most(entry) < given)
 

@@ -29,7 +29,7 @@ def check_removals(view: View) -> Iterable[Finding]:
 
 
 def _findings(view: View, symptom: Symptom) -> Iterator[Finding]:
-    """Yield what an error tells; a sentence outside of one, or of a release that is not there, tells nothing."""
+    """Yield what an error tells; a sentence outside of one, or of a release that never was, tells nothing."""
     errors = [error for error in view.facts.errors if symptom.id in error.symptoms and error.exception]
     version = parse_version(symptom.captured.get("version", ""))
     if not errors or version is None:
