@@ -28,6 +28,7 @@ _CELL_FRAME = re.compile(
     r"^\s*File ([^\s():,]{1,400}(?:\.py|>)):(\d{1,7}),? in ([\w<>.]{1,120})|"
     r"^\s*([^\s(),]{1,400}\.py) in ([\w<>.]{1,120})\("
 )
+_LINKED = re.compile(r"\[([^\[\]\n]{1,400})\]\(https?://[^()\n]{1,200}\)")
 _RAISED = re.compile(r"^((?:[A-Za-z_]\w{0,60}\.){0,8}[A-Za-z_]\w{0,80})(?::[ \t]?(.{0,1000}))?$")
 _SUFFIX = r"(?:Error|Exception|Interrupt|Fault|Failure|Timeout|Unsupported|ExitException|OutOfMemory)"
 _LOOSE = re.compile(
@@ -150,6 +151,8 @@ def _is_exception(name: str) -> bool:
 
 
 def _frame(line: str) -> Frame | None:
+    if "](http" in line:  # as a notebook's page is copied
+        line = _LINKED.sub(r"\1", line[:1500])
     if match := _FRAME.match(line):
         return Frame(match[1], int(match[2]), (match[3] or "").strip())
     if ".py:" in line and (match := _BOXED_FRAME.match(line)):

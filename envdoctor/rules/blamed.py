@@ -173,7 +173,7 @@ def _askers(view: View, blame: Blame, error: ErrorSeen, told: Version | None) ->
             f"Or update the code or package that calls {blame.name} to a release that knows the newer one."
         )
     elif told and (pins := askers_after(view, asker, blame.name, told.public)):
-        text = f"Or raise {asker} to a release from after {blame.name} {told.public}."
+        text = f"Or upgrade {asker} to a release from after {blame.name} {told.public}."
         yield Remedy(text, install_commands(pins), pins)
     else:
         text = f"Or upgrade {asker}: a later release may know the newer {blame.name}."

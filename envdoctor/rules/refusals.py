@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
 from envdoctor import lazy_re as re
 from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
@@ -31,8 +34,13 @@ def check_refusals(view: View) -> Iterable[Finding]:
         told = symptom.captured["name"].lower()
         name = distribution_of(view.matrix, _CALLED.get(told, told))
         have = parse_version(symptom.captured.get("found", "")) or view.version(name)
-        if have is None or not version_satisfies(have, _specifier(symptom)):
+        if have is None or not _is_taken(have, _specifier(symptom)):
             yield _refusal(name, str(have) if have else None, symptom)
+
+
+def _is_taken(have: Version, wanted: str) -> bool:
+    """True where a release lies in the range; libraries compare strictly: 2.1.0a0 is older than 2.1.0."""
+    return version_satisfies(have, wanted) and SpecifierSet(wanted).contains(have, prereleases=True)
 
 
 def _specifier(symptom: Symptom) -> str:
