@@ -10,6 +10,7 @@ from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.interface_records import load_record
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.generations import askers_after, asking_package
+from envdoctor.rules.interface_lookup import family_modules
 from envdoctor.rules.rows import install_commands
 from envdoctor.rules.view import View
 
@@ -28,10 +29,11 @@ def check_taken(view: View) -> Iterable[Finding]:
 
 
 def _finding(view: View, symptom: Symptom) -> Finding | None:
-    name = symptom.captured.get("name", "")
+    told, config = symptom.captured.get("name", ""), symptom.captured.get("config", "")
     record = load_record(view.matrix.folder, "transformers")
-    spans = record.modules.get(f"transformers.models.{name.replace('-', '_')}") if record else None
-    if record is None or not spans or spans[0][0] == 0:
+    names = [told.replace("-", "_")] if told else family_modules(config)
+    name = next((n for n in names if record and f"transformers.models.{n}" in record.modules), "")
+    if record is None or not name or (spans := record.modules[f"transformers.models.{name}"])[0][0] == 0:
         return None
     since, asker = record.versions[spans[0][0]], _registering(view, symptom)
     version = view.version_text("transformers")

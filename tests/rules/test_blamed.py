@@ -108,6 +108,14 @@ def test_a_model_type_that_transformers_took_over_tells_since_when() -> None:
     assert finding.remedies[1].pins["vllm"].startswith(">=0.10")
 
 
+def test_a_config_class_tells_its_model_type() -> None:
+    line = (
+        "ValueError: '<class 'sglang.srt.configs.qwen2_5_vl_config.Qwen2_5_VLConfig'>' is already used by a"
+    )
+    finding = found(f"sglang: 0.4.4\n{line} Transformers model.\n")["MODEL-TYPE-TAKEN"]
+    assert finding.remedies[0].pins == {"transformers": "<4.49.0"}
+
+
 def test_a_model_type_that_no_release_has_is_nobodys() -> None:
     assert "MODEL-TYPE-TAKEN" not in found(TAKEN.replace("aimv2", "frobnicator"))
 

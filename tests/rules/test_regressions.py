@@ -74,6 +74,33 @@ REPORTS = {
     "'flash_attn.flash_attn_interface'": "ATTRIBUTE-MISSING",
     "ImportError: Cannot import name `AdamW` from transformers": "INTERFACE-MISSING",
     "AttributeError: module diffusers has no attribute QwenImagePipeline": "INTERFACE-MISSING",
+    "AttributeError: 'dict' object has no attribute 'model_type'": "TF-4572-MODEL-TYPE",
+    "TypeError: x._patch_mistral_regex() got multiple values for keyword argument 'fix_mistral_regex'": (
+        "TF5-MISTRAL-REGEX-TWICE"
+    ),
+    "    cache_k, cache_v = kv_cache\nValueError: too many values to unpack (expected 2)": (
+        "GLM4-REMOTE-CODE-CACHE"
+    ),
+    "AttributeError: 'Config' object has no attribute 'get_text_config'": "CONFIG-NOT-PRETRAINED",
+    "AttributeError: 'tuple' object has no attribute 'sigmoid'": "TF513-ROUTER-TUPLE",
+    "AttributeError: 'AutoModelForCausalLMWithValueHead' object has no attribute 'base_model_prefix'": (
+        "TRL-VALUE-HEAD-WRAPPER"
+    ),
+    "ValueError: You passed `packing=False` to the SFTTrainer/SFTConfig, but": "TRL-PACKING-NO-FIELD",
+    "    processing_class(example[dataset_text_field])\nKeyError: 'text'": "TRL-SFT-TEXT-COLUMN",
+    "ValueError: too many dimensions 'str'": "TRL-07-STR-TENSOR",
+    "AttributeError: 'PromptEncoderConfig' object has no attribute 'modules_to_save'": "PEFT-PROMPT-MODULES",
+    "AttributeError: 'NoneType' object has no attribute 'next_functions'": "DS-NEXT-FUNCTIONS",
+    "ImportError: To support decoding audio data, please install 'torchcodec'.": "DATASETS-TORCHCODEC",
+    "TypeError: 'AudioDecoder' object is not subscriptable": "DATASETS-AUDIO-DECODER",
+    "ImportError: cannot import name 'build_regex_from_schema' from 'outlines.fsm.json_schema'": (
+        "ATTRIBUTE-MISSING"
+    ),
+    "ModuleNotFoundError: No module named 'outlines.fsm'": "OUTLINES-FSM-GONE",
+    "AttributeError: 'NoneType' object has no attribute 'absmax'": "UNSLOTH-ABSMAX",
+    "transformers: 5.3.0\nAttributeError: 'XConfig' object has no attribute 'forced_bos_token_id'": (
+        "ATTRIBUTE-MISSING"
+    ),
     "torch: 2.1.0a0+b5021ba\nValueError: FSDP requires PyTorch >= 2.1.0": "REQUIREMENT-REFUSED",
     "ImportError: Requires Flash-Attention version >=2.7.1,<=2.7.4 but got 2.8.0.post2.": (
         "REQUIREMENT-REFUSED"
