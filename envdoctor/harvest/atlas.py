@@ -123,6 +123,12 @@ def read_source(fetcher: Fetcher, index: str, source: Source, cache: Path) -> di
     return {version: files for version, files in zip(chosen, found, strict=True) if files}
 
 
+def read_release(fetcher: Fetcher, index: str, source: Source, version: str) -> Files:
+    """Return the messages of one release by file, read anew; raises Unavailable."""
+    page = read_project_page(fetcher, index, source.name)
+    return _messages_of(fetcher, source, page.releases().get(version, ()) if page else ())
+
+
 def _counts(version: str, since: str) -> bool:
     parsed = Version(version)
     return not parsed.is_prerelease and parsed >= Version(since)

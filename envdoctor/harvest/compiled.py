@@ -15,6 +15,7 @@ from envdoctor.fetch import Fetcher
 from envdoctor.harvest.index_pages import IndexFile
 from envdoctor.harvest.messages import HOLE, LONGEST, Message, is_telling
 from envdoctor.harvest.remote_archive import Member, RemoteZip
+from envdoctor.matrix.atlas import COMPILED
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ def _message(text: str) -> Iterator[Message]:
         and _COMPLAINS.search(template)
         and not _CODE.search(template)
     ):
-        yield Message(template, "compiled", "", "")
+        yield Message(template, COMPILED, "", "")
 
 
 def read_binaries(

@@ -104,6 +104,14 @@ class Reader:
                         found[version] = interface
         return found
 
+    def read_release(self, library: Library, version: str) -> Interface:
+        """Return the interface of one release; raises Unavailable."""
+        page = read_project_page(self.fetcher, self.index, library.name)
+        file = _best_file(page.releases().get(version, ())) if page else None
+        if file is None:
+            raise Unavailable(f"the index has no {library.name} {version}")
+        return scan_interface(_read_files(self.fetcher, file, library), library.root)
+
     def _files(self, library: Library, version: str, file: IndexFile) -> dict[str, bytes | None] | Interface:
         """Return a release's files, or what was kept of it."""
         kept = _kept(self._path(library, version))

@@ -120,7 +120,7 @@ LIBRARIES = (
     Library("torchao", "0.1", ENDS),
     Library("torchtune", "0.0.1"),
     Library("triton", "2.0", ENDS),
-    Library("vllm", "0.2", ENDS, members=_VLLM),
+    Library("vllm", "0.2", ALL, members=_VLLM),
     Library("xformers", "0.0.16", ALL),
     Library("llamafactory", "0.7", ALL),
     Library("ms-swift", "2.0", root="swift"),

@@ -17,6 +17,7 @@ from envdoctor.harvest.extract import FAMILIES, extractor_of
 from envdoctor.harvest.index_pages import ProjectPage, read_project_page
 from envdoctor.harvest.index_settings import IndexSettings
 from envdoctor.harvest.refresh import fetcher_for
+from envdoctor.harvest.sample import read_again
 from envdoctor.harvest.store import PackageStore
 from envdoctor.harvest.workers import Workers
 from envdoctor.matrix.load import Matrix, load_matrix
@@ -116,7 +117,8 @@ def verify_matrix(
     """Return what no longer holds, of the packages `only` (default: all); raises Unavailable.
 
     Checked: the versions of every package of the snapshot (or of the build store), the generated tables
-    (their newest releases, or with `every_release` all), and that rows' source wheels are still on the index.
+    (their newest releases, or with `every_release` all), that rows' source wheels are still on the index, and
+    where nothing is chosen a random hundredth of the releases whose interfaces and messages are recorded.
     """
     matrix = load_matrix()
     known = {n: v for n, v in _known_versions(matrix, store).items() if not only or n in only}
@@ -131,6 +133,10 @@ def verify_matrix(
             *missing_versions(pages, known),
             *verifier.rederived(pages, matrix.generated, newest),
             *missing_sources(pages, wheels),
+            *(
+                Mismatch("sample", what, text)
+                for what, text in ([] if only else read_again(fetcher, settings.url, matrix.folder, progress))
+            ),
         ]
 
 

@@ -28,6 +28,8 @@ LEAST_SHARE = 0.55
 LONG = 60
 WARNINGS = frozenset({"warning", "warning_once", "warn", "UserWarning", "FutureWarning"})
 """Kinds of messages that end nothing."""
+COMPILED = "compiled"
+"""The kind of messages that stand in a binary."""
 _WORD = re.compile(r"[A-Za-z0-9_]+")
 
 
@@ -69,6 +71,16 @@ class Atlas:
             if entry and fits(str(entry[0]), text):
                 found.append(self._origin(entry))
         return sorted(dict.fromkeys(found), key=lambda origin: -origin.letters)
+
+    def templates(self, library: str, version: str) -> Iterator[tuple[str, str]]:
+        """Yield template and kind of all messages that a release of a library has."""
+        names = [name for name, _ in self.libraries]
+        place = self.libraries[names.index(library)][1].index(version)
+        for block in range(len(self.blocks)):
+            for template, number, kind, *_, spans in _block(self, block):
+                in_it = any(first <= place <= last for first, last in spans)  # type: ignore[attr-defined]
+                if names[int(number)] == library and in_it:  # type: ignore[call-overload]
+                    yield str(template), str(kind)
 
     def _places(self, triple: int) -> Iterator[int]:
         at = bisect_left(self.hashes, triple)

@@ -15,10 +15,12 @@ from fake_index import FakeIndex
 from envdoctor.cli import main
 from envdoctor.cli.output import Progress
 from envdoctor.errors import Unavailable
+from envdoctor.harvest.interfaces import Interface, encode
 from envdoctor.harvest.store import PackageStore
 from envdoctor.harvest.update import Updater
 from envdoctor.harvest.verify import compare_facts, wheels_of_rows
 from envdoctor.matrix import load
+from envdoctor.matrix.interface_records import load_record, pack_record
 from envdoctor.matrix.load import Matrix, load_matrix
 from envdoctor.matrix.snapshot import load_snapshot
 from envdoctor.matrix.status import matrix_status
@@ -242,3 +244,22 @@ def test_an_update_of_nothing_new_writes_nothing(matrix_folder, index: FakeIndex
     store = PackageStore(tmp_path / "store")
     with index.fetcher() as fetcher:
         assert Updater(fetcher, index.url, store).run(["bitsandbytes"]).read == 0
+
+
+@pytest.mark.parametrize(("recorded", "holds"), [("wheel", True), ("axle", False)])
+def test_a_sample_of_what_was_read_of_releases_is_read_again(
+    matrix_folder, index: FakeIndex, capsys, recorded: str, holds: bool
+):
+    index.add_wheel("seqeval", "1.0", members={"seqeval/__init__.py": b"def turn(wheel): ...\n"})
+    told = [Interface(keywords=frozenset({"turn:~1", f"turn:{name}"})) for name in (recorded, "other")]
+    record = {"library": "seqeval", "root": "seqeval", **encode({"1.0": told[0], "2.0": told[1]})}
+    (matrix_folder / "releases" / "interfaces").mkdir()
+    path = matrix_folder / "releases" / "interfaces" / "seqeval.json.xz"
+    path.write_bytes(pack_record(record | {"versions": ["1.0"]}))
+    load_record.cache_clear()
+    code, found = verify(capsys)
+    load_record.cache_clear()
+    assert (code == 0) is holds
+    assert [(m["kind"], m["what"]) for m in found["mismatches"]] == (
+        [] if holds else [("sample", "interface of seqeval 1.0")]
+    )

@@ -1,0 +1,97 @@
+"""A random share of what was read of releases, read again from their files: interfaces and messages."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from envdoctor.errors import Unavailable
+from envdoctor.fetch import Fetcher
+from envdoctor.harvest.atlas import SOURCES, Source, read_release
+from envdoctor.harvest.interface_reader import Reader
+from envdoctor.harvest.interface_sources import LIBRARIES, Library
+from envdoctor.harvest.interfaces import UNLISTED, Interface, without_inner
+from envdoctor.matrix.atlas import COMPILED, Atlas, key_of, load_atlas
+from envdoctor.matrix.interface_records import Record, load_record
+
+SHARE = 0.01
+Check = tuple[str, Callable[[], Sequence[str]]]
+
+
+def read_again(
+    fetcher: Fetcher,
+    index: str,
+    folder: Path,
+    progress: Callable[[str, int, int], None],
+    share: float = SHARE,
+) -> Iterator[tuple[str, str]]:
+    """Yield, of a random share of the releases, those whose files say otherwise, each with the reason."""
+    checks = [*_interfaces(fetcher, index, folder), *_messages(fetcher, index, folder)]
+    chosen = random.SystemRandom().sample(checks, min(len(checks), max(1, round(share * len(checks)))))
+    for done, (what, check) in enumerate(chosen, 1):
+        progress(what, done, len(chosen))
+        try:
+            wrong = check()
+        except Unavailable as error:
+            yield what, f"could not be read again: {error}"
+            continue
+        if wrong:
+            yield what, f"{len(wrong)} entries are recorded otherwise: {', '.join(wrong[:3])}"
+
+
+def _interfaces(fetcher: Fetcher, index: str, folder: Path) -> Iterator[Check]:
+    for library in LIBRARIES:
+        record = load_record(folder, library.name)
+        if record is not None:
+            for version in record.versions:
+                check = partial(_interface_differs, fetcher, index, library, record, version)
+                yield f"interface of {library.name} {version}", check
+
+
+def _interface_differs(
+    fetcher: Fetcher, index: str, library: Library, record: Record, version: str
+) -> list[str]:
+    with tempfile.TemporaryDirectory() as empty:
+        told = Reader(fetcher, index, Path(empty)).read_release(library, version)
+    return differing(record, version, without_inner(told, library.inner))
+
+
+def differing(record: Record, version: str, told: Interface) -> list[str]:
+    """Return the recorded entries of a release that are not what its files tell."""
+    place = list(record.versions).index(version)
+    unlisted = {entry.rpartition(":")[0] for entry in told.names if entry.endswith(f":{UNLISTED}")}
+    tables = (
+        ({"": record.modules}, frozenset(f":{module}" for module in told.modules)),
+        ({m: names for m, names in record.names.items() if m not in unlisted}, told.names),
+        (record.keywords, told.keywords),
+        (record.members, told.members),
+    )
+    return sorted(
+        f"{owner}:{name}".lstrip(":")
+        for table, found in tables
+        for owner, entries in table.items()
+        for name, spans in entries.items()
+        if name and any(a <= place <= z for a, z in spans) != (f"{owner}:{name}" in found)
+    )
+
+
+def _messages(fetcher: Fetcher, index: str, folder: Path) -> Iterator[Check]:
+    atlas = load_atlas(folder)
+    if atlas is None:
+        return
+    versions = dict(atlas.libraries)
+    for source in SOURCES:
+        for version in versions.get(source.name, ()):
+            check = partial(_messages_differ, fetcher, index, atlas, source, version)
+            yield f"messages of {source.name} {version}", check
+
+
+def _messages_differ(fetcher: Fetcher, index: str, atlas: Atlas, source: Source, version: str) -> list[str]:
+    read = read_release(fetcher, index, source, version)
+    rows = (row for rows in read.values() for row in rows)
+    told = {template for template, *_ in rows if key_of(template) is not None}
+    kept = {t for t, kind in atlas.templates(source.name, version) if kind != COMPILED}
+    return sorted(told ^ kept)
