@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from envdoctor.matrix import tables
@@ -34,8 +33,14 @@ def _fits(
     return (
         f"{torch.major}.{torch.minor}" in row.torch
         and (glibc is None or glibc >= Version(row.glibc))
-        and (python is None or SpecifierSet(row.python).contains(f"{python.major}.{python.minor}"))
+        and (python is None or _admits(row.python, f"{python.major}.{python.minor}"))
     )
+
+
+def _admits(pythons: str, python: str) -> bool:
+    from packaging.specifiers import SpecifierSet  # dear to load
+
+    return SpecifierSet(pythons).contains(python)
 
 
 def torch_range(row: tables.FlashAttnWheelRow) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import lzma
 import struct
 import zlib
 from bisect import bisect_left
@@ -64,6 +63,8 @@ class Record:
 
 def pack_record(record: Mapping[str, Any]) -> bytes:
     """Return a record's bytes: the same for the same record."""
+    import lzma
+
     text = json.dumps(record, separators=(",", ":"), sort_keys=True)
     return lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME)
 
@@ -71,6 +72,8 @@ def pack_record(record: Mapping[str, Any]) -> bytes:
 @cache
 def load_record(folder: Path, library: str) -> Record | None:
     """Return what is recorded of a library in a matrix folder, or None."""
+    import lzma
+
     try:
         data = (folder / "releases" / FOLDER / f"{library}{SUFFIX}").read_bytes()
         return Record(**json.loads(lzma.decompress(data)))

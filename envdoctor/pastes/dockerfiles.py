@@ -10,7 +10,7 @@ from envdoctor import lazy_re as re
 from envdoctor.errors import InputError
 from envdoctor.facts import Setting
 from envdoctor.facts.names import normalise
-from envdoctor.images.dockerfile import is_dockerfile, last_stage, parse_instructions
+from envdoctor.images.dockerfile import last_stage, parse_instructions
 from envdoctor.images.recipe import Install, Recipe, allowed_variables, read_recipe
 from envdoctor.inputs import read_input_text
 from envdoctor.pastes.platforms import parse_container
@@ -32,8 +32,6 @@ LISTED = 2000
 
 def parse_dockerfile(paste: Paste) -> Iterator[Sighting]:
     """Yield what a Dockerfile leads to; files of requirements are looked for in its folder."""
-    if not is_dockerfile(paste.file_name):
-        return
     steps = list(parse_instructions("\n".join(paste.lines)))
     built = last_stage(steps)
     if built is None:

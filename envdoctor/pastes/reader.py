@@ -17,7 +17,6 @@ from envdoctor.pastes.commands import parse_commands
 from envdoctor.pastes.configs import parse_configs
 from envdoctor.pastes.console import parse_console
 from envdoctor.pastes.datasets import parse_dataset
-from envdoctor.pastes.dockerfiles import parse_dockerfile
 from envdoctor.pastes.errors import parse_errors
 from envdoctor.pastes.events import event_text
 from envdoctor.pastes.installers import parse_installers
@@ -90,7 +89,10 @@ def _sightings(paste: Paste, symptoms: Sequence[tables.SymptomRow], table: KeyTa
     yield from parse_collect_env(paste)
     yield from parse_backends(paste)
     yield from parse_console(paste)
-    yield from parse_dockerfile(paste)
+    if is_dockerfile(paste.file_name):
+        from envdoctor.pastes.dockerfiles import parse_dockerfile
+
+        yield from parse_dockerfile(paste)
     for sight in recognised:
         if not sight.pattern.informs:
             paste.blank(sight.spans)

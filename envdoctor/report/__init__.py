@@ -61,8 +61,15 @@ def as_json(value: Any) -> str:
 
 
 _NESTING = frozenset((dict, list, tuple))
-_in_a_line = json.JSONEncoder().encode
 _quoted = json.encoder.encode_basestring_ascii
+_ENCODER = json.JSONEncoder()
+_make: Any = getattr(json.encoder, "c_make_encoder", None)
+_flat = _make and _make(None, _ENCODER.default, _quoted, None, ": ", ", ", False, False, True)
+"""CPython's encoder, made once: `JSONEncoder.encode` makes one for each call."""
+
+
+def _in_a_line(value: Any) -> str:
+    return "".join(_flat(value, 0)) if _flat else _ENCODER.encode(value)
 
 
 def _written(value: Any, newline: str) -> str:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping
 from functools import cache
+from typing import TYPE_CHECKING, Any
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from envdoctor import lazy_re as re
+
+if TYPE_CHECKING:
+    from packaging.specifiers import SpecifierSet
 
 MAX_VERSION = 200
 _EVERYTHING = ("", "*")
@@ -18,6 +21,8 @@ _EVERYTHING = ("", "*")
 @cache
 def parse_specifier(text: str) -> SpecifierSet:
     """Return a specifier set that admits pre-releases; raises ValueError."""
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # takes a tenth of a diagnosis to load
+
     try:
         return SpecifierSet("" if text in _EVERYTHING else text, prereleases=True)
     except InvalidSpecifier:
@@ -26,6 +31,8 @@ def parse_specifier(text: str) -> SpecifierSet:
 
 def specifier_in(text: str) -> str:
     """Return a message's specifier in its normal form; empty where it holds none that can be read."""
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
     try:
         return str(SpecifierSet(text.replace(" ", "").rstrip(".,)")))
     except InvalidSpecifier:
@@ -51,6 +58,8 @@ def parse_version(text: str) -> Version | None:
 
 def version_satisfies(version: Version, specifier: str) -> bool:
     """True when the version lies in the range; a development build counts as the release it leads to."""
+    if (plainly := _plainly_satisfies(version, specifier)) is not None:
+        return plainly
     if parse_specifier(specifier).contains(version):
         return True
     if version.is_devrelease or version.is_prerelease:
@@ -58,8 +67,34 @@ def version_satisfies(version: Version, specifier: str) -> bool:
     return False
 
 
+_CLAUSE = re.compile(r"\s*(>=|<=|==|!=|>|<)\s*(\d{1,9}(?:\.\d{1,9}){0,5})\s*")
+
+
+def _plainly_satisfies(version: Version, specifier: str) -> bool | None:
+    """Compare a released version with clauses of plain numbers, for which packaging's rules are these."""
+    if version.is_prerelease or version.is_postrelease or version.local or version.epoch:
+        return None
+    clauses = [_CLAUSE.fullmatch(clause) for clause in specifier.split(",")]
+    if not all(clauses):
+        return None
+    release = _without_zeros(version.release)
+    return all(_COMPARED[clause[1]](release, _numbers(clause[2])) for clause in clauses if clause)
+
+
+@cache
+def _numbers(text: str) -> tuple[int, ...]:
+    return _without_zeros(tuple(int(part) for part in text.split(".")))
+
+
+def _without_zeros(release: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the numbers of a release without the zeros at its end, which mean nothing."""
+    while release and release[-1] == 0:
+        release = release[:-1]
+    return release
+
+
 _COMPARISON = re.compile(r"\s*(>=|<=|==|!=|>|<)\s*(-?\d+(?:\.\d+)?)\s*")
-_COMPARED: Mapping[str, Callable[[float, float], bool]] = {
+_COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {
     ">=": operator.ge,
     "<=": operator.le,
     "==": operator.eq,

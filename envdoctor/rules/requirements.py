@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from packaging.specifiers import SpecifierSet
-
 from envdoctor import lazy_re as re
 from envdoctor.commands import commands
 from envdoctor.facts import Distribution
@@ -242,6 +240,11 @@ def _counted(owners: Sequence[str]) -> str:
 
 def _joined_specifier(group: Sequence[Unmet]) -> str:
     """Return what all of them take together."""
+    told = {one.demand.specifier for one in group}
+    if len(told) == 1 and "," not in (only := told.pop()):
+        return only or ">=0"
+    from packaging.specifiers import SpecifierSet
+
     joined = SpecifierSet()
     for one in group:
         joined &= SpecifierSet(one.demand.specifier)
@@ -272,6 +275,8 @@ def _is_fatal(unmet: Unmet) -> bool:
 
 def _is_same_minor(unmet: Unmet) -> bool:
     """True when another patch release of the wanted minor is installed: its symbols are the same."""
+    from packaging.specifiers import SpecifierSet
+
     installed = parse_version(unmet.other.version) if unmet.other and unmet.other.version else None
     wanted = SpecifierSet(unmet.demand.specifier)
     exact = [parse_version(s.version) for s in wanted if s.operator == "=="]

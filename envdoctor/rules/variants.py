@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from envdoctor.commands import commands
@@ -63,7 +62,8 @@ def _variant(view: View, name: str, torch: Version | None) -> Variant | None:
 
 def _paired_torch(view: View, name: str) -> Version | None:
     pair = installed_pair(view, name)
-    exact = [s.version for s in SpecifierSet(pair.torch) if s.operator == "=="] if pair else []
+    clauses = [clause.strip() for clause in pair.torch.split(",")] if pair else []
+    exact = [clause[2:].strip() for clause in clauses if clause.startswith("==")]
     return Version(exact[0]) if exact and "*" not in exact[0] else None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import sys
 
 from envdoctor import lazy_re as re
@@ -62,6 +61,8 @@ def linux_platform(arch: str, glibc: str) -> Platform:
 
 def this_platform() -> Platform:
     """Return the platform this interpreter runs on."""
+    import platform
+
     arch = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
     if sys.platform == "darwin":
         return parse_platform("macos" if arch == "aarch64" else "x86_64-apple-darwin")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from envdoctor.rules.ranges import range_satisfies, version_satisfies
@@ -42,3 +43,10 @@ def test_ranges(known: str, condition: str, verdict: bool | None) -> None:
 )
 def test_builds_before_a_release_count_as_it(version: str, specifier: str, verdict: bool) -> None:
     assert version_satisfies(Version(version), specifier) is verdict
+
+
+@pytest.mark.parametrize("release", ["0", "1", "1.0", "2.0.0", "2.6", "2.6.1", "2.10", "12.8", "2.8.0.1"])
+@pytest.mark.parametrize("clause", ["<2.6", "<=2.6", "==2.6.0", "!=2.6", ">2.6", ">=2.6", ">=2,<2.10", "==0"])
+def test_plain_numbers_are_compared_as_packaging_does(release: str, clause: str) -> None:
+    version = Version(release)
+    assert version_satisfies(version, clause) is SpecifierSet(clause, prereleases=True).contains(version)
