@@ -28,6 +28,7 @@ _SOUND = re.compile(
 )
 """Words of trouble where there is none."""
 _PIN = re.compile(r"\s*[\w.\[\],-]{1,100}==")
+_LOGGED = re.compile(r"[\s\[]{0,4}(?:WARN(?:ING)?|INFO|DEBUG)\b")
 _WORDS, _SHARE = 6, 0.6
 _IDEOGRAPHS = 10
 
@@ -42,7 +43,7 @@ def parse_told(paste: Paste, lines: Sequence[str], sights: Sequence[Sight]) -> I
         return
     pattern = row_pattern(said.pattern)
     for index, line in _told_lines(paste, lines):
-        if not _PIN.match(line) and pattern.search(_SOUND.sub("", line)):
+        if not _PIN.match(line) and not _LOGGED.match(line) and pattern.search(_SOUND.sub("", line)):
             met, text = met_within(sights, index, index), " ".join(line.split())[:400]
             yield Sighting(
                 "error", ErrorSeen(text, paste.at("", index), "said", line=index + 1, symptoms=met)

@@ -23,7 +23,7 @@ def setting_moves(facts: Facts, wanted: Sequence[tuple[str, str]]) -> Iterator[t
         value = told.lower() if lower and told in ("True", "False") else told
         if setting is None:
             yield key, SettingMove(files[0] if files else None, key, None, value)
-        else:
+        elif setting.value != value:
             yield key, SettingMove(_file_of(setting), setting.native_key or key, setting.value, value)
 
 

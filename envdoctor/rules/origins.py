@@ -23,8 +23,8 @@ _FIELD = re.compile(r"\{[^{}]{0,120}\}")
 _SENTENCE = re.compile(r"(?<=[.!;])\s{1,4}|\s\d\.\s")
 _ASKING = re.compile(
     r"^(?:so |either |otherwise,? |alternatively,? |if [^,]{3,120}, )?"
-    r"(?:please|try|consider|use|set|make sure|you (?:can|should|need|must|have to)|run|install|upgrade|"
-    r"update|reduce|increase|decrease|lower|raise|pass|ensure|check|specify|disable|enable|add|remove|"
+    r"(?:please|try|consider|use|set|make sure|you (?:can(?! find)|should|need|must|have to)|run|install|"
+    r"upgrade|update|reduce|increase|decrease|lower|raise|pass|ensure|check|specify|disable|enable|add|remove|"
     r"provide)\b",
     re.IGNORECASE,
 )

@@ -173,3 +173,9 @@ def test_an_empty_standard_input_means_this_machine() -> None:
     code, out = on_standard_input("")
     assert json.loads(out)["facts"]["origin"] == "probe"
     assert code in (0, 1)
+
+
+def test_a_warning_that_a_logger_wrote_is_no_one_s_complaint(diagnose: Diagnose) -> None:
+    line = "WARNING 07-02 01:43:33 [utils.py:101] Unable to detect current VLLM config. Defaulting to NHD."
+    code, out = diagnose(f"torch: 2.6.0\n{line}\n", "--format", "json")
+    assert (code, [f["id"] for f in json.loads(out)["findings"]]) == (0, [])
