@@ -67,6 +67,10 @@ class KeyFile:
     settings: tuple[Setting, ...]
 
 
+OF_SCRIPTS = frozenset({"trl"})
+"""Frameworks whose files are read by scripts, which add classes of settings of their own (`TrlParser`)."""
+
+
 def key_files(settings: Iterable[Setting]) -> Iterator[KeyFile]:
     """Yield the files among the settings whose framework their keys give away."""
     by_file: dict[str, list[Setting]] = {}
@@ -140,6 +144,7 @@ def _judge_file(view: View, file: KeyFile) -> Iterator[Finding]:
     heads = {_path(setting).partition(".")[0] for setting in file.settings}
     told = list(_told(view, file.framework, heads))
     unknown: dict[str, Setting] = {}
+    gone: list[Finding] = []
     for setting in file.settings:
         if not told or leaf(setting) in FREE or _is_variable(setting.native_key or ""):
             continue
@@ -150,9 +155,12 @@ def _judge_file(view: View, file: KeyFile) -> Iterator[Finding]:
             if finding := _outdated(view, setting, told):
                 yield finding
         elif owner := next((t for t in told if t.facts.span(key)), None):
-            yield _gone(view, file.framework, owner, key, setting)
+            gone.append(_gone(view, file.framework, owner, key, setting))
         else:
             unknown.setdefault(key, setting)
+    if file.framework in OF_SCRIPTS and sum(not _suggestion(key, told) for key in unknown) > 1:
+        return  # a script's own settings stand among the framework's: their names may be anyone's
+    yield from gone
     for key, setting in unknown.items():
         yield from _unknown_key(file.framework, key, setting, told)
 

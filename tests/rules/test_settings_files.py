@@ -87,3 +87,11 @@ def test_a_section_of_another_program_is_not_judged() -> None:
 def test_a_key_within_a_section_that_is_handed_on_as_it_stands_may_be_read() -> None:
     text = "base_model: a/b\nsequence_len: 64\ndatasets:\n  - path: x\n    field_chosen: y\n"
     assert all(f.severity is Severity.NOTE for f in found_in(text, "axolotl==0.9.0").values())
+
+
+def test_a_file_that_holds_a_script_s_own_settings_beside_trl_s_is_not_judged() -> None:
+    usual = (
+        "model_name: a/b\nmax_completion_length: 64\nnum_generations: 8\noutput_dir: out\nreport_to: none\n"
+    )
+    assert "model_name" in found_in(usual, "trl==1.5.1")
+    assert not found_in(f"{usual}task: office\nproject_name: mine\n", "trl==1.5.1")
