@@ -13,7 +13,11 @@ from envdoctor.matrix.card_names import CardName, CardNames
 _COUNT = re.compile(
     r"(?i)^\(?(\d{1,4})\s*(?:[x*]|张|块|个|卡|cards?\b|gpus?\b)\s*(?=\S)|^([248])\s+(?=[A-Z])"
 )
-_COUNT_AFTER = re.compile(r"(?i)[\s(,][x*]\s?(\d{1,4})\)?\s*$|\s(\d{1,3})\s?[x*]\)?$")
+_COUNT_AFTER = re.compile(
+    r"(?i)(?:[\s(,][x*×]|[*×])\s?(\d{1,4})\)?(?:\s(?:gpus?|cards?|cluster|node|server|machine))?\s*$|"
+    r"\s(\d{1,3})\s?[x*×]\)?$"
+)
+_COUNT_BEHIND = re.compile(r"(?i)\s?(?:[(-]?\d{1,3}\s?GB?\)?)?(?:\s[x*×]|[*×])\s?(\d{1,2})(?![\w.])")
 _CAPABILITY = re.compile(
     r"(?i)(?:sm[_ ]?|cc\s?|compute capability[: ]{0,2}|capability[: ]{0,2})(\d{1,2}\.?\d)\b"
 )
@@ -74,13 +78,14 @@ def _sighted(line: str, found: CardName, source: str) -> list[Gpu]:
 
 
 def _count_told(before: str, after: str) -> tuple[int | None, bool]:
-    """Return how many cards the words before a name tell, and whether they can only speak of cards."""
+    """Return how many cards the words beside a name tell, and whether they can only speak of cards."""
     if match := _COUNT_BEFORE.search(before):
         return _number(match[1]), _NUMBER_OF_CARDS.search(before) is not None
     of_cards = _CARDS_AFTER.match(after) is not None
     if match := _SPOKEN_BEFORE.search(before):
         return _number(match[2] or match[1].lower()), of_cards
-    return None, of_cards
+    behind = _COUNT_BEHIND.match(after)
+    return (_number(behind[1]), True) if behind else (None, of_cards)
 
 
 def _number(told: str) -> int:
@@ -156,4 +161,5 @@ def _written(text: str, found: CardName) -> str:
 
 
 def _tidy(name: str) -> str:
+    name = name if ")" in name else name.replace("(", "")
     return re.sub(r"\s+", " ", name).strip(" -_")
