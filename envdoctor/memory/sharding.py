@@ -10,13 +10,13 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from envdoctor.memory.adapters import adapter_tensors
-from envdoctor.memory.layout import layers, outer_tensors, tensors
+from envdoctor.memory.layout import Layer, layers, outer_tensors, tensors
 from envdoctor.memory.optimizer import find_optimizer, state_bytes, step_bytes
 from envdoctor.memory.run import DeepSpeed, TrainingRun
 from envdoctor.memory.settings import Settings, settings_of
 from envdoctor.memory.shape import ModelShape
 from envdoctor.memory.tape import rounded
-from envdoctor.memory.weights import load_peak, weight_bytes
+from envdoctor.memory.weights import layer_bytes, load_peak, weight_bytes
 
 
 class Plan(NamedTuple):
@@ -182,9 +182,9 @@ def _fsdp(
     states = find_optimizer(optim).states
     elements = -(-parts.elements // (replicas * pp))
     whole = parts.weights * s.loaded // (s.weight * pp) if not s.quant else parts.weights // pp
-    shard = -(-whole // replicas)
+    shard = 0 if offload else -(-whole // replicas)
     weights = 4 * elements if s.trains else shard
-    largest = max(sum(layer.tensors()) for layer, _ in layers(shape)) * s.weight // s.tp
+    largest = max(_gathered(layer, s, double) for layer, _ in layers(shape))
     root = sum(outer_tensors(shape)) * s.weight // s.tp
     return Plan(
         weights=0 if offload else weights,
@@ -201,6 +201,11 @@ def _fsdp(
         whole_head=True,
         frozen=parts.frozen // (replicas * pp),
     )
+
+
+def _gathered(layer: Layer, s: Settings, double: bool) -> int:
+    """Bytes of a layer while it is whole: quantised weights travel as they are stored."""
+    return layer_bytes(layer, s, double) if s.quant else sum(layer.tensors()) * s.weight // s.tp
 
 
 def _wrapped(

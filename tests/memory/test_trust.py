@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +145,13 @@ def test_fsdp_that_loads_on_the_meta_device_never_holds_the_whole() -> None:
     assert predict(sharded).peak_allocated_bytes < 40 * GIB
     whole = TrainingRun(shape, "lora", gpus=8, parallel="fsdp", batch=1, seq=512, meta_load=False)
     assert predict(whole).peak_allocated_bytes > 120 * GIB
+
+
+def test_quantised_layers_travel_as_they_are_stored_and_offloaded_ones_leave_the_card() -> None:
+    shape = find_shape("llama-2-70b")
+    run = TrainingRun(shape, "qlora", gpus=2, parallel="fsdp", batch=1, seq=512, grad_ckpt=True)
+    assert predict(run).device_bytes > 24 * GIB
+    assert predict(replace(run, offload_params=True)).device_bytes < 24 * GIB
 
 
 def test_deepspeed_casts_what_k_bit_preparation_widened() -> None:
