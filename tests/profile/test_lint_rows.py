@@ -20,7 +20,7 @@ ROWS = [row for row in load_matrix().conditions if row.id.startswith("LINT-")]
 def example(text: str) -> str:
     """Return a value that a condition's text accepts."""
     if text.startswith("!"):
-        return "qqq"
+        return "7" if text[1:2].isdigit() else "qqq"
     for sign, shift in ((">=", 0), ("<=", 0), (">", 1), ("<", -1)):
         if text.startswith(sign):
             return f"{float(text.removeprefix(sign)) + shift:.6f}".rstrip("0").rstrip(".")
