@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from dataclasses import replace
 from typing import NamedTuple
 
 from envdoctor.facts.quantities import MIB
@@ -19,6 +21,8 @@ USUAL_STEPS = {True: (1024, 8192), False: (256, 2048)}
 """Requests at a time and tokens of a step, on a large card and on another, as any A100 is."""
 USABLE = 0.985
 """Of the memory that NVML reports, what CUDA offers (measured on cards of 24, 48, 80 and 141 GB)."""
+SPLITS = (2, 4, 8, 16)
+LENGTH_STEP = 1024
 REFUSALS = {
     "none": "no utilisation will do: one longest request needs {low:.2f} of it, and {high:.2f} can be had",
     "low": "the budget is too low: vLLM refuses to start without blocks for one longest request ({low:.2f})",
@@ -154,7 +158,9 @@ def predict_serving(run: ServingRun, constants: Constants) -> Prediction:
         f"keys and values: {engine.tokens} tokens, {engine.needed_tokens} wanted for one longest request",
         f"utilisation between {low:.2f} (one longest request) and {high:.2f} (room beside the engine)",
     ]
-    refused = REFUSALS[refusal].format(low=low, high=high) if refusal else ""
+    ways = _ways_out(run, constants) if refusal else ()
+    told = f"; it would with {' or '.join(ways)}" if ways else ""
+    refused = REFUSALS[refusal].format(low=low, high=high) + told if refusal else ""
     notes += [refused] if refused else []
     parts = (
         Component("weights", engine.weights),
@@ -176,3 +182,22 @@ def predict_serving(run: ServingRun, constants: Constants) -> Prediction:
         run.shape.uncertain,
         refused,
     )
+
+
+def _ways_out(run: ServingRun, constants: Constants) -> tuple[str, ...]:
+    """Return what alone would let the engine run: a share, cards that split each layer, a shorter request."""
+    low, high = utilization_bounds(run, constants)
+    share = (f"--vllm-utilization {(low + high) / 2:.2f}",) if low <= high else ()
+    wider = (replace(run, tp=cards) for cards in SPLITS if cards > run.tp and run.shape.heads % cards == 0)
+    split = next((f"--tp {one.tp}" for one in wider if _runs(one, constants)), None)
+    longest = run.max_model_len or run.shape.positions
+    shorter = range(LENGTH_STEP, longest, LENGTH_STEP)
+    count = bisect_left(
+        shorter, True, key=lambda length: not _runs(replace(run, max_model_len=length), constants)
+    )
+    length = (f"--max-model-len {shorter[count - 1]}",) if count else ()
+    return (*share, *((split,) if split else ()), *length)
+
+
+def _runs(run: ServingRun, constants: Constants) -> bool:
+    return not utilization_bounds(run, constants).refusal(run.utilization)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from envdoctor.cli import main
 from envdoctor.matrix import load_matrix, tables
 from envdoctor.memory import ServingRun, find_shape, read_constants
 from envdoctor.memory.serving import describe_engine, request_keys, served_bytes, utilization_bounds
@@ -67,3 +68,25 @@ def test_layers_of_two_kinds_fill_up_groups_of_one_size() -> None:
     per_block = 2 * gemma.kv_heads * gemma.head_dim * 2 * 16
     held = -(-(gemma.window - 1 + 2048) // 16) + 1
     assert long == per_block * 10 * (131072 // 16 + 6 * held)
+
+
+@pytest.mark.parametrize(
+    ("asked", "way"),
+    [
+        (("--model", "llama-3.1-8b", "--gpu", "RTX 3090"), "--tp 2 or --max-model-len "),
+        (("--model", "llama-3.1-70b", "--gpu", "A100-80GB"), "--tp 4"),
+        (
+            ("--model", "llama-3.1-8b", "--gpu", "RTX 3090", "--vllm-utilization", "0.5"),
+            "--vllm-utilization 0.",
+        ),
+    ],
+)
+def test_an_engine_that_does_not_run_is_told_with_what_it_would(
+    asked: tuple[str, ...], way: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shorter = ("--max-model-len", "4096") if "--vllm-utilization" in asked else ()
+    assert (
+        main(["memory", *asked, *shorter, "--task", "serve", "--stack", "torch=2.11.0", "--format", "json"])
+        == 1
+    )
+    assert f"it would with {way}" in capsys.readouterr().out
