@@ -158,7 +158,7 @@ def predict_serving(run: ServingRun, constants: Constants) -> Prediction:
         f"keys and values: {engine.tokens} tokens, {engine.needed_tokens} wanted for one longest request",
         f"utilisation between {low:.2f} (one longest request) and {high:.2f} (room beside the engine)",
     ]
-    ways = _ways_out(run, constants) if refusal else ()
+    ways = _ways_out(run, constants, bounds) if refusal else ()
     told = f"; it would with {' or '.join(ways)}" if ways else ""
     refused = REFUSALS[refusal].format(low=low, high=high) + told if refusal else ""
     notes += [refused] if refused else []
@@ -184,9 +184,9 @@ def predict_serving(run: ServingRun, constants: Constants) -> Prediction:
     )
 
 
-def _ways_out(run: ServingRun, constants: Constants) -> tuple[str, ...]:
+def _ways_out(run: ServingRun, constants: Constants, bounds: Budget) -> tuple[str, ...]:
     """Return what alone would let the engine run: a share, cards that split each layer, a shorter request."""
-    low, high = utilization_bounds(run, constants)
+    low, high = bounds
     share = (f"--vllm-utilization {(low + high) / 2:.2f}",) if low <= high else ()
     wider = (replace(run, tp=cards) for cards in SPLITS if cards > run.tp and run.shape.heads % cards == 0)
     split = next((f"--tp {one.tp}" for one in wider if _runs(one, constants)), None)

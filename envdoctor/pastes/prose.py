@@ -80,11 +80,11 @@ def parse_prose(paste: Paste) -> Iterator[Sighting]:
             continue
         told, source = _INCLUDES.search(line.lower()) is not None, paste.at("", index)
         if told:
-            yield from _facts_of(_stated(line[:600], _NO_FACT), source)
+            stated = _stated(line[:600], _NO_FACT)
+            yield from _facts_of(stated, source)
+            yield from _hints(stated, source)
         if told or _CARD.search(line):
             yield from _gpus(_stated(line[:600], _NO_CARD), source, paste.cards)
-        if told:
-            yield from _hints(_stated(line[:600], _NO_FACT), source)
 
 
 def _stated(line: str, other: re.Pattern[str]) -> str:

@@ -84,7 +84,7 @@ def _in_frames(origin: Origin, error: ErrorSeen) -> bool:
 def origin_finding(view: View, error: ErrorSeen, origin: Origin) -> Finding:
     """Return what the origin tells of the error: who says so, in which releases, under what."""
     version = view.version(origin.library)
-    place = f"{origin.file.rpartition('/')[2]}{f', {origin.function}' if origin.function else ''}"
+    place = told_place(origin)
     guard = f" when {origin.guard}" if origin.guard else ""
     return Finding(
         id=ID,
@@ -100,6 +100,11 @@ def origin_finding(view: View, error: ErrorSeen, origin: Origin) -> Finding:
         explains=error.symptoms,
         prior=0.3,
     )
+
+
+def told_place(origin: Origin) -> str:
+    """Return the file, and the function in it, that has the message."""
+    return f"{origin.file.rpartition('/')[2]}{f', {origin.function}' if origin.function else ''}"
 
 
 def told_releases(origin: Origin) -> str:

@@ -24,7 +24,7 @@ def check_removals(view: View) -> Iterable[Finding]:
     seen = [symptom for symptom in view.facts.symptoms if symptom.id == _SYMPTOM]
     if not seen:
         raise Skip("no error says since which release something is gone")
-    found = {(f.summary): f for symptom in seen for f in _findings(view, symptom)}
+    found = {f.summary: f for symptom in seen for f in _findings(view, symptom)}
     yield from found.values()
 
 

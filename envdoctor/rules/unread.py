@@ -13,8 +13,9 @@ from envdoctor.rules.warned import known_warnings
 
 def check_unread(view: View) -> Iterable[Finding]:
     """Raise NotWhole for parts that a probe could not read; what they would have told is unknown."""
-    warned = view.facts.warnings and any(known_warnings(view))
-    unread = {part: why for part, why in view.facts.unread.items() if not (warned and why == NOTHING_READ)}
+    unread = dict(view.facts.unread)
+    if NOTHING_READ in unread.values() and any(known_warnings(view)):
+        unread = {part: why for part, why in unread.items() if why != NOTHING_READ}
     if unread:
         raise NotWhole("; ".join(f"{part} not known: {why}" for part, why in unread.items()))
     if view.facts.origin != "probe":

@@ -8,7 +8,7 @@ from envdoctor.facts import WarningSeen
 from envdoctor.findings import Certainty, Evidence, Finding, Severity
 from envdoctor.matrix.atlas import WARNINGS, Origin, load_atlas
 from envdoctor.rules.base import Rule, Skip
-from envdoctor.rules.origins import asked_by, told_releases
+from envdoctor.rules.origins import asked_by, told_place, told_releases
 from envdoctor.rules.view import View
 
 WARNED = "WARNING-KNOWN"
@@ -28,8 +28,9 @@ def check_warnings(view: View) -> Iterable[Finding]:
 def known_warnings(view: View) -> Iterator[tuple[WarningSeen, Origin]]:
     """Yield the warnings that a library gives with its place in it."""
     atlas = load_atlas(view.matrix.folder)
-    for warning in view.facts.warnings if atlas else ():
-        assert atlas is not None
+    if atlas is None:
+        return
+    for warning in view.facts.warnings:
         found = [origin for origin in atlas.find(warning.text) if origin.kind in WARNINGS]
         if found:
             yield warning, max(found, key=lambda origin: _is_named(view, warning, origin))
@@ -41,13 +42,12 @@ def _is_named(view: View, warning: WarningSeen, origin: Origin) -> tuple[bool, b
 
 
 def _finding(warning: WarningSeen, origin: Origin) -> Finding:
-    place = f"{origin.file.rpartition('/')[2]}{f', {origin.function}' if origin.function else ''}"
     return Finding(
         id=WARNED,
         severity=Severity.NOTE,
         summary=f"a warning, no error: {origin.library} goes on after it: {warning.text[:240]}",
-        cause=f"The line is one that {origin.library} warns with, in {told_releases(origin)} ({place})"
-        + (f", when {origin.guard}." if origin.guard else "."),
+        cause=f"The line is one that {origin.library} warns with, in {told_releases(origin)}"
+        f" ({told_place(origin)})" + (f", when {origin.guard}." if origin.guard else "."),
         evidence=(Evidence("warning", warning.text, warning.source),),
         remedies=asked_by(warning.text),
         certainty=Certainty.LIKELY,
