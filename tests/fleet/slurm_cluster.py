@@ -32,7 +32,7 @@ TaskPlugin=task/none
 SwitchType=switch/none
 SelectType=select/linear
 MpiDefault=none
-ReturnToService=2
+ReturnToService=1
 SlurmdTimeout=600
 MessageTimeout={message_s}
 NodeName={nodes} NodeHostname={host} NodeAddr=127.0.0.1 Port=[{first}-{last}] CPUs=1 RealMemory=64
