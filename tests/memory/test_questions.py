@@ -1,8 +1,9 @@
 """Whole answers to stated runs, and the refusals: the verdict, the parts, the phase, what was assumed.
 
 A line of `questions.tsv` holds a model and what is stated of its run (`gpu=`, `stack=` and the fields of
-`StatedRun`); then the answer, rough unless `close=true` replays the allocator. To add one, write it alone
-and run `python tests/memory/test_questions.py`: it fills the answer in, and its diff says what else is so.
+`StatedRun`); then the answer, on a card with its growth, and rough unless `close=true` replays the allocator.
+To add one, write it alone and run `python tests/memory/test_questions.py`: it fills the answer in, and its
+diff says what else is so.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import pytest
 
 from envdoctor.errors import EnvdoctorError, InputError
 from envdoctor.memory.answer import answer
-from envdoctor.memory.deepspeed_file import parse_deepspeed
+from envdoctor.memory.curves import curves_of
+from envdoctor.memory.deepspeed_file import parse_deepspeed, read_deepspeed
 from envdoctor.memory.report import render
 from envdoctor.memory.stated import StatedRun, ask
 from envdoctor.report import Format
@@ -43,7 +45,8 @@ def told(question: str) -> str:
     except EnvdoctorError as error:
         return f"{type(error).__name__}: {error}"
     plain = json.dumps(said.to_json(asked.gpu_bytes), ensure_ascii=False)
-    text = render(said, asked.gpu_bytes, Format.TEXT, title=model)
+    curves = curves_of(asked, said) if gpu else ()
+    text = render(said, asked.gpu_bytes, Format.TEXT, title=model, curves=curves)
     return f"{plain} | {' '.join(text.split())}"
 
 
@@ -62,7 +65,10 @@ def test_every_question_is_answered_as_it_was() -> None:
 @pytest.mark.parametrize(
     ("file", "stated", "parallel", "offloads"),
     [
+        ({}, {}, "none", (False, False)),
         ({"stage": 0}, {}, "none", (False, False)),
+        ({"stage": 1, "offload_optimizer": {"device": "none"}}, {"gpus": 2}, "zero1", (False, False)),
+        ({"stage": 2, "offload_optimizer": {}}, {"gpus": 2}, "zero2", (False, False)),
         ({"stage": 0}, {"gpus": 2}, "ddp", (False, False)),
         ({"stage": 2}, {}, "zero2", (False, False)),
         ({"stage": 3, "offload_param": {"device": "cpu"}}, {"gpus": 2}, "zero3", (False, True)),
@@ -92,6 +98,21 @@ def test_what_is_no_size_in_deepspeeds_file_is_refused(size) -> None:
         parse_deepspeed({"stage": 2, "reduce_bucket_size": size}, "ds.json", 64)
 
 
+@pytest.mark.parametrize("stage", [True, "2", 4, -1])
+def test_what_is_no_stage_in_deepspeeds_file_is_refused(stage) -> None:
+    with pytest.raises(InputError, match=r"ds\.json: zero_optimization\.stage: .* is none of 0, 1, 2, 3"):
+        parse_deepspeed({"stage": stage}, "ds.json", 64)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("{", "not a JSON file"), ("[]", "zero_optimization: missing"), ("{}", "missing")]
+)
+def test_what_is_no_deepspeed_file_is_refused(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "ds.json").write_text(text)
+    with pytest.raises(InputError, match=rf"ds\.json: .*{message}"):
+        read_deepspeed(str(tmp_path / "ds.json"), 64)
+
+
 def test_sizes_left_to_deepspeed_go_by_the_models_width() -> None:
     names = ("reduce_bucket_size", "stage3_prefetch_bucket_size", "stage3_param_persistence_threshold")
     sizes = parse_deepspeed(
@@ -99,6 +120,10 @@ def test_sizes_left_to_deepspeed_go_by_the_models_width() -> None:
     ).sizes
     assert (sizes.reduce_bucket, sizes.prefetch_bucket, sizes.persistence_threshold) == (4096, 3686, 640)
     assert (sizes.sub_group, sizes.overlap_comm, sizes.contiguous_gradients) == (0, True, True)
+    told = {"allgather_bucket_size": 7, "stage3_max_live_parameters": 8e3, "contiguous_gradients": False}
+    sizes = parse_deepspeed({"stage": 2, **told, "overlap_comm": 1}, "ds.json", 64).sizes
+    assert (sizes.allgather_bucket, sizes.max_live) == (7, 8000)
+    assert (sizes.contiguous_gradients, sizes.overlap_comm) == (False, True)
 
 
 if __name__ == "__main__":

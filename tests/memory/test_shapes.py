@@ -12,8 +12,8 @@ import pytest
 from envdoctor.errors import InputError, Unavailable
 from envdoctor.harvest.model_rows import main as model_rows
 from envdoctor.matrix import load_matrix, tables
-from envdoctor.memory import find_shape, parse_shape, read_shape
-from envdoctor.memory.catalogue import catalogue_name
+from envdoctor.memory import find_shape, hub, parse_shape, read_shape
+from envdoctor.memory.catalogue import catalogue_name, hub_config, hub_id
 from envdoctor.memory.layout import active_parameters, parameters
 
 LLAMA: dict[str, Any] = {
@@ -161,6 +161,72 @@ def test_a_model_with_other_parts_is_not_taken_for_what_it_is_named_after(
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(Unavailable, match=r"a config\.json will do"):
         find_shape(name)
+
+
+@pytest.mark.parametrize(
+    ("place", "variables", "there"),
+    [
+        ("a", {"HF_HUB_CACHE": "a"}, True),
+        ("a/hub", {"HF_HOME": "a"}, True),
+        (".cache/huggingface/hub", {}, True),
+        (".cache/huggingface/hub", {"HF_HUB_CACHE": "", "HF_HOME": ""}, True),
+        ("a", {"HF_HOME": "a"}, False),
+        ("a/hub", {"HF_HUB_CACHE": "b", "HF_HOME": "a"}, False),
+    ],
+)
+def test_a_config_is_taken_from_the_hubs_cache(
+    place: str, variables: dict[str, str], there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, text in enumerate(("{", "[]", json.dumps(LLAMA), "{}")):  # the first are cut short
+        folder = tmp_path / place / "models--our--model" / "snapshots" / str(number)
+        folder.mkdir(parents=True)
+        (folder / "config.json").write_text(text)
+    for name in ("HF_HUB_CACHE", "HF_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    told = {name: str(tmp_path / value) if value else "" for name, value in variables.items()}
+    for name, value in {**told, "HOME": str(tmp_path), "HF_HUB_OFFLINE": "1"}.items():
+        monkeypatch.setenv(name, value)
+    assert hub_config("our/model") == (LLAMA if there else None)
+    assert hub_config("our/other") is None
+
+
+def test_a_config_that_is_not_cached_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr(hub, "fetch_config", lambda model: {"fetched": model})
+    assert hub_config("our/other") is None
+    monkeypatch.delenv("HF_HUB_OFFLINE")
+    assert hub_config("our/other") == {"fetched": "our/other"}
+    for name in ("our", "our/model/x", "our/mo del"):
+        with pytest.raises(InputError, match=f"--model {name}: no Hub id"):
+            hub_config(name)
+
+
+def test_the_hubs_id_is_as_the_row_tells() -> None:
+    for row in ROWS[::40]:
+        page = re.match(r"https://huggingface\.co/([^/]+/[^/]+)/", row.source)
+        assert hub_id(row.name) == (page[1] if page else row.hub or row.name)
+    assert sum(bool(row.hub) for row in ROWS) > 0
+    assert hub_id("our/model") == "our/model"
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        *(("meta-llama-3.1-8b", True), ("Yi-34B-Chat-4bits", True), ("mistral-7b-v0.3", True)),
+        *(("./qwen2.5-7b-x", False), ("folder/a/qwen3-8b-medical", False), ("x/qwen3-8b-embed", False)),
+        *(("qwen3-8b-7b-mix", False), ("qwen3-8b-mine", True), ("mine.json", False), ("x/qwen3-9b", False)),
+    ],
+)
+def test_what_a_name_stands_for_is_told_by_its_size(
+    name: str, known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    try:
+        found = find_shape(name).name == name
+    except (InputError, Unavailable):
+        found = False
+    assert found is known
 
 
 def test_rows_are_written_from_configs_with_what_decides_the_shape(tmp_path: Path) -> None:

@@ -7,12 +7,15 @@ import os
 import shutil
 import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from envdoctor.errors import Unavailable
 from envdoctor.memory import Constants, TrainingRun, parse_shape, predict
+from envdoctor.memory.measure import measure_run
 from envdoctor.memory.slices import CHILD, Slices, corrected, depths_of, job_of, run_slices
+from envdoctor.memory.trace import trace_run
 
 CONFIG = {
     "model_type": "llama",
@@ -124,6 +127,61 @@ def test_an_interpreter_without_torch_is_told() -> None:
     assert json.loads(json.dumps(job))["layers"] == [1, 2]
     with pytest.raises(Unavailable, match="/no/such/python"):
         run_slices(RUN, CONFIG, "trace", "/no/such/python")
+
+
+HEIGHTS = {
+    "forward": 10_000_000, "backward_end": 22_000_000, "outside": 700 << 20, "reserved": 36_000_000,
+    "allocated": 32_000_000,
+}  # fmt: skip
+DEEP = {**HEIGHTS, "forward": 11_000_000, "backward_end": 24_500_000}
+ANSWER = {"layers": {"1": HEIGHTS, "2": DEEP}, "versions": {"torch": "9"}}
+
+
+def answering(folder: Path, says: str, code: int = 0) -> str:
+    """An interpreter that says the same whatever it is told, on stderr where it fails."""
+    path = folder / "python"
+    path.write_text(f"#!/bin/sh\ncat >/dev/null\ncat <<'E' >&{1 + bool(code)}\n{says}\nE\nexit {code}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_a_measured_slice_brings_its_context_and_how_much_it_held(tmp_path: Path) -> None:
+    constants, two = Constants(), replace(RUN, gpus=2, parallel="ddp")
+    python = answering(tmp_path, json.dumps(ANSWER))
+    for run, nccl in ((RUN, 0), (two, constants.nccl("ddp"))):
+        plain = predict(run, constants)
+        said = measure_run(run, CONFIG, plain, constants, python)
+        moved = corrected(run, plain, Slices((1, 2), HEIGHTS, DEEP, {"torch": "9"}), constants, "measure")
+        assert said.phases == moved.phases
+        assert said.device_bytes == moved.peak_reserved_bytes + (700 << 20) + nccl
+        assert said.method == "measured"
+        assert said.assumptions[-2:] == (
+            "layers from slices (1, 2) deep, with torch 9",
+            "measured: 700 MiB outside torch; the slice reserved 1.125 of what it allocated",
+        )
+
+
+def test_a_traced_slice_says_that_it_was_traced(tmp_path: Path) -> None:
+    plain = predict(RUN, Constants())
+    said = trace_run(RUN, CONFIG, plain, Constants(), answering(tmp_path, json.dumps(ANSWER)))
+    assert said.method == "trace"
+    assert said.components[-1].name == "workspace and transients"
+
+
+@pytest.mark.parametrize(
+    ("says", "code", "why"),
+    [
+        ('{"error": "no torch"}', 0, "no torch"),
+        ("first\nlast words", 1, "last words"),
+        ("", 0, "no answer"),
+        ("[]", 0, "its answer is no measurement"),
+        (json.dumps({**ANSWER, "layers": {"1": HEIGHTS}}), 0, "its answer is no measurement"),
+        (json.dumps({**ANSWER, "layers": {"1": HEIGHTS, "2": {}}}), 0, "its answer is no measurement"),
+    ],
+)
+def test_a_child_that_does_not_answer_is_told(says: str, code: int, why: str, tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match=rf"^--trace: .*/python: {why}$"):
+        run_slices(RUN, CONFIG, "trace", answering(tmp_path, says, code))
 
 
 def test_the_child_runs_from_its_text_alone() -> None:
