@@ -22,6 +22,11 @@ class Answer:
     holds: bool | None
     evidence: tuple[Evidence, ...] = ()
 
+    @property
+    def denied(self) -> Answer:
+        """The answer to the opposite."""
+        return Answer(None if self.holds is None else not self.holds, self.evidence)
+
 
 UNKNOWN = Answer(None)
 
@@ -70,9 +75,9 @@ def judge(view: View, key: str, text: str) -> Answer:
 def _judge_distribution(view: View, name: str, text: str) -> Answer:
     distribution = view.facts.distribution(name)
     if distribution is None:
-        if view.complete:
-            return Answer(text == "absent", (Evidence(name, "not installed", "the whole list"),))
-        return UNKNOWN
+        if view.installed(name) is None:
+            return UNKNOWN
+        return Answer(text == "absent", (Evidence(name, "not installed", "the whole list"),))
     if text == "absent":
         return Answer(False)
     shown = Evidence(name, distribution.version or distribution.specifier or "installed", distribution.source)

@@ -32,9 +32,11 @@ def check_row(view: View, row: ConditionRow) -> Finding | None:
     seen = [symptom for symptom in view.facts.symptoms if _explains(row, symptom)]
     if row.needs_symptom and not seen:
         return None
-    answers = judge_all(view, row.when)
+    answers, exceptions = judge_all(view, row.when), judge_all(view, row.unless)
+    if row.needed:
+        answers |= {key: one.denied for key, one in exceptions.items()}
     verdict = conjunction(answers.values())
-    if verdict is False or any_holds(judge_all(view, row.unless).values()):
+    if verdict is False or any_holds(exceptions.values()):
         return None
     if verdict is None and _is_guess(row, answers):
         raise Skip("the report tells none of the settings that decide")

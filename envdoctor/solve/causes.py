@@ -16,6 +16,7 @@ from envdoctor.solve.nodes import TORCH, Node
 from envdoctor.solve.problem import bits_of
 from envdoctor.solve.requests import Request
 from envdoctor.solve.rows import BINARIES, FOLLOWER, conditions_of
+from envdoctor.solve.undeclared import undeclared
 from envdoctor.solve.versions import satisfies
 
 SHOWN = 3
@@ -91,27 +92,29 @@ class _Teller:
     def _edge(self, reason: Reason) -> Cause:
         owner, target = self._node(reason.name), self._node(reason.target)
         mask = self._candidates(reason.name, reason)
-        specs: dict[tuple[str, bool], int] = {}
+        specs: dict[tuple[str, str], int] = {}
+        verbs = {LIMITS: "works only with"}
         for row, versions in owner.package.row_masks(_versions(owner, mask)).items():
             for extra in ("", LIMITS, *self._extras(reason.name)) if row >= 0 else ():
                 for wanted in owner.package.requirements(row, extra):
                     if wanted.name == reason.target and self.context.marker_holds(wanted.marker):
-                        key = (target.package.spec_text(wanted.spec), extra == LIMITS)
+                        key = (target.package.spec_text(wanted.spec), verbs.get(extra, "requires"))
                         specs[key] = specs.get(key, 0) | versions
+        needs = [one for one in undeclared(owner) if one.name == target.name and one.owners & mask]
+        specs |= {(one.spec, "needs"): _versions(owner, one.owners & mask) for one in needs}
         told = sorted(specs.items(), key=lambda item: -item[1].bit_length())
         parts = [
-            f"{_span(owner.package.versions, versions)} {'works only with' if limit else 'requires'} "
-            f"{reason.target}{spec}"
-            for (spec, limit), versions in told[:SHOWN]
+            f"{_span(owner.package.versions, versions)} {verb} {reason.target}{spec}"
+            for (spec, verb), versions in told[:SHOWN]
         ]
         more = f"; {len(told) - SHOWN} more" if len(told) > SHOWN else ""
         newest = owner.package.versions[max((v.bit_length() for _, v in told), default=1) - 1]
-        own = all(limit for (_, limit), _ in told)
+        said = {verb for (_, verb), _ in told}
         source = (
-            f"{reason.name} {newest}: its own version checks"
-            if own
-            else f"{reason.name} {newest}: Requires-Dist"
+            f"{reason.name} {newest}: {'Requires-Dist' if 'requires' in said else 'its own version checks'}"
         )
+        if said == {"needs"}:
+            source = f"{needs[0].row}: {needs[0].source}"
         return Cause("metadata", f"{reason.name} {'; '.join(parts)}{more}", source)
 
     def _extras(self, name: str) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from envdoctor.matrix import Matrix, tables
+from envdoctor.matrix import ConditionRow, Matrix, tables
 from envdoctor.matrix.markers import clauses_hold, decide
 from envdoctor.matrix.snapshot import SDIST, Package, Snapshot
 from envdoctor.solve.requests import Request
@@ -76,6 +76,15 @@ class Context:
         """What bars a file of a wheel tag and a Requires-Python, as far as it was judged."""
         self._markers: dict[int, bool] = {-1: True}
 
+    @cached_property
+    def needed(self) -> Mapping[str, Sequence[ConditionRow]]:
+        """By package: the rows that say what it needs beyond its metadata."""
+        found: dict[str, list[ConditionRow]] = {}
+        for row in self.matrix.conditions:
+            if row.needed:
+                found.setdefault(next(iter(row.when)), []).append(row)
+        return found
+
     def node(self, name: str) -> Node | None:
         """Return the candidates of a package, or None when the facts do not cover it."""
         if name not in self._nodes:
@@ -121,7 +130,7 @@ class Node:
 
     package: Package
     context: Context = field(repr=False)
-    demands: dict[tuple[int, str, bool], tuple[Any, ...]] = field(default_factory=dict, repr=False)
+    demands: dict[tuple[Any, ...], tuple[Any, ...]] = field(default_factory=dict, repr=False)
     """What rows of requirements ask, once read (`problem.py` keeps them here)."""
     parts: dict[tuple[str, int], list[tuple[int, Any, Any]]] = field(default_factory=dict, repr=False)
     """The candidates that share requirements, by extra and candidates, once read (kept by `problem.py`)."""
@@ -129,6 +138,8 @@ class Node:
         default_factory=dict, repr=False
     )
     """Candidates split by sets that tell them apart, since searches ask again (kept by `prune.py`)."""
+    undeclared: list[Any] | None = field(default=None, repr=False)
+    """What it needs beyond its metadata, once read (kept by `undeclared.py`)."""
 
     @property
     def name(self) -> str:

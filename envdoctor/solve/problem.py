@@ -9,6 +9,7 @@ from typing import NamedTuple
 from envdoctor.matrix.snapshot import LIMITS
 from envdoctor.matrix.snapshot import Requirement as Wanted
 from envdoctor.solve.nodes import TORCH, Context, Node
+from envdoctor.solve.undeclared import undeclared
 from envdoctor.solve.variants import OWN_RUNTIME
 from envdoctor.values import dataclass as value
 
@@ -144,14 +145,14 @@ def _parts(node: Node, extra: str, candidates: int) -> list[Part]:
 
 
 def _read_parts(node: Node, extra: str, candidates: int) -> Iterator[tuple[int, tuple[Demand, ...], Needs]]:
-    by_variant = _variant_masks(node)
+    shares = _shares(node)
     for row, mask in node.package.row_masks(_versions_of(node, candidates)).items():
         if row < 0:
             continue
         expanded = node.expand(mask) & candidates
-        for own_runtime, share in by_variant:
+        for share, own_runtime, needed in shares:
             if expanded & share:
-                demands, needs = _demands(node.context, node, row, extra, own_runtime)
+                demands, needs = _demands(node, row, extra, own_runtime, needed)
                 if demands:
                     yield expanded & share, demands, needs
 
@@ -160,6 +161,17 @@ def _versions_of(node: Node, candidates: int) -> int:
     if node.builds is None:
         return candidates
     return sum(1 << place for place in {node.places[bit] for bit in bits_of(candidates)})
+
+
+def _shares(node: Node) -> list[tuple[int, bool, tuple[Demand, ...]]]:
+    """Split candidates by what they ask for beyond their rows of requirements."""
+    told: tuple[Demand, ...] = ()
+    shares = [(mask, own, told) for own, mask in _variant_masks(node)]
+    for one in undeclared(node):
+        demand = Demand(one.name, one.mask, (), False, -1)
+        with_it = [(mask & one.owners, own, (*needed, demand)) for mask, own, needed in shares]
+        shares = [*with_it, *((mask & ~one.owners, own, needed) for mask, own, needed in shares)]
+    return [share for share in shares if share[0]]
 
 
 def _variant_masks(node: Node) -> list[tuple[bool, int]]:
@@ -173,21 +185,23 @@ def _variant_masks(node: Node) -> list[tuple[bool, int]]:
 def demands_of(node: Node, bit: int, extra: str = "") -> tuple[Demand, ...]:
     """Return what one candidate requires, without extras or what one extra adds."""
     row = node.row(bit)
-    return _demands(node.context, node, row, extra, bool(node.variant(bit)))[0] if row >= 0 else ()
+    own_runtime, needed = next((own, told) for mask, own, told in _shares(node) if mask >> bit & 1)
+    return _demands(node, row, extra, own_runtime, needed)[0] if row >= 0 else ()
 
 
 def _demands(
-    context: Context, node: Node, row: int, extra: str, own_runtime: bool
+    node: Node, row: int, extra: str, own_runtime: bool, needed: tuple[Demand, ...]
 ) -> tuple[tuple[Demand, ...], Needs]:
     """Return what a row of requirements asks of packages that the facts cover; others are `uncovered`."""
-    known = node.demands.get((row, extra, own_runtime))
+    known = node.demands.get((row, extra, own_runtime, needed))
     if known is None:
-        waived = context.options.waived
+        context, waived = node.context, node.context.options.waived
         checked = () if extra else node.package.requirements(row, LIMITS)
         limits = [wanted for wanted in checked if (node.name, wanted.name) not in waived]
         asked = [(False, wanted) for wanted in node.package.requirements(row, extra)]
-        read = tuple(_read_demands(context, [*asked, *((True, wanted) for wanted in limits)], own_runtime))
-        known = node.demands[row, extra, own_runtime] = (read, needs_of(read))
+        told = _read_demands(context, [*asked, *((True, wanted) for wanted in limits)], own_runtime)
+        read = (*told, *(() if extra else needed))
+        known = node.demands[row, extra, own_runtime, needed] = (read, needs_of(read))
     return known
 
 

@@ -12,6 +12,7 @@ from envdoctor.solve.goal import Goal, Picks
 from envdoctor.solve.nodes import TORCH, Node
 from envdoctor.solve.problem import Literal, Nogood
 from envdoctor.solve.rows import conditions_of, nogoods
+from envdoctor.solve.undeclared import Undeclared, undeclared
 from envdoctor.solve.variants import OWN_RUNTIME, followers
 from envdoctor.values import dataclass
 
@@ -159,6 +160,15 @@ class Explained:
             spec = self.nodes[name].package.spec_text(edge.wanted.spec)
             verb = "works only with" if edge.limit else "requires"
             yield f"{self.shown(edge.owner)} {verb} {spec or 'it'}"
+        for owner, one in self._undeclared_of(name):
+            yield f"{self.shown(owner)} needs {one.spec or 'it'}, which its metadata does not say ({one.row})"
+
+    def _undeclared_of(self, name: str) -> Iterator[tuple[str, Undeclared]]:
+        """Yield who needs a package beyond its metadata, with what of it."""
+        for owner, node in self.nodes.items():
+            for one in undeclared(node):
+                if one.name == name and one.owners >> self.picks.bits[owner] & 1:
+                    yield owner, one
 
     def _edges(self) -> Iterator[_Edge]:
         extras: dict[str, set[str]] = {}
@@ -219,7 +229,9 @@ class Explained:
         newest = possible.bit_length() - 1
         if newest <= bit or node.places[newest] == node.places[bit]:
             return
-        if asked is None and (node.name.startswith(OWN_RUNTIME) or any(self._barring(node, newest))):
+        told = (one for _, one in self._undeclared_of(node.name) if not one.mask >> newest & 1)
+        listed = any(self._barring(node, newest)) or any(told)
+        if asked is None and (node.name.startswith(OWN_RUNTIME) or listed):
             return
         label = node.builds[newest].label if node.builds else node.version(newest)
         blockers = list(dict.fromkeys(self._blockers(node, newest)))
@@ -267,6 +279,9 @@ class Explained:
                 when = conditions_of(self.goal.context, row.row)
                 pair = " with ".join(f"{key} {spec}" for key, spec in when.items())
                 yield f"{pair or row.literals[0].name} does not work ({row.row})"
+        for owner, one in self._undeclared_of(node.name):
+            if not one.mask >> newest & 1:
+                yield f"{self.shown(owner)} needs {node.name}{one.spec} ({one.row})"
 
     def _barring(self, node: Node, newest: int) -> Iterator[_Edge]:
         """Yield the requirements in force that the newest does not meet."""

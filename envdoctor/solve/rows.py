@@ -26,7 +26,8 @@ def nogoods(context: Context, names: Collection[str]) -> list[Nogood]:
 
 
 def _of_condition(context: Context, row: ConditionRow, names: Collection[str]) -> Nogood | None:
-    if not row.solve or row.severity != "error" or row.needs_symptom or row.id in context.options.waived_rows:
+    told = row.solve and not row.needed and row.severity == "error" and not row.needs_symptom
+    if not told or row.id in context.options.waived_rows:
         return None
     literals: list[Literal] = []
     for inside, conditions in ((True, row.when), (False, row.unless)):

@@ -58,6 +58,8 @@ class ConditionRow(Row):
     """True: it speaks only where nothing better explains the symptom."""
     solve: bool = True
     """False: the solver does not forbid what `when` describes."""
+    needed: bool = False
+    """True: the one package of `when` needs that of `unless`, and no metadata says so: the solver adds it."""
     in_use: bool = False
     """True: what `when` describes installs and imports, and fails only in a use that not everyone makes;
     against two lines that someone wrote the solver says so and forbids nothing."""
@@ -73,4 +75,6 @@ class ConditionRow(Row):
             return "neither when nor symptoms"
         if self.needs_symptom and not self.symptoms:
             return "raises is 'symptom', and there are no symptoms"
+        if self.needed and not len(self.when) == len(self.unless) == 1:
+            return "needed takes one package in when and one in unless"
         return None if 0 <= self.prior <= 1 else "prior is no share (0 to 1)"

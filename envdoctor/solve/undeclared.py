@@ -1,0 +1,37 @@
+"""What a release needs though its metadata does not say so: it imports what only another package has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from envdoctor.solve.nodes import Node
+from envdoctor.solve.versions import spec_mask
+
+
+class Undeclared(NamedTuple):
+    """Candidates of one package that need some of another, by the row that says so."""
+
+    owners: int
+    name: str
+    spec: str
+    mask: int
+    row: str
+    source: str
+
+
+def undeclared(node: Node) -> list[Undeclared]:
+    """Return what a package's candidates need beyond their metadata; kept with the node."""
+    if node.undeclared is None:
+        node.undeclared = list(_read(node))
+    return node.undeclared
+
+
+def _read(node: Node) -> Iterator[Undeclared]:
+    for row in node.context.needed.get(node.name, ()):
+        ((name, spec),) = row.unless.items()
+        other = node.context.node(name)
+        owners = node.expand(spec_mask(row.when[node.name].replace("*", ""), node.package.versions))
+        if other is not None and owners:
+            mask = other.expand(spec_mask(spec.replace("*", ""), other.package.versions))
+            yield Undeclared(owners, name, spec.replace("*", ""), mask, row.id, row.source)

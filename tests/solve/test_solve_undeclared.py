@@ -1,0 +1,57 @@
+"""What a release imports though no metadata asks for it is pinned with it, and a clash over it is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import solve_world as world
+
+from envdoctor.matrix import Matrix
+from envdoctor.solve.goal import Goal
+from envdoctor.solve.pinning import pin
+
+ROW = {
+    "id": "TOOLS-GONE",
+    "source": "https://example.com",
+    "checked_on": "2026-11-22",
+    "basis": "wheel inspection",
+    "severity": "error",
+    "summary": "frame {frame} imports what only tools up to 81 has",
+    "cause": "tools 82 removed it.",
+    "when": {"frame": "<2"},
+    "unless": {"tools": "<82"},
+    "needed": True,
+}
+MATRIX = Matrix({"row": [ROW]}, "test", "2026-01-01", Path("nowhere"))
+WORLD = {
+    "frame": {"1.0": {"requires": []}, "2.0": {"requires": []}},
+    "tools": {"80": {}, "81": {}, "82": {}, "83": {}},
+}
+
+
+def asked(*requests: str) -> Goal:
+    return world.goal(world.world(WORLD), requests, matrix=MATRIX)
+
+
+def test_it_is_pinned_with_the_reason() -> None:
+    pins = {one.name: one for one in pin(asked("frame==1.0")).pins}
+    assert pins["tools"].version == "81"
+    assert pins["tools"].because == ("frame 1.0 needs <82, which its metadata does not say (TOOLS-GONE)",)
+
+
+def test_a_release_that_does_without_it_brings_nothing() -> None:
+    assert world.versions(asked("frame")) == {"frame": "2.0"}
+
+
+def test_what_is_asked_for_goes_before_a_newer_one() -> None:
+    told = next(one for one in pin(asked("frame==1.0", "tools")).pins if one.name == "tools")
+    assert told.version == "81"
+    assert "not 83: frame 1.0 needs tools<82 (TOOLS-GONE)" in told.because
+
+
+def test_a_clash_over_it_names_the_row() -> None:
+    answer = pin(asked("frame==1.0", "tools==83"))
+    assert answer.status == "conflict"
+    cause = answer.causes[-1]
+    assert (cause.text, cause.source) == ("frame 1.0 needs tools<82", "TOOLS-GONE: https://example.com")
+    assert {way.drop for way in answer.relaxations} == {"==1.0 of frame", "==83 of tools"}
