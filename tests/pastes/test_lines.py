@@ -1,28 +1,45 @@
 """Short texts at the edges of what the readers know, and all that is read of each.
 
-A line of `lines.tsv` holds a text (`\\n` is a break; `«name»` before it is its file's name) and the facts
-that it tells; of several GPUs the first and the last. To add one, write the text alone and run
-`python tests/pastes/test_lines.py`: it fills the facts in, and its diff says what is read otherwise.
+A line of `lines.tsv` holds a text (`\\n` is a break, `␍` a carriage return; `«name»` before it is its file's
+name) and the facts that it tells; of several GPUs the first and the last. Several files are read together,
+and so is a lock file, from a folder in which `«+name»` only lies beside. To add one, write the text alone and
+run `python tests/pastes/test_lines.py`: it fills the facts in, and its diff says what is read otherwise.
 """
 
 from __future__ import annotations
 
+import re
+import tempfile
 from pathlib import Path
 
 from test_whole_readings import leaves
 
+from envdoctor.facts import Facts
 from envdoctor.facts.codec import to_json
+from envdoctor.locks.names import is_lock
 from envdoctor.matrix import load_matrix
-from envdoctor.pastes import parse_paste
+from envdoctor.pastes import parse_paste, read_files
 
 RECORD = Path(__file__).parent / "lines.tsv"
 PASSED_OVER = ("schema", "origin", "unread")
 
 
+def facts_of(line: str) -> Facts:
+    """Return the facts that the texts of a line tell."""
+    before, *named = re.split("«([^»]+)»", line.replace("\\n", "\n").replace("␍", "\r"))
+    files = dict(zip(named[::2], named[1::2], strict=True)) if not before else {"": before + "".join(named)}
+    if len(files) == 1 and not is_lock(name := next(iter(files))):
+        return parse_paste(files[name], "", load_matrix().lexicon, name)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in files.items():
+            (Path(folder) / name.lstrip("+")).write_text(text, encoding="utf-8", newline="")
+        read = [str(Path(folder) / name) for name in files if not name.startswith("+")]
+        return read_files(read, load_matrix().lexicon)
+
+
 def reading(line: str) -> str:
     """Return what is read of a text, and where."""
-    name, _, text = line[1:].partition("»") if line.startswith("«") else ("", "", line)
-    facts = to_json(parse_paste(text.replace("\\n", "\n"), "", load_matrix().lexicon, name))
+    facts = to_json(facts_of(line))
     if gpus := facts.get("gpus", {}).get("value"):
         facts["gpus"]["value"] = {str(gpu["index"]): gpu for gpu in (gpus[0], gpus[-1])}
     told = [(fact, str(value)) for fact, value in leaves(facts) if not fact.startswith(PASSED_OVER)]
