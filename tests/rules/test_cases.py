@@ -2,7 +2,7 @@
 
 A line of `cases.tsv` holds a machine of `tests/machines`, by the end of its file's name, and what is
 otherwise on it (`«name» path = JSON | …`), or a text (`\\n` is a break); then what is found there and not in
-the machine as it is. To add one, write the case alone and run `python tests/rules/test_cases.py`: it fills in
+the machine as it is, and which rules pass that do not pass there. To add one, write the case alone and run `python tests/rules/test_cases.py`: it fills in
 what is found, and its diff says what else is.
 """
 
@@ -13,9 +13,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from test_whole_findings import MACHINES, told
+from test_whole_findings import MACHINES, RULE_IDS, told
 
 from envdoctor.facts import Facts, from_json
+from envdoctor.findings import Outcome
 from envdoctor.matrix import load_matrix
 from envdoctor.pastes import parse_paste
 from envdoctor.rules import RULES, run_checks
@@ -47,17 +48,21 @@ def put(plain: Any, path: list[str], value: Any) -> None:
 
 
 @cache
-def findings_of(case: str) -> tuple[str, ...]:
-    _, findings = run_checks(facts_of(case), load_matrix(), RULES, (), ())
-    return tuple(told(finding).replace("\t", " | ") for finding in findings)
+def judged(case: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what is found in a case, and the rules that pass."""
+    checks, findings = run_checks(facts_of(case), load_matrix(), RULES, (), ())
+    passed = tuple(c.rule for c in checks if c.rule in RULE_IDS and c.outcome is Outcome.PASSED)
+    return tuple(told(finding).replace("\t", " | ") for finding in findings), passed
 
 
 def found(case: str) -> str:
     """Return what is found in a case: of a changed machine what is not found in it as it is, or no more."""
-    usual = findings_of(case.partition("»")[0] + "»") if case.startswith("«") and case[-1] != "»" else ()
-    here = findings_of(case)
+    changed = case.startswith("«") and case[-1] != "»"
+    usual, usually = judged(case.partition("»")[0] + "»") if changed else ((), ())
+    here, passed = judged(case)
     gone = [f"no {one.partition(' ')[0]}" for one in usual if one not in here]
-    return " || ".join([one for one in here if one not in usual] + gone)
+    passing = [f"passed: {rule}" for rule in passed if rule not in usually]
+    return " || ".join([*(one for one in here if one not in usual), *gone, *passing])
 
 
 def lines() -> list[str]:
