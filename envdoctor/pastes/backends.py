@@ -85,7 +85,7 @@ def parse_backends(paste: Paste) -> Iterator[Sighting]:
         if not any(hint in low for hint in _HINTS):
             continue
         for word in _WORDS:
-            if word.value not in told and word.pattern.search(line[:600]):
+            if word.value not in told and word.pattern.search(line):
                 told.add(word.value)
                 yield from _sightings(word, paste.at("", index))
 

@@ -82,7 +82,7 @@ def _flags(line: str, table: KeyTable, source: str, framework: str | None) -> It
         return
     if '"--' in line or "'--" in line:
         line = _QUOTED_WORDS.sub(" ", line)
-    for key, value in _FLAG.findall(line)[:200]:
+    for key, value in _FLAG.findall(line):
         yield from setting_sightings(table, key.replace("-", "_"), value or "true", source, framework)
     if match := _RUN_IMAGE.search(line):
         yield from parse_container(match[1], source)
@@ -91,6 +91,6 @@ def _flags(line: str, table: KeyTable, source: str, framework: str | None) -> It
 
 
 def _keywords(line: str, table: KeyTable, source: str) -> Iterator[Sighting]:
-    for key, value in _KEYWORD.findall(line)[:100]:
+    for key, value in _KEYWORD.findall(line):
         if any(row.framework != "any" for row in table.find(key)):
             yield from setting_sightings(table, key, value, source)

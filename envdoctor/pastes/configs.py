@@ -85,7 +85,7 @@ def _several(line: str) -> bool:
 def _line(line: str, state: _Open, table: KeyTable, source: str, whole: bool) -> Iterator[Sighting]:
     stripped = line.lstrip(" \t-")
     indent = len(line) - len(stripped)
-    text = _COMMENT.sub("", line[:2000]) if ("#" in line or "//" in line) else line[:2000]
+    text = _COMMENT.sub("", line)
     state.dedent(indent)
     for position, token in enumerate(_TOKEN.finditer(text)):
         brace, key, opened, value = token.groups()

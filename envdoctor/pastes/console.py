@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from envdoctor import lazy_re as re
-from envdoctor.facts import ComputeCapability, CudaVersion, Gpu
+from envdoctor.facts import ComputeCapability, CudaVersion
 from envdoctor.pastes.names import known_distribution
-from envdoctor.pastes.sightings import Paste, Sighting, distribution_sightings
+from envdoctor.pastes.sightings import Paste, Sighting, card_sighting, distribution_sightings
 
 _ASKED = re.compile(
     r"^(?:In \[\d{1,4}\]: )?(?:print\()?(?P<name>[a-z_]{2,30})\.(?P<what>__version__|version\.cuda|"
@@ -64,13 +64,13 @@ def _cuda(answer: str, source: str) -> Iterator[Sighting]:
 
 def _name(answer: str, source: str) -> Iterator[Sighting]:
     if 2 < len(answer) < 80 and "Error" not in answer:
-        yield Sighting("gpus", (Gpu(0, source, name=answer),))
+        yield card_sighting(source, name=answer)
 
 
 def _capability(answer: str, source: str) -> Iterator[Sighting]:
     if match := re.fullmatch(r"\((\d{1,2}), (\d)\)", answer):
         capability = ComputeCapability(int(match[1]), int(match[2]))
-        yield Sighting("gpus", (Gpu(0, source, compute_capability=capability),))
+        yield card_sighting(source, compute_capability=capability)
 
 
 def _arch_list(answer: str, source: str) -> Iterator[Sighting]:
@@ -93,4 +93,4 @@ def _bitsandbytes(match: re.Match[str], source: str) -> Iterator[Sighting]:
         return
     yield Sighting("build", ("torch", {"cuda": str(cuda)}), source)
     capability = ComputeCapability(int(match[2]), int(match[3]))
-    yield Sighting("gpus", (Gpu(0, source, compute_capability=capability),))
+    yield card_sighting(source, compute_capability=capability)

@@ -115,12 +115,8 @@ class _Reader:
                 f"line {line}: {file} is not beside the Dockerfile: what it lists is not known"
             )
             return []
-        plain = (one.partition(" #")[0].strip() for one in text.splitlines()[:LISTED])
-        return [
-            (one, line, f" ({file}:{number})")
-            for number, one in enumerate(plain, 1)
-            if one and not one.startswith(("#", "-"))
-        ]
+        listed = text.splitlines()[:LISTED]
+        return [(n.partition(" #")[0].strip(), line, f" ({file}:{i})") for i, n in enumerate(listed, 1)]
 
     def _text(self, file: str) -> str | None:
         if self._paste.folder is None or "\0" in file or ".." in file.split("/"):

@@ -103,7 +103,7 @@ def _raised(lines: Sequence[str]) -> Iterator[_Raised]:
             raised = _traceback(lines, index + 1, line[: line.index(HEADER)], index)
         elif (start := line.find('File "')) >= 0 and '", line ' in line:
             raised = _traceback(lines, index, line[: max(0, start - 2)], index)
-        elif ": " in line and (_LOOSE.search(line[:1500])):
+        elif ": " in line and _LOOSE.search(line):
             raised = _loose(lines, index)
         if raised is None:
             index += 1
@@ -152,7 +152,7 @@ def _is_exception(name: str) -> bool:
 
 def _frame(line: str) -> Frame | None:
     if "](http" in line:  # as a notebook's page is copied
-        line = _LINKED.sub(r"\1", line[:1500])
+        line = _LINKED.sub(r"\1", line)
     if match := _FRAME.match(line):
         return Frame(match[1], int(match[2]), (match[3] or "").strip())
     if ".py:" in line and (match := _BOXED_FRAME.match(line)):
@@ -185,7 +185,7 @@ def _message(lines: Sequence[str], index: int, prefix: str, first: str) -> tuple
 
 def _loose(lines: Sequence[str], index: int) -> _Raised | None:
     """Return the exception that a line names outside of a traceback."""
-    line = lines[index][:1500]
+    line = lines[index]
     match = _LOOSE.search(line)
     if match is None or _CODE.match(line):
         return None

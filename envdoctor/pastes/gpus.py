@@ -60,7 +60,7 @@ def parse_gpus(text: str, source: str, cards: CardNames) -> tuple[Gpu, ...]:
 def find_gpus(line: str, source: str, cards: CardNames) -> tuple[Gpu, ...]:
     """Return the GPUs that running text mentions in an unmistakable form."""
     known = [_sighted(line, found, source) for found in cards.find(line)]
-    gpus = [gpu for of_name in known[:8] for gpu in of_name]
+    gpus = [gpu for of_name in known for gpu in of_name]
     return tuple(replace(gpu, index=index) for index, gpu in enumerate(gpus))
 
 
@@ -115,7 +115,7 @@ def _parts(text: str) -> list[tuple[int, str]]:
     text = " ".join(text.split())
     pieces = re.split(r"\s?[,;+]\s?(?![^()]{0,200}\))| and | / |\\n", text)
     parts: list[tuple[int, str]] = []
-    for piece in pieces[:64]:
+    for piece in pieces:
         piece = re.sub(r"^(?:GPU|cuda)\s?\d{0,3}\s?:\s*", "", piece.strip("'\" "))
         if match := _COUNT.search(piece):
             parts.append((_count(match), piece[match.end() :]))

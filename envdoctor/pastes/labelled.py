@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from envdoctor import lazy_re as re
-from envdoctor.facts import CudaVersion, DriverVersion, Gpu, NativeLibrary, Toolkit
+from envdoctor.facts import CudaVersion, DriverVersion, NativeLibrary, Toolkit
 from envdoctor.facts.quantities import parse_size
 from envdoctor.matrix.card_names import CardNames
 from envdoctor.pastes.gpus import parse_capability, parse_gpus
 from envdoctor.pastes.names import known_distribution
 from envdoctor.pastes.platforms import parse_container, parse_platform
 from envdoctor.pastes.settings import KeyTable, setting_sightings
-from envdoctor.pastes.sightings import Paste, Sighting, distribution_sightings
+from envdoctor.pastes.sightings import Paste, Sighting, card_sighting, distribution_sightings
 
 _LINE = re.compile(
     r"^[\s\-*•+#|`\"'\[\]>~✓✅]{0,16}(?:\[(?:pip3?|conda)\]\s*)?"
@@ -83,11 +83,11 @@ def _in_context(label: str, line: str, since_driver: int, previous: str) -> str:
 
 def split_statements(line: str, table: KeyTable) -> list[str]:
     """Return the statements in a line; a piece that begins no known one belongs to the one before it."""
-    short = _RUNS.sub("  ", line.strip()[:2000])
+    short = _RUNS.sub("  ", line.strip())
     if _SEVERAL.search(short) is None or _PLURAL.search(line) is None:
         return [line]
     found: list[str] = []
-    for piece in _SEVERAL.split(short)[:60]:
+    for piece in _SEVERAL.split(short):
         if found and not _begins(piece, table):
             found[-1] += f", {piece}"
         else:
@@ -102,7 +102,7 @@ def _begins(piece: str, table: KeyTable) -> bool:
 
 def _split(line: str) -> tuple[str, str, str]:
     """Return folded label, value and the label as it stands; empty texts when the line is no statement."""
-    line = _RUNS.sub("  ", line[:1500])
+    line = _RUNS.sub("  ", line)
     match = _LINE.match(line) or _SPACED.match(line) or _WORDED.match(line)
     if match is None:
         return "", "", ""
@@ -111,10 +111,9 @@ def _split(line: str) -> tuple[str, str, str]:
 
 def fold_label(label: str) -> str:
     """Return a label as it is looked up: lower case, no markup, no trailing `version`."""
-    label = " ".join(
+    return " ".join(
         label.lower().replace("_", " ").strip(" .`*\"'-|").replace("`", "").replace("*", "").split()
     )
-    return label
 
 
 def _told(label: str, value: str, source: str, cards: CardNames) -> Iterator[Sighting]:
@@ -205,12 +204,12 @@ def _gpu_count(value: str, source: str) -> Iterator[Sighting]:
 
 def _gpu_memory(value: str, source: str) -> Iterator[Sighting]:
     if memory := parse_size(value):
-        yield Sighting("gpus", (Gpu(0, source, memory_total_bytes=memory),))
+        yield card_sighting(source, memory_total_bytes=memory)
 
 
 def _capability(value: str, source: str) -> Iterator[Sighting]:
     if capability := parse_capability(f"capability {value}"):
-        yield Sighting("gpus", (Gpu(0, source, compute_capability=capability),))
+        yield card_sighting(source, compute_capability=capability)
 
 
 def _glibc(value: str, source: str) -> Iterator[Sighting]:

@@ -133,12 +133,11 @@ def _conda_torch_build(build: str, source: str) -> Iterator[Sighting]:
 
 def _parse_freeze(paste: Paste) -> Iterator[Sighting]:
     run: list[str] = []
+    cut = False
     kind = "requirements" if is_requirements(paste.file_name) else "pip freeze"
     for index, line in paste.unclaimed():
         if "=" not in line and "@" not in line:
-            if _ELLIPSIS.match(line):
-                run.append("~")
-                run.append("")
+            cut = cut or _ELLIPSIS.match(line) is not None
             continue
         if match := _PINNED.match(line):
             run.append(_key(match[1]))
@@ -154,7 +153,7 @@ def _parse_freeze(paste: Paste) -> Iterator[Sighting]:
                 "distribution",
                 Distribution(canonicalize_name(match[1]), paste.at(kind, index), editable=True),
             )
-    if kind == "pip freeze" and len(run) >= FREEZE_WHOLE and _mostly_sorted(run):
+    if kind == "pip freeze" and not cut and len(run) >= FREEZE_WHOLE and _mostly_sorted(run):
         yield Sighting("complete", True, kind)
 
 

@@ -78,13 +78,14 @@ def parse_prose(paste: Paste) -> Iterator[Sighting]:
         if "but you have" in line:
             yield from _incompatible(line, paste.at("pip", index))
             continue
+        line = line[:600]
         told, source = _INCLUDES.search(line.lower()) is not None, paste.at("", index)
         if told:
-            stated = _stated(line[:600], _NO_FACT)
+            stated = _stated(line, _NO_FACT)
             yield from _facts_of(stated, source)
             yield from _hints(stated, source)
         if told or _CARD.search(line):
-            yield from _gpus(_stated(line[:600], _NO_CARD), source, paste.cards)
+            yield from _gpus(_stated(line, _NO_CARD), source, paste.cards)
 
 
 def _stated(line: str, other: re.Pattern[str]) -> str:
@@ -95,7 +96,7 @@ def _stated(line: str, other: re.Pattern[str]) -> str:
 
 
 def _incompatible(line: str, source: str) -> Iterator[Sighting]:
-    for name, version in _HAVE.findall(line)[:8]:
+    for name, version in _HAVE.findall(line):
         yield from distribution_sightings(name, version, source, exact=True)
 
 
@@ -117,7 +118,7 @@ def _facts_of(line: str, source: str) -> Iterator[Sighting]:
         yield _cuda(CudaVersion.parse(match[1]), line, source)
     if match := _GLIBC.search(line):
         yield Sighting("host.glibc", match[1], source)
-    for name in _WILD_NVIDIA.findall(line)[:32]:
+    for name in _WILD_NVIDIA.findall(line):
         yield from distribution_sightings(name, "installed", source)
 
 

@@ -54,7 +54,7 @@ def _joined(lines: list[str]) -> str:
 def _sentences(text: str, source: str) -> Iterator[Symptom]:
     taken: set[tuple[int, int]] = set()
     for identity, pattern in ((ASKED, _UV), (WISHED, _UV_WISH), (ASKED, _POETRY), (ASKED, _POETRY_OWN)):
-        for match in list(pattern.finditer(text))[:SENTENCES]:
+        for match in pattern.finditer(text):
             if match.span("need") in taken:
                 continue
             taken.add(match.span("need"))

@@ -117,7 +117,7 @@ def _plain(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (list, tuple)):
-        return ",".join(str(item) for item in value[:64])
+        value = ",".join(map(str, value))
     return str(value)[:1000].strip().strip("'\"`").rstrip(",").strip("'\"`").strip()
 
 
@@ -180,7 +180,7 @@ def _quant(text: str) -> str | None:
         return {"4": "nf4", "8": "int8"}[match[1]]
     if text in _FALSE or text in ("16", "32"):
         return None
-    return {"bnb": "nf4", "fp4": "fp4", "bitsandbytes": "bitsandbytes"}.get(text, text[:40])
+    return "nf4" if text == "bnb" else text[:40]
 
 
 def _method(text: str) -> str | None:

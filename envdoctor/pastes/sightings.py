@@ -10,7 +10,7 @@ from typing import Any
 
 from packaging.utils import canonicalize_name
 
-from envdoctor.facts import Distribution
+from envdoctor.facts import Distribution, Gpu
 from envdoctor.matrix.card_names import CardNames
 from envdoctor.pastes.text import line_templates
 from envdoctor.pastes.versions import Told, parse_told
@@ -82,6 +82,11 @@ class Paste:
             for i, line in enumerate(self.lines)
             if line and i not in claimed and templates[i] not in repeated
         )
+
+
+def card_sighting(source: str, **told: Any) -> Sighting:
+    """Return the sighting of one card, of which this much is told."""
+    return Sighting("gpus", (Gpu(0, source, **told),))
 
 
 def distribution_sightings(name: str, text: str, source: str, exact: bool = False) -> list[Sighting]:

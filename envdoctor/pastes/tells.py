@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 
 from packaging.utils import canonicalize_name
 
-from envdoctor.facts import ComputeCapability, CudaVersion, DriverVersion, Gpu, Setting, Toolkit
+from envdoctor.facts import ComputeCapability, CudaVersion, DriverVersion, Setting, Toolkit
 from envdoctor.facts.quantities import parse_size
-from envdoctor.pastes.sightings import Sighting, distribution_sightings
+from envdoctor.pastes.sightings import Sighting, card_sighting, distribution_sightings
 from envdoctor.pastes.symptoms import Sight
 
 Teller = Callable[[str, str], Iterator[Sighting]]
@@ -98,8 +98,7 @@ def _gpu(told: Mapping[str, str], source: str) -> Iterator[Sighting]:
     name = told.get("gpu.name")
     memory = parse_size(told.get("gpu.memory", ""))
     if capability or name or memory:
-        gpu = Gpu(0, source, name=name, compute_capability=capability, memory_total_bytes=memory)
-        yield Sighting("gpus", (gpu,))
+        yield card_sighting(source, name=name, compute_capability=capability, memory_total_bytes=memory)
 
 
 _TELLERS: Mapping[str, Teller] = {

@@ -45,7 +45,7 @@ def plain_lines(text: str) -> list[str]:
         text = _ESCAPES.sub("", text)
     if "[0m" in text:
         text = _LOST_ESCAPES.sub("", text)
-    if text.startswith((">", " >")) or "\n>" in text or "\n >" in text or "\n  >" in text:
+    if ">" in text:
         text = _QUOTES.sub("", text)
     if "<" in text:
         text = _TAGS.sub("", _CELLS.sub("|", text))
@@ -55,7 +55,7 @@ def plain_lines(text: str) -> list[str]:
         text = _entities(text)
     if _BLANK in text:
         text = _BLANKS.sub(_BLANK, text)
-    return [line if len(line) <= LINE_LIMIT else line[:LINE_LIMIT] for line in text.split("\n")]
+    return [line[:LINE_LIMIT] for line in text.split("\n")]
 
 
 def _unify(text: str) -> str:

@@ -31,6 +31,6 @@ def parse_traces(paste: Paste) -> Iterator[Sighting]:
                 yield Sighting("host.arch", arch[1], source)
             break
     for index, line in enumerate(paste.lines):
-        if ":\\" in line and _WINDOWS.search(line[:600]):
+        if ":\\" in line and _WINDOWS.search(line):
             yield Sighting("host.os", "windows", paste.at("", index))
             break

@@ -75,7 +75,7 @@ def _build_of_tag(tag: str) -> dict[str, Any]:
 def _specifier(text: str) -> str:
     if _WHOLE.match(text) and not _OPEN_ENDED.match(text):
         return ""
-    clauses = [f"{operator}{version}" for operator, version in _CLAUSE.findall(text)[:16]]
+    clauses = [f"{operator}{version}" for operator, version in _CLAUSE.findall(text)]
     if not clauses:
         clauses = _worded(text)
     try:

@@ -29,7 +29,7 @@ def parse_warnings(paste: Paste, lines: Sequence[str]) -> Iterator[Sighting]:
     """Yield the lines that read like a warning, each once."""
     seen: set[str] = set()
     for index, line in enumerate(lines[:HEAD]):
-        text, file = _message(line[:1200].strip().lstrip("> "))
+        text, file = _message(line.strip().lstrip("> "))
         if sum(map(str.isalpha, text)) >= LEAST and text not in seen and len(seen) < KEPT:
             seen.add(text)
             yield Sighting("warning", WarningSeen(text, paste.at("", index), file))
@@ -37,7 +37,7 @@ def parse_warnings(paste: Paste, lines: Sequence[str]) -> Iterator[Sighting]:
 
 def is_logged(line: str) -> bool:
     """True for a line by which a program warns, behind a class or a level."""
-    return bool(_OF_PYTHON.search(line[:1200]) or _OF_A_LOGGER.search(line[:1200]))
+    return bool(_OF_PYTHON.search(line) or _OF_A_LOGGER.search(line))
 
 
 def _message(line: str) -> tuple[str, str]:

@@ -44,7 +44,9 @@ def lines() -> list[str]:
     for name, facts in judged.items():
         checks, findings = run_checks(facts, matrix, RULES, (), ())
         said += [f"{name}\t{told(finding)}" for finding in findings] or [f"{name}\tnothing"]
-        outcomes.update(f"{c.rule}\t{c.outcome.value}\t{c.reason or ''}" for c in checks if c.rule in RULE_IDS)
+        outcomes.update(
+            f"{c.rule}\t{c.outcome.value}\t{c.reason or ''}" for c in checks if c.rule in RULE_IDS
+        )
     return said + [f"{outcome}\t{count} times" for outcome, count in sorted(outcomes.items())]
 
 
