@@ -2,8 +2,8 @@
 
 A line of `cases.tsv` holds a machine of `tests/machines`, by the end of its file's name, and what is
 otherwise on it (`«name» path = JSON | …`), or a text (`\\n` is a break); then what is found there and not in
-the machine as it is, and which rules pass that do not pass there. To add one, write the case alone and run `python tests/rules/test_cases.py`: it fills in
-what is found, and its diff says what else is.
+the machine as it is, and which rules pass that do not pass there. To add one, write the case alone and run
+`python tests/rules/test_cases.py`: it fills in what is found, and its diff says what else is.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 `whole_findings.tsv` is the record for the texts of `tests/pastes/whole` and the machines of `tests/machines`:
 whose finding it is, its id, how grave and how sure, its words, remedies, evidence and sources; then of each
-rule in how many of them it passed, failed or was skipped, and why. After a rule or a row changed, `python tests/rules/test_whole_findings.py` writes it anew, and its diff says what else is judged
-otherwise.
+rule in how many of them it passed, failed or was skipped, and why. After a rule or a row changed, `python
+tests/rules/test_whole_findings.py` writes it anew, and its diff says what else is judged otherwise.
 """
 
 from __future__ import annotations
