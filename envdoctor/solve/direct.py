@@ -22,6 +22,10 @@ ROUNDS = 20
 FREE: Cost = (0, 0, 0, 0, 0)
 
 
+_Told = Mapping[str, Sequence[tuple[str, Demand]]]
+"""By name: what the picks ask of a package, with who asks."""
+
+
 class Unproven(Exception):
     """The best answer cannot be read off; `names`: the packages that do not stand beside one another."""
 
@@ -268,7 +272,9 @@ class _Reading:
         if TORCH in chosen and self.policy.cost(self._node(TORCH), chosen[TORCH]) != FREE:
             raise Unproven
         self._spread_sure()
-        told = list(self._told(chosen))
+        told: dict[str, list[tuple[str, Demand]]] = {}
+        for owner, one in self._told(chosen):
+            told.setdefault(one.name, []).append((owner, one))
         charges: dict[str, set[_Charge]] = {}
         for name, bit in chosen.items():
             if loss := self._cost(name, bit) - self._least(name):
@@ -284,7 +290,7 @@ class _Reading:
         name: str,
         loss: int,
         chosen: Mapping[str, int],
-        told: Sequence[tuple[str, Demand]],
+        told: _Told,
         charges: dict[str, set[_Charge]],
     ) -> None:
         """Charge a loss to those without whose giving way it stays: who bars what is better, who needs it."""
@@ -300,16 +306,14 @@ class _Reading:
                 if not charge.name or self._spares(owner, bit, charge):
                     todo.append(self._barring(owner, bit, _Charge(name, loss, "", 0), told))
 
-    def _barring(
-        self, name: str, bit: int, charge: _Charge, told: Sequence[tuple[str, Demand]]
-    ) -> tuple[str, _Charge]:
+    def _barring(self, name: str, bit: int, charge: _Charge, told: _Told) -> tuple[str, _Charge]:
         """Return one that bars a candidate: by what it asks of it, or of what the candidate asks for."""
-        for owner, one in told:
-            if one.name == name and not one.mask >> bit & 1:
+        for owner, one in told.get(name, ()):
+            if not one.mask >> bit & 1:
                 return owner, charge._replace(name=name, better=1 << bit)
         for wanted in self._asks(name, bit, ""):
-            for owner, one in told:
-                left = wanted.mask & self._base(wanted.name) if wanted.name == one.name else -1
+            for owner, one in told.get(wanted.name, ()):
+                left = wanted.mask & self._base(wanted.name)
                 if owner != name and not left & one.mask:
                     return owner, charge._replace(name=wanted.name, better=left)
         raise Unproven
@@ -340,9 +344,9 @@ class _Reading:
         """Return what a package costs at least: nothing where it need not be there."""
         return self._cost(name, self._base(name).bit_length() - 1) if name in self.sure else 0
 
-    def _needing(self, name: str, told: Sequence[tuple[str, Demand]]) -> str:
+    def _needing(self, name: str, told: _Told) -> str:
         """Return a pick for which another that is not sure is there."""
-        found = next((owner for owner, one in told if one.name == name and not one.limit), "")
+        found = next((owner for owner, one in told.get(name, ()) if not one.limit), "")
         return found or _stop()
 
 

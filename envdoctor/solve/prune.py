@@ -32,7 +32,7 @@ def prune(problem: Problem, policy: Policy | None) -> None:
     for _ in range(PASSES):
         before = dict(problem.masks)
         if policy is not None:
-            _propagate(problem)
+            propagate(problem)
         accepted, shares = _accepted(problem), _shares(problem)
         for name in sorted(problem.masks):
             told = accepted.get(name, set()), shares.get(name, ())
@@ -42,18 +42,7 @@ def prune(problem: Problem, policy: Policy | None) -> None:
             return
 
 
-def narrow_asked(problem: Problem) -> None:
-    """Remove from packages asked for what the others of them cannot meet; `problem` holds no others."""
-    stood: dict[str, int] = {}
-    while stood != problem.masks:
-        stood = dict(problem.masks)
-        for (name, _), parts in problem.parts.items():
-            for part in parts:
-                if any(not mask & stood.get(needed, -1) for needed, (mask, _) in part.needs.items()):
-                    problem.masks[name] &= ~part.mask
-
-
-def _propagate(problem: Problem) -> None:
+def propagate(problem: Problem) -> None:
     """Remove impossible candidates, and what a package that must be there cannot be."""
     stood: dict[str, int] = {}
     while stood != problem.masks:

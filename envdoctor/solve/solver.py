@@ -11,12 +11,14 @@ from envdoctor.solve.goal import Goal, Picks, request_mask
 from envdoctor.solve.nodes import TORCH, Context
 from envdoctor.solve.policy import STALE_CAP, STALE_PLACE, WINDOWS, Policy, total
 from envdoctor.solve.problem import Nogood, Problem, Root, close
-from envdoctor.solve.prune import narrow_asked, prune
+from envdoctor.solve.prune import propagate, prune
 from envdoctor.solve.requests import Request
 from envdoctor.solve.rows import nogoods
 
 OUTLINES = 12
 """So often packages that clash are chosen among themselves before all are looked at."""
+NEAR = 1
+"""So far from what was asked for a clash is looked for before any window is searched."""
 DOUBTS_ROUNDS = 6
 """How often an answer without the doubts of the last may bring new ones."""
 
@@ -39,8 +41,12 @@ def policy_of(goal: Goal) -> Policy:
 def solve_nearby(goal: Goal) -> Picks | None:
     """Return the first answer found, nothing stale beyond reason if possible; good, but not proven best."""
     policy = policy_of(goal)
+    if _roots_clash(goal, policy, None):
+        return None
     if (picks := _read_off(goal, policy)) is not None:
         return picks
+    if _nearby_clash(goal, policy):
+        return None
     found = (_search(goal, policy, window) for window in (*WINDOWS[1:], None))
     return next((picks for picks in found if picks is not None), None)
 
@@ -50,6 +56,8 @@ def solve(goal: Goal, window: int | None = WINDOWS[0]) -> Picks | None:
     policy = policy_of(goal)
     if (picks := _read_off(goal, policy)) is not None:
         return picks
+    if _nearby_clash(goal, policy):
+        return None
     return _widened(partial(_search, goal, policy), None if goal.least_change else window)
 
 
@@ -171,11 +179,24 @@ def _best(problem: Problem, policy: Policy, window: int | None, alone: bool = Fa
 
 
 def _roots_clash(goal: Goal, policy: Policy, window: int | None) -> bool:
-    """True when what was asked for already excludes one another, so that nothing further need be read."""
+    """True when nothing meets what was asked for and what it requires, so that no more need be read."""
     roots, limits = _roots(goal, policy, window)
     problem = close(goal.context, roots, limits, 0)
-    narrow_asked(problem)
-    return not all(problem.masks.values())
+    for name in {name for part in problem.every_part() for name in part.needs} - problem.masks.keys():
+        problem.masks[name] = problem.node(name).allowed
+    propagate(problem)
+    return not all(problem.masks.get(root.name) for root in roots)
+
+
+def _nearby_clash(goal: Goal, policy: Policy) -> bool:
+    """True when what was asked for and what stands next to it already allow no answer: no window would."""
+    roots, limits = _roots(goal, policy, None)
+    problem = close(goal.context, roots, limits, NEAR)
+    problem.nogoods = nogoods(goal.context, problem.masks.keys())
+    prune(problem, None)
+    from envdoctor.solve.engine import Engine
+
+    return Engine(problem, None).clashes(())
 
 
 def problem_of(
