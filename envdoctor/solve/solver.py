@@ -170,8 +170,6 @@ def _best(problem: Problem, policy: Policy, window: int | None, alone: bool = Fa
     prune(problem, policy)
     if not all(problem.masks.get(root.name) for root in problem.roots):
         return None
-    if not all(problem.masks.values()):
-        problem.masks = {name: mask for name, mask in problem.masks.items() if mask}
     from envdoctor.solve.engine import Engine
 
     bits = Engine(problem, policy).best(alone)
