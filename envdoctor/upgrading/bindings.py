@@ -51,6 +51,20 @@ def caught_by(handler: ast.ExceptHandler) -> list[str]:
     return [ast.unparse(one) for one in listed]
 
 
+def last_names(node: ast.expr) -> Iterator[str]:
+    """Yield the last names of what an expression is reached through: `x.dtype` and `dtype(x)`."""
+    while isinstance(node, ast.Call):
+        node = node.func
+    if isinstance(node, (ast.Attribute, ast.Name)):
+        yield node.attr if isinstance(node, ast.Attribute) else node.id
+
+
+def valued(keyword: ast.keyword) -> Iterator[str]:
+    """Yield `name=value` for a keyword that is given a constant."""
+    if keyword.arg and isinstance(keyword.value, ast.Constant):
+        yield f"{keyword.arg}={keyword.value.value!r}"
+
+
 def literal_keys(node: ast.Dict) -> tuple[tuple[str, Place], ...] | None:
     """Return the keys of a literal; the place is inside of the quotes, None where a key is not plain."""
     found = []

@@ -11,6 +11,7 @@ from envdoctor.report.words import Tone, counted
 from envdoctor.solve.report import causes
 from envdoctor.upgrading.findings import place_of
 from envdoctor.upgrading.upgrading import Found, Upgrade
+from envdoctor.upgrading.uses import Kind
 
 
 def render(answer: Upgrade, format: Reported = Format.TEXT, look: Look = PLAIN) -> str:
@@ -43,6 +44,8 @@ def _breaks(found: list[Found]) -> Iterator[Block]:
 
 def _words(found: Found) -> str:
     told = found.told
+    if told.use.kind is Kind.REQUIREMENT:
+        return f"{told.name} leaves out {told.since}"
     instead = f"; instead: {told.replacement}" if told.replacement else ""
     doubt = f" ({told.certainty.value})" if told.certainty.value != "certain" else ""
     gone = f"warns and goes with {told.since}" if told.warned else f"is gone since {told.since}"

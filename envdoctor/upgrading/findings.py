@@ -11,6 +11,7 @@ from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.rows import install_commands
 from envdoctor.target.stack import stack_of
 from envdoctor.upgrading.upgrading import Found, Judged, installed_moves, judge_paths
+from envdoctor.upgrading.uses import Kind
 
 SHOWN = 6
 """Places of one name that are listed."""
@@ -22,6 +23,8 @@ def code_findings(facts: Facts, matrix: Matrix, paths: Sequence[str]) -> Iterato
     judged = judge_paths(matrix, installed_moves(versions), paths)
     names: dict[str, list[Found]] = {}
     for found in judged.failing:
+        if found.told.use.kind is Kind.REQUIREMENT:
+            continue  # what is installed against a file: the reader of requirements says it
         names.setdefault(found.told.name, []).append(found)
     for places in names.values():
         yield _finding(places, versions, matrix)
@@ -31,7 +34,7 @@ def code_findings(facts: Facts, matrix: Matrix, paths: Sequence[str]) -> Iterato
 
 def _finding(places: Sequence[Found], versions: Mapping[str, str], matrix: Matrix) -> Finding:
     told = places[0].told
-    library = distribution_of(matrix, told.use.path)
+    library = told.library or distribution_of(matrix, told.use.path)
     more = f" and {len(places) - 1} more" if len(places) > 1 else ""
     pins = {library: f"<{told.since}"}
     instead = (Remedy(f"Write {told.replacement}."),) if told.replacement else ()

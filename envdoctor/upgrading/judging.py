@@ -13,8 +13,9 @@ from envdoctor.findings import Certainty
 from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.interface_records import Record, Spans, load_record
 from envdoctor.patterns import row_pattern
-from envdoctor.rules.interface_lookup import distribution_of, record_of
+from envdoctor.rules.interface_lookup import DISTINCT, distribution_of, record_of
 from envdoctor.rules.ranges import version_satisfies
+from envdoctor.upgrading.bindings import is_class
 from envdoctor.upgrading.uses import Kind, Place, Use
 from envdoctor.values import dataclass
 
@@ -29,6 +30,8 @@ _INHERITED = frozenset((*_MODULES.split(), *dir(dict), *dir(list), *dir(str), *d
 """What a class may have from torch's Module or the language: gone in one file, it is still there."""
 
 _OWNERLESS = frozenset((Kind.LOOSE, Kind.CALL))
+METHOD = "()"
+"""Stands for the method's own name among what no class has any more."""
 _WITHOUT = "() without "
 _SETTINGS = ("Arguments", "Args", "Config", "Params", "Options", "Settings")
 """How classes end that hold settings: no other code puts a field into them."""
@@ -53,6 +56,8 @@ class Break:
     certainty: Certainty = Certainty.CERTAIN
     warned: bool = False
     """True where the release still has it and warns: it goes with `since`."""
+    library: str = ""
+    """The distribution, where the use's path does not tell it."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,10 @@ class Judge:
         for use in uses:
             if use.kind in _OWNERLESS:
                 if not use.guarded:
-                    yield from self._call(use) if use.kind is Kind.CALL else self._loose(use, libraries)
+                    told = (
+                        self._call(use, libraries) if use.kind is Kind.CALL else self._loose(use, libraries)
+                    )
+                    yield from told
                 continue
             move = self.moves.get(distribution_of(self.matrix, use.path))
             if move is None or use.guarded:
@@ -112,8 +120,8 @@ class Judge:
                 return self._member(use, record, move)
             case Kind.OVERRIDE:
                 return self._override(use, move)
-            case Kind.NAME | Kind.LOOSE | Kind.CALL:
-                return None  # told with its import, or without an owner
+            case _:
+                return None  # told with its import, without an owner, or from another text
 
     def _name(self, use: Use, record: Record | None, move: Move, module: str, name: str) -> Break | None:
         path = f"{module}.{name}"
@@ -125,9 +133,9 @@ class Judge:
             return found
         spans: Spans = record.names.get(module, {}).get(name, ()) if record else ()
         spans = spans or (record.modules.get(path, ()) if record else ())
-        if record is not None and (_stands(record, path, move) or _is_open(record, module)):
+        if record is not None and (_is_open(record, path, move) or _stands(record, path, move)):
             return None
-        since = _gone(record, spans, move) if record and spans else None
+        since = gone_since(record, spans, move) if record and spans else None
         if since is not None:
             return Break(use, path, since, self._instead(record, move, path, name))
         if spans or record is None:
@@ -151,7 +159,7 @@ class Judge:
 
     def _module(self, use: Use, record: Record | None, move: Move, module: str) -> Break | None:
         spans = record.modules.get(module, ()) if record else ()
-        since = _gone(record, spans, move) if record and spans else None
+        since = gone_since(record, spans, move) if record and spans else None
         return None if since is None else Break(use, module, since, self._renamed(module, move))
 
     def _path(self, use: Use, record: Record | None, move: Move) -> Break | None:
@@ -161,7 +169,9 @@ class Judge:
             found = self._name(use, record, move, module, name)
             if found is not None:
                 return found if end == len(parts) - 1 else None  # the shorter path is a use of its own
-        return None
+        owner, _, name = use.path.rpartition(".")
+        of_class = is_class(owner.rpartition(".")[2])
+        return self._member(replace(use, path=owner, name=name), record, move) if of_class else None
 
     def _keyword(self, use: Use, record: Record | None, move: Move) -> Break | None:
         owner = owner_of(use.path)
@@ -169,20 +179,31 @@ class Judge:
         spans = told.get(use.name, ())
         shown = f"{use.path}({use.name})"
         callable_ = owner.removesuffix(".__init__")
-        for old in (f"{callable_}({use.name})", f"{callable_.rpartition('.')[2]}({use.name})"):
+        short = callable_.rpartition(".")[2]
+        given = (f"{short}({told})" for told in use.given)
+        for old in (*given, f"{callable_}({use.name})", f"{short}({use.name})"):
             known = self._renames.get(old)
             if known and known.library == distribution_of(self.matrix, use.path):
                 row = self._row(old, move)
                 return _by_rename(use, shown, row, move) if row else None
-        if record is None or not spans or not _lives(record, told, move.new):
+        if record is None or not _lives(record, told, move.new):
             return None
+        if not spans:
+            return self._handed_on(use, record, told, move)
         if record.has(told.get("**", ()), move.new) and (
             callable_.endswith(_SETTINGS)
             or any(record.has(entries.get(use.name, ()), move.new) for entries in record.keywords.values())
         ):
             return None  # what takes any argument may hand it on to who takes it
-        since = _gone(record, spans, move)
+        since = gone_since(record, spans, move)
         return None if since is None else Break(use, shown, since, certainty=Certainty.LIKELY)
+
+    def _handed_on(self, use: Use, record: Record, told: Mapping[str, Spans], move: Move) -> Break | None:
+        """Judge a keyword that only `**` takes: it ends at what may know it no more."""
+        since = self._left(record.library).get(("__init__", use.name))
+        if since is None or not record.has(told.get("**", ()), move.new) or len(use.name) < DISTINCT:
+            return None
+        return Break(use, f"{use.path}({use.name})", since, certainty=Certainty.LIKELY)
 
     def _member(self, use: Use, record: Record | None, move: Move) -> Break | None:
         owner = use.path.rpartition(".")[2]
@@ -192,7 +213,7 @@ class Judge:
             return replace(_by_rename(use, f"{use.path}.{use.name}", row, move), certainty=Certainty.LIKELY)
         if record is None or not spans or use.name in _INHERITED or not _lives(record, told, move.new):
             return None
-        since = None if _is_another(record, told, move) else _gone(record, spans, move)
+        since = None if _is_another(record, told, move) else gone_since(record, spans, move)
         if since is None:
             return None
         return Break(use, f"{use.path}.{use.name}", since, certainty=Certainty.LIKELY)
@@ -202,22 +223,36 @@ class Judge:
         for library in sorted(self.moves.keys() & set(libraries)):
             if since := self._left(library).get((use.path, use.name)):
                 shown = f"{use.path}({use.name})" if use.path else f".{use.name}"
-                yield Break(use, shown, since, certainty=Certainty.LIKELY)
+                yield Break(use, shown, since, certainty=Certainty.LIKELY, library=library)
                 return
 
-    def _call(self, use: Use) -> Iterator[Break]:
-        """Answer by the rows of methods whose answer is another where an argument is not given."""
+    def _call(self, use: Use, libraries: Iterable[str]) -> Iterator[Break]:
+        """Answer by the rows of methods whose answer is another where an argument is not given.
+
+        Else by the methods that no class of the libraries that the text imports has any more.
+        """
         for row in self._unsaid.get(use.name, ()):
             move = self.moves.get(row.library)
             settled = row.old.partition(_WITHOUT)[2].split("|")
             if move and self._row_holds(row, move) and use.given.isdisjoint(settled):
                 yield replace(_by_rename(use, row.old, row, move), certainty=Certainty.LIKELY)
+        for library in sorted(self.moves.keys() & set(libraries)):
+            known = self._row(f".{use.name}()", self.moves[library])
+            if known and known.library == library:
+                found = _by_rename(use, known.old, known, self.moves[library])
+                yield replace(found, certainty=Certainty.LIKELY)
+                return
+            if since := self._left(library).get((METHOD, use.name)):
+                shown = f".{use.name}()"
+                yield Break(use, shown, since, certainty=Certainty.LIKELY, library=library)
+                return
 
     def _left(self, library: str) -> Mapping[tuple[str, str], str]:
         """Return since when members, and keywords by their method, are in no class of a library any more."""
         if library not in self._gone:
             record, move = load_record(self.matrix.folder, library), self.moves[library]
-            self._gone[library] = dict(_left_of(record, move)) if record else {}
+            left = chain(_left_of(record, move), _methods_left(record, move)) if record else ()
+            self._gone[library] = dict(left)
         return self._gone[library]
 
     def _override(self, use: Use, move: Move) -> Break | None:
@@ -261,7 +296,8 @@ class Judge:
 
 
 def _by_rename(use: Use, shown: str, row: tables.RenameRow, move: Move) -> Break:
-    return Break(use, shown, row.since, row.new, warned=move.new < Version(row.since))
+    warned = move.new < Version(row.since)
+    return Break(use, shown, row.since, row.new, warned=warned, library=row.library)
 
 
 def users(found: Break, written: Mapping[str, Sequence[Place]]) -> Iterator[Break]:
@@ -291,7 +327,7 @@ def _position(use: Use, record: Record | None, move: Move) -> Break | None:
     if not now or any(record.has(spans, move.new) for spans in enough):
         return None
     others = record.others([span for spans in few for span in spans])
-    since = _gone(record, others, move)
+    since = gone_since(record, others, move)
     shown = f"{use.path}() with {use.count} positional arguments"
     return None if since is None else Break(use, shown, since, "name the arguments", Certainty.LIKELY)
 
@@ -303,12 +339,17 @@ def _stands(record: Record, path: str, move: Move) -> bool:
     return any(record.has(spans, move.new) for spans in (*below, *own))
 
 
-def _is_open(record: Record, module: str) -> bool:
-    """True for a module that makes up names when they are asked: its file does not list all that it has."""
-    return "__getattr__" in record.names.get(module, {}) or record.library == "numpy"
+def _is_open(record: Record, path: str, move: Move) -> bool:
+    """True where the new release's module makes up names when they are asked: its file does not list all."""
+    if path in record.modules and not record.has(record.modules[path], move.new):
+        return False
+    module = path.rpartition(".")[0]
+    made_up = record.names.get(module, {}).get("__getattr__", ())
+    variables = module.endswith(".envs")  # makes up the variables that it names
+    return (record.has(made_up, move.new) and not variables) or record.library == "numpy"
 
 
-def _gone(record: Record, spans: Spans, move: Move) -> str | None:
+def gone_since(record: Record, spans: Spans, move: Move) -> str | None:
     """Return the release since which something is gone; None where it stands, or was never there before."""
     if record.has(spans, move.new):
         return None
@@ -329,9 +370,30 @@ def _left_of(record: Record, move: Move) -> Iterator[tuple[tuple[str, str], str]
         open_ = record.has(told.get("**", ()), move.new) and not method
         standing.update((method, n) for n, spans in told.items() if open_ or record.has(spans, move.new))
         if telling and _lives(record, told, move.new) and (method or not _is_another(record, told, move)):
-            gone = ((name, _gone(record, spans, move)) for name, spans in told.items() if name)
+            gone = ((name, gone_since(record, spans, move)) for name, spans in told.items() if name)
             ended |= {(method, name): since for name, since in gone if since}
     yield from ((key, since) for key, since in ended.items() if key not in standing)
+
+
+def _methods_left(record: Record, move: Move) -> Iterator[tuple[tuple[str, str], str]]:
+    """Yield the telling names that were members and are no member, name or callable of a release any more."""
+    standing, ended = set(_INHERITED), dict[str, str]()
+    for names in record.names.values():
+        standing.update(name for name, spans in names.items() if record.has(spans, move.new))
+    for owner, told in record.keywords.items():
+        standing.update((owner.rpartition(".")[2],) if _lives(record, told, move.new) else ())
+    for told in record.members.values():
+        standing.update(name for name, spans in told.items() if record.has(spans, move.new))
+        if _lives(record, told, move.new) and not record.has(told.get("__getattr__", ()), move.new):
+            gone = (
+                (name, gone_since(record, spans, move)) for name, spans in told.items() if _is_telling(name)
+            )
+            ended |= {name: since for name, since in gone if since}
+    yield from (((METHOD, name), since) for name, since in ended.items() if name not in standing)
+
+
+def _is_telling(name: str) -> bool:
+    return len(name) >= DISTINCT and name[:1].isalpha() and "_" in name
 
 
 def _lives(record: Record, told: Mapping[str, Spans], version: Version) -> bool:
@@ -343,7 +405,7 @@ def _is_another(record: Record, told: Mapping[str, Spans], move: Move) -> bool:
     """True where a class may have what no file tells: it makes members up, or most of them went at once."""
     if any(record.has(told.get(open_, ()), move.new) for open_ in ("**", "__getattr__")):
         return True
-    gone = [_gone(record, spans, move) for name, spans in told.items() if name]
+    gone = [gone_since(record, spans, move) for name, spans in told.items() if name]
     return 2 * sum(release is not None for release in gone) > max(len(gone), 4)
 
 

@@ -17,18 +17,22 @@ from envdoctor.upgrading.bindings import (
     filtered,
     instance_of,
     keyword_place,
+    last_names,
     literal_keys,
     looked_up,
     made_by,
     named_in,
     own_members,
     place_of,
+    valued,
 )
 from envdoctor.upgrading.uses import Kind, Place, Read, Use
 
 _CAUGHT = frozenset(("ImportError", "ModuleNotFoundError", "AttributeError", "TypeError", "Exception", ""))
-_ASKING = ("version", "hasattr", "TYPE_CHECKING", "signature", "inspect")
+_ASKING = ("version", "hasattr", "signature", "inspect")
 """What a condition asks that cares for the absence of a name; that of a package is another's."""
+_OF_ARRAYS = frozenset(("itemset", "ptp"))
+"""Short names of methods that arrays alone have."""
 _BUILTINS = frozenset(dir(builtins)) | {"__file__", "__name__", "__doc__", "__class__"}
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -53,6 +57,12 @@ def read_cells(sources: Iterable[str]) -> Iterator[Read | None]:
         reader.body(tree.body, [known])
         reader.finish()
         yield reader.read
+
+
+def _is_distinct(method: ast.Attribute) -> bool:
+    """True for a method whose name tells whose it is; dtypes have their own `newbyteorder`."""
+    of_dtype = any("dtype" in text for text in last_names(method.value))
+    return (len(method.attr) >= DISTINCT or method.attr in _OF_ARRAYS) and not of_dtype
 
 
 class _Reader:
@@ -105,6 +115,7 @@ class _Reader:
             case ast.ImportFrom():
                 self._import_from(node, scopes)
             case ast.FunctionDef() | ast.AsyncFunctionDef():
+                self.read.defined.add(node.name)
                 scopes[-1][node.name] = UNKNOWN
                 for part in (*node.decorator_list, *node.args.defaults, *node.args.kw_defaults):
                     self._expression(part, scopes)
@@ -210,9 +221,12 @@ class _Reader:
 
     def _if(self, node: ast.If, scopes: list[Scope]) -> None:
         self._expression(node.test, scopes)
-        asks = any(word in ast.unparse(node.test) for word in _ASKING)
+        test = ast.unparse(node.test)
+        asks = any(word in test for word in _ASKING)
         self._guarded += asks
+        self._postponed = test.endswith("TYPE_CHECKING")
         self.body(node.body, scopes)
+        self._postponed = False
         self.body(node.orelse, scopes)
         self._guarded -= asks
 
@@ -287,6 +301,8 @@ class _Reader:
         place = Place(node.end_lineno or node.lineno, end - len(node.attr.encode()), end)
         if base.attributes and isinstance(node.ctx, ast.Load) and node.attr in base.attributes:
             return base.attributes[node.attr]
+        if isinstance(node.ctx, ast.Store):
+            self.read.defined.add(node.attr)
         if not base.path:
             if isinstance(node.ctx, ast.Load) and len(node.attr) >= DISTINCT:
                 self._use(Use(Kind.LOOSE, "", place, node.attr))
@@ -322,7 +338,10 @@ class _Reader:
             return UNKNOWN
         for keyword, value in given:
             if keyword.arg:
-                self._use(Use(Kind.KEYWORD, called.path, keyword_place(keyword), keyword.arg))
+                place = keyword_place(keyword)
+                self._use(
+                    Use(Kind.KEYWORD, called.path, place, keyword.arg, given=frozenset(valued(keyword)))
+                )
             elif value.keys is not None:
                 for name, place in value.keys:
                     self._use(Use(Kind.KEYWORD, called.path, place, name))
@@ -336,10 +355,8 @@ class _Reader:
     def _called_method(self, node: ast.Call, starred: bool) -> None:
         """Note the call of a method with a telling name, and all that it is given."""
         named = all(keyword.arg for keyword in node.keywords)
-        if isinstance(node.func, ast.Attribute) and len(node.func.attr) >= DISTINCT and named and not starred:
-            values = (
-                f"{k.arg}={k.value.value!r}" for k in node.keywords if isinstance(k.value, ast.Constant)
-            )
+        if isinstance(node.func, ast.Attribute) and _is_distinct(node.func) and named and not starred:
+            values = (value for k in node.keywords for value in valued(k))
             given = frozenset((*(k.arg for k in node.keywords if k.arg), *values))
             end = node.func.end_col_offset or 0
             place = Place(node.func.end_lineno or node.lineno, end - len(node.func.attr.encode()), end)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from envdoctor.findings import Certainty
 from envdoctor.matrix import Matrix
+from envdoctor.matrix.interface_records import Spans, load_record
 from envdoctor.profile.keys import KeyFacts, key_facts
-from envdoctor.upgrading.judging import Break, Judge, Move
+from envdoctor.upgrading.judging import Break, Judge, Move, gone_since
 from envdoctor.upgrading.sources import KEYED
 from envdoctor.upgrading.uses import Kind, Place, Use
 
@@ -18,6 +20,8 @@ _SCRIPT = re.compile(r"\S{1,200}\.py(?!\S)|(?<!\S)-m\s{1,8}\S")
 _LAUNCHERS = ("torchrun", "accelerate launch", "deepspeed ")
 """Commands whose options before the script are their own."""
 _OPTION = re.compile(r"(?<!\S)--([a-zA-Z][\w-]{2,60})")
+_VARIABLE = re.compile(r"(?<![\w$])([A-Z][A-Z0-9]{1,20}_[A-Z0-9_]{2,60})(?!\w)")
+_QUOTED = re.compile(r"[\"']([A-Z][A-Z0-9]{1,20}_[A-Z0-9_]{2,60})[\"']")
 _LAUNCHES: Mapping[str, tuple[str, ...]] = {
     "transformers": ("run_", "train", "finetune", "deepspeed", "torchrun", "accelerate launch"),
     "trl": ("trl ", "sft", "dpo", "grpo"),
@@ -40,6 +44,31 @@ def judge_settings(matrix: Matrix, moves: Mapping[str, Move], suffix: str, text:
             if since := _gone(facts, name, move):
                 use = Use(Kind.KEYWORD, framework, place, name)
                 yield Break(use, f"{framework}: {name}", since, renamed(judge, name, move))
+
+
+def judge_variables(matrix: Matrix, moves: Mapping[str, Move], suffix: str, text: str) -> Iterator[Break]:
+    """Yield the environment variables that a new release no longer reads; in code, those in quotes."""
+    for library, move in moves.items():
+        module, names = _variables(matrix, library)
+        found = _QUOTED if suffix == ".py" else _VARIABLE
+        for number, line in enumerate(text.split("\n") if module else (), 1):
+            for match in found.finditer(line):
+                since = _name_gone(matrix, library, names.get(match[1], ()), move)
+                if since:
+                    use = Use(Kind.FIELD, module, Place(number, match.start(1), match.end(1)), match[1])
+                    yield Break(use, match[1], since, certainty=Certainty.LIKELY)
+
+
+def _variables(matrix: Matrix, library: str) -> tuple[str, Mapping[str, Spans]]:
+    """Return the module in which a library names its environment variables, and those."""
+    record = load_record(matrix.folder, library)
+    module = f"{record.root}.envs" if record else ""
+    return (module, record.names[module]) if record and module in record.names else ("", {})
+
+
+def _name_gone(matrix: Matrix, library: str, spans: Spans, move: Move) -> str | None:
+    record = load_record(matrix.folder, library)
+    return gone_since(record, spans, move) if record and spans else None
 
 
 def renamed(judge: Judge, key: str, move: Move) -> str:

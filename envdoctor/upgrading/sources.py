@@ -15,6 +15,8 @@ LARGEST = 4 * MEBIBYTE
 KEYED = (".yaml", ".yml", ".json", ".toml")
 COMMANDED = (".sh", ".bash", ".slurm", ".sbatch", ".md", ".mk")
 _KINDS = (".py", ".ipynb", *KEYED, *COMMANDED)
+_REQUIRING = ("pyproject.toml", "setup.py", "setup.cfg", "environment.yml", "environment.yaml")
+_LISTING = ("requirement", "constraint")
 _SKIPPED = frozenset(
     (".git", ".hg", ".venv", "venv", "env", "node_modules", "__pycache__", "site-packages", "build", "dist")
 )
@@ -48,9 +50,16 @@ def _below(folder: Path) -> Iterator[Path]:
     for top, folders, files in os.walk(folder):
         folders[:] = sorted(f for f in folders if f not in _SKIPPED and not Path(top, f).is_symlink())
         for name in sorted(files):
-            if name.endswith(_KINDS) and count < FILES:
+            path = Path(top, name)
+            if (name.endswith(_KINDS) or requires(path)) and count < FILES:
                 count += 1
-                yield Path(top, name)
+                yield path
+
+
+def requires(path: Path) -> bool:
+    """True for a file that lists requirements: those of a project, of pip and of conda."""
+    listed = any(word in part for part in path.parts[-2:] for word in _LISTING)
+    return path.name in _REQUIRING or (path.suffix in (".txt", ".in") and listed)
 
 
 def read_text(path: Path) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,10 @@ from envdoctor.solve.goal import Goal
 from envdoctor.upgrading.judging import Break, Judge, Move, users
 from envdoctor.upgrading.patching import diff_of, patched
 from envdoctor.upgrading.reading import read_cells
-from envdoctor.upgrading.settings import judge_settings
-from envdoctor.upgrading.sources import COMMANDED, KEYED, find_files, python_of, read_text
+from envdoctor.upgrading.requirements import judge_requirements
+from envdoctor.upgrading.settings import judge_settings, judge_variables
+from envdoctor.upgrading.sources import COMMANDED, KEYED, find_files, python_of, read_text, requires
+from envdoctor.upgrading.uses import Kind
 
 SCHEMA = "envdoctor.upgrade/1"
 
@@ -126,22 +128,35 @@ def installed_moves(versions: Mapping[str, str]) -> dict[str, Move]:
 
 def judge_paths(matrix: Matrix, moves: Mapping[str, Move], paths: Sequence[str]) -> Judged:
     """Judge the files under the paths; raises InputError for a path that is none."""
-    judged, judge = Judged(), Judge(matrix, moves)
+    judged, judge, defined = Judged(), Judge(matrix, moves), set[str]()
     for path in find_files(paths):
         text = read_text(path)
         if text is None:
             judged.unread.append(str(path))
             continue
         judged.files += 1
-        if path.suffix in (*KEYED, *COMMANDED):
-            found = judge_settings(matrix, moves, path.suffix, text)
-            judged.breaks += [Found(str(path), 0, one) for one in found]
-        else:
-            _judge_python(judge, path, text, judged)
+        if path.suffix in (".py", ".ipynb"):
+            _judge_python(judge, path, text, judged, defined)
+        judged.breaks += [Found(str(path), 0, one) for one in _judge_text(matrix, moves, path, text)]
+    judged.breaks = [one for one in judged.breaks if not _is_own(one.told, defined)]
     return judged
 
 
-def _judge_python(judge: Judge, path: Path, text: str, judged: Judged) -> None:
+def _is_own(told: Break, defined: Collection[str]) -> bool:
+    """True for a member that nothing tells the owner of, and that the code itself defines somewhere."""
+    return told.use.kind in (Kind.LOOSE, Kind.CALL) and not told.use.path and told.use.name in defined
+
+
+def _judge_text(matrix: Matrix, moves: Mapping[str, Move], path: Path, text: str) -> Iterator[Break]:
+    if path.suffix in (*KEYED, *COMMANDED):
+        yield from judge_settings(matrix, moves, path.suffix, text)
+    if requires(path):
+        yield from judge_requirements(moves, text)
+    if path.suffix != ".ipynb":
+        yield from judge_variables(matrix, moves, path.suffix, text)
+
+
+def _judge_python(judge: Judge, path: Path, text: str, judged: Judged, defined: set[str]) -> None:
     sources = list(python_of(path, text))
     broken: list[Break] = []
     for source, read in zip(sources, read_cells(one.text for one in sources), strict=True):
@@ -149,6 +164,7 @@ def _judge_python(judge: Judge, path: Path, text: str, judged: Judged) -> None:
             judged.unread.append(f"{source.file}{f', cell {source.cell}' if source.cell else ''}")
             continue
         judged.unfollowed += read.unfollowed
+        defined |= read.defined
         breaks = list(judge.breaks(read.uses))
         broken += breaks
         used = (user for one in broken for user in users(one, read.written))

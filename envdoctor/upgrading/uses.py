@@ -21,6 +21,8 @@ class Kind(Enum):
     OVERRIDE = "override"
     LOOSE = "loose"
     CALL = "call"
+    FIELD = "field"
+    REQUIREMENT = "requirement"
 
 
 class Place(NamedTuple):
@@ -36,6 +38,7 @@ class Use:
     """One use. `path` is the module of an import, else the dotted path of what is used or called.
 
     Nothing tells whose a loose one is: `path` is the method that a keyword is given to, empty for a member.
+    A field is a key among others that look like one framework's; a requirement names a release that it needs.
     """
 
     kind: Kind
@@ -63,3 +66,5 @@ class Read:
     written: dict[str, list[Place]] = field(default_factory=dict)
     """Where a name stands that was imported without another, by its dotted path."""
     unfollowed: int = 0
+    defined: set[str] = field(default_factory=set)
+    """The names of functions, classes and attributes that the text itself makes."""

@@ -279,3 +279,63 @@ def test_telling_names_are_judged_though_nothing_tells_whose_they_are(code: str,
     assert len(names) == len(found)
     assert all(name.startswith(start) for name, start in zip(names, found, strict=True))
     assert after(code) == code
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("import numpy as np\nnp.array([1], copy=False)", ["numpy.array(copy)"]),
+        ("import numpy as np\nnp.array([1], copy=True)", []),
+        ("import numpy as np\nf(1).itemset(0, 1)", [".itemset()"]),
+        ("import numpy as np\nx = np.zeros(3).dtype.newbyteorder('<')", []),
+        ("import numpy as np\nnp.lib.function_base.interp", ["numpy.lib.function_base"]),
+        ("import transformers\ndef f(m):\n    m.get_head_mask(None, 1)", [".get_head_mask()"]),
+        ("from transformers import DynamicCache\nDynamicCache.from_legacy_cache(1)",
+         ["transformers.DynamicCache.from_legacy_cache", ".from_legacy_cache()"]),
+    ],
+)  # fmt: skip
+def test_methods_modules_and_values_that_went_are_told(code: str, found: list[str]) -> None:
+    assert sorted(name for _, name, _ in told(code)) == sorted(found)
+
+
+def test_a_module_that_made_up_names_in_one_release_alone_is_closed_in_the_next() -> None:
+    code = "from vllm.utils import FlexibleArgumentParser\nfrom vllm import LLM\n"
+    read = read_code(f"{code}LLM('x', use_v2_block_manager=1)")
+    moves = {"vllm": Move(Version("0.15.0"))}
+    assert read is not None
+    names = [one.name for one in Judge(load_matrix(), moves).breaks(read.uses)]
+    assert names == ["vllm.utils.FlexibleArgumentParser", "vllm.LLM(use_v2_block_manager)"]
+
+
+def test_requirements_and_variables_that_the_release_leaves_behind_are_told(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(
+        'dependencies = ["transformers[torch]>=4.40,<5", "numpy>=1.2"]\nnumpy = { version = "^1.2" }\n'
+    )
+    (tmp_path / "requirements.txt").write_text("# numpy<2\nnumpy==1.26.4 ; x\ntransformers\n")
+    (tmp_path / "environment.yml").write_text("- numpy=1.26\n- python=3.10\n")
+    (tmp_path / "run.sh").write_text("export VLLM_USE_V1=0\nexport VLLM_LOGGING_LEVEL=1\n")
+    moves = MOVES | {"vllm": Move(Version("0.15.0"))}
+    judged = judge_paths(load_matrix(), moves, [str(tmp_path)])
+    assert sorted((Path(f.file).name, f.told.use.place.line, f.told.name) for f in judged.breaks) == [
+        ("environment.yml", 1, "numpy==1.26.*"),
+        ("pyproject.toml", 1, "transformers<5,>=4.40"),
+        ("pyproject.toml", 2, "numpy<2,>=1.2"),
+        ("requirements.txt", 2, "numpy==1.26.4"),
+        ("run.sh", 1, "VLLM_USE_V1"),
+    ]
+
+
+def test_a_method_that_the_code_defines_itself_is_its_own(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("import transformers\ndef f(m):\n    return m.get_head_mask(None)\n")
+    assert judge_paths(load_matrix(), MOVES, [str(tmp_path)]).breaks
+    (tmp_path / "b.py").write_text("class M:\n    def get_head_mask(self, x): ...\n")
+    assert not judge_paths(load_matrix(), MOVES, [str(tmp_path)]).breaks
+
+
+def test_a_call_of_an_unknown_owner_is_diagnosed_as_the_librarys(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.py").write_text("import transformers\ndef f(m):\n    return m.get_head_mask(None)\n")
+    (tmp_path / "freeze.txt").write_text("transformers==5.3.0\n")
+    main(["diagnose", "--code", str(tmp_path / "a.py"), "--from", str(tmp_path / "freeze.txt")])
+    assert ".get_head_mask() is gone since transformers 5" in capsys.readouterr().out

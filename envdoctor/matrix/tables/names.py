@@ -47,6 +47,8 @@ class RenameRow(Row):
     old: Text
     """As it was: `module.name`, `Callable(argument)`, `Class.member`; `def Class.method` overrides one.
 
+    `Callable(argument=value)` is one value alone, `.method()` a method of whatever a text calls it on.
+
     `method() without argument|argument=value`: the answer is another unless one of these is given.
     """
     new: Text
