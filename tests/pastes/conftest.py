@@ -1,11 +1,14 @@
-"""The rows of the matrix that readers of pastes use, and a reader with them."""
+"""The rows that readers of pastes use, a reader with them, and the record of what is read (`read.tsv`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from answers import Answers
+from test_lines import told
 
 from envdoctor.facts import Facts
 from envdoctor.matrix import tables
@@ -13,6 +16,11 @@ from envdoctor.matrix.load import load_matrix
 from envdoctor.pastes import parse_paste
 
 SAMPLES = Path(__file__).parent / "samples"
+ANSWERS = Answers(
+    Path(__file__).parent / "read.tsv",
+    ("parse_paste", "parse_text", "read_files"),
+    lambda facts: [told(facts)],
+)
 
 
 @pytest.fixture(scope="session")
@@ -31,3 +39,12 @@ def read() -> Callable[..., Facts]:
 @pytest.fixture(scope="session")
 def sample() -> Callable[[str], str]:
     return lambda name: (SAMPLES / name).read_text(encoding="utf-8")
+
+
+@pytest.fixture(autouse=True)
+def answers_are_on_record(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    yield from ANSWERS.compare(request, monkeypatch, sys.modules[__name__])
+
+
+def pytest_sessionfinish() -> None:
+    ANSWERS.write()

@@ -17,6 +17,7 @@ MATRIX = load_matrix()
 CARDS = MATRIX.rows(tables.GpuRow)
 UUID = "GPU-11111111-2222-3333-4444-555555555555"
 Writing = Callable[[str], str]
+RECORD = None  # the rows tell what is read
 
 
 def without_vendor(name: str) -> str:

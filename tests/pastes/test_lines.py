@@ -37,15 +37,20 @@ def facts_of(line: str) -> Facts:
         return read_files(read, load_matrix().lexicon)
 
 
-def reading(line: str) -> str:
-    """Return what is read of a text, and where."""
-    facts = to_json(facts_of(line))
+def told(read: Facts) -> str:
+    """Return facts on one line, and where they were read."""
+    facts = to_json(read)
     if gpus := facts.get("gpus", {}).get("value"):
         facts["gpus"]["value"] = {str(gpu["index"]): gpu for gpu in (gpus[0], gpus[-1])}
     told = [(fact, str(value)) for fact, value in leaves(facts) if not fact.startswith(PASSED_OVER)]
     said = [f"{fact}={value}" for fact, value in told if not fact.endswith(".source")]
     places = dict.fromkeys(value for fact, value in told if fact.endswith(".source"))
     return " | ".join((*said, *places)).replace("\n", "\\n")
+
+
+def reading(line: str) -> str:
+    """Return what is read of a text."""
+    return told(facts_of(line))
 
 
 def lines() -> list[str]:
