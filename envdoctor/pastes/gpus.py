@@ -42,6 +42,15 @@ _MEMORY_AFTER = re.compile(
 )
 _PLAIN = re.compile(r"[abghlpv]{1,2}\d{3}[a-z]?|[al]40s?|[ah]20|l20|a10g|a\d{4}|k80|p40|m40|p\d{3}|ax800")
 """Names that are nothing but a card's in any sentence."""
+_LIKELY = re.compile(r"[tlp]4|a10|a16|a30|t4g")
+"""Names that are a card's in a line that speaks of cards or of where such cards are lent."""
+_OF_CARDS = re.compile(r"(?i)\b(?:colab|kaggle|gpus?|vram|nvidia|cuda|graphics card|instance|g4dn|g6)\b")
+_OWNED = re.compile(r"(?i)\b(?:an?|my|the|one|single|our|this)\s$")
+_MARKET = re.compile(r"[2-5]0[5-9]0")
+_NOT_COUNTED = re.compile(
+    r"(?=[\s.,;:!?)]|$)(?!\s(?:\w{0,16}\s)?(?:steps?|tokens?|samples?|rows?|items?|examples?|iter\w*|px|points?)\b)"
+)
+"""What may follow a card's bare number: no thing that is counted."""
 _NUMERALS = {
     **{"单": 1, "一": 1, "双": 2, "两": 2, "四": 4, "八": 8, "single": 1, "one": 1, "dual": 2, "two": 2},
     **{"three": 3, "four": 4, "six": 6, "eight": 8, "sixteen": 16},
@@ -70,7 +79,11 @@ def _sighted(line: str, found: CardName, source: str) -> list[Gpu]:
     memory, word = _MEMORY_AFTER.match(after), found.words[0]
     count, of_cards = _count_told(before, after)
     sure = found.branded or count or (memory and not word.isdigit()) or _PLAIN.fullmatch(word)
-    if not sure or (word.isdigit() and not found.branded and not (count and of_cards)):
+    sure = sure or (_LIKELY.fullmatch(word) and _OF_CARDS.search(line))
+    if word.isdigit() and not found.branded:
+        owned = _MARKET.fullmatch(word) and _OWNED.search(before) and _NOT_COUNTED.match(after)
+        sure = (count and of_cards) or owned
+    if not sure:
         return []
     name = _written(line, found)
     size = int(memory[1]) * GIB if memory else parse_size(name)

@@ -19,7 +19,11 @@ _LINE = re.compile(
     r"^[\s\-*•+#|`\"'\[\]>~✓✅]{0,16}(?:\[(?:pip3?|conda)\]\s*)?"
     r"([A-Za-z操显驱系模深内][^:=|\n]{0,60}?)\s*(?:==?|:|\||\s-\s|\.{3,}|\t|\s{2,})[\s:|=]{0,40}(\S.*)"
 )
-_SPACED = re.compile(r"^[\s\-*•+|`]{0,12}([A-Za-z][\w-]{1,40}(?:\sversion)?)\s+[`v]{0,2}([\d<>=~!].{0,120})$")
+_SPACED = re.compile(
+    r"^[\s\-*•+|`]{0,12}([A-Za-z][\w-]{1,40}(?:\sversion)?)\s+[`v]{0,2}"
+    r"(?!\S{1,40}\s{1,4}[A-Za-z][\w-]{1,40}\s{1,4}v?\d{1,4}\.\d)([\d<>=~!].{0,120})$"
+)
+"""A name and its version, and no second pair on the line."""
 _WORDED = re.compile(r"(?i)^[\s\-*•+|`]{0,12}(gpus?|os|container|model)\s+(\S.{1,60})$")
 _RUNS = re.compile(r"[ \t]{3,}")
 _SEVERAL = re.compile(

@@ -34,11 +34,11 @@ _INCLUDES = re.compile(
     r"|glibc)|[单双张块卡]|\b[2-5]0[5-9]0(?=s?\b)"
 )
 _CARD = re.compile(
-    r"(?i)geforce|quadro|titan|tegra|jetson|xavier|orin|thor|\b(?:grid|nvs|[gkmpt]{1,2}\d{1,4})|[x*]\s?\w{1,3}\d|\bp10\d-"
+    r"(?i)geforce|quadro|titan|tegra|jetson|xavier|orin|thor|\bl4\b|\b(?:grid|nvs|[gkmpt]{1,2}\d{1,4})|[x*]\s?\w{1,3}\d|\bp10\d-"
 )
 """What a name of a card holds whose line need not tell anything else."""
 _PYTHON = re.compile(
-    r"(?i)(?<![\w./-])python\s?(?:version)?[ :=v]{0,3}(3\.\d{1,2}(?:\.\d{1,2})?)(?![\w.]{0,80}/)(?!\w)"
+    r"(?i)(?<![\w./-])py(?:thon)?\s?(?:version)?[ :=v]{0,3}(3\.\d{1,2}(?:\.\d{1,2})?)(?![\w.]{0,80}/)(?!\w)"
 )
 _DRIVER = re.compile(
     r"(?i)\b(?:nvidia[ -])?driver(?: version)?\s?[:=v]{0,2}\s?(\d{3}(?:\.\d{1,5}){0,3})(?![\w])"

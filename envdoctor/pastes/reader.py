@@ -20,6 +20,7 @@ from envdoctor.pastes.datasets import parse_dataset
 from envdoctor.pastes.errors import parse_errors
 from envdoctor.pastes.events import event_text
 from envdoctor.pastes.installers import parse_installers
+from envdoctor.pastes.installs import parse_installs
 from envdoctor.pastes.labelled import parse_labelled
 from envdoctor.pastes.listings import parse_listings
 from envdoctor.pastes.nvcc import parse_nvcc
@@ -108,6 +109,7 @@ def _sightings(paste: Paste, symptoms: Sequence[tables.SymptomRow], table: KeyTa
     for sight in recognised:
         yield from tell_sightings(sight, paste.at("", sight.line))
     yield from parse_prose(paste)
+    yield from parse_installs(paste, lines)
     yield from parse_traces(paste)
     yield from parse_wish(paste)
     if errors:

@@ -22,10 +22,17 @@ def plan_section(plan: Plan, here: bool = True) -> Section:
 def _title(plan: Plan) -> Words:
     count = sum(1 for move in plan.moves if move.old or move.new is None) + len(plan.settings)
     none = "no set of changes mends it" if plan.unsolved else "nothing to install"
+    if _asks_for_all(plan):
+        none = "for who looks after the machine"
     what = counted(count, "change") if count else _coming(plan) or none
     state = "judged again: no error is left" if plan.complete else "not the whole cure"
     state = "uncertain" if plan.notes and not plan.unsolved else state
     return (Span("Plan", "strong"), f"  {what}", Span(f"  {state}", "dim"))
+
+
+def _asks_for_all(plan: Plan) -> bool:
+    """True when all that the plan leaves is asked of whoever looks after the machine."""
+    return bool(plan.unsolved) and len(plan.host) == len(plan.unsolved)
 
 
 def _coming(plan: Plan) -> str:
@@ -50,7 +57,8 @@ def _rows(plan: Plan, here: bool) -> Iterator[Row]:
         yield from (Row("" if i else "cost", words) for i, words in enumerate(_cost_words(plan.download)))
     yield from (Row("" if i else "ask", words) for i, words in enumerate(plan.host))
     if plan.unsolved:
-        yield Row("left", f"this does not solve {', '.join(plan.unsolved)}")
+        until = "until that is done stands" if _asks_for_all(plan) else "this does not solve"
+        yield Row("left", f"{until} {', '.join(plan.unsolved)}")
     yield from (Row("" if i else "note", words) for i, words in enumerate(plan.notes))
 
 

@@ -54,3 +54,38 @@ def test_of_releases_that_pip_tried_in_turn_none_is_told(read) -> None:
 )
 def test_versions_are_read_in_the_words_around_them(read, line) -> None:
     assert read(line).distribution("transformers").version == "4.52.3"
+
+
+FRAME = '  File "/opt/v/lib/python3.12/site-packages/vllm/engine/llm_engine.py", line 400, in step'
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "specifier"),
+    [
+        ("$ pip install vllm==0.8.4", None, "==0.8.4"),
+        ("I ran uv pip install 'torch==2.6.0' vllm[audio]==0.8.4 and started it", None, "==0.8.4"),
+        (f"pip install vllm==0.8.4\n{FRAME}", "0.8.4", ""),
+        ("I upgraded vllm from 0.8.3 to 0.8.4 and since then it hangs", None, "==0.8.4"),
+        ("after updating vllm to 0.8 it hangs", None, "==0.8.*"),
+        ("vllm 0.8.5\nI ran pip install vllm==0.8.4", "0.8.5", ""),
+    ],
+)
+def test_what_an_installer_was_asked_for(read, text, version, specifier):
+    vllm = read(text).distribution("vllm")
+    assert (vllm.version, vllm.specifier) == (version, specifier)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "try pip install vllm==0.8.4",
+        "pip install vllm==0.8.4 fixed it",
+        "pip install vllm==0.8.4\npip install vllm==0.8.5",
+        "pip install vllm==0.8.4\nERROR: No matching distribution found for vllm==0.8.4",
+        "pip install ./vllm==0.8.4",
+        "downgrading vllm to 0.8.4 helped",
+    ],
+)
+def test_advice_and_what_was_refused_tell_of_nothing_installed(read, text):
+    vllm = read(text).distribution("vllm")
+    assert vllm is None or (vllm.version is None and not vllm.specifier)

@@ -253,3 +253,35 @@ def test_a_rank_of_nccl_is_no_rank_of_lora(read):
 def test_a_release_that_a_person_calls_unsupported_is_not_installed(read):
     told = read("pytorch 2.7 is not supported\nso vllm 0.9.1 can not install\nI use torch 2.6.0\n")
     assert {n: d.version for n, d in told.environment.distributions.items()} == {"torch": "2.6.0"}
+
+
+def test_pairs_without_a_comma_are_all_read(read):
+    facts = read("trl 0.19.1 transformers 4.53.1 peft 0.15.2")
+    told = {name: one.version for name, one in facts.environment.distributions.items()}
+    assert told == {"trl": "0.19.1", "transformers": "4.53.1", "peft": "0.15.2"}
+
+
+@pytest.mark.parametrize(
+    ("line", "card"),
+    [
+        ("fp16, T4 on colab, unsloth 2025.3.19", "T4"),
+        ("on a free colab T4 instance", "T4"),
+        ("the smallest GPU there is: L4", "L4"),
+        ("on a 4090 with driver 550", "NVIDIA GeForce RTX 4090"),
+        ("my 3090, torch 2.5.1", "NVIDIA GeForce RTX 3090"),
+        ("after 3090 steps of torch 2.5.1", None),
+        ("a 3090 token prompt to vllm", None),
+        ("my 3090 training steps with torch 2.5.1", None),
+        ("a macbook with M4 and torch 2.5.1", None),
+        ("see section T4 of the torch 2.5.1 manual", None),
+    ],
+)
+def test_cards_that_a_word_beside_them_makes_sure(read, line, card):
+    gpus = read(line).gpus
+    names = [gpu.name for gpu in gpus.value] if isinstance(gpus, Observed) else []
+    assert names == ([card] if card else [])
+
+
+@pytest.mark.parametrize("line", ["torch2.5.1+cu124 py3.10", "Python 3.10, torch 2.5.1"])
+def test_python_in_short(read, line):
+    assert read(line).environment.python.get() == "3.10"

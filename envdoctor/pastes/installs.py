@@ -1,0 +1,55 @@
+"""What installers were asked for: exact pins of `pip install` commands, and `upgraded NAME from A to B`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from envdoctor import lazy_re as re
+from envdoctor.facts import Distribution
+from envdoctor.pastes.names import known_distribution
+from envdoctor.pastes.sightings import Paste, Sighting
+from envdoctor.pastes.versions import VERSION
+
+_COMMAND = re.compile(r"\b(?:pip3?|uv(?: pip)?|poetry|pdm) (?:install|add|sync)\b(.{1,600})")
+_PIN = re.compile(rf"(?<![\w./=-])([A-Za-z][\w.-]{{1,60}})(?:\[[\w,-]{{1,60}}\])?==({VERSION})(?![\w.*])")
+_MOVED = re.compile(
+    rf"(?i)\b(?:up|down)(?:grad|dat)\w{{1,3}}(?: of)? ([a-z][\w-]{{1,40}})(?: version)? "
+    rf"(?:from v?{VERSION} )?to (?:version )?v?({VERSION})(?![\w.*])"
+)
+_NO_FACT = re.compile(
+    r"(?i)\btry\b|\bshould\b|\bneed|\bplease\b|\bfix|\bsolv|\bhelp|\bworks?\b|\bworked\b|\brequire|\binstead\b|"
+    r"\byou can\b|\bor\b|\bif\b|\bfails?\b|\bfailed\b|\bcan ?not\b|\bcan't\b|\btried\b"
+)
+_REFUSED = re.compile(
+    r"(?i)no matching distribution|could not find a version|ResolutionImpossible|No solution found|"
+    r"metadata-generation-failed|Failed building wheel|subprocess-exited-with-error"
+)
+
+
+def parse_installs(paste: Paste, lines: Sequence[str]) -> Iterator[Sighting]:
+    """Yield the releases that installers were told to bring; none that a text asks for in two releases.
+
+    A text in which an installer refused tells of none: what it was asked for is not there. What a traceback
+    among `lines`, the text as it came, runs through is installed, the rest asked for.
+    """
+    asked: dict[str, dict[str, str]] = {}
+    for index, line in paste.loose():
+        for name, version in _asked(line[:600]):
+            asked.setdefault(name, {}).setdefault(version, paste.at("", index))
+    if asked and any(_REFUSED.search(line) for line in lines):
+        return
+    for name, found in asked.items():
+        for version, source in found.items() if len(found) == 1 else ():
+            runs = any(f"-packages/{name.replace('-', '_')}/" in line for line in lines)
+            asked_for = Distribution(name, source, specifier=f"=={version}")
+            whole = Distribution(name, source, version=version)
+            yield Sighting("distribution", whole if runs and "*" not in version else asked_for, source)
+
+
+def _asked(line: str) -> Sequence[tuple[str, str]]:
+    if not ("install" in line or "add" in line or "to" in line) or _NO_FACT.search(line):
+        return ()
+    found = [(name, f"{v}.*" if v.count(".") < 2 else v) for name, v in _MOVED.findall(line)]
+    if match := _COMMAND.search(line):
+        found += _PIN.findall(match[1])
+    return [(known, version) for name, version in found if (known := known_distribution(name.lower()))]
