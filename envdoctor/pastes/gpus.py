@@ -47,10 +47,10 @@ _LIKELY = re.compile(r"[tlp]4|a10|a16|a30|t4g")
 _OF_CARDS = re.compile(r"(?i)\b(?:colab|kaggle|gpus?|vram|nvidia|cuda|graphics card|instance|g4dn|g6)\b")
 _OWNED = re.compile(r"(?i)\b(?:an?|my|the|one|single|our|this)\s$")
 _MARKET = re.compile(r"[2-5]0[5-9]0")
-_NOT_COUNTED = re.compile(
-    r"(?=[\s.,;:!?)]|$)(?!\s(?:\w{0,16}\s)?(?:steps?|tokens?|samples?|rows?|items?|examples?|iter\w*|px|points?)\b)"
+_COUNTED = re.compile(
+    r"(?i)\s(?:\w{1,16}\s)?(?:steps?|tokens?|samples?|rows?|items?|examples?|iterations?|px|points?)\b"
 )
-"""What may follow a card's bare number: no thing that is counted."""
+"""What follows a number of things, not a card's."""
 _NUMERALS = {
     **{"单": 1, "一": 1, "双": 2, "两": 2, "四": 4, "八": 8, "single": 1, "one": 1, "dual": 2, "two": 2},
     **{"three": 3, "four": 4, "six": 6, "eight": 8, "sixteen": 16},
@@ -81,7 +81,7 @@ def _sighted(line: str, found: CardName, source: str) -> list[Gpu]:
     sure = found.branded or count or (memory and not word.isdigit()) or _PLAIN.fullmatch(word)
     sure = sure or (_LIKELY.fullmatch(word) and _OF_CARDS.search(line))
     if word.isdigit() and not found.branded:
-        owned = _MARKET.fullmatch(word) and _OWNED.search(before) and _NOT_COUNTED.match(after)
+        owned = _MARKET.fullmatch(word) and _OWNED.search(before) and not _COUNTED.match(after)
         sure = (count and of_cards) or owned
     if not sure:
         return []
