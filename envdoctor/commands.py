@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 
 from envdoctor import lazy_re as re
 
@@ -10,6 +11,8 @@ from envdoctor import lazy_re as re
 _INERT = re.compile(r"[\w@%+:,./][\w@%+:,./=~-]*", re.ASCII)
 # What double quotes, which every shell has, keep as it is.
 _PLAIN = re.compile(r"[\w@%+:,./=~<>()\[\]{};&|*?'# -]|!(?==)", re.ASCII)
+_NOT_INSTALLED = frozenset({"nvidia-driver", "python"})
+"""What pins may name and pip does not install."""
 _UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]|^-")
 
 
@@ -61,3 +64,8 @@ def pip_install(*requirements: str, options: str = "") -> tuple[str, ...]:
         return ()
     call = f"pip install {options}".rstrip()
     return commands(call + " {}" * len(requirements), *requirements)
+
+
+def install_commands(pins: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what to type so that the pins hold; nothing for what no installer installs."""
+    return pip_install(*(f"{name}{spec}" for name, spec in pins.items() if name not in _NOT_INSTALLED))

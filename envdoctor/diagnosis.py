@@ -16,8 +16,6 @@ from envdoctor.findings import HERE, Diagnosis, Examined, Finding, Plan, Severit
 from envdoctor.matrix import Matrix, load_matrix
 from envdoctor.rules import RULES, run_checks
 from envdoctor.rules.view import View
-from envdoctor.target.cards import declare_gpus
-from envdoctor.target.resolve import declare_driver
 from envdoctor.values import dataclass
 
 if TYPE_CHECKING:
@@ -60,7 +58,7 @@ def diagnose(
     probed = None if sources or image else start_probes(python)
     matrix = load_matrix()
     facts = probed() if probed else _given_facts(sources, image, matrix)
-    facts = declare_driver(declare_gpus(facts, gpus, matrix), driver)
+    facts = _declared(facts, gpus, driver, matrix) if gpus or driver else facts
     if smoke:
         facts, _ = with_verdicts(facts, smoked_python(facts, sources, python), matrix)
     if online:
@@ -85,10 +83,18 @@ def _given_facts(sources: Sequence[str], image: str | None, matrix: Matrix) -> F
     if image is None:
         return told or Facts()
     from envdoctor.images.environment import read_image
-    from envdoctor.pastes import merge_facts
+    from envdoctor.pastes.merge import merge_facts
 
     found = read_image(image)
     return merge_facts([found, told]) if told else found
+
+
+def _declared(facts: Facts, gpus: Sequence[str], driver: str | None, matrix: Matrix) -> Facts:
+    """Return the facts with what a person declares in place of what was read."""
+    from envdoctor.target.cards import declare_gpus
+    from envdoctor.target.resolve import declare_driver
+
+    return declare_driver(declare_gpus(facts, gpus, matrix), driver)
 
 
 def _with_code(diagnosis: Diagnosis, matrix: Matrix, code: Sequence[str], fail_on: Severity) -> Diagnosis:

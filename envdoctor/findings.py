@@ -8,10 +8,8 @@ from enum import Enum
 from typing import Any
 
 from envdoctor.facts import Facts, to_json
-from envdoctor.facts.backend import backend_of
 from envdoctor.facts.model import EMPTY
-from envdoctor.shown import Shown
-from envdoctor.values import dataclass
+from envdoctor.values import Shown, dataclass
 
 SCHEMA = "envdoctor.diagnosis/1"
 
@@ -224,6 +222,8 @@ class Diagnosis(Shown):
         }
 
     def _examined_json(self) -> dict[str, Any]:
+        from envdoctor.facts.backend import backend_of
+
         backend = backend_of(self.facts).get()
         return {
             "source": self.examined.source,

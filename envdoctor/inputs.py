@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
+from envdoctor import lazy_re as re
 from envdoctor.errors import InputError
 
 MEBIBYTE = 1 << 20
@@ -26,6 +27,40 @@ LONGEST_NUMBER = 1000
 """Digits of a whole number in JSON; Python itself reads 4300."""
 NEXT_BYTE_S = 120.0
 """How long a writer may be silent: what it runs may take its time."""
+_LOCKS = re.compile(
+    r"(?:uv|poetry|pdm|pixi)\.lock|pipfile\.lock|pylock(?:\.[\w-]{1,80})?\.toml"
+    r"|[\w.-]{1,120}\.py\.lock|(?:[\w.-]{1,120}\.)?conda-lock\.ya?ml",
+    re.IGNORECASE,
+)
+_DOCKERFILES = re.compile(
+    r"(?:[\w.-]{1,80}\.)?(?:dockerfile|containerfile)(?:[.-][\w.-]{1,80})?", re.IGNORECASE
+)
+_REQUIREMENTS = re.compile(r"(?i)(?:requirement|constraint)s?[\w.-]{0,80}\.(?:txt|in)$")
+_PROGRAMS = (".sh", ".bash", ".sbatch", ".slurm", ".yaml", ".yml", ".toml", ".json", ".jsonc", ".json5")
+
+
+def is_lock(path: str) -> bool:
+    """True for a file whose name is that of a lock."""
+    return _LOCKS.fullmatch(_base(path)) is not None
+
+
+def is_dockerfile(path: str) -> bool:
+    """True for a file whose name is that of a Dockerfile."""
+    return _DOCKERFILES.fullmatch(_base(path)) is not None
+
+
+def is_requirements(path: str) -> bool:
+    """True for a file whose name says that it asks for distributions and lists none as installed."""
+    return _REQUIREMENTS.search(path) is not None
+
+
+def is_program(path: str) -> bool:
+    """True for a file that by its name is run or read by a program: nobody reports there what happened."""
+    return path.lower().endswith(_PROGRAMS)
+
+
+def _base(path: str) -> str:
+    return re.split(r"[/\\]", path)[-1]
 
 
 def open_input(path: str | Path) -> BinaryIO:

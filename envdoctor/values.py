@@ -1,4 +1,4 @@
-"""Frozen dataclasses whose methods are shared instead of compiled for each class.
+"""Frozen dataclasses whose methods are shared instead of compiled for each class; what a notebook shows.
 
 `dataclasses.dataclass(frozen=True)` writes and compiles six methods for every class, a millisecond each time:
 a command that lives for a tenth of a second makes a hundred classes. Type checkers see the standard one.
@@ -97,3 +97,15 @@ def _refuse(self: Any, name: str, *value: object) -> None:
 
 METHODS = {"__init__": _init, "__repr__": _repr, "__setattr__": _refuse, "__delattr__": _refuse}
 COMPARING = {"__eq__": _eq, "__hash__": _hash}
+
+
+class Shown:
+    """A value of the library that a notebook shows as its report."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        from importlib import import_module
+
+        html: str = import_module("envdoctor.notebook").html_of(self)
+        return html

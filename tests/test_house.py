@@ -17,8 +17,7 @@ PACKAGE = ROOT / "envdoctor"
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "facts": set(),
-    "shown": set(),
-    "findings": {"facts", "shown"},
+    "findings": {"facts"},
     "probes": set(),
     "patterns": set(),
     "values": set(),
@@ -44,15 +43,15 @@ ALLOWED: dict[str, set[str]] = {
     "rules": {"commands", "errors", "facts", "findings", "matrix", "memory", "patterns", "profile"},
     "solve": {
         *("commands", "errors", "fact_files", "facts", "files", "harvest", "images", "inputs", "locks"),
-        *("matrix", "probes", "python_source", "report", "shown", "target"),
+        *("matrix", "probes", "python_source", "report", "target"),
     },
     "upgrading": {
-        *("errors", "facts", "findings", "inputs", "matrix", "patterns", "profile", "python_source"),
-        *("report", "rules", "shown", "solve", "target"),
+        *("commands", "errors", "facts", "findings", "inputs", "matrix", "patterns", "profile"),
+        *("python_source", "report", "rules", "solve", "target"),
     },
-    "memory": {"errors", "facts", "fetch", "inputs", "matrix", "processes", "report", "shown", "target"},
-    "profile": {"errors", "facts", "matrix", "memory", "processes", "report", "shown", "target"},
-    "smokes": {"errors", "facts", "inputs", "matrix", "patterns", "processes", "report", "shown"},
+    "memory": {"errors", "facts", "fetch", "inputs", "matrix", "processes", "report", "target"},
+    "profile": {"errors", "facts", "matrix", "memory", "processes", "report", "target"},
+    "smokes": {"errors", "facts", "inputs", "matrix", "patterns", "processes", "report"},
     "report": {"facts", "findings"},
     "bundling": {"errors", "facts", "files", "findings", "inputs", "matrix", "report"},
     "online": {
@@ -70,7 +69,7 @@ ALLOWED: dict[str, set[str]] = {
     "nearby": {"facts", "findings"},
     "plan": {"commands", "facts", "findings", "matrix", "rules", "solve", "target"},
     "fixing": {
-        *("diagnosis", "errors", "facts", "files", "findings", "harvest", "inputs", "locks", "matrix"),
+        *("diagnosis", "errors", "facts", "files", "findings", "harvest", "inputs", "matrix"),
         *("online", "pastes", "plan", "processes", "report", "solve", "target"),
     },
     "fleet": {

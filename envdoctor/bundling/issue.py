@@ -23,12 +23,11 @@ from envdoctor.report.diagnosis import (
     key_rows,
     package_list,
 )
-from envdoctor.report.document import Row, Rows, Text
+from envdoctor.report.document import Row, Rows, Text, severities
 from envdoctor.report.facts import fact_rows
 from envdoctor.report.markdown import draw_blocks
 from envdoctor.report.markup import code, details, fenced, prose
 from envdoctor.report.sanitise import visible
-from envdoctor.report.words import severities
 
 BODY_LIMIT = 65_536
 """Characters that an issue's body may have, counted as UTF-16 units, which is never less than code points."""

@@ -9,9 +9,9 @@ from envdoctor.facts import Observed
 from envdoctor.findings import Diagnosis
 from envdoctor.matrix import Matrix, tables
 from envdoctor.report.diagnosis import foot, key_rows, root_causes
+from envdoctor.report.document import plain, severities
 from envdoctor.report.facts import fact_rows, gpu_rows, gpu_words, version_words
 from envdoctor.report.markup import code, details, fenced, prose
-from envdoctor.report.words import plain, severities
 from envdoctor.values import dataclass
 
 _STEPS = (

@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from envdoctor.cli.options import add, add_flag, add_list
 from envdoctor.cli.output import look_of, note, write
+from envdoctor.cli.parsing import add, add_flag, add_list
 from envdoctor.errors import InputError
 from envdoctor.report import Format, as_json, draw
 from envdoctor.report.document import Block, Document, Row, Rows, Text

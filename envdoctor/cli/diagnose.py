@@ -9,8 +9,8 @@ import sys
 from io import BufferedReader
 from typing import TYPE_CHECKING, Any, cast
 
-from envdoctor.cli.options import add, add_flag, add_list, add_selection, split_list
 from envdoctor.cli.output import look_of, write
+from envdoctor.cli.parsing import add, add_flag, add_list, add_selection, split_list
 from envdoctor.errors import InputError
 from envdoctor.report import Format
 

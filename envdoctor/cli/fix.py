@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from envdoctor.cli.diagnose import add_plan_wishes, plan_wish
-from envdoctor.cli.options import add, add_flag, add_list
 from envdoctor.cli.output import Progress, tell
+from envdoctor.cli.parsing import add, add_flag, add_list
 from envdoctor.errors import InputError
 
 EXAMPLES = (

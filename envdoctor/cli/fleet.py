@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from envdoctor.cli.options import Group, add, add_flag, add_list, add_selection, seconds, split_list
 from envdoctor.cli.output import Progress, look_of, write
+from envdoctor.cli.parsing import Group, add, add_flag, add_list, add_selection, seconds, split_list
 
 if TYPE_CHECKING:
     from envdoctor.fleet.answer import FleetAnswer

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from envdoctor.cli.options import add, add_flag, add_list
 from envdoctor.cli.output import Progress, note, tell, write
+from envdoctor.cli.parsing import add, add_flag, add_list
 from envdoctor.errors import InputError, Unavailable, nearest
 from envdoctor.report import Format, as_json
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from envdoctor.cli.options import add, add_flag
+from envdoctor.cli.parsing import add, add_flag
 from envdoctor.errors import Unavailable
 
 EXAMPLES = (

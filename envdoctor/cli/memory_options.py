@@ -6,7 +6,7 @@ import argparse
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
-from envdoctor.cli.options import TRAINED, add, add_flag
+from envdoctor.cli.parsing import TRAINED, add, add_flag
 
 if TYPE_CHECKING:
     from envdoctor.memory.stated import StatedRun

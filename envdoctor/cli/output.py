@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from envdoctor.cli.parsing import columns
 from envdoctor.errors import Unavailable
-from envdoctor.files import replace_file
 from envdoctor.report import PLAIN, Format, Look, as_json, draw
 
 if TYPE_CHECKING:
@@ -40,6 +39,8 @@ def write(args: argparse.Namespace, text: str) -> None:
             drop_output()
             raise Unavailable(f"standard output: cannot be written: {error.strerror}") from None
         return
+    from envdoctor.files import replace_file
+
     replace_file(Path(args.output), text)
 
 

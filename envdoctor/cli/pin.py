@@ -8,8 +8,8 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from envdoctor import __version__
-from envdoctor.cli.options import add, add_flag, add_list
 from envdoctor.cli.output import look_of, note, write
+from envdoctor.cli.parsing import add, add_flag, add_list
 from envdoctor.report import Format, Pinned, as_json, draw, refuse
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from envdoctor.cli.options import add_flag
 from envdoctor.cli.output import write
+from envdoctor.cli.parsing import add_flag
 from envdoctor.errors import InputError, Unavailable
 from envdoctor.report import as_json
 

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from envdoctor.cli.options import TRAINED, add, add_flag, add_list
 from envdoctor.cli.output import look_of, note, write
+from envdoctor.cli.parsing import TRAINED, add, add_flag, add_list
 
 if TYPE_CHECKING:
     from envdoctor.profile.choosing import Profile

@@ -6,8 +6,8 @@ import argparse
 from dataclasses import asdict
 from typing import get_args
 
-from envdoctor.cli.options import add, add_flag, add_list, seconds, split_list
 from envdoctor.cli.output import Progress, look_of, note, write
+from envdoctor.cli.parsing import add, add_flag, add_list, seconds, split_list
 from envdoctor.report import Drawn, as_json, draw
 
 EXAMPLES = (

@@ -7,8 +7,8 @@ import gc
 import os
 from pathlib import Path
 
-from envdoctor.cli.options import add
 from envdoctor.cli.output import look_of, note, write
+from envdoctor.cli.parsing import add
 from envdoctor.cli.pin import add_target_arguments, target_of
 from envdoctor.files import replace_file
 

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from envdoctor.cli.options import add, add_flag
 from envdoctor.cli.output import look_of, tell, write
+from envdoctor.cli.parsing import add, add_flag
 from envdoctor.errors import InputError
 
 EXAMPLES = (

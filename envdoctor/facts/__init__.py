@@ -25,8 +25,16 @@ from envdoctor.facts.model import (
     WarningSeen,
     Xid,
 )
-from envdoctor.facts.observed import NOT_TOLD, Fact, FactUnavailable, Observed, Unknown
-from envdoctor.facts.versions import ComputeCapability, CudaVersion, DriverVersion
+from envdoctor.facts.observed import (
+    NOT_TOLD,
+    ComputeCapability,
+    CudaVersion,
+    DriverVersion,
+    Fact,
+    FactUnavailable,
+    Observed,
+    Unknown,
+)
 
 __all__ = [
     "MENDED",

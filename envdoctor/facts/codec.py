@@ -11,8 +11,7 @@ from typing import Any, Literal, TypeVar
 
 from envdoctor.facts import model
 from envdoctor.facts.names import Form
-from envdoctor.facts.observed import Observed, Unknown
-from envdoctor.facts.versions import ComputeCapability, CudaVersion, DriverVersion
+from envdoctor.facts.observed import ComputeCapability, CudaVersion, DriverVersion, Observed, Unknown
 
 V = TypeVar("V")
 GREATEST = 2**63

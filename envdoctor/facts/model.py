@@ -8,8 +8,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from envdoctor.facts.names import DistributionName, Line, OpName, Word
-from envdoctor.facts.observed import NOT_TOLD, Fact
-from envdoctor.facts.versions import ComputeCapability, CudaVersion, DriverVersion
+from envdoctor.facts.observed import NOT_TOLD, ComputeCapability, CudaVersion, DriverVersion, Fact
 from envdoctor.values import dataclass
 
 SCHEMA = "envdoctor.facts/1"

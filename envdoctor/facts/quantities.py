@@ -19,6 +19,7 @@ _SIZE = re.compile(
 )
 _SLICE = re.compile(r"(?i)(?<![\w.])\d{1,2}g\.(\d{1,4})gb\b")
 """A MIG instance's profile: its share of the cores, and of the memory."""
+_WHOLE = re.compile(r"[0-9]{1,18}")
 _COUNT = re.compile(r"(\d{1,12}(?:[,_]\d{3})*)(k)?(?![\w.])")
 
 
@@ -43,3 +44,11 @@ def parse_count(text: str) -> int | None:
         return None
     number = int(re.sub(r"[,_]", "", match[1]))
     return number * 1024 if match[2] else number
+
+
+def whole_number(text: str | None) -> int | None:
+    """Return the number that ASCII digits write; None for anything else, and for more than 18 digits.
+
+    `str.isdigit` and `int` take digits of every script, and `int` refuses long ones.
+    """
+    return int(text) if text is not None and _WHOLE.fullmatch(text) else None

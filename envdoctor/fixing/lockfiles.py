@@ -14,8 +14,7 @@ from envdoctor import lazy_re as re
 from envdoctor.errors import InputError, Unavailable
 from envdoctor.files import replace_file
 from envdoctor.findings import Move
-from envdoctor.inputs import read_input
-from envdoctor.locks.names import is_lock
+from envdoctor.inputs import is_lock, read_input
 
 _CLAUSE = r"(?:===?|~=|!=|[<>]=?)\s?[\w.*+!]+"
 _LARGEST = 4 << 20

@@ -8,9 +8,8 @@ from envdoctor.fixing.editing import Edited
 from envdoctor.fixing.fixing import Fixed
 from envdoctor.fixing.verifying import left
 from envdoctor.report.diagnosis import TONES, root_causes
-from envdoctor.report.document import Block, Code, Document, Row, Rows
+from envdoctor.report.document import Block, Code, Document, Row, Rows, Span, Tone, severities
 from envdoctor.report.plan import plan_section
-from envdoctor.report.words import Span, Tone, severities
 
 _TITLES: dict[str, tuple[str, Tone]] = {
     "nothing": ("nothing to mend", "ok"),

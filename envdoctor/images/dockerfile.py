@@ -8,7 +8,6 @@ from envdoctor import lazy_re as re
 from envdoctor.values import dataclass
 
 MAX_LINES, MAX_VALUE = 20_000, 20_000
-_NAMES = re.compile(r"(?:[\w.-]{1,80}\.)?(?:dockerfile|containerfile)(?:[.-][\w.-]{1,80})?", re.IGNORECASE)
 _INSTRUCTION = re.compile(r"\s*([A-Za-z]+)\s+(.*)", re.DOTALL)
 _HEREDOC = re.compile(r"<<-?\s?[\"']?(\w{1,60})[\"']?")
 _VARIABLE = re.compile(r"\\\$|\$(\w{1,100})|\$\{(\w{1,100})(?:(:?[-+])([^{}]{0,300}))?\}")
@@ -32,11 +31,6 @@ class Built:
     base: str
     line: int
     instructions: tuple[Instruction, ...]
-
-
-def is_dockerfile(path: str) -> bool:
-    """True for a file whose name is that of a Dockerfile."""
-    return _NAMES.fullmatch(re.split(r"[/\\]", path)[-1]) is not None
 
 
 def parse_instructions(text: str) -> Iterator[Instruction]:

@@ -3,6 +3,5 @@
 from __future__ import annotations
 
 from envdoctor.matrix.load import Matrix, load_matrix
-from envdoctor.matrix.tables.conditions import ConditionRow, RowRemedy
 
-__all__ = ["ConditionRow", "Matrix", "RowRemedy", "load_matrix"]
+__all__ = ["Matrix", "load_matrix"]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from envdoctor import lazy_re as re
-from envdoctor.matrix.tables.gpus import GpuRow
 from envdoctor.values import dataclass
+
+if TYPE_CHECKING:
+    from envdoctor.matrix.tables.gpus import GpuRow
 
 LONGEST = 2000
 """Characters of a text in which names are looked for."""
@@ -28,7 +30,7 @@ _SAME = {"mobile": "laptop"}
 _NEXT_TO_A_NUMBER = re.compile(r"[\w.:/=-]")
 
 Words = tuple[str, ...]
-Rows = tuple[GpuRow, ...]
+Rows: TypeAlias = "tuple[GpuRow, ...]"
 Brands = Mapping[int, tuple[int, frozenset[str]]]
 """By the start of a word with brands right before it: where these begin, and which they are."""
 
@@ -60,8 +62,12 @@ class CardName:
 class CardNames:
     """The names and aliases of `[[gpu]]` rows; they are compiled when a text is first searched."""
 
-    def __init__(self, rows: Sequence[GpuRow] = ()) -> None:
-        self._rows = rows
+    def __init__(self, read: Callable[[], Rows] = tuple) -> None:
+        self._read = read
+
+    @cached_property
+    def _rows(self) -> Rows:
+        return self._read()
 
     def find(self, text: str) -> tuple[CardName, ...]:
         """Return the names in a text from left to right, each the longest that begins at its place."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterator, Mapping
+from dataclasses import field
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,12 +14,21 @@ from envdoctor.fact_files import find_folder, read_files, user_releases_folder
 from envdoctor.facts.codec import trusting
 from envdoctor.matrix import tables
 from envdoctor.matrix.card_names import CardNames
-from envdoctor.matrix.lexicon import Lexicon
 from envdoctor.matrix.tables.row import Row
+from envdoctor.values import dataclass
 
 COMPILED = "rows.jsonl"
 Plain = list[dict[str, Any]]
 R = TypeVar("R", bound=Row)
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """What a reader of texts knows; without any it reads what stands in tables and listings."""
+
+    symptoms: tuple[tables.SymptomRow, ...] = ()
+    keys: tuple[tables.KeyRow, ...] = ()
+    cards: CardNames = field(default_factory=CardNames)
 
 
 class Tables(Mapping[str, Plain]):
@@ -67,7 +77,7 @@ class Matrix:
     @cached_property
     def cards(self) -> CardNames:
         """The names of the GPUs."""
-        return CardNames(self.rows(tables.GpuRow))
+        return CardNames(lambda: self.rows(tables.GpuRow))
 
     @property
     def lexicon(self) -> Lexicon:

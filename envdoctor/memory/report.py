@@ -8,8 +8,20 @@ from envdoctor.facts.quantities import GIB
 from envdoctor.memory.curves import Curve
 from envdoctor.memory.run import Component, Prediction
 from envdoctor.report import PLAIN, Format, Look, Reported, as_json, draw, refuse
-from envdoctor.report.document import Bar, Bars, Block, Document, Row, Rows, Run, Section, Table, Text
-from envdoctor.report.words import Span, Tone
+from envdoctor.report.document import (
+    Bar,
+    Bars,
+    Block,
+    Document,
+    Row,
+    Rows,
+    Run,
+    Section,
+    Span,
+    Table,
+    Text,
+    Tone,
+)
 
 
 def render(

@@ -9,8 +9,7 @@ from typing import Any
 from envdoctor.errors import InputError
 from envdoctor.memory.recipes import PLAIN, TASKS, Recipe
 from envdoctor.memory.shape import ModelShape
-from envdoctor.shown import Shown
-from envdoctor.values import dataclass
+from envdoctor.values import Shown, dataclass
 
 DTYPES: Mapping[str, int] = {"bf16": 2, "fp16": 2, "fp32": 4}
 METHODS = ("full", "lora", "qlora")

@@ -2,33 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from envdoctor import lazy_re as re
 from envdoctor.pastes.sightings import Paste, Sighting, distribution_sightings
 from envdoctor.values import dataclass
-
-_HINTS = (
-    "rocm",
-    "hip",
-    "gfx",
-    "amd",
-    "mi2",
-    "mi3",
-    "npu",
-    "ascend",
-    "xpu",
-    "intel",
-    "mps",
-    "apple",
-    "mac",
-    " m1",
-    " m2",
-    " m3",
-    " m4",
-    "windows",
-    ":\\",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +55,12 @@ _WORDS = (
 )
 
 
-def parse_backends(paste: Paste) -> Iterator[Sighting]:
-    """Yield what the first wording of each accelerator tells."""
+def parse_backends(paste: Paste, hints: Sequence[str]) -> Iterator[Sighting]:
+    """Yield what the first wording of each accelerator tells; a line that tells of one holds a hint."""
     told: set[str] = set()
     for index, line in enumerate(paste.lines):
         low = line.lower()
-        if not any(hint in low for hint in _HINTS):
+        if not any(hint in low for hint in hints):
             continue
         for word in _WORDS:
             if word.value not in told and word.pattern.search(line):

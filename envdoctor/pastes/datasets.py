@@ -11,7 +11,6 @@ from typing import Any
 from envdoctor.facts import Setting
 from envdoctor.pastes.sightings import Sighting
 
-SUFFIXES = (".json", ".jsonl")
 ROWS = 20_000
 """Rows that are looked at."""
 _STRUCTURES = (
@@ -39,9 +38,7 @@ class Survey:
 
 
 def parse_dataset(text: str, name: str, file_name: str) -> Iterator[Sighting]:
-    """Yield what the rows of a data file tell, as settings under `data.`; nothing for any other text."""
-    if not file_name.lower().endswith(SUFFIXES):
-        return
+    """Yield what the rows of a data file tell, as settings under `data.`; nothing for any other JSON."""
     rows = _rows(text, file_name.lower().endswith(".jsonl"))
     structure = _structure(rows)
     if structure is None:

@@ -16,8 +16,7 @@ def event_text(text: str) -> str | None:
 
     A comment counts when the issue's own author wrote it: what others say of their machines is theirs.
     """
-    head = text[:200].lstrip("\ufeff \t\r\n")
-    if not head.startswith("{") or '"body"' not in text or '"title"' not in text:
+    if '"body"' not in text or '"title"' not in text:
         return None
     try:
         data: Any = parse_json(text)

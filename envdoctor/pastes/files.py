@@ -6,15 +6,14 @@ import codecs
 import io
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
 from envdoctor.errors import InputError
 from envdoctor.facts import Facts
-from envdoctor.inputs import open_input
-from envdoctor.locks.names import is_lock
-from envdoctor.matrix.lexicon import Lexicon
-from envdoctor.pastes.merge import merge_facts
+from envdoctor.inputs import is_lock, open_input
+from envdoctor.matrix.load import Lexicon
 from envdoctor.pastes.reader import parse_paste
 
 WHOLE = 4 << 20
@@ -39,8 +38,11 @@ def read_files(paths: Sequence[str], lexicon: Lexicon) -> Facts:
 
     Raises InputError naming the file when one is missing, a folder, empty or binary.
     """
-    several = len(paths) > 1
-    return merge_facts([_read_one(path, several, lexicon) for path in paths])
+    if len(paths) == 1:
+        return _read_one(paths[0], False, lexicon)
+    from envdoctor.pastes.merge import merge_facts
+
+    return merge_facts([_read_one(path, True, lexicon) for path in paths])
 
 
 def _read_one(path: str, several: bool, lexicon: Lexicon) -> Facts:
@@ -59,7 +61,7 @@ def _read_one(path: str, several: bool, lexicon: Lexicon) -> Facts:
         facts = parse_paste(text, shown, lexicon, Path(name).name, None if path == "-" else Path(path).parent)
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
-    return merge_facts([facts, Facts(notes=tuple(notes))]) if notes else facts
+    return replace(facts, notes=(*facts.notes, *notes)) if notes else facts
 
 
 def read_text(path: str) -> tuple[str, list[str]]:
@@ -94,8 +96,8 @@ def parse_text(text: str, name: str, lexicon: Lexicon, folder: Path | None = Non
     text = decode(data)
     _check_text(text, name or "the text")
     facts = parse_paste(text, "", lexicon, Path(name).name, folder)
-    notes = f"{left_out:,} bytes in the middle were only searched for error lines"
-    return merge_facts([facts, Facts(notes=(notes,))]) if left_out else facts
+    note = f"{left_out:,} bytes in the middle were only searched for error lines"
+    return replace(facts, notes=(*facts.notes, note)) if left_out else facts
 
 
 def _check_text(text: str, name: str) -> None:

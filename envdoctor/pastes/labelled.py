@@ -11,7 +11,6 @@ from envdoctor.facts.quantities import parse_size
 from envdoctor.matrix.card_names import CardNames
 from envdoctor.pastes.gpus import parse_capability, parse_gpus
 from envdoctor.pastes.names import known_distribution
-from envdoctor.pastes.platforms import parse_container, parse_platform
 from envdoctor.pastes.settings import KeyTable, setting_sightings
 from envdoctor.pastes.sightings import Paste, Sighting, card_sighting, distribution_sightings
 
@@ -216,6 +215,18 @@ def _capability(value: str, source: str) -> Iterator[Sighting]:
         yield card_sighting(source, compute_capability=capability)
 
 
+def _platform(value: str, source: str) -> Iterator[Sighting]:
+    from envdoctor.pastes.platforms import parse_platform
+
+    yield from parse_platform(value, source)
+
+
+def _container(value: str, source: str) -> Iterator[Sighting]:
+    from envdoctor.pastes.platforms import parse_container
+
+    yield from parse_container(value, source)
+
+
 def _glibc(value: str, source: str) -> Iterator[Sighting]:
     if match := re.search(r"(2\.\d{1,2})", value):
         yield Sighting("host.glibc", match[1], source)
@@ -312,7 +323,7 @@ _TABLE: tuple[tuple[Handler, str], ...] = (
         device capability(), cc, gpu cc, sm""",
     ),
     (
-        parse_platform,
+        _platform,
         """os, platform, operating system, system, system platform, python platform, os version,
         系统, 操作系统,
         os platform, distro, linux, linux distribution""",
@@ -322,7 +333,7 @@ _TABLE: tuple[tuple[Handler, str], ...] = (
         """glibc, glibc version, libc, libc version""",
     ),
     (
-        parse_container,
+        _container,
         """container, docker, docker image, image, container image, 镜像""",
     ),
     (

@@ -9,6 +9,7 @@ from packaging.utils import canonicalize_name
 
 from envdoctor import lazy_re as re
 from envdoctor.facts import Distribution
+from envdoctor.inputs import is_requirements
 from envdoctor.pastes.sightings import Paste, Sighting, distribution_sightings, told_sightings
 from envdoctor.pastes.versions import VERSION, parse_told
 
@@ -177,8 +178,3 @@ def _mostly_sorted(names: list[str]) -> bool:
         return False
     falls = sum(a > b for a, b in pairwise(names))
     return falls * 20 <= len(names)
-
-
-def is_requirements(file_name: str) -> bool:
-    """Return whether a file's name says that it asks for distributions and lists none as installed."""
-    return bool(re.search(r"(?i)(?:requirement|constraint)s?[\w.-]{0,80}\.(?:txt|in)$", file_name))

@@ -14,8 +14,7 @@ _KINDS = ("envdoctor.facts/", "envdoctor.diagnosis/", "envdoctor.bundle/")
 
 def parse_own(text: str) -> Facts | None:
     """Return the facts in envdoctor's own JSON, or None; raises InputError when they are malformed."""
-    head = text[:200].lstrip("\ufeff \t\r\n")
-    if not head.startswith("{") or not any(kind in text for kind in _KINDS):
+    if not any(kind in text for kind in _KINDS):
         return None
     try:
         data: Any = parse_json(text)

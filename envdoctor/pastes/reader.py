@@ -2,44 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from envdoctor.facts import NOT_JUDGED, NOTHING_READ, Facts
-from envdoctor.images.dockerfile import is_dockerfile
+from envdoctor.inputs import is_dockerfile, is_program, is_requirements
 from envdoctor.matrix import tables
-from envdoctor.matrix.lexicon import Lexicon
+from envdoctor.matrix.load import Lexicon
 from envdoctor.pastes.assemble import assemble
-from envdoctor.pastes.backends import parse_backends
-from envdoctor.pastes.collect_env import parse_collect_env
-from envdoctor.pastes.commands import parse_commands
-from envdoctor.pastes.configs import parse_configs
-from envdoctor.pastes.console import parse_console
-from envdoctor.pastes.datasets import parse_dataset
-from envdoctor.pastes.errors import parse_errors
-from envdoctor.pastes.events import event_text
-from envdoctor.pastes.installers import parse_installers
-from envdoctor.pastes.installs import parse_installs
 from envdoctor.pastes.labelled import parse_labelled
-from envdoctor.pastes.listings import parse_listings
-from envdoctor.pastes.nvcc import parse_nvcc
-from envdoctor.pastes.nvidia_smi import parse_nvidia_smi
-from envdoctor.pastes.nvidia_smi_q import parse_nvidia_smi_q
-from envdoctor.pastes.own import parse_own
 from envdoctor.pastes.prose import parse_prose
-from envdoctor.pastes.remarks import is_program, reports, without_remarks
-from envdoctor.pastes.requirements import parse_requirements
-from envdoctor.pastes.resolvers import parse_resolvers
-from envdoctor.pastes.sentences import parse_sentences, parse_told
-from envdoctor.pastes.settings import KeyTable, key_table
-from envdoctor.pastes.sightings import Paste, Sighting
-from envdoctor.pastes.symptoms import scan
-from envdoctor.pastes.tells import tell_sightings
-from envdoctor.pastes.text import plain_lines
-from envdoctor.pastes.traces import parse_traces
+from envdoctor.pastes.settings import key_table
+from envdoctor.pastes.sightings import Paste, Sighting, plain_lines
+from envdoctor.pastes.symptoms import Sight, scan
 from envdoctor.pastes.warned import parse_warnings
-from envdoctor.pastes.wishes import parse_mended, parse_wish
+
+_KINDS_OF_CHANGE = ("fix", "feat", "doc", "docs", "chore", "refactor", "perf", "test", "build", "ci")
+_PIN = "≡"
+"""How `==` stands among the signs, where `=` is an assignment."""
+SIGNS: Mapping[str, tuple[str, ...]] = {
+    "errors": (
+        *("traceback (most recent call last)", 'file "', "error:", "exception:", "interrupt:", "fault:"),
+        *("failure:", "timeout:", "unsupported:", "outofmemory:"),
+    ),
+    "nvidia_smi_q": ("nvsmi log", "gpu "),
+    "nvidia_smi": (
+        *("nvidia-smi", "driver version", "|", "(uuid:", ",name", ", name", "name,", "gpu_name"),
+        *("driver_version", "compute_cap"),
+    ),
+    "nvcc": ("ompilation tools",),
+    "collect_env": ("gpu ", "[pip", "[conda]", "libcudnn", "="),
+    "backends": (
+        *("rocm", "hip", "gfx", "amd", "mi2", "mi3", "npu", "ascend", "xpu", "intel", "mps", "apple", "mac"),
+        *(" m1", " m2", " m3", " m4", "windows", ":\\"),
+    ),
+    "console": (
+        *("llm engine", "llm api server", "deepspeed info", "compute capability among", "cuda_version="),
+        *("__version__", "version.cuda", "cuda."),
+    ),
+    "resolvers": ("because", "no solution found when", "version solving failed"),
+    "requirements": ("[[packages]]", "lock-version", "<", ">", "~=", "!="),
+    "listings": ("package", "#", "=", _PIN, "@"),
+    "installers": ("name:", "already satisfied", "successfully installed", "-info", ".whl"),
+    "installs": (" install", " add", " sync", "upgrad", "downgrad", "updat", "downdat"),
+    "configs": (":", "="),
+    "commands": ("from ", "--", "=", "vllm serve", "vllm.entrypoints"),
+    "traces": ("-packages", ".cpython-3", ":\\"),
+    "wishes": (
+        *("#", "this pr", "pull request", "this patch", "test plan", "summary of changes", "how was this"),
+        *(f"{kind}{mark}" for kind in _KINDS_OF_CHANGE for mark in ":!("),
+    ),
+}
+"""The readers of single kinds of text, and of each what stands in all that it reads, in lower case."""
+_SENTENCE = 6
+"""Words of the shortest sentence, but in scripts that set no blanks."""
 
 
 def parse_paste(
@@ -55,15 +74,20 @@ def parse_paste(
         tell a requirements file from a freeze. Nothing else is read, no network, and no file but those of
         requirements that a Dockerfile names and `folder` holds.
     """
-    if (own := parse_own(text)) is not None:
-        return own
-    if (said := event_text(text)) is not None:
-        text, name, file_name = said, name or "issue", ""
-    if data := list(parse_dataset(text, name or file_name, file_name)):
-        return assemble(iter(data))  # what rows of training data say is no report of this machine
-    lines = without_remarks(plain_lines(text), file_name)
-    paste = Paste(lines, name, file_name, lexicon.cards, folder)
-    facts = assemble(_sightings(paste, lexicon.symptoms, key_table(lexicon.keys)))
+    if text[:200].lstrip("\ufeff \t\r\n").startswith("{"):
+        from envdoctor.pastes.events import event_text
+        from envdoctor.pastes.own import parse_own
+
+        if (own := parse_own(text)) is not None:
+            return own
+        if (said := event_text(text)) is not None:
+            text, name, file_name = said, name or "issue", ""
+    if file_name.lower().endswith((".json", ".jsonl")):
+        from envdoctor.pastes.datasets import parse_dataset
+
+        if data := list(parse_dataset(text, name or file_name, file_name)):
+            return assemble(iter(data))  # what rows of training data say is no report of this machine
+    facts = assemble(_sightings(_paste(text, name, lexicon, file_name, folder), lexicon))
     told = replace(
         facts,
         errors=tuple(error for error in facts.errors if error.kind != "said"),
@@ -75,21 +99,26 @@ def parse_paste(
     return facts
 
 
-def _sightings(paste: Paste, symptoms: Sequence[tables.SymptomRow], table: KeyTable) -> Iterator[Sighting]:
+def _paste(text: str, name: str, lexicon: Lexicon, file_name: str, folder: Path | None) -> Paste:
+    lines = plain_lines(text)
+    if is_program(file_name):
+        from envdoctor.pastes.remarks import without_remarks
+
+        lines = without_remarks(lines, file_name)
+    return Paste(lines, name, file_name, lexicon.cards, folder)
+
+
+def _sightings(paste: Paste, lexicon: Lexicon) -> Iterator[Sighting]:
     """Yield the sightings of all readers, the best informed kinds of paste first."""
-    recognised = [] if is_dockerfile(paste.file_name) else scan(paste.lines, symptoms, paste.templates)
-    if is_program(paste.file_name):
-        recognised = [s for s in recognised if s.pattern.fault != "said" and reports(s.text, paste.file_name)]
-    lines, seen = list(paste.lines), recognised
-    errors = list(parse_errors(paste, recognised))
+    read, lines = _reader(paste), list(paste.lines)
+    seen = recognised = _recognised(paste, lexicon.symptoms)
+    errors = list(read("errors", seen, needed=any(sight.pattern.fault for sight in seen)))
     yield from errors
     recognised = [sight for sight in recognised if not sight.pattern.fault]
-    yield from parse_nvidia_smi_q(paste)
-    yield from parse_nvidia_smi(paste)
-    yield from parse_nvcc(paste)
-    yield from parse_collect_env(paste)
-    yield from parse_backends(paste)
-    yield from parse_console(paste)
+    for kind in ("nvidia_smi_q", "nvidia_smi", "nvcc", "collect_env"):
+        yield from read(kind)
+    yield from read("backends", SIGNS["backends"])
+    yield from read("console")
     if is_dockerfile(paste.file_name):
         from envdoctor.pastes.dockerfiles import parse_dockerfile
 
@@ -97,27 +126,71 @@ def _sightings(paste: Paste, symptoms: Sequence[tables.SymptomRow], table: KeyTa
     for sight in recognised:
         if not sight.pattern.informs:
             paste.blank(sight.spans)
-    yield from parse_resolvers(paste)
-    yield from parse_requirements(paste)
-    yield from parse_listings(paste)
-    yield from parse_installers(paste)
-    yield from parse_configs(paste, table)
-    yield from parse_commands(paste, table)
+    yield from read("resolvers")
+    yield from read("requirements", needed=is_requirements(paste.file_name))
+    yield from read("listings")
+    yield from read("installers")
+    table = key_table(lexicon.keys)
+    yield from read("configs", table)
+    yield from read("commands", table)
     for sight in recognised:
         yield Sighting("symptom", sight.symptom(paste.at("", sight.line)))
     yield from parse_labelled(paste, table)
-    for sight in recognised:
-        yield from tell_sightings(sight, paste.at("", sight.line))
+    yield from _tells(paste, recognised)
     yield from parse_prose(paste)
-    yield from parse_installs(paste, lines)
-    yield from parse_traces(paste)
-    yield from parse_wish(paste)
-    if errors:
-        yield from parse_mended(paste, lines, max(error.value.line for error in errors))
-    if not errors:
-        yield from parse_warnings(paste, lines)
-        yield from parse_told(paste, lines, seen)
-    if not errors and not is_program(paste.file_name):
-        yield from parse_sentences(paste, lines)
+    yield from read("installs", lines)
+    yield from read("traces")
+    yield from read("wishes")
+    yield from _of_errors(paste, lines, errors) if errors else _of_words(paste, lines, seen)
     if paste.passed_over:
         yield Sighting("note", f"{paste.passed_over} lines in the middle were not read for loose statements")
+
+
+def _reader(paste: Paste) -> Callable[..., Iterator[Sighting]]:
+    """Return what reads one kind of text; its module is loaded where one of its signs stands in the paste."""
+    folded = "\n".join(paste.lines).lower().replace("==", _PIN)
+
+    def read(kind: str, *more: Any, needed: bool = False) -> Iterator[Sighting]:
+        if needed or any(sign in folded for sign in SIGNS[kind]):
+            parse = getattr(import_module(f"envdoctor.pastes.{kind}"), f"parse_{kind}")
+            yield from parse(paste, *more)
+
+    return read
+
+
+def _recognised(paste: Paste, symptoms: Sequence[tables.SymptomRow]) -> list[Sight]:
+    """Return the signatures met; in a file of a program's, those that are none of its own words."""
+    found = [] if is_dockerfile(paste.file_name) else scan(paste.lines, symptoms, paste.templates)
+    if not (found and is_program(paste.file_name)):
+        return found
+    from envdoctor.pastes.remarks import reports
+
+    return [s for s in found if s.pattern.fault != "said" and reports(s.text, paste.file_name)]
+
+
+def _tells(paste: Paste, recognised: Sequence[Sight]) -> Iterator[Sighting]:
+    if recognised:
+        from envdoctor.pastes.tells import tell_sightings
+
+        for sight in recognised:
+            yield from tell_sightings(sight, paste.at("", sight.line))
+
+
+def _of_errors(paste: Paste, lines: Sequence[str], errors: Sequence[Sighting]) -> Iterator[Sighting]:
+    """Yield what is said below the last error."""
+    from envdoctor.pastes.wishes import parse_mended
+
+    yield from parse_mended(paste, lines, max(error.value.line for error in errors))
+
+
+def _of_words(paste: Paste, lines: Sequence[str], seen: Sequence[Sight]) -> Iterator[Sighting]:
+    """Yield what a text without errors tells in words."""
+    yield from parse_warnings(paste, lines)
+    said = any(sight.pattern.fault == "said" for sight in seen)
+    if not said and not any(len(line.split()) >= _SENTENCE or not line.isascii() for line in lines):
+        return
+    from envdoctor.pastes.sentences import parse_sentences, parse_told
+
+    yield from parse_told(paste, lines, seen)
+    if not is_program(paste.file_name):
+        yield from parse_sentences(paste, lines)

@@ -6,22 +6,13 @@ from collections.abc import Sequence
 
 from envdoctor import lazy_re as re
 
-PROGRAMS = (".sh", ".bash", ".sbatch", ".slurm", ".yaml", ".yml", ".toml", ".json", ".jsonc", ".json5")
-"""Endings of names of what is run or read by a program: nobody reports there what happened."""
 _HASH = (".sh", ".bash", ".sbatch", ".slurm", ".yaml", ".yml", ".toml")
 _KEPT = ("#!", "#SBATCH", "#PBS")
 _REMARK = re.compile(r"(?:^|\s)#.*")
-
-
 _REPORTED = re.compile(r"(?:Error|Exception|ERROR|FATAL)\b|\b(?:error|fatal): |Traceback")
 """What a line of a report has that was put beneath a settings file."""
 _MEMBER = re.compile(r'\s*"[\w.-]+"\s*:\s*(?:true|false|null|-?\d[\d.eE+-]*|[\[{]+|"[\w./-]*")\s*,?\s*$')
 """A member of a JSON object that holds no sentence."""
-
-
-def is_program(file_name: str) -> bool:
-    """True for a file that is run or read by a program, by its name."""
-    return file_name.lower().endswith(PROGRAMS)
 
 
 def reports(line: str, file_name: str) -> bool:

@@ -8,7 +8,7 @@ from packaging.utils import canonicalize_name
 
 from envdoctor import lazy_re as re
 from envdoctor.facts import Distribution
-from envdoctor.pastes.listings import is_requirements
+from envdoctor.inputs import is_requirements
 from envdoctor.pastes.names import KNOWN
 from envdoctor.pastes.sightings import Paste, Sighting, told_sightings
 from envdoctor.pastes.versions import parse_told

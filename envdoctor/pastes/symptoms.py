@@ -10,7 +10,7 @@ from itertools import accumulate
 
 from envdoctor.facts import Symptom
 from envdoctor.matrix import tables
-from envdoctor.pastes.text import line_templates
+from envdoctor.pastes.sightings import line_templates
 from envdoctor.patterns import row_pattern
 from envdoctor.values import dataclass
 

@@ -37,7 +37,7 @@ _LINES = 60
 _LONGEST = 600
 
 
-def parse_wish(paste: Paste) -> Iterator[Sighting]:
+def parse_wishes(paste: Paste) -> Iterator[Sighting]:
     """Yield a note where the text is a request for a feature and shows no traceback."""
     lines = paste.lines[:_LINES]
     first = next((line for line in lines if line.strip()), "")

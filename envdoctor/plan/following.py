@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from envdoctor.commands import install_commands
 from envdoctor.facts import Distribution, DriverVersion, Facts, Observed
 from envdoctor.facts.names import NOT_PACKAGES
 from envdoctor.findings import Certainty, Finding, Remedy, Severity
 from envdoctor.matrix import Matrix
 from envdoctor.rules import RULES, run_checks
-from envdoctor.rules.rows import install_commands
 from envdoctor.rules.view import View
 from envdoctor.solve.installer import Installations
 from envdoctor.solve.remedy import NoRemedy, complete_remedy

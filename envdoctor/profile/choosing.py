@@ -14,8 +14,7 @@ from envdoctor.profile.keys import Names
 from envdoctor.profile.search import Found, find_training
 from envdoctor.profile.speed import CardSpeed, card_speed
 from envdoctor.profile.workload import Workload
-from envdoctor.shown import Shown
-from envdoctor.values import dataclass
+from envdoctor.values import Shown, dataclass
 
 SCHEMA = "envdoctor.profile/1"
 PREDICTED: Mapping[str, Any] = {"status": "predicted"}

@@ -9,8 +9,7 @@ from envdoctor.memory.report import gib, peak_bars
 from envdoctor.profile.choosing import SPEED_NOTE, Profile
 from envdoctor.profile.search import Found
 from envdoctor.report import PLAIN, Format, Look, Reported, as_json, draw, refuse
-from envdoctor.report.document import Block, Code, Document, Row, Rows, Section, Table, Text
-from envdoctor.report.words import Span
+from envdoctor.report.document import Block, Code, Document, Row, Rows, Section, Span, Table, Text
 
 _KIND = {"yaml": "yaml", "yml": "yaml", "json": "json", "sh": "sh", "py": "python"}
 

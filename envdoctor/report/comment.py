@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 
 from envdoctor.findings import Certainty, Diagnosis, Finding, Severity
-from envdoctor.report.document import Block, Document, Row, Rows, Section, Text
+from envdoctor.report.document import Block, Document, Row, Rows, Section, Span, Text, counted
 from envdoctor.report.markdown import draw_markdown
-from envdoctor.report.words import Span, counted
 
 KEY = "<!-- envdoctor:triage"
 """How the comment opens: the next run finds it by this and writes over it."""

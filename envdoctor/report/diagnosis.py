@@ -9,10 +9,24 @@ from dataclasses import replace
 from envdoctor.facts import Facts
 from envdoctor.findings import Certainty, CheckResult, Diagnosis, Finding, Outcome, Remedy, Severity
 from envdoctor.report import PLAIN, Format, Judged, Look, as_json, draw, refuse
-from envdoctor.report.document import Block, Code, Document, Fold, Row, Rows, Section, Text
+from envdoctor.report.document import (
+    OPEN,
+    Block,
+    Code,
+    Document,
+    Fold,
+    Row,
+    Rows,
+    Section,
+    Span,
+    Text,
+    Tone,
+    Words,
+    counted,
+    severities,
+    trees,
+)
 from envdoctor.report.facts import examined_rows, host_rows, key_packages, version_words
-from envdoctor.report.folding import OPEN, trees
-from envdoctor.report.words import Span, Tone, Words, counted, severities
 
 TONES: Mapping[Severity, Tone] = {
     Severity.ERROR: "error",
@@ -81,14 +95,14 @@ def _tells_settings_alone(facts: Facts) -> bool:
 
 def plan_blocks(diagnosis: Diagnosis) -> list[Block]:
     """Return the plan, where there is something to do or to ask for, or packages that no change mends."""
-    from envdoctor.report.plan import plan_section
-
     plan = diagnosis.plan
     if plan is None:
         return []
     of_packages = plan.unsolved and any(r.pins for f in diagnosis.findings for r in f.remedies)
     if not (plan.moves or plan.settings or plan.commands or plan.host or of_packages):
         return []
+    from envdoctor.report.plan import plan_section
+
     return [plan_section(plan, here=diagnosis.examined.here)]
 
 

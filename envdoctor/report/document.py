@@ -1,11 +1,48 @@
-"""A report as a value, before any format is chosen: rows, tables, bars, code, sections, folds."""
+"""A report as a value, before any format is chosen: words in tones, rows, tables, bars, sections, folds."""
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
-from envdoctor.report.words import Tone, Words
+from envdoctor.findings import Finding, Severity
 from envdoctor.values import dataclass
+
+Tone = Literal["", "error", "warning", "note", "ok", "strong", "dim", "doubt", "code"]
+
+
+class Span(NamedTuple):
+    """A run of characters in one tone."""
+
+    text: str
+    tone: Tone = ""
+
+
+Words: TypeAlias = str | Span | tuple[str | Span, ...]
+"""A text in one or several tones; it may hold anything, each format makes it harmless."""
+
+
+def spans(words: Words) -> Iterator[Span]:
+    """Yield the runs of a text."""
+    for part in (words,) if isinstance(words, (str, Span)) else words:
+        yield part if isinstance(part, Span) else Span(part)
+
+
+def plain(words: Words) -> str:
+    """Return a text without its tones."""
+    return "".join(span.text for span in spans(words))
+
+
+def counted(number: int, noun: str) -> str:
+    """Return `1 node`, `2 nodes`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def severities(findings: Sequence[Finding]) -> str:
+    """Return `2 errors, 1 warning`, or that nothing was found."""
+    counts = Counter(f.severity for f in findings)
+    return ", ".join(counted(counts[s], s.value) for s in Severity if counts[s]) or "nothing found"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,3 +145,36 @@ class Document:
     tone: Tone
     blocks: tuple[Block, ...]
     foot: str = ""
+
+
+T = TypeVar("T")
+OPEN = 5
+"""Sections of a kind that stand open; the rest fold into a count."""
+
+
+def opened(sections: Sequence[Section], noun: str, unfold: bool, limit: int = OPEN) -> list[Block]:
+    """Return the first sections open and the others in a fold."""
+    rest = () if unfold else tuple(sections[limit:])
+    shown = sections[: len(sections) - len(rest)]
+    return [*shown, *([Fold(counted(len(rest), f"more {noun}"), rest)] if rest else ())]
+
+
+def trees(
+    items: Sequence[T],
+    name: Callable[[T], str],
+    cause: Callable[[T], str | None],
+    section: Callable[[T, tuple[Section, ...]], Section],
+) -> Iterator[Section]:
+    """Yield a section for each item that follows from no other, with those that follow from it inside."""
+    names = [name(item) for item in items]
+    done: set[int] = set()
+
+    def tree(place: int) -> Section:
+        done.add(place)
+        inner = (p for p, item in enumerate(items) if cause(item) == names[place] and p not in done)
+        return section(items[place], tuple(tree(p) for p in inner))
+
+    known = set(names)
+    for place in sorted(range(len(items)), key=lambda p: cause(items[p]) in known):
+        if place not in done:
+            yield tree(place)

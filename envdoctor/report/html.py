@@ -9,9 +9,24 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
-from envdoctor.report.document import Bar, Bars, Block, Code, Document, Fold, Row, Rows, Section, Table, Text
+from envdoctor.report.document import (
+    Bar,
+    Bars,
+    Block,
+    Code,
+    Document,
+    Fold,
+    Row,
+    Rows,
+    Section,
+    Span,
+    Table,
+    Text,
+    Words,
+    plain,
+    spans,
+)
 from envdoctor.report.sanitise import visible
-from envdoctor.report.words import Span, Words, plain, spans
 
 _STYLE = Path(__file__).with_name("style.css")
 _LONG = 20

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from envdoctor.report.document import Block, Document, Row, Rows, Section, Table, Text
-from envdoctor.report.words import Span
+from envdoctor.report.document import Block, Document, Row, Rows, Section, Span, Table, Text
 
 Entry = tuple[str, Mapping[str, Any]]
 """A row's kind and its members."""

@@ -5,9 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from envdoctor.report.document import Bars, Block, Code, Document, Fold, Row, Rows, Section, Table, Text
+from envdoctor.report.document import (
+    Bars,
+    Block,
+    Code,
+    Document,
+    Fold,
+    Row,
+    Rows,
+    Section,
+    Table,
+    Text,
+    Words,
+    plain,
+    spans,
+)
 from envdoctor.report.markup import code, details, fenced, prose, table
-from envdoctor.report.words import Words, plain, spans
 
 
 def draw_markdown(document: Document) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from envdoctor.findings import Download, Move, Plan, SettingMove
-from envdoctor.report.document import Row, Rows, Section
-from envdoctor.report.words import Span, Words, counted
+from envdoctor.report.document import Row, Rows, Section, Span, Words, counted
 
 FEW = 3
 """Packages of unknown size that are named; more are counted."""

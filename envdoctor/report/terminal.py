@@ -9,9 +9,8 @@ from typing import IO
 from rich.console import Console
 from rich.text import Text
 
-from envdoctor.report.document import Document
+from envdoctor.report.document import Document, Tone
 from envdoctor.report.text import draw_text, lay_out
-from envdoctor.report.words import Tone
 
 _STYLES: dict[Tone, str] = {
     "error": "bold red",

@@ -7,9 +7,25 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
-from envdoctor.report.document import Bar, Bars, Block, Code, Document, Fold, Row, Rows, Section, Table, Text
+from envdoctor.report.document import (
+    Bar,
+    Bars,
+    Block,
+    Code,
+    Document,
+    Fold,
+    Row,
+    Rows,
+    Section,
+    Span,
+    Table,
+    Text,
+    Tone,
+    Words,
+    plain,
+    spans,
+)
 from envdoctor.report.sanitise import visible
-from envdoctor.report.words import Span, Tone, Words, plain, spans
 
 Line = list[Span]
 

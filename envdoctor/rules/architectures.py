@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from envdoctor.commands import pip_install
+from envdoctor.commands import install_commands, pip_install
 from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.interface_ranges import specifier_of
@@ -13,7 +13,6 @@ from envdoctor.matrix.interface_records import load_record
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.interface_lookup import family_modules
 from envdoctor.rules.ranges import version_satisfies
-from envdoctor.rules.rows import install_commands
 from envdoctor.rules.view import View
 
 _SYMPTOMS = ("SYM-MODEL-TYPE", "SYM-CONFIG-KEY", "SYM-VLLM-ARCHITECTURE", "SYM-TOKENIZER-CLASS")

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from envdoctor import lazy_re as re
-from envdoctor.commands import pip_install
+from envdoctor.commands import install_commands, pip_install
 from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.profile.keys import BASES, KeyFacts, key_facts
 from envdoctor.rules.base import Rule, Skip
-from envdoctor.rules.rows import install_commands
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from envdoctor.commands import install_commands
 from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
@@ -12,7 +13,6 @@ from envdoctor.patterns import row_pattern
 from envdoctor.rules.asked import wanted_of
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.ranges import version_satisfies
-from envdoctor.rules.rows import install_commands
 from envdoctor.rules.view import View
 
 

@@ -8,12 +8,11 @@ from typing import Any
 
 from packaging.version import Version
 
-from envdoctor.commands import commands, pip_install
+from envdoctor.commands import commands, install_commands, pip_install
 from envdoctor.facts import CudaVersion, Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.ranges import range_satisfies
-from envdoctor.rules.rows import install_commands
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from packaging.version import Version
 
 from envdoctor import lazy_re as re
-from envdoctor.commands import pip_install
+from envdoctor.commands import install_commands, pip_install
 from envdoctor.facts import ErrorSeen, Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.stack import STACK
@@ -15,7 +15,6 @@ from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.generations import askers_after, asking_package
 from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.ranges import parse_version
-from envdoctor.rules.rows import install_commands
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass
 

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from packaging.specifiers import SpecifierSet
 
+from envdoctor.commands import install_commands
 from envdoctor.facts import Symptom
 from envdoctor.facts.names import normalise
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.ranges import specifier_in
-from envdoctor.rules.rows import install_commands
 from envdoctor.rules.seen import symptoms
 from envdoctor.rules.view import View
 

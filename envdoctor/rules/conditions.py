@@ -10,7 +10,13 @@ from envdoctor.facts import CudaVersion, DriverVersion, Fact, Observed
 from envdoctor.facts.quantities import GIB
 from envdoctor.findings import Evidence
 from envdoctor.patterns import glob_matches
-from envdoctor.rules.ranges import number_satisfies, parse_version, range_satisfies, version_satisfies
+from envdoctor.rules.ranges import (
+    number_satisfies,
+    parse_version,
+    range_satisfies,
+    text_matches,
+    version_satisfies,
+)
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass
 
@@ -142,19 +148,6 @@ def _judge_verdict(view: View, op: str, text: str) -> Answer:
                 text_matches(verdict.outcome, text), (Evidence(verdict.op, verdict.outcome, verdict.source),)
             )
     return UNKNOWN
-
-
-def text_matches(value: str, text: str) -> bool | None:
-    """`a|b` alternatives (globs), `!x` negation, or a comparison such as `>=4096`."""
-    value = value.strip()
-    if text[:1] in "<>=" or (text.startswith("!=") and text[2:3].isdigit()):
-        number = parse_version(value)
-        return version_satisfies(number, text) if number else None
-    if text.startswith("!"):
-        matched = text_matches(value, text[1:])
-        unread = not matched and parse_version(text[1:].partition("|")[0]) and not parse_version(value)
-        return None if unread else not matched  # a variable's name is no other number
-    return any(glob_matches(value.lower(), option.strip().lower()) for option in text.split("|"))
 
 
 def _version_atom(name: str, read: Callable[[View], Fact[str]]) -> Callable[[View, str], Answer]:

@@ -20,7 +20,6 @@ from envdoctor.matrix.driver_tables import (
 from envdoctor.matrix.torch_builds import default_wheels_below, newest_variant
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.seen import captured, card, explained, quoted, symptoms, torch_build
-from envdoctor.rules.system_packages import fitting_commands
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass
 
@@ -182,6 +181,8 @@ def _last_branch(matrix: Matrix, gpu: Gpu) -> int:
 
 def _driver_remedy(view: View, least: DriverVersion, needed: CudaVersion) -> Remedy:
     where = "on the host (a container uses the host's driver)" if _contained(view) else "on this machine"
+    from envdoctor.rules.system_packages import fitting_commands
+
     advised = max(least.branch, 535)
     branches = f"{advised} or {LONG_TERM_BRANCH}" if advised < LONG_TERM_BRANCH else str(advised)
     text = (

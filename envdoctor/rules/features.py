@@ -10,7 +10,8 @@ from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
 from envdoctor.matrix.capabilities import generation
 from envdoctor.rules.base import Rule, Skip
-from envdoctor.rules.conditions import judge, text_matches
+from envdoctor.rules.conditions import judge
+from envdoctor.rules.ranges import text_matches
 from envdoctor.rules.seen import cards, explained, quoted, symptoms
 from envdoctor.rules.view import View
 

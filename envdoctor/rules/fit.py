@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from envdoctor import lazy_re as re
 from envdoctor.commands import commands
 from envdoctor.facts import Gpu
-from envdoctor.facts.numbers import whole_number
-from envdoctor.facts.quantities import GIB
+from envdoctor.facts.quantities import GIB, whole_number
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.view import View

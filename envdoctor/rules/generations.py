@@ -9,7 +9,7 @@ import builtins
 from collections.abc import Iterable, Iterator
 
 from envdoctor import lazy_re as re
-from envdoctor.commands import pip_install
+from envdoctor.commands import install_commands, pip_install
 from envdoctor.facts import ErrorSeen, Frame
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.interface_records import libraries_with, load_record
@@ -19,7 +19,6 @@ from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import day_of, first_after, newest_on, package_facts, told_day
 from envdoctor.rules.import_chains import package_of
 from envdoctor.rules.interface_lookup import distribution_of, find_missing, is_contradicted, spelt_as
-from envdoctor.rules.rows import install_commands
 from envdoctor.rules.view import View
 
 ID = "RELEASES-APART"

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator
 
 from envdoctor.commands import command, commands
 from envdoctor.facts import Gpu
-from envdoctor.facts.numbers import whole_number
-from envdoctor.facts.quantities import GIB
+from envdoctor.facts.quantities import GIB, whole_number
 from envdoctor.findings import Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
 from envdoctor.rules.base import Rule, Skip
-from envdoctor.rules.conditions import text_matches
+from envdoctor.rules.ranges import text_matches
 from envdoctor.rules.seen import explained, symptoms
 from envdoctor.rules.view import View
 

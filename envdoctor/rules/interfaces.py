@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from packaging.version import Version
 
-from envdoctor.commands import commands
+from envdoctor.commands import commands, install_commands
 from envdoctor.facts import Frame
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
@@ -22,7 +22,7 @@ from envdoctor.rules.interface_lookup import (
     record_of,
     specifier_for,
 )
-from envdoctor.rules.rows import already_met, install_commands
+from envdoctor.rules.rows import already_met
 from envdoctor.rules.view import View
 
 

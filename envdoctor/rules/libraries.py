@@ -9,7 +9,7 @@ from packaging.version import Version
 from envdoctor import lazy_re as re
 from envdoctor.commands import commands, pip_install
 from envdoctor.facts import CudaVersion, Distribution, NativeLibrary, Symptom
-from envdoctor.facts.numbers import whole_number
+from envdoctor.facts.quantities import whole_number
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.ranges import parse_version

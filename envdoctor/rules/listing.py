@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from envdoctor.matrix import ConditionRow, Matrix
+from envdoctor.matrix import Matrix
+from envdoctor.matrix.tables.conditions import ConditionRow
 from envdoctor.rules import AFTERWARDS, RULES
 
 

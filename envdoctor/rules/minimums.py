@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from envdoctor.commands import install_commands
 from envdoctor.findings import Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.ranges import version_satisfies
-from envdoctor.rules.rows import install_commands
 from envdoctor.rules.view import View
 
 _VITAL = frozenset({"torch", "accelerate", "bitsandbytes", "peft", "deepspeed"})

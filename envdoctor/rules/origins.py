@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from envdoctor import lazy_re as re
-from envdoctor.commands import pip_install
+from envdoctor.commands import install_commands, pip_install
 from envdoctor.facts import ErrorSeen, Frame
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.atlas import WARNINGS, Origin, load_atlas
 from envdoctor.rules.asked import PYTHONS_OWN
-from envdoctor.rules.rows import install_commands
 from envdoctor.rules.view import View
 
 ID = "RAISED-BY-LIBRARY"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from packaging.version import InvalidVersion, Version
 
 from envdoctor import lazy_re as re
+from envdoctor.patterns import glob_matches
 
 if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
@@ -159,3 +160,16 @@ def _below(version: Version) -> str:
         return "0"
     parts[-1] -= 1
     return ".".join(str(part) for part in (*parts, 9999))
+
+
+def text_matches(value: str, text: str) -> bool | None:
+    """`a|b` alternatives (globs), `!x` negation, or a comparison such as `>=4096`."""
+    value = value.strip()
+    if text[:1] in "<>=" or (text.startswith("!=") and text[2:3].isdigit()):
+        number = parse_version(value)
+        return version_satisfies(number, text) if number else None
+    if text.startswith("!"):
+        matched = text_matches(value, text[1:])
+        unread = not matched and parse_version(text[1:].partition("|")[0]) and not parse_version(value)
+        return None if unread else not matched  # a variable's name is no other number
+    return any(glob_matches(value.lower(), option.strip().lower()) for option in text.split("|"))

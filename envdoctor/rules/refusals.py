@@ -8,12 +8,12 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from envdoctor import lazy_re as re
+from envdoctor.commands import install_commands
 from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.ranges import parse_version, specifier_in, version_satisfies
-from envdoctor.rules.rows import install_commands
 from envdoctor.rules.view import View
 
 _CALLED = {"pytorch": "torch", "flash-attention": "flash-attn", "flash attention": "flash-attn"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from envdoctor.commands import install_commands
 from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
@@ -12,7 +13,6 @@ from envdoctor.rules.generations import asking_package
 from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.origins import asked_by
 from envdoctor.rules.ranges import parse_version, version_satisfies
-from envdoctor.rules.rows import install_commands
 from envdoctor.rules.view import View
 
 ID = "REMOVED-IN"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from envdoctor import lazy_re as re
-from envdoctor.commands import commands
+from envdoctor.commands import commands, install_commands
 from envdoctor.facts import Distribution
 from envdoctor.facts.names import normalise
 from envdoctor.findings import Evidence, Finding, Remedy, Severity
@@ -16,7 +16,6 @@ from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.ranges import parse_version
 from envdoctor.rules.recorded import Demand, marker_environments
-from envdoctor.rules.rows import install_commands
 from envdoctor.rules.seen import explained, symptoms
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from envdoctor import lazy_re as re
-from envdoctor.commands import is_inert, pip_install
+from envdoctor.commands import install_commands, is_inert
 from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
-from envdoctor.matrix import ConditionRow, RowRemedy
+from envdoctor.matrix.tables.conditions import ConditionRow, RowRemedy
 from envdoctor.patterns import glob_matches
 from envdoctor.rules.base import Skip
-from envdoctor.rules.conditions import Answer, any_holds, conjunction, judge, judge_all, text_matches
-from envdoctor.rules.system_packages import fitting_commands
+from envdoctor.rules.conditions import Answer, any_holds, conjunction, judge, judge_all
+from envdoctor.rules.ranges import text_matches
 from envdoctor.rules.view import View
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_.-]+)\}")
@@ -24,7 +24,6 @@ _CURED = (
     " another environment may have failed, or the cause is another."
 )
 _DECISIVE, _PROBABLE = 0.9, 0.6
-_NOT_INSTALLED = frozenset({"nvidia-driver", "python"})
 
 
 def check_row(view: View, row: ConditionRow) -> Finding | None:
@@ -127,13 +126,15 @@ def _remedies(view: View, remedies: Iterable[RowRemedy], fill: _Filler) -> Itera
         if any(NOT_SAID in specifier for specifier in pins.values()):
             continue
         filled = [command for template in remedy.commands if (command := fill.command(template))]
-        commands = fitting_commands(view, filled) or install_commands(pins)
-        yield Remedy(fill(remedy.text), commands, pins)
+        yield Remedy(fill(remedy.text), _of_the_system(view, filled) or install_commands(pins), pins)
 
 
-def install_commands(pins: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what to type so that the pins hold; nothing for what no installer installs."""
-    return pip_install(*(f"{name}{spec}" for name, spec in pins.items() if name not in _NOT_INSTALLED))
+def _of_the_system(view: View, commands: Sequence[str]) -> tuple[str, ...]:
+    if not commands:
+        return ()
+    from envdoctor.rules.system_packages import fitting_commands
+
+    return fitting_commands(view, commands)
 
 
 def already_met(view: View, pins: Mapping[str, str]) -> bool:

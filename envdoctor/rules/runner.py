@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
 from envdoctor.errors import InputError, nearest
 from envdoctor.facts import MENDED, WISH, Facts, FactUnavailable
 from envdoctor.findings import Certainty, CheckResult, Finding, Outcome, Severity, order
-from envdoctor.matrix import ConditionRow, Matrix
+from envdoctor.matrix import Matrix, tables
 from envdoctor.patterns import glob_matches
-from envdoctor.rules import foreign
 from envdoctor.rules.base import AFTERWARDS, FOREIGN, SENTENCES, UNEXPLAINED, UNREAD, Listed, NotWhole, Skip
-from envdoctor.rules.rows import check_row
 from envdoctor.rules.view import View
 
 _RIVALS_SHOWN = 3
@@ -33,24 +31,21 @@ def run_checks(
     `select` and `ignore` are ids or globs; raises InputError for one that names no check.
     """
     view = View(facts, matrix)
-    checks: list[tuple[str, Callable[[], Iterable[Finding]]]] = [
-        (rule.id, partial(rule.check, view)) for rule in rules
-    ] + [(row.id, _bind_row(row, view)) for row in matrix.conditions]
-    chosen = choose([identity for identity, _ in (*checks, *AFTERWARDS)], select, ignore)
+    of_rows = [row["id"] for row in matrix.tables.get("row", ())]
+    chosen = choose([*(rule.id for rule in rules), *of_rows, *(one[0] for one in AFTERWARDS)], select, ignore)
     if facts.unread and UNREAD not in _matching([UNREAD], ignore):
         chosen.add(UNREAD)  # whatever was selected: its answer may hang on the unread part
     results: list[CheckResult] = []
     findings: list[Finding] = []
     found_by: dict[str, set[str]] = {}
-    for identity, check in checks:
-        if identity in chosen:
-            result, found = _run(identity, check)
-            results.append(result)
-            findings.extend(found)
-            found_by[identity] = {finding.id for finding in found}
+    for identity, check in _checks(view, rules, chosen, of_rows):
+        result, found = _run(identity, check)
+        results.append(result)
+        findings.extend(found)
+        found_by[identity] = {finding.id for finding in found}
     kept = _weigh(_said_once(findings))
-    if (backend := foreign.foreign_backend(view)) and FOREIGN in chosen:
-        kept = foreign.without_cuda(backend, kept)
+    if FOREIGN in chosen:
+        kept = _on_its_accelerator(view, kept)
     standing = {finding.id for finding in kept}
     settled = [_settled(result, found_by[result.rule] & standing) for result in results]
     if UNEXPLAINED in chosen:
@@ -66,6 +61,14 @@ def run_checks(
     if MENDED in facts.notes:
         kept = [_as_history(finding) for finding in kept]
     return tuple(settled), order(_link(_placed(view, kept)))
+
+
+def _on_its_accelerator(view: View, findings: list[Finding]) -> list[Finding]:
+    """Return what holds on the accelerator that the facts tell of."""
+    from envdoctor.rules.foreign import foreign_backend, without_cuda
+
+    backend = foreign_backend(view)
+    return without_cuda(backend, findings) if backend else findings
 
 
 def _unexplained(view: View, findings: Sequence[Finding], checks: Sequence[CheckResult]) -> Iterable[Finding]:
@@ -135,8 +138,19 @@ def _matching(identities: Sequence[str], patterns: Sequence[str], option: str = 
     return found
 
 
-def _bind_row(row: ConditionRow, view: View) -> Callable[[], Iterable[Finding]]:
+def _checks(
+    view: View, rules: Sequence[Listed], chosen: set[str], of_rows: Sequence[str]
+) -> Iterator[tuple[str, Callable[[], Iterable[Finding]]]]:
+    """Yield the chosen checks; the rows are made only where one of them is chosen."""
+    yield from ((rule.id, partial(rule.check, view)) for rule in rules if rule.id in chosen)
+    if not chosen.isdisjoint(of_rows):
+        yield from ((row.id, _bind_row(row, view)) for row in view.matrix.conditions if row.id in chosen)
+
+
+def _bind_row(row: tables.ConditionRow, view: View) -> Callable[[], Iterable[Finding]]:
     def check() -> Iterable[Finding]:
+        from envdoctor.rules.rows import check_row
+
         finding = check_row(view, row)
         return (finding,) if finding else ()
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from envdoctor.commands import commands
 from envdoctor.errors import EnvdoctorError
 from envdoctor.facts import Gpu, Setting
-from envdoctor.facts.numbers import whole_number
-from envdoctor.facts.quantities import GIB
+from envdoctor.facts.quantities import GIB, whole_number
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import Matrix, tables
 from envdoctor.rules.base import Rule, Skip

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from envdoctor.commands import pip_install
+from envdoctor.commands import install_commands, pip_install
 from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.interface_records import load_record
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.generations import askers_after, asking_package
 from envdoctor.rules.interface_lookup import family_modules
-from envdoctor.rules.rows import install_commands
 from envdoctor.rules.view import View
 
 ID = "MODEL-TYPE-TAKEN"

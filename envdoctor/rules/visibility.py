@@ -10,7 +10,6 @@ from envdoctor.facts import Gpu, Unknown
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.seen import explained, symptoms
-from envdoctor.rules.system_packages import fitting_commands
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass
 
@@ -222,6 +221,8 @@ def check_reachable(view: View) -> Iterable[Finding]:
 
 
 def _to_get_a_driver(view: View) -> tuple[Remedy, ...]:
+    from envdoctor.rules.system_packages import fitting_commands
+
     wanted = fitting_commands(view, ("sudo apt-get install nvidia-driver-580",))
     return (Remedy("Install NVIDIA's driver, and reboot.", wanted),)
 

@@ -7,9 +7,20 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from envdoctor.facts import Speed
 from envdoctor.report import PLAIN, Format, Look, Tested, as_json, draw, refuse
-from envdoctor.report.document import Block, Code, Document, Row, Rows, Section, Table, Text
+from envdoctor.report.document import (
+    Block,
+    Code,
+    Document,
+    Row,
+    Rows,
+    Section,
+    Span,
+    Table,
+    Text,
+    Tone,
+    Words,
+)
 from envdoctor.report.junit import Case, draw_junit
-from envdoctor.report.words import Span, Tone, Words
 from envdoctor.smokes.catalogue import OpEntry
 from envdoctor.smokes.verdicts import BAD_OUTCOMES, Outcome, SmokeReport, SmokeResult
 

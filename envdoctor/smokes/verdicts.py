@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from envdoctor.facts import Speed
 from envdoctor.facts.codec import encode
-from envdoctor.shown import Shown
+from envdoctor.values import Shown
 
 Outcome = Literal["passed", "failed", "skipped", "crashed", "timeout"]
 BAD_OUTCOMES: frozenset[Outcome] = frozenset({"failed", "crashed", "timeout"})

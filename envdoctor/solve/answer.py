@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from envdoctor.shown import Shown
 from envdoctor.solve.goal import Goal, Picks
 from envdoctor.solve.reasons import Explained, Pin
 from envdoctor.solve.requests import Carried
 from envdoctor.target.resolve import Target
-from envdoctor.values import dataclass
+from envdoctor.values import Shown, dataclass
 
 SCHEMA = "envdoctor.pins/1"
 UNKNOWN = (

@@ -6,9 +6,10 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from envdoctor.facts import CudaVersion
-from envdoctor.matrix import ConditionRow, tables
+from envdoctor.matrix import tables
 from envdoctor.matrix.driver_tables import least_driver, least_driver_row
 from envdoctor.matrix.snapshot import LIMITS
+from envdoctor.matrix.tables.conditions import ConditionRow
 from envdoctor.solve.answer import Cause
 from envdoctor.solve.explain import Reason
 from envdoctor.solve.goal import Goal, request_mask

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from envdoctor.matrix import ConditionRow, Matrix, tables
+from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.markers import clauses_hold, decide
 from envdoctor.matrix.snapshot import SDIST, Package, Snapshot
+from envdoctor.matrix.tables.conditions import ConditionRow
 from envdoctor.solve.requests import Request
 from envdoctor.solve.variants import Build, builds_of, driver_allows
 from envdoctor.solve.versions import clauses, major_of, spec_mask

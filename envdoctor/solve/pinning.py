@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from envdoctor.shown import Shown
 from envdoctor.solve.answer import Cause, PinSet, asked_words, solved
 from envdoctor.solve.goal import Goal, Picks
 from envdoctor.solve.nodes import TORCH, Options
 from envdoctor.solve.reasons import Explained
 from envdoctor.solve.requests import Carried
 from envdoctor.solve.solver import solve, solve_without_doubts
-from envdoctor.values import dataclass
+from envdoctor.values import Shown, dataclass
 
 if TYPE_CHECKING:
     from envdoctor.solve.explain import Reason

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
-from envdoctor.matrix import ConditionRow
 from envdoctor.matrix.snapshot import LIMITS
 from envdoctor.matrix.snapshot import Requirement as Wanted
+from envdoctor.matrix.tables.conditions import ConditionRow
 from envdoctor.solve.goal import Goal, Picks
 from envdoctor.solve.nodes import TORCH, Node
 from envdoctor.solve.problem import Literal, Nogood

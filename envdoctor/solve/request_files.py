@@ -10,8 +10,7 @@ from pathlib import Path
 
 from envdoctor import lazy_re as re
 from envdoctor.errors import InputError
-from envdoctor.inputs import read_input
-from envdoctor.locks.names import is_lock
+from envdoctor.inputs import is_lock, read_input
 from envdoctor.solve.projects import is_manifest, read_manifest, read_project
 from envdoctor.solve.requests import Asked, Carried, Request, is_direct, parse_line, without_comment
 

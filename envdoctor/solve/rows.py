@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from envdoctor.matrix import ConditionRow, tables
+from envdoctor.matrix import tables
+from envdoctor.matrix.tables.conditions import ConditionRow
 from envdoctor.solve.nodes import TORCH, Context, Node
 from envdoctor.solve.problem import Literal, Nogood
 from envdoctor.solve.variants import Build, followers

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from envdoctor.commands import install_commands
 from envdoctor.facts import Facts
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import Matrix
 from envdoctor.rules.interface_lookup import distribution_of
-from envdoctor.rules.rows import install_commands
 from envdoctor.target.stack import stack_of
 from envdoctor.upgrading.upgrading import Found, Judged, installed_moves, judge_paths
 from envdoctor.upgrading.uses import Kind

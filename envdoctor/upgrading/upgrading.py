@@ -11,7 +11,6 @@ from packaging.version import Version
 
 from envdoctor.matrix import Matrix
 from envdoctor.rules.ranges import parse_version
-from envdoctor.shown import Shown
 from envdoctor.solve.answer import PinSet
 from envdoctor.solve.goal import Goal
 from envdoctor.upgrading.judging import Break, Judge, Move, users
@@ -21,6 +20,7 @@ from envdoctor.upgrading.requirements import judge_requirements
 from envdoctor.upgrading.settings import judge_settings, judge_variables
 from envdoctor.upgrading.sources import COMMANDED, KEYED, find_files, python_of, read_text, requires
 from envdoctor.upgrading.uses import Kind
+from envdoctor.values import Shown
 
 SCHEMA = "envdoctor.upgrade/1"
 

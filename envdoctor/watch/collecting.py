@@ -17,8 +17,7 @@ from typing import Any
 
 from envdoctor.errors import InputError
 from envdoctor.inputs import parse_json
-from envdoctor.report.document import Block, Document, Section, Table, Text
-from envdoctor.report.words import Tone
+from envdoctor.report.document import Block, Document, Section, Table, Text, Tone
 from envdoctor.values import dataclass
 from envdoctor.watch.death import Story
 from envdoctor.watch.moment import Alarm, End, Header, Moment, from_json, to_json

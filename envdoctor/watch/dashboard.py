@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import IO
 
-from envdoctor.report.document import Block, Code, Document, Row, Rows, Section, Text
+from envdoctor.report.document import Block, Code, Document, Row, Rows, Section, Span, Text, Tone
 from envdoctor.report.terminal import Screen
-from envdoctor.report.words import Span, Tone
 from envdoctor.watch.moment import Alarm, Expectation, Header, Moment, seconds_a_step
 from envdoctor.watch.words import amount, duration
 

@@ -22,7 +22,7 @@ from envdoctor.findings import (
     order,
 )
 from envdoctor.matrix import load_matrix
-from envdoctor.pastes import merge_facts
+from envdoctor.pastes.merge import merge_facts
 from envdoctor.values import dataclass
 from envdoctor.watch.engines import is_engine, refuses
 from envdoctor.watch.moment import Alarm, End, Expectation, Header, Line, LogLine, Moment, Stacks

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from envdoctor.errors import EnvdoctorError
 from envdoctor.facts import Facts
-from envdoctor.facts.numbers import whole_number
+from envdoctor.facts.quantities import whole_number
 from envdoctor.matrix import Matrix
 from envdoctor.values import dataclass
 from envdoctor.watch.moment import Header, Moment, held_by_others

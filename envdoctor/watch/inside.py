@@ -13,7 +13,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
 
-from envdoctor.facts.numbers import whole_number
+from envdoctor.facts.quantities import whole_number
 from envdoctor.values import dataclass
 
 HOOK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hook")

@@ -12,8 +12,7 @@ from envdoctor.findings import Diagnosis
 from envdoctor.processes import signal_name
 from envdoctor.report import PLAIN, Format, Look, Reported, as_json, draw
 from envdoctor.report.diagnosis import finding_blocks, foot
-from envdoctor.report.document import Block, Code, Document, Row, Rows, Section, Table
-from envdoctor.report.words import Tone
+from envdoctor.report.document import Block, Code, Document, Row, Rows, Section, Table, Tone
 from envdoctor.watch.death import Story
 from envdoctor.watch.moment import Link, Moment, Stack, Stacks, to_json
 from envdoctor.watch.stacks import in_words

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 from envdoctor.errors import EnvdoctorError
 from envdoctor.facts import Facts
-from envdoctor.facts.numbers import whole_number
-from envdoctor.facts.quantities import MIB
+from envdoctor.facts.quantities import MIB, whole_number
 from envdoctor.matrix import Matrix, tables
 from envdoctor.target.stack import Stack
 from envdoctor.values import dataclass

@@ -214,6 +214,17 @@ def test_diagnosing_imports_no_torch_and_no_network() -> None:
     assert done.stderr.strip() == "[]"
 
 
+def test_one_check_of_a_paste_runs_few_of_our_files(tmp_path: Path) -> None:
+    paste = tmp_path / "report.txt"
+    paste.write_text("torch 2.6.0\ntransformers 4.51.3\nGPU: A100\n")
+    code = (
+        f"import sys, envdoctor.cli as c\nc.main(['diagnose', '--select', 'XID', '--from', {str(paste)!r}])\n"
+        "print(sum(name.startswith('envdoctor') for name in sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stderr) <= 60
+
+
 def test_a_diagnosis_writes_nothing_at_home(tmp_path: Path) -> None:
     environment = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
     subprocess.run(

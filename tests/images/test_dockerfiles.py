@@ -8,7 +8,8 @@ import pytest
 
 from envdoctor.cli import main
 from envdoctor.facts import Facts
-from envdoctor.images.dockerfile import is_dockerfile, last_stage, parse_instructions
+from envdoctor.images.dockerfile import last_stage, parse_instructions
+from envdoctor.inputs import is_dockerfile
 from envdoctor.matrix import load_matrix
 from envdoctor.pastes import parse_paste
 

@@ -10,7 +10,7 @@ import pytest
 
 from envdoctor.cli import main
 from envdoctor.errors import InputError
-from envdoctor.locks.names import is_lock
+from envdoctor.inputs import is_lock
 from envdoctor.locks.reading import read_lock
 from envdoctor.pastes.locks import read_lock_facts
 

@@ -9,8 +9,9 @@ import pytest
 
 from envdoctor.fact_files import find_folder
 from envdoctor.facts import Facts
-from envdoctor.matrix import ConditionRow, load_matrix, tables
+from envdoctor.matrix import load_matrix, tables
 from envdoctor.matrix.compile import write_rows
+from envdoctor.matrix.tables.conditions import ConditionRow
 from envdoctor.rules.conditions import judge
 from envdoctor.rules.view import View
 

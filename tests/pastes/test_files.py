@@ -11,9 +11,10 @@ import pytest
 from envdoctor.errors import InputError
 from envdoctor.facts import Facts, to_json
 from envdoctor.matrix import load_matrix
-from envdoctor.matrix.lexicon import Lexicon
-from envdoctor.pastes import merge_facts, parse_paste, read_files
+from envdoctor.matrix.load import Lexicon
+from envdoctor.pastes import parse_paste, read_files
 from envdoctor.pastes.files import WHOLE, parse_text, read_window
+from envdoctor.pastes.merge import merge_facts
 
 NAMELESS = Lexicon()
 

@@ -16,7 +16,7 @@ from test_whole_readings import leaves
 
 from envdoctor.facts import Facts
 from envdoctor.facts.codec import to_json
-from envdoctor.locks.names import is_lock
+from envdoctor.inputs import is_lock
 from envdoctor.matrix import load_matrix
 from envdoctor.pastes import parse_paste, read_files
 

@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from envdoctor.facts.codec import to_json
 from envdoctor.matrix import load_matrix
-from envdoctor.pastes import parse_paste
+from envdoctor.pastes import parse_paste, reader
 
 HERE = Path(__file__).parent
 RECORD = HERE / "whole_readings.tsv"
@@ -42,6 +44,11 @@ def lines() -> list[str]:
 
 
 def test_every_text_of_the_record_is_read_as_it_was() -> None:
+    assert lines() == RECORD.read_text(encoding="utf-8").splitlines()
+
+
+def test_no_reader_finds_anything_where_none_of_its_signs_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "SIGNS", dict.fromkeys(reader.SIGNS, ("",)))
     assert lines() == RECORD.read_text(encoding="utf-8").splitlines()
 
 

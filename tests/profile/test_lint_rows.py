@@ -10,7 +10,8 @@ import pytest
 from envdoctor.diagnosis import declare_gpus, diagnose, diagnose_facts, read_facts
 from envdoctor.facts import ComputeCapability, Distribution, Environment, Facts, Gpu, Observed, Setting
 from envdoctor.findings import Severity
-from envdoctor.matrix import ConditionRow, load_matrix
+from envdoctor.matrix import load_matrix
+from envdoctor.matrix.tables.conditions import ConditionRow
 from envdoctor.rules.rows import check_row
 from envdoctor.rules.view import View
 

@@ -11,10 +11,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envdoctor.report import Drawn, Format, Look, draw
-from envdoctor.report.document import Bar, Bars, Code, Document, Fold, Row, Rows, Run, Section, Table, Text
-from envdoctor.report.folding import opened, trees
+from envdoctor.report.document import (
+    Bar,
+    Bars,
+    Code,
+    Document,
+    Fold,
+    Row,
+    Rows,
+    Run,
+    Section,
+    Span,
+    Table,
+    Text,
+    opened,
+    trees,
+)
 from envdoctor.report.text import cells
-from envdoctor.report.words import Span
 
 WORD = st.sampled_from(["weights", "7.20", "GiB", "显卡", "✗", "a|b", "<b>", "node[001-007]", "", "x" * 30])
 TEXT = st.lists(WORD, max_size=12).map(" ".join)

@@ -12,8 +12,8 @@ from envdoctor.facts import ComputeCapability, Distribution, Environment, Facts,
 from envdoctor.facts.backend import Backend, backend_of
 from envdoctor.findings import Examined
 from envdoctor.report.diagnosis import render
+from envdoctor.report.document import plain
 from envdoctor.report.facts import examined_rows
-from envdoctor.report.words import plain
 
 
 def told(facts: Facts) -> dict[str, str]:

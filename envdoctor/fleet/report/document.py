@@ -12,10 +12,25 @@ from envdoctor.fleet.differing import Drift, DriftValue
 from envdoctor.fleet.merge import Group
 from envdoctor.fleet.nodeset import fold, natural_key
 from envdoctor.report.diagnosis import TONES, finding_section
-from envdoctor.report.document import Bar, Bars, Block, Document, Fold, Row, Rows, Run, Section, Table, Text
+from envdoctor.report.document import (
+    Bar,
+    Bars,
+    Block,
+    Document,
+    Fold,
+    Row,
+    Rows,
+    Run,
+    Section,
+    Span,
+    Table,
+    Text,
+    Tone,
+    counted,
+    opened,
+    plain,
+)
 from envdoctor.report.facts import gpu_rows
-from envdoctor.report.folding import opened
-from envdoctor.report.words import Span, Tone, counted, plain
 
 _ALWAYS_SHOWN = ("driver", "gpu.count", "gpu.model", "torch", "nccl", "python", "kernel")
 _MAP_ROWS = 24

@@ -16,14 +16,13 @@ if TYPE_CHECKING:
     from envdoctor.matrix.tables.extensions import *  # noqa: F403
     from envdoctor.matrix.tables.fleet import *  # noqa: F403
     from envdoctor.matrix.tables.gpus import *  # noqa: F403
-    from envdoctor.matrix.tables.keys import *  # noqa: F403
+    from envdoctor.matrix.tables.lexicon import *  # noqa: F403
     from envdoctor.matrix.tables.memory import *  # noqa: F403
     from envdoctor.matrix.tables.names import *  # noqa: F403
     from envdoctor.matrix.tables.packages import *  # noqa: F403
     from envdoctor.matrix.tables.secrets import *  # noqa: F403
     from envdoctor.matrix.tables.settings import *  # noqa: F403
     from envdoctor.matrix.tables.smokes import *  # noqa: F403
-    from envdoctor.matrix.tables.symptoms import *  # noqa: F403
     from envdoctor.matrix.tables.torch import *  # noqa: F403
     from envdoctor.matrix.tables.trackers import *  # noqa: F403
 
@@ -35,14 +34,13 @@ SUBJECTS = {
     "PackageCapabilityRow CudaBuildRow",
     "fleet": "AgreementRow FleetFactRow FleetPackageRow FleetVariableRow FleetMixtureRow FleetStandardRow",
     "gpus": "ArchitectureRow GpuRow",
-    "keys": "KeyRow",
+    "lexicon": "SymptomRow ConsequenceRow PlaceRow KeyRow",
     "memory": "MemoryRow TrainerRow ModelRow SpeedRow",
     "names": "AttributeRow ImportNameRow RenameRow",
     "packages": "PackageRow StackRoleRow",
     "secrets": "SecretFormatRow SecretWordRow",
     "settings": "SettingRow RenamedRow",
     "smokes": "SmokeCauseRow SmokeClaimRow CardSpeedRow SpeedShareRow",
-    "symptoms": "SymptomRow ConsequenceRow PlaceRow",
     "torch": "TorchCapabilityRow TorchFollowerRow TorchPlatformRow TorchVariantRow",
     "trackers": "TemplateField TrackerRow",
 }

@@ -3,7 +3,7 @@
 from typing import Annotated, ClassVar
 
 from envdoctor.matrix import forms
-from envdoctor.matrix.tables.keys import Framework
+from envdoctor.matrix.tables.lexicon import Framework
 from envdoctor.matrix.tables.row import Row, Text, fact
 
 
