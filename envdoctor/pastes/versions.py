@@ -44,7 +44,7 @@ class Told:
 
 def parse_told(text: str, exact: bool = False) -> Told | None:
     """Read a version as told; None when the text holds none. `exact`: `2.4` is whole, not a prefix."""
-    text = text.strip().strip("`*'\"").strip()[:300]
+    text = text.strip().strip("`*'\"").strip()
     build = parse_build(re.split(r";|,\s*(?=[A-Za-z])", text)[0])
     if specifier := _specifier(text):
         return Told(None, specifier, build)

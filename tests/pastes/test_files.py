@@ -13,7 +13,7 @@ from envdoctor.facts import Facts, to_json
 from envdoctor.matrix import load_matrix
 from envdoctor.matrix.load import Lexicon
 from envdoctor.pastes import parse_paste, read_files
-from envdoctor.pastes.files import WHOLE, parse_text, read_window
+from envdoctor.pastes.files import HEAD, TAIL, WHOLE, parse_text, read_window
 from envdoctor.pastes.merge import merge_facts
 
 NAMELESS = Lexicon()
@@ -115,6 +115,18 @@ def test_a_huge_log_takes_little_memory_and_keeps_its_errors():
     assert len(data) < WHOLE
     assert b"no kernel image" in data
     assert peak < 24 << 20
+
+
+def test_of_the_middle_each_telling_line_is_kept_once_and_of_a_long_one_what_stands_around():
+    begin, quiet = b"h" * HEAD, b"nothing is here\n"
+    long = b"x" * 3000 + b" error " + b"y" * 3000
+    middle = b"\nit failed once\nit failed once\n" + long + b"\n" + quiet * (WHOLE // 16)
+    last = b"now it failed\n" + quiet * (2 * TAIL // 16)
+    data, left_out = read_window(io.BytesIO(begin + middle + last))
+    around = b"x" * 2046 + b" error " + b"y" * 2043
+    kept = b"\n".join((around, b"it failed once", b"now it failed"))
+    assert data == b"\n".join((begin, kept, quiet * (TAIL // 16 - 1)))
+    assert left_out == len(begin + middle + last) - len(data)
 
 
 def test_a_huge_log_keeps_head_and_tail(paste, symptoms):

@@ -1,9 +1,10 @@
 """Short texts at the edges of what the readers know, and all that is read of each.
 
-A line of `lines.tsv` holds a text (`\\n` is a break, `␍` a carriage return; `«name»` before it is its file's
-name) and the facts that it tells; of several GPUs the first and the last. Several files are read together,
-and so is a lock file, from a folder in which `«+name»` only lies beside. To add one, write the text alone and
-run `python tests/pastes/test_lines.py`: it fills the facts in, and its diff says what is read otherwise.
+A line of `lines.tsv` holds a text (`\\n` is a break, `␍` a carriage return, `⟨x×9⟩` nine times x; `«name»`
+before it is its file's name) and the facts that it tells; of several GPUs the first and the last. Several
+files are read together, and so is a lock file, from a folder in which `«+name»` only lies beside. To add one,
+write the text alone and run `python tests/pastes/test_lines.py`: it fills the facts in, and its diff says
+what is read otherwise.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ PASSED_OVER = ("schema", "origin", "unread")
 
 def facts_of(line: str) -> Facts:
     """Return the facts that the texts of a line tell."""
-    before, *named = re.split("«([^»]+)»", line.replace("\\n", "\n").replace("␍", "\r"))
+    text = re.sub("⟨([^×]+)×([0-9]+)⟩", lambda m: m[1] * int(m[2]), line)
+    before, *named = re.split("«([^»]+)»", text.replace("\\n", "\n").replace("␍", "\r"))
     files = dict(zip(named[::2], named[1::2], strict=True)) if not before else {"": before + "".join(named)}
     if len(files) == 1 and not is_lock(name := next(iter(files))):
         return parse_paste(files[name], "", load_matrix().lexicon, name)
