@@ -38,7 +38,9 @@ def compared(told: Mapping[str, list[Row]]) -> Iterator[tuple[str, Row, float, f
         longest = needed(row, row["longest"])
         yield "tokens", row, row["gib"] * GIB / longest * row["longest"], row["tokens"]
     for row in told["started"]:
-        constants = read_constants(load_matrix().rows(tables.MemoryRow), {"vllm": row["vllm"]})
+        constants = read_constants(
+            load_matrix().rows(tables.MemoryRow), {"vllm": row["vllm"], **row.get("beside", {})}
+        )
         run = ServingRun(
             find_shape(row["model"]),
             int(row["card_gib"] * GIB),
@@ -47,6 +49,7 @@ def compared(told: Mapping[str, list[Row]]) -> Iterator[tuple[str, Row, float, f
             max_num_seqs=row.get("seqs"),
             max_batched_tokens=row.get("batched"),
             card=row["card"],
+            tp=row.get("tp", 1),
         )
         refused = utilization_bounds(run, constants).refusal(run.utilization)
         if (refused == "") is not row["starts"]:

@@ -113,7 +113,8 @@ def describe_engine(run: ServingRun, constants: Constants) -> Engine:
     batched = run.max_batched_tokens or usual[1]
     weights = served_bytes(shape, width) // (run.tp * run.pp)
     inner = batched * (2 * shape.hidden + 3 * max(shape.ffn, shape.hidden) // run.tp) * width
-    sampled = min(sequences, batched) * shape.vocab * constants.vllm_logit_bytes
+    rows = min(sequences, batched)
+    sampled = rows * shape.vocab * constants.vllm_logit_bytes + (batched + rows) * shape.hidden * width
     graphs = 3 * min(sequences, 512) * shape.layers * shape.hidden * width // 8 if run.cuda_graphs else 0
     return Engine(
         weights,
