@@ -31,6 +31,10 @@ def test_one_longest_request_needs_what_vllm_says(model: str, tokens: int, batch
         ("qwen3-14b", 1, 6.51, 42656),  # LMCache/LMCache#1739
         ("qwen3-235b-a22b", 4, 8.11, 178880),  # vllm-project/vllm#21348
         ("llama-3.1-8b", 1, 3.81, 31232),  # vllm-project/vllm#10517
+        ("qwen2-7b", 2, 31.83, 1192160),  # dennislee22/vLLM-benchmarking
+        ("mistral-small-24b", 1, 28.20, 184832),  # llm-d/llm-d-benchmark
+        ("deepseek-r1", 8, 41.60, 635648),  # latent keys lie whole on each card
+        ("llama-3-70b-awq", 2, 20.16, 132128),
     ],
 )
 def test_what_is_left_holds_as_many_tokens_as_vllm_says(model: str, tp: int, gib: float, tokens: int) -> None:
@@ -54,6 +58,32 @@ def test_an_engine_starts_or_refuses_as_it_did(run: ServingRun, vllm: str, left:
     constants = read_constants(load_matrix().rows(tables.MemoryRow), {"vllm": vllm})
     assert describe_engine(run, constants).keys / GIB == pytest.approx(left, abs=0.15)
     assert (utilization_bounds(run, constants).refusal(run.utilization) == "") is starts
+
+
+@pytest.mark.parametrize(
+    ("model", "card", "gib", "share", "beside", "left"),
+    [
+        ("qwen3-0.6b", "H100", 79.18, 0.9, {}, 64.45),  # llm-d/llm-d-benchmark: its own figures of the peak
+        ("llama-3.1-8b", "H100", 79.18, 0.9, {}, 51.38),
+        ("qwen3-32b", "H100", 79.18, 0.9, {}, 4.45),
+        (
+            "qwen2-7b",
+            "A100",
+            79.25,
+            0.5,
+            {"flashinfer-python": "0.3.0"},
+            24.83,
+        ),  # dennislee22/vLLM-benchmarking
+    ],
+)
+def test_what_sampling_takes_while_profiling_depends_on_its_kernel(
+    model: str, card: str, gib: float, share: float, beside: dict[str, str], left: float
+) -> None:
+    release = "0.10.1.1" if beside else "0.11.2"
+    constants = read_constants(load_matrix().rows(tables.MemoryRow), {"vllm": release, **beside})
+    assert describe_engine(engine(model, card, gib, share), constants).keys / GIB == pytest.approx(
+        left, abs=0.15
+    )
 
 
 def test_experts_of_four_bits_are_filled_up_for_their_kernels() -> None:
