@@ -137,6 +137,9 @@ def _trainer_note(run: TrainingRun, stack: Mapping[str, str]) -> str:
         parts.append(second if run.method == "full" else "adapters off as reference")
     if recipe.scored == "completion":
         parts.append(f"{run.completion} tokens of a row are answer")
+    if recipe.scored == "answers":
+        told = f"{run.completion} of a row" if run.max_completion else "taken for whole rows"
+        parts.append(f"logits of answers alone, {told} (--max-completion)")
     if recipe.generates:
         parts.append("vLLM writes" if run.vllm_utilization is not None else "transformers' generate writes")
     parts += ["trained weights widened to fp32"] if recipe.full_fp32 and run.method == "full" else []

@@ -42,7 +42,7 @@ def loss_cost(
     """Return the cost of everything after the last layer; `scored` tokens of them have a label."""
     cost = _own(shape, s, accumulating, recipe, scored or s.tokens)
     if cost is None:
-        cost = _liger(shape, s, accumulating) if s.liger else _full(shape, s, accumulating, upcast)
+        cost = _liger(shape, s, accumulating) if s.liger else _full(shape, s, accumulating, upcast, scored)
     if not (recipe.held or recipe.held_reference or recipe.logged):
         return cost
     size = rounded((scored or s.tokens) * shape.vocab // s.tp * 4)
@@ -86,22 +86,26 @@ def _replayed(
     return LossCost(kept, forward, tape.peak - before, tape.grads, logits, quiet.peak)
 
 
-def _full(shape: ModelShape, s: Settings, accumulating: bool, upcast: bool) -> LossCost:
+def _full(shape: ModelShape, s: Settings, accumulating: bool, upcast: bool, scored: int) -> LossCost:
     start = rounded(s.tokens * shape.hidden * s.stream)
     tape = Tape(accumulating=accumulating)
-    loss = full_loss(tape, s, shape, upcast)
+    loss = full_loss(tape, s, shape, upcast, scored)
     forward, kept = tape.peak - start, tape.live - start
     before = tape.live
     tape.peak = 0
     tape.drop(loss)
     tape.backward(loss)
-    size = rounded(s.tokens * shape.vocab // s.tp * 4)
+    size = rounded(min(scored or s.tokens, s.tokens) * shape.vocab // s.tp * 4)
     return LossCost(kept, forward, tape.peak - before, tape.grads, 3 * size)
 
 
-def full_loss(tape: Tape, s: Settings, shape: ModelShape, upcast: bool) -> Tensor:
-    """The model's own loss over all logits."""
+def full_loss(tape: Tape, s: Settings, shape: ModelShape, upcast: bool, scored: int = 0) -> Tensor:
+    """The model's own loss over all logits, or over those of as many tokens as are `scored`."""
     hidden = normed(tape, s, shape)
+    if 0 < scored < s.tokens:
+        answers = tape.op(scored * shape.hidden, hidden.width, (hidden,))
+        tape.drop(hidden)
+        hidden = answers
     logits = linear(tape, s, hidden, head_of(shape, s), outer=True)
     tape.drop(hidden)
     if shape.scaled_logits:
@@ -138,7 +142,7 @@ def compute_loss(
     elif recipe.loss in _OWN:
         out = _OWN[recipe.loss](tape, s, shape, recipe, scored or s.tokens)
     else:
-        out = fused_loss(tape, s, shape) if s.liger else full_loss(tape, s, shape, upcast)
+        out = fused_loss(tape, s, shape) if s.liger else full_loss(tape, s, shape, upcast, scored)
     size = (scored or s.tokens) * shape.vocab // s.tp * 4
     held = (size,) * (recipe.held + recipe.held_reference)
     entropy = (4 * ENTROPY_ROWS * shape.vocab // s.tp,) * 3

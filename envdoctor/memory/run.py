@@ -118,6 +118,8 @@ class TrainingRun:
         """Tokens of a micro batch that the loss looks at."""
         if self.recipe.scored == "completion":
             return self.texts * self.completion
+        if self.recipe.scored == "answers" and self.max_completion:
+            return self.texts * min(self.seq, self.completion + 1)
         return self.texts * max(1, self.seq - 1) if self.recipe.loss != "full" else self.texts * self.seq
 
     @property

@@ -94,7 +94,7 @@ class TrainerRow(Row):
     """Columns of the vocabulary in a tile."""
     head_fp32: bool | None = None
     """True when the head's product is raised to fp32."""
-    scored: Literal["all", "completion"] | None = None
+    scored: Literal["all", "completion", "answers"] | None = None
     """The tokens whose logits are kept."""
     texts: int | None = None
     """Texts of a sample."""
