@@ -6,7 +6,7 @@ import ipaddress
 import re
 from collections.abc import Callable, Iterator
 
-from envdoctor.bundling.spans import Span
+from envdoctor.bundling.spans import Span, line_left_of
 
 _IPV4 = re.compile(r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}")
 _IPV6 = re.compile(r"(?i)(?:[23][0-9a-f]{3}|f[cde][0-9a-f]{2}):(?:[0-9a-f]{0,4}:){1,7}[0-9a-f]{0,4}")
@@ -64,7 +64,7 @@ def _is_ipv4(text: str, match: re.Match[str]) -> bool:
         or match[0].startswith("255.")
     ):
         return False
-    left, right = text[max(0, start - 80) : start].rpartition("\n")[2], text[end : end + 7]
+    left, right = line_left_of(text, start), text[end : end + 7]
     if re.match(r"[A-Za-z0-9_+-]|\.[0-9A-Za-z]", right):
         return False
     if _IP_CONTEXT.search(left) or re.match(r"<[0-9]>", right):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from envdoctor.findings import Diagnosis
 from envdoctor.matrix import tables
 from envdoctor.values import dataclass
 
+_ORDER = ("report.md", MANIFEST, "facts.json", "diagnosis.json", "smoke.json")
 _TIMES = ("first_ms", "repeat_ms", "duration_ms", "elapsed_ms", "seconds")
 
 
@@ -119,5 +120,4 @@ def preview(bundle: Bundle) -> str:
 
 
 def _reading_order(item: tuple[str, bytes]) -> tuple[int, str]:
-    order: Sequence[str] = ("report.md", MANIFEST, "facts.json", "diagnosis.json", "smoke.json")
-    return (order.index(item[0]) if item[0] in order else len(order), item[0])
+    return (_ORDER.index(item[0]) if item[0] in _ORDER else len(_ORDER), item[0])

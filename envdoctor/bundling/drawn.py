@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from envdoctor.bundling.secret_values import changes, is_drawn, is_hexadecimal, reads_like_words
-from envdoctor.bundling.spans import Span
+from envdoctor.bundling.spans import Span, left_of, line_left_of
 
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_~.:+=-]{19,}")
 # What is left of `\x1b[33m` where the escape itself was lost.
@@ -54,7 +54,7 @@ def find_drawn(text: str) -> Iterator[Span]:
         if (tail := _COLOUR_TAIL.match(text, start, end)) and text[start - 1 : start] == "[":
             start = tail.end()
         run = text[start:end]
-        public = _NOT_SECRET_BEFORE.search(text[max(0, start - _REACH) : start])
+        public = _NOT_SECRET_BEFORE.search(left_of(text, start, _REACH))
         if run and not public and not _is_in_path(text, start, end) and _is_token(run[:_JUDGED]):
             yield Span(start, end, "secret")
 
@@ -69,7 +69,7 @@ def _is_in_path(text: str, start: int, end: int) -> bool:
     )
     if not beside:
         return False
-    left = text[max(0, start - 200) : start].rpartition("\n")[2].rpartition(" ")[2]
+    left = line_left_of(text, start).rpartition(" ")[2]
     return "://" not in left and not re.search(r"\\[nrt]$", left)
 
 

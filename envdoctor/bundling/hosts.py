@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from envdoctor.bundling.sought import Searched, Sought
-from envdoctor.bundling.spans import Span
+from envdoctor.bundling.spans import Span, line_left_of
 from envdoctor.bundling.users import HOST_NAME, PROMPT, SSH
 
 _COMMON_HOSTS_WORDS = """
@@ -189,7 +189,7 @@ def _find_before(searched: Searched) -> Iterator[Span]:
     text = searched.text
     for sought in _TAILS:
         for match in sought.find(searched):
-            before = _HOST_BEFORE.search(text[max(0, match.start() - 128) : match.start()])
+            before = _HOST_BEFORE.search(line_left_of(text, match.start()))
             if before and before["v"].lower() not in COMMON_HOSTS and text[match.end() - 1] not in "`(":
                 suffix = 0 if match[0].startswith(":") else len(match[0].rstrip("./:,;)]}\"' \n\t"))
                 yield Span(match.start() - len(before["v"]), match.start() + suffix, "host")

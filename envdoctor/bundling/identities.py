@@ -11,12 +11,13 @@ from envdoctor.bundling.columns import find_columns
 from envdoctor.bundling.hosts import find_hosts, is_public_host
 from envdoctor.bundling.serials import find_serials
 from envdoctor.bundling.sought import Searched, Sought
-from envdoctor.bundling.spans import Span
+from envdoctor.bundling.spans import Span, left_of, line_left_of
 from envdoctor.bundling.users import find_users
 
 _EMAIL_TAIL = re.compile(r"@[A-Za-z][A-Za-z0-9-]{0,62}(?:\.[A-Za-z0-9-]{1,62}){0,4}\.[A-Za-z]{2,24}\b")
 _EMAIL_BEFORE = re.compile(r"[A-Za-z0-9_%+][A-Za-z0-9._%+-]{0,63}$")
 _URL_USER = re.compile(r"://[^\s/@\"'<>]{0,200}$")
+_NAME = 64
 _SERVICE_ACCOUNTS = frozenset({"git", "hg", "svn"})
 
 _INDEX_KEY = re.compile(
@@ -47,10 +48,12 @@ def _find_emails(searched: Searched) -> Iterator[Span]:
     """Find e-mail addresses; `git@github.com` is none."""
     text = searched.text
     for match in Sought(("@",), _EMAIL_TAIL).find(searched):
-        before = _EMAIL_BEFORE.search(text[max(0, match.start() - 64) : match.start()])
-        in_url = before and text[max(0, match.start() - 300) : match.start() - len(before[0])]
-        if before and before[0] not in _SERVICE_ACCOUNTS and not _URL_USER.search(in_url or ""):
-            yield Span(match.start() - len(before[0]), match.end(), "email")
+        before = _EMAIL_BEFORE.search(left_of(text, match.start(), _NAME))
+        if before is None or before[0] in _SERVICE_ACCOUNTS:
+            continue
+        start = match.start() - len(before[0])
+        if not _URL_USER.search(line_left_of(text, start)):
+            yield Span(start, match.end(), "email")
 
 
 def _find_indexes(searched: Searched) -> Iterator[Span]:
@@ -59,6 +62,6 @@ def _find_indexes(searched: Searched) -> Iterator[Span]:
         host, slash, path = match["rest"].partition("/")
         if is_public_host(host) or not host or "<" in host:
             continue
-        line = searched.text[max(0, match.start() - 200) : match.start()].rpartition("\n")[2]
+        line = line_left_of(searched.text, match.start())
         if _INDEX_PATH.search(slash + path) or _INDEX_KEY.search(line + match[0][:12]):
             yield Span(*match.span(), "private-index")

@@ -33,6 +33,16 @@ _PUBLIC_NAME = re.compile(
 )
 _USERINFO = re.compile(r"://([^\s/@:]{0,200}):([^\s/@]{1,400})@")
 _FILE_LIMIT = 1 << 20
+_INI_FILES = (
+    *(".aws/credentials", ".pypirc", ".config/pip/pip.conf", ".pip/pip.conf", "/etc/pip.conf"),
+    *(".config/wandb/settings", ".ngc/config", ".cometml/config", ".comet.config"),
+)
+_OTHER_FILES = (
+    *(".kaggle/kaggle.json", ".docker/config.json", ".modal.toml", ".condarc", ".git-credentials", ".npmrc"),
+    *(".config/gcloud/application_default_credentials.json", ".modelscope/credentials/git_token"),
+    *(".config/uv/uv.toml", ".config/gh/hosts.yml"),
+)
+"""Files below a home, of sections and of other forms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,34 +132,12 @@ def _file_secrets(variables: Mapping[str, str], home: Path) -> Iterator[str]:
     hub = Path(variables.get("HF_HOME") or home / ".cache/huggingface")
     for path in (Path(variables.get("HF_TOKEN_PATH") or hub / "token"), home / ".huggingface/token"):
         yield _read(path).strip()
-    for path in (
-        hub / "stored_tokens",
-        home / ".aws/credentials",
-        home / ".pypirc",
-        home / ".config/pip/pip.conf",
-        home / ".pip/pip.conf",
-        Path("/etc/pip.conf"),
-        Path(variables.get("PIP_CONFIG_FILE") or os.devnull),
-        home / ".config/wandb/settings",
-        home / ".ngc/config",
-        home / ".cometml/config",
-        home / ".comet.config",
-    ):
+    told = Path(variables.get("PIP_CONFIG_FILE") or os.devnull)
+    for path in (hub / "stored_tokens", told, *(home / name for name in _INI_FILES)):
         yield from _ini_secrets(_read(path))
     yield from _netrc_secrets(Path(variables.get("NETRC") or home / ".netrc"))
-    for path in (
-        home / ".kaggle/kaggle.json",
-        home / ".docker/config.json",
-        home / ".modal.toml",
-        home / ".config/gcloud/application_default_credentials.json",
-        home / ".condarc",
-        home / ".git-credentials",
-        home / ".npmrc",
-        home / ".modelscope/credentials/git_token",
-        home / ".config/uv/uv.toml",
-        home / ".config/gh/hosts.yml",
-    ):
-        yield from _loose_secrets(_read(path))
+    for name in _OTHER_FILES:
+        yield from _loose_secrets(_read(home / name))
 
 
 def _read(path: Path) -> str:
@@ -169,7 +157,7 @@ def _ini_secrets(text: str) -> Iterator[str]:
         return
     for section in parser.sections():
         for name, value in parser.items(section):
-            if value and (is_secret_name(name) or name in ("hf_token", "token", "password", "apikey", "key")):
+            if value and (is_secret_name(name) or name in ("apikey", "key")):
                 yield value.strip()
             yield from _credentials_in(value or "")
 

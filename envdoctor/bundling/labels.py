@@ -22,7 +22,7 @@ from envdoctor.bundling.secret_values import (
     looks_like_password,
 )
 from envdoctor.bundling.sought import PLACEHOLDER, Hints, Searched
-from envdoctor.bundling.spans import Span, occurrences
+from envdoctor.bundling.spans import Span, left_of, occurrences
 from envdoctor.matrix import load_matrix, tables
 from envdoctor.values import dataclass
 
@@ -170,7 +170,7 @@ def _read_label(text: str, match: re.Match[str], vocabulary: _Vocabulary) -> _La
         return None
     end = _name_end(text, match)
     tail = text[match.end() : end]
-    left = text[max(0, match.start() - _LEFT) : match.start()]
+    left = left_of(text, match.start(), _LEFT)
     if tail.isascii() and not _telling_rest(tail, strength, word, text[match.start() : match.end()]):
         return None
     if strength == "weak" and _EVERYDAY.search(left[-_EVERYDAY_REACH:]):

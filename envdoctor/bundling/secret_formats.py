@@ -12,7 +12,7 @@ from typing import Any
 
 from envdoctor.bundling.secret_values import is_drawn, is_mixed
 from envdoctor.bundling.sought import Hints, Searched
-from envdoctor.bundling.spans import Span, occurrences
+from envdoctor.bundling.spans import Span, left_of, occurrences
 from envdoctor.matrix import load_matrix, tables
 
 # What may stand before a token though it ends in a letter or digit: the tail of a spelled-out escape.
@@ -118,4 +118,4 @@ def _may_begin(text: str, start: int, joins: frozenset[int] | None) -> bool:
         return True
     if joins and start in joins:
         return True
-    return bool(_ESCAPE_TAIL.search(text[max(0, start - _ESCAPE_REACH) : start]))
+    return bool(_ESCAPE_TAIL.search(left_of(text, start, _ESCAPE_REACH)))

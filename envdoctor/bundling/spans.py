@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+_LINE = 200
+
 
 class Span(NamedTuple):
     """`text[start:end]` is a value of `kind`; `value` is what it stands for when that differs."""
@@ -31,6 +33,16 @@ def _union(first: Span, second: Span) -> Span:
         return second if second[:2] == first[:2] and second.value else first
     longer = max(first, second, key=lambda s: s.end - s.start)
     return Span(first.start, second.end, longer.kind)
+
+
+def left_of(text: str, place: int, reach: int) -> str:
+    """Return what stands before a place, so many characters at most."""
+    return text[max(0, place - reach) : place]
+
+
+def line_left_of(text: str, place: int) -> str:
+    """Return what stands before a place in its line, of a long line the last of it."""
+    return left_of(text, place, _LINE).rpartition("\n")[2]
 
 
 def occurrences(text: str, literal: str) -> Iterator[int]:

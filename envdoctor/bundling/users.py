@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from envdoctor.bundling.sought import Searched, Sought
-from envdoctor.bundling.spans import Span
+from envdoctor.bundling.spans import Span, line_left_of
 
 # Account names that tell nothing of a person; in a home path they are replaced all the same.
 _COMMON_ACCOUNTS_WORDS = """
@@ -171,5 +171,4 @@ def _find_homes(searched: Searched) -> Iterator[Span]:
 
 
 def _in_url(text: str, start: int) -> bool:
-    left = text[max(0, start - 200) : start]
-    return bool(re.search(r"https?://[^\s\"'<>]{0,190}$", left))
+    return bool(re.search(r"https?://[^\s\"'<>]{0,190}$", line_left_of(text, start)))

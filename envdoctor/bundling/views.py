@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from envdoctor.bundling.secret_values import is_continuation, is_mixed
+from envdoctor.bundling.spans import left_of
 
 TOKEN_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.~+/=%")
 _BARS = "|\u2502\u2503\u2551\u2016"
@@ -112,6 +113,7 @@ def _breaks(text: str, every: bool) -> Iterator[tuple[int, int]]:
 
 
 _LAST_RUN, _FIRST_RUN = re.compile(r"[A-Za-z0-9_.~+/=%-]{1,64}$"), re.compile(r"[A-Za-z0-9_.~+/=%-]{1,64}")
+_RUN = 64
 _TERMINAL_WIDTHS = frozenset((79, 80, 100, 120, 132))
 
 
@@ -120,7 +122,7 @@ def _joinable(text: str, start: int, end: int) -> bool:
 
 
 def _may_go_on(text: str, start: int, end: int, newline: int) -> bool:
-    last, first = _LAST_RUN.search(text[max(0, start - 64) : start]), _FIRST_RUN.match(text, end)
+    last, first = _LAST_RUN.search(left_of(text, start, _RUN)), _FIRST_RUN.match(text, end)
     if last is None or first is None:
         return False
     if is_mixed(last[0]) and (len(last[0]) >= 6 or is_mixed(first[0])):

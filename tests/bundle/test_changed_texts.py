@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -127,7 +128,8 @@ def line(text: str) -> str:
     all_shown = [shown(copy, number % 2 == 0) for number, copy in enumerate(copies(text))]
     counts = sum((found for _, found in all_shown), Counter[str]())
     told = " ".join(f"{kind} {count}" for kind, count in sorted(counts.items()))
-    return f"{text[:60]!r}\t{told}\t{crc32(repr(all_shown).encode()):08x}"
+    words = " ".join(re.findall(r"\w+", text)[:6])
+    return f"{words}\t{told}\t{crc32(repr(all_shown).encode()):08x}"
 
 
 def test_every_text_is_shown_as_it_was() -> None:

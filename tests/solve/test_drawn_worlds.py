@@ -21,14 +21,15 @@ from zlib import crc32
 from solve_world import Release, goal, shipped, target, world
 
 from envdoctor.matrix import Matrix, tables
+from envdoctor.report import Format, draw
 from envdoctor.solve.direct import Unproven, completed, newest_asked, stands_alone
 from envdoctor.solve.documents import Header, constraints_text, requirements_text, split_text
 from envdoctor.solve.engine import write_facts
 from envdoctor.solve.goal import Goal
 from envdoctor.solve.nodes import Node
 from envdoctor.solve.pinning import pin, why_not
-from envdoctor.solve.prune import narrow_asked, prune
-from envdoctor.solve.report import render
+from envdoctor.solve.prune import propagate, prune
+from envdoctor.solve.report import conflict_document, render
 from envdoctor.solve.requests import Request
 from envdoctor.solve.solver import policy_of, problem_of, solve
 from envdoctor.solve.summary import summary_lines
@@ -195,7 +196,7 @@ def problems(wanted: Goal) -> Iterator[object]:
             yield problem.masks, sorted(problem.sure), write_facts(problem, used, (1, 2), {("app", "lib"): 1})
     names = set(policy.asked)
     problem = problem_of(wanted, policy, 30, names)
-    narrow_asked(problem)
+    propagate(problem)
     yield problem.masks, policy, [policy.within(problem.node(n), 60) for n in sorted(problem.masks)]
 
 
@@ -224,6 +225,7 @@ def answered(wanted: Goal) -> Iterator[str]:
     yield from (f"{change}" for change in answer.changes)
     yield from (f"{cause.kind}: {cause.text} ({cause.source})" for cause in answer.causes)
     yield from (f"{one}" for one in answer.relaxations)
+    yield draw(conflict_document(answer), Format.TEXT)
     yield render(why_not(wanted))
 
 
