@@ -84,7 +84,7 @@ def _target_proposals(goal: Goal, reason: Reason) -> Iterator[tuple[str, Goal]]:
     if what == "constraint":
         left = tuple(one for one in options.constraints if str(one) != subject)
         yield f"the constraint {subject}", goal.on(target, replace(options, constraints=left))
-    if what == "source":
+    if what in ("source", "unread") and not options.allow_source:
         yield (
             "the ban on source builds (--allow-source)",
             goal.on(target, replace(options, allow_source=True)),

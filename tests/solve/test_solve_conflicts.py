@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from solve_world import goal, shipped, target
+from solve_world import goal, shipped, target, world
 
 from envdoctor.solve.causes import causes_of
 from envdoctor.solve.explain import DEPTHS, Inquiry
 from envdoctor.solve.goal import Goal
+from envdoctor.solve.pinning import pin
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -72,3 +73,23 @@ def test_the_causes_are_those_expected_and_none_can_be_spared(path: Path) -> Non
     for spared in numbers:
         assert not inquiry.engine.clashes(set(numbers) - {spared})
     assert all(cause.source for cause in told)
+
+
+def test_an_extra_that_nothing_meets_is_a_conflict() -> None:
+    packages = {
+        "app": {"1.0": {"requires": ['tool>1; extra == "fast"']}},
+        "tool": {"1.0": {}, "2.0": {"files": ["sdist"]}},
+    }
+    answer = pin(goal(world(packages), ["app[fast]"]))
+    assert answer.status == "conflict"
+    assert "the ban on source builds (--allow-source)" in {way.drop for way in answer.relaxations}
+
+
+def test_what_cannot_be_read_offers_to_take_it_as_it_is() -> None:
+    packages = {
+        "app": {"1.0": {"requires": ["tool"]}},
+        "tool": {"1.0": {"requires": None, "files": ["sdist"]}},
+    }
+    answer = pin(goal(world(packages), ["app"]))
+    assert answer.status == "unknown"
+    assert [way.drop for way in answer.relaxations] == ["the ban on source builds (--allow-source)"]

@@ -11,6 +11,7 @@ import solve_world as world
 from envdoctor.matrix import Matrix
 from envdoctor.solve.goal import Goal
 from envdoctor.solve.pinning import pin
+from envdoctor.solve.solver import solve_without_doubts
 
 LONG = 1000
 
@@ -117,3 +118,11 @@ def test_on_the_shipped_facts(requests: list[str], name: str, below: str) -> Non
     on = world.target((3, 10), "x86_64-manylinux_2_35", matrix=matrix)
     asked = world.goal(snapshot, requests, on=on, matrix=matrix, allow_source=True)
     assert Version(pinned(asked)[name]) < Version(below)
+
+
+def test_what_was_avoided_on_other_facts_binds_nobody() -> None:
+    asked = goal({"frame": FRAME, "array": ARRAY}, "frame==1.5")
+    with_doubts, picks = solve_without_doubts(asked)
+    assert with_doubts.avoided
+    assert picks is not None
+    assert with_doubts.on(asked.context.target, asked.context.options).avoided == ()
