@@ -15,6 +15,7 @@ STORED_BYTES: Mapping[str, float] = {
     "nf4": 0.5 + 1 / 64 + 4 / (64 * 256),
     "mxfp4": 0.5 + 1 / 32,  # one 8-bit scale for 32 weights
     "nvfp4": 0.5 + 1 / 16,  # one 8-bit scale for 16 weights
+    "int4-g32": 0.5 + 2 / 32,  # groups of 32 with a 16-bit scale
     "fp8": 1.0,
     "int8": 1.0,
     "aqlm": 0.25 + 1 / 64,
@@ -113,6 +114,14 @@ def _mergers(part: Mapping[str, Any], hidden: int) -> int:
     return times * (joined * joined + joined * outputs) + places * hidden
 
 
+def first_group(part: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What compressed-tensors' first group of a config says of its weights."""
+    groups = part.get("config_groups")
+    group = groups.get("group_0") if isinstance(groups, Mapping) else None
+    weights = group.get("weights") if isinstance(group, Mapping) else None
+    return weights if isinstance(weights, Mapping) else {}
+
+
 def stored_as(config: Mapping[str, Any]) -> str:
     """How the weights lie in the files: a key of STORED_BYTES, or "" for plain ones."""
     text = config.get("text_config")
@@ -127,7 +136,8 @@ def stored_as(config: Mapping[str, Any]) -> str:
     if method in ("gptq", "awq") and part.get("bits") == 8:
         return "int8"
     if method == "compressed-tensors":
-        return "fp8" if "float" in str(part.get("format", "")) else "awq"
+        small = first_group(part).get("group_size") == 32
+        return "fp8" if "float" in str(part.get("format", "")) else "int4-g32" if small else "awq"
     if method == "modelopt":
         return "nvfp4" if "FP4" in str(part.get("quant_algo")) else "fp8"
     return {"fbgemm_fp8": "fp8"}.get(method, method if method in STORED_BYTES else "")

@@ -21,6 +21,8 @@ USUAL_STEPS = {True: (1024, 8192), False: (256, 2048)}
 """Requests at a time and tokens of a step, on a large card and on another, as any A100 is."""
 USABLE = 0.985
 """Of the memory that NVML reports, what CUDA offers (measured on cards of 24, 48, 80 and 141 GB)."""
+EXPERTS_ALONE = ("mxfp4", "int4-g32")
+"""Ways of storing weights that models with experts are published in, all else of them left in 16 bits."""
 SPLITS = (2, 4, 8, 16)
 LENGTH_STEP = 1024
 REFUSALS = {
@@ -88,9 +90,9 @@ def served_bytes(shape: ModelShape, width: int) -> int:
     if not shape.stored:
         return parameters(shape) * width
     stacks = sum(n * count for layer, count in layers(shape) for n in layer.stacks[:2])
-    if shape.stored == "mxfp4" and shape.experts:
-        plain = (parameters(shape) - stacks) * width
-        return plain + int(stacks * _padding(shape.hidden, shape.experts.width) * STORED_BYTES["mxfp4"])
+    if shape.stored in EXPERTS_ALONE and shape.experts:
+        padding = _padding(shape.hidden, shape.experts.width) if shape.stored == "mxfp4" else 1
+        return (parameters(shape) - stacks) * width + int(stacks * padding * STORED_BYTES[shape.stored])
     linears = sum(m.weight * m.times * count for layer, count in layers(shape) for m in layer.linears)
     small = stacks + linears
     return int((parameters(shape) - small) * width + small * STORED_BYTES[shape.stored])

@@ -120,3 +120,8 @@ def test_an_engine_that_does_not_run_is_told_with_what_it_would(
         == 1
     )
     assert f"it would with {way}" in capsys.readouterr().out
+
+
+def test_experts_of_four_bits_lie_beside_a_plain_rest() -> None:
+    published = 595e9  # bytes of its files: vllm-project/recipes#533
+    assert served_bytes(find_shape("moonshotai/Kimi-K2.7-Code"), 2) == pytest.approx(published, rel=0.005)
