@@ -137,3 +137,21 @@ LARGE = "x" * 3000 + "\n"
 )
 def test_of_a_log_just_these_lines_are_kept(log, lines):
     assert kept(log) == lines
+    shown = text_of(log).splitlines()
+    gaps = [int(line.split()[1].replace(",", "")) for line in shown if line.startswith("[… ")]
+    assert len(shown) - len(gaps) + sum(gaps) == log.count("\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("x" * LINE_LIMIT, "x" * LINE_LIMIT),
+        ("x" * LINE_LIMIT + "y", "x" * LINE_LIMIT + " [... cut]"),
+        ("\n a\r\r", "\n a"),
+        ("a\rb\r", "b"),
+        ("\ra", "a"),
+        ("\r", ""),
+    ],
+)
+def test_of_a_line_what_stands_there_at_last_is_kept(line, shown):
+    assert text_of(f"{line}\n") == f"{shown}\n"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envdoctor.bundling.issue import BODY_LIMIT, Section, Step, compose, fit, issue_link, length
+from envdoctor.bundling.issue import BODY_LIMIT, Section, Step, compose, cut_end, fit, issue_link, length
 from envdoctor.bundling.trackers import Report, cut_middle, find_tracker
 from envdoctor.facts import Distribution, Environment, Facts
 from envdoctor.findings import Diagnosis, Evidence, Finding, Remedy, Severity
@@ -75,6 +75,24 @@ def test_what_cannot_be_shortened_is_cut_with_its_block_closed():
     assert len(text) <= 1000
     assert text.count("````") == 2
     assert text.count("<details>") == text.count("</details>")
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "cut"),
+    [
+        ("a\n" * 500, 1000, "a\n" * 500),
+        ("a\n" * 500, 999, "a\n" * 299),
+        ("é😀\n" * 300, 1000, "é😀\n" * 133),
+        ("<details>\n</details>\n" + "a\n" * 500, 600, "<details>\n</details>\n" + "a\n" * 89),
+        ("````\na\n````\n" + "b\n" * 500, 600, "````\na\n````\n" + "b\n" * 94),
+        ("````\na\n```\n" + "b\n" * 500, 600, "````\na\n```\n" + "b\n" * 94 + "````\n"),
+        ("x" * 5000, 1000, ""),
+        ("a\n" * 500, 300, ""),
+    ],
+)
+def test_a_text_is_cut_after_a_line(text, limit, cut):
+    said = cut_end(text, limit)
+    assert said.removesuffix("\n*Cut here: the whole is in the archive.*\n") == cut
 
 
 def test_length_counts_as_a_browser_does():

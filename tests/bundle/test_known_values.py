@@ -41,6 +41,91 @@ def test_the_secrets_of_files_are_read(home):
     assert set(HELD.split()) <= set(read_known_values({}, home).secrets)
 
 
+ELSEWHERE = {
+    "sections": (".pypirc", ".pip/pip.conf", ".ngc/config", ".cometml/config", ".comet.config"),
+    "lines": (
+        *(".modal.toml", ".npmrc", ".config/uv/uv.toml", ".config/gh/hosts.yml"),
+        *(".config/gcloud/application_default_credentials.json", ".modelscope/credentials/git_token"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", [*ELSEWHERE["sections"], *ELSEWHERE["lines"]])
+def test_each_file_that_holds_secrets_is_read(name, tmp_path):
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    section = "[any]\n" if name in ELSEWHERE["sections"] else ""
+    path.write_text(f"{section}password = file-secret-1\nplain = http://u:url-secret-2@example.com\n")
+    assert read_known_values({}, tmp_path).secrets == ("file-secret-1", "url-secret-2")
+
+
+@pytest.mark.parametrize(
+    ("variable", "name", "text"),
+    [
+        ("HF_HOME", "there/token", "moved-secret-1\n"),
+        ("HF_HOME", "there/stored_tokens", "[a]\nhf_token = moved-secret-1\n"),
+        ("HF_TOKEN_PATH", "there", " moved-secret-1 "),
+        ("PIP_CONFIG_FILE", "there", "[a]\nkey = moved-secret-1\nother = plain-1\n"),
+        ("PIP_CONFIG_FILE", "there", "no section\ntoken: moved-secret-1\n/t/ab-cdef/x"),
+        ("NETRC", "there", "machine x login y password moved-secret-1"),
+        ("NETRC", "there", "broken\npassword moved-secret-1\npassword 1234"),
+    ],
+)
+def test_files_are_read_where_a_variable_says(variable, name, text, tmp_path):
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    assert read_known_values({variable: str(tmp_path / "there")}, tmp_path).secrets == ("moved-secret-1",)
+
+
+@pytest.mark.parametrize(
+    ("value", "hidden"),
+    [
+        *(("a1b2", False), ("a1b2c", True), ("abcdefg", False), ("abcdefgh", True)),
+        *(("123456789", False), ("1234567890", True), ("a1" * 4096, True), (f"{'a1' * 4096}b", False)),
+    ],
+)
+def test_what_is_worth_hiding_is_long_or_odd(value, hidden):
+    assert is_worth_hiding(value) is hidden
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        ("https://joe:pa%2Fss-1@x", ("pa%2Fss-1", "pa/ss-1")),
+        (f"https://{'u1' * 8}:pass-1@x https://{'v1' * 7}x:pass-1@x", ("pass-1", "u1" * 8)),
+        ("https://joe:pass-1", ()),
+    ],
+)
+def test_the_credentials_of_addresses_are_read(value, found, tmp_path):
+    assert read_known_values({"PROXY": value}, tmp_path).secrets == found
+
+
+def test_a_path_that_is_there_is_no_secret(tmp_path):
+    (tmp_path / "key").write_text("")
+    variables = {"A_TOKEN": str(tmp_path / "key"), "B_TOKEN": str(tmp_path / "none")}
+    assert read_known_values(variables, tmp_path).secrets == (str(tmp_path / "none"),)
+
+
+@pytest.mark.parametrize(
+    ("host", "hosts"),
+    [
+        ("zeus.example.org", ("zeus", "zeus.example.org")),
+        ("ab", ()),
+        ("abc", ("abc",)),
+        ("localhost", ()),
+        ("gpu.example.org", ("gpu.example.org",)),
+    ],
+)
+def test_this_machines_names_are_known(host, hosts, tmp_path, monkeypatch):
+    monkeypatch.setattr("socket.gethostname", lambda: host)
+    monkeypatch.setattr("getpass.getuser", lambda: "root")
+    known = read_known_values({"USER": "x", "LOGNAME": "xy", "SUDO_USER": "Root", "HOME": "/root"}, tmp_path)
+    assert known.hosts == hosts
+    assert known.users == ("xy",)
+    assert known.homes == (str(tmp_path),)
+
+
 def test_the_secrets_of_variables_are_read(tmp_path):
     variables = {
         "HF_TOKEN": "abcdef-hf",

@@ -26,6 +26,7 @@ from envdoctor.solve.direct import Unproven, completed, newest_asked, stands_alo
 from envdoctor.solve.documents import Header, constraints_text, requirements_text, split_text
 from envdoctor.solve.engine import write_facts
 from envdoctor.solve.goal import Goal
+from envdoctor.solve.mending import Demands, search
 from envdoctor.solve.nodes import Node
 from envdoctor.solve.pinning import pin, why_not
 from envdoctor.solve.prune import propagate, prune
@@ -213,6 +214,24 @@ def read_off(wanted: Goal) -> object:
         return newest, alone, sorted(reached.names)
 
 
+def mended(wanted: Goal, number: int) -> object:
+    """Return what the fewest changes to what is installed cost, for demands drawn beside the requests."""
+    dice, installed = random.Random(number), sorted(wanted.context.installed)
+    if not installed:
+        return None
+    pins = {request.name: request.spec or "*" for request in wanted.requests}
+    others = tuple({name: dice.choice((">=1.0", "<2"))} for name in dice.sample(NAMES, 2))
+    demands = Demands(
+        pins=pins,
+        either=(others,) if dice.random() < 0.5 else (),
+        met=frozenset({tuple(dice.sample(NAMES, 2))} if dice.random() < 0.5 else ()),  # type: ignore[arg-type]
+        kept=frozenset(installed[:1] if dice.random() < 0.5 else ()),
+    )
+    ways = ((True, 1, True), (True, 1, False), (False, 2, True))
+    found = [search(replace(wanted, least_change=least), demands, *way) for least, *way in ways]
+    return demands.solvable, sorted(demands.names), [picks and picks.cost for picks in found]
+
+
 def answered(wanted: Goal) -> Iterator[str]:
     """Yield the answer's words, in every form."""
     answer = pin(wanted)
@@ -238,6 +257,7 @@ def told(number: int) -> Iterator[tuple[str, object]]:
     yield "read off", read_off(wanted)
     picks = solve(wanted)
     yield "picks", picks and (sorted(picks.bits.items()), picks.cost, picks.window)
+    yield "mended", mended(wanted, number)
     yield "answer", list(answered(wanted))
 
 

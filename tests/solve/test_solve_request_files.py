@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from envdoctor.cli import main
+from envdoctor.solve.request_files import read_requests
 
 ON = ["--python-version", "3.11", "--platform", "x86_64-manylinux_2_35", "--offline"]
 
@@ -256,3 +257,24 @@ def test_what_a_compiler_would_warn_of_is_not_told(pin: Any) -> None:
     answer = pin("x = 1if 2 else 3\nsetup(install_requires=['einops>=0.7'])\n", name="setup.py")
     assert answer.code == 0
     assert "SyntaxWarning" not in answer.err
+
+
+@pytest.mark.parametrize(
+    ("line", "judged_elsewhere", "prereleases"),
+    [
+        ("--pre", False, True),
+        ("--prefer-binary", False, False),
+        ("-i https://download.pytorch.org/whl/cu126", False, False),
+        ("--extra-index-url=https://example.com/simple", True, False),
+        ("--find-links https://example.com/wheels", True, False),
+        ("-fhttps://example.com/wheels", True, False),
+    ],
+)
+def test_options_go_along_as_they_stand(
+    line: str, judged_elsewhere: bool, prereleases: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "r.txt").write_text(f"{line}\ntorch\n")
+    asked = read_requests(tmp_path / "r.txt")
+    assert asked.options == (line,)
+    assert [one.text for one in asked.carried if one.judged] == ([line] if judged_elsewhere else [])
+    assert asked.prereleases is prereleases
