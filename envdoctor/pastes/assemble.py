@@ -8,7 +8,7 @@ from typing import Any
 
 from envdoctor.facts import Distribution, Driver, Environment, Facts, Gpu, Host, Observed, Toolkit
 from envdoctor.facts.names import DISTRIBUTION
-from envdoctor.pastes.gpus import complete_name
+from envdoctor.pastes.gpus import complete_name, same_gpu
 from envdoctor.pastes.sightings import Sighting
 
 MANY = 5000
@@ -116,13 +116,14 @@ def _builds(seen: Iterable[Sighting], distributions: Mapping[str, Distribution])
 
 
 def _gpus(seen: Sequence[Sighting]) -> Any:
-    """Return the best list: the first, unless a later one counts more GPUs; filled in from the others."""
+    """Return the best list: the first, or a later one that counts more of it; filled in from the others."""
     groups = [tuple(s.value) for s in seen[:GROUPS] if s.value]
     if not groups:
         return Facts().gpus
     best = next((group for group in groups if group[0].name), groups[0])
     for group in groups:
-        if len(group) > len(best) and all(g.name and _same_gpu(g, best[0]) for g in group):
+        goes_on = [g.name for g in group[: len(best)]] == [g.name for g in best]
+        if len(group) > len(best) and (goes_on or all(g.name and same_gpu(g, best[0]) for g in group)):
             best = group
     others = [group for group in groups if group is not best]
     gpus = tuple(_filled(gpu, others) for gpu in best[:1024])
@@ -139,8 +140,8 @@ def _counted(gpus: Any, seen: Sequence[Sighting]) -> Any:
 
 def _filled(gpu: Gpu, others: Sequence[tuple[Gpu, ...]]) -> Gpu:
     for group in others:
-        twin = next((g for g in group if g.index == gpu.index and _same_gpu(g, gpu)), None)
-        twin = twin or next((g for g in group if _same_gpu(g, gpu)), None)
+        twin = next((g for g in group if g.index == gpu.index and same_gpu(g, gpu)), None)
+        twin = twin or next((g for g in group if same_gpu(g, gpu)), None)
         if twin is not None:
             gpu = _fill(gpu, twin)
     return gpu
@@ -156,17 +157,6 @@ def _fill(gpu: Gpu, twin: Gpu) -> Gpu:
     if gpu.name and (full := complete_name(names, gpu.name)):
         changes["name"] = full
     return replace(gpu, **changes) if changes else gpu
-
-
-def _same_gpu(a: Gpu, b: Gpu) -> bool:
-    if a.name is None or b.name is None:
-        return True
-    one, two = _bare(a.name), _bare(b.name)
-    return one in two or two in one
-
-
-def _bare(name: str) -> str:
-    return name.lower().replace("nvidia", "").replace("geforce", "").replace("tesla", "").replace(" ", "")
 
 
 def _toolkits(seen: Sequence[Sighting]) -> Any:

@@ -34,7 +34,7 @@ _ADVICE = re.compile(
 _QUOTED_WORDS = re.compile(r"[\"',\[\]]+")
 _FROM = re.compile(r"^\s{0,8}FROM\s+(?:--platform=\S{1,40}\s+)?(\S{2,200})(?:\s+(?i:as)\s+\S+)?\s*$")
 _RUN_IMAGE = re.compile(
-    r"\bdocker run\b.{0,800}?\s((?:[\w.-]{1,60}/){0,3}[\w.-]{1,60}:[\w.+-]{1,80})(?:\s|$)"
+    r"\bdocker run\b.{0,800}?\s((?:[\w.-]{1,60}(?::\d{1,5})?/){0,3}[\w.-]{1,60}:[\w.+-]{1,80})(?:\s|$)"
 )
 _SHM = re.compile(r"--shm-size[= ](\d{1,5}\s?[gmGM][bB]?)\b")
 

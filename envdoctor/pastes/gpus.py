@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from envdoctor import lazy_re as re
 from envdoctor.facts import ComputeCapability, Gpu
 from envdoctor.facts.quantities import GIB, parse_size
 from envdoctor.matrix.card_names import CardName, CardNames
+from envdoctor.pastes.sightings import Sighting
 
 _COUNT = re.compile(
     r"(?i)^\(?(\d{1,4})\s*(?:[x*]|张|块|个|卡|cards?\b|gpus?\b)\s*(?=\S)|^([248])\s+(?=[A-Z])"
@@ -64,6 +66,40 @@ def parse_gpus(text: str, source: str, cards: CardNames) -> tuple[Gpu, ...]:
         if gpu := _parse_one(part[1], source, cards):
             gpus.extend(replace(gpu, index=len(gpus) + k) for k in range(part[0]))
     return tuple(gpus[:1024])
+
+
+class Listed(NamedTuple):
+    """The cards of a line, and of those above it that had the same label."""
+
+    line: int = -9
+    label: str = ""
+    cards: tuple[Gpu, ...] = ()
+
+
+def with_those_above(
+    before: Listed, index: int, label: str, found: list[Sighting]
+) -> tuple[Listed, list[Sighting]]:
+    """Add the cards of a line to other ones right above it under the same label: a list, one a line."""
+    cards = next((sighting.value for sighting in found if sighting.place == "gpus"), ())
+    if not cards or not all(card.name for card in cards):
+        return before, found
+    goes_on = (before.line, before.label) == (index - 1, label)
+    if goes_on and not any(same_gpu(card, above) for card in cards for above in before.cards):
+        cards = (*before.cards, *cards)
+        found = [replace(s, value=cards) if s.place == "gpus" else s for s in found]
+    return Listed(index, label, cards), found
+
+
+def same_gpu(a: Gpu, b: Gpu) -> bool:
+    """True for cards of which one's name is told within the other's, or not at all."""
+    if a.name is None or b.name is None:
+        return True
+    one, two = _bare(a.name), _bare(b.name)
+    return one in two or two in one
+
+
+def _bare(name: str) -> str:
+    return name.lower().replace("nvidia", "").replace("geforce", "").replace("tesla", "").replace(" ", "")
 
 
 def find_gpus(line: str, source: str, cards: CardNames) -> tuple[Gpu, ...]:

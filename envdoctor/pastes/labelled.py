@@ -9,7 +9,7 @@ from envdoctor import lazy_re as re
 from envdoctor.facts import CudaVersion, DriverVersion, NativeLibrary, Toolkit
 from envdoctor.facts.quantities import parse_size
 from envdoctor.matrix.card_names import CardNames
-from envdoctor.pastes.gpus import parse_capability, parse_gpus
+from envdoctor.pastes.gpus import Listed, parse_capability, parse_gpus, with_those_above
 from envdoctor.pastes.names import known_distribution
 from envdoctor.pastes.settings import KeyTable, setting_sightings
 from envdoctor.pastes.sightings import Paste, Sighting, card_sighting, distribution_sightings
@@ -48,6 +48,7 @@ NAMELESS = CardNames()
 def parse_labelled(paste: Paste, table: KeyTable) -> Iterator[Sighting]:
     """Yield what `label: value` lines tell of the machine, its distributions and a run's settings."""
     near_driver, previous = -9, ""
+    listed = Listed()
     for index, line in paste.loose():
         source = paste.at("", index)
         if _FOREIGN.search(line):
@@ -62,6 +63,7 @@ def parse_labelled(paste: Paste, table: KeyTable) -> Iterator[Sighting]:
                 near_driver = index
             if found and statements == [line]:
                 paste.claimed.add(index)
+            listed, found = with_those_above(listed, index, label, found)
             yield from found
         previous = fold_label(line.partition(":")[0])
 

@@ -17,7 +17,7 @@ _DISTRO = re.compile(
     r"lmalinux|amazon linux|opensuse|kylin|openeuler|manjaro)"
     r"(?:\s?(?:gnu/linux|linux|stream|release|server|core|wsl))?[\s:-]{0,2}v?(\d{1,2}(?:\.\d{1,2}){0,2})?"
 )
-_IMAGE = re.compile(r"\b((?:[\w.-]{1,60}/){0,4}[\w.-]{1,60}:[\w][\w.+-]{1,80})")
+_IMAGE = re.compile(r"\b((?:[\w.-]{1,60}(?::\d{1,5})?/){0,4}[\w.-]{1,60}:[\w][\w.+-]{1,80})")
 _CUDA_IMAGE = re.compile(r"\bcuda:?-?(\d{1,2}\.\d{1,2})")
 _TORCH_IMAGE = re.compile(r"\bpytorch/pytorch:(\d+\.\d+\.\d+)-cuda(\d+\.\d+)")
 

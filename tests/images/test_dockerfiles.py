@@ -137,6 +137,13 @@ def test_the_base_image_s_cuda_is_judged_against_a_driver(
     assert "DRIVER-CONTAINER-IMAGE" in findings(capsys, tmp_path, DEVEL, "--driver", "470.82.01")
 
 
+def test_a_registry_with_a_port_is_no_tag() -> None:
+    image = "registry.example.com:5000/pytorch/pytorch:2.4.0-cuda12.1-cudnn9-runtime"
+    facts = facts_of(f"FROM {image}\n")
+    assert facts.host.container.get() == image
+    assert facts.environment.distributions["torch"].version == "2.4.0"
+
+
 def test_variables_that_look_secret_are_left_out() -> None:
     assert facts_of(DEVEL + "ENV HF_TOKEN=x NCCL_DEBUG=INFO\n").variables == {"NCCL_DEBUG": "INFO"}
 

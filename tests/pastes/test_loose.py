@@ -79,6 +79,19 @@ def test_gpus(read, line, names, memory, capability):
     assert (str(gpus[0].compute_capability) if capability else None) == capability
 
 
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("GPU: A100\nGPU: T4\n", ["A100", "T4"]),
+        ("- GPU: 2x A100\n- GPU: RTX 4090\n- GPU: T4\n", ["A100", "A100", "RTX 4090", "T4"]),
+        ("GPU: A100\nGPU: A100\n", ["A100"]),
+        ("GPU: A100\nDriver: 535.161.08\nGPU: T4\n", ["A100"]),
+    ],
+)
+def test_cards_under_one_another_are_a_list(read, text, names):
+    assert [gpu.name for gpu in read(text).gpus.require()] == names
+
+
 def test_four_cudas_are_four_facts(read):
     facts = read(
         "driver: 535.104.05\ndriver_cuda: 12.2\nnvcc: 11.8\ntorch.version.cuda: "
