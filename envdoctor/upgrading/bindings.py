@@ -27,6 +27,10 @@ class Bound:
     own: frozenset[str] = frozenset()
     """Members that a subclass in the text defines itself."""
     keys: tuple[tuple[str, Place], ...] | None = None
+    member: bool = False
+    """True for a member of an instance: what it has itself nothing tells."""
+    taken: frozenset[str] = frozenset()
+    """Arguments that a subclass in the text takes itself and does not hand on to its base."""
 
 
 UNKNOWN = Bound()
@@ -105,6 +109,24 @@ def own_members(node: ast.ClassDef) -> Iterator[str]:
             yield inner.attr
         elif isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
             yield inner.id
+
+
+def handed_up(node: ast.ClassDef) -> frozenset[str] | None:
+    """Return the arguments that a class's own `__init__` keeps; None where it does not hand on the rest."""
+    own = next((f for f in node.body if isinstance(f, ast.FunctionDef) and f.name == "__init__"), None)
+    if own is None:
+        return frozenset()
+    if own.args.kwarg is None:
+        return None
+    rest = own.args.kwarg.arg
+    calls = (call for call in ast.walk(own) if isinstance(call, ast.Call))
+    handed = any(
+        isinstance(call.func, ast.Attribute)
+        and call.func.attr == "__init__"
+        and any(k.arg is None and isinstance(k.value, ast.Name) and k.value.id == rest for k in call.keywords)
+        for call in calls
+    )
+    return frozenset(argument.arg for argument in named_in(own.args)) if handed else None
 
 
 def made_by(called: Bound) -> Bound:

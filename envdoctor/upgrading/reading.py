@@ -15,6 +15,7 @@ from envdoctor.upgrading.bindings import (
     Scope,
     caught_by,
     filtered,
+    handed_up,
     instance_of,
     keyword_place,
     last_names,
@@ -210,7 +211,8 @@ class _Reader:
             own = base.own | frozenset(own_members(node))
             inner["<self>"] = Bound(base.path, True, {}, own)
             self._overrides(node, base)
-            scopes[-1][node.name] = UNKNOWN if "__init__" in own else Bound(base.path, own=own)
+            taken = handed_up(node)
+            scopes[-1][node.name] = UNKNOWN if taken is None else Bound(base.path, own=own, taken=taken)
         self.body(node.body, [*scopes, inner])
 
     def _overrides(self, node: ast.ClassDef, base: Bound) -> None:
@@ -303,7 +305,7 @@ class _Reader:
             return base.attributes[node.attr]
         if isinstance(node.ctx, ast.Store):
             self.read.defined.add(node.attr)
-        if not base.path:
+        if not base.path or base.member:
             if isinstance(node.ctx, ast.Load) and len(node.attr) >= DISTINCT:
                 self._use(Use(Kind.LOOSE, "", place, node.attr))
             return UNKNOWN
@@ -312,7 +314,7 @@ class _Reader:
             return Bound(f"{base.path}.{node.attr}")
         if isinstance(node.ctx, ast.Load) and node.attr not in base.own:
             self._use(Use(Kind.MEMBER, base.path, place, node.attr))
-            return Bound(f"{base.path}.{node.attr}")
+            return Bound(f"{base.path}.{node.attr}", member=True)
         return UNKNOWN
 
     def _call(self, node: ast.Call, scopes: list[Scope]) -> Bound:
@@ -337,17 +339,19 @@ class _Reader:
             self.read.unfollowed += not (node.args and isinstance(node.args[0], ast.Constant))
             return UNKNOWN
         for keyword, value in given:
-            if keyword.arg:
+            if keyword.arg and keyword.arg not in called.taken:
                 place = keyword_place(keyword)
                 self._use(
                     Use(Kind.KEYWORD, called.path, place, keyword.arg, given=frozenset(valued(keyword)))
                 )
+            elif keyword.arg:
+                continue
             elif value.keys is not None:
                 for name, place in value.keys:
                     self._use(Use(Kind.KEYWORD, called.path, place, name))
             else:
                 self.read.unfollowed += 1
-        if node.args and not starred:
+        if node.args and not starred and not called.taken:
             place = Place(node.lineno, node.col_offset, node.end_col_offset or 0)
             self._use(Use(Kind.POSITION, called.path, place, count=len(node.args)))
         return made_by(called)

@@ -290,6 +290,11 @@ def test_telling_names_are_judged_though_nothing_tells_whose_they_are(code: str,
         ("import numpy as np\nx = np.zeros(3).dtype.newbyteorder('<')", []),
         ("import numpy as np\nnp.lib.function_base.interp", ["numpy.lib.function_base"]),
         ("import transformers\ndef f(m):\n    m.get_head_mask(None, 1)", [".get_head_mask()"]),
+        ("from transformers import Trainer\nclass T(Trainer):\n    def __init__(self, x, **kw):\n"
+         "        super().__init__(**kw)\nT(x=1, tokenizer=None)", ["transformers.Trainer(tokenizer)"]),
+        ("from transformers import Trainer\nclass T(Trainer):\n    def __init__(self, tokenizer, **kw):\n"
+         "        super().__init__(**kw)\nT(tokenizer=None)", []),
+        ("from transformers import AutoTokenizer as A\nA.from_pretrained('x', model_max_length=1)", []),
         ("from transformers import DynamicCache\nDynamicCache.from_legacy_cache(1)",
          ["transformers.DynamicCache.from_legacy_cache", ".from_legacy_cache()"]),
     ],
