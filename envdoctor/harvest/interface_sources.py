@@ -163,4 +163,4 @@ LIBRARIES = (
     Library("flashinfer-python", "0.2", root="flashinfer"),
     Library("httpx", "0.23"),
 )
-"""The libraries whose names others import, in the field and in the projects that it stands on: all on record."""
+"""The libraries whose names others import, in the field and in what it stands on: all are on record."""
