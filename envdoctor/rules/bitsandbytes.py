@@ -13,6 +13,7 @@ from envdoctor.facts import CudaVersion, Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.ranges import range_satisfies
+from envdoctor.rules.seen import quoted
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass
 
@@ -92,7 +93,7 @@ def _broken_copy(view: View, wanted: _Wanted) -> Finding:
             "A source tree, an egg or a conda build holds only what was compiled there; a copy for another "
             f"platform holds none. The index's wheel for Linux x86_64 has the library for CUDA {wanted.cuda}."
         ),
-        evidence=(wanted.evidence, *(Evidence(s.id, s.text, s.source) for s in wanted.seen[:2])),
+        evidence=(wanted.evidence, *quoted(wanted.seen)),
         remedies=(
             Remedy(
                 "Reinstall it from the wheel.",
@@ -160,7 +161,7 @@ def _finding(view: View, wanted: _Wanted, carried: frozenset[str] | None, having
             "bitsandbytes loads the library built for exactly torch's CUDA version, and each release carries "
             f"a fixed set of them.{held}"
         ),
-        evidence=(*shown, wanted.evidence, *(Evidence(s.id, s.text, s.source) for s in wanted.seen[:2])),
+        evidence=(*shown, wanted.evidence, *quoted(wanted.seen)),
         remedies=tuple(_remedies(wanted.cuda, carried, having)),
         certainty=Certainty.CERTAIN if carried is not None else Certainty.LIKELY,
         sources=(SOURCE,),

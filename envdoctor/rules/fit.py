@@ -10,6 +10,7 @@ from envdoctor.facts import Gpu
 from envdoctor.facts.quantities import GIB, whole_number
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
+from envdoctor.rules.seen import quoted
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass
 
@@ -92,7 +93,7 @@ def check_weights(view: View) -> Iterable[Finding]:
                 else ". Data parallelism, ZeRO-1 and ZeRO-2 do not shard the weights."
             )
         ),
-        evidence=(*evidence, *(Evidence(s.id, s.text, s.source) for s in seen[:1])),
+        evidence=(*evidence, *quoted(seen)),
         remedies=tuple(_weight_remedies(view, weights)),
         certainty=Certainty.CERTAIN if told and sharding_told(view) else Certainty.LIKELY,
         sources=(SOURCE,),
@@ -239,7 +240,7 @@ def check_full_training(view: View) -> Iterable[Finding]:
         evidence=(
             Evidence("model", weights.model, method.source),
             Evidence("gpu memory", f"{weights.card_bytes / GIB:.1f} GiB", weights.gpu.source),
-            *(Evidence(s.id, s.text, s.source) for s in seen[:1]),
+            *quoted(seen),
         ),
         remedies=(
             Remedy(

@@ -13,6 +13,7 @@ from envdoctor.patterns import glob_matches
 from envdoctor.rules.base import Skip
 from envdoctor.rules.conditions import Answer, any_holds, conjunction, judge, judge_all
 from envdoctor.rules.ranges import text_matches
+from envdoctor.rules.seen import quoted
 from envdoctor.rules.view import View
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_.-]+)\}")
@@ -75,7 +76,7 @@ def _finding(
         severity=Severity(row.severity),
         summary=fill(row.summary),
         cause=fill(row.cause) + (_CURED if tried == cures and tried else ""),
-        evidence=(*_evidence(answers.values()), *(Evidence(s.id, s.text, s.source) for s in seen[:3])),
+        evidence=(*_evidence(answers.values()), *quoted(seen)),
         remedies=tuple(_remedies(view, (cure for cure in cures if cure not in met), fill)),
         certainty=_doubted(_certainty(row, answers, verdict, seen), len(cures), len(tried)),
         rows=(row.id,),
