@@ -277,6 +277,8 @@ class WarningSeen:
     source: str
     file: str = ""
     """The Python file that warns, where the line names it."""
+    logged: bool = False
+    """True where a level or a class stands before it; False where its words alone read like a warning."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ def assemble(sightings: Iterable[Sighting]) -> Facts:
         settings=_settings(by_place),
         symptoms=_unique(by_place.get("symptom", ()))[:MANY],
         errors=tuple(s.value for s in by_place.get("error", ())),
-        warnings=_unique(by_place.get("warning", ())),
+        warnings=tuple(s.value for s in by_place.get("warning", ())),
         notes=tuple(dict.fromkeys(notes)),
     )
 

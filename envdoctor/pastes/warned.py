@@ -9,6 +9,7 @@ from envdoctor.facts import WarningSeen
 from envdoctor.pastes.sightings import HEAD, Paste, Sighting
 
 KEPT = 12
+_STARTING = "<frozen "
 LEAST = 24
 """Letters of a line that says something."""
 _OF_PYTHON = re.compile(r"(?:(\S{1,400}\.py):\d{1,7}: )?\b[A-Z]\w{0,40}Warning: (?=\S)")
@@ -29,10 +30,10 @@ def parse_warnings(paste: Paste, lines: Sequence[str]) -> Iterator[Sighting]:
     """Yield the lines that read like a warning, each once."""
     seen: set[str] = set()
     for index, line in enumerate(lines[:HEAD]):
-        text, file = _message(line.strip().lstrip("> "))
+        text, file, logged = _message(line.strip().lstrip("> "))
         if sum(map(str.isalpha, text)) >= LEAST and text not in seen and len(seen) < KEPT:
             seen.add(text)
-            yield Sighting("warning", WarningSeen(text, paste.at("", index), file))
+            yield Sighting("warning", WarningSeen(text, paste.at("", index), file, logged))
 
 
 def is_logged(line: str) -> bool:
@@ -40,10 +41,15 @@ def is_logged(line: str) -> bool:
     return bool(_OF_PYTHON.search(line) or _OF_A_LOGGER.search(line))
 
 
-def _message(line: str) -> tuple[str, str]:
-    """Return what a line warns of and the file that does; empty where it does not read like a warning."""
+def _message(line: str) -> tuple[str, str, bool]:
+    """Return what a line warns of, the file that does, and whether it is marked as a warning.
+
+    Empty where it does not read like one, and of Python's own start of a module.
+    """
+    if line.startswith(_STARTING):
+        return "", "", False
     if match := _OF_PYTHON.search(line):
-        return line[match.end() :], match[1] or ""
+        return line[match.end() :], match[1] or "", True
     if match := _OF_A_LOGGER.search(line):
-        return line[match.end() :], ""
-    return (line, "") if _WARNS.search(line) else ("", "")
+        return line[match.end() :], "", True
+    return (line, "", False) if _WARNS.search(line) else ("", "", False)

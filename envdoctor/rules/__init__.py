@@ -44,7 +44,7 @@ RULES: tuple[Listed, ...] = (
     *family("occupancy", "GPU-ROOM GPU-EXCLUSIVE-TAKEN"),
     *family("wheels", "PYTHON-NO-WHEEL TORCH-VARIANT-NONE", of="symptoms"),
     *family("unread", "UNREAD"),
-    *family("warned", "WARNING-KNOWN"),
+    *family("warned", "WARNING-KNOWN WARNING-STRANGE"),
 )
 """In the order of judging."""
 

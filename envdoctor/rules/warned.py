@@ -11,7 +11,8 @@ from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.origins import asked_by, told_place, told_releases
 from envdoctor.rules.view import View
 
-WARNED = "WARNING-KNOWN"
+WARNED, STRANGE = "WARNING-KNOWN", "WARNING-STRANGE"
+SHOWN = 3
 
 
 def check_warnings(view: View) -> Iterable[Finding]:
@@ -23,6 +24,25 @@ def check_warnings(view: View) -> Iterable[Finding]:
         if origin.template not in told:
             told.add(origin.template)
             yield _finding(warning, origin)
+
+
+def check_strange_warnings(view: View) -> Iterable[Finding]:
+    """Tell of the warnings that no recorded release gives: what they mean is not known."""
+    known = {warning.text for warning, _ in known_warnings(view)}
+    strange = [one for one in view.facts.warnings if one.logged and one.text not in known]
+    if not strange:
+        raise Skip("no warning is told that no release on record gives")
+    more = f" (and {len(strange) - 1} more)" if strange[1:] else ""
+    yield Finding(
+        id=STRANGE,
+        severity=Severity.NOTE,
+        summary=f"a warning that no release on record gives was not judged: {strange[0].text[:240]}{more}",
+        cause="A program marked the line as a warning, and went on. Whether anything is wrong is not known"
+        " here: no library's release that was read has these words.",
+        evidence=tuple(Evidence("warning", one.text, one.source) for one in strange[:SHOWN]),
+        certainty=Certainty.UNCERTAIN,
+        prior=0.1,
+    )
 
 
 def known_warnings(view: View) -> Iterator[tuple[WarningSeen, Origin]]:
@@ -56,4 +76,7 @@ def _finding(warning: WarningSeen, origin: Origin) -> Finding:
     )
 
 
-RULES = (Rule(WARNED, "a warning is told from an error", check_warnings),)
+RULES = (
+    Rule(WARNED, "a warning is told from an error", check_warnings),
+    Rule(STRANGE, "every warning is one that a release on record gives", check_strange_warnings),
+)

@@ -178,4 +178,24 @@ def test_an_empty_standard_input_means_this_machine() -> None:
 def test_a_warning_that_a_logger_wrote_is_no_one_s_complaint(diagnose: Diagnose) -> None:
     line = "WARNING 07-02 01:43:33 [utils.py:101] Unable to detect current VLLM config. Defaulting to NHD."
     code, out = diagnose(f"torch: 2.6.0\n{line}\n", "--format", "json")
-    assert (code, [f["id"] for f in json.loads(out)["findings"]]) == (0, [])
+    assert (code, [f["id"] for f in json.loads(out)["findings"]]) == (0, ["WARNING-STRANGE"])
+
+
+def test_a_strange_warning_is_not_nothing(diagnose: Diagnose) -> None:
+    strange = "WARNING the frobnicator of this library has failed strangely"
+    code, out = diagnose(f"torch: 2.6.0\n{strange}\n", "--format", "json")
+    (found,) = json.loads(out)["findings"]
+    assert (code, found["severity"], found["certainty"]) == (0, "note", "uncertain")
+    assert "has failed strangely" in found["summary"]
+
+
+def test_how_python_starts_a_module_is_no_warning_of_a_program(diagnose: Diagnose) -> None:
+    line = "<frozen runpy>:128: RuntimeWarning: 'vllm.entrypoints' found in sys.modules after import of package"
+    code, out = diagnose(f"torch: 2.6.0\n{line}\n", "--format", "json")
+    assert (code, json.loads(out)["findings"]) == (0, [])
+
+
+def test_trouble_told_in_words_fails_where_warnings_do(diagnose: Diagnose) -> None:
+    told = "torch: 2.6.0\nThe training of my little model has failed on the second day of it.\n"
+    assert diagnose(told)[0] == 0
+    assert diagnose(told, "--fail-on", "warning")[0] == 1
