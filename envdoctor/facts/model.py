@@ -267,6 +267,8 @@ class ErrorSeen:
     ended: str = ""
     symptoms: tuple[str, ...] = ()
     """The signatures recognised within it."""
+    beside: str = ""
+    """What stands before it on its line, outside of a traceback."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,7 @@ class _Raised:
     last: int
     frames: list[Frame] = field(default_factory=list)
     first: int = 0
+    beside: str = ""
 
 
 def parse_errors(paste: Paste, sights: Sequence[Sight]) -> Iterator[Sighting]:
@@ -91,6 +92,7 @@ def _error(paste: Paste, chain: Sequence[_Raised], sights: Sequence[Sight]) -> E
         frames=tuple(root.frames[-KEPT_FRAMES:]),
         ended=end.text if end is not root else "",
         symptoms=met_within(sights, root.first, end.last),
+        beside=root.beside,
     )
 
 
@@ -190,7 +192,7 @@ def _loose(lines: Sequence[str], index: int) -> _Raised | None:
     if match is None or _CODE.match(line):
         return None
     text, last = _message(lines, index, "", line[match.start(1) :])
-    return _Raised(match[1], text, index, last, [], index)
+    return _Raised(match[1], text, index, last, [], index, line[: match.start(1)].strip()[-200:])
 
 
 def _joined(lines: Sequence[str], raised: Sequence[_Raised]) -> Iterator[list[_Raised]]:

@@ -23,7 +23,7 @@ _SOUND = re.compile(
     r"\b(?:errors?|failed|failures?|failed requests|exceptions?)\b[\"']?\s{0,4}[:=|]\s{0,40}"
     r"(?:0(?![\d.])|none|false|null)|"
     r"\btrial[- ]and[- ]error|\berror (?:bars?|correction|handling|rates?|margins?)|\becc[. _]errors?|"
-    r"\bcould not collect\b|\brelated to a problem\b|"
+    r"\bdescribe the (?:bug|issue|problem)\b|\bcould not collect\b|\brelated to a problem\b|"
     r"\b(?:fail|error)[- ](?:fast|safe|free|over)\b|\b(?:bug|issue)[- ](?:fix|tracker|report|template)"
 )
 """Words of trouble where there is none."""

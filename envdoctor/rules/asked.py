@@ -82,8 +82,8 @@ def wanted_of(facts: Facts, symptom: Symptom) -> Iterator[Wanted]:
         return  # a sent file may leave out what the line captures
     if symptom.id == "SYM-IMPORT-NAME-ONLY":
         module = importing(asker) if asker else None
-        if module:
-            yield Wanted(Lack.NAME, symptom, captured["name"], module, asker=asker)
+        lack = Lack.NAME if module else Lack.UNDEFINED
+        yield Wanted(lack, symptom, captured["name"], module or "", asker=asker)
     elif symptom.id == "SYM-PICKLED-NAME":
         yield Wanted(Lack.NAME, symptom, captured["name"], captured["module"])
     elif symptom.id.startswith("SYM-IMPORT-") and "module" in captured:

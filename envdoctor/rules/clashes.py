@@ -39,7 +39,7 @@ def _suit_together(view: View, name: str, wishes: Iterable[Symptom]) -> bool:
 
 
 def _specifier(symptom: Symptom) -> str:
-    return specifier_in(symptom.captured["spec"])
+    return specifier_in(symptom.captured["spec"].replace(" and ", ","))
 
 
 def _who(symptom: Symptom) -> str:

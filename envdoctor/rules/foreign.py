@@ -67,6 +67,7 @@ _SOURCES: Mapping[Backend, str] = {
 }
 _OWN = ("ROCM-", "XPU-", "NPU-", "MPS-", "MAC-", "HOST-MACOS")
 """Findings that are of these accelerators themselves, and may name CUDA to say that it is not here."""
+_PYTHONS = ("INTERFACE-", "RELEASES-APART", "RELEASE-SUSPECTED")
 _CUDA = re.compile(
     r"\bcuda\b(?![ -]?graph)|nvidia|\bnvcc\b|\bcudnn|\bnvml|\bsm_\d|compute capability|\bcu1[123]\d\b|"
     r"\bptxas\b|xformers|bitsandbytes|flash-attn|the gpu ran out",
@@ -82,8 +83,18 @@ def foreign_backend(view: View) -> Observed[Backend] | None:
 
 def without_cuda(backend: Observed[Backend], findings: Sequence[Finding]) -> list[Finding]:
     """Return what holds on any accelerator, and a note that no more was judged."""
-    kept = [f for f in findings if f.id.startswith(_OWN) or not _CUDA.search(f"{f.summary} {f.cause}")]
-    return [*(replace(f, remedies=_without_cuda(f.remedies)) for f in kept), _note(backend)]
+    kept = [
+        f if _is_of_python(f) else replace(f, remedies=_without_cuda(f.remedies))
+        for f in findings
+        if f.id.startswith(_OWN) or _is_of_python(f) or not _CUDA.search(f"{f.summary} {f.cause}")
+    ]
+    return [*kept, _note(backend)]
+
+
+def _is_of_python(finding: Finding) -> bool:
+    """True for what Python code asks of Python code, whatever the packages are for."""
+    imports = any(symptom.startswith("SYM-IMPORT-") for symptom in finding.explains)
+    return imports or finding.id.startswith(_PYTHONS)
 
 
 def _without_cuda(remedies: Sequence[Remedy]) -> tuple[Remedy, ...]:

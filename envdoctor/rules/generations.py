@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from envdoctor import lazy_re as re
 from envdoctor.commands import install_commands, pip_install
-from envdoctor.facts import ErrorSeen, Frame
+from envdoctor.facts import Frame
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.interface_records import libraries_with, load_record
 from envdoctor.matrix.stack import STACK
@@ -25,7 +25,6 @@ ID = "RELEASES-APART"
 YOUNG = 730
 """Days for which code that was written for the major release before is still about."""
 _NUMBER = re.compile(r"\d{1,4}")
-_AT_IMPORT = frozenset(("<module>", "a module", ""))
 
 
 def check_generations(view: View) -> Iterable[Finding]:
@@ -45,50 +44,14 @@ def _has_it(view: View, wanted: Wanted) -> bool:
     )
 
 
-def import_finding(view: View, error: ErrorSeen) -> Finding | None:
-    """Return what an exception tells that ends an import between two packages; None for another.
-
-    No data and no settings of the user's are there yet: it is the releases, or what one of them loads.
-    """
-    frames = [frame for frame in error.frames if asking_package(view, frame)]
-    if error.kind not in ("exception", "cut") or not frames or frames[-1] is not error.frames[-1]:
-        return None
-    failing = asking_package(view, frames[-1])
-    importer = next((p for f in reversed(frames) if (p := asking_package(view, f)) != failing), "")
-    if frames[-1].function not in _AT_IMPORT or not importer:
-        return None
-    return Finding(
-        id=ID,
-        severity=Severity.ERROR,
-        summary=f"{_told(view, failing)} fails while {_told(view, importer)} imports it: {error.text[:200]}",
-        cause=f"{failing} raises it in {frames[-1].file.replace(chr(92), '/').rpartition('/')[2]} before"
-        " anything was run: its release does not fit this Python or what it imports itself, or a file of it"
-        " is another release's.",
-        evidence=(Evidence("error", error.text, error.source),),
-        remedies=tuple(_together(view, failing, importer)),
-        certainty=Certainty.UNCERTAIN,
-        sources=("https://docs.python.org/3/reference/import.html",),
-        explains=error.symptoms,
-        prior=0.35,
-    )
-
-
-def _together(view: View, owner: str, asker: str) -> Iterator[Remedy]:
-    yield from _of_one_time(view, owner, asker)
-    yield Remedy(
-        f"Upgrade {owner} and {asker} together, or install {owner} anew where an upgrade was cut short.",
-        pip_install(owner, asker, options="-U"),
-    )
-
-
 def _finding(view: View, wanted: Wanted) -> Finding | None:
     owner, asker = _owner(view, wanted), asking_package(view, wanted.asker)
     asker = "" if asker == owner else asker
     what = _what(wanted)
     if not what or not (owner or (asker and (wanted.lack is not Lack.MEMBER or _is_of_stack(wanted, asker)))):
         return None
-    here = f"{_told(view, owner)} here" if owner else "what is called"
-    asking = _told(view, asker) if asker else "the code that asks"
+    here = f"{told_release(view, owner)} here" if owner else "what is called"
+    asking = told_release(view, asker) if asker else "the code that asks"
     return Finding(
         id=ID,
         severity=Severity.ERROR,
@@ -112,7 +75,8 @@ def _is_of_stack(wanted: Wanted, asker: str) -> bool:
     return named and asker in STACK and not hasattr(builtins, wanted.owner)
 
 
-def _told(view: View, name: str) -> str:
+def told_release(view: View, name: str) -> str:
+    """Return a package with its version, as far as that is told."""
     version = view.version_text(name)
     return f"{name} {version}" if version else name
 
@@ -192,7 +156,7 @@ def _remedies(view: View, wanted: Wanted, owner: str, asker: str) -> Iterator[Re
     yield from _misspelt(view, wanted, owner)
     yield from _elsewhere(view, wanted, owner)
     if owner and asker:
-        yield from _of_one_time(view, owner, asker)
+        yield from of_one_time(view, owner, asker)
     elif owner:
         yield from _before_major(view, owner)
     names = [name for name in (owner, asker) if name]
@@ -233,7 +197,7 @@ def _elsewhere(view: View, wanted: Wanted, owner: str) -> Iterator[Remedy]:
             yield Remedy(f"{wanted.name} is a name of {library}: `from {record.root} import {wanted.name}`.")
 
 
-def _of_one_time(view: View, owner: str, asker: str) -> Iterator[Remedy]:
+def of_one_time(view: View, owner: str, asker: str) -> Iterator[Remedy]:
     """Offer the releases of the one from the day of the other, as far as versions are told."""
     for known, sought in ((asker, owner), (owner, asker)):
         version = view.version(known)

@@ -12,6 +12,7 @@ from envdoctor.facts import ErrorSeen
 from envdoctor.findings import Evidence, Finding
 from envdoctor.matrix.interface_ranges import places_of
 from envdoctor.matrix.interface_records import load_record
+from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.generations import asking_package
 from envdoctor.rules.import_chains import package_of
 from envdoctor.rules.interface_lookup import distribution_of
@@ -20,14 +21,23 @@ from envdoctor.rules.view import View
 
 FACT = "raised in"
 _PATH = re.compile(r"(?:site|dist)-packages[/\\][\w./\\-]{1,300}")
+_OF_TORCH = re.compile(r"\blib(?:torch|c10)\w{0,40}\.(?:so|dylib)")
+"""torch's own shared libraries, by whatever path."""
 
 
 def with_raisers(view: View, findings: Sequence[Finding]) -> list[Finding]:
     """Return the findings, those of an error with the place that raised it among their evidence."""
-    return [
-        replace(one, evidence=(*one.evidence, *places)) if (places := tuple(_places(view, one))) else one
-        for one in findings
-    ]
+    return [_placed(one, next(_places(view, one), None)) for one in findings]
+
+
+def _placed(finding: Finding, place: Evidence | None) -> Finding:
+    """Return a finding with the place; where it does not name that package at all, its cause does then."""
+    if place is None:
+        return finding
+    package = place.value.partition(" ")[0]
+    told = f"{finding.summary} {finding.cause}"
+    cause = finding.cause if package in told else f"{finding.cause} It was met in {package}."
+    return replace(finding, cause=cause, evidence=(*finding.evidence, place))
 
 
 def _places(view: View, finding: Finding) -> Iterator[Evidence]:
@@ -49,7 +59,7 @@ def raised_in(view: View, error: ErrorSeen) -> Evidence | None:
     Without such a frame: the library's file that the message names, or that has the message among its own.
     None where nothing tells.
     """
-    package, place = _by_frame(view, error) or _by_path(view, error) or ("", "")
+    package, place = _by_frame(view, error) or _by_path(view, error) or _by_class(view, error) or ("", "")
     origin = None if view.version_text(package) else origin_of(view, error)
     if origin and package in ("", origin.library):
         package, place = origin.library, place or origin.file
@@ -96,4 +106,14 @@ def _by_path(view: View, error: ErrorSeen) -> tuple[str, str] | None:
     """Return the installed package whose file a message names."""
     match = _PATH.search(error.text)
     top = package_of(match[0]).partition(".")[0] if match else ""
-    return (distribution_of(view.matrix, top), match[0].rpartition("/")[2]) if match and top else None
+    if match and top:
+        return distribution_of(view.matrix, top), match[0].rpartition("/")[2]
+    built = _OF_TORCH.search(error.text)
+    return ("torch", built[0]) if built else None
+
+
+def _by_class(view: View, error: ErrorSeen) -> tuple[str, str] | None:
+    """Return the package whose class of exception it is, where the class is printed with its module."""
+    top, dot, rest = error.exception.partition(".")
+    name = distribution_of(view.matrix, top) if dot and rest else ""
+    return (name, error.exception) if name and package_facts(view, name) else None

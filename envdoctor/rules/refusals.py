@@ -8,7 +8,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from envdoctor import lazy_re as re
-from envdoctor.commands import install_commands
+from envdoctor.commands import commands, install_commands, pip_install
 from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
@@ -36,6 +36,37 @@ def check_refusals(view: View) -> Iterable[Finding]:
         have = parse_version(symptom.captured.get("found", "")) or view.version(name)
         if have is None or not _is_taken(have, _specifier(symptom)):
             yield _refusal(name, str(have) if have else None, symptom)
+        elif not symptom.captured.get("found"):
+            yield _unseen(name, str(have), symptom)
+
+
+def _unseen(name: str, have: str, symptom: Symptom) -> Finding:
+    """What is asked for is listed: the process that asked did not see it."""
+    wanted = _specifier(symptom)
+    return Finding(
+        id="REQUIREMENT-UNSEEN",
+        severity=Severity.ERROR,
+        summary=f"the message asks for {name}{wanted}, and {name} {have} is listed: the process did not see"
+        " it",
+        cause=f"It was started before {name} was installed (a notebook's kernel keeps what it has imported),"
+        f" or it runs another environment, or {name} itself fails to import there.",
+        evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
+        remedies=(
+            Remedy("Restart the kernel, runtime or process."),
+            Remedy(
+                f"See whether that very interpreter imports {name}; else install it there.",
+                (
+                    *commands("python -c {}", f"import sys, {name.replace('-', '_')}; print(sys.executable)"),
+                    *pip_install(name + wanted),
+                ),
+            ),
+        ),
+        certainty=Certainty.UNCERTAIN,
+        sources=("https://docs.python.org/3/library/importlib.html#importlib.invalidate_caches",),
+        explains=(symptom.id,),
+        prior=0.5,
+        fallback=True,
+    )
 
 
 def _is_taken(have: Version, wanted: str) -> bool:

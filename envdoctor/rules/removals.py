@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from packaging.version import Version
+
 from envdoctor.commands import install_commands
 from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.matrix.interface_records import libraries_with
+from envdoctor.matrix.snapshot import Package
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.generations import asking_package
@@ -29,15 +33,16 @@ def check_removals(view: View) -> Iterable[Finding]:
 
 
 def _findings(view: View, symptom: Symptom) -> Iterator[Finding]:
-    """Yield what an error tells; a sentence outside of one, or of a release that never was, tells nothing."""
-    errors = [error for error in view.facts.errors if symptom.id in error.symptoms and error.exception]
+    """Yield what an error or a complaint tells; of a release that never was it tells nothing."""
+    errors = [error for error in view.facts.errors if symptom.id in error.symptoms]
     version = parse_version(symptom.captured.get("version", ""))
     if not errors or version is None:
         return
-    error = errors[-1]
-    name = _package(view, symptom.captured.get("name", ""), [asking_package(view, f) for f in error.frames])
+    error = next((e for e in reversed(errors) if e.exception), errors[-1])
+    asking = [asking_package(view, frame) for frame in error.frames] if error.exception else []
+    name = _package(view, symptom, asking)
     package = package_facts(view, name) if name else None
-    if package is None or version.public not in {*package.position, *(f"{v}.0" for v in package.versions)}:
+    if package is None or not _was_released(package, version):
         return
     installed = view.version(name)
     if installed is not None and version_satisfies(installed, f"<{version}"):
@@ -63,10 +68,21 @@ def _findings(view: View, symptom: Symptom) -> Iterator[Finding]:
     )
 
 
-def _package(view: View, named: str, asking: list[str]) -> str:
-    """Return the package that the message names, or in whose file it is raised."""
-    known = distribution_of(view.matrix, named.lower().replace("-", "_")) if named else ""
-    return known if known and package_facts(view, known) else next((p for p in reversed(asking) if p), "")
+def _was_released(package: Package, version: Version) -> bool:
+    """True where a release bears the number, with or without its last zeros."""
+    return any(parse_version(known) == version for known in package.versions)
+
+
+def _package(view: View, symptom: Symptom, asking: list[str]) -> str:
+    """Return the package that the message names, whose thing it names, or in whose file it is raised."""
+    thing = symptom.captured.get("thing") or symptom.captured.get("dotted") or ""
+    for word in (symptom.captured.get("name", ""), thing.partition(".")[0] if "." in thing else ""):
+        known = distribution_of(view.matrix, word.lower().replace("-", "_")) if word else ""
+        if known and package_facts(view, known):
+            return known
+        if len(having := libraries_with(view.matrix.folder, word)) == 1 and word[:1].isupper():
+            return having[0]
+    return next((p for p in reversed(asking) if p), "")
 
 
 RULES = (Rule(ID, "no error says that a release took something away", check_removals),)

@@ -9,10 +9,11 @@ from envdoctor.findings import Certainty, CheckResult, Evidence, Finding, Outcom
 from envdoctor.matrix import Matrix, tables
 from envdoctor.rules.base import UNEXPLAINED
 from envdoctor.rules.blamed import blamed_finding
-from envdoctor.rules.generations import import_finding
+from envdoctor.rules.dated_names import dated_finding
 from envdoctor.rules.import_chains import mixed_finding, package_of
 from envdoctor.rules.origins import asked_by, origin_finding, origin_of
 from envdoctor.rules.places import place_finding
+from envdoctor.rules.suspects import remote_finding, suspected_finding, unreleased_finding
 from envdoctor.rules.view import View
 from envdoctor.rules.warned import WARNED
 
@@ -109,7 +110,10 @@ def _answer(view: View, error: ErrorSeen, checks: Iterable[CheckResult]) -> Find
         mixed_finding(error)
         or place
         or blamed
-        or import_finding(view, error)
+        or dated_finding(view, error)
+        or suspected_finding(view, error)
+        or remote_finding(view, error)
+        or unreleased_finding(view, error)
         or _finding(view, error, checks)
     )
 

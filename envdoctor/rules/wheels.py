@@ -57,8 +57,10 @@ def _judge(view: View, snapshot: Snapshot, package: Package, symptom: Symptom) -
     have = availability(snapshot, package, specifier, view.facts.host.os.get())
     if not have.versions:
         yield _no_such_version(package, asked, symptom)
-    elif have.minors and not have.any_python and _python_may_lack(view, have):
+    elif have.minors and not have.any_python and _python_may_lack(view, have) and asked:
         yield _no_wheel(view, package, asked, local, have, symptom)
+    elif symptom.captured.get("offered", "").startswith("none"):
+        yield _none_offered(package, have, symptom)
 
 
 def availability(snapshot: Snapshot, package: Package, specifier: str, system: str | None) -> Availability:
@@ -154,6 +156,40 @@ def _no_wheel(
         sources=(f"wheel:{package.name}",),
         explains=(symptom.id,),
         prior=0.8,
+    )
+
+
+def _none_offered(package: Package, have: Availability, symptom: Symptom) -> Finding:
+    """The package is there, and an installer saw no release at all: its Python, its platform or its index."""
+    low, high = min(have.minors, default=0), max(have.minors, default=0)
+    wheels = f"; its wheels are for Python 3.{low} to 3.{high}" if have.minors and not have.any_python else ""
+    pythons = (
+        Remedy(
+            f"Make an environment with a Python that is neither new nor old: 3.{(low + high) // 2}.",
+            commands("uv venv --python 3.{}", (low + high) // 2),
+            {"python": python_specifier(have.minors)},
+        ),
+    )
+    return Finding(
+        id="INDEX-OFFERS-NONE",
+        severity=Severity.ERROR,
+        summary=f"pip was offered no release of {package.name} at all (from versions: none): none has a file"
+        f" for this Python version or platform, or the index that it asked has none{wheels}",
+        cause="A Python that has just come out gets wheels weeks later, one that is too old gets none any"
+        " more, a 32-bit one never; and behind a mirror, another --index-url or without a network pip sees"
+        " nothing.",
+        evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
+        remedies=(
+            *(pythons if wheels else ()),
+            Remedy(
+                "See which Python and which index pip uses.",
+                ("python -VV", "pip --version", "pip config list"),
+            ),
+        ),
+        certainty=Certainty.LIKELY,
+        sources=(f"wheel:{package.name}",),
+        explains=("SYM-NO-VERSION-FOUND", "SYM-NO-MATCHING"),
+        prior=0.7,
     )
 
 
