@@ -35,8 +35,9 @@ def _placed(finding: Finding, place: Evidence | None) -> Finding:
     if place is None:
         return finding
     package = place.value.partition(" ")[0]
-    told = f"{finding.summary} {finding.cause}"
-    cause = finding.cause if package in told else f"{finding.cause} It was met in {package}."
+    told = f"{finding.summary} {finding.cause}".lower().replace("_", "-")
+    named = package in told or package.startswith("nvidia-")
+    cause = finding.cause if named else f"{finding.cause} It was met in {package}."
     return replace(finding, cause=cause, evidence=(*finding.evidence, place))
 
 

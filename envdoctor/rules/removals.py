@@ -41,7 +41,9 @@ def _findings(view: View, symptom: Symptom) -> Iterator[Finding]:
     error = next((e for e in reversed(errors) if e.exception), errors[-1])
     asking = [asking_package(view, frame) for frame in error.frames] if error.exception else []
     name = _package(view, symptom, asking)
-    package = package_facts(view, name) if name else None
+    package = (
+        package_facts(view, name) if name and (error.exception or _is_told(view, symptom, name)) else None
+    )
     if package is None or not _was_released(package, version):
         return
     installed = view.version(name)
@@ -66,6 +68,12 @@ def _findings(view: View, symptom: Symptom) -> Iterator[Finding]:
         prior=0.7,
         fallback=True,
     )
+
+
+def _is_told(view: View, symptom: Symptom, name: str) -> bool:
+    """True where words alone tell enough: what is gone, or the release that is here."""
+    captured = symptom.captured
+    return bool(captured.get("thing") or captured.get("dotted") or view.version(name))
 
 
 def _was_released(package: Package, version: Version) -> bool:

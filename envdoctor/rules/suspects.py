@@ -40,6 +40,8 @@ _MISFITS = frozenset(
     ]
 )
 """What Python raises where code and what it calls do not suit one another, not of what a user set."""
+_FROM_SOURCE = frozenset(("torch", "llamafactory", "ms-swift", "axolotl"))
+"""What is run from its repository as a rule, so that a development version says nothing."""
 _REMOTE = "transformers_modules"
 """The folder into which a model's own code is loaded."""
 
@@ -234,7 +236,9 @@ def _takes_remote_code(view: View) -> bool:
 
 def unreleased_finding(view: View, error: ErrorSeen) -> Finding | None:
     """Return what is to be suspected where a package of the stack is a development build."""
-    name = next((n for n in STACK if (v := view.version(n)) and v.is_devrelease and n != "torch"), "")
+    name = next(
+        (n for n in STACK if (v := view.version(n)) and v.is_devrelease and n not in _FROM_SOURCE), ""
+    )
     version = view.version(name) if name else None
     if version is None or error.kind == "said":
         return None

@@ -190,7 +190,9 @@ def test_a_strange_warning_is_not_nothing(diagnose: Diagnose) -> None:
 
 
 def test_how_python_starts_a_module_is_no_warning_of_a_program(diagnose: Diagnose) -> None:
-    line = "<frozen runpy>:128: RuntimeWarning: 'vllm.entrypoints' found in sys.modules after import of package"
+    line = (
+        "<frozen runpy>:128: RuntimeWarning: 'vllm.entrypoints' found in sys.modules after import of package"
+    )
     code, out = diagnose(f"torch: 2.6.0\n{line}\n", "--format", "json")
     assert (code, json.loads(out)["findings"]) == (0, [])
 

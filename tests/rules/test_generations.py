@@ -69,7 +69,7 @@ def test_what_fails_on_an_import_between_two_packages_is_theirs() -> None:
         f'    from .models import *\n  File "{SITE}/unsloth_zoo/vllm_utils.py", line 8, in <module>\n'
         "    entry = TABLE['never']\nKeyError: 'never there'\n"
     )["RELEASES-APART"]
-    assert found.summary.startswith("unsloth-zoo fails while unsloth imports it: KeyError")
+    assert found.summary.startswith("unsloth-zoo fails while it is imported by unsloth: KeyError")
 
 
 def test_a_method_that_takes_less_than_the_library_hands_it_is_older_than_the_library() -> None:
