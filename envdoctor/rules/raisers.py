@@ -60,10 +60,11 @@ def raised_in(view: View, error: ErrorSeen) -> Evidence | None:
     Without such a frame: the library's file that the message names, or that has the message among its own.
     None where nothing tells.
     """
-    package, place = _by_frame(view, error) or _by_path(view, error) or _by_class(view, error) or ("", "")
+    package, place = _by_frame(view, error) or _by_path(view, error) or ("", "")
     origin = None if view.version_text(package) else origin_of(view, error)
     if origin and package in ("", origin.library):
         package, place = origin.library, place or origin.file
+    package, place = (package, place) if package else _by_class(view, error) or ("", "")
     if not package:
         return None
     release = view.version_text(package)
