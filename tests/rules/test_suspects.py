@@ -101,7 +101,7 @@ def test_a_build_between_two_releases_is_suspected_last() -> None:
             "REMOVED-IN",
             "pytorch-lightning 1.8",
         ),
-        ("ImportError: cannot import name 'HfFolder' `", "INTERFACE-MISSING", "huggingface-hub <1.0.0"),
+        ("ImportError: cannot import name 'HfFolder' `", "INTERFACE-MISSING", "gone from 1.0.0 on"),
     ],
 )
 def test_what_words_tell_is_found(text: str, identity: str, said: str) -> None:
