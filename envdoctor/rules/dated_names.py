@@ -10,7 +10,8 @@ from envdoctor.facts import ErrorSeen
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.interface_ranges import places_of, spans_of, specifier_of
 from envdoctor.matrix.interface_records import Record, Spans, libraries_with, load_record
-from envdoctor.rules.generations import asking_package, told_release
+from envdoctor.rules.calendar import day_of
+from envdoctor.rules.generations import YOUNG, asking_package, told_release
 from envdoctor.rules.suspects import ID
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass
@@ -33,7 +34,7 @@ class _Dated:
 
 def dated_finding(view: View, error: ErrorSeen) -> Finding | None:
     """Return what a name in an error tells of the releases that raise it; None where none tells."""
-    dated = next(_dated(view, error), None)
+    dated = next(_dated(view, error), None) if error.kind != "said" else None
     if dated is None:
         return None
     library, name = dated.record.library, dated.name
@@ -78,9 +79,16 @@ def _of(view: View, error: ErrorSeen, name: str, library: str) -> _Dated | None:
     told = [spans for names in record.names.values() if (spans := names.get(name))]
     spans = spans_of(places_of(span for some in told for span in some))
     version = view.version(library)
-    if not spans or len(record.others(spans)) == 0 or (version and not record.has(spans, version)):
+    if not spans or _is_old(view, record, spans) or (version and not record.has(spans, version)):
         return None
     return _Dated(name, record, spans)
+
+
+def _is_old(view: View, record: Record, spans: Spans) -> bool:
+    """True where every release of the last years has the name: it tells nothing."""
+    first, newest = (day_of(view, record.library, record.versions[n]) for n in (spans[0][0], -1))
+    still = spans[-1][1] == len(record.versions) - 1
+    return still and (first is None or newest is None or newest - first > YOUNG)
 
 
 def _may_be(view: View, error: ErrorSeen, library: str) -> bool:

@@ -40,6 +40,9 @@ _MISFITS = frozenset(
     ]
 )
 """What Python raises where code and what it calls do not suit one another, not of what a user set."""
+_MARKS = {"ds_": "deepspeed", "lora_": "peft", "hf_": "accelerate", "_hf_": "accelerate", "_fsdp_": "torch"}
+"""How the attributes begin that libraries put on the modules and parameters of others."""
+_MARK = re.compile(r"has no attribute '(ds_|lora_|_?hf_|_fsdp_)\w")
 _FROM_SOURCE = frozenset(("torch", "llamafactory", "ms-swift", "axolotl"))
 """What is run from its repository as a rule, so that a development version says nothing."""
 _REMOTE = "transformers_modules"
@@ -61,7 +64,7 @@ def suspected_finding(view: View, error: ErrorSeen) -> Finding | None:
     An error without a place of its own stands for the text's one traceback.
     """
     traced = [one for one in view.facts.errors if one.frames]
-    calls = _calls(view, error if error.frames or len(traced) != 1 else traced[0])
+    calls = _calls(view, error if error.frames or len(traced) != 1 else traced[0]) or _marked(error)
     if calls is None or not (calls.importing or _is_misfit(error)):
         return None
     if not calls.caller:
@@ -83,6 +86,12 @@ def _calls(view: View, error: ErrorSeen) -> _Calls | None:
     at_import = [name for name, frame in zip(packages, frames, strict=True) if frame.function == "<module>"]
     caller = next((name for name in reversed(packages) if name and name != failing), "")
     return _Calls(failing, caller, any(at_import))
+
+
+def _marked(error: ErrorSeen) -> _Calls | None:
+    """Return the library after which an attribute is named, where nothing else tells who failed."""
+    match = _MARK.search(error.text) if not error.frames else None
+    return _Calls(_MARKS[match[1]], "", importing=False) if match else None
 
 
 def _is_passed(frame: Frame) -> bool:
@@ -230,8 +239,7 @@ def remote_finding(view: View, error: ErrorSeen) -> Finding | None:
 
 
 def _takes_remote_code(view: View) -> bool:
-    setting = view.facts.setting("trust_remote_code")
-    return setting is not None and setting.value.lower() in ("true", "1")
+    return any(symptom.id == "SYM-REMOTE-CODE" for symptom in view.facts.symptoms)
 
 
 def unreleased_finding(view: View, error: ErrorSeen) -> Finding | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from packaging.version import Version
 
 from envdoctor import lazy_re as re
-from envdoctor.commands import commands
+from envdoctor.commands import commands, install_commands
 from envdoctor.errors import Unavailable
 from envdoctor.facts import CudaVersion, Observed, Symptom
 from envdoctor.facts.names import normalise
@@ -61,6 +61,8 @@ def _judge(view: View, snapshot: Snapshot, package: Package, symptom: Symptom) -
         yield _no_wheel(view, package, asked, local, have, symptom)
     elif symptom.captured.get("offered", "").startswith("none"):
         yield _none_offered(package, have, symptom)
+    elif (newest := _newest_offered(symptom)) and specifier:
+        yield _not_offered(package, asked, newest, symptom)
 
 
 def availability(snapshot: Snapshot, package: Package, specifier: str, system: str | None) -> Availability:
@@ -156,6 +158,37 @@ def _no_wheel(
         sources=(f"wheel:{package.name}",),
         explains=(symptom.id,),
         prior=0.8,
+    )
+
+
+def _newest_offered(symptom: Symptom) -> str:
+    """Return the newest release that an installer saw, as it lists them."""
+    offered = [text.strip() for text in symptom.captured.get("offered", "").split(",")]
+    known = {version: text for text in offered if (version := parse_version(text))}
+    return known[max(known)] if known else ""
+
+
+def _not_offered(package: Package, asked: str, newest: str, symptom: Symptom) -> Finding:
+    pins = {package.name: f"<={newest}"}
+    return Finding(
+        id="INDEX-OFFERS-OTHERS",
+        severity=Severity.ERROR,
+        summary=f"{package.name}{asked} was asked for, and the newest that pip was offered is {newest}",
+        cause="The release is of a later day than the index's answer, wants another Python or platform than"
+        " this one, lies on another index, or the number was never released there.",
+        evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
+        remedies=(
+            Remedy(f"Take what is offered: {package.name} {newest}.", install_commands(pins), pins),
+            Remedy(
+                "Or use a Python that the wanted release supports, a newer pip, or the project's own index or"
+                " repository (git).",
+                ("python -VV", "pip install -U pip"),
+            ),
+        ),
+        certainty=Certainty.LIKELY,
+        sources=(f"wheel:{package.name}",),
+        explains=("SYM-NO-VERSION-FOUND", "SYM-NO-MATCHING"),
+        prior=0.65,
     )
 
 

@@ -70,9 +70,41 @@ def test_a_build_between_two_releases_is_suspected_last() -> None:
     assert dict(found.remedies[0].pins) == {"transformers": "<5.2.0"}
 
 
+def test_a_name_that_all_releases_of_the_last_years_have_dates_nothing() -> None:
+    found = judged("TypeError: CLIPTextModel has failed in an odd way\n")
+    assert "RELEASE-SUSPECTED" not in found
+
+
 @pytest.mark.parametrize(
     ("text", "identity", "said"),
     [
+        (
+            "deepspeed==0.16.5\nAttributeError: 'Linear' object has no attribute 'ds_grads_remaining'",
+            "RELEASE-SUSPECTED",
+            "deepspeed 0.16.5 fails in its own code",
+        ),
+        (
+            "ERROR: Could not find a version that satisfies the requirement diffusers>=0.30.4"
+            " (from versions: 0.30.1, 0.30.2, 0.30.3)",
+            "INDEX-OFFERS-OTHERS",
+            "the newest that pip was offered is 0.30.3",
+        ),
+        (
+            "model = AutoModel.from_pretrained(m, trust_remote_code=True)\nIndexError: odd",
+            "RELEASE-SUSPECTED",
+            "custom code",
+        ),
+        (
+            "x = F.scaled_dot_product_attention(q, k, v)\n"
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 23.41 GiB.",
+            "OOM-ATTENTION",
+            "MAX_PIXELS",
+        ),
+        (
+            "KeyError: \"Unknown task summarization, available tasks are ['any-to-any']",
+            "PIPELINE-TASK-UNKNOWN",
+            "5",
+        ),
         (
             "ERROR: Could not find a version that satisfies the requirement torch (from versions: none)",
             "INDEX-OFFERS-NONE",
