@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from packaging.version import Version
 
@@ -161,6 +161,14 @@ def _no_wheel(
     )
 
 
+def _middle_python(minors: frozenset[int]) -> Iterator[Remedy]:
+    """Offer a Python that is neither new nor old among those that have wheels."""
+    if minors:
+        middle = (min(minors) + max(minors)) // 2
+        text = f"Make an environment with a Python that is neither new nor old: 3.{middle}."
+        yield Remedy(text, commands("uv venv --python 3.{}", middle), {"python": python_specifier(minors)})
+
+
 def _newest_offered(symptom: Symptom) -> str:
     """Return the newest release that an installer saw, as it lists them."""
     offered = [text.strip() for text in symptom.captured.get("offered", "").split(",")]
@@ -194,15 +202,8 @@ def _not_offered(package: Package, asked: str, newest: str, symptom: Symptom) ->
 
 def _none_offered(package: Package, have: Availability, symptom: Symptom) -> Finding:
     """The package is there, and an installer saw no release at all: its Python, its platform or its index."""
-    low, high = min(have.minors, default=0), max(have.minors, default=0)
-    wheels = f"; its wheels are for Python 3.{low} to 3.{high}" if have.minors and not have.any_python else ""
-    pythons = (
-        Remedy(
-            f"Make an environment with a Python that is neither new nor old: 3.{(low + high) // 2}.",
-            commands("uv venv --python 3.{}", (low + high) // 2),
-            {"python": python_specifier(have.minors)},
-        ),
-    )
+    minors = have.minors if not have.any_python else frozenset[int]()
+    wheels = f"; its wheels are for Python 3.{min(minors)} to 3.{max(minors)}" if minors else ""
     return Finding(
         id="INDEX-OFFERS-NONE",
         severity=Severity.ERROR,
@@ -213,7 +214,7 @@ def _none_offered(package: Package, have: Availability, symptom: Symptom) -> Fin
         " nothing.",
         evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
         remedies=(
-            *(pythons if wheels else ()),
+            *_middle_python(minors),
             Remedy(
                 "See which Python and which index pip uses.",
                 ("python -VV", "pip --version", "pip config list"),

@@ -84,6 +84,11 @@ def test_a_name_that_all_releases_of_the_last_years_have_dates_nothing() -> None
             "deepspeed 0.16.5 fails in its own code",
         ),
         (
+            "Could not find a version that satisfies the requirement vllm==0.6.3 (from versions: none)",
+            "INDEX-OFFERS-NONE",
+            "vllm",
+        ),
+        (
             "ERROR: Could not find a version that satisfies the requirement diffusers>=0.30.4"
             " (from versions: 0.30.1, 0.30.2, 0.30.3)",
             "INDEX-OFFERS-OTHERS",
@@ -101,9 +106,9 @@ def test_a_name_that_all_releases_of_the_last_years_have_dates_nothing() -> None
             "MAX_PIXELS",
         ),
         (
-            "KeyError: \"Unknown task summarization, available tasks are ['any-to-any']",
+            "KeyError: \"Unknown task kv-press-text-generation, available tasks are ['any-to-any']",
             "PIPELINE-TASK-UNKNOWN",
-            "5",
+            "registers it when it is imported",
         ),
         (
             "ERROR: Could not find a version that satisfies the requirement torch (from versions: none)",
