@@ -21,7 +21,7 @@ from envdoctor.rules.view import View
 
 FACT = "raised in"
 _PATH = re.compile(r"(?:site|dist)-packages[/\\][\w./\\-]{1,300}")
-_OF_TORCH = re.compile(r"\blib(?:torch|c10)\w{0,40}\.(?:so|dylib)")
+_OF_TORCH = re.compile(r"\blib(?:torch(?:_cpu|_cuda\w{0,20}|_python)?|c10(?:_cuda)?)\.(?:so|dylib)")
 """torch's own shared libraries, by whatever path."""
 
 
