@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from packaging.version import Version
 
 from envdoctor import lazy_re as re
-from envdoctor.commands import commands, install_commands
+from envdoctor.commands import commands, install_commands, pip_install
 from envdoctor.errors import Unavailable
 from envdoctor.facts import CudaVersion, Observed, Symptom
 from envdoctor.facts.names import normalise
@@ -190,7 +190,7 @@ def _not_offered(package: Package, asked: str, newest: str, symptom: Symptom) ->
             Remedy(
                 "Or use a Python that the wanted release supports, a newer pip, or the project's own index or"
                 " repository (git).",
-                ("python -VV", "pip install -U pip"),
+                ("python -VV", *pip_install("pip", options="-U")),
             ),
         ),
         certainty=Certainty.LIKELY,
