@@ -207,7 +207,7 @@ def _none_offered(package: Package, have: Availability, symptom: Symptom) -> Fin
     return Finding(
         id="INDEX-OFFERS-NONE",
         severity=Severity.ERROR,
-        summary=f"pip was offered no release of {package.name} at all (from versions: none): none has a file"
+        summary=f"no release of {package.name} was offered to pip (from versions: none): none has a file"
         f" for this Python version or platform, or the index that it asked has none{wheels}",
         cause="A Python that has just come out gets wheels weeks later, one that is too old gets none any"
         " more, a 32-bit one never; and behind a mirror, another --index-url or without a network pip sees"
