@@ -201,11 +201,12 @@ def _ways_of_one(view: View, name: str) -> Iterator[Remedy]:
             pip_install(name, options="-U"),
         )
         return
+    above, here = (">=", version.base_version) if version.is_prerelease else (">", version.public)
     if Version(package.versions[-1]) > version:
-        pins = {name: f">{version.public}"}
+        pins = {name: f"{above}{here}"}
         text = f"Take a {name} newer than {version}: a bug of one release is mostly mended in the next."
         yield Remedy(text, install_commands(pins), pins)
-    pins = {name: f"<{version.public}"}
+    pins = {name: f"<{here}"}
     yield Remedy(f"Or go back to a {name} from before {version}.", install_commands(pins), pins)
 
 
