@@ -236,6 +236,10 @@ def encode_atlas(found: Mapping[str, Mapping[str, Mapping[str, Sequence[Sequence
         ),
         key=lambda entry: (entry[1], entry[3], entry[4], entry[0], entry[2]),
     )
+    return _packed(libraries, entries)
+
+
+def _packed(libraries: Sequence[tuple[str, Sequence[str]]], entries: Sequence[Sequence[Any]]) -> bytes:
     blocks, packed = [], []
     at = 0
     for start in range(0, len(entries), BLOCK):

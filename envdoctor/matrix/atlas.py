@@ -11,7 +11,7 @@ import mmap
 import struct
 import zlib
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -26,6 +26,11 @@ LINE = 1200
 LEAST_SHARE = 0.55
 """How much of a line its template must account for, where the template is not long by itself."""
 LONG = 60
+BEGUN = 12
+"""Characters by which a stretch of which a text has the beginning alone is found."""
+ENDS = (".", ":", "!", "?")
+BEGINNING = 110
+"""Characters of a template that a text which quotes it may be held to have."""
 WARNINGS = frozenset({"warning", "warning_once", "warn", "UserWarning", "FutureWarning"})
 """Kinds of messages that end nothing."""
 COMPILED = "compiled"
@@ -48,7 +53,7 @@ class Origin:
     newest: str
     """The newest release of the library that was read."""
     letters: int
-    """Letters and digits of the template: how telling the match is."""
+    """Letters and digits of the line that the template accounts for: how telling the match is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,11 +70,11 @@ class Atlas:
         """Return where a line's message stands, the most telling template first; empty when none has it."""
         text = " ".join(line[:LINE].split())
         wanted = sorted({p for triple in triples(text) for p in self._places(triple)})
-        found = []
-        for place in wanted:
-            entry = self._entry(place)
-            if entry and fits(str(entry[0]), text):
-                found.append(self._origin(entry))
+        alike: dict[tuple[object, ...], list[list[object]]] = {}
+        for entry in filter(None, map(self._entry, wanted)):
+            if letters := accounted(str(entry[0]), text):
+                alike.setdefault((letters, entry[1], entry[2] in WARNINGS), []).append(entry)
+        found = [self._origin(entries, int(key[0])) for key, entries in alike.items()]  # type: ignore[call-overload]
         return sorted(dict.fromkeys(found), key=lambda origin: -origin.letters)
 
     def templates(self, library: str, version: str) -> Iterator[tuple[str, str]]:
@@ -93,13 +98,14 @@ class Atlas:
         entries = _block(self, block)
         return entries[number] if number < len(entries) else None
 
-    def _origin(self, entry: Sequence[object]) -> Origin:
-        template, library, kind, file, function, guard, spans = entry
+    def _origin(self, alike: Sequence[Sequence[object]], letters: int) -> Origin:
+        """Return the place of templates that say a line equally well: the releases of all of them."""
+        template, library, kind, file, function, guard, _ = alike[-1]
         name, versions = self.libraries[int(library)]  # type: ignore[call-overload]
-        told = tuple((versions[first], versions[last]) for first, last in spans)  # type: ignore[attr-defined]
-        text = str(template)
+        spans = _joined(span for entry in alike for span in entry[6])  # type: ignore[attr-defined]
+        told = tuple((versions[first], versions[last]) for first, last in spans)
         return Origin(
-            name, text, str(kind), str(file), str(function), str(guard), told, versions[-1], letters_of(text)
+            name, str(template), str(kind), str(file), str(function), str(guard), told, versions[-1], letters
         )
 
 
@@ -136,6 +142,16 @@ def _block(atlas: Atlas, number: int) -> list[list[object]]:
     return entries
 
 
+def _joined(spans: Iterable[Sequence[int]]) -> list[tuple[int, int]]:
+    """Return ranges in order, those that meet or overlap as one."""
+    joined: list[tuple[int, int]] = []
+    for first, last in sorted((first, last) for first, last in spans):
+        if joined and first <= joined[-1][1] + 1:
+            first, last = joined[-1][0], max(joined.pop()[1], last)
+        joined.append((first, last))
+    return joined
+
+
 def triples(text: str) -> set[int]:
     """Return the hashes of each three words that follow one another."""
     words = [word.lower() for word in _WORD.findall(text)]
@@ -146,14 +162,20 @@ def triples(text: str) -> set[int]:
 def key_of(template: str) -> int | None:
     """Return the hash under which a template is filed: the longest three words within one literal stretch.
 
-    None for a template that has no three (or, being whole, fewer) words in a row.
+    Its beginning decides where that has such words: a text may quote no more. None for a template that has no
+    three (or, being whole, fewer) words in a row.
     """
+    best = _longest_triple(template[:BEGINNING]) or _longest_triple(template)
+    return zlib.crc32(best.encode()) if best else None
+
+
+def _longest_triple(template: str) -> str:
     best = ""
     for stretch in template.split(HOLE):
         words = [word.lower() for word in _WORD.findall(_whole_words(stretch, template))]
         for i in range(len(words) - 2):
             best = max(best, " ".join(words[i : i + 3]), key=len)
-    return zlib.crc32(best.encode()) if best else None
+    return best
 
 
 def _whole_words(stretch: str, template: str) -> str:
@@ -163,17 +185,28 @@ def _whole_words(stretch: str, template: str) -> str:
     return re.sub(r"^\w+|\w+$", " ", stretch)
 
 
-def fits(template: str, text: str) -> bool:
-    """True when the literal stretches of a template stand in the text in order and make up enough of it."""
+def accounted(template: str, text: str) -> int:
+    """Return how many letters of a text a template accounts for; 0 where it is not its message.
+
+    The text may leave the message at the end of a sentence: of several lines the first alone is often quoted.
+    """
     at, covered = 0, 0
     for stretch in (" ".join(part.split()) for part in template.split(HOLE)):
-        if stretch:
-            found = text.find(stretch, at)
-            if found < 0:
-                return False
-            at = found + len(stretch)
-            covered += letters_of(stretch)
-    return covered >= LONG or covered >= LEAST_SHARE * letters_of(text)
+        found = text.find(stretch, at)
+        if found < 0:
+            quoted = _shared(stretch, text[text.find(stretch[:BEGUN], at) :])
+            covered += letters_of(quoted)
+            ended = len(quoted) >= BEGUN and (text.endswith(quoted) or quoted.rstrip().endswith(ENDS))
+            return covered if covered >= LONG and ended else 0
+        at = found + len(stretch)
+        covered += letters_of(stretch)
+    return covered if covered >= LONG or covered >= LEAST_SHARE * letters_of(text) else 0
+
+
+def _shared(one: str, other: str) -> str:
+    """Return what two texts begin with alike."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return one[: next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))]
 
 
 def letters_of(text: str) -> int:

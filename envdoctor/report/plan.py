@@ -20,7 +20,7 @@ def plan_section(plan: Plan, here: bool = True) -> Section:
 
 def _title(plan: Plan) -> Words:
     count = sum(1 for move in plan.moves if move.old or move.new is None) + len(plan.settings)
-    none = "no set of changes mends it" if plan.unsolved else "nothing to install"
+    none = "no change of packages or settings mends it" if plan.unsolved else "nothing to install"
     if _asks_for_all(plan):
         none = "for who looks after the machine"
     what = counted(count, "change") if count else _coming(plan) or none
