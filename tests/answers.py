@@ -63,7 +63,8 @@ class Answers:
         if os.environ.get("ENVDOCTOR_RECORD"):
             self._written.update(given)
         else:
-            assert given == {name: self._held.get(name) for name in given}
+            other = [f"{name}: {said}" for name, said in given.items() if said != self._held.get(name)]
+            assert not other, f"not as {self._path.name} has it (ENVDOCTOR_RECORD=1 writes it): {other}"
 
     def write(self) -> None:
         """Write the answers of the tests that ran, where that was asked."""
