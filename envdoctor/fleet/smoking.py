@@ -26,7 +26,7 @@ DCGM = "dcgm"
 BAD_OUTCOMES = frozenset(("failed", "crashed", "timeout"))
 ROOMS = (
     *("smokes", "facts", "report/__init__.py", "report/sanitise.py"),
-    *("errors.py", "inputs.py", "lazy_re.py", "processes.py", "shown.py", "values.py"),
+    *("errors.py", "inputs.py", "lazy_re.py", "processes.py", "values.py"),
 )
 """What `smokes.parent` imports; what judges and draws its verdicts stays here."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)

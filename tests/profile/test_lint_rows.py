@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from envdoctor.diagnosis import declare_gpus, diagnose, diagnose_facts, read_facts
+from envdoctor.diagnosis import diagnose, diagnose_facts, read_facts
 from envdoctor.facts import ComputeCapability, Distribution, Environment, Facts, Gpu, Observed, Setting
 from envdoctor.findings import Severity
 from envdoctor.matrix import load_matrix
 from envdoctor.matrix.tables.conditions import ConditionRow
 from envdoctor.rules.rows import check_row
 from envdoctor.rules.view import View
+from envdoctor.target.cards import declare_gpus
 
 ROWS = [row for row in load_matrix().conditions if row.id.startswith("LINT-")]
 

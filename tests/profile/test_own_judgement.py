@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from cards import written
 
-from envdoctor.diagnosis import declare_gpus, diagnose_facts, read_facts
+from envdoctor.diagnosis import diagnose_facts, read_facts
 from envdoctor.findings import Severity
 from envdoctor.matrix import load_matrix
+from envdoctor.target.cards import declare_gpus
 
 FOUR = ("RTX 4090",) * 4
 WORKLOADS: dict[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
