@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
 from test_whole_findings import MACHINES, RULE_IDS, told
 
 from envdoctor.facts import Facts, from_json
@@ -22,6 +23,7 @@ from envdoctor.pastes import parse_paste
 from envdoctor.rules import RULES, run_checks
 
 RECORD = Path(__file__).parent / "cases.tsv"
+RECORDED = [line.partition("\t")[::2] for line in RECORD.read_text(encoding="utf-8").splitlines()]
 
 
 def facts_of(case: str) -> Facts:
@@ -67,14 +69,12 @@ def found(case: str) -> str:
 
 def lines() -> list[str]:
     """Return the record as it would be written today."""
-    cases = [line.partition("\t")[0] for line in RECORD.read_text(encoding="utf-8").splitlines()]
-    return [f"{case}\t{found(case)}" for case in cases]
+    return [f"{case}\t{found(case)}" for case, _ in RECORDED]
 
 
-def test_every_case_is_judged_as_it_was() -> None:
-    for line in RECORD.read_text(encoding="utf-8").splitlines():
-        case, _, said = line.partition("\t")
-        assert found(case) == said, case
+@pytest.mark.parametrize(("case", "said"), RECORDED, ids=range(len(RECORDED)))
+def test_a_case_is_judged_as_it_was(case: str, said: str) -> None:
+    assert found(case) == said
 
 
 if __name__ == "__main__":

@@ -96,12 +96,3 @@ def tanh_step(numpy: Any, inputs: Any, weight: Any, rate: float) -> tuple[Any, A
 def scaled_tanh(numpy: Any, x: Any, scale: Any) -> Any:
     """Return the hyperbolic tangent of a scaled root-mean-square norm."""
     return numpy.tanh(x / numpy.sqrt((x**2).mean(-1, keepdims=True) + 1e-6) * scale)
-
-
-def stored_in_4_bit(numpy: Any, weight: Any, levels: Any, block: int) -> Any:
-    """Return what 4-bit storage keeps: the nearest level of each block's largest value."""
-    blocks = weight.reshape(-1, block)
-    largest = numpy.abs(blocks).max(1, keepdims=True)
-    table = numpy.asarray(levels)
-    nearest = numpy.abs((blocks / largest)[..., None] - table).argmin(-1)
-    return (table[nearest] * largest).reshape(weight.shape)
