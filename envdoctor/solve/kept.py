@@ -12,14 +12,14 @@ import json
 import os
 import sys
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from envdoctor import __version__
 from envdoctor import lazy_re as re
 from envdoctor.errors import EnvdoctorError
-from envdoctor.fact_files import find_folder, read_files, snapshot_paths, user_folder, user_releases_folder
+from envdoctor.fact_files import find_folder, snapshot_paths, user_folder, user_releases_folder
 from envdoctor.files import replace_file
 from envdoctor.inputs import MEBIBYTE, read_input
 from envdoctor.values import dataclass
@@ -89,19 +89,23 @@ def _text(file: str) -> str:
 
 
 def _surroundings() -> Iterator[object]:
-    """Yield what tells the interpreter, our code and the facts from others."""
+    """Yield what tells the interpreter, our code and the facts from others: files by size and time."""
     libc = os.confstr("CS_GNU_LIBC_VERSION") if sys.platform == "linux" else ""
     yield __version__, tuple(sys.version_info), sys.platform, tuple(getattr(os, "uname", tuple)()), libc
-    for room in _ROOMS:
-        with os.scandir(Path(__file__).parent.parent / room) as entries:
-            told = [(entry.name, entry.stat()) for entry in entries if entry.is_file()]
-        yield sorted((name, one.st_size, one.st_mtime_ns) for name, one in told)
-    folder = find_folder()
-    yield _checksum(read_files(folder).values())
-    tables = [sorted(one.glob("*.json")) for one in (folder / "releases", user_releases_folder())]
-    paths = [path for path in (*tables[0], *tables[1], *snapshot_paths(folder)) if path.is_file()]
-    yield [str(path) for path in paths], _checksum(path.read_bytes() for path in paths)
+    facts, code = find_folder(), Path(__file__).parent.parent
+    rooms = (code / room for room in _ROOMS)
+    yield [_stamps(folder) for folder in (*rooms, facts, facts / "releases", user_releases_folder())]
+    paths = snapshot_paths(facts)
+    yield [(str(path), _stamp(path.stat())) for path in paths if path.is_file()]
 
 
-def _checksum(parts: Iterable[bytes]) -> list[tuple[int, int]]:
-    return [(len(part), zlib.crc32(part)) for part in parts]
+def _stamps(folder: Path) -> list[tuple[str, tuple[int, int]]]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted((entry.name, _stamp(entry.stat())) for entry in entries if entry.is_file())
+    except FileNotFoundError:  # nobody updated anything
+        return []
+
+
+def _stamp(told: os.stat_result) -> tuple[int, int]:
+    return told.st_size, told.st_mtime_ns

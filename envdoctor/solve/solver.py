@@ -54,7 +54,7 @@ def solve_nearby(goal: Goal) -> Picks | None:
 def solve(goal: Goal, window: int | None = WINDOWS[0]) -> Picks | None:
     """Return a best answer, or None when there is none; `window` is the staleness searched first."""
     policy = policy_of(goal)
-    if (picks := _read_off(goal, policy)) is not None:
+    if (picks := _read_off(goal, policy, window)) is not None:
         return picks
     if _nearby_clash(goal, policy):
         return None
@@ -112,7 +112,7 @@ def _wider(window: int, found: Picks | None, windows: Sequence[int]) -> int | No
     return next((wider for wider in windows if wider > window), None) if found is None else None
 
 
-def _read_off(goal: Goal, policy: Policy) -> Picks | None:
+def _read_off(goal: Goal, policy: Policy, window: int | None = WINDOWS[0]) -> Picks | None:
     """Return a best answer that what was asked for leads to by itself; None where only a search tells.
 
     What was asked for is at its newest, but for packages that clash: those are chosen among themselves first.
@@ -123,7 +123,7 @@ def _read_off(goal: Goal, policy: Policy) -> Picks | None:
     if newest is None:
         return None
     fixed, alone, names = newest, stands_alone(goal, policy), set(newest)
-    window: int | None = WINDOWS[1]
+    window = None if window is None else max(window, WINDOWS[1])
     for _ in range(OUTLINES):
         try:
             bits = completed(goal, policy, fixed, alone)

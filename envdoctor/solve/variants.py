@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from envdoctor.facts import ComputeCapability, CudaVersion
 from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.capabilities import capability_row, runs_on
 from envdoctor.matrix.driver_tables import least_driver, least_driver_row
-from envdoctor.solve.versions import satisfies
+from envdoctor.solve.versions import satisfies, spec_mask
 from envdoctor.target.resolve import Target
 from envdoctor.values import dataclass
 
@@ -50,18 +50,23 @@ class Build:
 
 
 def builds_of(
-    matrix: Matrix, versions: Iterable[str], target: Target, labels: Collection[tuple[str, str]] = ()
+    matrix: Matrix, versions: Sequence[str], target: Target, labels: Collection[tuple[str, str]] = ()
 ) -> dict[str, list[Build]]:
     """Return the builds of each torch version on the target's platform, the default index's last (best).
 
-    `labels` are versions with the local label that was asked for: such a build is there, recorded or not.
+    `versions` are sorted. `labels` are versions with the local label that was asked for: such a build is
+    there, recorded or not.
     """
     releases = matrix.generated("torch").get("releases", {})
     arch = _MACHINES.get(target.platform.arch, target.platform.arch)
     rows = [row for row in matrix.rows(tables.TorchVariantRow) if row.arch == arch]
     if target.platform.os == "macos":
         rows = []
-    builds = {version: _builds(version, releases.get(version), rows, target) for version in versions}
+    fitting = [(row, spec_mask(row.torch, versions)) for row in rows]
+    builds = {}
+    for place, version in enumerate(versions):
+        own = [row for row, mask in fitting if mask >> place & 1]
+        builds[version] = _builds(version, releases.get(version), own, target)
     for version, label in labels:
         if version in builds and not any(build.answers(label) for build in builds[version]):
             builds[version].insert(0, _labelled(version, label))
@@ -77,11 +82,7 @@ def _labelled(version: str, label: str) -> Build:
 def _builds(
     version: str, release: Mapping[str, Any] | None, rows: Iterable[tables.TorchVariantRow], target: Target
 ) -> list[Build]:
-    variants = [
-        Build(version, row.variant, row.cuda, row.arch_list, row.source)
-        for row in rows
-        if satisfies(version, row.torch)
-    ]
+    variants = [Build(version, row.variant, row.cuda, row.arch_list, row.source) for row in rows]
     linux = target.platform.os == "linux"
     own = (release or {}).get("platforms", {}).get(target.platform.arch, {}) if linux else {}
     cuda = CudaVersion.parse(own["cuda"]) if own.get("cuda") else None
