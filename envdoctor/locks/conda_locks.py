@@ -34,7 +34,7 @@ def _place(entry: Mapping[str, Any]) -> str:
 def _pixi_locked(entry: Mapping[str, Any], line: int) -> Locked:
     place, name, version = _place(entry), text_of(entry.get("name")), text_of(entry.get("version"))
     if "pypi" in entry or entry.get("kind") == "pypi":
-        origin = "file" if place.startswith((".", "/")) else "vcs" if place.startswith("git+") else None
+        origin = "vcs" if place.startswith("git+") else None if "://" in place else "file"
         name, version = (name, version) if name else _of_wheel(place)
         return Locked(normalise(name), version or None, line, origin, bool(entry.get("editable")))
     source = bool(name) and not place.endswith(_ENDS)

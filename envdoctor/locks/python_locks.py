@@ -36,6 +36,8 @@ def _of_main(table: Mapping[str, Any]) -> bool:
 
 def _poetry_holds(table: Mapping[str, Any], markers: Markers) -> bool:
     told = table.get("markers")
+    if not markers.admitted_by(table.get("python-versions")):
+        return False
     return markers.hold(told.get("main") if isinstance(told, Mapping) else told)
 
 

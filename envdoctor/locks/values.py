@@ -82,6 +82,14 @@ class Markers:
             self._known[text] = self._decided(text)
         return self._known[text]
 
+    def admitted_by(self, requires_python: object) -> bool:
+        """Return whether that Python is one that a package says it takes; no text, or an odd one, takes any."""
+        try:
+            specifier = SpecifierSet(text_of(requires_python).replace("*", "").strip())
+        except InvalidSpecifier:
+            return True
+        return specifier.contains(self._environment["python_full_version"])
+
     def _decided(self, text: str) -> bool:
         try:
             if "extras" in text or "dependency_groups" in text:

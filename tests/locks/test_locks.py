@@ -122,6 +122,18 @@ version = "0.4.6"
 optional = false
 
 [[package]]
+name = "grpcio"
+version = "1.62.3"
+optional = false
+python-versions = ">=3.7"
+
+[[package]]
+name = "grpcio"
+version = "1.73.0"
+optional = false
+python-versions = ">=3.10"
+
+[[package]]
 name = "poetry"
 version = "1.7.1"
 optional = false
@@ -218,6 +230,7 @@ environments:
       - conda: https://example.com/conda-forge/linux-64/python-3.12.4-h2_0_cpython.conda
       - conda: https://example.com/conda-forge/linux-64/pytorch-2.6.0-cuda126_py312_1.conda
       - pypi: https://example.com/peft-0.15.0-py3-none-any.whl
+      - pypi: arms
 packages:
 - conda: https://example.com/conda-forge/osx-arm64/python-3.12.3-h1_0_cpython.conda
   sha256: aa
@@ -228,6 +241,10 @@ packages:
 - pypi: https://example.com/peft-0.15.0-py3-none-any.whl
   name: peft
   version: 0.15.0
+- kind: pypi
+  name: arms
+  version: 0.0.0
+  path: arms
 """
 CONDA_LOCK = """
 version: 1
@@ -277,12 +294,18 @@ def held(folder: Path, name: str, text: str) -> dict[str, str | None]:
         (
             "poetry.lock",
             OLD_POETRY,
-            {"tqdm": "4.66.0", "poetry": "1.7.1", "poetry-plugin-export": "1.6.0", "cleo": "2.1.0"},
+            {
+                "tqdm": "4.66.0",
+                "grpcio": "1.62.3",
+                "poetry": "1.7.1",
+                "poetry-plugin-export": "1.6.0",
+                "cleo": "2.1.0",
+            },
         ),
         ("pdm.lock", PDM, {"torch": "2.7.0"}),
         ("pylock.toml", PYLOCK, {"torch": "2.7.0", "local": None}),
         ("Pipfile.lock", PIPFILE, {"torch": "2.7.0"}),
-        ("pixi.lock", PIXI, {"python": "3.12.4", "pytorch": "2.6.0", "peft": "0.15.0"}),
+        ("pixi.lock", PIXI, {"python": "3.12.4", "pytorch": "2.6.0", "peft": "0.15.0", "arms": "0.0.0"}),
         ("conda-lock.yml", CONDA_LOCK, {"python": "3.11.8", "peft": "0.15.0"}),
     ],
 )
@@ -388,3 +411,4 @@ def test_a_lock_of_conda_tells_the_python_and_the_build_of_torch(tmp_path: Path)
     assert facts.environment.python.get() == "3.12.4"
     assert facts.environment.builds["torch"]["cuda"] == "12.6"
     assert facts.distribution("torch").origin == "conda"  # type: ignore[union-attr]
+    assert facts.distribution("arms").origin == "file"  # type: ignore[union-attr]
