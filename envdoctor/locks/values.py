@@ -83,7 +83,7 @@ class Markers:
         return self._known[text]
 
     def admitted_by(self, requires_python: object) -> bool:
-        """Return whether that Python is one that a package says it takes; no text, or an odd one, takes any."""
+        """Return whether a package says that it takes that Python; no text, or an odd one, takes any."""
         try:
             specifier = SpecifierSet(text_of(requires_python).replace("*", "").strip())
         except InvalidSpecifier:
