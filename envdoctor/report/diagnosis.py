@@ -67,11 +67,7 @@ def render(
 
 def document(diagnosis: Diagnosis, unfold: bool = False) -> Document:
     """Return the report: the answer, what was examined, the plan, findings, machine, packages, checks."""
-    findings, outcomes = diagnosis.findings, Counter(check.outcome for check in diagnosis.checks)
-    causes = len(root_causes(findings))
-    note = f"  from {counted(causes, 'cause')}" if causes < len(findings) else ""
-    note = note if findings or outcomes[Outcome.CRASHED] else f"  {outcomes[Outcome.PASSED]} checks passed"
-    broken = outcomes[Outcome.CRASHED]
+    findings, broken = diagnosis.findings, _count(diagnosis, Outcome.CRASHED)
     blocks: list[Block] = [Rows(examined_rows(diagnosis.facts, diagnosis.examined))]
     if broken:
         told = Text(Span(f"! {counted(broken, 'check')} broke: the answer is not whole", "warning"))
@@ -79,13 +75,29 @@ def document(diagnosis: Diagnosis, unfold: bool = False) -> Document:
     blocks += plan_blocks(diagnosis)
     blocks += finding_blocks(findings, unfold)
     blocks += [*surroundings(diagnosis, unfold), Rows(tuple(check_rows(diagnosis.checks)))]
-    worst = min((f.severity for f in findings), key=lambda severity: severity.rank, default=None)
-    if not findings and not broken and _tells_settings_alone(diagnosis.facts):
-        title = ("nothing found in the settings told", Span("  no card, package or error is told", "dim"))
-        return Document(title, TONES[Severity.NOTE], tuple(blocks), foot(diagnosis))
-    title = (severities(findings), Span(note, "dim"))
-    tone = TONES[worst] if worst else "warning" if broken else "ok"
-    return Document(title, tone, tuple(blocks), foot(diagnosis))
+    if findings or broken:
+        causes = len(root_causes(findings))
+        note = f"  from {counted(causes, 'cause')}" if causes < len(findings) else ""
+        worst = min((f.severity for f in findings), key=lambda severity: severity.rank, default=None)
+        answer, tone = severities(findings), TONES[worst] if worst else "warning"
+    else:
+        answer, note, tone = _nothing_found(diagnosis)
+    return Document((answer, Span(note, "dim")), tone, tuple(blocks), foot(diagnosis))
+
+
+def _count(diagnosis: Diagnosis, outcome: Outcome) -> int:
+    return sum(check.outcome is outcome for check in diagnosis.checks)
+
+
+def _nothing_found(diagnosis: Diagnosis) -> tuple[str, str, Tone]:
+    """Return answer, note and tone where nothing was found: sound as far as something was judged."""
+    passed = _count(diagnosis, Outcome.PASSED)
+    if not passed:
+        return "nothing was judged", "  no check was told what it needs", TONES[Severity.NOTE]
+    if _tells_settings_alone(diagnosis.facts):
+        note = "  no card, package or error is told"
+        return "nothing found in the settings told", note, TONES[Severity.NOTE]
+    return "nothing found", f"  {counted(passed, 'check')} passed", "ok"
 
 
 def _tells_settings_alone(facts: Facts) -> bool:

@@ -31,7 +31,7 @@ def check_row(view: View, row: ConditionRow) -> Finding | None:
     """Judge one row; returns None when it does not speak, raises Skip when facts are missing."""
     seen = [symptom for symptom in view.facts.symptoms if _explains(row, symptom)]
     if row.needs_symptom and not seen:
-        return None
+        raise Skip("no error line that it explains is told")
     answers, exceptions = judge_all(view, row.when), judge_all(view, row.unless)
     if row.needed:
         answers |= {key: one.denied for key, one in exceptions.items()}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from pathlib import Path
 
 from envdoctor.facts import WarningSeen
 from envdoctor.findings import Certainty, Evidence, Finding, Severity
@@ -47,13 +49,15 @@ def check_strange_warnings(view: View) -> Iterable[Finding]:
 
 def known_warnings(view: View) -> Iterator[tuple[WarningSeen, Origin]]:
     """Yield the warnings that a library gives with its place in it."""
-    atlas = load_atlas(view.matrix.folder)
-    if atlas is None:
-        return
     for warning in view.facts.warnings:
-        found = [origin for origin in atlas.find(warning.text) if origin.kind in WARNINGS]
-        if found:
+        if found := _warned_by(view.matrix.folder, warning.text):
             yield warning, max(found, key=lambda origin: _is_named(view, warning, origin))
+
+
+@lru_cache(maxsize=64)
+def _warned_by(folder: Path, text: str) -> tuple[Origin, ...]:
+    atlas = load_atlas(folder)
+    return tuple(one for one in atlas.find(text) if one.kind in WARNINGS) if atlas else ()
 
 
 def _is_named(view: View, warning: WarningSeen, origin: Origin) -> tuple[bool, bool]:

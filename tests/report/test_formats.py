@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from sample_diagnosis import ARCH, BNB, diagnosis, healthy
 
-from envdoctor.findings import Evidence, Examined, Finding, Remedy, Severity
+from envdoctor.findings import Evidence, Examined, Finding, Outcome, Remedy, Severity
 from envdoctor.report import Judged, Look
 from envdoctor.report.diagnosis import render
 from envdoctor.report.places import find_place
@@ -64,8 +64,13 @@ def test_text_says_when_a_check_broke():
 
 def test_text_of_a_healthy_machine_is_short():
     text = render(healthy())
-    assert text.startswith("✓ nothing found  1 checks passed\n")
+    assert text.startswith("✓ nothing found  1 check passed\n")
     assert len(text.splitlines()) < 16
+
+
+def test_a_diagnosis_of_which_every_check_was_skipped_is_no_green_tick():
+    skipped = tuple(replace(c, outcome=Outcome.SKIPPED, reason="not told: gpu") for c in healthy().checks)
+    assert render(replace(healthy(), checks=skipped)).startswith("· nothing was judged")
 
 
 def test_colour_and_plain_text_say_the_same():

@@ -105,6 +105,12 @@ def test_unknown_is_no_finding_but_a_skipped_check(matrix_of: MatrixOf) -> None:
     assert (check.outcome, check.reason) == (Outcome.SKIPPED, "not told: new")
 
 
+def test_a_row_for_an_error_line_has_passed_nothing_where_the_line_is_not_told(matrix_of: MatrixOf) -> None:
+    checks = diagnose_facts(facts({"rare": "1.5"}), matrix_of(GUESSES)).checks
+    check = next(check for check in checks if check.rule == "GUESS-RARE")
+    assert (check.outcome, check.reason) == (Outcome.SKIPPED, "no error line that it explains is told")
+
+
 def test_absence_is_known_only_of_a_complete_list(matrix_of: MatrixOf) -> None:
     matrix = matrix_of(PAIR)
     outcomes = [
