@@ -184,7 +184,7 @@ class Session:
         self.notes.write_text("")
         if not put_in(mutant, functions):
             return 2
-        _forget_what_was_computed(self.forgetful)
+        _clear(_caches(self.forgetful))
         self.stop_at_failure = True
         _run(items)
         return 0
@@ -207,8 +207,10 @@ class Session:
     def _measure(self, items: dict[str, pytest.Item], kept: dict[Path, Path]) -> int:
         measured = coverage.Coverage(data_file=None, include=[str(p) for p in self.paths])
         seconds: dict[str, float] = {}
+        kept_by_functions = _caches(self.forgetful)
 
         def before(item: pytest.Item) -> None:
+            _clear(kept_by_functions)
             measured.switch_context(item.nodeid)
             seconds[item.nodeid] = time.process_time()
 
@@ -283,10 +285,15 @@ def _in_child(work: Callable[[], int]) -> int:
     os._exit(status)
 
 
-def _forget_what_was_computed(rooms: tuple[str, ...]) -> None:
-    for thing in gc.get_objects():
-        if isinstance(thing, functools._lru_cache_wrapper) and str(thing.__module__).startswith(rooms):
-            thing.cache_clear()
+def _caches(rooms: tuple[str, ...]) -> list[functools._lru_cache_wrapper[object]]:
+    """Return the caches of the rooms' functions: what they keep may be of a mutant, or of another test."""
+    wrappers = (thing for thing in gc.get_objects() if isinstance(thing, functools._lru_cache_wrapper))
+    return [each for each in wrappers if str(each.__module__).startswith(rooms)]
+
+
+def _clear(caches: Iterable[functools._lru_cache_wrapper[object]]) -> None:
+    for each in caches:
+        each.cache_clear()
 
 
 def _read_ran(kept: Iterable[Path]) -> Ran:

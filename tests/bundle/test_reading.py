@@ -1,17 +1,20 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import tracemalloc
 from functools import cache
 from pathlib import Path
 
 import pytest
-from hostile_archives import GOOD, hostile, sound
+from hostile_archives import GOOD, hostile, planned, sound
 
 from envdoctor.bundling import read_bundle, read_contents
 from envdoctor.errors import InputError
 
 archives = cache(hostile)
+RECORD = Path(__file__).with_name("refusals.tsv")
+"""Why each planned archive is refused; `python tests/bundle/test_reading.py` writes it anew."""
 
 
 def test_a_sound_bundle_is_read(tmp_path):
@@ -43,6 +46,18 @@ def test_three_hundred_hostile_archives_are_refused_in_one_line(tmp_path):
             assert "\n" not in message, name
 
 
+def refusals(path: Path) -> list[str]:
+    """Return the record as it would be written today."""
+    told = ((name, refused(path, content) or "read") for name, content in planned())
+    return [
+        f"{name}\t{why.removeprefix(f'{path}: ')}".encode("ascii", "replace").decode() for name, why in told
+    ]
+
+
+def test_each_planned_archive_is_refused_for_what_is_wrong_with_it(tmp_path):
+    assert refusals(tmp_path / "b.zip") == RECORD.read_text(encoding="utf-8").splitlines()
+
+
 def test_what_is_not_refused_reads_as_what_was_packed(tmp_path):
     # Noise may hit bytes that nothing depends on, such as the time in a local header.
     path = tmp_path / "b.zip"
@@ -69,3 +84,8 @@ def test_no_file_and_a_folder_are_refused(tmp_path):
         read_bundle(tmp_path / "none.zip")
     with pytest.raises(InputError, match="not a file"):
         read_bundle(tmp_path)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        RECORD.write_text("\n".join(refusals(Path(folder) / "b.zip")) + "\n", encoding="utf-8")
