@@ -27,10 +27,10 @@ from envdoctor.rules import RULES, run_checks
 
 RECORD = Path(__file__).with_name("drawn_machines.tsv")
 FAMILIES: tuple[tuple[Callable[[Random], Drawn], int, frozenset[str]], ...] = (
-    (run, 130, frozenset(("fit", "serving_fit", "settings_fit", "settings_relations", "settings_data"))),
-    (states, 130, frozenset(("visibility", "occupancy", "host", "variables"))),
-    (build, 150, frozenset()),
-    (message, 130, frozenset()),
+    (run, 110, frozenset(("fit", "serving_fit", "settings_fit", "settings_relations", "settings_data"))),
+    (states, 100, frozenset(("visibility", "occupancy", "host", "variables"))),
+    (build, 100, frozenset()),
+    (message, 90, frozenset()),
 )
 """How many of each are drawn, and the modules of the rules that are asked: all where none is named."""
 DRAWS = [(draw, seed) for draw, count, _ in FAMILIES for seed in range(count)]
