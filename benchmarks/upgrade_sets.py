@@ -15,6 +15,7 @@ import json
 import random
 import re
 import subprocess
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
@@ -24,21 +25,16 @@ from upgrades import Case, read_cases
 
 import envdoctor
 from envdoctor.errors import InputError
+from envdoctor.facts.names import normalise
 from envdoctor.solve.answer import PinSet
 
 _LARGE = {"torch", "tensorflow", "tensorflow-gpu"}
 _PYTHON = re.compile(r"python(3\.\d{1,2})")
+_UV = (sys.executable, "-m", "uv")
+OLD_SETUPTOOLS = "setuptools<58\n"
+"""What projects of that time were built with: 58 dropped what many of their setup.py ask for."""
+_NO_MODULES = frozenset(("wheel", "setuptools", "pip"))
 _IMPORT = "import importlib, sys\nfor name in sys.argv[1:]:\n    importlib.import_module(name)\n"
-_MODULES = {
-    "scikit-learn": "sklearn",
-    "scikit-image": "skimage",
-    "pillow": "PIL",
-    "opencv-python": "cv2",
-    "pytorch-lightning": "pytorch_lightning",
-    "tensorboardx": "tensorboardX",
-    "tensorflow-gpu": "tensorflow",
-    "pyyaml": "yaml",
-}
 
 
 def python_of(case: Case) -> str:
@@ -48,9 +44,14 @@ def python_of(case: Case) -> str:
 
 
 def propose(case: Case, folder: Path) -> PinSet:
-    """Return the set for a case's upgrade, from its listing; raises InputError."""
+    """Return the set for a case's upgrade, from its listing, of wheels where they do; raises InputError."""
     freeze = folder / "freeze.txt"
     freeze.write_text(case.freeze, encoding="utf-8")
+    of_wheels = _proposed(case, freeze, allow_source=False)
+    return of_wheels if of_wheels.status == "solved" else _proposed(case, freeze, allow_source=True)
+
+
+def _proposed(case: Case, freeze: Path, *, allow_source: bool) -> PinSet:
     _, package, version = case.upgraded
     answer = envdoctor.upgrade(
         [f"{package}=={version}"],
@@ -58,31 +59,44 @@ def propose(case: Case, folder: Path) -> PinSet:
         target=str(freeze),
         python_version=python_of(case),
         platform="x86_64-manylinux_2_35",
-        allow_source=True,
+        allow_source=allow_source,
     )
     return answer.pins
 
 
 def install(case: Case, pins: PinSet, pythons: Path, folder: Path) -> str:
-    """Install a set and import what it is about; return what went wrong, or nothing."""
+    """Install a set with uv and import what it is about; return what went wrong, or nothing."""
     release = next(iter(sorted(pythons.glob(f"{python_of(case)}.*"))), None)
     if release is None:
         return "no such Python here"
     place = folder / "env"
-    subprocess.run([release / "bin" / "python", "-m", "venv", place], check=True, capture_output=True)
-    changed = {change.name for change in pins.changes} | {case.upgraded[1].lower()}
-    wanted = [f"{pin.name}=={pin.version}" for pin in pins.pins if pin.name in changed or not pin.label]
+    python = place / "bin" / "python"
+    changed = {pin.name for pin in pins.pins if case.versions.get(pin.name) != pin.version}
+    wanted = [f"{pin.name}=={pin.version}" for pin in pins.pins]
+    (folder / "setuptools.txt").write_text(OLD_SETUPTOOLS)
     for command in (
-        ["-m", "pip", "install", "-q", "-U", "pip<21.4"],
-        ["-m", "pip", "install", "-q", *wanted],
+        [*_UV, "venv", "-q", "--seed", "--python", release / "bin" / "python", place],
+        [*_UV, "pip", "install", "-q", "-b", folder / "setuptools.txt", "--python", python, *wanted],
     ):
-        done = subprocess.run([place / "bin" / "python", *command], capture_output=True, text=True)
+        done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
-            return f"install: {done.stderr.strip().splitlines()[-1][:200]}"
-    modules = [_MODULES.get(name, name.replace("-", "_")) for name in sorted(changed)]
-    run = [place / "bin" / "python", "-c", _IMPORT, *modules]
-    done = subprocess.run(run, capture_output=True, text=True)
-    return "" if not done.returncode else f"import: {done.stderr.strip().splitlines()[-1][:200]}"
+            return f"install: {' '.join(done.stderr.split())[-400:]}"
+    modules = [
+        module
+        for name in sorted((changed | {normalise(case.upgraded[1])}) - _NO_MODULES)
+        for module in modules_of(name, place)
+    ]
+    done = subprocess.run([python, "-c", _IMPORT, *modules], capture_output=True, text=True, cwd=folder)
+    return "" if not done.returncode else f"import: {done.stderr.strip().splitlines()[-1][:300]}"
+
+
+def modules_of(package: str, place: Path) -> list[str]:
+    """Return the modules that an installed package puts at the top: those not named as private."""
+    wanted = re.sub(r"[-_.]+", "[-_.]", package)
+    for told in place.glob("lib/python*/site-packages/*.dist-info/top_level.txt"):
+        if re.fullmatch(rf"{wanted}-[^-]+\.dist-info", told.parent.name, re.IGNORECASE):
+            return [name for name in told.read_text().split() if not name.startswith("_")][:1]
+    return [package.replace("-", "_")]
 
 
 def main() -> None:
@@ -124,8 +138,8 @@ def _installed(solved: Sequence[tuple[Case, PinSet]], pythons: Path, show: bool)
         with tempfile.TemporaryDirectory() as folder:
             trouble = install(case, pins, pythons, Path(folder))
         works += not trouble
-        if trouble and show:
-            print(f"    {case.name}: {trouble}", flush=True)
+        if show:
+            print(f"    {case.name}: {trouble or 'works'}", flush=True)
     if solved:
         print(f"{works} of {len(solved)} installed and imported")
 

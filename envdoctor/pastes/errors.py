@@ -22,12 +22,14 @@ MESSAGE_LINES = 12
 ERRORS = 64
 """Errors kept of one paste: the last ones decide."""
 
-_FRAME = re.compile(r'^\s*File "?([^"\n]{1,400}?)"?, line (\d{1,7})(?:, in ([^\n]{1,200}))?$')
-_BOXED_FRAME = re.compile(r"^\W{0,6}(\S[^:|\n]{0,300}\.py):(\d{1,7}) in ([\w<>.]{1,120})")
+_FRAME = re.compile(r'^\s*File "?([^"\n]{1,400}?)"?, line (\d{1,7})(?:, in(?: ([^\n]{1,200}))?)?$')
+_BOXED_FRAME = re.compile(r"^[^\w/~.\\]{0,6}(\S[^:|\n]{0,300}\.py):(\d{1,7}) in ([\w<>.]{1,120})")
 _CELL_FRAME = re.compile(
-    r"^\s*File ([^\s():,]{1,400}(?:\.py|>)):(\d{1,7}),? in ([\w<>.]{1,120})|"
-    r"^\s*([^\s(),]{1,400}\.py) in ([\w<>.]{1,120})\("
+    r"^\s*File \[?([^\s():,]{1,400}(?:\.py|>)):(\d{1,7})(?:\]?\)?,? in ([\w<>.]{1,120})|$)|"
+    r"^\s*([^\s(),]{1,400}\.py) in ([\w<>.]{1,120})(?:\(|$)"
 )
+_ARROW = re.compile(r"^\s*-{1,8}> \d{1,7}\s(.{1,400})")
+_NUMBERED = re.compile(r"^\s*\d{1,7}\s")
 _LINKED = re.compile(r"\[([^\[\]\n]{1,400})\]\(https?://[^()\n]{1,200}\)")
 _RAISED = re.compile(r"^((?:[A-Za-z_]\w{0,60}\.){0,8}[A-Za-z_]\w{0,80})(?::[ \t]?(.{0,1000}))?$")
 _SUFFIX = r"(?:Error|Exception|Interrupt|Fault|Failure|Timeout|Unsupported|ExitException|OutOfMemory)"
@@ -36,6 +38,7 @@ _LOOSE = re.compile(
     r"[ \t]{1,4}(\S.{0,1000})"
 )
 _CODE = re.compile(r"^\s*(?:except|raise|return|if|elif|assert|class|def|import|from|#|with)\b")
+_EDITOR = "Exception has occurred: "
 _DIRECT = "The above exception was the direct cause"
 _DURING = "During handling of the above exception"
 _DIGITS = str.maketrans("0123456789", "0000000000")
@@ -56,6 +59,7 @@ class _Raised:
     frames: list[Frame] = field(default_factory=list)
     first: int = 0
     beside: str = ""
+    cut: bool = False
 
 
 def parse_errors(paste: Paste, sights: Sequence[Sight]) -> Iterator[Sighting]:
@@ -86,7 +90,7 @@ def _error(paste: Paste, chain: Sequence[_Raised], sights: Sequence[Sight]) -> E
     return ErrorSeen(
         root.text,
         paste.at("traceback" if root.frames else "", root.line),
-        "exception" if root.kind else "cut",
+        "cut" if root.cut or not root.kind else "exception",
         exception=root.kind,
         line=root.line + 1,
         frames=tuple(root.frames[-KEPT_FRAMES:]),
@@ -104,7 +108,11 @@ def _raised(lines: Sequence[str]) -> Iterator[_Raised]:
         if HEADER in line:
             raised = _traceback(lines, index + 1, line[: line.index(HEADER)], index)
         elif (start := line.find('File "')) >= 0 and '", line ' in line:
-            raised = _traceback(lines, index, line[: max(0, start - 2)], index)
+            raised = _traceback(lines, index, line[:start].removesuffix(" ").removesuffix(" "), index)
+        elif line.startswith(_EDITOR):
+            raised = _in_editor(lines, index)
+        elif "-packages" in line and _frame(_bare(line, "")):
+            raised = _traceback(lines, index, "", index)
         elif ": " in line and _LOOSE.search(line):
             raised = _loose(lines, index)
         if raised is None:
@@ -129,7 +137,10 @@ def _traceback(lines: Sequence[str], start: int, prefix: str, header: int) -> _R
         if frame := _frame(line):
             frames.append(frame)
             end = index
-        elif frames and not frames[-1].code and line.startswith("    "):
+        elif frames and (arrow := _ARROW.match(line)):
+            frames[-1] = replace(frames[-1], code=arrow[1].strip()[:200])
+            end = index
+        elif frames and not frames[-1].code and line.startswith("    ") and not _NUMBERED.match(line):
             frames[-1] = replace(frames[-1], code=line.strip()[:200])
             end = index
         elif (match := _RAISED.match(line)) and (frames or _is_exception(match[1])):
@@ -140,12 +151,24 @@ def _traceback(lines: Sequence[str], start: int, prefix: str, header: int) -> _R
     return _cut_off(lines[header], header, end, frames)
 
 
+def _in_editor(lines: Sequence[str], start: int) -> _Raised | None:
+    """Return an exception as VS Code shows it: class, message, and the innermost frame first."""
+    kind = lines[start].removeprefix(_EDITOR).split("(")[0].strip()
+    ends = range(start + 1, min(len(lines), start + MESSAGE_LINES))
+    first = next((index for index in ends if _frame(lines[index])), None)
+    raised = _traceback(lines, first, "", start) if first and kind else None
+    if raised is None:
+        return None
+    text = f"{kind}: {' '.join(line.strip() for line in lines[start + 1 : first])}"[:600]
+    return replace(raised, kind=kind, text=text, line=start, frames=raised.frames[::-1], cut=False)
+
+
 def _cut_off(line: str, header: int, last: int, frames: list[Frame]) -> _Raised:
     """Return what is left of a traceback whose last line is missing; IPython names the class on top."""
-    named = re.search(rf"([A-Z]\w{{1,80}})\s{{2,}}{re.escape(HEADER)}", line)
+    named = re.search(rf"([A-Z]\w{{1,80}})(?:\s{{2,80}}|(?<=Error) ){re.escape(HEADER)}", line)
     code = f" at `{frames[-1].code}`" if frames and frames[-1].code else ""
     text = f"{named[1] if named else 'a traceback'}{code}: cut off before its message"
-    return _Raised(named[1] if named else "", text, header, last, frames, header)
+    return _Raised(named[1] if named else "", text, header, last, frames, header, cut=True)
 
 
 def _is_exception(name: str) -> bool:
@@ -160,7 +183,7 @@ def _frame(line: str) -> Frame | None:
     if ".py:" in line and (match := _BOXED_FRAME.match(line)):
         return Frame(match[1].strip(), int(match[2]), match[3])
     if (".py" in line or "File <" in line) and (match := _CELL_FRAME.match(line)):
-        return Frame(match[1] or match[4], int(match[2] or 0), match[3] or match[5])
+        return Frame(match[1] or match[4], int(match[2] or 0), match[3] or match[5] or "<module>")
     return None
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from envdoctor import lazy_re as re
 from envdoctor.commands import pip_install
 from envdoctor.facts import ErrorSeen
 from envdoctor.facts.names import normalise
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 
 ID = "PACKAGES-MIXED"
+_RELEASE = re.compile(r"-\d.{0,80}\.egg$")
 _MARKS = ("site-packages", "dist-packages")
 
 
 def package_of(path: str) -> str:
     """Return the top package that a traceback's path lies in; empty outside site-packages."""
     _, rest = _split(path)
-    return rest.partition("/")[0].removesuffix(".py")
+    return _RELEASE.sub("", rest.partition("/")[0]).removesuffix(".py")
 
 
 def _split(path: str) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from envdoctor import lazy_re as re
 from envdoctor.commands import install_commands, pip_install
@@ -10,6 +10,7 @@ from envdoctor.facts import ErrorSeen, Frame
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.atlas import WARNINGS, Origin, load_atlas
 from envdoctor.rules.asked import PYTHONS_OWN
+from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.view import View
 
 ID = "RAISED-BY-LIBRARY"
@@ -56,7 +57,21 @@ def origin_of(view: View, error: ErrorSeen) -> Origin | None:
     if error.exception != "RuntimeError" and any(symptom in PYTHONS_OWN for symptom in error.symptoms):
         return next((o for o in found if error.frames and _is_at(o, error.frames[-1])), None)
     named = [o for o in found if view.installed(o.library) or _in_frames(o, error) or o.library in error.text]
-    return next(iter(named or found), None)
+    return next(iter(named or _originals(view, found)), None)
+
+
+def _originals(view: View, found: Sequence[Origin]) -> list[Origin]:
+    """Return the most telling places, without those in libraries that stand on another of them: copies."""
+    alike = [origin for origin in found if origin.letters == found[0].letters]
+    libraries = {origin.library for origin in alike}
+    return [origin for origin in alike if libraries.isdisjoint(_required_by(view, origin.library))]
+
+
+def _required_by(view: View, library: str) -> set[str]:
+    """Return what the newest release of a library requires."""
+    package = package_facts(view, library)
+    row = package.row_of(len(package.versions) - 1) if package else -1
+    return {one.name for one in package.requirements(row)} if package and row >= 0 else set()
 
 
 def _message_of(error: ErrorSeen) -> str:

@@ -20,6 +20,10 @@ from envdoctor.rules.origins import origin_of, told_releases
 from envdoctor.rules.view import View
 
 FACT = "raised in"
+LAST = "last shown in"
+"""Where a traceback is cut off, what raised may stand further in."""
+BEGINNING = 80
+"""Letters of an error's text by which it is known where it is told again."""
 _PATH = re.compile(r"(?:site|dist)-packages[/\\][\w./\\-]{1,300}")
 _OF_TORCH = re.compile(r"\blib(?:torch(?:_cpu|_cuda\w{0,20}|_python)?|c10(?:_cuda)?)\.(?:so|dylib)")
 """torch's own shared libraries, by whatever path."""
@@ -44,14 +48,26 @@ def _placed(finding: Finding, place: Evidence | None) -> Finding:
 def _places(view: View, finding: Finding) -> Iterator[Evidence]:
     """Yield where the last error that a finding is about was raised.
 
-    An error without a place of its own stands for the text's one traceback.
+    An error that is told twice is placed by its traceback, one without a traceback by its message; what is
+    left of a traceback whose message is cut off stands for what the rest of the text tells.
     """
     quoted = {evidence.value for evidence in finding.evidence}
     errors = view.facts.errors
     about = [e for e in errors if e.text in quoted or not set(finding.explains).isdisjoint(e.symptoms)]
     traced = [error for error in errors if error.frames]
-    placed = map(partial(raised_in, view), (*reversed(about), *(traced if about and not traced[1:] else ())))
-    yield from islice(filter(None, placed), 1)
+    twins = [one for one in traced if any(_same(one, error) for error in about)]
+    full = [one for one in about if one.frames] or twins
+    left = [one for one in traced if one.kind == "cut" or not traced[1:]]
+    left = left if not full and (about or finding.explains) else []
+    asked = (*reversed(full), *reversed(about), *reversed(left))
+    yield from islice(filter(None, map(partial(raised_in, view), asked)), 1)
+
+
+def _same(traced: ErrorSeen, told: ErrorSeen) -> bool:
+    """True where a traceback ends in the class that another line tells, with the same first words if any."""
+    one, other = traced.text[:BEGINNING], told.text[:BEGINNING]
+    alike = traced.kind == "cut" or one.startswith(other) or other.startswith(one)
+    return traced.exception == told.exception != "" and alike
 
 
 def raised_in(view: View, error: ErrorSeen) -> Evidence | None:
@@ -71,7 +87,7 @@ def raised_in(view: View, error: ErrorSeen) -> Evidence | None:
     if release is None and origin and origin.library == package:
         release = told_releases(origin)
     release = release or _by_modules(view, package, error) or "of a release that is not told"
-    return Evidence(FACT, f"{package} {release}: {place}", error.source)
+    return Evidence(LAST if error.kind == "cut" else FACT, f"{package} {release}: {place}", error.source)
 
 
 def _by_modules(view: View, package: str, error: ErrorSeen) -> str:
@@ -105,8 +121,8 @@ def _by_frame(view: View, error: ErrorSeen) -> tuple[str, str] | None:
 
 
 def _by_path(view: View, error: ErrorSeen) -> tuple[str, str] | None:
-    """Return the installed package whose file a message names."""
-    match = _PATH.search(error.text)
+    """Return the installed package whose file a message names; where a name is missing, that one is asked."""
+    match = None if "cannot import name" in error.text else _PATH.search(error.text)
     top = package_of(match[0]).partition(".")[0] if match else ""
     if match and top:
         return distribution_of(view.matrix, top), match[0].rpartition("/")[2]

@@ -123,3 +123,44 @@ def test_a_traceback_without_head_or_end_is_still_an_error(read: Read) -> None:
     exception, said, frames = only(read("\n".join(LINES[:5])))
     assert (exception, frames) == ("", 2)
     assert said == "a traceback at `self.calibrate()`: cut off before its message"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "File {}:300, in Trainer.train(self, model)",
+        "File {}:300",
+        "File [{}:300]), in Trainer.train(self)",
+        "{} in train(self)",
+        "{} in <module>",
+        "│ {}:300 in train  │",
+    ],
+)
+def test_a_frame_of_a_notebook_is_read_without_a_head(read: Read, line: str) -> None:
+    file = "/opt/env/lib/python3.11/site-packages/trl/trainer/sft_trainer.py"
+    text = f"{line.format(file)}\n    298 model = wrapped\n--> 300 self.calibrate()\nValueError: it is raw\n"
+    (error,) = read(text).errors
+    assert (error.exception, error.frames[-1].file, error.frames[-1].code) == (
+        "ValueError",
+        file,
+        "self.calibrate()",
+    )
+
+
+def test_an_editor_shows_the_innermost_frame_first(read: Read) -> None:
+    text = "\n".join(
+        ["Exception has occurred: ValueError  (note: paused)", "uncalibrated", *LINES[3:5], *LINES[1:3]]
+    )
+    (error,) = read(text).errors
+    assert error.text == "ValueError: uncalibrated"
+    assert [frame.function for frame in error.frames] == ["<module>", "train"]
+
+
+def test_a_class_without_its_message_is_a_traceback_cut_off(read: Read) -> None:
+    head = "ImportError Traceback (most recent call last)\nFile /opt/site-packages/trl/core.py:7\n"
+    (error,) = read(f"{head}----> 7 from transformers import Gone\n").errors
+    assert (error.kind, error.exception, error.frames[0].code) == (
+        "cut",
+        "ImportError",
+        "from transformers import Gone",
+    )

@@ -7,15 +7,15 @@ import pytest
 from envdoctor.diagnosis import diagnose_facts
 from envdoctor.matrix import load_matrix
 from envdoctor.pastes import parse_paste
-from envdoctor.rules.raisers import FACT
+from envdoctor.rules.raisers import FACT, LAST
 
 SITE = "/opt/env/lib/python3.11/site-packages"
 
 
-def places(text: str) -> set[str]:
+def places(text: str, fact: str = FACT) -> set[str]:
     matrix = load_matrix()
     findings = diagnose_facts(parse_paste(text, "", matrix.lexicon), matrix, complete=False).findings
-    return {e.value for finding in findings for e in finding.evidence if e.fact == FACT}
+    return {e.value for finding in findings for e in finding.evidence if e.fact == fact}
 
 
 def traceback(error: str, *files: str) -> str:
@@ -57,3 +57,22 @@ def test_modules_bound_a_release_that_is_not_told() -> None:
 
 def test_the_script_that_was_started_is_no_library() -> None:
     assert places(traceback("GizmoError: it turns no more", "/home/me/vllm/run.py")) == set()
+
+
+def test_an_error_told_in_a_title_is_placed_by_its_traceback() -> None:
+    file = f"{SITE}/peft/tuners/lora/model.py"
+    title = f"# ImportError: {SITE}/wheel_cuda.so: undefined symbol: _ZN5torch3jit17parseSchemaE\n\n"
+    text = title + traceback("ImportError: " + title[15:60], "main.py", file)
+    assert places(f"peft==0.17.0\n{text}") == {"peft 0.17.0: model.py, line 35"}
+
+
+def test_a_traceback_that_is_cut_off_shows_where_it_was_last() -> None:
+    file = f"{SITE}/accelerate/accelerator.py"
+    text = f"# NCCL error: unhandled system error\n\n{traceback('', 'main.py', file)}"
+    assert places(f"accelerate==1.2.0\n{text}", LAST) == {"accelerate 1.2.0: accelerator.py, line 35"}
+
+
+def test_words_that_two_libraries_have_are_those_of_the_one_the_other_stands_on() -> None:
+    error = "Your setup doesn't support bf16/gpu. You need torch>=1.10, using Ampere GPU with cuda>=11.0"
+    (place,) = places(f"ValueError: {error}")
+    assert place.startswith("transformers 4.")
