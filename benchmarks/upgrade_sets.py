@@ -65,22 +65,28 @@ def _proposed(case: Case, freeze: Path, *, allow_source: bool) -> PinSet:
 
 
 def install(case: Case, pins: PinSet, pythons: Path, folder: Path) -> str:
-    """Install a set with uv and import what it is about; return what went wrong, or nothing."""
+    """Install a set and import what it is about; return what went wrong, or nothing.
+
+    Installed by uv; what it refuses (metadata and setup scripts of old projects) by the pip of that time.
+    """
     release = next(iter(sorted(pythons.glob(f"{python_of(case)}.*"))), None)
     if release is None:
         return "no such Python here"
     place = folder / "env"
-    python = place / "bin" / "python"
+    python = str(place / "bin" / "python")
+    pip = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
     changed = {pin.name for pin in pins.pins if case.versions.get(pin.name) != pin.version}
     wanted = [f"{pin.name}=={pin.version}" for pin in pins.pins]
     (folder / "setuptools.txt").write_text(OLD_SETUPTOOLS)
-    for command in (
-        [*_UV, "venv", "-q", "--seed", "--python", release / "bin" / "python", place],
-        [*_UV, "pip", "install", "-q", "-b", folder / "setuptools.txt", "--python", python, *wanted],
-    ):
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            return f"install: {' '.join(done.stderr.split())[-400:]}"
+    _run([*_UV, "venv", "-q", "--seed", "--python", str(release / "bin" / "python"), str(place)])
+    trouble = _run(
+        [*_UV, "pip", "install", "-q", "-b", str(folder / "setuptools.txt"), "--python", python, *wanted]
+    )
+    if trouble:
+        numpy = [pin for pin in wanted if pin.startswith("numpy==")] or ["wheel"]
+        trouble = next(filter(None, (_run([*pip, *some]) for some in (["pip<21.4"], numpy, wanted))), "")
+    if trouble:
+        return f"install: {trouble}"
     modules = [
         module
         for name in sorted((changed | {normalise(case.upgraded[1])}) - _NO_MODULES)
@@ -88,6 +94,12 @@ def install(case: Case, pins: PinSet, pythons: Path, folder: Path) -> str:
     ]
     done = subprocess.run([python, "-c", _IMPORT, *modules], capture_output=True, text=True, cwd=folder)
     return "" if not done.returncode else f"import: {done.stderr.strip().splitlines()[-1][:300]}"
+
+
+def _run(command: Sequence[str]) -> str:
+    """Run a command; return the end of what it says where it fails."""
+    done = subprocess.run(command, capture_output=True, text=True)
+    return " ".join(done.stderr.split())[-400:] or "failed" if done.returncode else ""
 
 
 def modules_of(package: str, place: Path) -> list[str]:

@@ -24,6 +24,8 @@ LAST = "last shown in"
 """Where a traceback is cut off, what raised may stand further in."""
 BEGINNING = 80
 """Letters of an error's text by which it is known where it is told again."""
+_LACKED = "cannot import name"
+"""Such a message names the file of who lacks a name, not of who asks."""
 _PATH = re.compile(r"(?:site|dist)-packages[/\\][\w./\\-]{1,300}")
 _OF_TORCH = re.compile(r"\blib(?:torch(?:_cpu|_cuda\w{0,20}|_python)?|c10(?:_cuda)?)\.(?:so|dylib)")
 """torch's own shared libraries, by whatever path."""
@@ -51,16 +53,20 @@ def _places(view: View, finding: Finding) -> Iterator[Evidence]:
     An error that is told twice is placed by its traceback, one without a traceback by its message; what is
     left of a traceback whose message is cut off stands for what the rest of the text tells.
     """
-    quoted = {evidence.value for evidence in finding.evidence}
-    errors = view.facts.errors
-    about = [e for e in errors if e.text in quoted or not set(finding.explains).isdisjoint(e.symptoms)]
+    errors = [*reversed(view.facts.errors)]
+    about = [error for error in errors if _is_about(finding, error)]
     traced = [error for error in errors if error.frames]
     twins = [one for one in traced if any(_same(one, error) for error in about)]
     full = [one for one in about if one.frames] or twins
     left = [one for one in traced if one.kind == "cut" or not traced[1:]]
     left = left if not full and (about or finding.explains) else []
-    asked = (*reversed(full), *reversed(about), *reversed(left))
-    yield from islice(filter(None, map(partial(raised_in, view), asked)), 1)
+    telling = (error for error in about if _LACKED not in error.text)
+    yield from islice(filter(None, map(partial(raised_in, view), (*full, *telling, *left, *about))), 1)
+
+
+def _is_about(finding: Finding, error: ErrorSeen) -> bool:
+    quoted = {evidence.value for evidence in finding.evidence}
+    return error.text in quoted or not set(finding.explains).isdisjoint(error.symptoms)
 
 
 def _same(traced: ErrorSeen, told: ErrorSeen) -> bool:
@@ -121,8 +127,8 @@ def _by_frame(view: View, error: ErrorSeen) -> tuple[str, str] | None:
 
 
 def _by_path(view: View, error: ErrorSeen) -> tuple[str, str] | None:
-    """Return the installed package whose file a message names; where a name is missing, that one is asked."""
-    match = None if "cannot import name" in error.text else _PATH.search(error.text)
+    """Return the installed package whose file a message names."""
+    match = _PATH.search(error.text)
     top = package_of(match[0]).partition(".")[0] if match else ""
     if match and top:
         return distribution_of(view.matrix, top), match[0].rpartition("/")[2]
