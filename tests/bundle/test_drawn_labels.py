@@ -1,0 +1,327 @@
+"""Labels beside values, and tokens of people and machines in their surroundings, drawn at random.
+
+`drawn_labels.tsv` is the record, a word or a token a line: for each text that was drawn of it a mark (`x`:
+some of it is taken, `.`: it is left), and a digest of what is shown. After a finder or a row changed, `python
+tests/bundle/test_drawn_labels.py` writes it anew; with a number it shows the texts of one line. What should
+be found is for the other tests to say.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from zlib import crc32
+
+import pytest
+from test_whole_redactions import VALUES
+
+from envdoctor.bundling import Redactor
+
+RECORD = Path(__file__).with_name("drawn_labels.tsv")
+TEXTS = 70
+WORDS = (
+    *(
+        "token",
+        "key",
+        "pwd",
+        "auth",
+        "pass",
+        "api_key",
+        "API KEY",
+        "secret",
+        "password",
+        "passwd",
+        "bearer",
+        "pin",
+    ),
+    *(
+        "credential",
+        "hf_token",
+        "accessKey",
+        "client-secret",
+        "пароль",
+        "密码",
+        "otp",
+        "session",
+        "cookie",
+        "license",
+    ),
+    *(
+        "OPENAI_API_KEY",
+        "private_key",
+        "passphrase",
+        "WANDB_KEY",
+        "mot de passe",
+        "Passwort",
+        "sas",
+        "signature",
+    ),
+)
+BEFORE = (
+    "",
+    "my ",
+    "--",
+    "x_",
+    "db",
+    "DB_",
+    "o",
+    "2",
+    "cache ",
+    "the ",
+    '"',
+    "$",
+    "export ",
+    "| ",
+    "login a ",
+    "${",
+)
+AFTER_WORD = (
+    "",
+    "",
+    "",
+    "s",
+    "_1",
+    "Id",
+    "ring",
+    "_file",
+    "str",
+    ".txt",
+    "-keys",
+    "value",
+    "9",
+    "S",
+    "ID",
+    "(s)",
+)
+GAPS = (
+    *(
+        ": ",
+        "=",
+        " = ",
+        ":",
+        " is ",
+        " was: ",
+        " ",
+        ":\n",
+        ":\n  ",
+        " |\n",
+        "(",
+        "('",
+        " <",
+        "> ",
+        '": "',
+        "='",
+        "…..",
+    ),
+    *(
+        " == ",
+        "', '",
+        ": my ",
+        " of x is ",
+        "\n\n",
+        "<b>",
+        "%3D",
+        "\t",
+        " (40 characters) was ",
+        ": ${",
+        " ->  ",
+        "=\\n",
+    ),
+)
+BEHIND = ("", "", " ok", '"', "'", ")", "\n", "/x", "(", ";", " == x", "</b>", "…")
+TOKENS = (
+    *(
+        "10.1.2.3",
+        "192.168.7.21",
+        "8.8.8.8",
+        "12.8.93.4",
+        "127.0.0.1",
+        "255.255.255.0",
+        "1.2.3.4.5",
+        "33.1.1.1",
+    ),
+    *("fe80::1ff:fe23:4567:890a", "2001:db8::1", "aa:bb:cc:dd:ee:0f", "AABB.CCDD.EEFF", "00:00:00:00:00:00"),
+    *(
+        "aabbccddeeff",
+        "kepler-07",
+        "gpu-node-07",
+        "zeus",
+        "localhost",
+        "a.example.com",
+        "pypi.example.co.uk",
+        "node-1",
+    ),
+    *(
+        "x.corp.internal",
+        "huggingface.co",
+        "python.example.org",
+        "nvidia.co.kr",
+        "ip-10-0-0-7",
+        "dgx1.lan",
+        "cn[01-04]",
+    ),
+    *(
+        "mkowalski",
+        "anna.b",
+        "root",
+        "otto@example.org",
+        "/home/otto/x",
+        "C:\\Users\\otto\\x",
+        "/Users/anna",
+        "~otto",
+    ),
+    *(
+        "s3://own-bucket/x",
+        "gs://models-7",
+        "own-bucket.s3.amazonaws.com",
+        "arn:aws:s3:::own-bucket",
+        "s3-own-b",
+    ),
+    *(
+        "projects/own-project-7",
+        "gcr.io/own-project/x",
+        "gcr.io/deeplearning-platform-release/x",
+        "us.pkg.dev/team-x-1/y",
+    ),
+    *("123456789012", "1234-5678-9012", "i-0123456789abcdef0", "ocid1.vcn.oc1.phx.aaaaaaaabbbbbbbbcccccccc"),
+    *("de305d54-75b4-431b-adb2-eb6b9e546014", "GPU-de305d54-75b4-431b-adb2-eb6b9e546014", "1652922001234"),
+    *(
+        "MIG-GPU-de305d54-75b4-431b-adb2-eb6b9e546014/1/0",
+        "/dev/disk/by-id/nvme-SAMSUNG_MZ7_S4YNNX0R",
+        "0x506b4b0300ab1c2d",
+    ),
+    *(
+        "SHA256:abcdefghijklmnopqrstuvwxyzABCDEFGHIJ0123456",
+        "fe80:0000:0000:0000:506b:4b03:00ab:1c2d",
+        "mlx5_0   506b4b0300ab1c2d",
+    ),
+)
+LEFT = (
+    *(
+        "",
+        "see ",
+        "host: ",
+        "hostname=",
+        "version ",
+        "driver: ",
+        "torch==",
+        "ssh ",
+        "connect to ",
+        "inet ",
+        "ip=",
+        "v",
+    ),
+    *(
+        "://",
+        "http://u:p@",
+        "serial number: ",
+        "GUID: ",
+        "user: ",
+        "USER=",
+        "on node ",
+        "--host ",
+        "MASTER_ADDR=",
+        "@",
+    ),
+    *(
+        "account id: ",
+        "tenant: ",
+        "bucket=",
+        "project: ",
+        "Linux ",
+        "[",
+        "(",
+        "nccl ",
+        "\n",
+        "ether ",
+        "cuda_",
+        "owner: ",
+    ),
+    *(
+        "Nov 20 10:11:12 ",
+        "anna@",
+        "UUID: ",
+        "node: ",
+        "srun: error: ",
+        "nodes=",
+        "\\\\",
+        "libcudnn ",
+        "machine_id=",
+    ),
+)
+RIGHT = (
+    *(
+        "",
+        " ok",
+        ":22",
+        "/24",
+        ":2345:99 [0] NCCL INFO x",
+        "]",
+        ")",
+        ", 29500)",
+        ": task 0: x",
+        ".",
+        "-1",
+        "a",
+        ".0",
+    ),
+    *(
+        "<0>",
+        " slots=8",
+        ":/srv on /mnt",
+        "$ ls",
+        " 5.15.0-1 x",
+        "\n",
+        "@x",
+        "(x)",
+        ":~# ",
+        " kernel: y",
+        "_x",
+        "=2",
+    ),
+)
+
+
+def labelled(word: str, dice: Random) -> str:
+    """Return a word beside a value."""
+    name = f"{dice.choice(BEFORE)}{word}{dice.choice(AFTER_WORD)}"
+    return f"{name}{dice.choice(GAPS)}{dice.choice(VALUES)}{dice.choice(BEHIND)}"
+
+
+def surrounded(token: str, dice: Random) -> str:
+    """Return a token in its surroundings."""
+    return f"{dice.choice(LEFT)}{token}{dice.choice(RIGHT)}"
+
+
+NAMES = (*WORDS, *TOKENS)
+
+
+def shown(number: int) -> Iterator[tuple[str, str]]:
+    """Yield the texts of a line, and each as it is shown."""
+    dice, draw = Random(NAMES[number]), labelled if number < len(WORDS) else surrounded
+    for _ in range(TEXTS):
+        text = draw(NAMES[number], dice)
+        redactor = Redactor()
+        redactor.learn(text)
+        yield text, redactor.redact(text)
+
+
+def line(number: int) -> str:
+    """Return a line of the record."""
+    pairs = list(shown(number))
+    marks = "".join("." if text == read else "x" for text, read in pairs)
+    return f"{NAMES[number]}\t{marks}\t{crc32(repr(pairs).encode()):08x}"
+
+
+@pytest.mark.parametrize("number", range(len(NAMES)))
+def test_every_text_of_a_word_is_shown_as_it_was(number: int) -> None:
+    assert line(number) == RECORD.read_text(encoding="utf-8").splitlines()[number]
+
+
+if __name__ == "__main__":
+    if sys.argv[1:]:
+        print(*(f"{text!r}\n  {read!r}" for text, read in shown(int(sys.argv[1]))), sep="\n")
+    else:
+        RECORD.write_text("".join(f"{line(n)}\n" for n in range(len(NAMES))), encoding="utf-8")
