@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,12 +40,16 @@ def nothing(_: subprocess.Popen[bytes]) -> tuple[object, ...]:
     return ()
 
 
-def seen(argv: Sequence[str], state: Path, act: Act = nothing, stdin: bytes = b"") -> Seen:
-    """Run with pipes, in a process group of its own; `act` plays the user."""
-    child = subprocess.Popen(
+def start(argv: Sequence[str], state: Path) -> subprocess.Popen[bytes]:
+    """Start with pipes, in a process group of its own."""
+    return subprocess.Popen(
         argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         env=environment(state), preexec_fn=os.setpgrp,
     )  # fmt: skip
+
+
+def end(child: subprocess.Popen[bytes], act: Act, stdin: bytes) -> Seen:
+    """Return what is seen until it ends."""
     try:
         notes = act(child)
         out, err = child.communicate(stdin, PATIENCE_S)
@@ -55,9 +60,19 @@ def seen(argv: Sequence[str], state: Path, act: Act = nothing, stdin: bytes = b"
     return Seen(child.returncode, out, err, notes)
 
 
+def seen(argv: Sequence[str], state: Path, act: Act = nothing, stdin: bytes = b"") -> Seen:
+    """Run with pipes; `act` plays the user."""
+    return end(start(argv, state), act, stdin)
+
+
 def both(argv: Sequence[str], state: Path, act: Act = nothing, stdin: bytes = b"") -> tuple[Seen, Seen]:
-    """Return what is seen without and with watch."""
-    return seen(argv, state, act, stdin), seen([*WATCH, *argv], state, act, stdin)
+    """Return what is seen without and with watch; where a user acts and waits, at the same time."""
+    if act is nothing:
+        return seen(argv, state, act, stdin), seen([*WATCH, *argv], state, act, stdin)
+    children = [start([*words, *argv], state) for words in ([], WATCH)]
+    with ThreadPoolExecutor(2) as pool:  # no process is started while threads run
+        alone, watched = pool.map(lambda child: end(child, act, stdin), children)
+    return alone, watched
 
 
 def script(code: str) -> list[str]:
