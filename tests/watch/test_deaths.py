@@ -109,7 +109,7 @@ import time
 held = []
 for step in range(1000):
     held.append(bytearray(b"x" * (4 << 20)))
-    time.sleep(0.2)
+    time.sleep(0.1)
     print(f"step {step}", flush=True)
 """
 GROUPS = Path("/sys/fs/cgroup/memory")
