@@ -46,7 +46,9 @@ _PLAIN = re.compile(r"[abghlpv]{1,2}\d{3}[a-z]?|[al]40s?|[ah]20|l20|a10g|a\d{4}|
 """Names that are nothing but a card's in any sentence."""
 _LIKELY = re.compile(r"[tlp]4|a10|a16|a30|t4g")
 """Names that are a card's in a line that speaks of cards or of where such cards are lent."""
-_OF_CARDS = re.compile(r"(?i)\b(?:colab|kaggle|gpus?|vram|nvidia|cuda|graphics card|instance|g4dn|g6)\b")
+_OF_CARDS = re.compile(
+    r"(?i)\b(?:colab|kaggle|gpus?|vram|nvidia|cuda|graphics card|instance|g4dn|g6|b?fp?16|q?lora)\b"
+)
 _OWNED = re.compile(r"(?i)\b(?:an?|my|the|one|single|our|this)\s$")
 _MARKET = re.compile(r"[2-5]0[5-9]0")
 _COUNTED = re.compile(

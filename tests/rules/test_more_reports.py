@@ -9,6 +9,13 @@ from envdoctor.matrix import Matrix, load_matrix
 from envdoctor.pastes import parse_paste
 
 LINES = {
+    "  × python setup.py egg_info did not run successfully.\n      import torch\n"
+    "ModuleNotFoundError: No module named 'torch'\ntorch: 2.8.0": "BUILD-NEEDS-TORCH",
+    '  File "/tmp/pip-build-env-x/site-packages/setuptools/build_meta.py", line 331\n'
+    "ModuleNotFoundError: No module named 'numpy'": "BUILD-NEEDS-MODULE",
+    "(VllmWorker rank=1 pid=2311) ERROR torch.OutOfMemoryError: CUDA out of memory.": "OOM-IN-SERVER",
+    "n1:22:23 [0] NCCL INFO NET/Socket : Using [0]docker0:172.17.0.1<0>": "NCCL-BRIDGE",
+    "RuntimeError: NCCL communicator was aborted on rank 3.": "NCCL-TIMEOUT",
     "llama_model_load: error loading model: unknown model architecture: 'gemma4'": "LLAMACPP-ARCHITECTURE",
     'panic: unsupported model architecture "qwen2"': "LLAMACPP-ARCHITECTURE",
     "ggml_cuda_compute_forward: SCALE failed\nCUDA error: no kernel image is available": "LLAMACPP-NO-KERNEL",
@@ -69,3 +76,10 @@ def test_the_line_is_answered(matrix: Matrix, text: str, finding: str) -> None:
 def test_a_launchers_rank_is_no_adapters(matrix: Matrix) -> None:
     facts = parse_paste("Shard 0 failed to start\n rank=0\n", "", matrix.lexicon)
     assert not [setting for setting in facts.settings if setting.key == "lora_rank"]
+
+
+def test_a_loss_of_nan_on_a_card_without_bf16_is_not_answered_with_bf16(matrix: Matrix) -> None:
+    facts = parse_paste("fp16=True on T4\n{'loss': 0.0, 'grad_norm': nan}\n", "", matrix.lexicon)
+    finding = diagnose_facts(facts, matrix).findings[0]
+    assert finding.id == "LOSS-ZERO"
+    assert not any("--bf16 true" in command for r in finding.remedies for command in r.commands)
