@@ -55,11 +55,13 @@ _HINTS = {
     ),
     "method": re.compile(r"(?i)(?<![\w/-])(q?lora|full[ -](?:parameter )?fine-?tun\w+|全参数?微调)(?![\w.])"),
     "zero_stage": re.compile(r"(?i)(?<![\w/])zero[ -]?(?:stage[ -]?)?([123])(?![\d.\w])"),
-    "batch": re.compile(r"(?i)\bbatch[ _-]?size(?:\s(?:of|is)|\s?[=:])?\s?(\d{1,4})\b"),
-    "lora_rank": re.compile(r"\b[Rr]ank(?:\s(?:of|is)|\s?[=:])?\s(\d{1,3})\b(?!\]|:)"),
+    "batch": re.compile(
+        r"(?i)\bbatch(?:[ _-]?size(?:\s(?:of|is)|\s?[=:])?\s?|\s?=\s?|\s)(\d{1,4})\b(?![./:]|\s?(?:of|out)\b)"
+    ),
+    "lora_rank": re.compile(r"\b(?:[Rr]ank(?:\s(?:of|is)|\s?[=:])?\s|r\s?=\s?)(\d{1,3})\b(?!\]|:)"),
     "seq": re.compile(
-        r"(?i)\b(?:max(?:imum)?|seq(?:uence)?|context|cutoff)[ _-]len(?:gth)?(?:\s(?:of|is)|\s?[=:"
-        r"])?\s?(\d{3,6})\b"
+        r"(?i)\b(?:(?:max(?:imum)?|seq(?:uence)?|context|cutoff)[ _-]len(?:gth)?(?:\s(?:of|is)|\s?[=:"
+        r"])?\s?|seq\s)(\d{3,6})\b"
     ),
 }
 _GLIBC = re.compile(r"(?i)\bglibc[ -]?(2\.\d\d)\b")
