@@ -45,6 +45,9 @@ class Constants:
     nccl_zero12: int = 1336 * MIB
     loss_upcasts: int = 1  # 1 when the loss makes an fp32 copy of the logits
     vllm_context: int = 700 * MIB
+    vllm_parallel: int = 0  # buffers of cards that split each layer
+    vllm_graphs_inside: int = 1  # 1 when the share that the engine may take counts its graphs
+    vllm_marlin: int = 1  # 1 when experts of four bits lie as its kernels want them
     vllm_logit_bytes: int = 14  # of one logit while vLLM profiles its sampling
     vllm_utilization_percent: int = 92
     grpo_utilization_percent: int = 30

@@ -197,6 +197,12 @@ class ServingRun:
     cuda_graphs: bool = True
     beside_bytes: int = 0
     card: str = ""
+    kv_dtype: str = "auto"  # of keys and values, as --kv-cache-dtype names it
+
+    @property
+    def key_bytes(self) -> int:
+        """Bytes of one number of a key or value."""
+        return 1 if self.kv_dtype.startswith("fp8") else DTYPES[self.dtype]
 
     def __post_init__(self) -> None:
         """Raise InputError for a utilisation or a size that cannot be."""

@@ -11,7 +11,7 @@ from envdoctor.memory.constants import Constants
 from envdoctor.memory.extras import STORED_BYTES
 from envdoctor.memory.layout import layers, parameters
 from envdoctor.memory.run import DTYPES, Component, Prediction, ServingRun
-from envdoctor.memory.shape import ModelShape
+from envdoctor.memory.shape import Experts, ModelShape
 
 BLOCK_TOKENS = 16
 LARGE_CARD = 70 << 30
@@ -39,14 +39,26 @@ class Engine(NamedTuple):
     activations: int
     graphs: int
     context: int
+    graphs_inside: bool  # whether the share that it may take counts its graphs
     budget: int
     needed_keys: int  # for one longest request
     needed_tokens: int
 
     @property
+    def fixed(self) -> int:
+        """What the budget holds beside keys and values."""
+        inside = self.graphs if self.graphs_inside else 0
+        return self.weights + self.activations + self.context + inside
+
+    @property
+    def outside(self) -> int:
+        """What the graphs take beside the budget."""
+        return 0 if self.graphs_inside else self.graphs
+
+    @property
     def keys(self) -> int:
         """What the budget leaves for keys and values; negative when it leaves nothing."""
-        return self.budget - self.weights - self.activations - self.context
+        return self.budget - self.fixed
 
     @property
     def tokens(self) -> int:
@@ -85,25 +97,57 @@ def key_bytes_per_token(shape: ModelShape, width: int, tp: int, pp: int) -> int:
     return 2 * layers * max(1, shape.kv_heads // tp) * shape.head_dim * width
 
 
-def served_bytes(shape: ModelShape, width: int) -> int:
-    """Bytes of all weights as an engine loads them: stored ones stay as they are, beside a plain rest."""
+def served_bytes(shape: ModelShape, width: int, marlin: bool = True) -> int:
+    """Bytes of all weights as an engine loads them: stored ones stay as they are, beside a plain rest.
+
+    `marlin` when experts of four bits lie as its kernels want them.
+    """
     if not shape.stored:
         return parameters(shape) * width
     stacks = sum(n * count for layer, count in layers(shape) for n in layer.stacks[:2])
     if shape.stored in EXPERTS_ALONE and shape.experts:
-        padding = _padding(shape.hidden, shape.experts.width) if shape.stored == "mxfp4" else 1
+        padding = _padding(shape, shape.experts, marlin) if shape.stored == "mxfp4" else 1
         return (parameters(shape) - stacks) * width + int(stacks * padding * STORED_BYTES[shape.stored])
     linears = sum(m.weight * m.times * count for layer, count in layers(shape) for m in layer.linears)
     small = stacks + linears
     return int((parameters(shape) - small) * width + small * STORED_BYTES[shape.stored])
 
 
-def _padding(hidden: int, width: int) -> float:
-    """By how much experts grow whose sides are filled up for the kernels of four bits (Marlin's).
+def card_bytes(shape: ModelShape, width: int, tp: int, pp: int, marlin: bool = True) -> int:
+    """Bytes of the weights on one of the cards that split each layer.
 
-    https://github.com/vllm-project/vllm/blob/v0.11.2/vllm/model_executor/layers/quantization/mxfp4.py
+    Whole on each lie routers and the matrices that lead into latent attention's ranks, and a key head where
+    there are fewer than cards. The matrix that leads out of the ranks lies there in 16 bits as well, once it
+    is quantised.
+    https://github.com/vllm-project/vllm/blob/v0.18.0/vllm/model_executor/layers/attention/mla_attention.py
     """
-    return (-(-hidden // 256) * 256) * (-(-width // 128) * 128) / (hidden * width)
+    plain = not shape.stored or (shape.stored in EXPERTS_ALONE and shape.experts is not None)
+    small = width if plain else STORED_BYTES[shape.stored]
+    into = {"q_a", "kv_a"} | ({"k", "v"} if shape.kv_heads < tp else set())
+    whole, more = 0.0, 0.0
+    for layer, count in layers(shape):
+        for linear in layer.linears:
+            if linear.role in into:
+                copies = tp - 1 if shape.latent else tp / shape.kv_heads - 1
+                whole += count * linear.weight * small * copies
+            elif linear.role == "kv_b" and not plain:
+                more += count * linear.weight * width
+        whole += count * sum(layer.stacks[2:3]) * width * (tp - 1)
+    return int(served_bytes(shape, width, marlin) + whole + more) // (tp * pp)
+
+
+def _padding(shape: ModelShape, experts: Experts, marlin: bool) -> float:
+    """By how much experts grow whose sides are filled up for the kernels of four bits.
+
+    Marlin's fill up both sides, those for Hopper the one that is summed over, and not of the scales.
+    https://github.com/vllm-project/vllm/blob/v0.11.2/vllm/model_executor/layers/quantization/mxfp4.py
+    https://github.com/triton-lang/triton/tree/main/python/triton_kernels/triton_kernels/tensor_details
+    """
+    summed = -(-shape.hidden // 256) * 256 / shape.hidden
+    if marlin:
+        return summed * (-(-experts.width // 128) * 128) / experts.width
+    values = 0.5 / STORED_BYTES["mxfp4"]
+    return summed * values + 1 - values
 
 
 def describe_engine(run: ServingRun, constants: Constants) -> Engine:
@@ -113,7 +157,8 @@ def describe_engine(run: ServingRun, constants: Constants) -> Engine:
     usual = USUAL_STEPS[run.gpu_bytes >= LARGE_CARD and "A100" not in run.card.upper()]
     sequences = run.max_num_seqs or usual[0]
     batched = run.max_batched_tokens or usual[1]
-    weights = served_bytes(shape, width) // (run.tp * run.pp)
+    weights = card_bytes(shape, width, run.tp, run.pp, constants.vllm_marlin > 0)
+    joined = constants.vllm_parallel if run.tp > 1 else 0
     inner = batched * (2 * shape.hidden + 3 * max(shape.ffn, shape.hidden) // run.tp) * width
     rows = min(sequences, batched)
     sampled = rows * shape.vocab * constants.vllm_logit_bytes + (batched + rows) * shape.hidden * width
@@ -122,9 +167,10 @@ def describe_engine(run: ServingRun, constants: Constants) -> Engine:
         weights,
         max(inner, sampled),
         graphs + (200 * MIB if run.cuda_graphs else 0),
-        constants.vllm_context,
+        constants.vllm_context + joined,
+        constants.vllm_graphs_inside > 0,
         int(run.utilization * run.gpu_bytes),
-        request_keys(shape, width, run.tp, run.pp, longest, batched),
+        request_keys(shape, run.key_bytes, run.tp, run.pp, longest, batched),
         longest,
     )
 
@@ -145,8 +191,8 @@ class Budget(NamedTuple):
 def utilization_bounds(run: ServingRun, constants: Constants) -> Budget:
     """Return the utilisations with which the engine starts and has room; the driver's share is left to it."""
     engine = describe_engine(run, constants)
-    needed = engine.weights + engine.activations + engine.context + engine.needed_keys
-    outside = run.beside_bytes + engine.graphs + constants.cuda_context
+    needed = engine.fixed + engine.needed_keys
+    outside = run.beside_bytes + engine.outside + constants.cuda_context
     return Budget(needed / run.gpu_bytes, USABLE - outside / run.gpu_bytes)
 
 
@@ -155,8 +201,9 @@ def predict_serving(run: ServingRun, constants: Constants) -> Prediction:
     engine = describe_engine(run, constants)
     low, high = bounds = utilization_bounds(run, constants)
     refusal = bounds.refusal(run.utilization)
-    allocated = max(engine.budget, engine.weights + engine.activations + engine.context) - engine.context
-    device = allocated + engine.context + engine.graphs + constants.cuda_context + run.beside_bytes
+    held = max(engine.budget, engine.fixed) + engine.outside
+    allocated = held - engine.context - engine.graphs
+    device = held + constants.cuda_context + run.beside_bytes
     notes = [
         f"keys and values: {engine.tokens} tokens, {engine.needed_tokens} wanted for one longest request",
         f"utilisation between {low:.2f} (one longest request) and {high:.2f} (room beside the engine)",

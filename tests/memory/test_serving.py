@@ -7,7 +7,13 @@ import pytest
 from envdoctor.cli import main
 from envdoctor.matrix import load_matrix, tables
 from envdoctor.memory import ServingRun, find_shape, read_constants
-from envdoctor.memory.serving import describe_engine, request_keys, served_bytes, utilization_bounds
+from envdoctor.memory.serving import (
+    card_bytes,
+    describe_engine,
+    request_keys,
+    served_bytes,
+    utilization_bounds,
+)
 
 GIB = 1 << 30
 
@@ -125,3 +131,31 @@ def test_an_engine_that_does_not_run_is_told_with_what_it_would(
 def test_experts_of_four_bits_lie_beside_a_plain_rest() -> None:
     published = 595e9  # bytes of its files: vllm-project/recipes#533
     assert served_bytes(find_shape("moonshotai/Kimi-K2.7-Code"), 2) == pytest.approx(published, rel=0.005)
+
+
+@pytest.mark.parametrize(
+    ("model", "tp", "card", "gib", "vllm", "left"),
+    [
+        ("deepseek-r1", 8, "B200", 178.35, "0.18.0", 79.81),  # what leads into the ranks lies whole on each
+        ("minimax-m2.5", 8, "H200", 139.81, "0.18.0", 96.57),
+        ("llama-3.3-70b", 4, "H200", 139.81, "0.16.0", 90.30),  # the cards' buffers grew after this release
+        ("llama-3.3-70b", 4, "H200", 139.81, "0.19.0", 91.57),
+        ("llama-3.3-70b", 4, "H200", 139.81, "0.20.0", 90.66),  # from here on the share counts its graphs
+        ("gpt-oss-120b", 1, "H100", 79.18, "0.11.2", 3.33),  # Hopper's kernels fill up less than Marlin's
+    ],
+)
+def test_what_is_left_on_cards_that_split_each_layer(
+    model: str, tp: int, card: str, gib: float, vllm: str, left: float
+) -> None:
+    capability = (10, 0) if card == "B200" else (9, 0)
+    constants = read_constants(load_matrix().rows(tables.MemoryRow), {"vllm": vllm}, capability)
+    share = 0.95 if tp == 1 else 0.92
+    found = describe_engine(engine(model, card, gib, share, tp=tp), constants).keys / GIB
+    assert found == pytest.approx(left, rel=0.03)
+
+
+def test_fewer_key_heads_than_cards_lie_on_several_of_them() -> None:
+    shape = find_shape("qwen2.5-7b")  # four key heads
+    assert shape.kv_heads == 4
+    keys = 2 * shape.hidden * shape.kv_heads * shape.head_dim * shape.layers * 2
+    assert card_bytes(shape, 2, 8, 1) - card_bytes(shape, 2, 4, 1) / 2 == pytest.approx(keys / 8, rel=0.001)
