@@ -28,14 +28,14 @@ def add_engine(
         run.max_model_len or run.seq, run.max_num_seqs, tp=1,
     )  # fmt: skip
     engine = describe_engine(engine_run, constants)
-    least = engine.weights + engine.activations + engine.context + engine.needed_keys
-    taken = (max(engine.budget, least) if gpu_bytes else least) + engine.graphs
+    least = engine.fixed + engine.needed_keys
+    taken = (max(engine.budget, least) if gpu_bytes else least) + engine.outside
     notes = [f"a colocated vLLM takes {taken / (1 << 30):.1f} GiB and keeps it while the policy trains"]
     if gpu_bytes:
         low, _ = utilization_bounds(engine_run, constants)
         if share < low:
             notes.append(f"utilisation {share:.2f} is too low for one longest request (least {low:.2f})")
-        room = (gpu_bytes - trained.device_bytes - engine.graphs) / gpu_bytes
+        room = (gpu_bytes - trained.device_bytes - engine.outside) / gpu_bytes
         notes.append(f"beside this training the utilisation may be at most {max(0.0, room):.2f}")
     return replace(
         trained,

@@ -205,11 +205,19 @@ class ServingRun:
         return 1 if self.kv_dtype.startswith("fp8") else DTYPES[self.dtype]
 
     def __post_init__(self) -> None:
-        """Raise InputError for a utilisation or a size that cannot be."""
+        """Raise InputError for a utilisation, a split or a size that cannot be."""
         if not 0 < self.utilization <= 1:
             raise InputError(f"--vllm-utilization: {self.utilization} is not in (0, 1]")
         if self.gpu_bytes <= 0:
             raise InputError("--gpu: a card without memory")
+        if self.dtype not in DTYPES:
+            raise InputError(f"--dtype: {self.dtype!r} is none of {', '.join(DTYPES)}")
+        if self.kv_dtype not in ("auto", *DTYPES) and not self.kv_dtype.startswith("fp8"):
+            raise InputError(f"--kv-cache-dtype: {self.kv_dtype!r} is neither auto nor fp8")
+        if self.tp < 1 or self.shape.heads % self.tp:
+            raise InputError(f"--tp {self.tp} does not divide {self.shape.heads} heads")
+        if not 1 <= self.pp <= self.shape.layers:
+            raise InputError(f"--pp {self.pp}: the model has {self.shape.layers} layers")
         for name in ("max_model_len", "max_num_seqs", "max_batched_tokens"):
             value = getattr(self, name)
             if value is not None and value < 1:

@@ -41,9 +41,12 @@ class StatedRun:
     pp: int = 1
     max_model_len: int | None = None
     max_num_seqs: int | None = None
+    max_num_batched_tokens: int | None = None
     max_completion: int | None = None
     num_generations: int | None = None
     vllm_utilization: float | None = None
+    kv_cache_dtype: str = "auto"
+    enforce_eager: bool = False
     dtype: str = "bf16"
     amp: str = "bf16"
     optim: str = "adamw_torch_fused"
@@ -162,7 +165,8 @@ def _serving_run(stated: StatedRun, shape: ModelShape, card: Card | None, consta
         share = constants.vllm_utilization_percent / 100
     return ServingRun(
         shape, card.memory_bytes, share, stated.dtype, stated.max_model_len, stated.max_num_seqs,
-        tp=stated.tp, pp=stated.pp, card=card.name,
+        stated.max_num_batched_tokens, stated.tp, stated.pp, cuda_graphs=not stated.enforce_eager,
+        card=card.name, kv_dtype=stated.kv_cache_dtype,
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from math import floor
 from typing import TYPE_CHECKING
 
 from envdoctor.commands import commands
+from envdoctor.errors import EnvdoctorError
 from envdoctor.facts import Setting, Symptom
 from envdoctor.facts.quantities import GIB
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
@@ -56,7 +57,7 @@ def check_serving(view: View) -> Iterable[Finding]:
         raise Skip("vLLM beside a policy in training has rows of its own")
     refused = next((s for s in view.facts.symptoms if s.id == NO_BLOCKS), None)
     told = view.facts.setting("vllm_utilization")
-    if told is None and refused is None:
+    if told is None and refused is None and not _starts_engine(view):
         raise Skip("no utilisation is told")
     shape, card = shape_of(view), card_of(view)
     value = float(told.value) if told else card.constants.vllm_utilization_percent / 100
@@ -67,6 +68,11 @@ def check_serving(view: View) -> Iterable[Finding]:
         yield from _unsplit(share, run)
         return
     yield from _judged(share, run)
+
+
+def _starts_engine(view: View) -> bool:
+    """True for settings of an engine's own, which takes its usual share where they tell none."""
+    return any(setting.framework == "vllm" for setting in view.facts.settings)
 
 
 def _judged(share: Share, run: ServingRun) -> Iterator[Finding]:
@@ -86,19 +92,26 @@ def engine_of(view: View, shape: ModelShape, card: OneCard, share: float) -> Ser
     """Return the engine that settings state, with that share of a card; raises Skip."""
     from envdoctor.memory import ServingRun
 
-    tp = number_of(view, "tp", 1)
-    if shape.heads % tp or (value_of(view, "quant") or "none") not in ("none", "null"):
-        raise Skip("a quantised or oddly split engine is not predicted")
-    return ServingRun(
-        shape,
-        card.gpu.memory_total_bytes or 0,
-        share,
-        max_model_len=number_of(view, "max_model_len", 0) or None,
-        max_num_seqs=number_of(view, "max_num_seqs", 0) or None,
-        max_batched_tokens=number_of(view, "max_num_batched_tokens", 0) or None,
-        tp=tp,
-        card=card.gpu.name or "",
-    )
+    if not shape.stored and (value_of(view, "quant") or "none") not in ("none", "null"):
+        raise Skip("weights that the engine quantises are not predicted")
+    dtype = value_of(view, "dtype")
+    try:
+        return ServingRun(
+            shape,
+            card.gpu.memory_total_bytes or 0,
+            share,
+            dtype if dtype in ("fp16", "fp32") else "bf16",
+            max_model_len=number_of(view, "max_model_len", 0) or None,
+            max_num_seqs=number_of(view, "max_num_seqs", 0) or None,
+            max_batched_tokens=number_of(view, "max_num_batched_tokens", 0) or None,
+            tp=number_of(view, "tp", 1),
+            pp=number_of(view, "pp", 1),
+            cuda_graphs=value_of(view, "enforce_eager") != "true",
+            card=card.gpu.name or "",
+            kv_dtype=value_of(view, "kv_cache_dtype") or "auto",
+        )
+    except EnvdoctorError as error:
+        raise Skip(f"the engine cannot be predicted: {error}") from None
 
 
 def _unsplit(share: Share, run: ServingRun) -> Iterator[Finding]:
