@@ -2,8 +2,9 @@
 
     python benchmarks/serving.py [FILE.json]      (default: benchmarks/serving_published.json)
 
-`needed`: bytes for one longest request; `logs`: what was left of a card at a share of it, whether one longest
-request fitted, and how many tokens it holds. Rows of `set` "held out" were not looked at while terms were found.
+`needed`: bytes for one longest request; `logs`: what was left of a card at a share of it, whether one
+longest request fitted, and how many tokens it holds. Rows of `set` "held out" were not looked at while terms
+were found.
 """
 
 from __future__ import annotations

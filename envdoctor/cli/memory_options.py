@@ -56,7 +56,13 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     _add_numbers(parser)
     _add_sharding(parser)
     add(parser, "--vllm-utilization", "F", "share of the card that vLLM may take", type=float)
-    add(parser, "--kv-cache-dtype", "auto|fp8", "serving: the format of keys and values (auto)", default="auto")
+    add(
+        parser,
+        "--kv-cache-dtype",
+        "auto|fp8",
+        "serving: the format of keys and values (auto)",
+        default="auto",
+    )
     add_flag(parser, "--enforce-eager", "serving: without CUDA graphs")
     add(parser, "--gpu", "NAME", "the card it must fit")
     add(parser, "--stack", "NAME=VERSION,…", "versions (default: the examined environment's)")

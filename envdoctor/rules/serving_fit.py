@@ -71,8 +71,9 @@ def check_serving(view: View) -> Iterable[Finding]:
 
 
 def _starts_engine(view: View) -> bool:
-    """True for settings of an engine's own, which takes its usual share where they tell none."""
-    return any(setting.framework == "vllm" for setting in view.facts.settings)
+    """True for settings of an engine alone, which takes its usual share where they tell none."""
+    trains = value_of(view, "batch") or value_of(view, "method")
+    return not trains and any(setting.framework == "vllm" for setting in view.facts.settings)
 
 
 def _judged(share: Share, run: ServingRun) -> Iterator[Finding]:

@@ -73,7 +73,9 @@ def served() -> Iterator[tuple[str, ServingRun]]:
         if random_.random() > 0.3:
             continue
         chosen = {name: random_.choice(values) for name, values in SERVED.items()}
-        run = ServingRun(parse_shape(row.config, row.name), 80 * GIB, **chosen)
+        shape = parse_shape(row.config, row.name)
+        chosen["tp"] = chosen["tp"] if shape.heads % chosen["tp"] == 0 else 1
+        run = ServingRun(shape, 80 * GIB, **chosen)
         yield f"{row.name} {' '.join(f'{k}={v}' for k, v in chosen.items())}", run
 
 
