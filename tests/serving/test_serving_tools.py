@@ -20,7 +20,7 @@ def call(name, **arguments):
 def test_a_paste_is_diagnosed_without_its_facts():
     told = call("diagnose", text=PASTE)
     assert "PAIR-TRL-BELOW-0.8" in [finding["id"] for finding in told["findings"]]
-    assert told["checks"]["passed"] > 100
+    assert sum(told["checks"].values()) > 100
     assert "facts" not in told
     assert told["exit_code"] == 1
 
