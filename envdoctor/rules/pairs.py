@@ -55,8 +55,7 @@ def _finding(view: View, package: str, pair: TorchPair | None, seen: tuple[Sympt
     return Finding(
         id=f"{package.upper()}-TORCH",
         severity=_severity(view, pair, seen),
-        summary=f"{_named(view, package)} is built for {_torch(built)}, "
-        f"not {view.version_text('torch') or 'the installed one'}.",
+        summary=f"{_named(view, package)} is built for {_apart(view, built, seen)}.",
         cause=f"{package}'s compiled operators are linked against one torch; beside another one "
         f"they do not load "
         "(undefined symbols, missing operators, or features switched off).",
@@ -68,6 +67,21 @@ def _finding(view: View, package: str, pair: TorchPair | None, seen: tuple[Sympt
         explains=explained(seen),
         prior=0.9,
     )
+
+
+def _apart(view: View, built: str, seen: tuple[Symptom, ...]) -> str:
+    """Say what a package is built for and what stands there in its place: a torch, its CUDA or a Python."""
+    have = view.version_text("torch") or "the installed one"
+    pythons = captured(seen, "python_built"), captured(seen, "python")
+    parts = [] if _bare(built) == have else [f"{_torch(built)}, not {have}"]
+    if pythons[0] and pythons[1] and _minor(pythons[0]) != _minor(pythons[1]):
+        parts.append(f"Python {pythons[0]}, not {pythons[1]}")
+    cuda = captured(seen, "cuda") or "another build"
+    return " and for ".join(parts) or f"{_torch(built)} with CUDA {cuda}, and this torch {have} is another build"
+
+
+def _minor(version: str) -> list[str]:
+    return version.split(".")[:2]
 
 
 def _named(view: View, package: str) -> str:
@@ -115,6 +129,19 @@ def pair_remedies(view: View, package: str) -> Iterator[Remedy]:
             f"Install the torch that this {package} was built for: {_bare(spec)}.",
             pip_install(f"torch{spec}"),
             {"torch": spec},
+        )
+    if not fitting and pair_now is None and package == "xformers":
+        yield Remedy(
+            "Reinstall the xformers that matches this torch, its CUDA and this Python, from the same index;"
+            " where none is published, build it from source against the torch that is there.",
+            (
+                "uv pip install --reinstall xformers --torch-backend=auto",
+                "pip install --no-build-isolation --no-deps git+https://github.com/facebookresearch/xformers.git",
+            ),
+        )
+        yield Remedy(
+            "Or uninstall it: torch's own scaled_dot_product_attention takes its place.",
+            ("pip uninstall -y xformers",),
         )
     if not fitting and pair_now is None and package in _SIDE_BY_SIDE:
         yield Remedy(

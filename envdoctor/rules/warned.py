@@ -31,7 +31,12 @@ def check_warnings(view: View) -> Iterable[Finding]:
 def check_strange_warnings(view: View) -> Iterable[Finding]:
     """Tell of the warnings that no recorded release gives: what they mean is not known."""
     known = {warning.text for warning, _ in known_warnings(view)}
-    strange = [one for one in view.facts.warnings if one.logged and one.text not in known]
+    judged = [symptom.text for symptom in view.facts.symptoms]
+    strange = [
+        one
+        for one in view.facts.warnings
+        if one.logged and one.text not in known and not any(one.text[:80] in text for text in judged)
+    ]
     if not strange:
         raise Skip("no warning is told that no release on record gives")
     more = f" (and {len(strange) - 1} more)" if strange[1:] else ""
