@@ -10,6 +10,7 @@ from envdoctor import lazy_re as re
 from envdoctor.facts.names import NOT_PACKAGES, normalise
 from envdoctor.findings import Finding, Remedy
 from envdoctor.rules.features import asks_too_much
+from envdoctor.rules.ranges import is_specifier
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass
 
@@ -142,7 +143,8 @@ def _requirements(given: Sequence[str]) -> Iterator[tuple[str, str]]:
         if word.startswith("-") or option in _TAKES_VALUE:
             continue
         match = _REQUIREMENT.fullmatch(word)
-        if match and not (match[1].isupper() and len(match[1]) > 3):  # PACKAGE stands for a name
+        named = match and not (match[1].isupper() and len(match[1]) > 3)  # PACKAGE stands for a name
+        if match and named and is_specifier(match[2]):
             yield normalise(match[1]), match[2] or "*"
 
 

@@ -9,7 +9,7 @@ import builtins
 from collections.abc import Iterable, Iterator
 
 from envdoctor import lazy_re as re
-from envdoctor.commands import install_commands, pip_install
+from envdoctor.commands import commands, install_commands, pip_install
 from envdoctor.facts import Frame
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.interface_records import libraries_with, load_record
@@ -103,7 +103,7 @@ def _owner(view: View, wanted: Wanted) -> str:
     """Return the distribution that is asked: of the module, the class or function, or the patch's name."""
     if wanted.module:
         name = distribution_of(view.matrix, wanted.module)
-        return name if _is_known(view, name) else ""
+        return name if _is_known(view, name) or "-packages" in wanted.symptom.text else ""
     for owner in _names_of(wanted.owner):
         having = libraries_with(view.matrix.folder, owner)
         listed = [name for name in having if view.facts.distribution(name)]
@@ -159,6 +159,14 @@ def _remedies(view: View, wanted: Wanted, owner: str, asker: str) -> Iterator[Re
         yield from of_one_time(view, owner, asker)
     elif owner:
         yield from _before_major(view, owner)
+    if wanted.lack is Lack.KEYWORD:
+        yield Remedy(f"Or remove {wanted.name} from the call, where no release takes it.")
+    elif owner and not asker and "._" in wanted.module:
+        yield Remedy(
+            f"A private module is asked by {owner} itself, as a rule: uninstall and reinstall it, for files"
+            " of two releases lie over one another.",
+            (*commands("pip uninstall -y {}", owner), *pip_install(owner, options="--no-cache-dir")),
+        )
     names = [name for name in (owner, asker) if name]
     both = f"{' and '.join(names)}{' together' if names[1:] else ''}"
     yield Remedy(

@@ -77,7 +77,9 @@ def _apart(view: View, built: str, seen: tuple[Symptom, ...]) -> str:
     if pythons[0] and pythons[1] and _minor(pythons[0]) != _minor(pythons[1]):
         parts.append(f"Python {pythons[0]}, not {pythons[1]}")
     cuda = captured(seen, "cuda") or "another build"
-    return " and for ".join(parts) or f"{_torch(built)} with CUDA {cuda}, and this torch {have} is another build"
+    return (
+        " and for ".join(parts) or f"{_torch(built)} with CUDA {cuda}, and this torch {have} is another build"
+    )
 
 
 def _minor(version: str) -> list[str]:

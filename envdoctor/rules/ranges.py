@@ -40,7 +40,8 @@ def specifier_in(text: str) -> str:
         return ""
 
 
-def _is_specifier(text: str) -> bool:
+def is_specifier(text: str) -> bool:
+    """True for a specifier that can be read."""
     try:
         parse_specifier(text)
     except ValueError:
@@ -126,7 +127,7 @@ def range_satisfies(known: str, condition: str) -> bool | None:
     Both ranges are unions of intervals between the versions they name, so it is enough to look at those
     versions and at points just below and just above each. Of a `known` that is no range nothing is known.
     """
-    if not _is_specifier(known):
+    if not is_specifier(known):
         return None
     points = _sample_points(known) | _sample_points(condition)
     inside = [p for p in points if parse_specifier(known).contains(p)]

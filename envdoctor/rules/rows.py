@@ -12,7 +12,7 @@ from envdoctor.matrix.tables.conditions import ConditionRow, RowRemedy
 from envdoctor.patterns import glob_matches
 from envdoctor.rules.base import Skip
 from envdoctor.rules.conditions import Answer, any_holds, conjunction, judge, judge_all
-from envdoctor.rules.ranges import text_matches
+from envdoctor.rules.ranges import is_specifier, text_matches
 from envdoctor.rules.seen import quoted
 from envdoctor.rules.view import View
 
@@ -124,7 +124,7 @@ def _evidence(answers: Iterable[Answer]) -> Iterable[Evidence]:
 def _remedies(view: View, remedies: Iterable[RowRemedy], fill: _Filler) -> Iterable[Remedy]:
     for remedy in remedies:
         pins = {name: fill(specifier) for name, specifier in remedy.pins.items()}
-        if any(NOT_SAID in specifier for specifier in pins.values()):
+        if not all(map(is_specifier, pins.values())):  # a value is not told, or was quoted with its full stop
             continue
         filled = [command for template in remedy.commands if (command := fill.command(template))]
         yield Remedy(fill(remedy.text), _of_the_system(view, filled) or install_commands(pins), pins)
