@@ -18,11 +18,18 @@ SENTENCES = 40
 _BEGINS = re.compile(r"(?i)\b(?:because|no solution found when resolving|version solving failed)\b")
 _MARKER = re.compile(r"\{[^{}]{0,200}\}")
 _SPEC = r"(?P<spec>[<>=!~]=?[\w.*+!]{1,40}(?:, ?[<>=!~]=?[\w.*+!]{1,40}){0,6})"
+_WHO = r"(?P<who>[A-Za-z][\w.-]{0,60})"
 _NEED = r"(?P<need>[A-Za-z][\w.-]{0,60})(?:\[[\w,-]{1,60}\])?"
 _UV = re.compile(rf"(?P<who>[A-Za-z][\w.<>=!~*+,\[\]-]{{0,100}}|your project) depends on {_NEED}{_SPEC}")
 _UV_WISH = re.compile(rf"you require {_NEED}{_SPEC}")
-_POETRY = re.compile(rf"(?P<who>[A-Za-z][\w.-]{{0,60}} \([^()]{{1,120}}\)) depends on {_NEED} \({_SPEC}\)")
-_POETRY_OWN = re.compile(rf"(?P<who>[A-Za-z][\w.-]{{0,60}}) depends on {_NEED} \({_SPEC}\)")
+_RANGE = r"(?P<spec>[\^~]?\d[\w.*+!]{0,40}|[<>=!~]=?[\w.*+!]{1,40}(?:, ?[<>=!~]=?[\w.*+!]{1,40}){0,6})"
+_POETRY = re.compile(rf"(?P<who>[A-Za-z][\w.-]{{0,60}} \([^()]{{1,120}}\)) depends on {_NEED} \({_RANGE}\)")
+_POETRY_OWN = re.compile(rf"{_WHO} depends on (?:both )?{_NEED} \({_RANGE}\)")
+_POETRY_BOTH = re.compile(
+    rf"{_WHO} depends on both [^()]{{1,80}} \([^()]{{1,120}}\) and {_NEED} \({_RANGE}\)"
+)
+_CARET = re.compile(r"([\^~]?)(\d{1,9})((?:\.\d{1,9}){0,4})")
+_FORMS = (*((ASKED, _UV), (WISHED, _UV_WISH), (ASKED, _POETRY), (ASKED, _POETRY_OWN), (ASKED, _POETRY_BOTH)),)
 
 
 def parse_resolvers(paste: Paste) -> Iterator[Sighting]:
@@ -53,10 +60,25 @@ def _joined(lines: list[str]) -> str:
 
 def _sentences(text: str, source: str) -> Iterator[Symptom]:
     taken: set[tuple[int, int]] = set()
-    for identity, pattern in ((ASKED, _UV), (WISHED, _UV_WISH), (ASKED, _POETRY), (ASKED, _POETRY_OWN)):
+    for identity, pattern in _FORMS:
         for match in pattern.finditer(text):
             if match.span("need") in taken:
                 continue
             taken.add(match.span("need"))
             captured = {key: value for key, value in match.groupdict().items() if value}
+            captured["spec"] = _as_clauses(captured["spec"])
             yield Symptom(identity, match[0][:400], source, captured)
+
+
+def _as_clauses(spec: str) -> str:
+    """Return poetry's `2.4.0`, `^2.5` and `~2.5` as clauses: a release, its major or its minor series."""
+    match = _CARET.fullmatch(spec)
+    if match is None:
+        return spec
+    sign, major, rest = match.groups()
+    if not sign:
+        return f"=={major}{rest}"
+    minor = rest.split(".")[1] if rest else ""
+    series = f"{major}.{minor}" if minor and (sign == "~" or major == "0") else major
+    head, _, last = series.rpartition(".")
+    return f">={major}{rest},<{head + '.' if head else ''}{int(last) + 1}"

@@ -30,8 +30,9 @@ _WORKING = "SYM-TOLD-WORKING"
 _NAMES = ("name", "blamed", "subject", "leading", "before", "high")
 _VERSIONS = ("version", "known")
 _NOT_TOLD = re.compile(
-    r"(?i)\brequires?\b|\bdepends? on\b|\bbut you have\b|compiled using|\bplease (?:install|upgrade|update)\b|"
-    r"\bno matching (?:distribution|wheel)\b|\bcould not find a version\b|\bfailed to (?:download|build|fetch)\b"
+    r"(?i)\brequires?\b|\bdepends? on\b|\bbut you have\b|compiled using|"
+    r"\bplease (?:install|upgrade|update)\b|\bno matching (?:distribution|wheel)\b|"
+    r"\bcould not find a version\b|\bfailed to (?:download|build|fetch)\b"
 )
 """Sentences of installers and libraries, which blame no release for what happened."""
 _DENIED = re.compile(

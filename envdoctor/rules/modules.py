@@ -76,7 +76,10 @@ def _installing(name: str, row: tables.ImportNameRow | None) -> Remedy:
 
 def _finding_out() -> Iterable[Remedy]:
     """What to do of a module that nobody knows: an index holds strangers' packages under any name."""
-    yield Remedy("If it is the project's own, install the project (pip install -e .) or run from its root.")
+    yield Remedy(
+        "If it is the project's own, install the project (pip install -e .) or run from its root; a compiled"
+        " one (a folder ops/ or csrc/ with a setup.py or make.sh) is built there, against the installed torch."
+    )
     yield Remedy(
         "Else install what the project's own instructions name for it;"
         " what an index has under the module's name may be a stranger's."

@@ -20,6 +20,20 @@ SIGNATURES = {"xformers": ("SYM-XFORMERS-BUILD",), "torchvision": ("SYM-TORCHVIS
 _ANOTHER = "another torch"
 _SIDE_BY_SIDE = ("torchvision", "torchaudio")
 """Packages whose newest release is always that of the newest torch."""
+_XFORMERS_REMEDIES = (
+    Remedy(
+        "Reinstall the xformers that matches this torch, its CUDA and this Python, from the same index; where"
+        " none is published, build it from source against the torch that is there.",
+        (
+            "uv pip install --reinstall xformers --torch-backend=auto",
+            "pip install --no-build-isolation --no-deps git+https://github.com/facebookresearch/xformers.git",
+        ),
+    ),
+    Remedy(
+        "Or uninstall it: torch's own scaled_dot_product_attention takes its place.",
+        ("pip uninstall -y xformers",),
+    ),
+)
 PAIRED = ("vllm", "xformers", "torchvision", "torchaudio", "torchao")
 
 
@@ -60,7 +74,7 @@ def _finding(view: View, package: str, pair: TorchPair | None, seen: tuple[Sympt
         f"they do not load "
         "(undefined symbols, missing operators, or features switched off).",
         evidence=(*installed(view, package), *torch_build(view), *quoted(seen)),
-        remedies=tuple(pair_remedies(view, package)),
+        remedies=(*pair_remedies(view, package), *(_XFORMERS_REMEDIES if package == "xformers" else ())),
         certainty=Certainty.CERTAIN if told or apart else Certainty.LIKELY,
         rows=(pair.id,) if pair else (),
         sources=(pair.source,) if pair else (),
@@ -131,19 +145,6 @@ def pair_remedies(view: View, package: str) -> Iterator[Remedy]:
             f"Install the torch that this {package} was built for: {_bare(spec)}.",
             pip_install(f"torch{spec}"),
             {"torch": spec},
-        )
-    if not fitting and pair_now is None and package == "xformers":
-        yield Remedy(
-            "Reinstall the xformers that matches this torch, its CUDA and this Python, from the same index;"
-            " where none is published, build it from source against the torch that is there.",
-            (
-                "uv pip install --reinstall xformers --torch-backend=auto",
-                "pip install --no-build-isolation --no-deps git+https://github.com/facebookresearch/xformers.git",
-            ),
-        )
-        yield Remedy(
-            "Or uninstall it: torch's own scaled_dot_product_attention takes its place.",
-            ("pip uninstall -y xformers",),
         )
     if not fitting and pair_now is None and package in _SIDE_BY_SIDE:
         yield Remedy(

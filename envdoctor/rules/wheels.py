@@ -38,6 +38,7 @@ class Availability:
 def check_wheels(view: View) -> Iterable[Finding]:
     """Find why an installer said that nothing matches."""
     seen = [s for s in view.facts.symptoms if s.id in _FAILED and s.captured.get("name")]
+    seen.sort(key=lambda symptom: "offered" in symptom.captured)  # of two lines the one that says more
     seen = list({(s.captured["name"], s.captured.get("specifier")): s for s in seen}.values())
     if not seen:
         raise Skip("no failed installation was pasted")
