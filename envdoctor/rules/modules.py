@@ -78,7 +78,7 @@ def _finding_out() -> Iterable[Remedy]:
     """What to do of a module that nobody knows: an index holds strangers' packages under any name."""
     yield Remedy(
         "If it is the project's own, install the project (pip install -e .) or run from its root; a compiled"
-        " one (a folder ops/ or csrc/ with a setup.py or make.sh) is built there, against the installed torch."
+        " one (a folder ops/ or csrc/ with a setup.py or make.sh) is built there, against this torch."
     )
     yield Remedy(
         "Else install what the project's own instructions name for it;"

@@ -74,7 +74,10 @@ def _finding(view: View, package: str, pair: TorchPair | None, seen: tuple[Sympt
         f"they do not load "
         "(undefined symbols, missing operators, or features switched off).",
         evidence=(*installed(view, package), *torch_build(view), *quoted(seen)),
-        remedies=(*pair_remedies(view, package), *(_XFORMERS_REMEDIES if package == "xformers" else ())),
+        remedies=(
+            *pair_remedies(view, package),
+            *(_XFORMERS_REMEDIES if package == "xformers" and seen else ()),
+        ),
         certainty=Certainty.CERTAIN if told or apart else Certainty.LIKELY,
         rows=(pair.id,) if pair else (),
         sources=(pair.source,) if pair else (),
