@@ -30,3 +30,9 @@ def test_uvs_sentences_are_read_over_lines_without_their_markers() -> None:
 
 def test_poetrys_sentences_are_read() -> None:
     assert ("tool (0.3.0)", "tokenizers", ">=0.19.1,<0.20.0") in asked(POETRY)
+
+
+def test_poetrys_own_ranges_are_read_as_clauses() -> None:
+    told = asked("So, because app depends on both torch (^2.5) and vllm (0.6.3), version solving failed.")
+    assert ("app", "torch", ">=2.5,<3") in told
+    assert ("app", "vllm", "==0.6.3") in told
