@@ -112,3 +112,15 @@ def test_of_xformers_is_told_what_it_was_built_for(built: str, told: str) -> Non
 def test_a_version_quoted_with_its_full_stop_gives_no_pin_and_no_crash() -> None:
     text = "PyTorch 2.1.2.+cu121 with CUDA 1201 (you have 2.1.0+cpu)"
     assert all(finding.remedies for finding in findings(text))
+
+
+KV = (
+    "The model's max seq len (4096) is larger than the maximum number of tokens that can be stored in"
+    " KV cache (9).",
+    "ValueError: 4.26 GiB KV cache is needed, larger than the available KV cache memory (4.25 GiB).",
+)
+
+
+@pytest.mark.parametrize("line", KV)
+def test_a_length_that_is_asked_for_is_no_estimate_of_vllms(line: str) -> None:
+    assert findings(line)[0].id == "VLLM-MAX-MODEL-LEN"
