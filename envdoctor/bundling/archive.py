@@ -39,7 +39,7 @@ def make_manifest(
 def pack(files: Mapping[str, bytes]) -> bytes:
     """Return a ZIP of `files`: sorted, at a fixed time, deflated."""
     stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+    with zipfile.ZipFile(stream, "w") as archive:
         for name, content in sorted(files.items()):
             entry = zipfile.ZipInfo(name, _TIME)
             entry.compress_type = zipfile.ZIP_DEFLATED

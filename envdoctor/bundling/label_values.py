@@ -48,7 +48,7 @@ class Value:
         closing = _closing_of(text, start, floor)
         variable = variable and gap.startswith("=")
         begin, stop = extent(text, start, closing, variable, _JUDGED)
-        return cls(begin, text[begin:stop], gap, closing, variable) if stop > begin else None
+        return cls(begin, text[begin:stop], gap, closing, variable)
 
     def whole(self, text: str) -> tuple[int, int]:
         """Return where the value lies, followed to its end."""

@@ -208,6 +208,10 @@ def _direct(line: str, source: str) -> Request | Carried:
     plain, marker = _split_marker(line)
     match = _DIRECT.fullmatch(plain)
     where = match["url"] if match else plain
+    try:
+        _check_marker(marker)
+    except InvalidSpecifier:
+        return Carried(line, source, f"{marker[:60]} is no marker")
     name, version = _release_of(where)
     if match:
         name = normalise(match["name"])

@@ -1,4 +1,4 @@
-"""Labels beside values, and tokens of people and machines in their surroundings, drawn at random.
+"""Labels beside values, tokens of people and machines, known secrets: in surroundings drawn at random.
 
 `drawn_labels.tsv` is the record, a word or a token a line: for each text that was drawn of it a mark (`x`:
 some of it is taken, `.`: it is left), and a digest of what is shown. After a finder or a row changed, `python
@@ -8,286 +8,73 @@ be found is for the other tests to say.
 
 from __future__ import annotations
 
+import base64
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from urllib.parse import quote, quote_plus
 from zlib import crc32
 
 import pytest
 from test_whole_redactions import VALUES
 
 from envdoctor.bundling import Redactor
+from envdoctor.bundling.known_values import KnownValues
 
 RECORD = Path(__file__).with_name("drawn_labels.tsv")
 TEXTS = 70
-WORDS = (
-    *(
-        "token",
-        "key",
-        "pwd",
-        "auth",
-        "pass",
-        "api_key",
-        "API KEY",
-        "secret",
-        "password",
-        "passwd",
-        "bearer",
-        "pin",
-    ),
-    *(
-        "credential",
-        "hf_token",
-        "accessKey",
-        "client-secret",
-        "пароль",
-        "密码",
-        "otp",
-        "session",
-        "cookie",
-        "license",
-    ),
-    *(
-        "OPENAI_API_KEY",
-        "private_key",
-        "passphrase",
-        "WANDB_KEY",
-        "mot de passe",
-        "Passwort",
-        "sas",
-        "signature",
-    ),
+SOME = (*VALUES, *("7391824650738", "91824650738291", "918246507382914", "9182465073829146", "84650738291"))
+_WORDS = """
+token key pwd auth pass api_key secret password passwd bearer pin credential hf_token accessKey
+client-secret пароль 密码 otp session cookie license OPENAI_API_KEY private_key passphrase WANDB_KEY Passwort
+sas signature
+"""
+WORDS = (*_WORDS.split(), "API KEY", "mot de passe")
+
+
+def parts(text: str) -> list[str]:
+    return text.split("¦")
+
+
+BEFORE = parts('¦my ¦--¦x_¦db¦DB_¦o¦2¦cache ¦the ¦"¦$¦export ¦| ¦login a ¦${')
+AFTER_WORD = parts("¦¦¦s¦_1¦Id¦ring¦_file¦str¦.txt¦-keys¦value¦9¦S¦ID¦(s)")
+GAPS = parts(
+    ": ¦=¦ = ¦:¦ is ¦ was: ¦ ¦:\n¦:\n  ¦ |\n¦(¦('¦ <¦> ¦\": \"¦='¦…..¦ == ¦', '¦: my ¦ of x is ¦"
+    "\n\n¦<b>¦%3D¦\t¦ (40 characters) was ¦: ${¦ ->  ¦=\\n"
 )
-BEFORE = (
-    "",
-    "my ",
-    "--",
-    "x_",
-    "db",
-    "DB_",
-    "o",
-    "2",
-    "cache ",
-    "the ",
-    '"',
-    "$",
-    "export ",
-    "| ",
-    "login a ",
-    "${",
+BEHIND = parts("¦¦ ok¦\"¦'¦)¦\n¦/x¦(¦;¦ == x¦</b>¦…")
+_TOKENS = """
+10.1.2.3 192.168.7.21 8.8.8.8 12.8.93.4 127.0.0.1 255.255.255.0 1.2.3.4.5 33.1.1.1 fe80::1ff:fe23:4567:890a
+2001:db8::1 aa:bb:cc:dd:ee:0f AABB.CCDD.EEFF 00:00:00:00:00:00 aabbccddeeff kepler-07 gpu-node-07 zeus
+localhost a.example.com pypi.example.co.uk node-1 x.corp.internal huggingface.co python.example.org
+nvidia.co.kr nvidia.com.cn nvidia.com.info ip-10-0-0-7 dgx1.lan cn[01-04] mkowalski anna.b root
+otto@example.org /home/otto/x /Users/anna ~otto s3://own-bucket/x gs://models-7 own-bucket.s3.amazonaws.com
+arn:aws:s3:::own-bucket s3-own-b projects/own-project-7 gcr.io/own-project/x gcr.io/team-seven/x
+gcr.io/deeplearning-platform-release/x us.pkg.dev/team-x-1/y 123456789012 1234-5678-9012 i-0123456789abcdef0
+ocid1.vcn.oc1.phx.aaaaaaaabbbbbbbbcccccccc de305d54-75b4-431b-adb2-eb6b9e546014
+GPU-de305d54-75b4-431b-adb2-eb6b9e546014 1652922001234 MIG-GPU-de305d54-75b4-431b-adb2-eb6b9e546014/1/0
+/dev/disk/by-id/nvme-SAMSUNG_MZ7_S4YNNX0R 0x506b4b0300ab1c2d
+SHA256:abcdefghijklmnopqrstuvwxyzABCDEFGHIJ0123456 fe80:0000:0000:0000:506b:4b03:00ab:1c2d
+"""
+TOKENS = (*_TOKENS.split(), "C:\\Users\\otto\\x", "mlx5_0   506b4b0300ab1c2d")
+LEFT = parts(
+    "¦see ¦host: ¦hostname=¦version ¦driver: ¦torch==¦ssh ¦connect to ¦inet ¦ip=¦v¦://¦"
+    "http://u:p@¦serial number: ¦GUID: ¦user: ¦USER=¦on node ¦--host ¦MASTER_ADDR=¦@¦account id: ¦"
+    "tenant: ¦bucket=¦project: ¦Linux ¦[¦(¦nccl ¦\n¦ether ¦cuda_¦owner: ¦Nov 20 10:11:12 ¦anna@¦"
+    "UUID: ¦node: ¦srun: error: ¦nodes=¦\\\\¦libcudnn ¦machine_id="
 )
-AFTER_WORD = (
-    "",
-    "",
-    "",
-    "s",
-    "_1",
-    "Id",
-    "ring",
-    "_file",
-    "str",
-    ".txt",
-    "-keys",
-    "value",
-    "9",
-    "S",
-    "ID",
-    "(s)",
-)
-GAPS = (
-    *(
-        ": ",
-        "=",
-        " = ",
-        ":",
-        " is ",
-        " was: ",
-        " ",
-        ":\n",
-        ":\n  ",
-        " |\n",
-        "(",
-        "('",
-        " <",
-        "> ",
-        '": "',
-        "='",
-        "…..",
-    ),
-    *(
-        " == ",
-        "', '",
-        ": my ",
-        " of x is ",
-        "\n\n",
-        "<b>",
-        "%3D",
-        "\t",
-        " (40 characters) was ",
-        ": ${",
-        " ->  ",
-        "=\\n",
-    ),
-)
-BEHIND = ("", "", " ok", '"', "'", ")", "\n", "/x", "(", ";", " == x", "</b>", "…")
-TOKENS = (
-    *(
-        "10.1.2.3",
-        "192.168.7.21",
-        "8.8.8.8",
-        "12.8.93.4",
-        "127.0.0.1",
-        "255.255.255.0",
-        "1.2.3.4.5",
-        "33.1.1.1",
-    ),
-    *("fe80::1ff:fe23:4567:890a", "2001:db8::1", "aa:bb:cc:dd:ee:0f", "AABB.CCDD.EEFF", "00:00:00:00:00:00"),
-    *(
-        "aabbccddeeff",
-        "kepler-07",
-        "gpu-node-07",
-        "zeus",
-        "localhost",
-        "a.example.com",
-        "pypi.example.co.uk",
-        "node-1",
-    ),
-    *(
-        "x.corp.internal",
-        "huggingface.co",
-        "python.example.org",
-        "nvidia.co.kr",
-        "ip-10-0-0-7",
-        "dgx1.lan",
-        "cn[01-04]",
-    ),
-    *(
-        "mkowalski",
-        "anna.b",
-        "root",
-        "otto@example.org",
-        "/home/otto/x",
-        "C:\\Users\\otto\\x",
-        "/Users/anna",
-        "~otto",
-    ),
-    *(
-        "s3://own-bucket/x",
-        "gs://models-7",
-        "own-bucket.s3.amazonaws.com",
-        "arn:aws:s3:::own-bucket",
-        "s3-own-b",
-    ),
-    *(
-        "projects/own-project-7",
-        "gcr.io/own-project/x",
-        "gcr.io/deeplearning-platform-release/x",
-        "us.pkg.dev/team-x-1/y",
-    ),
-    *("123456789012", "1234-5678-9012", "i-0123456789abcdef0", "ocid1.vcn.oc1.phx.aaaaaaaabbbbbbbbcccccccc"),
-    *("de305d54-75b4-431b-adb2-eb6b9e546014", "GPU-de305d54-75b4-431b-adb2-eb6b9e546014", "1652922001234"),
-    *(
-        "MIG-GPU-de305d54-75b4-431b-adb2-eb6b9e546014/1/0",
-        "/dev/disk/by-id/nvme-SAMSUNG_MZ7_S4YNNX0R",
-        "0x506b4b0300ab1c2d",
-    ),
-    *(
-        "SHA256:abcdefghijklmnopqrstuvwxyzABCDEFGHIJ0123456",
-        "fe80:0000:0000:0000:506b:4b03:00ab:1c2d",
-        "mlx5_0   506b4b0300ab1c2d",
-    ),
-)
-LEFT = (
-    *(
-        "",
-        "see ",
-        "host: ",
-        "hostname=",
-        "version ",
-        "driver: ",
-        "torch==",
-        "ssh ",
-        "connect to ",
-        "inet ",
-        "ip=",
-        "v",
-    ),
-    *(
-        "://",
-        "http://u:p@",
-        "serial number: ",
-        "GUID: ",
-        "user: ",
-        "USER=",
-        "on node ",
-        "--host ",
-        "MASTER_ADDR=",
-        "@",
-    ),
-    *(
-        "account id: ",
-        "tenant: ",
-        "bucket=",
-        "project: ",
-        "Linux ",
-        "[",
-        "(",
-        "nccl ",
-        "\n",
-        "ether ",
-        "cuda_",
-        "owner: ",
-    ),
-    *(
-        "Nov 20 10:11:12 ",
-        "anna@",
-        "UUID: ",
-        "node: ",
-        "srun: error: ",
-        "nodes=",
-        "\\\\",
-        "libcudnn ",
-        "machine_id=",
-    ),
-)
-RIGHT = (
-    *(
-        "",
-        " ok",
-        ":22",
-        "/24",
-        ":2345:99 [0] NCCL INFO x",
-        "]",
-        ")",
-        ", 29500)",
-        ": task 0: x",
-        ".",
-        "-1",
-        "a",
-        ".0",
-    ),
-    *(
-        "<0>",
-        " slots=8",
-        ":/srv on /mnt",
-        "$ ls",
-        " 5.15.0-1 x",
-        "\n",
-        "@x",
-        "(x)",
-        ":~# ",
-        " kernel: y",
-        "_x",
-        "=2",
-    ),
+RIGHT = parts(
+    "¦ ok¦:22¦/24¦:2345:99 [0] NCCL INFO x¦]¦)¦, 29500)¦: task 0: x¦.¦-1¦a¦.0¦<0>¦ slots=8¦"
+    ":/srv on /mnt¦$ ls¦ 5.15.0-1 x¦\n¦@x¦(x)¦:~# ¦ kernel: y¦_x¦=2"
 )
 
 
 def labelled(word: str, dice: Random) -> str:
     """Return a word beside a value."""
     name = f"{dice.choice(BEFORE)}{word}{dice.choice(AFTER_WORD)}"
-    return f"{name}{dice.choice(GAPS)}{dice.choice(VALUES)}{dice.choice(BEHIND)}"
+    return f"{name}{dice.choice(GAPS)}{dice.choice(SOME)}{dice.choice(BEHIND)}"
 
 
 def surrounded(token: str, dice: Random) -> str:
@@ -295,15 +82,48 @@ def surrounded(token: str, dice: Random) -> str:
     return f"{dice.choice(LEFT)}{token}{dice.choice(RIGHT)}"
 
 
-NAMES = (*WORDS, *TOKENS)
+KNOWN = (
+    's3/5"',
+    "a&b c",
+    "abc12",
+    "Zugang!42é",
+    "mkowalski",
+    "kepler",
+    "/srv/h",
+    "tJ8-kd93/nPz+Q2",
+    "x9\\n'y",
+)
+REDACTOR = KnownValues(
+    secrets=(*KNOWN[:4], *KNOWN[7:]), users=(KNOWN[4],), hosts=(KNOWN[5],), homes=(KNOWN[6],)
+)
+NEAR = parts("¦x¦x.¦.x¦\\n¦\\nx¦ ¦é¦_¦-¦9¦=¦%3D¦/¦+¦:¦Q2==")
+
+
+def encoded(value: str, dice: Random) -> str:
+    """Return a known value in one of the forms in which it is written."""
+    raw, form = value.encode(), dice.randrange(9)
+    if form == 0:
+        padded = dice.choice(("", "a", "ab")) + value + dice.choice(("", "c", "cd"))
+        return base64.b64encode(padded.encode()).decode()
+    forms = (value, value, quote(raw), quote(raw, safe=""), quote_plus(raw), raw.hex(), value.upper())
+    return (json.dumps(value)[1:-1], *forms)[form - 1]
+
+
+def near(value: str, dice: Random) -> str:
+    """Return a known value close to other text, or within it."""
+    return f"{dice.choice(NEAR)}{encoded(value, dice)}{dice.choice(NEAR)}"
+
+
+NAMES = (*WORDS, *TOKENS, *KNOWN)
 
 
 def shown(number: int) -> Iterator[tuple[str, str]]:
     """Yield the texts of a line, and each as it is shown."""
-    dice, draw = Random(NAMES[number]), labelled if number < len(WORDS) else surrounded
+    name, known = NAMES[number], NAMES[number] in KNOWN
+    dice, draw = Random(name), near if known else labelled if name in WORDS else surrounded
     for _ in range(TEXTS):
-        text = draw(NAMES[number], dice)
-        redactor = Redactor()
+        text = draw(name, dice)
+        redactor = Redactor(REDACTOR if known else None)
         redactor.learn(text)
         yield text, redactor.redact(text)
 
@@ -312,7 +132,7 @@ def line(number: int) -> str:
     """Return a line of the record."""
     pairs = list(shown(number))
     marks = "".join("." if text == read else "x" for text, read in pairs)
-    return f"{NAMES[number]}\t{marks}\t{crc32(repr(pairs).encode()):08x}"
+    return f"{NAMES[number]!r}\t{marks}\t{crc32(repr(pairs).encode()):08x}"
 
 
 @pytest.mark.parametrize("number", range(len(NAMES)))

@@ -10,6 +10,7 @@ from envdoctor.bundling.known_values import KnownValues, is_secret_name, is_wort
 FILES = {
     ".netrc": "machine api.wandb.ai\n  login user\n  password netrc-secret-value-1\n",
     ".cache/huggingface/token": "hub-token-value-2\n",
+    ".huggingface/token": "former-token-value-11\n",
     ".cache/huggingface/stored_tokens": "[work]\nhf_token = stored-token-value-3\n",
     ".config/pip/pip.conf": "[global]\nindex-url = https://bob:pip-secret-4@example.com/simple\n",
     ".config/wandb/settings": "[default]\napi_key = wandb-secret-value-5\n",
@@ -34,6 +35,7 @@ HELD = """
 netrc-secret-value-1 hub-token-value-2 stored-token-value-3 pip-secret-4
 wandb-secret-value-5 aws-secret-value-6
 kaggle-secret-value-7 git-secret-value-8 conda-secret-9 docker-secret-value-10
+former-token-value-11
 """
 
 

@@ -21,16 +21,21 @@ from zlib import crc32
 import pytest
 from solve_world import Release, goal, shipped, target, world
 
+from envdoctor.harvest.index_pages import IndexFile
 from envdoctor.matrix import Matrix, tables
 from envdoctor.report import Format, draw
+from envdoctor.solve.answer import PinSet
 from envdoctor.solve.direct import Unproven, completed, newest_asked, stands_alone
 from envdoctor.solve.documents import Header, constraints_text, requirements_text, split_text
 from envdoctor.solve.engine import write_facts
 from envdoctor.solve.goal import Goal
+from envdoctor.solve.manifests import environment_text, uv_text
 from envdoctor.solve.mending import Demands, search
 from envdoctor.solve.nodes import Node
 from envdoctor.solve.pinning import pin, why_not
 from envdoctor.solve.prune import propagate, prune
+from envdoctor.solve.pylock import pylock_text
+from envdoctor.solve.reasons import Pin
 from envdoctor.solve.report import conflict_document, render
 from envdoctor.solve.requests import Request
 from envdoctor.solve.solver import policy_of, problem_of, solve
@@ -233,9 +238,8 @@ def mended(wanted: Goal, number: int) -> object:
     return demands.solvable, sorted(demands.names), [picks and picks.cost for picks in found]
 
 
-def answered(wanted: Goal) -> Iterator[str]:
+def answered(wanted: Goal, answer: PinSet) -> Iterator[str]:
     """Yield the answer's words, in every form."""
-    answer = pin(wanted)
     yield answer.status
     yield constraints_text(answer, Header("0", "0", "2026-01-01", "pin"))
     if answer.pins:
@@ -249,6 +253,23 @@ def answered(wanted: Goal) -> Iterator[str]:
     yield render(why_not(wanted))
 
 
+def formed(answer: PinSet) -> Iterator[str]:
+    """Yield the pins as the files of other tools have them."""
+    header = Header("0", "0", "2026-01-01", "pin")
+    yield environment_text(answer, header)
+    yield uv_text(answer, header)
+    yield pylock_text(answer, header, files_of)
+
+
+def files_of(one: Pin) -> list[IndexFile]:
+    """Return files of a pin as an index would list them."""
+    tags = ("py3-none-any.whl", "cp311-cp311-manylinux_2_17_x86_64.whl", "cp312-cp312-win_amd64.whl")
+    names = [f"{one.name}-{one.label}-{tag}" for tag in tags[len(one.name) % 3 :]]
+    names += [f"{one.name}-{one.label}.tar.gz"]
+    place = "https://user:x@example.com/"
+    return [IndexFile(n, one.label, place + n, f"{len(n):064x}", size=len(n) % 7) for n in names]
+
+
 def told(number: int) -> Iterator[tuple[str, object]]:
     """Yield all that is worked out of one world, each step with its name."""
     wanted = drawn_goal(number)
@@ -259,7 +280,9 @@ def told(number: int) -> Iterator[tuple[str, object]]:
     picks = solve(wanted)
     yield "picks", picks and (sorted(picks.bits.items()), picks.cost, picks.window)
     yield "mended", mended(wanted, number)
-    yield "answer", list(answered(wanted))
+    answer = pin(wanted)
+    yield "answer", list(answered(wanted, answer))
+    yield "forms", list(formed(answer)) if answer.pins else None
 
 
 def line(number: int) -> str:
