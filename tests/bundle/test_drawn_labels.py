@@ -1,4 +1,4 @@
-"""Labels beside values, tokens of people and machines, known secrets: in surroundings drawn at random.
+"""Labels beside values, people, machines, known secrets, formats: in surroundings drawn at random.
 
 `drawn_labels.tsv` is the record, a word or a token a line: for each text that was drawn of it a mark (`x`:
 some of it is taken, `.`: it is left), and a digest of what is shown. After a finder or a row changed, `python
@@ -18,13 +18,15 @@ from urllib.parse import quote, quote_plus
 from zlib import crc32
 
 import pytest
+from pattern_draws import draw
 from test_whole_redactions import VALUES
 
 from envdoctor.bundling import Redactor
 from envdoctor.bundling.known_values import KnownValues
+from envdoctor.bundling.secret_formats import load_formats
 
 RECORD = Path(__file__).with_name("drawn_labels.tsv")
-TEXTS = 70
+TEXTS, OF_A_FORMAT = 70, 7
 SOME = (*VALUES, *("7391824650738", "91824650738291", "918246507382914", "9182465073829146", "84650738291"))
 _WORDS = """
 token key pwd auth pass api_key secret password passwd bearer pin credential hf_token accessKey
@@ -49,7 +51,7 @@ _TOKENS = """
 10.1.2.3 192.168.7.21 8.8.8.8 12.8.93.4 127.0.0.1 255.255.255.0 1.2.3.4.5 33.1.1.1 fe80::1ff:fe23:4567:890a
 2001:db8::1 aa:bb:cc:dd:ee:0f AABB.CCDD.EEFF 00:00:00:00:00:00 aabbccddeeff kepler-07 gpu-node-07 zeus
 localhost a.example.com pypi.example.co.uk node-1 x.corp.internal huggingface.co python.example.org
-nvidia.co.kr nvidia.com.cn nvidia.com.info ip-10-0-0-7 dgx1.lan cn[01-04] mkowalski anna.b root
+nvidia.co.kr nvidia.com.cn nvidia.com.info ip-10-0-0-7 dgx1.lan cn[01-04] jkowalska anna.b root
 otto@example.org /home/otto/x /Users/anna ~otto s3://own-bucket/x gs://models-7 own-bucket.s3.amazonaws.com
 arn:aws:s3:::own-bucket s3-own-b projects/own-project-7 gcr.io/own-project/x gcr.io/team-seven/x
 gcr.io/deeplearning-platform-release/x us.pkg.dev/team-x-1/y 123456789012 1234-5678-9012 i-0123456789abcdef0
@@ -93,9 +95,7 @@ KNOWN = (
     "tJ8-kd93/nPz+Q2",
     "x9\\n'y",
 )
-REDACTOR = KnownValues(
-    secrets=(*KNOWN[:4], *KNOWN[7:]), users=(KNOWN[4],), hosts=(KNOWN[5],), homes=(KNOWN[6],)
-)
+HELD = KnownValues(secrets=(*KNOWN[:4], *KNOWN[7:]), users=(KNOWN[4],), hosts=(KNOWN[5],), homes=(KNOWN[6],))
 NEAR = parts("¦x¦x.¦.x¦\\n¦\\nx¦ ¦é¦_¦-¦9¦=¦%3D¦/¦+¦:¦Q2==")
 
 
@@ -114,16 +114,33 @@ def near(value: str, dice: Random) -> str:
     return f"{dice.choice(NEAR)}{encoded(value, dice)}{dice.choice(NEAR)}"
 
 
-NAMES = (*WORDS, *TOKENS, *KNOWN)
+FORMATS = {f"{place} {entry.kind}": entry.pattern for place, entry in enumerate(load_formats())}
+
+
+def issued(name: str, dice: Random) -> str:
+    """Return what an issuer's format admits, or nearly."""
+    text, value = draw(FORMATS[name], dice)
+    changed = dice.choice(
+        (value, value, value.lower(), value.upper(), value[:-1], value + "Zq7", f"{value}==")
+    )
+    return f"{dice.choice(NEAR)}{text.replace(value, changed)}{dice.choice(NEAR)}"
+
+
+DRAWERS = {
+    **dict.fromkeys(WORDS, labelled),
+    **dict.fromkeys(TOKENS, surrounded),
+    **dict.fromkeys(KNOWN, near),
+    **dict.fromkeys(FORMATS, issued),
+}
+NAMES = tuple(DRAWERS)
 
 
 def shown(number: int) -> Iterator[tuple[str, str]]:
     """Yield the texts of a line, and each as it is shown."""
-    name, known = NAMES[number], NAMES[number] in KNOWN
-    dice, draw = Random(name), near if known else labelled if name in WORDS else surrounded
-    for _ in range(TEXTS):
-        text = draw(name, dice)
-        redactor = Redactor(REDACTOR if known else None)
+    name, dice = NAMES[number], Random(NAMES[number])
+    for _ in range(OF_A_FORMAT if name in FORMATS else TEXTS):
+        text = DRAWERS[name](name, dice)
+        redactor = Redactor(HELD if name in KNOWN else None)
         redactor.learn(text)
         yield text, redactor.redact(text)
 

@@ -53,7 +53,26 @@ def several(dice: Dice, kinds: int = 1) -> list[str]:
 
 def packages_of(dice: Dice, names: list[str]) -> Plain:
     chosen = {name: dice.choice(PACKAGES[name].split()) for name in names}
-    return {n: {"name": n, "version": v, "source": "METADATA"} for n, v in chosen.items()}
+    found = {n: {"name": n, "version": v, "source": "METADATA"} for n, v in chosen.items()}
+    for package in found.values():
+        if dice.random() < 0.15:
+            package["requires"] = dice.sample(VALUES["requires"], 2)
+    return found
+
+
+def verdicts_of(dice: Dice) -> list[Plain]:
+    """Return what some smoke kernels came to."""
+    ops = dice.sample(("matmul_bf16@0", "matmul_fp8", "flash_attn_2@1", "bnb.nf4", "nccl_pair", "fault.x"), 3)
+    outcomes = ("pass", "fail", "crash", "timeout", "skip")
+    return [
+        {
+            "op": op,
+            "outcome": dice.choice(outcomes),
+            "source": "smoke",
+            "reason": dice.choice(VALUES["reasons"]),
+        }
+        for op in ops
+    ]
 
 
 def setting(dice: Dice, key: str, value: str) -> Plain:
@@ -246,8 +265,11 @@ def build(dice: Dice) -> Drawn:
         "toolkits": observed([toolkit]) if dice.random() < 0.4 else observed([]),
         "variables": {"LD_LIBRARY_PATH": "/l"} if dice.random() < 0.3 else {},
         "settings": [setting(dice, "bf16", "true")] if dice.random() < 0.2 else [],
+        "verdicts": verdicts_of(dice) if dice.random() < 0.25 else [],
     }
-    return facts, dice.choice(VALUES["loaded"]).format("118") if dice.random() < 0.4 else ""
+    return facts, dice.choice(VALUES["loaded"]).format(
+        dice.choice(("118", "92", "1211"))
+    ) if dice.random() < 0.4 else ""
 
 
 SITE = "/e/lib/python3.11/site-packages"
