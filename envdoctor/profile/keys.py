@@ -134,6 +134,14 @@ class KeyFacts:
         first, after = min(start for start, _ in ranges), max(end for _, end in ranges) + 1
         return self.versions[first], self.versions[after] if after < len(self.versions) else None
 
+    def gone_since(self, key: str, new: Version, old: Version | None) -> str:
+        """Return the release since which a key is gone; empty where it stands, or stood in none before."""
+        span = self.span(key)
+        if span is None or self.has(key, str(new)) is not False:
+            return ""
+        unknown = old is not None and self.has(key, str(old)) is False
+        return "" if unknown else span[1] or ""
+
 
 def key_facts(matrix: Matrix, framework: str) -> KeyFacts | None:
     """Return what the releases of a framework tell; None where none were read."""

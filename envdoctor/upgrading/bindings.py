@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from envdoctor.upgrading.uses import Place
 from envdoctor.values import dataclass
@@ -34,6 +36,7 @@ class Bound:
 
 
 UNKNOWN = Bound()
+_HELD = re.compile(r"[a-z]{2,30}_(?:config|args|params|options|settings)")
 Scope = dict[str, Bound]
 
 
@@ -171,6 +174,19 @@ def instance_of(annotation: ast.expr | None, scopes: Sequence[Scope]) -> Bound:
             return UNKNOWN
 
 
+def either(one: Bound, other: Bound) -> Bound:
+    """Return what a choice of two stands for: subclasses of one class are that class."""
+    if one.path != other.path or one.instance != other.instance:
+        return UNKNOWN
+    return replace(one, own=one.own | other.own, taken=one.taken | other.taken)
+
+
+def named_after(path: str) -> str:
+    """Return the class of settings that a member is named after: `model_config` holds a ModelConfig."""
+    name = path.rpartition(".")[2]
+    return f"{path.partition('.')[0]}.{name.title().replace('_', '')}" if _HELD.fullmatch(name) else ""
+
+
 def is_class(name: str) -> bool:
-    """True for a name that is written as classes are."""
-    return name[:1].isupper() and not name.isupper()
+    """True for a name that is written as classes are, or an acronym as constants may be, too."""
+    return name[:1].isupper() and not (name.isupper() and "_" in name)

@@ -13,6 +13,7 @@ from envdoctor.findings import Certainty
 from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.interface_records import Record, Spans, load_record
 from envdoctor.patterns import row_pattern
+from envdoctor.profile.keys import KeyFacts, key_facts
 from envdoctor.rules.interface_lookup import DISTINCT, distribution_of, record_of
 from envdoctor.rules.ranges import version_satisfies
 from envdoctor.upgrading.bindings import is_class
@@ -70,6 +71,7 @@ class Judge:
     _answered: list[tables.RenameRow] = field(default_factory=list)
     _unsaid: dict[str, list[tables.RenameRow]] = field(default_factory=dict)
     _gone: dict[str, Mapping[tuple[str, str], str]] = field(default_factory=dict)
+    _fields: dict[str, KeyFacts | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """File the known renames by what they rename."""
@@ -190,15 +192,33 @@ class Judge:
             return None
         if callable_.endswith(".from_pretrained"):
             return None  # what it does not know itself it hands on
+        open_ = record.has(told.get("**", ()), move.new)
+        if open_ and (ended := self._setting_gone(use, move)) is not None:
+            return Break(use, shown, ended, certainty=Certainty.LIKELY) if ended else None
         if not spans:
             return self._handed_on(use, record, told, move)
-        if record.has(told.get("**", ()), move.new) and (
-            callable_.endswith(_SETTINGS)
+        if open_ and (
+            not is_class(short)
+            or callable_.endswith(_SETTINGS)
             or any(record.has(entries.get(use.name, ()), move.new) for entries in record.keywords.values())
         ):
             return None  # what takes any argument may hand it on to who takes it
         since = gone_since(record, spans, move)
         return None if since is None else Break(use, shown, since, certainty=Certainty.LIKELY)
+
+    def _setting_gone(self, use: Use, move: Move) -> str | None:
+        """Return since when a setting is gone that a framework's class hands on; empty where it stands.
+
+        None for what is none of the framework's settings.
+        """
+        library = distribution_of(self.matrix, use.path)
+        if not is_class(use.path.rpartition(".")[2]):
+            return None
+        if library not in self._fields:
+            self._fields[library] = key_facts(self.matrix, library)
+        facts = self._fields[library]
+        known = facts is not None and use.name in facts.fields
+        return facts.gone_since(use.name, move.new, move.old) if facts and known else None
 
     def _handed_on(self, use: Use, record: Record, told: Mapping[str, Spans], move: Move) -> Break | None:
         """Judge a keyword that only `**` takes: it ends at what may know it no more."""

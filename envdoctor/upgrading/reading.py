@@ -14,6 +14,7 @@ from envdoctor.upgrading.bindings import (
     Bound,
     Scope,
     caught_by,
+    either,
     filtered,
     handed_up,
     instance_of,
@@ -22,6 +23,7 @@ from envdoctor.upgrading.bindings import (
     literal_keys,
     looked_up,
     made_by,
+    named_after,
     named_in,
     own_members,
     place_of,
@@ -229,15 +231,22 @@ class _Reader:
         self._postponed = test.endswith("TYPE_CHECKING")
         self.body(node.body, scopes)
         self._postponed = False
-        self.body(node.orelse, scopes)
+        self._instead([node.orelse], scopes)
         self._guarded -= asks
+
+    def _instead(self, bodies: Iterable[Sequence[ast.stmt]], scopes: list[Scope]) -> None:
+        """Read what runs in place of what was read: what stands in there for an import tells nothing."""
+        imported = {name: bound for name, bound in scopes[-1].items() if bound.path and not bound.instance}
+        for body in bodies:
+            self.body(body, scopes)
+        now = scopes[-1]
+        now.update((n, bound) for n, bound in imported.items() if now[n].instance or not now[n].path)
 
     def _try(self, node: ast.Try, scopes: list[Scope]) -> None:
         caught = {name.rpartition(".")[2].strip() for h in node.handlers for name in caught_by(h)} & _CAUGHT
         self._guarded += bool(caught)
         self.body(node.body, scopes)
-        for handler in node.handlers:
-            self.body(handler.body, scopes)
+        self._instead((handler.body for handler in node.handlers), scopes)
         self._guarded -= bool(caught)
         self.body([*node.orelse, *node.finalbody], scopes)
 
@@ -260,6 +269,9 @@ class _Reader:
             case ast.Lambda():
                 self._waiting.append((node, list(scopes), self._guarded))
                 return UNKNOWN
+            case ast.IfExp():
+                self._expression(node.test, scopes)
+                return either(self._expression(node.body, scopes), self._expression(node.orelse, scopes))
             case ast.Dict():
                 for part in (*node.keys, *node.values):
                     self._expression(part, scopes)
@@ -305,6 +317,9 @@ class _Reader:
             return base.attributes[node.attr]
         if isinstance(node.ctx, ast.Store):
             self.read.defined.add(node.attr)
+        if base.member and (held := named_after(base.path)):
+            self._use(Use(Kind.MEMBER, held, place, node.attr))
+            return Bound(f"{held}.{node.attr}", member=True)
         if not base.path or base.member:
             if isinstance(node.ctx, ast.Load) and len(node.attr) >= DISTINCT:
                 self._use(Use(Kind.LOOSE, "", place, node.attr))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator, Mapping
 
@@ -9,6 +10,7 @@ from envdoctor.findings import Certainty
 from envdoctor.matrix import Matrix
 from envdoctor.matrix.interface_records import Spans, load_record
 from envdoctor.profile.keys import KeyFacts, key_facts
+from envdoctor.python_source import parse_python
 from envdoctor.upgrading.judging import Break, Judge, Move, gone_since
 from envdoctor.upgrading.sources import KEYED
 from envdoctor.upgrading.uses import Kind, Place, Use
@@ -19,6 +21,7 @@ _KEY = re.compile(r"^\s{0,12}[\"']?([a-z][a-z0-9_]{2,60})[\"']?\s{0,4}[:=](?!=)"
 _SCRIPT = re.compile(r"\S{1,200}\.py(?!\S)|(?<!\S)-m\s{1,8}\S")
 _LAUNCHERS = ("torchrun", "accelerate launch", "deepspeed ")
 """Commands whose options before the script are their own."""
+_WORD = re.compile(r"[\"']--([a-z][\w-]{2,60})[\"']")
 _OPTION = re.compile(r"(?<!\S)--([a-zA-Z][\w-]{2,60})")
 _VARIABLE = re.compile(r"(?<![\w$])([A-Z][A-Z0-9]{1,20}_[A-Z0-9_]{2,60})(?!\w)")
 _QUOTED = re.compile(r"[\"']([A-Z][A-Z0-9]{1,20}_[A-Z0-9_]{2,60})[\"']")
@@ -34,14 +37,16 @@ _LAUNCHES: Mapping[str, tuple[str, ...]] = {
 
 def judge_settings(matrix: Matrix, moves: Mapping[str, Move], suffix: str, text: str) -> Iterator[Break]:
     """Yield the keys or options in a text that the framework's new release lacks."""
+    if suffix == ".py" and len(_WORD.findall(text)) < FEW:
+        return
+    judge = Judge(matrix, moves)
     for framework, move in moves.items():
         facts = key_facts(matrix, framework)
         if facts is None:
             continue
-        judge = Judge(matrix, moves)
-        found = _keys(facts, text) if suffix in KEYED else _options(framework, text)
+        found = _found(facts, suffix, text)
         for name, place in found:
-            if since := _gone(facts, name, move):
+            if since := facts.gone_since(name, move.new, move.old):
                 use = Use(Kind.KEYWORD, framework, place, name)
                 yield Break(use, f"{framework}: {name}", since, renamed(judge, name, move))
 
@@ -80,14 +85,26 @@ def renamed(judge: Judge, key: str, move: Move) -> str:
     return ""
 
 
-def _gone(facts: KeyFacts, key: str, move: Move) -> str:
-    """Return the release since which a key is gone; empty where it stands or never stood."""
-    if facts.has(key, str(move.new)) is not False or facts.span(key) is None:
-        return ""
-    if move.old is not None and facts.has(key, str(move.old)) is False:
-        return ""
-    _, after = facts.span(key) or ("", None)
-    return after or ""
+def _found(facts: KeyFacts, suffix: str, text: str) -> Iterator[tuple[str, Place]]:
+    if suffix == ".py":
+        return _listed(facts, text)
+    return _keys(facts, text) if suffix in KEYED else _options(facts.framework, text)
+
+
+def _listed(facts: KeyFacts, text: str) -> Iterator[tuple[str, Place]]:
+    """Yield the options in lists of a command's words: most of them are the framework's own."""
+    try:
+        tree = parse_python(text)
+    except SyntaxError:
+        return
+    for node in ast.walk(tree):
+        words = node.elts if isinstance(node, ast.List) else []
+        told = [(m[1].replace("-", "_"), word) for word in words if (m := _WORD.fullmatch(ast.unparse(word)))]
+        known = sum(name in facts.fields for name, _ in told)
+        if known >= FEW and 4 * known >= 3 * len(told):
+            for name, word in told:
+                start = word.col_offset + 1
+                yield name, Place(word.lineno, start, start + len(name.encode()) + 2)
 
 
 def _keys(facts: KeyFacts, text: str) -> Iterator[tuple[str, Place]]:

@@ -148,7 +148,7 @@ def _is_own(told: Break, defined: Collection[str]) -> bool:
 
 
 def _judge_text(matrix: Matrix, moves: Mapping[str, Move], path: Path, text: str) -> Iterator[Break]:
-    if path.suffix in (*KEYED, *COMMANDED):
+    if path.suffix in (*KEYED, *COMMANDED, ".py"):
         yield from judge_settings(matrix, moves, path.suffix, text)
     if requires(path):
         yield from judge_requirements(moves, text)

@@ -312,6 +312,36 @@ def test_a_module_that_made_up_names_in_one_release_alone_is_closed_in_the_next(
     assert names == ["vllm.utils.FlexibleArgumentParser", "vllm.LLM(use_v2_block_manager)"]
 
 
+VLLM = "from vllm import LLM\nfrom vllm.config import VllmConfig\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("LLM('x', task='embed', max_num_seqs=4)", ["vllm.LLM(task)"]),
+        ("LLM('x').generate(prompt_token_ids=[1])", ["vllm.LLM.generate(prompt_token_ids)"]),
+        ("def f(c: VllmConfig):\n    return c.model_config.task, c.model_config.dtype",
+         ["vllm.ModelConfig.task"]),
+        ("import mock\nif here:\n    from vllm import LLM as L\nelse:\n    L = mock.Mock()\n"
+         "L('x').generate(prompt_token_ids=[1])", ["vllm.LLM.generate(prompt_token_ids)"]),
+        ("class A(LLM): ...\nclass B(A): ...\nC = A if x else B\nC('x', task='embed')", ["vllm.LLM(task)"]),
+    ],
+)  # fmt: skip
+def test_settings_that_a_class_hands_on_are_judged(code: str, found: list[str]) -> None:
+    read = read_code(f"{VLLM}{code}")
+    assert read is not None
+    assert [
+        one.name for one in Judge(load_matrix(), {"vllm": Move(Version("0.16.0"))}).breaks(read.uses)
+    ] == found
+
+
+def test_the_options_in_a_commands_words_are_judged(tmp_path: Path) -> None:
+    words = '["--model", m, "--served_model_name", n, "--task", t, "--max-num-seqs", "4"]'
+    (tmp_path / "serve.py").write_text(f"run({words})\nparse(['--task', '--mine', '--yours'])\n")
+    judged = judge_paths(load_matrix(), {"vllm": Move(Version("0.16.0"))}, [str(tmp_path)])
+    assert [(one.told.name, one.told.use.place.line) for one in judged.breaks] == [("vllm: task", 1)]
+
+
 def test_requirements_and_variables_that_the_release_leaves_behind_are_told(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(
         'dependencies = ["transformers[torch]>=4.40,<5", "numpy>=1.2"]\nnumpy = { version = "^1.2" }\n'
