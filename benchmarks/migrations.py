@@ -21,7 +21,8 @@ from packaging.version import Version
 
 from envdoctor.matrix import Matrix, load_matrix
 from envdoctor.python_source import parse_python
-from envdoctor.upgrading.judging import Judge, Move
+from envdoctor.upgrading.gone import Move
+from envdoctor.upgrading.judging import Judge
 from envdoctor.upgrading.patching import patched
 from envdoctor.upgrading.reading import read_code
 from envdoctor.upgrading.upgrading import Found, judge_paths

@@ -17,33 +17,22 @@ from envdoctor.profile.keys import KeyFacts, key_facts
 from envdoctor.rules.interface_lookup import DISTINCT, distribution_of, record_of
 from envdoctor.rules.ranges import version_satisfies
 from envdoctor.upgrading.bindings import is_class
+from envdoctor.upgrading.gone import (
+    INHERITED,
+    METHOD,
+    SETTINGS,
+    Move,
+    gone_since,
+    is_another,
+    left_of,
+    lives,
+    methods_left,
+)
 from envdoctor.upgrading.uses import Kind, Place, Use
 from envdoctor.values import dataclass
 
-_MODULES = (
-    "add_module apply bfloat16 buffers children compile cpu cuda double eval extra_repr float forward"
-    " get_buffer get_extra_state get_parameter get_submodule half load_state_dict modules named_buffers"
-    " named_children named_modules named_parameters parameters register_buffer register_forward_hook"
-    " register_module register_parameter requires_grad_ set_extra_state set_submodule share_memory state_dict"
-    " to to_empty train training type xpu zero_grad"
-)
-_INHERITED = frozenset((*_MODULES.split(), *dir(dict), *dir(list), *dir(str), *dir(Exception)))
-"""What a class may have from torch's Module or the language: gone in one file, it is still there."""
-
 _OWNERLESS = frozenset((Kind.LOOSE, Kind.CALL))
-METHOD = "()"
-"""Stands for the method's own name among what no class has any more."""
 _WITHOUT = "() without "
-_SETTINGS = ("Arguments", "Args", "Config", "Params", "Options", "Settings")
-"""How classes end that hold settings: no other code puts a field into them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Move:
-    """From which release of a library to which; `old` None: any release in which the code may have run."""
-
-    new: Version
-    old: Version | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +177,7 @@ class Judge:
             if known and known.library == distribution_of(self.matrix, use.path):
                 row = self._row(old, move)
                 return _by_rename(use, shown, row, move) if row else None
-        if record is None or not _lives(record, told, move.new):
+        if record is None or not lives(record, told, move.new):
             return None
         if callable_.endswith(".from_pretrained"):
             return None  # what it does not know itself it hands on
@@ -199,7 +188,7 @@ class Judge:
             return self._handed_on(use, record, told, move)
         if open_ and (
             not is_class(short)
-            or callable_.endswith(_SETTINGS)
+            or callable_.endswith(SETTINGS)
             or any(record.has(entries.get(use.name, ()), move.new) for entries in record.keywords.values())
         ):
             return None  # what takes any argument may hand it on to who takes it
@@ -233,9 +222,9 @@ class Judge:
         spans = told.get(use.name, ())
         if row := self._row(f"{owner}.{use.name}", move):
             return replace(_by_rename(use, f"{use.path}.{use.name}", row, move), certainty=Certainty.LIKELY)
-        if record is None or not spans or use.name in _INHERITED or not _lives(record, told, move.new):
+        if record is None or not spans or use.name in INHERITED or not lives(record, told, move.new):
             return None
-        since = None if _is_another(record, told, move) else gone_since(record, spans, move)
+        since = None if is_another(record, told, move) else gone_since(record, spans, move)
         if since is None:
             return None
         return Break(use, f"{use.path}.{use.name}", since, certainty=Certainty.LIKELY)
@@ -273,7 +262,7 @@ class Judge:
         """Return since when members, and keywords by their method, are in no class of a library any more."""
         if library not in self._gone:
             record, move = load_record(self.matrix.folder, library), self.moves[library]
-            left = chain(_left_of(record, move), _methods_left(record, move)) if record else ()
+            left = chain(left_of(record, move), methods_left(record, move)) if record else ()
             self._gone[library] = dict(left)
         return self._gone[library]
 
@@ -341,7 +330,7 @@ def owner_of(path: str) -> str:
 
 def _position(use: Use, record: Record | None, move: Move) -> Break | None:
     told = record.keywords.get(owner_of(use.path), {}) if record else {}
-    if record is None or not _lives(record, told, move.new):
+    if record is None or not lives(record, told, move.new):
         return None
     few = [spans for entry, spans in told.items() if entry[:1] == "~" and int(entry[1:]) < use.count]
     enough = [spans for entry, spans in told.items() if entry[:1] == "~" and int(entry[1:]) >= use.count]
@@ -369,66 +358,6 @@ def _is_open(record: Record, path: str, move: Move) -> bool:
     made_up = record.names.get(module, {}).get("__getattr__", ())
     variables = module.endswith(".envs")  # makes up the variables that it names
     return (record.has(made_up, move.new) and not variables) or record.library == "numpy"
-
-
-def gone_since(record: Record, spans: Spans, move: Move) -> str | None:
-    """Return the release since which something is gone; None where it stands, or was never there before."""
-    if record.has(spans, move.new):
-        return None
-    if move.old is not None and not record.has(spans, move.old):
-        return None
-    place = record.place(move.new)
-    ended = [last for _, last in spans if last < place]
-    return record.versions[max(ended) + 1] if ended else None
-
-
-def _left_of(record: Record, move: Move) -> Iterator[tuple[tuple[str, str], str]]:
-    """Yield what stands in no class any more since a release: fields of settings, and keywords by method."""
-    members = (("", owner.endswith(_SETTINGS), told) for owner, told in record.members.items())
-    keywords = ((owner.rpartition(".")[2], True, told) for owner, told in record.keywords.items())
-    standing = {("", name) for name in _INHERITED}
-    ended: dict[tuple[str, str], str] = {}
-    for method, telling, told in chain(members, keywords):
-        open_ = record.has(told.get("**", ()), move.new) and not method
-        standing.update((method, n) for n, spans in told.items() if open_ or record.has(spans, move.new))
-        if telling and _lives(record, told, move.new) and (method or not _is_another(record, told, move)):
-            gone = ((name, gone_since(record, spans, move)) for name, spans in told.items() if name)
-            ended |= {(method, name): since for name, since in gone if since}
-    yield from ((key, since) for key, since in ended.items() if key not in standing)
-
-
-def _methods_left(record: Record, move: Move) -> Iterator[tuple[tuple[str, str], str]]:
-    """Yield the telling names that were members and are no member, name or callable of a release any more."""
-    standing, ended = set(_INHERITED), dict[str, str]()
-    for names in record.names.values():
-        standing.update(name for name, spans in names.items() if record.has(spans, move.new))
-    for owner, told in record.keywords.items():
-        standing.update((owner.rpartition(".")[2],) if _lives(record, told, move.new) else ())
-    for told in record.members.values():
-        standing.update(name for name, spans in told.items() if record.has(spans, move.new))
-        if _lives(record, told, move.new) and not record.has(told.get("__getattr__", ()), move.new):
-            gone = (
-                (name, gone_since(record, spans, move)) for name, spans in told.items() if _is_telling(name)
-            )
-            ended |= {name: since for name, since in gone if since}
-    yield from (((METHOD, name), since) for name, since in ended.items() if name not in standing)
-
-
-def _is_telling(name: str) -> bool:
-    return len(name) >= DISTINCT and name[:1].isalpha() and "_" in name
-
-
-def _lives(record: Record, told: Mapping[str, Spans], version: Version) -> bool:
-    """True when the callable or class itself stands in that release."""
-    return "" not in told or record.has(told[""], version)
-
-
-def _is_another(record: Record, told: Mapping[str, Spans], move: Move) -> bool:
-    """True where a class may have what no file tells: it makes members up, or most of them went at once."""
-    if any(record.has(told.get(open_, ()), move.new) for open_ in ("**", "__getattr__")):
-        return True
-    gone = [gone_since(record, spans, move) for name, spans in told.items() if name]
-    return 2 * sum(release is not None for release in gone) > max(len(gone), 4)
 
 
 def _had(having: str, move: Move) -> bool:

@@ -11,7 +11,8 @@ from envdoctor.matrix import Matrix
 from envdoctor.matrix.interface_records import Spans, load_record
 from envdoctor.profile.keys import KeyFacts, key_facts
 from envdoctor.python_source import parse_python
-from envdoctor.upgrading.judging import Break, Judge, Move, gone_since
+from envdoctor.upgrading.gone import Move, gone_since
+from envdoctor.upgrading.judging import Break, Judge
 from envdoctor.upgrading.sources import KEYED
 from envdoctor.upgrading.uses import Kind, Place, Use
 

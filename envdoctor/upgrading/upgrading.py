@@ -13,7 +13,8 @@ from envdoctor.matrix import Matrix
 from envdoctor.rules.ranges import parse_version
 from envdoctor.solve.answer import PinSet
 from envdoctor.solve.goal import Goal
-from envdoctor.upgrading.judging import Break, Judge, Move, users
+from envdoctor.upgrading.gone import Move
+from envdoctor.upgrading.judging import Break, Judge, users
 from envdoctor.upgrading.patching import diff_of, patched
 from envdoctor.upgrading.reading import read_cells
 from envdoctor.upgrading.requirements import judge_requirements

@@ -11,7 +11,8 @@ from packaging.version import Version
 from envdoctor.cli import main
 from envdoctor.findings import Certainty
 from envdoctor.matrix import load_matrix
-from envdoctor.upgrading.judging import Break, Judge, Move
+from envdoctor.upgrading.gone import Move
+from envdoctor.upgrading.judging import Break, Judge
 from envdoctor.upgrading.patching import patched
 from envdoctor.upgrading.reading import read_code
 from envdoctor.upgrading.upgrading import judge_paths
