@@ -1,0 +1,94 @@
+"""What a release has no more: entries of the recorded interfaces, and names that no class has any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import chain
+
+from packaging.version import Version
+
+from envdoctor.matrix.interface_records import Record, Spans
+from envdoctor.rules.interface_lookup import DISTINCT
+from envdoctor.values import dataclass
+
+_MODULES = (
+    "add_module apply bfloat16 buffers children compile cpu cuda double eval extra_repr float forward"
+    " get_buffer get_extra_state get_parameter get_submodule half load_state_dict modules named_buffers"
+    " named_children named_modules named_parameters parameters register_buffer register_forward_hook"
+    " register_module register_parameter requires_grad_ set_extra_state set_submodule share_memory state_dict"
+    " to to_empty train training type xpu zero_grad"
+)
+INHERITED = frozenset((*_MODULES.split(), *dir(dict), *dir(list), *dir(str), *dir(Exception)))
+"""What a class may have from torch's Module or the language: gone in one file, it is still there."""
+SETTINGS = ("Arguments", "Args", "Config", "Params", "Options", "Settings")
+"""How classes end that hold settings: no other code puts a field into them."""
+METHOD = "()"
+"""Stands for the method's own name among what no class has any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """From which release of a library to which; `old` None: any release in which the code may have run."""
+
+    new: Version
+    old: Version | None = None
+
+
+def gone_since(record: Record, spans: Spans, move: Move) -> str | None:
+    """Return the release since which something is gone; None where it stands, or was never there before."""
+    if record.has(spans, move.new):
+        return None
+    if move.old is not None and not record.has(spans, move.old):
+        return None
+    place = record.place(move.new)
+    ended = [last for _, last in spans if last < place]
+    return record.versions[max(ended) + 1] if ended else None
+
+
+def left_of(record: Record, move: Move) -> Iterator[tuple[tuple[str, str], str]]:
+    """Yield what stands in no class any more since a release: fields of settings, and keywords by method."""
+    members = (("", owner.endswith(SETTINGS), told) for owner, told in record.members.items())
+    keywords = ((owner.rpartition(".")[2], True, told) for owner, told in record.keywords.items())
+    standing = {("", name) for name in INHERITED}
+    ended: dict[tuple[str, str], str] = {}
+    for method, telling, told in chain(members, keywords):
+        open_ = record.has(told.get("**", ()), move.new) and not method
+        standing.update((method, n) for n, spans in told.items() if open_ or record.has(spans, move.new))
+        if telling and lives(record, told, move.new) and (method or not is_another(record, told, move)):
+            gone = ((name, gone_since(record, spans, move)) for name, spans in told.items() if name)
+            ended |= {(method, name): since for name, since in gone if since}
+    yield from ((key, since) for key, since in ended.items() if key not in standing)
+
+
+def methods_left(record: Record, move: Move) -> Iterator[tuple[tuple[str, str], str]]:
+    """Yield the telling names that were members and are no member, name or callable of a release any more."""
+    standing, ended = set(INHERITED), dict[str, str]()
+    for names in record.names.values():
+        standing.update(name for name, spans in names.items() if record.has(spans, move.new))
+    for owner, told in record.keywords.items():
+        standing.update((owner.rpartition(".")[2],) if lives(record, told, move.new) else ())
+    for told in record.members.values():
+        standing.update(name for name, spans in told.items() if record.has(spans, move.new))
+        if lives(record, told, move.new) and not record.has(told.get("__getattr__", ()), move.new):
+            gone = (
+                (name, gone_since(record, spans, move)) for name, spans in told.items() if _is_telling(name)
+            )
+            ended |= {name: since for name, since in gone if since}
+    yield from (((METHOD, name), since) for name, since in ended.items() if name not in standing)
+
+
+def lives(record: Record, told: Mapping[str, Spans], version: Version) -> bool:
+    """True when the callable or class itself stands in that release."""
+    return "" not in told or record.has(told[""], version)
+
+
+def is_another(record: Record, told: Mapping[str, Spans], move: Move) -> bool:
+    """True where a class may have what no file tells: it makes members up, or most of them went at once."""
+    if any(record.has(told.get(open_, ()), move.new) for open_ in ("**", "__getattr__")):
+        return True
+    gone = [gone_since(record, spans, move) for name, spans in told.items() if name]
+    return 2 * sum(release is not None for release in gone) > max(len(gone), 4)
+
+
+def _is_telling(name: str) -> bool:
+    return len(name) >= DISTINCT and name[:1].isalpha() and "_" in name
