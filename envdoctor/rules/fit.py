@@ -138,8 +138,22 @@ def _bytes_each(view: View, model: str) -> float:
         return _QUARTER
     if re.search(r"int8|fp8|8bit|8-bit|\b8\b", text):
         return _HALF
+    if stored := _stored(view, model):
+        return stored
     dtype = view.facts.setting("dtype")
     return 4 if dtype and dtype.value.lower() in ("fp32", "float32") else 2
+
+
+def _stored(view: View, model: str) -> float | None:
+    """Return the bytes of a weight that an engine loads as it is stored; None for a plain or unknown one."""
+    if not _serves(view) and not any(setting.framework == "vllm" for setting in view.facts.settings):
+        return None
+    from envdoctor.memory import parse_shape
+    from envdoctor.memory.catalogue import catalogue_config
+    from envdoctor.memory.extras import STORED_BYTES
+
+    config = catalogue_config(model)
+    return STORED_BYTES.get(parse_shape(config, model).stored) if config else None
 
 
 def _shards(view: View, cards: int) -> int:

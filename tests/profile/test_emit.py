@@ -124,3 +124,18 @@ def test_yaml_scalars_read_back_as_what_they_were() -> None:
         "k": "",
     }
     assert yaml.safe_load(to_yaml(values, "comment")) == values
+
+
+@pytest.mark.parametrize(
+    ("model", "version", "kernels"),
+    [
+        ("qwen2.5-1.5b", "0.16.0", "lora_mlp_kernel: true"),
+        ("gemma-2-2b", "0.16.0", "lora_mlp_kernel: false"),  # gated by GELU, which they may not know
+        ("qwen2.5-1.5b", "0.6.0", ""),
+    ],
+)
+def test_axolotl_is_told_of_its_kernels_for_adapters(model: str, version: str, kernels: str) -> None:
+    stack = {"axolotl": version}
+    file = written("axolotl", model, ("RTX 4090",), method="lora", stack=stack).files["train.yaml"]
+    assert kernels in file
+    assert ("lora_mlp_kernel" in file) is bool(kernels)

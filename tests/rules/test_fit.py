@@ -77,3 +77,9 @@ def test_how_cards_share_a_model_is_certain_only_where_it_is_told() -> None:
     told = judged(80, 8, zero_stage="2", model="CodeLlama-70b-hf", method="full")["MEM-WEIGHTS"]
     assert (told.severity, told.certainty.value) == (Severity.ERROR, "certain")
     assert "MEM-WEIGHTS" not in judged(80, 8, zero_stage="3", **run)
+
+
+def test_an_engine_takes_weights_as_they_are_stored() -> None:
+    serving = "vllm serve openai/gpt-oss-120b --gpu-memory-utilization 0.9 --max-model-len 2048\nGPU: H200\n"
+    assert judged_paste(serving) == ()
+    assert "MEM-WEIGHTS" in judged(140, model="openai/gpt-oss-120b", method="full", batch="1")

@@ -9,7 +9,14 @@ from envdoctor.profile.emit import deepspeed
 from envdoctor.profile.emit.layout import to_yaml
 
 if TYPE_CHECKING:
+    from envdoctor.memory import ModelShape
     from envdoctor.profile.emit.plan import Plan
+
+KERNELS = ("lora_mlp_kernel", "lora_qkv_kernel", "lora_o_kernel")
+"""Kernels for adapters, which axolotl turns on with a warning where nothing is said of them.
+
+https://github.com/axolotl-ai-cloud/axolotl/blob/main/src/axolotl/utils/schemas/config.py
+"""
 
 
 def emit(plan: Plan) -> dict[str, str]:
@@ -58,7 +65,14 @@ def _adapter(plan: Plan) -> dict[str, Any]:
         "lora_dropout": 0.0,
         "lora_target_linear": True,
     }
+    if plan.names.has("axolotl", "lora_mlp_kernel"):
+        found |= dict.fromkeys(KERNELS, choice.task == "sft" and _has_kernels(plan.work.shape))
     return {**found, "load_in_4bit": True} if choice.method == "qlora" else found
+
+
+def _has_kernels(shape: ModelShape) -> bool:
+    """True for layers that its kernels for adapters know: gated by SiLU, without experts."""
+    return shape.gated and shape.activation == "silu" and shape.experts is None
 
 
 def _attention(plan: Plan) -> dict[str, Any]:
