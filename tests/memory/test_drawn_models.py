@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 from zlib import crc32
 
+import pytest
+
 from envdoctor.errors import EnvdoctorError
 from envdoctor.matrix import load_matrix, tables
 from envdoctor.memory import Constants, ServingRun, parse_shape, predict, read_constants
@@ -353,9 +355,9 @@ def line(number: int) -> str:
     return f"{number}\t{'; '.join(parts)}"
 
 
-def test_every_draw_takes_the_bytes_that_it_took() -> None:
-    for recorded in RECORD.read_text(encoding="utf-8").splitlines():
-        assert line(int(recorded.partition("\t")[0])) == recorded
+@pytest.mark.parametrize("number", range(DRAWS))
+def test_a_draw_takes_the_bytes_that_it_took(number: int) -> None:
+    assert line(number) == RECORD.read_text(encoding="utf-8").splitlines()[number]
 
 
 if __name__ == "__main__":
