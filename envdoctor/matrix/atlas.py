@@ -13,6 +13,7 @@ import zlib
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from os.path import commonprefix
 from pathlib import Path
 
 from envdoctor import lazy_re as re
@@ -29,6 +30,7 @@ LONG = 60
 BEGUN = 12
 """Characters by which a stretch of which a text has the beginning alone is found."""
 ENDS = (".", ":", "!", "?")
+"""How a sentence ends: of a message of several a text may quote the first alone."""
 BEGINNING = 110
 """Characters of a template that a text which quotes it may be held to have."""
 WARNINGS = frozenset({"warning", "warning_once", "warn", "UserWarning", "FutureWarning"})
@@ -194,19 +196,14 @@ def accounted(template: str, text: str) -> int:
     for stretch in (" ".join(part.split()) for part in template.split(HOLE)):
         found = text.find(stretch, at)
         if found < 0:
-            quoted = _shared(stretch, text[text.find(stretch[:BEGUN], at) :])
+            begun = text.find(stretch[:BEGUN], at)
+            quoted = commonprefix((stretch, text[begun:])) if begun >= 0 else ""  # noqa: RUF071  (letters)
             covered += letters_of(quoted)
             ended = len(quoted) >= BEGUN and (text.endswith(quoted) or quoted.rstrip().endswith(ENDS))
             return covered if covered >= LONG and ended else 0
         at = found + len(stretch)
         covered += letters_of(stretch)
     return covered if covered >= LONG or covered >= LEAST_SHARE * letters_of(text) else 0
-
-
-def _shared(one: str, other: str) -> str:
-    """Return what two texts begin with alike."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return one[: next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))]
 
 
 def letters_of(text: str) -> int:

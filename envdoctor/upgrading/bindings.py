@@ -114,6 +114,13 @@ def own_members(node: ast.ClassDef) -> Iterator[str]:
             yield inner.id
 
 
+def fields_of(node: ast.ClassDef) -> Iterator[str]:
+    """Yield the fields that a class declares in its body."""
+    for inner in node.body:
+        if isinstance(inner, ast.AnnAssign) and isinstance(inner.target, ast.Name):
+            yield inner.target.id
+
+
 def handed_up(node: ast.ClassDef) -> frozenset[str] | None:
     """Return the arguments that a class's own `__init__` keeps; None where it does not hand on the rest."""
     own = next((f for f in node.body if isinstance(f, ast.FunctionDef) and f.name == "__init__"), None)

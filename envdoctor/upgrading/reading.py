@@ -15,6 +15,7 @@ from envdoctor.upgrading.bindings import (
     Scope,
     caught_by,
     either,
+    fields_of,
     filtered,
     handed_up,
     instance_of,
@@ -208,6 +209,7 @@ class _Reader:
             self._expression(part, scopes)
         base = next((b for b in bases if b.path and not b.instance), None)
         inner: Scope = {"<self>": Bound(attributes={})}
+        self.read.defined.update(fields_of(node))
         scopes[-1][node.name] = UNKNOWN
         if base is not None and len(bases) == 1:
             own = base.own | frozenset(own_members(node))

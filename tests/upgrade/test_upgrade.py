@@ -368,6 +368,13 @@ def test_a_method_that_the_code_defines_itself_is_its_own(tmp_path: Path) -> Non
     assert not judge_paths(load_matrix(), MOVES, [str(tmp_path)]).breaks
 
 
+def test_a_field_that_a_class_of_the_code_declares_is_its_own(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("import transformers\ndef f(a):\n    return a.save_safetensors\n")
+    assert judge_paths(load_matrix(), MOVES, [str(tmp_path)]).breaks
+    (tmp_path / "b.py").write_text("class Kept:\n    save_safetensors: bool = True\n")
+    assert not judge_paths(load_matrix(), MOVES, [str(tmp_path)]).breaks
+
+
 def test_a_call_of_an_unknown_owner_is_diagnosed_as_the_librarys(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
