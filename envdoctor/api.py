@@ -221,7 +221,7 @@ def choose_profile(
     gpus: Sequence[str] = (),
     count: int | None = None,
     method: str = "auto",
-    task: str = "sft",
+    task: str | None = None,
     framework: str | None = None,
     seq: int | None = None,
     global_batch: int | None = None,
@@ -239,15 +239,17 @@ def choose_profile(
         for name, text in profile.files.items():
             Path(name).write_text(text)
 
-    `task` is sft, grpo or serve; `count` how many of the card; `beside_gib` what others hold of each card;
-    `target` a file with facts. `validate` runs a few steps on this machine's card and steps down if need be.
+    `task` is sft, grpo or serve (what the framework is for, else sft); `count` how many of the card;
+    `beside_gib` what others hold of each card; `target` a file with facts. `validate` runs a few steps on
+    this machine's card and steps down if need be.
     """
     from envdoctor.profile.choosing import find_profile, write_profile
-    from envdoctor.profile.emit import USUAL, check_framework
+    from envdoctor.profile.emit import USUAL, check_framework, usual_task
     from envdoctor.profile.workload import workload_of
     from envdoctor.target.cards import sized_cards
     from envdoctor.target.resolve import Declared, all_cards, resolve
 
+    task = task or usual_task(framework)
     if task not in USUAL:
         raise InputError(f"--task: {task!r} is none of {', '.join(USUAL)}")
     written = framework or USUAL[task]

@@ -34,8 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=methods,
         default="auto",
     )
-    used = "sft: fine-tuning; grpo: reinforcement with TRL; serve: vLLM (sft)"
-    add(parser, "--task", "TASK", used, choices=tasks, default="sft")
+    used = "sft: fine-tuning; grpo: reinforcement with TRL; serve: vLLM (what --for is for, else sft)"
+    add(parser, "--task", "TASK", used, choices=tasks)
     add(parser, "--seq", "N", "tokens of the longest sample (2048)", type=int)
     add(parser, "--global-batch", "N", "samples of one optimizer step (16)", type=int)
     add_list(parser, "--gpu", "NAME", "a card in place of this machine's (repeatable)")

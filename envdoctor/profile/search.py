@@ -361,6 +361,8 @@ def _smallest(work: Workload) -> list[Choice]:
 
 def brief(choice: Choice) -> dict[str, Any]:
     """Return what tells a rejected setting from the others."""
+    if choice.task == "serve":
+        return {key: getattr(choice, key) for key in ("vllm_tp", "max_model_len", "max_num_seqs", "dtype")}
     keys = ("method", "parallel", "batch", "grad_accum", "grad_ckpt", "attn", "optim")
     found = {key: getattr(choice, key) for key in keys}
     found |= {key: True for key in ("liger", "offload_optimizer", "offload_params") if getattr(choice, key)}

@@ -10,6 +10,7 @@ from envdoctor.memory import Constants, ServingRun, predict
 from envdoctor.memory.serving import describe_engine, utilization_bounds
 from envdoctor.profile.search import SHOWN, Found, Need, Rejection
 from envdoctor.profile.workload import Choice, Workload
+from envdoctor.report.document import counted
 
 HIGHEST = 0.95
 """No share above this is chosen: a graph or a kernel's workspace more, and the engine runs out."""
@@ -101,8 +102,9 @@ def _found(
 
 
 def _why(choice: Choice, low: float, share: float) -> str:
+    cards = counted(choice.vllm_tp or 1, "card")
     return (
-        f"{choice.max_num_seqs} sequences on {choice.vllm_tp} cards need a utilisation of {low:.2f},"
+        f"{choice.max_num_seqs} sequences on {cards} need a utilisation of {low:.2f},"
         f" and {max(0.0, share):.2f} is the most that leaves room beside the engine"
     )
 

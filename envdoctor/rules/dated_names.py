@@ -18,6 +18,11 @@ from envdoctor.values import dataclass
 
 _NAME = re.compile(r"\b[A-Za-z_]\w{9,60}\b")
 _MARKED = re.compile(r"[a-z0-9_][A-Z]|[A-Za-z]_[A-Za-z]")
+_SHOWN = re.compile(
+    r"[`'\".(][A-Za-z]\w{9,60}\b|\b[A-Za-z]\w{9,60}(?:[`'\"(\[]|\.\w)|\b\w{1,40}_\w{1,40}\b|\b(?:[A-Z][a-z0-9]+){3,8}\b"
+)
+"""Words of a message that name something of a program: quoted, called, dotted, or longer than a product's
+name (`FlashAttention` may be either)."""
 _EXCEPTION = re.compile(r"(?:Error|Exception|Warning)$")
 FRAMES = 3
 """Innermost frames whose quoted line is looked at."""
@@ -67,7 +72,8 @@ def _dated(view: View, error: ErrorSeen) -> Iterator[_Dated]:
 def _names(error: ErrorSeen) -> Sequence[str]:
     """Return the words of an error and of its last lines of code that read like names of a program."""
     codes = (frame.code for frame in reversed(error.frames[-FRAMES:]))
-    words = (word for text in (error.beside, error.text, *codes) for word in _NAME.findall(text[:600]))
+    shown = (match[0] for match in _SHOWN.finditer(error.text[:600]))
+    words = (word for text in (error.beside, *shown, *codes) for word in _NAME.findall(text[:600]))
     return list(dict.fromkeys(w for w in words if _MARKED.search(w) and not _EXCEPTION.search(w)))[:12]
 
 

@@ -32,6 +32,11 @@ _LACKING = re.compile(
     r"\b(?:not (?:yet |currently )?(?:supported|implemented|recognized)|only supports?|unsupported)\b",
     re.IGNORECASE,
 )
+_VARIABLE = re.compile(
+    r"\b([A-Z][A-Z0-9]{1,30}(?:_[A-Z0-9]{1,30}){1,6})\b\W{1,3}(?:must|should|needs to|has to) be (?:set to )?"
+    r"[\"'`=]{0,2}(\d{1,6}|[Tt]rue|[Ff]alse)\b"
+)
+"""What a message says that an environment variable must be."""
 ASKED = 3
 """How many sentences of a message that ask for something are taken for ways out."""
 
@@ -42,7 +47,13 @@ def asked_by(text: str) -> tuple[Remedy, ...]:
     message = validator[1] if validator else _CLASS.sub("", text, count=1)
     sentences = (part.strip() for part in _SENTENCE.split(message))
     asking = [part for part in sentences if len(part) <= 300 and _ASKING.match(part)]
-    return tuple(Remedy(f"The message itself asks: {part}") for part in asking[:ASKED])
+    told = tuple(Remedy(f"The message itself asks: {part}") for part in asking[:ASKED])
+    return (*_asked_variables(message), *told)
+
+
+def _asked_variables(message: str) -> Iterator[Remedy]:
+    for name, value in dict(_VARIABLE.findall(message)).items():
+        yield Remedy(f"The message itself asks for {name}.", (f"export {name}={value}",))
 
 
 def origin_of(view: View, error: ErrorSeen) -> Origin | None:

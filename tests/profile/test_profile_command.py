@@ -49,6 +49,15 @@ def test_nothing_fits_is_1(capsys: pytest.CaptureFixture[str]) -> None:
     assert "nothing fits" in out
 
 
+def test_what_is_written_for_an_engine_is_an_engine_to_serve_with(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(capsys, "--model", "qwen2.5-7b", "--gpu", "L40S", "--for", "vllm")
+    assert code == 0
+    assert "max-num-seqs: 256" in out
+    code, out, _ = call(capsys, "--model", "mistral-small-24b", "--gpu", "L40S", "--for", "vllm")
+    assert code == 1
+    assert "max_num_seqs 16" in " ".join(out.split())
+
+
 @pytest.mark.parametrize(
     ("words", "named"),
     [

@@ -83,3 +83,15 @@ def test_a_loss_of_nan_on_a_card_without_bf16_is_not_answered_with_bf16(matrix: 
     finding = diagnose_facts(facts, matrix).findings[0]
     assert finding.id == "LOSS-ZERO"
     assert not any("--bf16 true" in command for r in finding.remedies for command in r.commands)
+
+
+def test_what_a_message_says_that_a_variable_must_be_is_typed_out(matrix: Matrix) -> None:
+    text = "AssertionError: SOME_DEVICE_CONNECTIONS must be set to 1\n"
+    finding = diagnose_facts(parse_paste(text, "", matrix.lexicon), matrix).findings[0]
+    assert finding.remedies[0].commands == ("export SOME_DEVICE_CONNECTIONS=1",)
+
+
+def test_a_products_name_in_a_message_dates_no_release(matrix: Matrix) -> None:
+    text = "vllm: 0.6.3\nValueError: Cannot use FlashAttention-2 backend for head size 72.\n"
+    found = diagnose_facts(parse_paste(text, "", matrix.lexicon), matrix).findings
+    assert [finding.id for finding in found] == ["UNEXPLAINED-ERROR"]

@@ -32,6 +32,12 @@ WRITERS: Mapping[str, Writer] = {
 USUAL = {"sft": "transformers", "grpo": "trl", "serve": "vllm"}
 
 
+def usual_task(framework: str | None) -> str:
+    """Return what a framework is for first; sft where none is told."""
+    writer = WRITERS.get(framework or "")
+    return writer.tasks[0] if writer else "sft"
+
+
 def check_framework(framework: str, task: str) -> None:
     """Raise InputError when the framework cannot be written for the task."""
     writer = WRITERS.get(framework)
