@@ -139,10 +139,3 @@ def test_axolotl_is_told_of_its_kernels_for_adapters(model: str, version: str, k
     file = written("axolotl", model, ("RTX 4090",), method="lora", stack=stack).files["train.yaml"]
     assert kernels in file
     assert ("lora_mlp_kernel" in file) is bool(kernels)
-
-
-def test_ms_swift_leaves_checkpointing_to_its_preset_for_fsdp() -> None:
-    asked = {"method": "full", "parallel": "fsdp"}
-    file = written("ms-swift", "qwen2.5-1.5b", FOUR, **asked).files["train.yaml"]
-    assert "fsdp: fsdp2" in file
-    assert "gradient_checkpointing: false" in file

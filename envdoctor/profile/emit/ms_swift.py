@@ -29,7 +29,6 @@ def emit(plan: Plan) -> dict[str, str]:
 def arguments(plan: Plan) -> dict[str, Any]:
     """Return the arguments under the names of the release at hand."""
     choice, names = plan.choice, plan.names
-    checkpoints = choice.grad_ckpt and choice.parallel != "fsdp"  # the preset `fsdp2` has its own
     tuner = names.pick("ms-swift", "tuner_type", "train_type")
     found: dict[str, Any] = {
         "model": plan.model,
@@ -44,11 +43,11 @@ def arguments(plan: Plan) -> dict[str, Any]:
         "num_train_epochs": 1,
         "optim": choice.optim,
         "attn_impl": choice.attn,
-        "gradient_checkpointing": checkpoints,
+        "gradient_checkpointing": choice.grad_ckpt,
         **_adapter(plan),
         **_sharding(plan),
     }
-    if checkpoints:
+    if choice.grad_ckpt:
         found["gradient_checkpointing_kwargs"] = {"use_reentrant": False}
     if choice.liger:
         found["use_liger_kernel"] = True
