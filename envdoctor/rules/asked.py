@@ -22,6 +22,7 @@ PYTHONS_OWN = frozenset(
         "SYM-NO-MODULE",
         "SYM-NO-ATTRIBUTE",
         "SYM-UNEXPECTED-KWARG",
+        "SYM-UNEXPECTED-KWARG-SAID",
         "SYM-POSITIONAL-COUNT",
         "SYM-ARGUMENT-NEEDED",
         "SYM-NO-SETTER",
@@ -37,6 +38,7 @@ _NEEDED = {
     "SYM-NO-ATTRIBUTE": ("attribute",),
     "SYM-NAME-UNDEFINED": ("undefined",),
     "SYM-UNEXPECTED-KWARG": ("kwarg",),
+    "SYM-UNEXPECTED-KWARG-SAID": ("kwarg",),
     "SYM-POSITIONAL-COUNT": ("count",),
     "SYM-ARGUMENT-NEEDED": ("name",),
 }
@@ -98,7 +100,7 @@ def wanted_of(facts: Facts, symptom: Symptom) -> Iterator[Wanted]:
         yield Wanted(lack, symptom, captured["attribute"], module, owner, asker=asker)
     elif symptom.id == "SYM-NAME-UNDEFINED":
         yield Wanted(Lack.UNDEFINED, symptom, captured["undefined"], asker=asker)
-    elif symptom.id == "SYM-UNEXPECTED-KWARG":
+    elif symptom.id.startswith("SYM-UNEXPECTED-KWARG"):
         yield _keyword(symptom, _calling(frames))
     elif symptom.id == "SYM-POSITIONAL-COUNT":
         caller, count = next(reversed(_calling(frames)), None), _count(captured["count"])

@@ -54,6 +54,9 @@ LINES = {
     "TORCH-API-GONE": "fatal error: THC/THC.h: No such file or directory",
     "OPEN-KERNEL-MODULE": "NVRM: installed in this system requires use of the NVIDIA open kernel modules.",
     "KILLED-SAID": "the conversion ends with killed, no traceback",
+    "OPERATOR-ABSENT": "RuntimeError: operator torchao::quantize_affine_float8 does not exist",
+    "EXTENSION-SYMBOL-UNTOLD": "flash_attn_2_cuda.cpython-310-x86_64-linux-gnu.so: undefined symbol",
+    "CUT-OFF": 'File "/tmp/y/setup.py", line 249, in run\n    raise_if_cuda_home_none("flash_attn")',
 }
 
 
@@ -124,3 +127,21 @@ KV = (
 @pytest.mark.parametrize("line", KV)
 def test_a_length_that_is_asked_for_is_no_estimate_of_vllms(line: str) -> None:
     assert findings(line)[0].id == "VLLM-MAX-MODEL-LEN"
+
+
+@pytest.mark.parametrize(
+    ("words", "identity"),
+    [
+        ("# addmm_impl_cpu_ not implemented for Half", "OP-HALF-ON-CPU"),
+        ("# SFTTrainer got unexpected keyword dataset_text_field, trl 0.16", "RELEASES-APART"),
+        (
+            "`from transformers.modeling_utils import shard_checkpoint` was removed",
+            "INTERFACE",
+        ),
+        ("cannot import name AdamW from transformers", "INTERFACE"),
+        ("# 5090 no kernel image", "NO-KERNEL-IMAGE"),
+        ("CUDA driver version is insufficient", "DRIVER"),
+    ],
+)
+def test_what_a_person_tells_loosely_is_recognised(words: str, identity: str) -> None:
+    assert findings(words)[0].id.startswith(identity)
