@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from envdoctor import lazy_re as re
-from envdoctor.commands import install_commands, pip_install
+from envdoctor.commands import commands, install_commands, pip_install
 from envdoctor.facts import ErrorSeen, Frame
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.atlas import WARNINGS, Origin, load_atlas
@@ -53,7 +53,7 @@ def asked_by(text: str) -> tuple[Remedy, ...]:
 
 def _asked_variables(message: str) -> Iterator[Remedy]:
     for name, value in dict(_VARIABLE.findall(message)).items():
-        yield Remedy(f"The message itself asks for {name}.", (f"export {name}={value}",))
+        yield Remedy(f"The message itself asks for {name}.", commands("export {}={}", name, value))
 
 
 def origin_of(view: View, error: ErrorSeen) -> Origin | None:

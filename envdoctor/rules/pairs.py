@@ -49,8 +49,8 @@ def check_pair(package: str, view: View) -> Iterable[Finding]:
         return  # a CPU build of torch is the cause, and has its own check
     pair = installed_pair(view, package)
     fits = judge(view, "torch", pair.torch).holds if pair else None
-    if fits is True:
-        return
+    if fits is True and not captured(seen, "have"):
+        return  # what is listed fits, and no message tells of another pair
     if fits is None and not seen:
         raise Skip(f"the torch that this {package} was built for, or the installed one, is not told")
     yield _finding(view, package, pair, seen)
@@ -69,7 +69,7 @@ def _finding(view: View, package: str, pair: TorchPair | None, seen: tuple[Sympt
     return Finding(
         id=f"{package.upper()}-TORCH",
         severity=_severity(view, pair, seen),
-        summary=f"{_named(view, package)} is built for {_apart(view, built, seen)}.",
+        summary=f"{package if told else _named(view, package)} is built for {_apart(view, built, seen)}.",
         cause=f"{package}'s compiled operators are linked against one torch; beside another one "
         f"they do not load "
         "(undefined symbols, missing operators, or features switched off).",
@@ -88,7 +88,7 @@ def _finding(view: View, package: str, pair: TorchPair | None, seen: tuple[Sympt
 
 def _apart(view: View, built: str, seen: tuple[Symptom, ...]) -> str:
     """Say what a package is built for and what stands there in its place: a torch, its CUDA or a Python."""
-    have = view.version_text("torch") or "the installed one"
+    have = captured(seen, "have") or view.version_text("torch") or "the installed one"
     pythons = captured(seen, "python_built"), captured(seen, "python")
     parts = [] if _bare(built) == have else [f"{_torch(built)}, not {have}"]
     if pythons[0] and pythons[1] and _minor(pythons[0]) != _minor(pythons[1]):

@@ -145,3 +145,10 @@ def test_a_length_that_is_asked_for_is_no_estimate_of_vllms(line: str) -> None:
 )
 def test_what_a_person_tells_loosely_is_recognised(words: str, identity: str) -> None:
     assert findings(words)[0].id.startswith(identity)
+
+
+def test_the_message_tells_of_the_process_that_failed_and_a_listing_of_another() -> None:
+    text = "torch==2.3.0+cu121\nxformers==0.0.26.post1\nxFormers was built for:\n"
+    first = findings(text + "    PyTorch 2.1.2+cu121 with CUDA 1201 (you have 2.0.1+cu118)\n")[0]
+    assert first.id == "XFORMERS-TORCH"
+    assert "not 2.0.1+cu118" in first.summary
