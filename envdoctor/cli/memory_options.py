@@ -86,6 +86,11 @@ def _add_numbers(parser: argparse.ArgumentParser) -> None:
     targets = "where adapters are: all linear layers, attention's, q and v alone, or those named (all)"
     add(parser, "--lora-targets", "all|attn|qv|NAME,…", targets, default="all")
     add(parser, "--lora-dropout", "P", "dropout of the adapters (0)", type=float, default=0.0)
+    add_flag(parser, "--dora", "adapters that part magnitude from direction (peft's use_dora)")
+    saved = "modules that peft copies and trains whole beside adapters: lm_head, embed_tokens (none)"
+    add(parser, "--modules-to-save", "NAME,…", saved, default="")
+    grows = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
+    add_flag(parser, "--expandable-segments", grows)
     add(parser, "--quant", "nf4|int8", "what qlora holds the weights in: 4 or 8 bits (nf4)", default="nf4")
     for name, meaning in SWITCHES.items():
         parser.add_argument(name, action=switch, default=True, help=meaning)

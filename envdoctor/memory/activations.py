@@ -43,6 +43,8 @@ def layer_cost(
         x.refs += 1
         before = tape.live
         tape.live += stream  # the gradient that arrives
+        if s.dora:  # and what it becomes before anything that was saved is asked for
+            tape.live += 2 * rounded(s.tokens * shape.hidden * s.adapter)
         out = decoder_layer(tape, s, shape, x, moe, windowed)
         if not s.reentrant:
             tape.peak = tape.reached

@@ -1,4 +1,4 @@
-"""LoRA adapters: the tensors that peft adds to the targeted linears."""
+"""LoRA adapters: the tensors that peft adds to the targeted linears, and the modules that it copies."""
 
 from __future__ import annotations
 
@@ -18,9 +18,19 @@ def adapter_tensors(shape: ModelShape, s: Settings) -> tuple[tuple[int, int], ..
             if s.targeted(linear.role):
                 found.append((s.rank * linear.inputs, count * linear.times))
                 found.append((s.rank * linear.outputs, count * linear.times))
+                if s.dora:
+                    found.append((linear.outputs, count * linear.times))
         if layer.stacks and shape.experts and adapts_experts(shape, s):
             found += [(n, count) for n in expert_factors(shape, shape.experts, s.rank)]
     return tuple(found)
+
+
+def copied_tensors(shape: ModelShape, s: Settings) -> tuple[tuple[int, int], ...]:
+    """Elements of each tensor of the modules that peft copies to train them whole; the embedding first."""
+    size = shape.vocab * shape.hidden
+    head = (size, *((shape.vocab,) if shape.head_bias else ()))
+    found = ((size,) if s.copies_table else ()) + (head if s.copies_head else ())
+    return tuple((n, 1) for n in found)
 
 
 def adapts_experts(shape: ModelShape, s: Settings) -> bool:

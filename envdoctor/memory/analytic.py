@@ -48,7 +48,7 @@ def predict(run: TrainingRun | ServingRun, constants: Constants = DEFAULT, close
 def _tables(run: TrainingRun, s: Settings) -> int:
     """Gradients of the embedding's size that meet at a tied table beside the head's own: the embedding's, and
     their sum where autograd cannot add them in place."""
-    return 2 if run.shape.tied and views_head(run.recipe.loss, s) else 1
+    return 2 if run.shape.tied and s.trains and views_head(run.recipe.loss, s) else 1
 
 
 def _stacks(shape: ModelShape, s: Settings) -> int:
@@ -103,7 +103,7 @@ def _heights(
     layers = 0 if accumulating else int(plan.share * sum(k.number * c.grads for k, c in pairs))
     own = 0 if accumulating else max(int(plan.share * c.grads) for c in costs)
     head = loss.grads if plan.whole_head else 0 if accumulating else int(plan.share * loss.grads)
-    table = rounded(shape.vocab // s.tp * shape.hidden * s.vector) if s.trains else 0
+    table = rounded(shape.vocab // s.tp * shape.hidden * s.vector) if s.trains_table else 0
     backward = max(
         base + kept + loss.kept + loss.backward,
         base + kept + plan.bucket + head + layer,
@@ -130,7 +130,7 @@ def _heights(
             layer,
             plan.gradients,
             kept,
-            rounded(shape.vocab * shape.hidden * s.weight) if s.trains else 0,
+            rounded(shape.vocab * shape.hidden * s.weight) if s.trains_table else 0,
             plan.bucket + plan.buffers,
             loss.scores,
             _stacks(shape, s),

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from envdoctor.errors import InputError
 from envdoctor.facts.quantities import GIB
-from envdoctor.memory.adapters import adapter_tensors
+from envdoctor.memory.adapters import adapter_tensors, copied_tensors
 from envdoctor.memory.analytic import predict
 from envdoctor.memory.constants import Constants
 from envdoctor.memory.layout import active_parameters, parameters
@@ -113,7 +113,8 @@ def _host_note(run: TrainingRun) -> list[str]:
         return []
     s = settings_of(run)
     total = parameters(run.shape)
-    trained = total if s.trains else sum(n * count for n, count in adapter_tensors(run.shape, s))
+    added = (*adapter_tensors(run.shape, s), *copied_tensors(run.shape, s))
+    trained = total if s.trains else sum(n * count for n, count in added)
     host = host_bytes(total, trained, run.offload_optimizer, run.offload_params)
     return [f"what is offloaded needs about {host / GIB:.0f} GiB of host memory over all ranks"]
 

@@ -6,6 +6,9 @@ smallest free block that is large enough serves, of equal ones that of the lowes
 where it is of use; neighbours that are free are joined; a segment is never given back while training goes on.
 The driver hands addresses out from the top down.
 
+With expandable segments each pool is one segment that grows at its end, by whole steps of 2 or 20 MiB; any
+rest is cut off, and the free block at the end, which could grow, serves last.
+
 Tens of thousands of requests are played for one answer: so a block is one number, its size before its place,
 both in granules, and free blocks are found by their two ends.
 """
@@ -43,11 +46,14 @@ def granules(size: int) -> int:
 class CachingAllocator:
     """What is `reserved` of the card; large requests are taken as larger by a share `widened`."""
 
-    __slots__ = ("_bottom", "_ending", "_large", "_small", "_starting", "_widened", "granules", "large")
+    __slots__ = (
+        "_bottom", "_ending", "_ends", "_large", "_small", "_starting", "_widened", "granules", "large"
+    )  # fmt: skip
 
-    def __init__(self, widened: float = 0.0) -> None:
+    def __init__(self, widened: float = 0.0, expandable: bool = False) -> None:
         self.granules = self.large = 0
         self._widened = 1 + widened
+        self._ends = [PLACE >> 1, 0] if expandable else []  # where the pools' segments end: large, small
         self._bottom = PLACE
         self._small: list[Block] = []
         self._large: list[Block] = []
@@ -67,7 +73,8 @@ class CachingAllocator:
 
     def play(self, events: Iterable[tuple[int, int]], blocks: list[Block]) -> None:
         """Serve requests in their order; `blocks` holds what each slot was given."""
-        starting, ending, widened = self._starting, self._ending, self._widened
+        starting, ending, widened, ends = self._starting, self._ending, self._widened, self._ends
+        least = 0 if ends else SMALL
         for slot, size in events:
             if not size:
                 self.give(blocks[slot])
@@ -77,10 +84,13 @@ class CachingAllocator:
             small = size <= SMALL
             free = self._small if small else self._large
             found = bisect_left(free, size << PLACES)
+            if ends and found + 1 < len(free):
+                found += (free[found] & PLACE) + (free[found] >> PLACES) == ends[small]
             if found == len(free):
-                block = self._segment(size)
+                block = self._grown(size) if ends else self._segment(size)
                 if slot < 0:
-                    self.give(block)
+                    insort(free, block)
+                    starting[block & PLACE] = ending[(block & PLACE) + (block >> PLACES)] = block
                     continue
             elif slot < 0:
                 continue
@@ -88,7 +98,7 @@ class CachingAllocator:
                 block = free.pop(found)
                 del starting[block & PLACE], ending[(block & PLACE) + (block >> PLACES)]
             rest = (block >> PLACES) - size
-            if rest > SMALL or (small and rest):
+            if rest > least or (small and rest):
                 place = block & PLACE
                 cut = rest << PLACES | place + size
                 insort(free, cut)
@@ -106,6 +116,23 @@ class CachingAllocator:
             self.large += whole
         self._bottom -= whole + 1  # a gap: segments are never joined
         return whole << PLACES | self._bottom
+
+    def _grown(self, size: int) -> Block:
+        """Return the end of a pool's one segment, with as much mapped behind it as a request lacks."""
+        small = size <= SMALL
+        end, step = self._ends[small], SMALL_SEGMENT if small else SHARED_SEGMENT
+        last = self._ending.pop(end, None)
+        place = end
+        if last is not None:
+            place = last & PLACE
+            free = self._small if small else self._large
+            del self._starting[place], free[bisect_left(free, last)]
+        more = -(-(size - (end - place)) // step) * step
+        self.granules += more
+        if not small:
+            self.large += more
+        self._ends[small] = end + more
+        return (end + more - place) << PLACES | place
 
     def give(self, block: Block) -> None:
         """Take a block back, and join it with its free neighbours."""

@@ -19,7 +19,7 @@ def reference_bytes(run: TrainingRun, plan: Plan) -> int:
 
 def reference_settings(run: TrainingRun, s: Settings) -> Settings:
     """The settings of the reference model's forward pass: nothing is trained, no adapter is on."""
-    plain = s._replace(rank=0, trains=False)
+    plain = s._replace(rank=0, trains=False, copies_table=False, copies_head=False)
     if s.trains and run.recipe.reference_fp32:
         plain = plain._replace(weight=4, vector=4, stream=4)
     return plain

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 from envdoctor.memory.activations import LayerKind, layer_kinds
-from envdoctor.memory.adapters import adapter_tensors
+from envdoctor.memory.adapters import adapter_tensors, copied_tensors
 from envdoctor.memory.caching import TOUCHED, Block, CachingAllocator, Events, granules
 from envdoctor.memory.layout import layers, outer_tensors
 from envdoctor.memory.loss import views_head
@@ -119,7 +119,7 @@ class Replay:
         self.run, self.workspace, self.upcasts, self.early = run, workspace, upcasts, early
         self.s = settings_of(run)
         self.shape = run.shape
-        self.heap = CachingAllocator(widened)
+        self.heap = CachingAllocator(widened, run.expandable_segments)
         self.optimizer = find_optimizer(run.optim)
         self.kinds = [kind for kind in layer_kinds(run.shape, run.pp) for _ in range(kind.number)]
         self.gradients: list[Block] = []
@@ -144,14 +144,14 @@ class Replay:
         """Weights, adapters, a second model where there is one, and DDP's buckets."""
         s, double = self.s, self.run.double_quant
         self._take(weight_blocks(self.shape, s, double))
-        sizes = trained_sizes(self.shape, s)
+        trained = trained_tensors(self.shape, s)
         if not s.trains:
-            self._take(n * s.adapter for n in sizes)
+            self._take(n * width for n, width in trained)
         elif self.run.recipe.reference:
             width = 4 if self.run.recipe.reference_fp32 else s.loaded
             self._take(weight_blocks(self.shape, s._replace(weight=width, vector=width), double))
         if self.run.parallel == "ddp":
-            self._take(buckets([n * (s.weight if s.trains else s.adapter) for n in sizes]))
+            self._take(buckets([n * width for n, width in trained]))
 
     def _take(self, sizes: Iterable[int]) -> list[Block]:
         return self.heap.take(*filter(None, sizes))
@@ -169,7 +169,8 @@ class Replay:
         (stream,) = self.heap.take(s.tokens * shape.hidden * s.stream)
         self._workspace()
         frames, last = self._forward(stream, accumulating)
-        alone = accumulating and not shape.tied  # a tied head's gradient waits for the embedding's
+        # a tied head's gradient waits for the embedding's
+        alone = accumulating and not (shape.tied and s.trains)
         program = loss_program(shape, s, alone, self.upcasts, self.run.recipe, self.run.scored)
         loss = _frame(program, last)
         self.heap.play(program.forward, loss.blocks)
@@ -262,7 +263,7 @@ class Replay:
             turns.play(program.backward, frame.blocks, following is None or program is not following.program)
             self._keep(frame)
             gradient = frame.blocks[program.leaving]
-        if self.s.trains:
+        if self.s.trains_table:
             self._embedding(head, accumulating)
         self.heap.give(gradient)
 
@@ -282,9 +283,9 @@ class Replay:
 
     def _embedding(self, head: Block | None, accumulating: bool) -> None:
         """The embedding's gradient; a tied head's own waits for it: where it is a view the sum is a third."""
-        size = self.shape.vocab * self.shape.hidden * self.s.weight
+        size = self.shape.vocab * self.shape.hidden * (self.s.weight if self.s.trains else self.s.copied)
         (total,) = self.heap.take(size)
-        if self.shape.tied and head is not None:
+        if self.shape.tied and self.s.trains and head is not None:
             own = total
             self.gradients.remove(head)
             if views_head(self.run.recipe.loss, self.s):
@@ -300,24 +301,22 @@ class Replay:
 
     def _step(self) -> None:
         """The optimizer's step: states where there are none yet, scratch, and gradients dropped after it."""
-        sizes = trained_sizes(self.shape, self.s)
-        width = self.s.weight if self.s.trains else self.s.adapter
+        trained = trained_tensors(self.shape, self.s)
         if not self.states:
-            for place, n in enumerate(sizes):
-                self.states += self._take(
-                    state_blocks(self.optimizer, n, width, self.s.trains and place == 0)
-                )
+            for place, (n, width) in enumerate(trained):
+                table = self.s.trains_table and place == 0
+                self.states += self._take(state_blocks(self.optimizer, n, width, table))
         if self.optimizer.kind == "factored":
-            self._factored(sizes, width)
+            self._factored(trained)
         elif self.optimizer.foreach:
-            self._give(self._take(width * n for n in sizes * self.optimizer.foreach))
+            self._give(self._take(width * n for n, width in trained * self.optimizer.foreach))
         self._give(self.gradients)
         self.gradients.clear()
 
-    def _factored(self, sizes: list[int], width: int) -> None:
+    def _factored(self, trained: list[tuple[int, int]]) -> None:
         """Adafactor's loop: what it names for one tensor stays until it is named for the next."""
         named: list[Block] = []
-        for n in sizes:
+        for n, width in trained:
             wide = self._take((4 * n, 4 * n) if width < 4 else ())  # gradient and weight in fp32
             square, update = self._take((4 * n, 4 * n))
             self._give((*named, square))
@@ -345,13 +344,16 @@ def _frame(program: Program, given: Block) -> Frame:
     return Frame(program, blocks)
 
 
-def trained_sizes(shape: ModelShape, s: Settings) -> list[int]:
-    """Elements of each trained tensor, in the optimizer's order."""
+def trained_tensors(shape: ModelShape, s: Settings) -> list[tuple[int, int]]:
+    """Elements of each trained tensor and their width, in the optimizer's order."""
     if not s.trains:
-        return [n for n, count in adapter_tensors(shape, s) for _ in range(count)]
-    first, *rest = outer_tensors(shape)
-    inner = [n for layer, count in layers(shape) for n in layer.tensors() * count]
-    return [first, *inner, *rest]
+        inner = [(n, s.adapter) for n, count in adapter_tensors(shape, s) for _ in range(count)]
+        copies = [(n, s.copied) for n, _ in copied_tensors(shape, s)]
+        first = copies[: s.copies_table]
+        return [*first, *inner, *copies[len(first) :]]
+    table, *rest = outer_tensors(shape)
+    found = [n for layer, count in layers(shape) for n in layer.tensors() * count]
+    return [(n, s.weight) for n in (table, *found, *rest)]
 
 
 def batch_blocks(shape: ModelShape, s: Settings) -> Iterator[int]:

@@ -15,6 +15,9 @@ DTYPES: Mapping[str, int] = {"bf16": 2, "fp16": 2, "fp32": 4}
 METHODS = ("full", "lora", "qlora")
 PARALLEL = ("none", "ddp", "zero1", "zero2", "zero3", "fsdp")
 ATTENTION = ("eager", "sdpa", "flash_attention_2")
+TABLES = ("embed_tokens", "embed_in", "wte", "word_embeddings")
+HEADS = ("lm_head", "embed_out", "output_layer")
+"""What the families call the embedding and the head, which peft copies to train them whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,9 @@ class TrainingRun:
     vllm_utilization: float | None = None
     max_model_len: int | None = None
     max_num_seqs: int | None = None
+    dora: bool = False
+    modules_to_save: str = ""
+    expandable_segments: bool = False
 
     def __post_init__(self) -> None:
         """Raise InputError for a contradiction or a size that cannot be."""
@@ -156,6 +162,7 @@ def _check_agreement(run: TrainingRun) -> None:
     if run.amp == "fp16" and run.dtype == "fp16" and run.method == "full":
         raise InputError("--amp fp16 with --dtype fp16: torch's GradScaler cannot unscale fp16 gradients")
     _check_targets(run)
+    _check_adapters(run)
     if run.method == "full" and run.shape.stored not in ("", "mxfp4"):
         raise InputError(f"--method full: the weights of {run.shape.name} are stored as {run.shape.stored}")
     if run.attn == "flash_attention_2" and run.dtype == "fp32" and run.amp == "none":
@@ -179,6 +186,20 @@ def _check_targets(run: TrainingRun) -> None:
         if name.strip().removesuffix("_proj") not in known:
             told = ", ".join(sorted(known))
             raise InputError(f"--lora-targets: {name.strip()!r} is no linear of {run.shape.name} ({told})")
+
+
+def _check_adapters(run: TrainingRun) -> None:
+    """Raise InputError for what peft would refuse, and for a module whose copy is not counted."""
+    if run.method == "full" and (run.dora or run.modules_to_save):
+        raise InputError("--dora and --modules-to-save need --method lora or qlora")
+    if run.dora and run.shape.experts and run.shape.expert_adapters and run.lora_targets == "all":
+        raise InputError("--dora: peft has none for stacks of experts; name --lora-targets beside them")
+    for name in filter(None, run.modules_to_save.split(",")):
+        if name.strip() not in (*TABLES, *HEADS):
+            known = ", ".join((*TABLES, *HEADS))
+            raise InputError(
+                f"--modules-to-save: the copy of {name.strip()!r} is not counted; of {known} it is"
+            )
 
 
 @dataclass(frozen=True, slots=True)

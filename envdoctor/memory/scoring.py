@@ -51,7 +51,7 @@ def tiled(tape: Tape, s: Settings, shape: ModelShape, recipe: Recipe, scored: in
     tile += [rows * shape.hidden * compute] if picked.width != compute else []
     sums = tape.new(2 * scored, 4)
     tape.touch(*tile, *(7 * (4 * scored,)))
-    trained = head.weight * width if s.trains else 0
+    trained = head.weight * width if s.trains_head else 0
     summed = [4 * picked.numel] if picked.width != 4 else []
     summed += [4 * head.weight] if trained and width != 4 else []
     out = tape.op(scored, 4, (picked,), (picked, sums), (*summed, *tile), trained)
@@ -69,7 +69,7 @@ def checkpointed(tape: Tape, s: Settings, shape: ModelShape, recipe: Recipe, sco
     kept = copy if recipe.head_fp32 else 0
     logits = low if recipe.head_fp32 else full  # whether the chunk's logits were widened before the softmax
     tape.touch(max(copies + low, logits + 3 * full))
-    trained = head.weight * width if s.trains else 0
+    trained = head.weight * width if s.trains_head else 0
     summed = rounded(trained)  # of the chunks before
     widened = 3 * full + kept
     turned = (2 * copy + rounded(4 * head.weight) + summed) if recipe.head_fp32 else 2 * summed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from envdoctor.memory.layout import NAMES_ATTENTION
-from envdoctor.memory.run import TrainingRun
+from envdoctor.memory.run import HEADS, TABLES, TrainingRun
 
 # The decoders that liger_kernel 0.8 patches; others run their own code.
 LIGER_TYPES = frozenset(
@@ -38,11 +38,25 @@ class Settings(NamedTuple):
     reentrant: bool = False  # a checkpoint that recomputes to its end
     packed: bool = False  # several rows in one, which sdpa holds apart by a mask
     keeps_inputs: bool = False  # DeepSpeed's linear of stage 3 saves its input, trained or not
+    dora: bool = False
+    copies_table: bool = False  # peft's modules_to_save: a copy of the embedding is trained ...
+    copies_head: bool = False  # ... or of the head
+    copied: int = 2  # bytes a weight of such a copy
 
     @property
     def tokens(self) -> int:
         """Tokens of a micro batch."""
         return self.batch * self.seq
+
+    @property
+    def trains_head(self) -> bool:
+        """True when the head's weight gets a gradient."""
+        return self.trains or self.copies_head
+
+    @property
+    def trains_table(self) -> bool:
+        """True when the embedding gets a gradient."""
+        return self.trains or self.copies_table
 
     def targeted(self, role: str) -> bool:
         """True when an adapter sits on that linear."""
@@ -78,6 +92,7 @@ def settings_of(run: TrainingRun) -> Settings:
     mixed = run.parallel == "fsdp" and run.amp != "none"  # fully_shard gathers and computes in 16 bits
     weight = 2 if mixed else 4 if widened else run.weight_bytes
     vector = 4 if upcast else weight
+    copied = {name.strip() for name in run.modules_to_save.split(",")}
     low_adapters = lowered or (run.method == "qlora" and run.recipe.adapters_low)
     return Settings(
         batch=1 if run.packed else run.texts,
@@ -96,6 +111,10 @@ def settings_of(run: TrainingRun) -> Settings:
         reentrant=run.reentrant,
         loaded=run.weight_bytes,
         keeps_inputs=run.parallel == "zero3",
+        dora=run.dora,
+        copies_table=not copied.isdisjoint(TABLES),
+        copies_head=not copied.isdisjoint(HEADS),
+        copied=run.weight_bytes if low_adapters else vector,
         quant=_quant(run),
         attn="eager" if run.shape.eager_only and run.attn == "sdpa" else run.attn,
         liger=liger,

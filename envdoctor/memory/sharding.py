@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from envdoctor.memory.adapters import adapter_tensors
+from envdoctor.memory.adapters import adapter_tensors, copied_tensors
 from envdoctor.memory.layout import Layer, layers, outer_tensors, tensors
 from envdoctor.memory.optimizer import find_optimizer, state_bytes, step_bytes
 from envdoctor.memory.run import DeepSpeed, TrainingRun
@@ -52,6 +52,7 @@ class _Parts(NamedTuple):
     width: int
     load: int
     frozen: int
+    copies: tuple[tuple[int, int], ...]  # of modules that adapters' training copies, in a width of their own
 
 
 @lru_cache(maxsize=4096)
@@ -60,9 +61,11 @@ def _parts(shape: ModelShape, s: Settings, double: bool, adapter_width: int) -> 
     trained = tensors(shape) if s.trains else adapter_tensors(shape, s)
     width = s.weight if s.trains else adapter_width
     adapters = 0 if s.trains else sum(count * rounded(width * n) for n, count in trained)
-    elements = sum(n * count for n, count in trained) // s.tp
+    copies = copied_tensors(shape, s)
+    adapters += sum(rounded(s.copied * n) for n, _ in copies)
+    elements = sum(n * count for n, count in (*trained, *copies)) // s.tp
     frozen = weight_bytes(shape, s._replace(weight=s.loaded, vector=s.loaded), double) if s.trains else 0
-    return _Parts(weights, adapters, trained, elements, width, load_peak(shape, s, weights), frozen)
+    return _Parts(weights, adapters, trained, elements, width, load_peak(shape, s, weights), frozen, copies)
 
 
 def plan_of(run: TrainingRun) -> Plan:
@@ -83,9 +86,12 @@ def _replicated(
 ) -> Plan:
     parts = _parts(shape, s, double, s.adapter)
     optimizer = find_optimizer(optim)
-    embedding = shape.vocab * shape.hidden if s.trains else 0
-    gradients = sum(count * rounded(parts.width * n // s.tp) for n, count in parts.trained) // pp
-    states = state_bytes(optimizer, parts.trained, parts.width, embedding) // (s.tp * pp)
+    embedding = shape.vocab * shape.hidden if s.trains_table else 0
+    gradients = states = step = 0
+    for trained, width in ((parts.trained, parts.width), (parts.copies, s.copied)):
+        gradients += sum(count * rounded(width * n // s.tp) for n, count in trained) // pp
+        states += state_bytes(optimizer, trained, width, embedding) // (s.tp * pp)
+        step += step_bytes(optimizer, trained, width) // (s.tp * pp)
     return Plan(
         weights=parts.weights // pp,
         adapters=parts.adapters // pp,
@@ -95,7 +101,7 @@ def _replicated(
         share=1.0,
         gathered=0,
         bucket=0,
-        step=step_bytes(optimizer, parts.trained, parts.width) // (s.tp * pp),
+        step=step,
         load=parts.load // pp,
         setup=0,
         frozen=parts.frozen // pp,

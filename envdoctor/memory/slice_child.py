@@ -189,8 +189,9 @@ def adapt(torch: Any, model: Any, job: dict[str, Any], device: str) -> Any:
         model = prepare_model_for_kbit_training(model, use_gradient_checkpointing=job["checkpoint"])
     targets = "all-linear" if job["targets"] == "all" else job["targets"]
     lora = LoraConfig(
-        r=job["rank"], lora_dropout=job["dropout"], target_modules=targets, task_type="CAUSAL_LM"
-    )
+        r=job["rank"], lora_dropout=job["dropout"], target_modules=targets, task_type="CAUSAL_LM",
+        use_dora=job["dora"], modules_to_save=job["copied"],
+    )  # fmt: skip
     with torch.device(device):
         model = get_peft_model(model, lora, autocast_adapter_dtype=job["adapter_fp32"])
     if job["checkpoint"]:

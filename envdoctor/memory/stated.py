@@ -54,6 +54,8 @@ class StatedRun:
     liger: bool = False
     lora_targets: str = "all"
     lora_dropout: float = 0.0
+    dora: bool = False
+    modules_to_save: str = ""
     quant: str = "nf4"
     grad_ckpt: bool = True
     double_quant: bool = True
@@ -62,6 +64,7 @@ class StatedRun:
     offload_optimizer: bool = False
     offload_params: bool = False
     deepspeed: str | None = None
+    expandable_segments: bool = False
 
     @property
     def serves(self) -> bool:
@@ -75,10 +78,10 @@ class StatedRun:
 
 
 _TAKEN_OVER = (
-    "method", "batch", "seq", "grad_accum", "dtype", "amp", "optim", "grad_ckpt", "attn", "liger",
-    "lora_rank",
-    "lora_targets", "lora_dropout", "quant", "double_quant", "upcast_kbit", "gpus", "tp", "pp", "packing",
-    "max_completion", "vllm_utilization", "max_model_len", "max_num_seqs",
+    "method", "batch", "seq", "grad_accum", "dtype", "amp", "optim", "grad_ckpt", "attn", "liger", "gpus",
+    "lora_rank", "lora_targets", "lora_dropout", "dora", "modules_to_save", "quant", "double_quant",
+    "upcast_kbit", "tp", "pp", "packing", "expandable_segments", "max_completion", "vllm_utilization",
+    "max_model_len", "max_num_seqs",
 )  # fmt: skip
 """Settings that a stated run and a training run share."""
 
