@@ -72,8 +72,11 @@ def adapters(case: dict[str, Any]) -> Any:
     if case["method"] == "full":
         return None
     kind = "SEQ_CLS" if case.get("task") == "reward" else "CAUSAL_LM"
-    rank = case.get("rank", 8)
-    return LoraConfig(r=rank, lora_alpha=16, lora_dropout=0.0, target_modules="all-linear", task_type=kind)
+    named = {"qv": ["q_proj", "v_proj"]}.get(case.get("targets", ""), "all-linear")
+    return LoraConfig(
+        r=case.get("rank", 8), lora_alpha=16, lora_dropout=case.get("dropout", 0.0), target_modules=named,
+        task_type=kind, use_dora=bool(case.get("dora")), modules_to_save=case.get("copied"),
+    )  # fmt: skip
 
 
 def built(case: dict[str, Any]) -> Any:
@@ -173,4 +176,7 @@ def from_trl(case: dict[str, Any]) -> Any:
 
 if __name__ == "__main__":
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    main(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
+    stated = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    if stated.get("expandable"):
+        os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
+    main(stated)

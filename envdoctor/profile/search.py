@@ -153,6 +153,7 @@ def run_of(work: Workload, choice: Choice) -> TrainingRun:
         parallel=choice.parallel,
         offload_optimizer=choice.offload_optimizer,
         offload_params=choice.offload_params,
+        expandable_segments=choice.alloc_conf == "expandable_segments:True",
         task=work.task,
         trainer=work.trainer,
         recipe=_recipe(work, choice),
