@@ -31,8 +31,8 @@ STACK = {
     "bitsandbytes": "0.50.2",
     "peft": "0.21.2",
 }
-CASES: tuple[tuple[int, str, str, int, int, bool], ...] = (
-    # GB, model, method, length, global batch, Liger
+CASES: tuple[tuple[int, str, str, int, int | None, bool], ...] = (
+    # GB, model, method, length, global batch (None: as none is asked for), Liger
     (80, "qwen2.5-7b", "lora", 2048, 24, False),
     (24, "qwen2.5-7b", "qlora", 2048, 24, False),
     (24, "llama-3.2-1b", "full", 1024, 48, False),
@@ -53,6 +53,26 @@ CASES: tuple[tuple[int, str, str, int, int, bool], ...] = (
     (80, "qwen2.5-3b", "lora", 2048, 48, False),
     (40, "qwen2.5-0.5b", "full", 4096, 24, True),
     (48, "llama-3.2-1b", "full", 2048, 60, False),
+    (24, "qwen3-0.6b", "full", 2048, None, False),
+    (24, "qwen3-1.7b", "lora", 2048, None, False),
+    (48, "qwen3-8b", "lora", 2048, None, False),
+    (80, "mistral-7b", "lora", 4096, None, False),
+    (40, "llama-3.2-3b", "lora", 2048, None, False),
+    (24, "llama-3.2-1b", "lora", 4096, None, True),
+    (48, "qwen2.5-1.5b", "full", 2048, None, False),
+    (80, "qwen2.5-3b", "full", 2048, None, True),
+    (24, "qwen2.5-3b", "qlora", 2048, None, False),
+    (40, "qwen3-8b", "qlora", 1024, None, False),
+    (16, "qwen2.5-0.5b", "full", 1024, None, False),
+    (80, "gemma-2-9b", "lora", 2048, None, False),
+    (24, "gemma-2-2b", "lora", 2048, None, False),
+    (48, "llama-3.1-8b", "lora", 2048, None, True),
+    (32, "qwen3-4b", "lora", 1024, None, False),
+    (40, "qwen3-1.7b", "full", 1024, None, False),
+    (80, "qwen3-4b", "full", 2048, None, False),
+    (16, "llama-3.2-3b", "qlora", 1024, None, False),
+    (32, "mistral-7b", "qlora", 2048, None, True),
+    (48, "phi-3.5-mini", "lora", 2048, None, False),
 )
 
 

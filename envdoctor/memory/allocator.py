@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from envdoctor.memory.constants import Constants, ReservedBound
+from envdoctor.memory.layout import layers
 from envdoctor.memory.run import TrainingRun
+from envdoctor.memory.settings import settings_of
 
 SEGMENT = 2 << 20  # segments are multiples of this
 UNCALIBRATED = ReservedBound()
@@ -41,8 +43,8 @@ ROUTED = 0.075
 def replayed_bound(run: TrainingRun, allocated: int, churn: Churn, constants: Constants) -> int:
     """Return an upper bound of the reserved bytes of a run whose steps can be replayed.
 
-    What a replay does not know moves single blocks of logits: one more where a trainer has logits by several
-    names (there the rough bound counts as well), and one where gradients lie between micro batches.
+    What a replay does not know moves single blocks: one more of logits where a trainer has them by several
+    names (there the rough bound counts as well), and what lies in the way of others.
     """
     from envdoctor.memory.replay import highest
 
@@ -50,9 +52,27 @@ def replayed_bound(run: TrainingRun, allocated: int, churn: Churn, constants: Co
     recipe = run.recipe
     own = recipe.loss in ("logprobs", "kernel") and not recipe.nll
     named = max(churn.scores, churn.logits) if own or recipe.held or recipe.held_reference else 0
-    between = churn.logits if run.method == "full" and run.grad_accum > 1 else 0
-    bound = _segments((played + named + between) * (1 + (ROUTED if run.shape.experts else MARGIN)))
+    moved = named + (_strewn(run) if run.expandable_segments else _between(run, churn))
+    bound = _segments((played + moved) * (1 + (ROUTED if run.shape.experts else MARGIN)))
     return max(bound, reserved_bound(allocated, churn, run.parallel, constants)) if named else bound
+
+
+def _between(run: TrainingRun, churn: Churn) -> int:
+    """Bytes of a block of logits: gradients that stay from one micro batch to the next lie between others."""
+    return churn.logits if run.method == "full" and run.grad_accum > 1 else 0
+
+
+def _strewn(run: TrainingRun) -> int:
+    """Bytes that one growing segment may not have in one piece.
+
+    Quantising leaves holes of a plain matrix between the weights; a cap gives logits three names in turn.
+    """
+    s, holes = settings_of(run), 0
+    if run.method == "qlora":
+        holes = (
+            2 * s.compute * max(linear.weight for layer, _ in layers(run.shape) for linear in layer.linears)
+        )
+    return holes + (run.scored * run.shape.vocab * s.compute if run.shape.softcap else 0)
 
 
 def reserved_bound(allocated: int, churn: Churn, parallel: str, constants: Constants) -> int:

@@ -124,14 +124,19 @@ def _optimizers(work: Workload, base: Choice) -> tuple[str, ...]:
 
 
 def _batches(work: Workload, choice: Choice) -> Iterator[Choice]:
-    """Yield every split of the wanted global batch into micro batch and accumulation, largest batch first."""
+    """Yield every split of the wanted global batch into micro batch and accumulation, largest batch first.
+
+    One that nobody asked for may be a little larger, for a micro batch that does not divide it.
+    """
     wanted = global_batch(work, choice)
     if wanted % choice.gpus:
         return
     each = wanted // choice.gpus
+    most = each if work.global_batch or choice.num_generations else each + each // 4
     for batch in range(each, 0, -1):
-        if each % batch == 0:
-            yield replace(choice, batch=batch, grad_accum=each // batch)
+        steps = -(-each // batch)
+        if steps * batch <= most:
+            yield replace(choice, batch=batch, grad_accum=steps)
 
 
 def global_batch(work: Workload, choice: Choice) -> int:
