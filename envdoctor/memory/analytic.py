@@ -78,7 +78,7 @@ def _fixed(shape: ModelShape, s: Settings, constants: Constants) -> int:
     fixed += 2 * rounded(s.seq * shape.head_dim * s.stream) if shape.rope else 0
     if s.attn == "eager" or shape.alibi:
         fixed += rounded(s.batch * s.seq * s.seq * s.compute)
-    if s.attn == "sdpa" and (s.packed or (shape.windowed_layers and s.seq > shape.window > 0)):
+    if s.attn == "sdpa" and (s.packed or (shape.windowed_layers and s.seq >= shape.window > 0)):
         fixed += rounded(s.batch * s.seq * s.seq)
     return fixed + rounded(tokens * shape.hidden * s.stream)
 

@@ -21,7 +21,7 @@ def attention(tape: Tape, s: Settings, shape: ModelShape, x: Tensor, windowed: b
         query, key, value = _projections(tape, s, shape, x, matrices)
     query, key, value = _lowered(tape, s, query), _lowered(tape, s, key), _lowered(tape, s, value)
     wide = s.attn == "sdpa" and (
-        s.packed or (windowed and s.seq > shape.window > 0)
+        s.packed or (windowed and s.seq >= shape.window > 0)
     )  # flash-attn needs no mask
     if s.attn == "eager" or shape.alibi:
         context = _eager(tape, s, shape, query, key, value)

@@ -363,5 +363,5 @@ def batch_blocks(shape: ModelShape, s: Settings) -> Iterator[int]:
         yield from (s.seq * shape.head_dim * s.stream,) * 2
     if s.attn == "eager" or shape.alibi:
         yield s.batch * s.seq * s.seq * s.compute
-    if s.attn == "sdpa" and (s.packed or (shape.windowed_layers and s.seq > shape.window > 0)):
+    if s.attn == "sdpa" and (s.packed or (shape.windowed_layers and s.seq >= shape.window > 0)):
         yield s.batch * s.seq * s.seq

@@ -13,7 +13,7 @@ from envdoctor.memory.layout import parameters
 from envdoctor.memory.recipes import Recipe
 from envdoctor.memory.serving import utilization_bounds
 from envdoctor.memory.sharding import host_bytes
-from envdoctor.profile.options import Barred, barred, training_choices
+from envdoctor.profile.options import Barred, barred, global_batch, training_choices
 from envdoctor.profile.speed import CardSpeed, seconds_per_sample, trained_parameters
 from envdoctor.profile.workload import Choice, Workload
 
@@ -91,7 +91,8 @@ class Judge:
         least = replace(choice, batch=1, grad_accum=1)
         if least in self.dead:
             return False
-        smallest = replace(choice, batch=1, grad_accum=choice.batch * choice.grad_accum)
+        each = global_batch(self.work, choice) // choice.gpus
+        smallest = replace(choice, batch=1, grad_accum=each)
         if choice.batch > 1 and smallest not in self.seen and not self._room(smallest):
             self.dead.add(least)
             return False
@@ -316,9 +317,8 @@ def _why_no_more(work: Workload, choice: Choice, judge: Judge) -> str:
     following = min(larger, key=lambda c: c.batch)
     if judge.fits(following):
         return "larger micro batches fit but are no faster by the model"
-    return (
-        f"the next micro batch that divides the global batch, {following.batch}, {why_not(judge, following)}"
-    )
+    kind = "that divides the global batch" if work.global_batch else "weighed"
+    return f"the next micro batch {kind}, {following.batch}, {why_not(judge, following)}"
 
 
 def _longest(work: Workload, constants: Constants) -> Iterable[str]:

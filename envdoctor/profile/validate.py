@@ -131,7 +131,8 @@ def sizes_of(work: Workload) -> dict[str, Any]:
     if isinstance(nested, Mapping) and "hidden_size" not in config:
         config = nested
     left_out = ("architectures", "auto_map", "quantization_config", "torch_dtype", "dtype")
-    return {k: v for k, v in config.items() if k not in left_out and not k.startswith("_")}
+    told = {k: v for k, v in config.items() if k not in left_out and not k.startswith("_")}
+    return told if work.shape.window else {**told, "sliding_window": None}  # some types have one unless told
 
 
 def parse_trial(text: str) -> list[dict[str, Any]]:

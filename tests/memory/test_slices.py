@@ -44,7 +44,8 @@ LORA = replace(RUN, method="lora", lora_rank=4, lora_dropout=0.1, attn="flash_at
 LORA = replace(LORA, grad_accum=2)
 JOB = {
     "config": CONFIG, "layers": (1, 2), "dtype": "bfloat16", "amp": "bfloat16", "rank": 4, "targets": "all",
-    "dropout": 0.1, "adapter_fp32": True, "checkpoint": False, "reentrant": False, "batch": 2, "seq": 512,
+    "dropout": 0.1, "dora": False, "copied": None, "adapter_fp32": True, "checkpoint": False,
+    "reentrant": False, "batch": 2, "seq": 512,
     "accumulating": True, "quant": "", "double_quant": True, "upcast": True,
 }  # fmt: skip
 
