@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ from envdoctor.matrix import load_matrix
 from envdoctor.matrix.snapshot import Package, load_snapshot
 from envdoctor.solve.answer import PinSet
 from envdoctor.solve.asking import Wish
-from envdoctor.solve.explain import DEPTHS, Inquiry, clash
+from envdoctor.solve.explain import DEPTHS, Inquiry, conflicts
 from envdoctor.solve.goal import Goal
 from envdoctor.solve.pinning import pin
 from envdoctor.solve.problem import bits_of
@@ -60,7 +61,7 @@ class Scored:
     spared: int = 0
     """Causes that the others do without."""
     elsewhere: int = 0
-    """Causes without which something else forbids it still."""
+    """Causes without which something forbids it still that the answer does not tell."""
     ways: int = 0
     broken: tuple[str, ...] = ()
 
@@ -109,13 +110,14 @@ def score(asked: Asked) -> Scored:
     seconds = time.process_time() - start
     if answer.status not in ("conflict", "split"):
         return Scored(answer.status, seconds)
-    reasons = clash(goal) or []
+    reasons, *others = conflicts(goal)
     near = next(found for depth in DEPTHS if (found := Inquiry(goal, depth)).clashes())
     named = [number for number, reason in near.reasons.items() if reason in reasons]
     spared = sum(near.engine.clashes([n for n in named if n != left]) for left in named)
     whole = Inquiry(goal, None)
     told = [number for number, reason in whole.reasons.items() if reason in reasons]
-    elsewhere = sum(whole.engine.clashes([n for n in whole.reasons if n != left]) for left in told)
+    untold = [left for left in told if all(whole.reasons[left] in one for one in others)]
+    elsewhere = sum(whole.engine.clashes([n for n in whole.reasons if n != left]) for left in untold)
     broken = tuple(_broken(asked, answer))
     return Scored(answer.status, seconds, spared, elsewhere, len(answer.relaxations), broken)
 
@@ -123,12 +125,25 @@ def score(asked: Asked) -> Scored:
 def _broken(asked: Asked, answer: PinSet) -> Iterator[str]:
     """Yield the proposed changes to requests that give no answer when they are made."""
     for way in answer.relaxations:
-        words = list(asked.request)
+        changed = asked
         for drop in way.drop.split(" and "):
-            spec, _, name = drop.partition(" of ")
-            words = [name if name and word == f"{name}{spec}" else word for word in words if word != drop]
-        if words != asked.request and pin(replace(asked, request=words).goal()).status != "solved":
+            changed = _without(changed, drop)
+        if changed != asked and pin(changed.goal()).status != "solved":
             yield way.drop
+
+
+def _without(asked: Asked, drop: str) -> Asked:
+    """Return the request without one thing; what is neither a request nor an option is left as it is."""
+    if "--allow-source" in drop:
+        return replace(asked, allow_source=True)
+    if drop.startswith("Python "):
+        return replace(asked, python=drop.rpartition(" ")[2])
+    spec, _, name = drop.partition(" of ")
+    bare = [re.split("[<>=!~]", word)[0] for word in asked.request]
+    words = zip(asked.request, bare, strict=True)
+    return replace(
+        asked, request=[name if word == f"{name}{spec}" else word for word, b in words if b != drop]
+    )
 
 
 def main() -> None:
@@ -145,13 +160,11 @@ def main() -> None:
             print(f"{one} {' '.join(asked.request)} {asked.python} {asked.gpus} {asked.driver}", flush=True)
     found = [one for one in scores if one.status in ("conflict", "split")]
     times = sorted(one.seconds for one in found)
-    print(f"{len(found)} conflicts of {len(scores)} requests; none of the causes can be spared in ", end="")
-    print(f"{sum(not one.spared for one in found)}, leaving any one out gives an answer in ", end="")
-    print(
-        f"{sum(not one.elsewhere for one in found)}; a way out in {sum(one.ways > 0 for one in found)}, ",
-        end="",
-    )
-    print(f"all ways work in {sum(not one.broken for one in found)}; ", end="")
+    unspared, told = sum(not one.spared for one in found), sum(not one.elsewhere for one in found)
+    ways, working = sum(one.ways > 0 for one in found), sum(not one.broken for one in found)
+    print(f"{len(found)} conflicts of {len(scores)} requests; none of the causes can be spared in {unspared}")
+    print(f"without any one there is an answer, or what stands still is told, in {told}")
+    print(f"a way out in {ways}, all ways work in {working}")
     print(f"CPU median {times[len(times) // 2]:.2f} s, 95th percentile {times[int(0.95 * len(times))]:.2f} s")
     sys.exit(any(one.spared or one.broken for one in found))
 

@@ -66,6 +66,8 @@ class PinSet(Shown):
     pins: tuple[Pin, ...] = ()
     changes: tuple[Change, ...] = ()
     causes: tuple[Cause, ...] = ()
+    also: tuple[tuple[Cause, ...], ...] = ()
+    """Other conflicts, each with its causes, that stand when one of `causes` is given up."""
     relaxations: tuple[Relaxation, ...] = ()
     sets: tuple[PinSet, ...] = ()
     notes: tuple[str, ...] = ()
@@ -101,6 +103,7 @@ class PinSet(Shown):
             "conflict": {
                 "causes": [cause.as_json() for cause in self.causes],
                 "relaxations": [relaxation.as_json() for relaxation in self.relaxations],
+                "also": [[cause.as_json() for cause in causes] for causes in self.also],
             },
             "notes": [*self.gaps, *self.notes],
             "carried": [one.as_json() for one in self.carried],

@@ -22,6 +22,8 @@ from envdoctor.solve.versions import satisfies
 
 SHOWN = 3
 """How many different requirements of one package on another are told one by one."""
+GONE = " (the index has no such release)"
+"""What is said of a requirement that no release on the index meets, whatever the target."""
 
 
 def causes_of(goal: Goal, reasons: Sequence[Reason]) -> tuple[Cause, ...]:
@@ -93,30 +95,36 @@ class _Teller:
     def _edge(self, reason: Reason) -> Cause:
         owner, target = self._node(reason.name), self._node(reason.target)
         mask = self._candidates(reason.name, reason)
-        specs: dict[tuple[str, str], int] = {}
-        verbs = {LIMITS: "works only with"}
-        for row, versions in owner.package.row_masks(_versions(owner, mask)).items():
-            for extra in ("", LIMITS, *self._extras(reason.name)) if row >= 0 else ():
-                for wanted in owner.package.requirements(row, extra):
-                    if wanted.name == reason.target and self.context.marker_holds(wanted.marker):
-                        key = (target.package.spec_text(wanted.spec), verbs.get(extra, "requires"))
-                        specs[key] = specs.get(key, 0) | versions
         needs = [one for one in undeclared(owner) if one.name == target.name and one.owners & mask]
-        specs |= {(one.spec, "needs"): _versions(owner, one.owners & mask) for one in needs}
-        told = sorted(specs.items(), key=lambda item: -item[1].bit_length())
+        asked = self._asks(owner, target, _versions(owner, mask))
+        asked |= {("needs", one.spec, ""): _versions(owner, one.owners & mask) for one in needs}
+        told = sorted(asked.items(), key=lambda item: -item[1].bit_length())
         parts = [
-            f"{_span(owner.package.versions, versions)} {verb} {reason.target}{spec}"
-            for (spec, verb), versions in told[:SHOWN]
+            f"{_span(owner.package.versions, versions)} {verb} {target.name}{spec}{gone}"
+            for (verb, spec, gone), versions in told[:SHOWN]
         ]
         more = f"; {len(told) - SHOWN} more" if len(told) > SHOWN else ""
         newest = owner.package.versions[max((v.bit_length() for _, v in told), default=1) - 1]
-        said = {verb for (_, verb), _ in told}
+        said = {verb for verb, _, _ in asked}
         source = (
-            f"{reason.name} {newest}: {'Requires-Dist' if 'requires' in said else 'its own version checks'}"
+            f"{owner.name} {newest}: {'Requires-Dist' if 'requires' in said else 'its own version checks'}"
         )
         if said == {"needs"}:
             source = f"{needs[0].row}: {needs[0].source}"
-        return Cause("metadata", f"{reason.name} {'; '.join(parts)}{more}", source)
+        return Cause("metadata", f"{owner.name} {'; '.join(parts)}{more}", source)
+
+    def _asks(self, owner: Node, target: Node, versions: int) -> dict[tuple[str, str, str], int]:
+        """Return what versions of one package ask of another in words, and the versions that ask it."""
+        asked: dict[tuple[str, str, str], int] = {}
+        for row, those in owner.package.row_masks(versions).items():
+            for extra in ("", LIMITS, *self._extras(owner.name)) if row >= 0 else ():
+                verb = "works only with" if extra == LIMITS else "requires"
+                for wanted in owner.package.requirements(row, extra):
+                    if wanted.name == target.name and self.context.marker_holds(wanted.marker):
+                        gone = "" if target.package.spec_mask(wanted.spec) else GONE
+                        key = (verb, target.package.spec_text(wanted.spec), gone)
+                        asked[key] = asked.get(key, 0) | those
+        return asked
 
     def _extras(self, name: str) -> list[str]:
         return sorted({e for r in self.goal.requests if r.name == name for e in r.extras})

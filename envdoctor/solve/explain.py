@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from envdoctor.solve.goal import Goal, request_mask
@@ -64,8 +64,23 @@ class Inquiry:
         """Return reasons that clash and of which none can be spared; None when nothing clashes."""
         if not self.clashes():
             return None
-        order = sorted(self.reasons, key=self._rank, reverse=True)
-        return [self.reasons[number] for number in sorted(self._narrow([], False, order))]
+        return self._told(self._least(self.reasons))
+
+    def others(self, told: Collection[Reason]) -> list[list[Reason]]:
+        """Return further minimal sets: what clashes still when one of those told is left out."""
+        found: list[list[int]] = []
+        for left in (number for number, reason in self.reasons.items() if reason in told):
+            rest = [number for number in self.reasons if number != left]
+            if all(left in one for one in found) and self.engine.clashes(rest):
+                found.append(self._least(rest))
+        return [self._told(one) for one in found]
+
+    def _least(self, numbers: Iterable[int]) -> list[int]:
+        """Return of reasons that clash as many as are needed, the most telling ones."""
+        return self._narrow([], False, sorted(numbers, key=self._rank, reverse=True))
+
+    def _told(self, numbers: Iterable[int]) -> list[Reason]:
+        return [self.reasons[number] for number in sorted(numbers)]
 
     def _narrow(self, background: list[int], added: bool, order: list[int]) -> list[int]:
         """Return the part of `order` that a clash with `background` needs, telling reasons (first) preferred.
@@ -164,8 +179,17 @@ def sum_masks(masks: Iterable[int]) -> int:
 
 def clash(goal: Goal) -> list[Reason] | None:
     """Return a minimal set of reasons against a goal, the nearest found; None when nothing forbids it."""
-    for depth in DEPTHS:
+    return next(conflicts(goal), None)
+
+
+def conflicts(goal: Goal) -> Iterator[list[Reason]]:
+    """Yield minimal sets of reasons against a goal: the nearest, then what stands without one of it as well.
+
+    Those are looked for as near as the first, and one step further; each is worked out when it is asked for.
+    """
+    for depth, further in zip(DEPTHS, (*DEPTHS[1:], None), strict=True):
         reasons = Inquiry(goal, depth).minimal()
         if reasons is not None:
-            return reasons
-    return None
+            yield reasons
+            yield from Inquiry(goal, further).others(reasons)
+            return

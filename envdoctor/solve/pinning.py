@@ -47,10 +47,11 @@ def pin(goal: Goal) -> PinSet:
     if picks is not None:
         return solved(goal, picks)
     from envdoctor.solve.causes import causes_of
-    from envdoctor.solve.explain import clash
+    from envdoctor.solve.explain import conflicts
     from envdoctor.solve.relax import relaxations, split
 
-    reasons = clash(goal) or []
+    found = conflicts(goal)
+    reasons = next(found, [])
     if (options := _without_checks_in_use(goal, reasons)) != goal.context.options:
         return pin(goal.on(goal.context.target, options))
     if goal.coverage is not None and goal.coverage.read_on(_unread(goal, reasons)):
@@ -63,6 +64,7 @@ def pin(goal: Goal) -> PinSet:
         goal.context.target,
         asked_words(goal),
         causes=causes_of(goal, reasons),
+        also=tuple(causes_of(goal, one) for one in found),
         relaxations=relaxations(goal, reasons),
         sets=sets,
         carried=goal.carried,

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from envdoctor.matrix import tables
 from envdoctor.solve.answer import PinSet, Relaxation, solved
 from envdoctor.solve.explain import Reason, clash
 from envdoctor.solve.goal import Goal
+from envdoctor.solve.nodes import Ban
 from envdoctor.solve.policy import Cost
+from envdoctor.solve.requests import Request
 from envdoctor.solve.rows import conditions_of
 from envdoctor.solve.solver import distinct, solve, solve_nearby
 from envdoctor.solve.versions import satisfies
 from envdoctor.target.platforms import parse_platform
+from envdoctor.values import dataclass
 
 NEWER_PLATFORM = "manylinux_2_39"
 PYTHONS = ((3, 10), (3, 11), (3, 12), (3, 13), (3, 14))
@@ -21,26 +26,54 @@ PYTHONS = ((3, 10), (3, 11), (3, 12), (3, 13), (3, 14))
 
 MOST_GIVEN_UP = 4
 """So many things are given up together at most, where no single one is enough."""
+MOST_LOOKED_AT = 8
+"""So many choices of things given up that are not enough are looked at further."""
 
 
-def relaxations(
-    goal: Goal, reasons: Sequence[Reason], given_up: tuple[str, ...] = ()
-) -> tuple[Relaxation, ...]:
+@dataclass(frozen=True)
+class Change:
+    """One thing to give up, and a goal without it."""
+
+    drop: str
+    made: Callable[[Goal], Goal]
+    deep: bool = True
+    """False: where it does not help by itself, something else is given up rather than more beside it."""
+
+
+Changes = tuple[Change, ...]
+
+
+def relaxations(goal: Goal, reasons: Sequence[Reason]) -> tuple[Relaxation, ...]:
     """Return, cheapest first, what to give up and the versions asked for that it gives.
 
-    Where no single one is enough, what was named last goes first, and what then stands in the way after it.
+    Where no single thing is enough, two are given up, then three: first what was named last, and beside it
+    what then stands in the way.
     """
-    proposals = dict(_proposals(goal, reasons))
-    found = _working(goal, proposals, given_up)
-    if found or not proposals or len(given_up) + 1 == MOST_GIVEN_UP:
-        return found
-    drop, relaxed = list(proposals.items())[-1]
-    return relaxations(relaxed, clash(relaxed) or (), (*given_up, drop))
+    todo: deque[Changes] = deque([()])
+    for _ in range(MOST_LOOKED_AT):
+        if not todo:
+            break
+        given_up = todo.popleft()
+        changed = _made(goal, given_up)
+        told = _proposals(changed, clash(changed) or () if given_up else reasons)
+        ways = [(*given_up, one) for one in {one.drop: one for one in told}.values()]
+        if found := _working(goal, ways):
+            return found
+        if len(given_up) + 1 < MOST_GIVEN_UP:
+            todo.extend([way for way in reversed(ways) if way[-1].deep] or ways[-1:])
+    return ()
 
 
-def _working(goal: Goal, proposals: Mapping[str, Goal], given_up: tuple[str, ...]) -> tuple[Relaxation, ...]:
-    found: list[tuple[Cost, str, Relaxation]] = []
-    for drop, relaxed in proposals.items():
+def _made(goal: Goal, changes: Changes) -> Goal:
+    for change in changes:
+        goal = change.made(goal)
+    return goal
+
+
+def _working(goal: Goal, ways: Sequence[Changes]) -> tuple[Relaxation, ...]:
+    found: dict[str, tuple[Cost, str, Relaxation]] = {}
+    for changes in ways:
+        relaxed = _made(goal, changes)
         picks = solve_nearby(relaxed)
         if picks is None:
             continue
@@ -49,67 +82,94 @@ def _working(goal: Goal, proposals: Mapping[str, Goal], given_up: tuple[str, ...
             for name in distinct(goal.requests)
             if name in picks.bits and (node := relaxed.context.node(name)) is not None
         }
-        found.append((picks.cost, drop, Relaxation(" and ".join((*given_up, drop)), given)))
-    return tuple(entry[2] for entry in sorted(found, key=lambda entry: entry[:2]))
+        drop = " and ".join(one.drop for one in _needed(goal, changes))
+        found.setdefault(drop, (picks.cost, drop, Relaxation(drop, given)))
+    return tuple(entry[2] for entry in sorted(found.values(), key=lambda entry: entry[:2]))
 
 
-def _proposals(goal: Goal, reasons: Sequence[Reason]) -> Iterator[tuple[str, Goal]]:
+def _needed(goal: Goal, changes: Changes) -> Changes:
+    """Leave out the changes that those after them make needless."""
+    for place in range(len(changes) - 1):
+        rest = changes[:place] + changes[place + 1 :]
+        if solve_nearby(_made(goal, rest)) is not None:
+            return _needed(goal, rest)
+    return changes
+
+
+def _proposals(goal: Goal, reasons: Sequence[Reason]) -> Iterator[Change]:
     for reason in reasons:
         if reason.request is not None:
-            others = tuple(r for r in goal.requests if r is not reason.request)
-            if reason.request.spec:
-                loose = replace(reason.request, spec="")
-                yield f"{reason.request.spec} of {reason.request.name}", _with(goal, (*others, loose))
-            elif others:
-                yield reason.request.name, _with(goal, others)
+            yield from _looser(goal, reason.request)
         elif reason.ban is not None:
-            yield from _target_proposals(goal, reason)
+            yield from _target_proposals(goal, reason.ban)
         elif reason.nogood is not None:
             yield from _other_cards(goal, reason.nogood.row)
 
 
-def _other_cards(goal: Goal, row: str) -> Iterator[tuple[str, Goal]]:
+def _looser(goal: Goal, request: Request) -> Iterator[Change]:
+    """Propose a request without its specifier; one that has none is left out."""
+    if request.spec:
+        loose = replace(request, spec="")
+        yield Change(f"{request.spec} of {request.name}", partial(_with, old=request, new=(loose,)))
+    elif len(distinct(goal.requests)) > 1:
+        yield Change(request.name, partial(_without, name=request.name))
+
+
+def _with(goal: Goal, old: Request, new: tuple[Request, ...]) -> Goal:
+    others = tuple(request for request in goal.requests if request != old)
+    return replace(goal, requests=(*others, *new))
+
+
+def _without(goal: Goal, name: str) -> Goal:
+    return replace(goal, requests=tuple(request for request in goal.requests if request.name != name))
+
+
+def _other_cards(goal: Goal, row: str) -> Iterator[Change]:
     """Propose to give up the cards that a matrix row speaks of."""
-    target = goal.context.target
     bound = conditions_of(goal.context, row).get("gpu.cc")
     if bound:
-        hit = [card for card in target.judged_cards if satisfies(str(card.capability), bound)]
-        left = tuple(card for card in target.judged_cards if card not in hit)
-        yield " and ".join(map(str, hit)), goal.on(replace(target, cards=left), goal.context.options)
+        hit = [card for card in goal.context.target.judged_cards if satisfies(str(card.capability), bound)]
+        yield Change(" and ".join(map(str, hit)), partial(_left_out, cards=tuple(map(str, hit))))
 
 
-def _target_proposals(goal: Goal, reason: Reason) -> Iterator[tuple[str, Goal]]:
+def _left_out(goal: Goal, cards: tuple[str, ...]) -> Goal:
+    left = tuple(card for card in goal.context.target.judged_cards if str(card) not in cards)
+    return _aimed(goal, cards=left)
+
+
+def _aimed(goal: Goal, **changes: object) -> Goal:
+    """Return the goal for a target that differs."""
+    context = goal.context
+    return goal.on(replace(context.target, **changes), context.options)  # type: ignore[arg-type]
+
+
+def _allowed(goal: Goal, **changes: object) -> Goal:
+    """Return the goal with other options."""
+    context = goal.context
+    return goal.on(context.target, replace(context.options, **changes))  # type: ignore[arg-type]
+
+
+def _target_proposals(goal: Goal, ban: Ban) -> Iterator[Change]:
     target, options = goal.context.target, goal.context.options
-    what, subject = (reason.ban.what, reason.ban.subject) if reason.ban else ("", "")
-    if what == "constraint":
-        left = tuple(one for one in options.constraints if str(one) != subject)
-        yield f"the constraint {subject}", goal.on(target, replace(options, constraints=left))
-    if what in ("source", "unread") and not options.allow_source:
-        yield (
-            "the ban on source builds (--allow-source)",
-            goal.on(target, replace(options, allow_source=True)),
-        )
-    if what in ("source", "platform") and target.platform.libc == "glibc":
+    if ban.what == "constraint":
+        left = tuple(one for one in options.constraints if str(one) != ban.subject)
+        yield Change(f"the constraint {ban.subject}", partial(_allowed, constraints=left))
+    if ban.what in ("source", "unread") and not options.allow_source:
+        yield Change("the ban on source builds (--allow-source)", partial(_allowed, allow_source=True))
+    if ban.what in ("source", "platform") and target.platform.libc == "glibc":
         newer = parse_platform(f"{target.platform.arch}-{NEWER_PLATFORM}")
         if newer.libc_version > target.platform.libc_version:
-            yield (
-                f"{target.platform.name} for {newer.name}",
-                goal.on(replace(target, platform=newer), options),
-            )
-    if what in ("card", "kernels"):
-        cards = tuple(card for card in target.judged_cards if str(card) != subject)
-        yield subject, goal.on(replace(target, cards=cards), options)
-    if what == "driver":
-        yield f"driver {subject} for a newer one", goal.on(replace(target, driver=None), options)
-    if what in ("python", "platform", "source"):
+            text = f"{target.platform.name} for {newer.name}"
+            yield Change(text, partial(_aimed, platform=newer), deep=False)
+    if ban.what in ("card", "kernels"):
+        yield Change(ban.subject, partial(_left_out, cards=(ban.subject,)))
+    if ban.what == "driver":
+        yield Change(f"driver {ban.subject} for a newer one", partial(_aimed, driver=None))
+    if ban.what in ("python", "platform", "source"):
         for python in sorted(PYTHONS, key=lambda p: (abs(p[1] - target.python[1]), -p[1])):
             if python != target.python[:2]:
                 text = f"Python {target.python_minor} for {python[0]}.{python[1]}"
-                yield text, goal.on(replace(target, python=python), options)
-
-
-def _with(goal: Goal, requests: tuple) -> Goal:  # type: ignore[type-arg]
-    return replace(goal, requests=requests)
+                yield Change(text, partial(_aimed, python=python), deep=False)
 
 
 def split(goal: Goal, reasons: Sequence[Reason]) -> tuple[PinSet, ...]:

@@ -39,6 +39,9 @@ def forbidden_document(answer: WhyNot) -> Document:
 def conflict_document(answer: PinSet) -> Document:
     """Return a conflict: the causes, and what giving each up would give."""
     blocks: list[Block] = [causes(answer.causes)]
+    for one in answer.also:
+        if more := [cause for cause in one if cause not in answer.causes]:
+            blocks.append(Section("Apart from that", (causes(more),)))
     if answer.relaxations:
         blocks.append(Section("One of them given up", (Rows(tuple(map(_relaxed, answer.relaxations))),)))
     blocks += [Text(f"Note: {note}") for note in answer.notes]

@@ -93,3 +93,44 @@ def test_what_cannot_be_read_offers_to_take_it_as_it_is() -> None:
     answer = pin(goal(world(packages), ["app"]))
     assert answer.status == "unknown"
     assert [way.drop for way in answer.relaxations] == ["the ban on source builds (--allow-source)"]
+
+
+def test_a_way_out_is_found_where_several_things_must_give_way_together() -> None:
+    packages = {
+        "engine": {
+            "1.0": {"requires": ["frame==1.0", "gone==9"]},
+            "2.0": {"requires": ["frame==2.0", "hub==2.0"]},
+        },
+        "frame": {"1.0": {}, "2.0": {}},
+        "hub": {"1.0": {}, "2.0": {}},
+        "gone": {"8.0": {}},
+        "kernels": {"1.0": {"files": ["sdist"]}},
+    }
+    answer = pin(goal(world(packages), ["frame==1.0", "engine>=2", "hub<2", "kernels"]))
+    assert [way.drop for way in answer.relaxations] == [
+        "the ban on source builds (--allow-source) and engine"
+    ]
+
+
+def test_what_stands_in_the_way_as_well_is_told() -> None:
+    packages = {
+        "app": {"1.0": {"requires": ["tool<2", "lib"]}},
+        "tool": {"1.0": {}, "2.0": {}},
+        "lib": {"1.0": {"requires": ["tool<2"]}},
+    }
+    answer = pin(goal(world(packages), ["app", "tool==2.0"]))
+    assert [cause.text for cause in answer.causes] == [
+        "app is asked for",
+        "tool==2.0 is asked for",
+        "app 1.0 requires tool<2",
+    ]
+    assert [[cause.text for cause in one] for one in answer.also] == [
+        ["app is asked for", "tool==2.0 is asked for", "app 1.0 requires lib", "lib 1.0 requires tool<2"]
+    ]
+    assert answer.as_json()["conflict"]["also"][0][3]["text"] == "lib 1.0 requires tool<2"
+
+
+def test_a_release_that_the_index_has_not_is_told() -> None:
+    packages = {"app": {"1.0": {"requires": ["tool==1.5"]}}, "tool": {"1.0": {}, "2.0": {}}}
+    answer = pin(goal(world(packages), ["app"]))
+    assert "app 1.0 requires tool==1.5 (the index has no such release)" in [c.text for c in answer.causes]
