@@ -39,7 +39,7 @@ class Coverage:
     def why(self, name: str) -> str:
         """Return why nothing is known of a package."""
         why = self.problems.get(name, f"not among the package facts of {self.snapshot.date}")
-        return f"{why}{nearest(name, self.snapshot.names())}"
+        return f"{why}{nearest(name, (other for other in self.snapshot.names() if other != name))}"
 
     def cover(self, requests: Iterable[Request]) -> None:
         """Look up what is asked for and not covered."""

@@ -8,7 +8,7 @@ tried. None of them proves a failure, so that none of them makes a conflict.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,8 @@ LATER = 60
 DATED = 3
 """So many of the newest major numbers must be years for all of them to count as such."""
 ROW = "DOUBT"
+IMPORTED = "DOUBT-IMPORT"
+"""The row of a doubt that is read from the wheels."""
 
 
 def doubts(context: Context, bits: Mapping[str, int]) -> list[Nogood]:
@@ -33,8 +35,16 @@ def doubts(context: Context, bits: Mapping[str, int]) -> list[Nogood]:
     return [*_of_imports(context, nodes, bits), *_of_edges(context, nodes, bits)]
 
 
-def _nogood(owner: Node, theirs: int, other: Node, lost: int, told: str) -> Nogood:
-    return Nogood((Literal(owner.name, theirs), Literal(other.name, lost)), ROW, told=told)
+def weighs(doubt: Nogood, asked: Collection[str]) -> bool:
+    """True when a doubt may make what was asked for staler: it is of that itself, or read from the wheels.
+
+    Whoever asks for neither package of a pair gets it from releases whose authors chose it.
+    """
+    return doubt.row == IMPORTED or any(literal.name in asked for literal in doubt.literals)
+
+
+def _nogood(owner: Node, theirs: int, other: Node, lost: int, told: str, row: str = ROW) -> Nogood:
+    return Nogood((Literal(owner.name, theirs), Literal(other.name, lost)), row, told=told)
 
 
 def _of_imports(context: Context, nodes: Mapping[str, Node], bits: Mapping[str, int]) -> Iterator[Nogood]:
@@ -46,7 +56,7 @@ def _of_imports(context: Context, nodes: Mapping[str, Node], bits: Mapping[str, 
                 told = (
                     f"{owner.shown(bits[importer])} imports {what}, which {other.shown(bits[provider])} lacks"
                 )
-                yield _nogood(owner, theirs, other, lost, told)
+                yield _nogood(owner, theirs, other, lost, told, IMPORTED)
 
 
 def _lies(node: Node, bit: int, spans: Any) -> bool:

@@ -128,7 +128,8 @@ def _minded(goal: Goal, picks: Picks) -> Iterator[str]:
         return
     chosen = (node.version(bit), None)
     default = next(b for b, one in enumerate(node.builds) if (one.version, one.variant) == chosen)
-    barred = sorted({ban.subject for ban in node.bans if ban.mask >> default & 1 and ban.subject})
+    bans = [ban for ban in node.bans if ban.mask >> default & 1 and ban.subject]
+    barred = sorted({f"{'driver ' * (ban.what == 'driver')}{ban.subject}" for ban in bans})
     why = f", which {' and '.join(barred)} cannot run" if barred else ""
     yield f"only as {node.builds[bit].label}, not as the build of the default index{why}"
 

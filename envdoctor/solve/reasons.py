@@ -262,18 +262,15 @@ class Explained:
             verb = "works only with" if edge.limit else "requires"
             spec = node.package.spec_text(edge.wanted.spec)
             yield f"{self.shown(edge.owner)} {verb} {node.name}{spec}"
-        for wanted, limit in self._requirements(node.name, newest, ""):
+        told = list(self._requirements(node.name, newest, ""))
+        yield from filter(None, (self._gap(wanted) for wanted, limit in told if not limit))
+        for wanted, limit in told:
             other = self.nodes.get(wanted.name)
-            if other is not None and self._follows(wanted.name, node.name):
-                continue
-            if other is None:
-                if not limit and (gap := self._gap(wanted)):
-                    yield gap
+            if other is None or self._follows(wanted.name, node.name) or self._gap(wanted):
                 continue
             if not other.expand(other.package.spec_mask(wanted.spec)) >> bits[wanted.name] & 1:
                 spec = other.package.spec_text(wanted.spec)
-                held = "" if limit else self._gap(wanted)
-                yield held or f"it {'works only with' if limit else 'requires'} {wanted.name}{spec}"
+                yield f"it {'works only with' if limit else 'requires'} {wanted.name}{spec}"
         for row in self.rows:
             if self._would_break(row, node.name, newest):
                 when = conditions_of(self.goal.context, row.row)

@@ -86,24 +86,32 @@ def solve_without_doubts(goal: Goal) -> tuple[Goal, Picks | None]:
         found = [one for one in doubts(goal.context, picks.bits) if one not in given_up]
         if not found:
             break
-        better, without = _avoiding(goal, found, picks.window)
+        better, without = _avoiding(goal, picks, found)
         given_up |= set(found) - set(better.avoided)
         if without is not None:
             goal, picks = better, without
     return goal, picks
 
 
-def _avoiding(goal: Goal, found: Sequence[Nogood], window: int | None) -> tuple[Goal, Picks | None]:
-    """Return the goal with as many of the doubts as can be avoided, all at once if possible."""
+def _avoiding(goal: Goal, picks: Picks, found: Sequence[Nogood]) -> tuple[Goal, Picks | None]:
+    """Return the goal with as many of the doubts as can be avoided, all at once if possible.
+
+    What was asked for gets staler only for a doubt of its own, or one that is read from the wheels.
+    """
+    from envdoctor.solve.doubts import weighs
+
     wider = replace(goal, avoided=(*goal.avoided, *found))
-    if (picks := solve(wider, window)) is not None:
-        return wider, picks
+    better = solve(wider, picks.window)
+    if better is not None:
+        staler = better.cost[STALE_PLACE] > picks.cost[STALE_PLACE]
+        if not staler or all(weighs(one, picks.policy.asked) for one in found):
+            return wider, better
     if len(found) == 1:
         return goal, None
     half = len(found) // 2
-    kept, picks = _avoiding(goal, found[:half], window)
-    last, others = _avoiding(kept, found[half:], window)
-    return last, others or picks
+    kept, first = _avoiding(goal, picks, found[:half])
+    last, second = _avoiding(kept, first or picks, found[half:])
+    return last, second or first
 
 
 def _wider(window: int, found: Picks | None, windows: Sequence[int]) -> int | None:

@@ -126,3 +126,15 @@ def test_what_was_avoided_on_other_facts_binds_nobody() -> None:
     assert with_doubts.avoided
     assert picks is not None
     assert with_doubts.on(asked.context.target, asked.context.options).avoided == ()
+
+
+def test_what_is_asked_for_gets_no_older_for_a_doubt_between_packages_that_it_brings() -> None:
+    packages = {
+        "engine": {
+            "1.0": {"requires": [], "day": LONG},
+            "2.0": {"requires": ["frame==1.5", "array>=2"], "day": LONG + 100},
+        },
+        "frame": {version: {**told, "requires": ["array"]} for version, told in FRAME.items()},
+        "array": ARRAY,
+    }
+    assert pinned(goal(packages, "engine")) == {"engine": "2.0", "frame": "1.5", "array": "2.1"}
