@@ -266,7 +266,7 @@ class Explained:
         yield from filter(None, (self._gap(wanted) for wanted, limit in told if not limit))
         for wanted, limit in told:
             other = self.nodes.get(wanted.name)
-            if other is None or self._follows(wanted.name, node.name) or self._gap(wanted):
+            if other is None or self._follows(wanted.name, node.name) or (not limit and self._gap(wanted)):
                 continue
             if not other.expand(other.package.spec_mask(wanted.spec)) >> bits[wanted.name] & 1:
                 spec = other.package.spec_text(wanted.spec)
