@@ -138,12 +138,10 @@ def _without(asked: Asked, drop: str) -> Asked:
         return replace(asked, allow_source=True)
     if drop.startswith("Python "):
         return replace(asked, python=drop.rpartition(" ")[2])
+    gpus = [gpu for gpu in asked.gpus if not drop.startswith(gpu)]
     spec, _, name = drop.partition(" of ")
-    bare = [re.split("[<>=!~]", word)[0] for word in asked.request]
-    words = zip(asked.request, bare, strict=True)
-    return replace(
-        asked, request=[name if word == f"{name}{spec}" else word for word, b in words if b != drop]
-    )
+    left = [word for word in asked.request if re.split("[<>=!~]", word)[0] != drop]
+    return replace(asked, request=[name if word == f"{name}{spec}" else word for word in left], gpus=gpus)
 
 
 def main() -> None:

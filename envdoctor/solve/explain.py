@@ -185,11 +185,13 @@ def clash(goal: Goal) -> list[Reason] | None:
 def conflicts(goal: Goal) -> Iterator[list[Reason]]:
     """Yield minimal sets of reasons against a goal: the nearest, then what stands without one of it as well.
 
-    Those are looked for as near as the first, and one step further; each is worked out when it is asked for.
+    Those are looked for as near as the first, and at least a step from what was asked for; each is worked out
+    when it is asked for.
     """
-    for depth, further in zip(DEPTHS, (*DEPTHS[1:], None), strict=True):
-        reasons = Inquiry(goal, depth).minimal()
+    for depth in DEPTHS:
+        inquiry = Inquiry(goal, depth)
+        reasons = inquiry.minimal()
         if reasons is not None:
             yield reasons
-            yield from Inquiry(goal, further).others(reasons)
+            yield from (Inquiry(goal, 1) if depth == 0 else inquiry).others(reasons)
             return
