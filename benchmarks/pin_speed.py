@@ -3,9 +3,9 @@
     python benchmarks/pin_speed.py [--runs 3] [--cold]
 
 The names are a usual stack, a larger one, and then what that one brings. `first` is an answer of which
-nothing is kept, `again` the same command once more; uv answers offline from its own cache, filled before. With
-`--cold` uv starts from an empty cache and reads its index, envdoctor the facts that it ships, without network.
-Python's compiled files are there for all.
+nothing is kept, `again` the same command once more; uv answers offline from its own cache, filled before.
+With `--cold` uv starts from an empty cache and reads its index, envdoctor the facts that it ships, without
+a network. Python's compiled files are there for all.
 """
 
 from __future__ import annotations
