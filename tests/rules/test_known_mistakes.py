@@ -72,3 +72,22 @@ def test_nvcc_is_not_demanded_of_those_who_install_wheels() -> None:
 )  # fmt: skip
 def test_the_classic_errors_are_recognised_without_any_version(line: str, finding: str) -> None:
     assert finding in diagnose(line)
+
+
+@pytest.mark.parametrize(
+    ("pair", "finding"),
+    [
+        ("vllm==0.11.0\ntransformers==5.2.0", "PAIR-VLLM-TRANSFORMERS-5"),
+        ("pandas==1.5.3\nnumpy==2.2.6", "NUMPY2-PANDAS"),
+        ("faiss-cpu==1.8.0\nnumpy==2.2.6", "NUMPY2-FAISS"),
+        ("opencv-python==4.9.0.80\nnumpy==2.2.6", "NUMPY2-OPENCV"),
+    ],
+)
+def test_what_metadata_allows_and_code_does_not_is_told_without_an_error_line(
+    pair: str, finding: str
+) -> None:
+    assert diagnose(pair)[finding].certainty == "certain"
+
+
+def test_what_was_built_for_numpy_2_goes_with_numpy_1() -> None:
+    assert diagnose("pandas==2.2.2\nnumpy==1.26.4\nfaiss-cpu==1.9.0") == {}
