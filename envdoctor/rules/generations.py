@@ -109,9 +109,10 @@ def _owner(view: View, wanted: Wanted) -> str:
         listed = [name for name in having if view.facts.distribution(name)]
         having = tuple(n for n in having if n in STACK and view.installed(n) is not False)
         known = listed or list(having)
-        exporting = [n for n in known if _exports(view, n, owner.partition(".")[0])]
-        if len(exporting or known) == 1:
-            return (exporting or known)[0]
+        exporting = [n for n in known if _exports(view, n, owner.partition(".")[0])] or known
+        meant = [n for n in exporting if _ever_had(view, n, owner, wanted.name)] or exporting
+        if len(meant) == 1:
+            return meant[0]
     words = wanted.owner.rpartition(".")[2].lower().split("_")
     return next((name for name in STACK if name in words), "")
 
@@ -131,6 +132,18 @@ def _names_of(owner: str) -> Iterator[str]:
 def _exports(view: View, library: str, name: str) -> bool:
     record = load_record(view.matrix.folder, library)
     return record is not None and name in record.names.get(record.root, {})
+
+
+def _ever_had(view: View, library: str, owner: str, name: str) -> bool:
+    """True where some release's class or callable of that name has what is missed; not all have it."""
+    record = load_record(view.matrix.folder, library)
+    of_class = owner.partition(".")[0]
+    tables = (
+        (record.members.get(of_class), *map(record.keywords.get, (owner, f"{of_class}.__init__")))
+        if record
+        else ()
+    )
+    return any(name in told for told in tables if told)
 
 
 def _is_known(view: View, name: str) -> bool:

@@ -15,9 +15,10 @@ from envdoctor.rules.origins import asked_by, origin_finding, origin_of
 from envdoctor.rules.places import place_finding
 from envdoctor.rules.suspects import remote_finding, suspected_finding, unreleased_finding
 from envdoctor.rules.view import View
-from envdoctor.rules.warned import WARNED
 
 _WEAK = frozenset({"cut", "logged", "said"})
+TELLING = 24
+"""Letters of a quoted line by which it is known again; fewer may be a version or a name."""
 """Kinds of errors that tell only that something failed."""
 _RULED_OUT = (
     ("DRIVER-TOO-OLD", "a driver too old for torch's CUDA"),
@@ -70,8 +71,11 @@ def _accounted_for(view: View, error: ErrorSeen, explained: set[str], findings: 
 
 
 def _is_meant(finding: Finding, error: ErrorSeen) -> bool:
-    """True where the words of trouble are those of a known warning."""
-    return finding.id == WARNED and finding.evidence[0].value in error.text
+    """True where the words of trouble are those of a line that a note explains: a known warning, a notice."""
+    quoted = (evidence.value for evidence in finding.evidence)
+    return finding.severity is Severity.NOTE and any(
+        len(text) >= TELLING and text in error.text for text in quoted
+    )
 
 
 def _fails(finding: Finding) -> bool:

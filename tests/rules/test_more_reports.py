@@ -9,6 +9,18 @@ from envdoctor.matrix import Matrix, load_matrix
 from envdoctor.pastes import parse_paste
 
 LINES = {
+    "[METAL] Command buffer execution failed: Insufficient Memory (00000008:kIOGPU)": "METAL-MEMORY",
+    "[METAL] Command buffer execution failed: Impacting Interactivity (0000000e:kIOGPU)": "METAL-WATCHDOG",
+    "HTTP 400: Jinja Exception: Conversation roles must alternate user/assistant": "TEMPLATE-REFUSES",
+    "fatal error: infiniband/verbs.h: No such file or directory": "BUILD-VERBS-HEADER",
+    "nvcc fatal   : Unknown option '--compress-mode=size'": "NVCC-OPTION",
+    "/bin/sh: 1: :/usr/local/cuda/bin/nvcc: not found": "NVCC-COLON",
+    "ERROR: No matching distribution found for torch==2.8.0.dev20250301": "NIGHTLY-GONE",
+    "size mismatch for base_model.model.lm_head.weight: copying a param": "SIZE-MISMATCH-VOCABULARY",
+    "RuntimeError: WandbCallback requires wandb to be installed. Run pip install wandb.": "WANDB-REQUIRED",
+    "CPU Virtual Memory:  used = 29.71 GB, percent = 95.3%": "HOST-NEARLY-FULL",
+    "pip install gptqmodel\nModuleNotFoundError: No module named 'torch'\ntorch: 2.6.0": "BUILD-NEEDS-TORCH",
+    "AttributeError: 'OurTrainer' object has no attribute 'deepspeed'": "RELEASES-APART",
     "  × python setup.py egg_info did not run successfully.\n      import torch\n"
     "ModuleNotFoundError: No module named 'torch'\ntorch: 2.8.0": "BUILD-NEEDS-TORCH",
     '  File "/tmp/pip-build-env-x/site-packages/setuptools/build_meta.py", line 331\n'
@@ -95,3 +107,16 @@ def test_a_products_name_in_a_message_dates_no_release(matrix: Matrix) -> None:
     text = "vllm: 0.6.3\nValueError: Cannot use FlashAttention-2 backend for head size 72.\n"
     found = diagnose_facts(parse_paste(text, "", matrix.lexicon), matrix).findings
     assert [finding.id for finding in found] == ["UNEXPLAINED-ERROR"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(EngineCore pid=45) INFO 05-06 04:32:55 [vllm.py:844] Asynchronous scheduling is enabled.",
+        "Skipping import of cpp extensions due to incompatible torch version 2.7.1 for torchao version 0.15",
+        '"Addressing OOM - Naively, fine-tuning a 7B model requires 112 GB of VRAM." How is this derived?',
+    ],
+)
+def test_what_tells_of_no_error_is_none(matrix: Matrix, text: str) -> None:
+    found = diagnose_facts(parse_paste(f"{text}\n", "", matrix.lexicon), matrix).findings
+    assert not [finding.id for finding in found if finding.severity == "error"]
