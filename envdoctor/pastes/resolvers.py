@@ -29,7 +29,7 @@ _POETRY_BOTH = re.compile(
     rf"{_WHO} depends on both [^()]{{1,80}} \([^()]{{1,120}}\) and {_NEED} \({_RANGE}\)"
 )
 _CARET = re.compile(r"([\^~]?)(\d{1,9})((?:\.\d{1,9}){0,4})")
-_FORMS = (*((ASKED, _UV), (WISHED, _UV_WISH), (ASKED, _POETRY), (ASKED, _POETRY_OWN), (ASKED, _POETRY_BOTH)),)
+_FORMS = ((ASKED, _UV), (WISHED, _UV_WISH), (ASKED, _POETRY), (ASKED, _POETRY_OWN), (ASKED, _POETRY_BOTH))
 
 
 def parse_resolvers(paste: Paste) -> Iterator[Sighting]:

@@ -17,9 +17,9 @@ from envdoctor.rules.suspects import remote_finding, suspected_finding, unreleas
 from envdoctor.rules.view import View
 
 _WEAK = frozenset({"cut", "logged", "said"})
+"""Kinds of errors that tell only that something failed."""
 TELLING = 24
 """Letters of a quoted line by which it is known again; fewer may be a version or a name."""
-"""Kinds of errors that tell only that something failed."""
 _RULED_OUT = (
     ("DRIVER-TOO-OLD", "a driver too old for torch's CUDA"),
     ("TORCH-ARCH", "a torch without code for the card"),
@@ -72,10 +72,9 @@ def _accounted_for(view: View, error: ErrorSeen, explained: set[str], findings: 
 
 def _is_meant(finding: Finding, error: ErrorSeen) -> bool:
     """True where the words of trouble are those of a line that a note explains: a known warning, a notice."""
+    known = finding.severity is Severity.NOTE and finding.certainty is not Certainty.UNCERTAIN
     quoted = (evidence.value for evidence in finding.evidence)
-    return finding.severity is Severity.NOTE and any(
-        len(text) >= TELLING and text in error.text for text in quoted
-    )
+    return known and any(len(text) >= TELLING and text in error.text for text in quoted)
 
 
 def _fails(finding: Finding) -> bool:
