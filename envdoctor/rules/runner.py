@@ -1,4 +1,4 @@
-"""Runs the checks: each guarded, each with an outcome; then weighs causes that rival for one symptom."""
+"""Runs the checks: each guarded, each with an outcome; then weighs causes that rival."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from envdoctor.matrix import Matrix, tables
 from envdoctor.patterns import glob_matches
 from envdoctor.rules.base import AFTERWARDS, FOREIGN, SENTENCES, UNEXPLAINED, UNREAD, Listed, NotWhole, Skip
 from envdoctor.rules.view import View
-
-_RIVALS_SHOWN = 3
-_DOUBT = {Certainty.CERTAIN: 0, Certainty.LIKELY: 1, Certainty.UNCERTAIN: 2}
+from envdoctor.rules.weighing import weigh
 
 
 def run_checks(
@@ -43,7 +41,7 @@ def run_checks(
         results.append(result)
         findings.extend(found)
         found_by[identity] = {finding.id for finding in found}
-    kept = _weigh(_said_once(findings))
+    kept = weigh(_said_once(findings), facts)
     if FOREIGN in chosen:
         kept = _on_its_accelerator(view, kept)
     standing = {finding.id for finding in kept}
@@ -182,29 +180,6 @@ def _said_once(findings: Iterable[Finding]) -> list[Finding]:
         explains = tuple(dict.fromkeys((*before.explains, *finding.explains))) if before else ()
         once[key] = replace(before, explains=explains) if before else finding
     return list(once.values())
-
-
-def _weigh(findings: Sequence[Finding]) -> list[Finding]:
-    """Where the facts choose a cause of a symptom, drop the guesses at it; else keep the likeliest few."""
-    answered = {s for f in findings if not _is_guess(f) for s in f.explains}
-    kept = [f for f in findings if not (_is_guess(f) and f.explains and set(f.explains) <= answered)]
-    likely = {s for f in kept if f.certainty is not Certainty.UNCERTAIN for s in f.explains}
-    kept = [f for f in kept if not (_is_last_resort(f) and f.explains and set(f.explains) <= likely)]
-    surplus: set[str] = set()
-    for symptom in {s for finding in kept for s in finding.explains}:
-        rivals = sorted(
-            (f for f in kept if symptom in f.explains), key=lambda f: (_DOUBT[f.certainty], -f.prior)
-        )
-        surplus |= {f.id for f in rivals[_RIVALS_SHOWN:] if f.certainty is Certainty.UNCERTAIN}
-    return [finding for finding in kept if finding.id not in surplus]
-
-
-def _is_last_resort(finding: Finding) -> bool:
-    return finding.certainty is Certainty.UNCERTAIN and finding.fallback
-
-
-def _is_guess(finding: Finding) -> bool:
-    return finding.certainty is Certainty.UNCERTAIN or finding.fallback
 
 
 def _link(findings: Sequence[Finding]) -> list[Finding]:

@@ -1,0 +1,78 @@
+"""Weighs causes that rival for one symptom or one failure: the general gives way to the close."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from envdoctor.facts import Facts
+from envdoctor.findings import Certainty, Finding, Severity
+
+_RIVALS_SHOWN = 3
+_OF_ITS_OWN = 0.8
+"""What is the cause this often, whenever its line is seen, is no mere report of another line's."""
+_DOUBT = {Certainty.CERTAIN: 0, Certainty.LIKELY: 1, Certainty.UNCERTAIN: 2}
+
+
+def weigh(findings: Sequence[Finding], facts: Facts) -> list[Finding]:
+    """Where the facts choose a cause of a symptom, drop the guesses at it; else keep the likeliest few."""
+    answered = {s for f in findings if not _is_guess(f) for s in f.explains}
+    kept = [f for f in findings if not (_is_guess(f) and f.explains and set(f.explains) <= answered)]
+    likely = {s for f in kept if f.certainty is not Certainty.UNCERTAIN for s in f.explains}
+    kept = [f for f in kept if not (_is_last_resort(f) and f.explains and set(f.explains) <= likely)]
+    for failure in failures(facts):
+        kept = _closest(kept, failure)
+    surplus: set[str] = set()
+    for symptom in {s for finding in kept for s in finding.explains}:
+        rivals = sorted((f for f in kept if symptom in f.explains), key=_rank)
+        surplus |= {f.id for f in rivals[_RIVALS_SHOWN:] if f.certainty is Certainty.UNCERTAIN}
+    return [finding for finding in kept if finding.id not in surplus]
+
+
+def failures(facts: Facts) -> list[frozenset[str]]:
+    """Return the symptoms of each failure that a text shows: errors that share a symptom report the same one.
+
+    An exception, the library's own line below it and the call that failed are printed as several errors.
+    """
+    known = {symptom.id for symptom in facts.symptoms}
+    joined: list[frozenset[str]] = []
+    for error in facts.errors:
+        one = frozenset(error.symptoms) & known
+        apart = [other for other in joined if not other & one]
+        joined = [*apart, one.union(*(other for other in joined if other & one))]
+    return [symptoms for symptoms in joined if len(symptoms) > 1]
+
+
+def _closest(findings: Sequence[Finding], failure: frozenset[str]) -> list[Finding]:
+    """Drop a failure's general answers where a closer one is at least likely, else all but the strongest.
+
+    What is left accounts for the failure's other lines as well.
+    """
+    general = sorted((f for f in findings if _is_general(f) and failure.issuperset(f.explains)), key=_rank)
+    close = [f for f in findings if _is_close(f) and failure.intersection(f.explains)]
+    heirs, surplus = (close, general) if close else (general[:1], general[1:])
+    told = tuple(symptom for one in surplus for symptom in one.explains)
+    kept = (f for f in findings if f not in surplus)
+    return [
+        replace(f, explains=tuple(dict.fromkeys((*f.explains, *told)))) if f in heirs else f for f in kept
+    ]
+
+
+def _is_general(finding: Finding) -> bool:
+    return finding.fallback and bool(finding.explains) and finding.prior < _OF_ITS_OWN
+
+
+def _is_close(finding: Finding) -> bool:
+    return not _is_guess(finding) and finding.severity is Severity.ERROR
+
+
+def _rank(finding: Finding) -> tuple[int, float]:
+    return _DOUBT[finding.certainty], -finding.prior
+
+
+def _is_last_resort(finding: Finding) -> bool:
+    return finding.certainty is Certainty.UNCERTAIN and finding.fallback
+
+
+def _is_guess(finding: Finding) -> bool:
+    return finding.certainty is Certainty.UNCERTAIN or finding.fallback
