@@ -69,7 +69,8 @@ LINES = {
         "MEGATRON-LM-REPOSITORY"
     ),
     "undefined symbol:\nc10::cuda::c10_cuda_check_implementation(int, char const*)": "ABI-EXTENSION",
-    "RuntimeError: Rank 0 scheduler died during initialization (exit code: -9)": "SGLANG-SCHEDULER-DIED",
+    "RuntimeError: Rank 0 scheduler died during initialization (exit code: -9)": "HOST-OOM-KILLED-GENERAL",
+    "RuntimeError: Rank 0 scheduler died during initialization (exit code: -11)": "SGLANG-SCHEDULER-DIED",
 }
 
 
