@@ -10,7 +10,7 @@ from envdoctor import lazy_re as re
 from envdoctor.values import dataclass
 
 if TYPE_CHECKING:
-    from envdoctor.matrix.tables.gpus import GpuRow
+    from envdoctor.matrix.tables.lexicon import GpuRow
 
 LONGEST = 2000
 """Characters of a text in which names are looked for."""

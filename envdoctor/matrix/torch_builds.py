@@ -9,9 +9,9 @@ from packaging.version import Version
 
 from envdoctor.facts import ComputeCapability, CudaVersion
 from envdoctor.matrix import tables
-from envdoctor.matrix.capabilities import runs_on
 from envdoctor.matrix.driver_tables import ceiling_allows
 from envdoctor.matrix.load import Matrix
+from envdoctor.matrix.torch_wheels import runs_on
 
 
 def torch_releases(matrix: Matrix) -> Iterator[tuple[Version, Mapping[str, Any]]]:

@@ -18,7 +18,6 @@ from envdoctor.pastes.prose import parse_prose
 from envdoctor.pastes.settings import key_table
 from envdoctor.pastes.sightings import Paste, Sighting, plain_lines
 from envdoctor.pastes.symptoms import Sight, scan
-from envdoctor.pastes.warned import parse_warnings
 
 _KINDS_OF_CHANGE = ("fix", "feat", "doc", "docs", "chore", "refactor", "perf", "test", "build", "ci")
 _PIN = "≡"
@@ -51,6 +50,20 @@ SIGNS: Mapping[str, tuple[str, ...]] = {
     "configs": (":", "="),
     "commands": ("from ", "--", "=", "vllm serve", "vllm.entrypoints"),
     "traces": ("-packages", ".cpython-3", ":\\"),
+    "warned": (
+        *(
+            "warn",
+            "deprecat",
+            "will be ",
+            "incompatible",
+            "falling back",
+            "setting `",
+            "default",
+            "we ",
+            "you ",
+        ),
+        *("not used when", "no longer", "ignor", "newly initialized", "no effect", "recommended"),
+    ),
     "wishes": (
         *("#", "this pr", "pull request", "this patch", "test plan", "summary of changes", "how was this"),
         *(f"{kind}{mark}" for kind in _KINDS_OF_CHANGE for mark in ":!("),
@@ -141,7 +154,11 @@ def _sightings(paste: Paste, lexicon: Lexicon) -> Iterator[Sighting]:
     yield from read("installs", lines)
     yield from read("traces")
     yield from read("wishes")
-    yield from _of_errors(paste, lines, errors) if errors else _of_words(paste, lines, seen)
+    if errors:
+        yield from _of_errors(paste, lines, errors)
+    else:
+        yield from read("warned", lines)
+        yield from _of_words(paste, lines, seen)
     if paste.passed_over:
         yield Sighting("note", f"{paste.passed_over} lines in the middle were not read for loose statements")
 
@@ -185,7 +202,6 @@ def _of_errors(paste: Paste, lines: Sequence[str], errors: Sequence[Sighting]) -
 
 def _of_words(paste: Paste, lines: Sequence[str], seen: Sequence[Sight]) -> Iterator[Sighting]:
     """Yield what a text without errors tells in words."""
-    yield from parse_warnings(paste, lines)
     said = any(sight.pattern.fault == "said" for sight in seen)
     if not said and not any(len(line.split()) >= _SENTENCE or not line.isascii() for line in lines):
         return

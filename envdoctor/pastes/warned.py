@@ -26,7 +26,7 @@ _WARNS = re.compile(
 """Words of warnings that stand alone on a line."""
 
 
-def parse_warnings(paste: Paste, lines: Sequence[str]) -> Iterator[Sighting]:
+def parse_warned(paste: Paste, lines: Sequence[str]) -> Iterator[Sighting]:
     """Yield the lines that read like a warning, each once."""
     seen: set[str] = set()
     for index, line in enumerate(lines[:HEAD]):

@@ -16,8 +16,9 @@ RULES: tuple[Listed, ...] = (
     *family("libraries", "CUDA-PACKAGES-MIXED NVJITLINK-OLD CUDNN-OLD-COPY"),
     *family("host", "GPU-STATE XID GPU-PCIE-WIDTH DISK-FULL"),
     *family("containers", "IMAGE-NO-NVCC IMAGE-TORCH-FIRST", of="settings"),
-    *family("dtype", "DTYPE-BF16 DTYPE-TF32 DTYPE-FP8 DTYPE-FP8-FBGEMM DTYPE-FP4 DTYPE-MXFP4"),
-    *family("attention", "FLASH-ATTN-CC FLASH-ATTN-3-CC FLASH-ATTN-NO-KERNEL XFORMERS-ARCH FLASH-ATTN-GLIBC"),
+    *family("features", "DTYPE-BF16 DTYPE-TF32 DTYPE-FP8 DTYPE-FP8-FBGEMM DTYPE-FP4 DTYPE-MXFP4"),
+    *family("features", "FLASH-ATTN-CC FLASH-ATTN-3-CC"),
+    *family("attention", "FLASH-ATTN-NO-KERNEL XFORMERS-ARCH FLASH-ATTN-GLIBC"),
     *family("abi", "EXTENSION-ABI"),
     *family("bitsandbytes", "BNB-BINARY"),
     *family("clashes", "PIP-CLASH", of="symptoms"),
@@ -44,7 +45,7 @@ RULES: tuple[Listed, ...] = (
     *family("occupancy", "GPU-ROOM GPU-EXCLUSIVE-TAKEN"),
     *family("wheels", "PYTHON-NO-WHEEL TORCH-VARIANT-NONE", of="symptoms"),
     *family("unread", "UNREAD"),
-    *family("warned", "WARNING-KNOWN WARNING-STRANGE"),
+    *family("warned", "WARNING-KNOWN WARNING-STRANGE", of="warnings"),
 )
 """In the order of judging."""
 

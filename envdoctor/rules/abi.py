@@ -16,8 +16,7 @@ from envdoctor.rules.base import Rule
 from envdoctor.rules.conditions import judge
 from envdoctor.rules.pairs import pair_remedies
 from envdoctor.rules.ranges import parse_version
-from envdoctor.rules.seen import explained, installed, quoted, symptoms, torch_build
-from envdoctor.rules.view import View
+from envdoctor.rules.view import View, explained, installed, quoted, symptoms, torch_build
 
 UNDEFINED = ("SYM-ABI-FLASH-ATTN", "SYM-ABI-VLLM", "SYM-UNDEFINED-SYMBOL")
 _OWNED = {"SYM-ABI-FLASH-ATTN": "flash-attn", "SYM-ABI-VLLM": "vllm"}
@@ -167,7 +166,7 @@ def _required_torch(view: View, package: str) -> Iterator[Remedy]:
 
 
 def _flash_attn_remedies(view: View) -> Iterator[Remedy]:
-    torch, version = torch_minor(view), view.version("flash-attn")
+    torch, version = view.torch_minor, view.version("flash-attn")
     glibc = parse_version(view.facts.host.glibc.get() or "")
     python = parse_version(view.python.get() or "")
     if torch is not None and (spec := releases_for(view.matrix, torch, glibc, python)):
@@ -186,13 +185,6 @@ def _flash_attn_remedies(view: View) -> Iterator[Remedy]:
             pip_install(f"torch{spec}"),
             {"torch": spec},
         )
-
-
-def torch_minor(view: View) -> Version | None:
-    """torch's minor version, also where only `2.6` is told."""
-    text = (view.version_text("torch") or "").removeprefix("==").removesuffix(".*")
-    version = parse_version(text)
-    return Version(f"{version.major}.{version.minor}") if version else None
 
 
 def _built_range(view: View, package: str, built: list[tables.TorchSymbolRow]) -> str | None:

@@ -8,12 +8,11 @@ from envdoctor.commands import commands, pip_install
 from envdoctor.facts import ComputeCapability, Gpu, Observed, Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
-from envdoctor.matrix.capabilities import capability_row, generation, runs_on
+from envdoctor.matrix.torch_wheels import capability_row, generation, runs_on
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.conditions import judge
 from envdoctor.rules.ranges import version_satisfies
-from envdoctor.rules.seen import cards, explained, installed, quoted, symptoms, torch_build
-from envdoctor.rules.view import View
+from envdoctor.rules.view import View, cards, explained, installed, quoted, symptoms, torch_build
 from envdoctor.values import dataclass
 
 NO_KERNEL = ("SYM-NO-KERNEL-IMAGE", "SYM-CAPABILITY-UNSUPPORTED", "SYM-CAPABILITY-LIST", "SYM-CAPABILITY-OLD")

@@ -1,4 +1,4 @@
-"""Attention kernels: hardware they demand, code their binaries hold, C libraries their wheels need."""
+"""Attention kernels: code their binaries hold, C libraries their wheels need."""
 
 from __future__ import annotations
 
@@ -9,14 +9,11 @@ from packaging.version import Version
 from envdoctor.commands import commands, pip_install
 from envdoctor.facts import Gpu, Observed, Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
-from envdoctor.matrix.capabilities import runs_on
 from envdoctor.matrix.flash_wheels import releases_for, wheel_row
-from envdoctor.rules.abi import torch_minor
+from envdoctor.matrix.torch_wheels import runs_on
 from envdoctor.rules.base import Rule, Skip
-from envdoctor.rules.features import feature_rules
 from envdoctor.rules.ranges import parse_version
-from envdoctor.rules.seen import captured, card, cards, explained, installed, quoted, symptoms
-from envdoctor.rules.view import View
+from envdoctor.rules.view import View, captured, card, cards, explained, installed, quoted, symptoms
 
 KERNEL_SEEN = ("SYM-FA-CUTLASS-ARCH",)
 FLASH_LIBRARY = "flash_attn"
@@ -160,7 +157,7 @@ def _glibc_finding(view: View, needed: str, glibc: Version | None, seen: tuple[S
 
 
 def _glibc_remedies(view: View, glibc: Version | None) -> Iterator[Remedy]:
-    torch = torch_minor(view)
+    torch = view.torch_minor
     spec = "<=2.7.4.post1"
     if torch is not None:
         spec = releases_for(view.matrix, torch, glibc or Version("2.31")) or ""
@@ -178,12 +175,6 @@ def _glibc_remedies(view: View, glibc: Version | None) -> Iterator[Remedy]:
 
 
 RULES = (
-    *feature_rules(
-        {
-            "FLASH-ATTN-CC": "FlashAttention-2 is used on Ampere and newer",
-            "FLASH-ATTN-3-CC": "FlashAttention-3 is used on Hopper",
-        }
-    ),
     Rule("FLASH-ATTN-NO-KERNEL", "flash-attention binaries hold code for the GPU", check_kernel_image),
     Rule("XFORMERS-ARCH", "xformers' wheel holds code for the GPUs", check_xformers_architectures),
     Rule("FLASH-ATTN-GLIBC", "flash-attn's wheel fits the system's glibc", check_flash_glibc),

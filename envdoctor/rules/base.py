@@ -29,13 +29,13 @@ class Rule:
     source: str = ""
 
 
-Subject = Literal["", "symptoms", "settings", "verdicts"]
+Subject = Literal["", "symptoms", "settings", "verdicts", "warnings"]
 
 
 class Listed(NamedTuple):
     """A rule by its id; its module is read when the facts hold what it judges.
 
-    `of` names what it says nothing without: error lines, settings, or the verdicts of smoke kernels.
+    `of` names what it says nothing without: error lines, settings, verdicts of smoke kernels, or warnings.
     """
 
     id: str
@@ -64,6 +64,7 @@ NOTHING = {
     "symptoms": "no error line is told",
     "settings": "no settings are told",
     "verdicts": "no smoke kernels were run (diagnose --smoke)",
+    "warnings": "no warning is told, or an error stands beside it",
 }
 """Why a rule is skipped whose kind of facts is not there."""
 

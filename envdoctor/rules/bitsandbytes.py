@@ -13,8 +13,7 @@ from envdoctor.facts import CudaVersion, Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.ranges import range_satisfies
-from envdoctor.rules.seen import quoted
-from envdoctor.rules.view import View
+from envdoctor.rules.view import View, quoted
 from envdoctor.values import dataclass
 
 SOURCE = "https://github.com/bitsandbytes-foundation/bitsandbytes/blob/main/.github/scripts/build-cuda.sh"

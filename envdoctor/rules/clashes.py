@@ -13,8 +13,7 @@ from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.ranges import specifier_in
-from envdoctor.rules.seen import symptoms
-from envdoctor.rules.view import View
+from envdoctor.rules.view import View, symptoms
 
 SOURCE = "https://pip.pypa.io/en/stable/topics/dependency-resolution/"
 SHOWN = 3

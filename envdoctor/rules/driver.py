@@ -19,8 +19,7 @@ from envdoctor.matrix.driver_tables import (
 )
 from envdoctor.matrix.torch_builds import default_wheels_below, newest_variant
 from envdoctor.rules.base import Rule, Skip
-from envdoctor.rules.seen import captured, card, explained, quoted, symptoms, torch_build
-from envdoctor.rules.view import View
+from envdoctor.rules.view import View, captured, card, explained, quoted, symptoms, torch_build
 from envdoctor.values import dataclass
 
 LONG_TERM_BRANCH = 580

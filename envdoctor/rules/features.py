@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
 
 from envdoctor.facts import Gpu, Setting, Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
-from envdoctor.matrix.capabilities import generation
+from envdoctor.matrix.torch_wheels import generation
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.conditions import judge
 from envdoctor.rules.ranges import text_matches
-from envdoctor.rules.seen import cards, explained, quoted, symptoms
-from envdoctor.rules.view import View
-
-
-def feature_rules(titles: Mapping[str, str]) -> tuple[Rule, ...]:
-    """Return one rule for each row of a hardware feature, by id and title."""
-    return tuple(
-        Rule(identity, title, partial(check_feature, identity)) for identity, title in titles.items()
-    )
+from envdoctor.rules.view import View, cards, explained, quoted, symptoms
 
 
 def check_feature(identity: str, view: View) -> Iterable[Finding]:
@@ -114,3 +106,18 @@ def _shown(view: View, gpu: Gpu | None) -> str:
 def _is_strict(asked: list[Setting]) -> bool:
     """vLLM stops at a dtype that training frameworks emulate."""
     return any(setting.framework == "vllm" and setting.key in ("dtype", "bf16") for setting in asked)
+
+
+RULES = tuple(
+    Rule(identity, title, partial(check_feature, identity))
+    for identity, title in {
+        "DTYPE-BF16": "bf16 is asked for only where the GPUs compute in it",
+        "DTYPE-TF32": "tf32 is asked for only where the GPUs have it",
+        "DTYPE-FP8": "fp8 is asked for only where the GPUs have it",
+        "DTYPE-FP8-FBGEMM": "fbgemm's fp8 is asked for only on Hopper and newer",
+        "DTYPE-FP4": "nvfp4 is asked for only on Blackwell",
+        "DTYPE-MXFP4": "mxfp4 is asked for only where its kernels run",
+        "FLASH-ATTN-CC": "FlashAttention-2 is used on Ampere and newer",
+        "FLASH-ATTN-3-CC": "FlashAttention-3 is used on Hopper",
+    }.items()
+)

@@ -10,8 +10,7 @@ from envdoctor.facts import Gpu
 from envdoctor.facts.quantities import GIB, whole_number
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
-from envdoctor.rules.seen import quoted
-from envdoctor.rules.view import View
+from envdoctor.rules.view import View, quoted
 from envdoctor.values import dataclass
 
 SOURCE = "https://huggingface.co/docs/transformers/main/en/model_memory_anatomy"

@@ -11,8 +11,7 @@ from envdoctor.findings import Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.ranges import text_matches
-from envdoctor.rules.seen import explained, symptoms
-from envdoctor.rules.view import View
+from envdoctor.rules.view import View, explained, symptoms
 
 FULL_GIB = 0.5
 SCARCE_GIB = 5.0

@@ -8,8 +8,7 @@ from envdoctor.facts import CudaVersion, DriverVersion, Observed, Toolkit
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.driver_tables import branch_ceiling, ceiling_allows, least_driver, least_driver_row
 from envdoctor.rules.base import Rule, Skip
-from envdoctor.rules.seen import cards
-from envdoctor.rules.view import View
+from envdoctor.rules.view import View, cards
 
 CONTAINER_IMAGE = "container image"
 COMPATIBILITY = "https://docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html"

@@ -13,8 +13,7 @@ from envdoctor.facts.quantities import whole_number
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.ranges import parse_version
-from envdoctor.rules.seen import captured, explained, quoted, symptoms, torch_build
-from envdoctor.rules.view import View
+from envdoctor.rules.view import View, captured, explained, quoted, symptoms, torch_build
 
 _CUDA_PACKAGE = re.compile(r"nvidia-(?P<library>[a-z-]+?)-cu(?P<major>1[0-9])")
 _SHARED = frozenset(

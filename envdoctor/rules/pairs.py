@@ -13,8 +13,7 @@ from envdoctor.findings import Certainty, Finding, Remedy, Severity
 from envdoctor.matrix.torch_pairs import TorchPair, pairs_of
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.conditions import judge
-from envdoctor.rules.seen import captured, explained, installed, quoted, symptoms, torch_build
-from envdoctor.rules.view import View
+from envdoctor.rules.view import View, captured, explained, installed, quoted, symptoms, torch_build
 
 SIGNATURES = {"xformers": ("SYM-XFORMERS-BUILD",), "torchvision": ("SYM-TORCHVISION-NMS",)}
 _ANOTHER = "another torch"

@@ -16,8 +16,7 @@ from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.ranges import parse_version
 from envdoctor.rules.recorded import Demand, marker_environments
-from envdoctor.rules.seen import explained, symptoms
-from envdoctor.rules.view import View
+from envdoctor.rules.view import View, explained, symptoms
 from envdoctor.values import dataclass
 
 _EXACT_ABI = frozenset({"torchvision", "torchaudio", "vllm", "xformers", "sglang"})

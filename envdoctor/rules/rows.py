@@ -13,8 +13,7 @@ from envdoctor.patterns import glob_matches
 from envdoctor.rules.base import Skip
 from envdoctor.rules.conditions import Answer, any_holds, conjunction, judge, judge_all
 from envdoctor.rules.ranges import is_specifier, text_matches
-from envdoctor.rules.seen import quoted
-from envdoctor.rules.view import View
+from envdoctor.rules.view import View, quoted
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_.-]+)\}")
 _EITHER = re.compile(r"(?:\{sym\.\w{1,40}\}){2,6}")

@@ -13,8 +13,7 @@ from envdoctor.findings import Certainty, Finding, Remedy, Severity
 from envdoctor.matrix.torch_wheels import default_wheel
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.pairs import installed_pair
-from envdoctor.rules.seen import installed, torch_build
-from envdoctor.rules.view import View
+from envdoctor.rules.view import View, installed, torch_build
 from envdoctor.values import dataclass
 
 COMPANIONS = {
@@ -61,7 +60,7 @@ def _variant(view: View, name: str, torch: Version | None) -> Variant | None:
 
 
 def _paired_torch(view: View, name: str) -> Version | None:
-    pair = installed_pair(view, name)
+    pair = installed_pair(view, name) if view.facts.distribution(name) else None
     clauses = [clause.strip() for clause in pair.torch.split(",")] if pair else []
     exact = [clause[2:].strip() for clause in clauses if clause.startswith("==")]
     return Version(exact[0]) if exact and "*" not in exact[0] else None

@@ -9,8 +9,7 @@ from envdoctor.commands import commands
 from envdoctor.facts import Gpu, Unknown
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
-from envdoctor.rules.seen import explained, symptoms
-from envdoctor.rules.view import View
+from envdoctor.rules.view import View, explained, symptoms
 from envdoctor.values import dataclass
 
 NAME, ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"

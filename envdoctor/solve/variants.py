@@ -8,8 +8,8 @@ from typing import Any
 
 from envdoctor.facts import ComputeCapability, CudaVersion
 from envdoctor.matrix import Matrix, tables
-from envdoctor.matrix.capabilities import capability_row, runs_on
 from envdoctor.matrix.driver_tables import least_driver, least_driver_row
+from envdoctor.matrix.torch_wheels import capability_row, runs_on
 from envdoctor.solve.versions import satisfies, spec_mask
 from envdoctor.target.resolve import Target
 from envdoctor.values import dataclass

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from envdoctor.matrix import load_matrix, tables
-from envdoctor.matrix.capabilities import generation
 from envdoctor.matrix.gpus import GIB, find_gpu
+from envdoctor.matrix.torch_wheels import generation
 
 MATRIX = load_matrix()
 

@@ -9,8 +9,8 @@ from declared import errors, facts_of, found, pins, seen
 
 from envdoctor.facts import ComputeCapability
 from envdoctor.matrix import load_matrix
-from envdoctor.matrix.capabilities import capability_row, runs_on
 from envdoctor.matrix.torch_builds import torch_releases
+from envdoctor.matrix.torch_wheels import capability_row, runs_on
 from envdoctor.rules.ranges import version_satisfies
 
 RELEASES = ("1.12.1", "1.13.1", "2.0.1", "2.1.2", "2.7.1", "2.8.0", "2.10.0", "2.11.0", "2.15.0")

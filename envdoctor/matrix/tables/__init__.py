@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from envdoctor.matrix.tables.driver import *  # noqa: F403
     from envdoctor.matrix.tables.extensions import *  # noqa: F403
     from envdoctor.matrix.tables.fleet import *  # noqa: F403
-    from envdoctor.matrix.tables.gpus import *  # noqa: F403
     from envdoctor.matrix.tables.lexicon import *  # noqa: F403
     from envdoctor.matrix.tables.memory import *  # noqa: F403
     from envdoctor.matrix.tables.names import *  # noqa: F403
@@ -33,8 +32,7 @@ SUBJECTS = {
     "extensions": "ExtensionRow TorchSymbolRow TorchPairRow FlashAttnWheelRow DeepspeedCudaRow "
     "PackageCapabilityRow CudaBuildRow",
     "fleet": "AgreementRow FleetFactRow FleetPackageRow FleetVariableRow FleetMixtureRow FleetStandardRow",
-    "gpus": "ArchitectureRow GpuRow",
-    "lexicon": "SymptomRow ConsequenceRow PlaceRow KeyRow",
+    "lexicon": "SymptomRow ConsequenceRow PlaceRow KeyRow ArchitectureRow GpuRow",
     "memory": "MemoryRow TrainerRow ModelRow SpeedRow",
     "names": "AttributeRow ImportNameRow RenameRow",
     "packages": "PackageRow StackRoleRow",

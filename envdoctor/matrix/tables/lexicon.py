@@ -1,11 +1,12 @@
-"""Rows of what texts are searched for: error lines, and keys of frameworks that stand for common settings."""
+"""Rows of what texts are searched for: error lines, keys that stand for common settings, names of cards."""
 
 from collections.abc import Mapping
 from dataclasses import field
 from typing import Annotated, ClassVar, Literal
 
+from envdoctor.facts import ComputeCapability
 from envdoctor.matrix import forms
-from envdoctor.matrix.tables.row import Bound, Row, SettingName, Text, fact
+from envdoctor.matrix.tables.row import Bound, Capability, Row, SettingName, Text, fact
 
 Needle = Annotated[str, forms.NEEDLE]
 
@@ -92,3 +93,33 @@ class KeyRow(Row):
     """Native values to common ones; where it stands, other values tell nothing (`*`: any, `=`: as it is)."""
     versions: Bound = "*"
     """The releases of the framework that have the key."""
+
+
+@fact
+class ArchitectureRow(Row):
+    """The compute capabilities of an architecture."""
+
+    KIND: ClassVar = "architecture"
+
+    name: Text
+    """What NVIDIA calls it."""
+    capabilities: tuple[ComputeCapability, ...]
+    """All that cards have; other rows may name no other."""
+
+
+@fact
+class GpuRow(Row):
+    """A card by its names and PCI device ids; of two with one name the first stands for it."""
+
+    KIND: ClassVar = "gpu"
+
+    name: Text
+    """As NVML reports it."""
+    compute_capability: Capability
+    """The chip's."""
+    memory_gib: float | None = None
+    """What NVML reports (ECC taken off where it is on), else nominal; none where a name has several sizes."""
+    pci: tuple[Annotated[str, forms.PCI], ...] = ()
+    """Device ids."""
+    aliases: tuple[str, ...] = ()
+    """Names of the market and of people."""
