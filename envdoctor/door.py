@@ -19,11 +19,24 @@ def main() -> int:
     leave_foreign_paths()
     import gc
 
+    gc.disable()  # nothing that is imported becomes garbage
+    import_dataclasses()
     from envdoctor.cli import main as run
 
+    gc.enable()
     code = run()
     gc.freeze()  # or the interpreter looks through all of it for garbage, a twentieth of a short command
     return code
+
+
+def import_dataclasses() -> None:
+    """Import it without `inspect`, which takes longer than all else that it needs and is hardly ever asked."""
+    if not {"dataclasses", "inspect"} & sys.modules.keys():
+        late = sys.modules["inspect"] = type(sys)("inspect")
+        late.__getattr__ = lambda name: getattr(__import__("inspect"), name)  # type: ignore[method-assign]
+        import dataclasses  # noqa: F401
+
+        del sys.modules["inspect"]
 
 
 def leave_foreign_paths() -> None:

@@ -21,7 +21,12 @@ else:
         """Make a class a frozen dataclass; `slots` changes nothing, as no attribute can be set anyway."""
         if not frozen:
             raise ValueError("values are frozen; for others there is dataclasses.dataclass")
-        return lambda kind: _with_methods(dataclasses.dataclass(init=False, repr=False, eq=False)(kind), eq)
+        return lambda kind: _made(kind, eq)
+
+
+def _made(kind: type, eq: bool) -> type:
+    kind.__doc__ = kind.__doc__ or kind.__name__  # or `dataclasses` writes one, from a signature it looks up
+    return _with_methods(dataclasses.dataclass(init=False, repr=False, eq=False)(kind), eq)
 
 
 def _with_methods(kind: type, eq: bool) -> type:

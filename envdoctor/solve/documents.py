@@ -8,7 +8,6 @@ from typing import TypeAlias
 from envdoctor.report import Format, draw
 from envdoctor.solve.answer import PinSet
 from envdoctor.solve.reasons import Pin
-from envdoctor.solve.report import conflict_document
 from envdoctor.solve.requests import parse_request
 from envdoctor.solve.variants import INDEX_URL
 from envdoctor.values import dataclass
@@ -103,6 +102,8 @@ def _index_lines(answer: PinSet) -> Iterator[str]:
 
 def split_text(answer: PinSet, header: Header) -> str:
     """Return two environments, each as a constraints file under its own heading, after the proof."""
+    from envdoctor.solve.report import conflict_document
+
     told = draw(conflict_document(answer), Format.TEXT)
     proof = "".join(f"# {line}".rstrip() + "\n" for line in told.splitlines())
     parts = [

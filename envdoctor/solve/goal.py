@@ -62,6 +62,8 @@ class Picks:
     policy: Policy
     window: int | None
     """The staleness within which it was searched for; None: any."""
+    clashing: frozenset[str] = frozenset()
+    """What was chosen among itself first, because it does not stand beside one another newest."""
 
 
 def request_mask(context: Context, request: Request) -> int:

@@ -137,11 +137,17 @@ def _reach(parts: Iterable[Part]) -> Iterator[tuple[str, str]]:
 
 
 def _parts(node: Node, extra: str, candidates: int) -> list[Part]:
-    """Return the parts of some candidates; what was read once is kept, since searches ask again."""
+    """Return the parts of some candidates."""
+    told = parts_of(node, extra, candidates)
+    return [Part(node.name, extra, mask, demands, needs) for mask, demands, needs in told]
+
+
+def parts_of(node: Node, extra: str, candidates: int) -> list[tuple[int, tuple[Demand, ...], Needs]]:
+    """Return what some candidates ask for; what was read once is kept, since searches ask again."""
     known = node.parts.get((extra, candidates))
     if known is None:
         known = node.parts[extra, candidates] = list(_read_parts(node, extra, candidates))
-    return [Part(node.name, extra, mask, demands, needs) for mask, demands, needs in known]
+    return known
 
 
 def _read_parts(node: Node, extra: str, candidates: int) -> Iterator[tuple[int, tuple[Demand, ...], Needs]]:

@@ -6,8 +6,6 @@
 
 from __future__ import annotations
 
-import ast
-import configparser
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -16,7 +14,6 @@ from typing import Any
 from envdoctor import lazy_re as re
 from envdoctor.errors import InputError
 from envdoctor.inputs import parse_json, read_input_text
-from envdoctor.python_source import parse_python
 from envdoctor.solve.requests import Asked, Carried, parse_line
 from envdoctor.toml_text import parse_toml
 
@@ -24,7 +21,7 @@ Lines = Iterable[str]
 
 _UNREADABLE = (
     *(ValueError, KeyError, TypeError, AttributeError, RecursionError, SyntaxError),
-    *(configparser.Error, IndexError, MemoryError),
+    *(IndexError, MemoryError),
 )
 
 _MARKED = re.compile(r"^\s*(?:RUN\s+|[!%]\s*)")
@@ -143,8 +140,13 @@ def _caret(sign: str, bound: str) -> str:
 
 
 def _setup_cfg(text: str, extras: Collection[str]) -> Lines:
+    import configparser
+
     parser = configparser.ConfigParser(interpolation=None)
-    parser.read_string(text)
+    try:
+        parser.read_string(text)
+    except configparser.Error as error:
+        raise ValueError(str(error)) from None
     yield from _indented(parser.get("options", "install_requires", fallback=""))
     for extra in extras:
         yield from _indented(parser.get("options.extras_require", extra, fallback=""))
@@ -155,41 +157,9 @@ def _indented(text: str) -> Iterator[str]:
 
 
 def _setup_py(text: str, extras: Collection[str]) -> Lines:
-    """Yield the literal `install_requires` of a call of setup(), through plain names."""
-    tree = parse_python(text)
-    named = {
-        target.id: node.value
-        for node in tree.body
-        if isinstance(node, ast.Assign)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) == "setup":
-            for keyword in node.keywords:
-                if keyword.arg == "install_requires":
-                    yield from _literal_lines(keyword.value, named)
+    from envdoctor.solve.literals import required_by  # dear to load
 
-
-def _literal_lines(node: ast.expr, named: Mapping[str, ast.expr]) -> Iterator[str]:
-    """Yield the texts of a list; `deps["name"]` stands for the text of that package in any list."""
-    node = named.get(node.id, node) if isinstance(node, ast.Name) else node
-    if not isinstance(node, (ast.List, ast.Tuple)):
-        return
-    for entry in node.elts:
-        if isinstance(entry, ast.Constant) and isinstance(entry.value, str):
-            yield entry.value
-        elif isinstance(entry, ast.Subscript) and isinstance(entry.slice, ast.Constant):
-            yield from _listed(str(entry.slice.value), named)
-
-
-def _listed(name: str, named: Mapping[str, ast.expr]) -> Iterator[str]:
-    lists = (node.elts for node in named.values() if isinstance(node, (ast.List, ast.Tuple)))
-    texts = (e.value for entries in lists for e in entries if isinstance(e, ast.Constant))
-    found = (
-        t for t in texts if isinstance(t, str) and re.split(r"[^\w.-]", t.strip(), maxsplit=1)[0] == name
-    )
-    yield from list(found)[:1]
+    return required_by(text)
 
 
 def _conda(text: str, extras: Collection[str]) -> Lines:

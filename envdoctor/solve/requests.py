@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -25,7 +24,6 @@ _CREDENTIALS = re.compile(r"(?<=//)[^/@\s]+@")
 _COMMENT = re.compile(r"(?:^|\s)#")
 _ARCHIVES = (".whl", ".tar.gz", ".zip", ".tar.bz2", ".tgz")
 _LONGEST = 4096
-_EPOCH = datetime.date(1970, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +253,9 @@ def parse_requests(arguments: Iterable[str]) -> list[Request]:
 
 def parse_day(text: str) -> int:
     """Read `--exclude-newer` as days since 1970 (the whole day counts); raises InputError."""
+    import datetime
+
     try:
-        return (datetime.date.fromisoformat(text[:10]) - _EPOCH).days
+        return (datetime.date.fromisoformat(text[:10]) - datetime.date(1970, 1, 1)).days
     except ValueError:
         raise InputError(f"--exclude-newer {text}: expected a date such as 2026-10-01") from None

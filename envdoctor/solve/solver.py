@@ -10,7 +10,7 @@ from envdoctor.solve.direct import Unproven, completed, newest_asked, stands_alo
 from envdoctor.solve.goal import Goal, Picks, request_mask
 from envdoctor.solve.nodes import TORCH, Context
 from envdoctor.solve.policy import STALE_CAP, STALE_PLACE, WINDOWS, Policy, total
-from envdoctor.solve.problem import Nogood, Problem, Root, close
+from envdoctor.solve.problem import Nogood, Problem, Root, close, parts_of
 from envdoctor.solve.prune import propagate, prune
 from envdoctor.solve.requests import Request
 from envdoctor.solve.rows import nogoods
@@ -21,7 +21,6 @@ NEAR = 1
 """So far from what was asked for a clash is looked for before any window is searched."""
 DOUBTS_ROUNDS = 6
 """How often an answer without the doubts of the last may bring new ones."""
-
 
 def policy_of(goal: Goal) -> Policy:
     """Return the policy of a goal: what was asked for, and the candidates each request admits."""
@@ -51,10 +50,13 @@ def solve_nearby(goal: Goal) -> Picks | None:
     return next((picks for picks in found if picks is not None), None)
 
 
-def solve(goal: Goal, window: int | None = WINDOWS[0]) -> Picks | None:
-    """Return a best answer, or None when there is none; `window` is the staleness searched first."""
+def solve(goal: Goal, window: int | None = WINDOWS[0], clashing: Collection[str] = ()) -> Picks | None:
+    """Return a best answer, or None when there is none.
+
+    `window` is the staleness searched first, `clashing` what is known not to stand beside one another newest.
+    """
     policy = policy_of(goal)
-    if (picks := _read_off(goal, policy, window)) is not None:
+    if (picks := _read_off(goal, policy, window, clashing)) is not None:
         return picks
     if _nearby_clash(goal, policy):
         return None
@@ -101,7 +103,8 @@ def _avoiding(goal: Goal, picks: Picks, found: Sequence[Nogood]) -> tuple[Goal, 
     from envdoctor.solve.doubts import weighs
 
     wider = replace(goal, avoided=(*goal.avoided, *found))
-    better = solve(wider, picks.window)
+    told = {literal.name for one in found for literal in one.literals} if picks.clashing else set()
+    better = solve(wider, picks.window, picks.clashing | told)
     if better is not None:
         staler = better.cost[STALE_PLACE] > picks.cost[STALE_PLACE]
         if not staler or all(weighs(one, picks.policy.asked) for one in found):
@@ -120,30 +123,36 @@ def _wider(window: int, found: Picks | None, windows: Sequence[int]) -> int | No
     return next((wider for wider in windows if wider > window), None) if found is None else None
 
 
-def _read_off(goal: Goal, policy: Policy, window: int | None = WINDOWS[0]) -> Picks | None:
+def _read_off(
+    goal: Goal, policy: Policy, window: int | None = WINDOWS[0], clashing: Collection[str] = ()
+) -> Picks | None:
     """Return a best answer that what was asked for leads to by itself; None where only a search tells.
 
-    What was asked for is at its newest, but for packages that clash: those are chosen among themselves first.
-    No answer has less stale ones, so that picks of which there is one choice alone, and with which the rest
-    can be had, are those of the best answer.
+    What was asked for is at its newest, but for packages that clash: those are chosen among themselves first,
+    with what does not stand beside them newest. No answer has less stale ones, so that picks of which there
+    is one choice alone, and with which the rest can be had, are those of the best answer.
     """
     newest = None if goal.least_change else newest_asked(goal, policy)
     if newest is None:
         return None
-    fixed, alone, names = newest, stands_alone(goal, policy), set(newest)
+    fixed, alone, names = newest, stands_alone(goal, policy), set(clashing)
     window = None if window is None else max(window, WINDOWS[1])
     for _ in range(OUTLINES):
-        try:
-            bits = completed(goal, policy, fixed, alone)
-            return _priced(goal.context, policy, bits, window)
-        except Unproven as reached:
-            if not reached.names or (fixed is not newest and reached.names <= names):
-                break
-            names |= reached.names
-        outline = _widened(partial(_outline, goal, policy, names), window, WINDOWS[:2])
+        if fixed is not newest or not names:
+            try:
+                bits = completed(goal, policy, fixed, alone)
+                return replace(_priced(goal.context, policy, bits, window), clashing=frozenset(names))
+            except Unproven as reached:
+                if not reached.names or (fixed is not newest and reached.names <= names):
+                    break
+                names |= reached.names
+        outline = _widened(partial(_outline, goal, policy, newest, names), window, WINDOWS[:2])
+        if outline is None and not names >= newest.keys():
+            names |= newest.keys()
+            outline = _widened(partial(_outline, goal, policy, newest, names), window, WINDOWS[:2])
         if outline is None:
             return None
-        fixed, window, alone = outline.bits, outline.window, False
+        fixed, window, alone = {**newest, **outline.bits}, outline.window, False
     found = _best(problem_of(goal, policy, fixed=fixed), policy, window)
     return found if found is None or alone or _torch_is_settled(goal, found, fixed) else None
 
@@ -154,8 +163,18 @@ def _torch_is_settled(goal: Goal, found: Picks, fixed: Mapping[str, int]) -> boo
     return node is None or bit is None or TORCH in fixed or not any(found.policy.cost(node, bit))
 
 
-def _outline(goal: Goal, policy: Policy, names: Collection[str], window: int | None) -> Picks | None:
-    """Return the one best choice of some packages by themselves; None for several."""
+def _outline(
+    goal: Goal, policy: Policy, newest: Mapping[str, int], names: set[str], window: int | None
+) -> Picks | None:
+    """Return the one best choice of some packages by themselves; None for several.
+
+    What else of what was asked for does not stand, newest, beside each of their candidates is added to them.
+    """
+    limits = _roots(goal, policy, window)[1]
+    for name in sorted(names & limits.keys()):
+        node = goal.context.node(name)
+        for _, _, needs in parts_of(node, "", limits[name]) if node else ():
+            names |= {one for one, (mask, _) in needs.items() if one in newest and not mask >> newest[one] & 1}
     return _best(problem_of(goal, policy, window, names), policy, window, alone=True)
 
 

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from packaging.version import Version
-
 from envdoctor import lazy_re as re
 
 if TYPE_CHECKING:
     from packaging.specifiers import Specifier
+    from packaging.version import Version
 
 _USUAL = re.compile(r"([=!<>~]=|[<>])([0-9]+(?:\.[0-9]+)*)")
 """A clause that PEP 440 admits (`~=` with two numbers); `packaging`, dear to load, reads the others."""
@@ -28,6 +27,8 @@ class InvalidSpecifier(ValueError):
 @cache
 def version_key(text: str) -> Version:
     """Return the public version, which sorts like PEP 440; raises ValueError."""
+    from packaging.version import Version
+
     return Version(public(text))
 
 

@@ -95,13 +95,14 @@ class Declared:
 
 def resolve(declared: Declared, facts: Facts | None, matrix: Matrix) -> Target:
     """Return the target; raises InputError naming the option that cannot be read."""
-    told = target_of(facts, matrix) if facts else Target(this_python(), this_platform())
+    platform = parse_platform(declared.platform) if declared.platform else None
+    told = target_of(facts, matrix) if facts else Target(this_python(), platform or this_platform())
     stack = told.stack
     if declared.stack:
         stack = replace(stack, versions={**stack.versions, **parse_stack(declared.stack)})
     return Target(
         parse_python(declared.python_version) if declared.python_version else told.python,
-        parse_platform(declared.platform) if declared.platform else told.platform,
+        platform or told.platform,
         named_cards(declared.gpus, matrix) or told.cards,
         _parse_driver(declared.driver) if declared.driver else told.driver,
         stack,

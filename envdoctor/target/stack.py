@@ -7,8 +7,6 @@ import sys
 from collections.abc import Mapping
 from dataclasses import field
 
-from packaging.version import InvalidVersion, Version
-
 from envdoctor.errors import InputError, Unavailable
 from envdoctor.facts import Facts
 from envdoctor.facts.names import normalise
@@ -35,6 +33,7 @@ class Stack:
         if name not in self.versions:
             return None
         from packaging.specifiers import SpecifierSet  # dear to load
+        from packaging.version import InvalidVersion, Version
 
         try:
             return SpecifierSet(specifier).contains(Version(self.versions[name]), prereleases=True)
