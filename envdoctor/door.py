@@ -30,7 +30,7 @@ def main() -> int:
 
 
 def import_dataclasses() -> None:
-    """Import it without `inspect`, which takes longer than all else that it needs and is hardly ever asked."""
+    """Import it without `inspect`, which takes longer than all else it needs and is hardly ever asked."""
     if not {"dataclasses", "inspect"} & sys.modules.keys():
         late = sys.modules["inspect"] = type(sys)("inspect")
         late.__getattr__ = lambda name: getattr(__import__("inspect"), name)  # type: ignore[method-assign]

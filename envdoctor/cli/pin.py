@@ -109,9 +109,10 @@ def _rendered(args: argparse.Namespace, answer: PinSet) -> str:
     from envdoctor.matrix import load_matrix
     from envdoctor.matrix.snapshot import load_snapshot
     from envdoctor.solve import documents
-    from envdoctor.solve.report import conflict_document
 
     if answer.status in ("conflict", "unknown"):
+        from envdoctor.solve.report import conflict_document
+
         return draw(conflict_document(answer), Format.TEXT, look_of(args))
     matrix = load_matrix()
     date = load_snapshot(matrix.folder).date

@@ -54,7 +54,7 @@ class Compiler:
         self.specs: dict[str, Table] = {}
         self.packages: dict[str, dict[str, Any]] = {}
         self.problems: list[str] = []
-        self._read: dict[str, list[tuple[str, tuple[list[Any], str]]] | None] = {}
+        self._read: dict[str, list[tuple[str, str]] | None] = {}
 
     def add(self, raw: Mapping[str, Any]) -> None:
         """Compile one package of the store; what cannot be read is noted in `problems`."""
@@ -85,7 +85,7 @@ class Compiler:
             except InvalidVersion:
                 self.problems.append(f"{name} {text}: not a PEP 440 version")
 
-    def _files(self, release: Mapping[str, Any], first: int) -> list[list[int]]:
+    def _files(self, release: Mapping[str, Any], first: int) -> str:
         usable = [f for f in release["files"] if not f["yanked"]] or release["files"]
         entries = set()
         for file in usable:
@@ -94,7 +94,7 @@ class Compiler:
                 continue
             late = max(0, _day(file["uploaded"]) - first) if file.get("uploaded") else 0
             entries.add((tag, self._python(file.get("requires_python")), late))
-        return [list(entry) for entry in sorted(entries)]
+        return " ".join(_joined(entry if entry[-1] else entry[:-1]) for entry in sorted(entries))
 
     def _tag(self, filename: str) -> int | None:
         if filename.endswith(".whl"):
@@ -121,19 +121,19 @@ class Compiler:
                 self.problems.append(f"{name} {release['version']}: requirement {text[:80]!r} cannot be read")
                 return -1
             for extra, value in shares:
-                wanted.setdefault(extra, {})[requirements.number(value[0], value[1])] = None
+                wanted.setdefault(extra, {})[requirements.number(value)] = None
         base = wanted.pop("")
         for text in own_minimums(release):
-            value = self._requirement(Requirement(text), True)
-            number = requirements.number(value[0], value[1])
+            number = requirements.number(self._requirement(Requirement(text), True))
             wanted.setdefault(LIMITS, {})[number] = None
+        always = lists.number(_joined(base))
         extras = {
-            extra: lists.number([number for number in numbers if number not in base])
+            extra: lists.number(_joined(number for number in numbers if number not in base))
             for extra, numbers in sorted(wanted.items())
         }
-        return rows.number([lists.number(list(base)), extras])
+        return rows.number(" ".join(f"{extra}={number}" for extra, number in {"": always, **extras}.items()))
 
-    def _shares(self, text: str) -> list[tuple[str, tuple[list[Any], str]]] | None:
+    def _shares(self, text: str) -> list[tuple[str, str]] | None:
         """Return for which extras ("" for always) a Requires-Dist asks for what."""
         requirement = parse_requirement(text)
         if requirement is None:
@@ -144,16 +144,13 @@ class Compiler:
         trees = {extra: marker_tree(marker, extra) for extra in ("", *sorted(named_extras(marker)))}
         return [(e, self._requirement(requirement, tree)) for e, tree in trees.items() if tree is not False]
 
-    def _requirement(self, requirement: Requirement, tree: Tree) -> tuple[list[Any], str]:
+    def _requirement(self, requirement: Requirement, tree: Tree) -> str:
         name = canonicalize_name(requirement.name)
         spec = ",".join(sorted(str(requirement.specifier).split(","))) if requirement.specifier else ""
-        value = [
-            self.names.number(name, name),
-            self.specs_of(name).number(spec, spec),
-            -1 if tree is True else self.markers.number(tree),
-            sorted(canonicalize_name(extra) for extra in requirement.extras),
-        ]
-        return value, json.dumps(value)
+        marker = -1 if tree is True else self.markers.number(tree)
+        extras = sorted(canonicalize_name(extra) for extra in requirement.extras)
+        numbers = self.names.number(name, name), self.specs_of(name).number(spec, spec), marker
+        return _joined((*numbers, *extras))
 
     def specs_of(self, name: str) -> Table:
         """Return the numbered specifiers of a package."""
@@ -167,6 +164,10 @@ class Compiler:
         for name, package in self.packages.items():
             package["S"] = spec_ranges(self.specs.get(name, Table()).values, package["v"])
         return joined(self, {name: packed(package) for name, package in self.packages.items()}, date)
+
+
+def _joined(values: Iterable[object]) -> str:
+    return ",".join(map(str, values))
 
 
 def packed(package: Mapping[str, Any]) -> bytes:

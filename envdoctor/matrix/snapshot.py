@@ -18,7 +18,8 @@ from envdoctor.errors import Unavailable
 from envdoctor.fact_files import snapshot_paths
 from envdoctor.values import dataclass
 
-MAGIC = b"envdoctor-snapshot/1\n"
+KIND = b"envdoctor-snapshot/"
+MAGIC = KIND + b"2\n"
 SDIST = -1
 """The tag of a source distribution in a `File`."""
 LIMITS = "?"
@@ -30,7 +31,12 @@ class File(NamedTuple):
 
     tag: int
     python: int
-    late: int
+    late: int = 0
+
+
+def parse_files(text: str) -> list[File]:
+    """Read a set of kinds of files: `12,3,40` or, of the first day, `12,3` each, with blanks between them."""
+    return [File(*map(int, one.split(","))) for one in text.split()]
 
 
 class Requirement(NamedTuple):
@@ -44,7 +50,10 @@ class Requirement(NamedTuple):
 
 @dataclass(frozen=True)
 class Package:
-    """Every version of one package, oldest first; sets of versions are bit masks over that order."""
+    """Every version of one package, oldest first; sets of versions are bit masks over that order.
+
+    In `raw` what most answers need little of stands as text: to read it all took as long as to solve.
+    """
 
     name: str
     raw: dict[str, Any] = field(repr=False)
@@ -80,13 +89,13 @@ class Package:
         """Alphas, betas, candidates and development releases."""
         return sum(1 << place for place in self.raw["p"])
 
-    def file_groups(self) -> Iterator[tuple[int, Iterable[File]]]:
-        """Yield the versions that share a set of file kinds, and that set, to be gone through once."""
+    def file_groups(self) -> Iterator[tuple[int, list[File]]]:
+        """Yield the versions that share a set of file kinds, and that set."""
         for mask, files in self.file_rows():
-            yield mask, map(File._make, files)
+            yield mask, parse_files(files)
 
-    def file_rows(self) -> Iterable[tuple[int, Sequence[Sequence[int]]]]:
-        """Return the versions that share a set of file kinds, and the fields of each `File` of that set."""
+    def file_rows(self) -> Iterable[tuple[int, str]]:
+        """Return the versions that share a set of file kinds, and that set as `parse_files` reads it."""
         masks = [0] * len(self.raw["F"])
         for place, group in enumerate(self.raw["s"]):
             masks[group] |= 1 << place
@@ -115,19 +124,30 @@ class Package:
 
     def requirements(self, row: int, extra: str = "") -> list[Requirement]:
         """Return what a row requires, without extras or what one extra adds."""
-        base, extras = self.raw["R"][row]
-        if extra:
-            return self._list(extras[extra]) if extra in extras else []
-        return self._list(base)
+        number = self._row(row).get(extra)
+        return [] if number is None else self._list(number)
 
     def extras(self, row: int) -> frozenset[str]:
         """Return the extras that a row's markers name."""
-        return frozenset(self.raw["R"][row][1]) - {LIMITS}
+        return frozenset(self._row(row)) - {"", LIMITS}
+
+    def _row(self, row: int) -> dict[str, int]:
+        """Return the lists of requirements of a row by extra, "" for what is always required."""
+        known = self._rows.get(row)
+        if known is None:
+            pairs = (pair.rpartition("=") for pair in self.raw["R"][row].split(" "))
+            known = self._rows[row] = {extra: int(number) for extra, _, number in pairs}
+        return known
+
+    @cached_property
+    def _rows(self) -> dict[int, dict[str, int]]:
+        return {}
 
     def _list(self, number: int) -> list[Requirement]:
         known = self._lists.get(number)
         if known is None:
-            known = self._lists[number] = [self._requirement(q) for q in self.raw["E"][number]]
+            asked = filter(None, self.raw["E"][number].split(","))
+            known = self._lists[number] = [self._requirement(int(one)) for one in asked]
         return known
 
     @cached_property
@@ -141,8 +161,8 @@ class Package:
     def _requirement(self, number: int) -> Requirement:
         known = self._requirements.get(number)
         if known is None:
-            name, spec, marker, extras = self.raw["Q"][number]
-            known = Requirement(self.names[name], spec, marker, tuple(extras))
+            name, spec, marker, *extras = self.raw["Q"][number].split(",")
+            known = Requirement(self.names[int(name)], int(spec), int(marker), tuple(extras))
             self._requirements[number] = known
         return known
 
@@ -235,7 +255,10 @@ def load_snapshot(folder: Path) -> Snapshot:
 
     Raises Unavailable when there are none.
     """
-    found = [_read_snapshot(path) for path in snapshot_paths(folder) if path.is_file()]
+    bodies = [(path, _body_of(path)) for path in snapshot_paths(folder) if path.is_file()]
+    if len(bodies) > 1:  # facts that an older or a newer envdoctor wrote stand back behind the shipped ones
+        bodies = [one for one in bodies if one[1].startswith(MAGIC) or not one[1].startswith(KIND)]
+    found = [parse_snapshot(body, str(path)) for path, body in bodies]
     if not found:
         raise Unavailable(
             "the package facts are missing from this installation; run `envdoctor matrix update`"
@@ -243,8 +266,8 @@ def load_snapshot(folder: Path) -> Snapshot:
     return max(found, key=lambda snapshot: snapshot.date)
 
 
-def _read_snapshot(path: Path) -> Snapshot:
+def _body_of(path: Path) -> bytes:
     try:
-        return parse_snapshot(path.read_bytes(), str(path))
+        return path.read_bytes()
     except OSError as error:
         raise Unavailable(f"{path}: the package facts cannot be read: {error.strerror}") from None

@@ -185,6 +185,11 @@ class _Teller:
             return Cause("request", f"{ban.subject} is a constraint", ban.row)
         if ban.what == "newer":
             return Cause("request", f"{span} came out after the day given", "--exclude-newer")
+        if ban.what == "prerelease":
+            text = f"{span} is a pre-release, which installers take only when it is asked for"
+            return Cause("metadata", text, f"{reason.name}: version")
+        if ban.what == "yanked":
+            return Cause("metadata", f"{span} was withdrawn from the index", f"{reason.name}: yanked")
         return Cause("metadata", f"what {span} requires is not known", f"{reason.name}: no readable metadata")
 
     def _card(self, span: str, node: Node, mask: int) -> Cause:

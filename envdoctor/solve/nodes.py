@@ -9,7 +9,7 @@ from typing import Any
 
 from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.markers import clauses_hold, decide
-from envdoctor.matrix.snapshot import SDIST, Package, Snapshot
+from envdoctor.matrix.snapshot import SDIST, File, Package, Snapshot, parse_files
 from envdoctor.matrix.tables.conditions import ConditionRow
 from envdoctor.solve.requests import Request
 from envdoctor.solve.variants import Build, builds_of, driver_allows
@@ -20,9 +20,6 @@ from envdoctor.target.resolve import Target
 from envdoctor.values import dataclass as value
 
 TORCH = "torch"
-
-_Files = Sequence[Sequence[int]]
-"""The fields of each `File`."""
 
 
 @value(frozen=True)
@@ -73,8 +70,9 @@ class Context:
         self._nodes: dict[str, Node | None] = {}
         self._tags: dict[int, bool] = {}
         self._pythons: dict[int, bool] = {-1: True}
-        self.files: dict[tuple[int, int], str] = {}
-        """What bars a file of a wheel tag and a Requires-Python, as far as it was judged."""
+        self._barred: dict[str, str] = {}
+        """What bars a set of kinds of files, as far as it was judged."""
+        self._files: dict[tuple[int, int], str] = {}
         self._markers: dict[int, bool] = {-1: True}
 
     @cached_property
@@ -111,11 +109,30 @@ class Context:
 
     def judge_file(self, tag: int, python: int) -> str:
         """Return what bars a file of that wheel tag and Requires-Python; "" where it installs as it is."""
-        known = self.files.get((tag, python))
+        known = self._files.get((tag, python))
         if known is None:
             barred = "source" if tag == SDIST else "" if self.tag_installs(tag) else "platform"
-            known = self.files[tag, python] = barred if self.python_allows(python) else "python"
+            known = self._files[tag, python] = barred if self.python_allows(python) else "python"
         return known
+
+    def judge_files(self, text: str) -> str:
+        """Return what bars all files of a set, as the facts write it; "" where one installs."""
+        known = self._barred.get(text)
+        if known is None:
+            known = self._barred[text] = self.judge_kinds(parse_files(text))
+        return known
+
+    def judge_kinds(self, files: Iterable[File]) -> str:
+        """Return what bars all of some files; "" where one installs."""
+        found = set()
+        for tag, python, _ in files:
+            verdict = self.judge_file(tag, python)
+            if not verdict:
+                return ""
+            found.add(verdict)
+        if "source" in found and self.options.allow_source:
+            return ""
+        return next((what for what in ("source", "platform", "python") if what in found), "platform")
 
     def marker_holds(self, number: int) -> bool:
         """True when the snapshot's marker of that number holds on the target."""
@@ -300,7 +317,7 @@ class Node:
             yield "unread", unread & ~kept
 
     def _unasked_prereleases(self, newer: int) -> int:
-        finals = self.package.all & ~self.package.prereleases & ~newer
+        finals = self.package.all & ~self.package.prereleases & ~self.package.yanked & ~newer
         options = self.context.options
         meant = options.any_prerelease or self.name in options.prereleases
         return self.package.prereleases if finals and not meant else 0
@@ -329,31 +346,20 @@ class Node:
     def _file_bans(self) -> list[tuple[str, int]]:
         masks = {"python": 0, "platform": 0, "source": 0}
         cutoff = self.context.options.cutoff
-        groups = self.package.file_rows()
-        for mask, usable in groups if cutoff is None else self._files_by(groups, cutoff):
-            if verdict := self._judge_files(usable):
+        judge = self.context.judge_files
+        judged = ((mask, judge(text)) for mask, text in self.package.file_rows())
+        for mask, verdict in judged if cutoff is None else self._judged_by(cutoff):
+            if verdict:
                 masks[verdict] |= mask
         return list(masks.items())
 
-    def _files_by(self, groups: Iterable[tuple[int, _Files]], cutoff: int) -> Iterator[tuple[int, _Files]]:
-        """Yield versions with those of their files that were there on the day of the cut-off."""
-        for versions, files in groups:
-            for mask in _bits(versions) if any(late for _, _, late in files) else (versions,):
+    def _judged_by(self, cutoff: int) -> Iterator[tuple[int, str]]:
+        """Yield versions with what bars those of their files that were there on the day of the cut-off."""
+        for versions, files in self.package.file_groups():
+            for mask in _bits(versions) if any(file.late for file in files) else (versions,):
                 day = self.package.days[mask.bit_length() - 1]
-                yield mask, [file for file in files if not file[2] or day + file[2] <= cutoff]
-
-    def _judge_files(self, files: _Files) -> str:
-        found, known = set(), self.context.files
-        for tag, python, _ in files:
-            verdict = known.get((tag, python))
-            if verdict is None:
-                verdict = self.context.judge_file(tag, python)
-            if not verdict:
-                return ""
-            found.add(verdict)
-        if "source" in found and self.context.options.allow_source:
-            return ""
-        return next((what for what in ("source", "platform", "python") if what in found), "platform")
+                there = (file for file in files if not file.late or day + file.late <= cutoff)
+                yield mask, self.context.judge_kinds(there)
 
     def _hardware_bans(self) -> Iterator[Ban]:
         context = self.context

@@ -22,6 +22,7 @@ NEAR = 1
 DOUBTS_ROUNDS = 6
 """How often an answer without the doubts of the last may bring new ones."""
 
+
 def policy_of(goal: Goal) -> Policy:
     """Return the policy of a goal: what was asked for, and the candidates each request admits."""
     asked: dict[str, int] = {}
@@ -174,7 +175,8 @@ def _outline(
     for name in sorted(names & limits.keys()):
         node = goal.context.node(name)
         for _, _, needs in parts_of(node, "", limits[name]) if node else ():
-            names |= {one for one, (mask, _) in needs.items() if one in newest and not mask >> newest[one] & 1}
+            asked = newest.keys() & needs.keys()
+            names |= {one for one in asked if not needs[one][0] >> newest[one] & 1}
     return _best(problem_of(goal, policy, window, names), policy, window, alone=True)
 
 

@@ -10,6 +10,7 @@ from solve_world import release, shipped, world
 
 from envdoctor.errors import Unavailable
 from envdoctor.harvest.snapshot_compile import Compiler, compile_store
+from envdoctor.matrix import load_matrix
 from envdoctor.matrix.snapshot import load_snapshot, parse_snapshot
 
 CORE = [
@@ -108,6 +109,19 @@ def test_a_broken_file_is_refused_in_one_line(
     load_snapshot.cache_clear()
     with pytest.raises(Unavailable, match=r"snapshot\.bin: the package facts cannot be read"):
         load_snapshot(tmp_path)
+    load_snapshot.cache_clear()
+
+
+@pytest.mark.parametrize("number", [b"1", b"3"])
+def test_facts_that_another_release_of_envdoctor_wrote_stand_back(
+    tmp_path: Path, number: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    path = tmp_path / "envdoctor" / "releases" / "snapshot.bin"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"envdoctor-snapshot/" + number + b"\n\0\0\0\5hello")
+    load_snapshot.cache_clear()
+    assert load_snapshot(load_matrix().folder).package("torch") is not None
     load_snapshot.cache_clear()
 
 

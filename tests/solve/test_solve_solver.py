@@ -110,6 +110,18 @@ def test_prereleases_only_when_asked_for_or_when_there_is_nothing_else() -> None
     assert versions(goal(snapshot, ["lib>=2rc1"])) == {"lib": "2rc1"}
 
 
+def test_prereleases_stand_in_where_every_final_release_was_withdrawn() -> None:
+    packages = {"lib": {"1": {"yanked": True}, "2b1": [], "2b2": []}, "app": {"1": ["lib>=2b1"]}}
+    assert versions(goal(world(packages), ["app"])) == {"app": "1", "lib": "2b2"}
+
+
+def test_a_prerelease_or_a_withdrawn_release_is_named_as_such_where_it_would_have_served() -> None:
+    snapshot = world({"lib": {"1": [], "2rc1": []}, "old": {"1": [], "2": {"yanked": True}}, "a": {"1": []}})
+    rc, yanked = pin(goal(snapshot, ["lib>1"])), pin(goal(snapshot, ["old>1"]))
+    assert "lib 2rc1 is a pre-release, which installers take only when it is asked for" in rc.causes[1].text
+    assert "old 2 was withdrawn from the index" in yanked.causes[1].text
+
+
 def test_a_prerelease_that_a_requirement_pins_is_taken_but_for_nobody_else() -> None:
     packages = {"lib": {"1": [], "2rc1": []}, "app": {"1": ["lib==2rc1"]}, "other": {"1": ["lib"]}}
     assert versions(goal(world(packages), ["app"])) == {"app": "1", "lib": "2rc1"}
