@@ -11,15 +11,22 @@ import pytest
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-from hypothesis import is_hypothesis_test, settings  # noqa: E402
+from hypothesis import HealthCheck, is_hypothesis_test, settings  # noqa: E402
 
 _OPTIONS = {
     "gpu": "an NVIDIA GPU",
     "network": "the package index",
 }
 
-# The same examples everywhere and always: a test that fails fails for everyone. `--examples N` draws anew.
-settings.register_profile("same", derandomize=True, print_blob=True)
+# The same examples everywhere and always, however slow the machine: a test that fails fails for everyone.
+# `--examples N` draws anew.
+settings.register_profile(
+    "same",
+    derandomize=True,
+    print_blob=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("same")
 
 

@@ -26,7 +26,6 @@ _RATIO_FREE = 64 << 10
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}|logs/[A-Za-z0-9][A-Za-z0-9._-]{0,120}")
 _END_OF_DIRECTORY = b"PK\x05\x06"
 _END_SIZE = 22
-_COMMENT_LIMIT = 65_535
 _DIRECTORY_ENTRY_SIZE = 46
 _NAME_LIMIT = 400
 _CHUNK = 1 << 20
@@ -98,16 +97,15 @@ def _read_files(path: Path) -> dict[str, bytes]:
 
 def _check_directory(path: Path, stream: BinaryIO, size: int) -> int:
     # The directory is counted before zipfile builds an object for each of what may be a million entries.
-    stream.seek(max(0, size - _END_SIZE - _COMMENT_LIMIT))
-    tail = stream.read()
-    at = tail.rfind(_END_OF_DIRECTORY)
-    if at < 0 or len(tail) - at < _END_SIZE:
-        raise InputError(f"{path}: no bundle: not a ZIP archive")
-    disk, _, here, total, length, offset, comment = struct.unpack("<4H2LH", tail[at + 4 : at + _END_SIZE])
+    stream.seek(max(0, size - _END_SIZE))
+    tail = stream.read(_END_SIZE)
+    if len(tail) < _END_SIZE or not tail.startswith(_END_OF_DIRECTORY):
+        raise InputError(f"{path}: no bundle: no ZIP archive, or something stands behind it")
+    disk, _, here, total, length, offset, comment = struct.unpack("<4H2LH", tail[len(_END_OF_DIRECTORY) :])
     if disk or here != total or total > MEMBER_LIMIT:
         raise InputError(f"{path}: no bundle: more than {MEMBER_LIMIT:,} entries")
     sizes = range(total * _DIRECTORY_ENTRY_SIZE, total * (_DIRECTORY_ENTRY_SIZE + _NAME_LIMIT) + 1)
-    if length not in sizes or comment or len(tail) - at != _END_SIZE:
+    if length not in sizes or comment:
         raise InputError(f"{path}: no bundle: its directory does not add up")
     if offset + length + _END_SIZE != size:
         raise InputError(f"{path}: no bundle: something stands before or after the archive")

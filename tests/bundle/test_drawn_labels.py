@@ -84,6 +84,29 @@ def surrounded(token: str, dice: Random) -> str:
     return f"{dice.choice(LEFT)}{token}{dice.choice(RIGHT)}"
 
 
+COLUMNS = ("name", "region", "team a", "x", "n (GiB)")
+CELLS = ("eu-1", "7", "ok", "-", "a b", "")
+BORDERS = ("", "-", "=", " ", "--- ", "-+-", "│")
+
+
+def tabled(word: str, dice: Random) -> str:
+    """Return a table of a few columns, one of them the word's, its values mostly under it."""
+    word = word.removeprefix("column of ")
+    heads = dice.sample(COLUMNS, dice.randrange(4))
+    place = dice.randrange(len(heads) + 1)
+    heads.insert(place, word)
+    cells = [dice.choice(CELLS) for _ in heads]
+    cells[place] = dice.choice(SOME)
+    mark = dice.choice(("", "", "|", " | ", ",", ";", "\t", " │ "))
+    if not mark:
+        widths = [max(len(a), len(b)) + dice.choice((1, 2, 5)) for a, b in zip(heads, cells, strict=True)]
+        heads = [h.ljust(w) for h, w in zip(heads, widths, strict=True)]
+        cells = [c.ljust(w) for c, w in zip(cells, widths, strict=True)]
+    borders = [dice.choice(BORDERS) * dice.choice((1, 9)) for _ in range(dice.choice((0, 0, 1, 1, 2)))]
+    shift = dice.choice(("", "", "", " ", "x ", "| "))
+    return "\n".join((mark.join(heads), *borders, shift + mark.join(cells)))
+
+
 KNOWN = (
     's3/5"',
     "a&b c",
@@ -129,6 +152,7 @@ def issued(name: str, dice: Random) -> str:
 DRAWERS = {
     **dict.fromkeys(WORDS, labelled),
     **dict.fromkeys(TOKENS, surrounded),
+    **dict.fromkeys((f"column of {word}" for word in WORDS[::2]), tabled),
     **dict.fromkeys(KNOWN, near),
     **dict.fromkeys(FORMATS, issued),
 }

@@ -5,7 +5,9 @@ import tracemalloc
 
 import pytest
 
-from envdoctor.bundling.excerpts import ERROR_KINDS, HEAD_LINES, LINE_LIMIT, TAIL_LINES, excerpt
+from envdoctor.bundling import excerpts
+from envdoctor.bundling.excerpts import ERROR_KINDS, HEAD_LINES, LINE_LIMIT, TAIL_LINES, excerpt, read_excerpt
+from envdoctor.errors import InputError
 
 TRACEBACK = (
     "[rank0]: Traceback (most recent call last):\n"
@@ -155,3 +157,26 @@ def test_of_a_log_just_these_lines_are_kept(log, lines):
 )
 def test_of_a_line_what_stands_there_at_last_is_kept(line, shown):
     assert text_of(f"{line}\n") == f"{shown}\n"
+
+
+@pytest.mark.parametrize(("limit", "refused"), [(199, True), (200, False), (201, False)])
+def test_a_log_of_the_largest_size_is_read_and_a_larger_one_is_not(limit, refused, tmp_path, monkeypatch):
+    monkeypatch.setattr(excerpts, "LARGEST", limit)
+    path = tmp_path / "train.log"
+    path.write_bytes((b"x" * 49 + b"\n") * 4)
+    if refused:
+        with pytest.raises(InputError, match=r"train\.log: more than"):
+            read_excerpt(path)
+    else:
+        assert read_excerpt(path).byte_count == 200
+
+
+@pytest.mark.parametrize("limit", [199, 200])
+def test_a_stream_is_read_up_to_the_largest_size(limit, monkeypatch):
+    monkeypatch.setattr(excerpts, "LARGEST", limit)
+    stream = io.BytesIO((b"x" * 49 + b"\n") * 4)
+    if limit < 200:
+        with pytest.raises(excerpts._Endless):
+            excerpt(stream)
+    else:
+        assert excerpt(stream).byte_count == 200

@@ -3,7 +3,8 @@
 `whole_redactions.tsv` is the record: each *value* with the judgements on it; each *label* in its surroundings
 with a mark for each value beside it (`x` it is taken, `.` it is left, `o` other text is taken, too); each
 *line* that tells who or where, as it is shown; over how much of something a *reach* goes; and what is left of
-values of growing *length*. After a finder or a row changed, `python tests/bundle/test_whole_redactions.py`
+values of growing *length*; the *forms* in which a known value is sought; and which *bytes* may stand in
+encoded text. After a finder or a row changed, `python tests/bundle/test_whole_redactions.py`
 writes it anew, and its diff says what else is taken or left.
 """
 
@@ -19,7 +20,8 @@ from secret_grid import Cell, Label, Rule, contexts, identities, labelled, templ
 
 from envdoctor.bundling import Redactor
 from envdoctor.bundling import secret_values as judged
-from envdoctor.bundling.secret_search import find_secrets
+from envdoctor.bundling.known_values import base64_cores, encodings, is_worth_hiding
+from envdoctor.bundling.secret_search import _decode_base64, find_secrets
 from envdoctor.bundling.sought import Searched
 from envdoctor.bundling.spans import merge
 from envdoctor.bundling.unwrapping import apply_edits
@@ -211,6 +213,30 @@ def lengths(text: Callable[[int], str]) -> str:
     return " ".join(f"{n}:{len(redacted(text(n)))}" for n in counts)
 
 
+SOUGHT = (
+    "Zugang!42é",
+    'a"b/c\\d\n',
+    "&<x>'y",
+    "a b+c%20",
+    "é",
+    "ab",
+    "abcde",
+    "\udc80x!1é",
+    "tJ8-kd93/nPz+Q2",
+)
+
+
+def forms(value: str) -> str:
+    """Return how a known value is sought, and whether it is worth it."""
+    return repr((is_worth_hiding(value), encodings(value), base64_cores(value)))
+
+
+def bytes_within() -> str:
+    """Return the bytes with which, first or within, what was encoded is taken for text."""
+    texts = (form % n for form in (b"%c", b"ab%c", b"a%cb") for n in range(256))
+    return "".join("x" if _decode_base64(base64.b64encode(text).decode()) else "." for text in texts)
+
+
 def lines() -> Iterator[str]:
     """Yield the record as it would be written today."""
     surroundings = [LABEL.fill(t, "@value@") for t in templates("labelled").values()]
@@ -223,6 +249,8 @@ def lines() -> Iterator[str]:
     yield from (f"line\t{redacted(cell.text)!r}" for cell in (*identities(1, seed=8), *rewritten()))
     yield from (f"reach\t{name}\t{reach(text)}" for name, text in REACHES.items())
     yield from (f"length\t{name}\t{lengths(text)}" for name, text in LENGTHS.items())
+    yield from (f"forms\t{value!a}\t{forms(value)}" for value in SOUGHT)
+    yield f"bytes\t{bytes_within()}"
 
 
 def test_everything_is_taken_and_left_as_it_was() -> None:
