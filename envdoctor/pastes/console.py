@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from envdoctor import lazy_re as re
 from envdoctor.facts import ComputeCapability, CudaVersion
-from envdoctor.pastes.names import known_distribution
+from envdoctor.pastes.distributions import known_distribution
 from envdoctor.pastes.sightings import Paste, Sighting, card_sighting, distribution_sightings
 
 _ASKED = re.compile(

@@ -13,9 +13,9 @@ from envdoctor.facts.names import normalise
 from envdoctor.images.dockerfile import last_stage, parse_instructions
 from envdoctor.images.recipe import Install, Recipe, allowed_variables, read_recipe
 from envdoctor.inputs import read_input_text
+from envdoctor.pastes.distributions import Told, parse_told
 from envdoctor.pastes.platforms import parse_container
 from envdoctor.pastes.sightings import Paste, Sighting, build_sighting, told_sightings
-from envdoctor.pastes.versions import Told, parse_told
 
 _WANTED = re.compile(
     r"([A-Za-z0-9][\w.-]{0,100})(?:\[[\w,. -]{0,80}\])?\s*((?:[<>=!~]=?=?\s*[\w.*+!]{1,60}\s*,?\s*){0,8})"

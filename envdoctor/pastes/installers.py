@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from packaging.utils import canonicalize_name
 
 from envdoctor import lazy_re as re
+from envdoctor.pastes.distributions import VERSION
 from envdoctor.pastes.sightings import Paste, Sighting, distribution_sightings
-from envdoctor.pastes.versions import VERSION
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}?"
 _SHOWN = re.compile(rf"^\W{{0,6}}Name:\s?({_NAME})\W{{0,3}}$")

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from envdoctor import lazy_re as re
 from envdoctor.facts import Distribution
-from envdoctor.pastes.names import known_distribution
+from envdoctor.pastes.distributions import VERSION, known_distribution
 from envdoctor.pastes.sightings import Paste, Sighting
-from envdoctor.pastes.versions import VERSION
 
 _COMMAND = re.compile(r"\b(?:pip3?|uv(?: pip)?|poetry|pdm) (?:install|add|sync)\b(.{1,600})")
 _PIN = re.compile(rf"(?<![\w./=-])([A-Za-z][\w.-]{{1,60}})(?:\[[\w,-]{{1,60}}\])?==({VERSION})(?![\w.*])")

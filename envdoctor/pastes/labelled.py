@@ -9,8 +9,8 @@ from envdoctor import lazy_re as re
 from envdoctor.facts import CudaVersion, DriverVersion, NativeLibrary, Toolkit
 from envdoctor.facts.quantities import parse_size
 from envdoctor.matrix.card_names import CardNames
+from envdoctor.pastes.distributions import known_distribution
 from envdoctor.pastes.gpus import Listed, parse_capability, parse_gpus, with_those_above
-from envdoctor.pastes.names import known_distribution
 from envdoctor.pastes.settings import KeyTable, setting_sightings
 from envdoctor.pastes.sightings import Paste, Sighting, card_sighting, distribution_sightings
 

@@ -10,8 +10,8 @@ from packaging.utils import canonicalize_name
 from envdoctor import lazy_re as re
 from envdoctor.facts import Distribution
 from envdoctor.inputs import is_requirements
+from envdoctor.pastes.distributions import VERSION, parse_told
 from envdoctor.pastes.sightings import Paste, Sighting, distribution_sightings, told_sightings
-from envdoctor.pastes.versions import VERSION, parse_told
 
 WHOLE = 25
 """Rows below which a listing never counts as all that is installed."""

@@ -8,9 +8,9 @@ from envdoctor.facts import Distribution, Facts
 from envdoctor.locks.reading import read_lock
 from envdoctor.locks.values import Lock, Locked
 from envdoctor.pastes.assemble import assemble
+from envdoctor.pastes.distributions import Told, parse_build
 from envdoctor.pastes.listings import conda_sightings
 from envdoctor.pastes.sightings import Sighting, told_sightings
-from envdoctor.pastes.versions import Told, parse_build
 
 
 def read_lock_facts(path: str, name: str) -> Facts:

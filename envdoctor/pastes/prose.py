@@ -10,8 +10,8 @@ from packaging.utils import canonicalize_name
 from envdoctor import lazy_re as re
 from envdoctor.facts import CudaVersion, DriverVersion, Setting, Toolkit
 from envdoctor.matrix.card_names import CardNames
+from envdoctor.pastes.distributions import known_distribution, mention_pattern
 from envdoctor.pastes.gpus import find_gpus
-from envdoctor.pastes.names import known_distribution, mention_pattern
 from envdoctor.pastes.sightings import Paste, Sighting, distribution_sightings
 
 _ADVICE = (

@@ -9,9 +9,8 @@ from packaging.utils import canonicalize_name
 from envdoctor import lazy_re as re
 from envdoctor.facts import Distribution
 from envdoctor.inputs import is_requirements
-from envdoctor.pastes.names import KNOWN
+from envdoctor.pastes.distributions import KNOWN, parse_told
 from envdoctor.pastes.sightings import Paste, Sighting, told_sightings
-from envdoctor.pastes.versions import parse_told
 
 _RANGE = re.compile(
     r"^\W{0,12}?([A-Za-z0-9][A-Za-z0-9._-]{0,80})(?:\[[\w,. -]{0,80}\])?\s?((?:<=|>=|~=|!=|<|>)"

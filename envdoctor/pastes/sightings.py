@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 from envdoctor import lazy_re as re
 from envdoctor.facts import Distribution, Gpu
 from envdoctor.matrix.card_names import CardNames
-from envdoctor.pastes.versions import Told, parse_told
+from envdoctor.pastes.distributions import Told, parse_told
 
 REPEATED = 64
 """A line whose words recur more often than this is a log's, and tells nothing of the machine by itself."""

@@ -14,7 +14,6 @@ from envdoctor.matrix import Matrix, tables
 from envdoctor.patterns import glob_matches
 from envdoctor.rules.base import AFTERWARDS, FOREIGN, SENTENCES, UNEXPLAINED, UNREAD, Listed, NotWhole, Skip
 from envdoctor.rules.view import View
-from envdoctor.rules.weighing import weigh
 
 
 def run_checks(
@@ -41,7 +40,7 @@ def run_checks(
         results.append(result)
         findings.extend(found)
         found_by[identity] = {finding.id for finding in found}
-    kept = weigh(_said_once(findings), facts)
+    kept = _weighed(_said_once(findings), facts)
     if FOREIGN in chosen:
         kept = _on_its_accelerator(view, kept)
     standing = {finding.id for finding in kept}
@@ -59,6 +58,15 @@ def run_checks(
     if MENDED in facts.notes:
         kept = [_as_history(finding) for finding in kept]
     return tuple(settled), order(_link(_placed(view, kept)))
+
+
+def _weighed(findings: list[Finding], facts: Facts) -> list[Finding]:
+    """Return what is left of causes that rival for one symptom."""
+    if not findings:
+        return findings
+    from envdoctor.rules.weighing import weigh
+
+    return weigh(findings, facts)
 
 
 def _on_its_accelerator(view: View, findings: list[Finding]) -> list[Finding]:

@@ -17,7 +17,7 @@ from envdoctor.matrix.forms import REGEX
 from envdoctor.matrix.kinds import KINDS
 from envdoctor.matrix.load import load_matrix
 from envdoctor.matrix.sources import leaves
-from envdoctor.pastes.names import mention_pattern
+from envdoctor.pastes.distributions import mention_pattern
 
 ROOT = Path(envdoctor.__file__).parent
 METHODS = ("compile", "search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer")
