@@ -238,15 +238,20 @@ def _ways_out(run: ServingRun, constants: Constants, bounds: Budget) -> tuple[st
     """Return what alone would let the engine run: a share, cards that split each layer, a shorter request."""
     low, high = bounds
     share = (f"--vllm-utilization {(low + high) / 2:.2f}",) if low <= high else ()
-    wider = (replace(run, tp=cards) for cards in SPLITS if cards > run.tp and run.shape.heads % cards == 0)
-    split = next((f"--tp {one.tp}" for one in wider if _runs(one, constants)), None)
+    split = least_split(run, constants)
     longest = run.max_model_len or run.shape.positions
     shorter = range(LENGTH_STEP, longest, LENGTH_STEP)
     count = bisect_left(
         shorter, True, key=lambda length: not _runs(replace(run, max_model_len=length), constants)
     )
     length = (f"--max-model-len {shorter[count - 1]}",) if count else ()
-    return (*share, *((split,) if split else ()), *length)
+    return (*share, *((f"--tp {split}",) if split else ()), *length)
+
+
+def least_split(run: ServingRun, constants: Constants) -> int | None:
+    """Return the fewest cards, more than the run has, that would hold it; None where no usual count does."""
+    wider = (replace(run, tp=cards) for cards in SPLITS if cards > run.tp and run.shape.heads % cards == 0)
+    return next((one.tp for one in wider if _runs(one, constants)), None)
 
 
 def _runs(run: ServingRun, constants: Constants) -> bool:

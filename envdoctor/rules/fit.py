@@ -21,6 +21,13 @@ _PARAMETERS = re.compile(r"(?<![\d.a-z])(\d{1,3}(?:\.\d{1,2})?)\s?b(?![a-z0-9])"
 _MIXTURE = re.compile(r"(\d)x(\d{1,2})b", re.IGNORECASE)
 _ADAM = re.compile(r"^(paged_)?adamw?(_torch|_hf|_apex)?(_fused|_32bit)?$")
 _QUARTER, _HALF = 0.56, 1.05
+_IN_FOUR = re.compile(
+    r"nf4|fp4|int4|4[-_ ]?bits?\b|awq|gptq|hqq|aqlm|w4a\d|bnb|bitsandbytes|auto-?round|exl[23]"
+    r"|\bi?q[1-4]_|\bgguf\b|\b4\b"
+)
+"""Four bits a weight, or a method of several widths, taken at the least that is usual."""
+_IN_EIGHT = re.compile(r"int8|fp8|8[-_ ]?bits?\b|w8a\d|\bq[5-8]_|quanto|\b8\b")
+_PLAIN = frozenset(("", "none", "null", "false", "no", "off", "0"))
 _RUN_KEYS = (
     "zero_stage",
     "method",
@@ -34,9 +41,9 @@ _RUN_KEYS = (
     "lora_rank",
 )
 _USABLE = 0.97
+"""The share of a card that is left beside the CUDA context."""
 _SHARDS = ("zero_stage", "fsdp", "tp", "pp", "parallel", "device_map", "offload_params", "model_parallel")
 """Settings that say how several cards share a model."""
-"""The share of a card that is left beside the CUDA context."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +139,14 @@ def parameters_of(model: str) -> float | None:
 
 def _bytes_each(view: View, model: str) -> float:
     quant = view.facts.setting("quant")
-    text = f"{quant.value if quant else ''} {model}".lower()
-    if re.search(r"nf4|fp4|int4|4bit|4-bit|awq|gptq|\b4\b", text):
-        return _QUARTER
-    if re.search(r"int8|fp8|8bit|8-bit|\b8\b", text):
-        return _HALF
+    told = quant.value.lower() if quant else ""
+    for text in (told, model.lower()):
+        if _IN_FOUR.search(text):
+            return _QUARTER
+        if _IN_EIGHT.search(text):
+            return _HALF
+    if told not in _PLAIN:
+        raise Skip(f"how many bytes a weight takes by {told[:30]} is not known")
     if stored := _stored(view, model):
         return stored
     dtype = view.facts.setting("dtype")

@@ -24,8 +24,14 @@ if TYPE_CHECKING:  # the memory room is imported when an engine is judged, not w
 SOURCE = "https://docs.vllm.ai/en/latest/configuration/conserving_memory.html"
 NO_BLOCKS = "SYM-NO-CACHE-BLOCKS"
 """The engine loaded its weights, ran one step, and found nothing left of its share."""
+OUT_OF_MEMORY = ("SYM-CUDA-OOM", "SYM-OOM-")
 LENGTH_STEP = 1024
 """Lengths are advised in steps of so many tokens; a shorter one serves nobody."""
+_IN_FLIGHT = {"bitsandbytes": "nf4", "fp8": "fp8"}
+"""What vLLM makes of plain weights while it loads them, by the method that is asked for.
+https://docs.vllm.ai/en/latest/features/quantization/bnb.html
+https://docs.vllm.ai/en/latest/features/quantization/fp8.html
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +42,8 @@ class Share:
     told: Setting | None
     refused: Symptom | None
     card: OneCard
+    ran_out: tuple[Symptom, ...] = ()
+    """The allocations that failed: what fits at no share explains them too."""
 
     def evidence(self) -> tuple[Evidence, ...]:
         """Return where the share, the memory and the refusal were read."""
@@ -63,7 +71,8 @@ def check_serving(view: View) -> Iterable[Finding]:
     value = float(told.value) if told else card.constants.vllm_utilization_percent / 100
     if not 0 < value <= 1:
         raise Skip("the utilisation is no share")
-    share, run = Share(value, told, refused, card), engine_of(view, shape, card, value)
+    ran_out = tuple(s for s in view.facts.symptoms if s.id.startswith(OUT_OF_MEMORY))
+    share, run = Share(value, told, refused, card, ran_out), engine_of(view, shape, card, value)
     if refused and value_of(view, "tp") is None and card.count > 1:
         yield from _unsplit(share, run)
         return
@@ -93,8 +102,11 @@ def engine_of(view: View, shape: ModelShape, card: OneCard, share: float) -> Ser
     """Return the engine that settings state, with that share of a card; raises Skip."""
     from envdoctor.memory import ServingRun
 
-    if not shape.stored and (value_of(view, "quant") or "none") not in ("none", "null"):
-        raise Skip("weights that the engine quantises are not predicted")
+    quant = (value_of(view, "quant") or "none").lower()
+    if not shape.stored and quant in _IN_FLIGHT:
+        shape = replace(shape, stored=_IN_FLIGHT[quant])
+    elif not shape.stored and quant not in ("none", "null"):
+        raise Skip(f"weights that the engine quantises by {quant[:30]} are not predicted")
     dtype = value_of(view, "dtype")
     try:
         return ServingRun(
@@ -200,28 +212,58 @@ def _no_share(share: Share, run: ServingRun, bounds: Budget) -> Finding:
         f"{run.shape.name} does not fit {_where(run)} at any gpu_memory_utilization: it needs"
         f" {bounds.low:.2f} of it ({weights}), and {bounds.high:.2f} can be had"
     )
-    more = 2 * run.tp
-    split = Remedy(
-        f"Split it over more cards: {engine.weights / 2 / GIB:.1f} GiB of weights on each of {more}.",
-        commands("--tensor-parallel-size {}", more),
-    )
-    quantised = Remedy("Or serve quantised weights: FP8 halves them, four bits quarter them.")
-    return _finding("VLLM-BUDGET-NONE", share, summary, (*_shorter(share, run, bounds), split, quantised))
+    ways = (*_shorter(share, run), *_wider(share, run), *_quantised(run, engine.weights, bounds))
+    found = _finding("VLLM-BUDGET-NONE", share, summary, ways)
+    return replace(found, explains=tuple(dict.fromkeys((*found.explains, *(s.id for s in share.ran_out)))))
 
 
-def _shorter(share: Share, run: ServingRun, bounds: Budget) -> Iterator[Remedy]:
+def _wider(share: Share, run: ServingRun) -> Iterator[Remedy]:
+    """Yield the fewest cards that hold it; where fewer are there, in words alone after what these hold."""
+    from envdoctor.memory.serving import least_split
+
+    cards = least_split(run, share.card.constants)
+    if cards and cards <= share.card.count:
+        yield Remedy(f"Split it over {cards} cards.", commands("--tensor-parallel-size {}", cards))
+        return
+    most = _splits(run.shape.heads, share.card.count)[-1]
+    if most > run.tp:
+        yield from _shorter(share, replace(run, tp=most), f" --tensor-parallel-size {most}")
+    if cards:
+        yield Remedy(
+            f"It takes {cards} such cards (--tensor-parallel-size {cards}); {share.card.count} told."
+        )
+
+
+def _quantised(run: ServingRun, weights: int, bounds: Budget) -> Iterator[Remedy]:
+    """Yield the forms of plain weights that leave this card room for one more such share of keys."""
+    if run.shape.stored:
+        return
+    forms = (("8 bits (FP8, INT8)", 2), ("4 bits (AWQ, GPTQ)", 3.6))
+    room = run.gpu_bytes * bounds.high
+    small = [
+        f"{words}: {weights / part / GIB:.1f} GiB" for words, part in forms if weights / part < 0.8 * room
+    ]
+    if small:
+        yield Remedy(
+            f"Serve a copy of the model with quantised weights; they take, in {', in '.join(small)}."
+        )
+
+
+def _shorter(share: Share, run: ServingRun, split: str = "") -> Iterator[Remedy]:
     """Yield the length that fits at the most that can be had, where a usable one does."""
-    from envdoctor.memory.serving import describe_engine
+    from envdoctor.memory.serving import describe_engine, utilization_bounds
 
-    most = floor(bounds.high * 100) / 100
+    most = floor(utilization_bounds(run, share.card.constants).high * 100) / 100
     if not 0 < most <= 1:
         return
     tokens = describe_engine(replace(run, utilization=most), share.card.constants).tokens
     length = tokens // LENGTH_STEP * LENGTH_STEP
     if length:
+        where = f", split over {run.tp} cards" if split else ""
+        options = f"--gpu-memory-utilization {most:.2f} --max-model-len {length}{split}"
         yield Remedy(
-            f"Shorten max_model_len: at a utilisation of {most:.2f} about {length} tokens fit.",
-            commands("--gpu-memory-utilization {} --max-model-len {}", f"{most:.2f}", length),
+            f"Shorten max_model_len: at a utilisation of {most:.2f} about {length} tokens fit{where}.",
+            (options,),
         )
 
 

@@ -83,3 +83,28 @@ def test_an_engine_takes_weights_as_they_are_stored() -> None:
     serving = "vllm serve openai/gpt-oss-120b --gpu-memory-utilization 0.9 --max-model-len 2048\nGPU: H200\n"
     assert judged_paste(serving) == ()
     assert "MEM-WEIGHTS" in judged(140, model="openai/gpt-oss-120b", method="full", batch="1")
+
+
+CARDS = "2x RTX 3090, vllm 0.9.1\n"
+SERVED = "vllm serve meta-llama/Llama-3.3-70B-Instruct --max-model-len 8192 "
+
+
+def answered(text: str) -> list[Finding]:
+    return list(diagnose_facts(parse_paste(text, "", load_matrix().lexicon)).findings)
+
+
+def test_weights_that_vllm_quantises_while_it_loads_are_counted_so() -> None:
+    assert not answered(CARDS + SERVED + "--quantization bitsandbytes --tensor-parallel-size 2")
+    assert answered(CARDS + SERVED + "--tensor-parallel-size 2")
+
+
+def test_a_way_of_quantising_that_is_not_known_is_not_counted_as_none() -> None:
+    assert not answered(CARDS + SERVED + "--quantization my_own --tensor-parallel-size 2")
+
+
+def test_only_the_cards_that_are_there_are_offered() -> None:
+    [one] = answered("RTX 4090, vllm 0.9.1\nvllm serve Qwen/Qwen3-32B")
+    assert "4 such cards" in one.remedies[0].text
+    assert not one.remedies[0].commands
+    [two] = answered(CARDS + SERVED + "--quantization bitsandbytes")
+    assert two.remedies[0].commands == ("--tensor-parallel-size 2",)
