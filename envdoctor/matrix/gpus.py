@@ -27,6 +27,10 @@ class KnownGpu:
     name: str
     compute_capability: ComputeCapability
     memory_bytes: int | None
+    processor: str = ""
+    """That of every machine with it; empty where it differs."""
+    wheels: str = ""
+    """Who builds its wheels of torch, where the package index has none that find it."""
 
 
 def find_gpu(matrix: Matrix, name: str | None, pci_id: str | None = None) -> KnownGpu | None:
@@ -76,6 +80,8 @@ def _known(row: tables.GpuRow, name: str | None) -> KnownGpu:
         row.name,
         row.compute_capability,
         int(memory * GIB) if memory else None,
+        row.processor,
+        row.wheels,
     )
 
 

@@ -11,7 +11,7 @@ from envdoctor.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """A wording, and what it tells: a build of torch, a distribution, or an operating system."""
+    """A wording, and what it tells: a build of torch, a distribution, an operating system, or WSL."""
 
     pattern: re.Pattern[str]
     place: str
@@ -45,6 +45,15 @@ _WORDS = (
     ),
     _Word(
         re.compile(
+            r"(?i)\b(?:on|in|under|inside|using|running) (?:an? |my )?(?:Windows 1[01],? )?\(?WSL ?2?\b|"
+            r"^[-*# ]{0,6}WSL ?2?\b|\bWSL ?2? ?[(\[]?Ubuntu|"
+            r"\bUbuntu[ \d.LTS]{0,12} ?[(\[]?(?:on |in |under )?WSL"
+        ),
+        "wsl",
+        "wsl",
+    ),
+    _Word(
+        re.compile(
             r"(?i)\b(?:running |am |using |my |on (?:a |native )?)Windows 1[01]\b"
             r"(?! ?(?:wsl|with wsl|\(wsl))|"
             r"^(?![^\n]{0,200}(?:linux|ubuntu|wsl|\bmac))"
@@ -75,6 +84,9 @@ def _sightings(word: _Word, source: str) -> Iterator[Sighting]:
         yield Sighting("build", ("torch", {"variant": word.value, "cuda": None}), source)
     elif word.place == "distribution":
         yield from distribution_sightings(word.value, "installed", source)
+    elif word.place == "wsl":
+        yield Sighting("host.wsl", True, source)
+        yield Sighting("host.os", "linux", source)
     else:
         yield Sighting("host.os", word.value, source)
         if word.value == "macos":

@@ -124,8 +124,14 @@ def _sighted(line: str, found: CardName, source: str) -> list[Gpu]:
     if not sure:
         return []
     name = _written(line, found)
-    size = int(memory[1]) * GIB if memory else parse_size(name)
+    size = int(memory[1]) * GIB if memory else _size_in(name, found)
     return [Gpu(0, source, name=name, memory_total_bytes=size)] * (count or 1)
+
+
+def _size_in(name: str, found: CardName) -> int | None:
+    """Return the memory that a name tells; none where that card's own is another: a GH200 480GB has 96 GB."""
+    size, known = parse_size(name), found.row.memory_gib if found.row else None
+    return size if size is None or known is None or abs(size / GIB - known) <= 0.1 * known else None
 
 
 def _count_told(before: str, after: str) -> tuple[int | None, bool]:

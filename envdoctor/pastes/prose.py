@@ -34,7 +34,8 @@ _INCLUDES = re.compile(
     r"|glibc)|[单双张块卡]|\b[2-5]0[5-9]0(?=s?\b)"
 )
 _CARD = re.compile(
-    r"(?i)geforce|quadro|titan|tegra|jetson|xavier|orin|thor|\bl4\b|\b(?:grid|nvs|[gkmpt]{1,2}\d{1,4})|[x*]\s?\w{1,3}\d|\bp10\d-"
+    r"(?i)geforce|quadro|titan|tegra|jetson|xavier|\borin\b|\bthor\b|\bl4\b|\bdgx\b"
+    r"|\b(?:grid|nvs|[gkmpt]{1,2}\d{1,4}|g[bh]\d\d)|[x*]\s?\w{1,3}\d|\bp10\d-"
 )
 """What a name of a card holds whose line need not tell anything else."""
 _PYTHON = re.compile(
@@ -75,7 +76,7 @@ def _mentions() -> re.Pattern[str]:
 def parse_prose(paste: Paste) -> Iterator[Sighting]:
     """Yield the versions, GPUs, driver and Python that unclaimed lines mention as facts."""
     for index, line in paste.loose():
-        if _DIGIT.search(line) is None:
+        if _DIGIT.search(line) is None and _CARD.search(line) is None:
             continue
         if "but you have" in line:
             yield from _incompatible(line, paste.at("pip", index))

@@ -36,7 +36,7 @@ SIGNS: Mapping[str, tuple[str, ...]] = {
     "collect_env": ("gpu ", "[pip", "[conda]", "libcudnn", "="),
     "backends": (
         *("rocm", "hip", "gfx", "amd", "mi2", "mi3", "npu", "ascend", "xpu", "intel", "mps", "apple", "mac"),
-        *(" m1", " m2", " m3", " m4", "windows", ":\\"),
+        *(" m1", " m2", " m3", " m4", "windows", "wsl", ":\\"),
     ),
     "console": (
         *("llm engine", "llm api server", "deepspeed info", "compute capability among", "cuda_version="),

@@ -8,6 +8,7 @@ from envdoctor.commands import commands, pip_install
 from envdoctor.facts import ComputeCapability, Gpu, Observed, Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
+from envdoctor.matrix.gpus import KnownGpu, find_gpu
 from envdoctor.matrix.torch_wheels import capability_row, generation, runs_on
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.conditions import judge
@@ -18,7 +19,7 @@ from envdoctor.values import dataclass
 NO_KERNEL = ("SYM-NO-KERNEL-IMAGE", "SYM-CAPABILITY-UNSUPPORTED", "SYM-CAPABILITY-LIST", "SYM-CAPABILITY-OLD")
 CPU_TORCH = ("SYM-CPU-TORCH",)
 ARM_ROW = "TORCH-AARCH64-CPU"
-_ARM_CHIPS = ("GH200", "GB200", "GB300", "GB10", "DGX Spark", "Orin", "Thor", "Xavier")
+JETSON_ROW = "JETSON-TORCH-INDEX"
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,16 +255,24 @@ def _assumed(view: View) -> bool:
 
 def _is_arm(view: View) -> bool:
     """True on aarch64, told or known from a GPU that only comes with such a CPU."""
-    names = " ".join(gpu.name or "" for gpu in view.gpus.get() or ())
-    return view.facts.host.arch.get() == "aarch64" or any(chip in names for chip in _ARM_CHIPS)
+    return "aarch64" in (view.facts.host.arch.get(), *(known.processor for known in _known(view)))
+
+
+def _known(view: View) -> list[KnownGpu]:
+    """Return the models of the cards that the matrix knows."""
+    found = (find_gpu(view.matrix, gpu.name, gpu.pci_id) for gpu in view.gpus.get() or ())
+    return [known for known in found if known]
 
 
 def _cpu_finding(view: View, seen: tuple[Symptom, ...], cpu: bool) -> Finding:
     version = view.version_text("torch")
     arm = _is_arm(view)
     gpus = view.gpus.get() or ()
+    jetson = view.matrix.row(tables.ConditionRow, JETSON_ROW) if any(k.wheels for k in _known(view)) else None
     why = (
-        "The default wheels for aarch64 are CPU builds before torch 2.11."
+        jetson.cause
+        if jetson
+        else "The default wheels for aarch64 are CPU builds before torch 2.11."
         if arm
         else "A wheel marked +cpu, a conda package without CUDA, the default Windows wheel, or what came "
         "when no CUDA wheel fitted this Python: none holds GPU code, and no driver or toolkit changes that."
@@ -274,10 +283,12 @@ def _cpu_finding(view: View, seen: tuple[Symptom, ...], cpu: bool) -> Finding:
         summary=f"This torch{f' ({version})' if version else ''} is a CPU build: it cannot use a GPU.",
         cause=why,
         evidence=(*torch_build(view), *cards(gpus), *quoted(seen)),
-        remedies=tuple(_cuda_builds(view, arm)),
+        remedies=tuple(Remedy(one.text, one.commands) for one in jetson.remedies)
+        if jetson
+        else tuple(_cuda_builds(view, arm)),
         certainty=Certainty.CERTAIN if cpu or seen else Certainty.LIKELY,
-        rows=(ARM_ROW,) if arm else (),
-        sources=("https://pytorch.org/get-started/locally/",),
+        rows=(jetson.id,) if jetson else (ARM_ROW,) if arm else (),
+        sources=(jetson.source,) if jetson else ("https://pytorch.org/get-started/locally/",),
         explains=explained(seen),
         prior=0.9,
     )

@@ -13,7 +13,7 @@ from envdoctor.solve.coverage import Coverage
 from envdoctor.solve.goal import Goal
 from envdoctor.solve.nodes import TORCH, Context, Options
 from envdoctor.solve.requests import Asked, Carried, Request, parse_day, parse_requests
-from envdoctor.target.resolve import Target
+from envdoctor.target.resolve import Target, check_index_serves
 from envdoctor.values import dataclass
 
 
@@ -36,7 +36,8 @@ class Wish:
 
 
 def goal_of(wish: Wish, target: Target, matrix: Matrix) -> Goal:
-    """Return what to solve for on a target; raises InputError for what cannot be read."""
+    """Return what to solve for on a target; raises InputError for what cannot be read, else Unavailable."""
+    check_index_serves(target, matrix)
     asked = asked_by(wish.requests, wish.files).under(target.marker_environment())
     installed = target.stack.versions
     coverage = Coverage(load_snapshot(matrix.folder), wish.index_url, wish.offline)

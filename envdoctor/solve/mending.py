@@ -22,7 +22,7 @@ from envdoctor.solve.problem import Literal, Nogood, Part, Problem, Root, close,
 from envdoctor.solve.prune import prune
 from envdoctor.solve.requests import Asked, Request
 from envdoctor.solve.rows import nogoods
-from envdoctor.target.resolve import Target, target_of
+from envdoctor.target.resolve import Target, check_index_serves, target_of
 from envdoctor.values import dataclass
 
 RINGS = 3
@@ -61,9 +61,10 @@ class Demands:
 
 
 def mending_goal(facts: Facts, matrix: Matrix, demands: Demands) -> Goal:
-    """Return the goal of demands on what `facts` say is installed."""
+    """Return the goal of demands on what `facts` say is installed; raises Unavailable."""
     requests = tuple(Request(n, (), "" if s == "*" else s, "remedy") for n, s in demands.pins.items())
     target = target_of(facts, matrix)
+    check_index_serves(target, matrix)
     installed = {n: v for n, v in target.stack.versions.items() if n not in demands.gone}
     options = options_of(Asked(requests), allow_source=True)
     options = replace(options, labels=options.labels | _told_label(installed.get(TORCH)))

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
-from envdoctor.errors import InputError
+from envdoctor.errors import InputError, Unavailable
 from envdoctor.facts import Driver, DriverVersion, Facts, Observed
 from envdoctor.matrix import Matrix
+from envdoctor.matrix.gpus import find_gpu
 from envdoctor.target.cards import Card, cards_in, named_cards
 from envdoctor.target.platforms import (
     Platform,
@@ -100,10 +101,11 @@ def resolve(declared: Declared, facts: Facts | None, matrix: Matrix) -> Target:
     stack = told.stack
     if declared.stack:
         stack = replace(stack, versions={**stack.versions, **parse_stack(declared.stack)})
+    named = named_cards(declared.gpus, matrix)
     return Target(
         parse_python(declared.python_version) if declared.python_version else told.python,
-        platform or told.platform,
-        named_cards(declared.gpus, matrix) or told.cards,
+        platform or _beside(named, told.platform, matrix),
+        named or told.cards,
         _parse_driver(declared.driver) if declared.driver else told.driver,
         stack,
     )
@@ -131,13 +133,34 @@ def _parse_driver(text: str) -> DriverVersion:
 def target_of(facts: Facts, matrix: Matrix) -> Target:
     """Return the target that facts describe; what they do not tell is this machine's."""
     python = facts.environment.python.get()
+    cards = tuple(dict.fromkeys(cards_in(facts, matrix)))
+    platform = _platform_of(facts)
     return Target(
         python_of(python) if python else this_python(),
-        _platform_of(facts),
-        tuple(dict.fromkeys(cards_in(facts, matrix))),
+        platform if facts.host.arch.get() else _beside(cards, platform, matrix),
+        cards,
         facts.driver.version.get(),
         stack_of(facts),
     )
+
+
+def check_index_serves(target: Target, matrix: Matrix) -> None:
+    """Raise Unavailable where a card's torch comes from elsewhere than the package index."""
+    for card in target.cards:
+        known = find_gpu(matrix, card.name)
+        if known and known.wheels:
+            raise Unavailable(
+                f"{card.label}: the package index has no torch that finds it; its wheels are built by"
+                f" {known.wheels}, and what these work with is not on record"
+                " (https://forums.developer.nvidia.com/t/pytorch-for-jetson/72048)"
+            )
+
+
+def _beside(cards: Sequence[Card], platform: Platform, matrix: Matrix) -> Platform:
+    """Return the platform, or a Linux of the processor that every machine with one of the cards has."""
+    known = (find_gpu(matrix, card.name) for card in cards)
+    processor = next((gpu.processor for gpu in known if gpu and gpu.processor), platform.arch)
+    return platform if processor == platform.arch else parse_platform(f"{processor}-manylinux_2_35")
 
 
 def _platform_of(facts: Facts) -> Platform:

@@ -11,6 +11,7 @@ from envdoctor.diagnosis import diagnose_facts
 from envdoctor.facts import CudaVersion, DriverVersion, Observed, Toolkit
 from envdoctor.findings import Outcome
 from envdoctor.matrix import load_matrix
+from envdoctor.pastes import parse_paste
 
 TOO_OLD = "SYM-DRIVER-TOO-OLD"
 
@@ -158,3 +159,29 @@ def test_a_driver_that_suffices_is_not_blamed_for_what_cuda_said(symptom: str) -
     assert (finding.id, finding.certainty.value) == ("DRIVER-SUFFICES", "likely")
     assert "525.60.13 or newer (minor-version compatibility" in finding.cause
     assert "which torch ran" in finding.remedies[0].text
+
+
+WSL_TEXTS = (
+    "WSL2 Ubuntu 22.04, RTX 3080",
+    "I'm on WSL2 (Ubuntu 22.04), RTX 3080",
+    "Windows 11 with WSL 2 (Ubuntu)",
+)
+
+
+@pytest.mark.parametrize("told", WSL_TEXTS)
+def test_in_wsl_the_driver_is_that_of_windows(told: str) -> None:
+    lines = ("RuntimeError: Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU",)
+    for line in (*lines, "OSError: libcuda.so.1: cannot open shared object file: No such file or directory"):
+        facts = parse_paste(f"{told}\n{line}", "", load_matrix().lexicon)
+        [found] = diagnose_facts(facts).findings
+        assert "wsl" in found.id.lower()
+        assert not any("nvidia-driver" in command for remedy in found.remedies for command in remedy.commands)
+
+
+@pytest.mark.parametrize("told", ["NVIDIA Jetson Orin Nano", "Jetson AGX Orin, JetPack 6.1"])
+def test_a_jetson_takes_its_torch_from_nvidia(told: str) -> None:
+    for line in ("torch: 2.6.0+cpu", "pip install torch gave me torch 2.6.0+cpu"):
+        facts = parse_paste(f"{told}\n{line}", "", load_matrix().lexicon)
+        [found] = diagnose_facts(facts).findings
+        assert "JetPack" in found.remedies[0].text
+        assert not any("pip install" in command for remedy in found.remedies for command in remedy.commands)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import pytest
 from packaging.markers import Marker
 
-from envdoctor.errors import InputError
+from envdoctor.errors import InputError, Unavailable
 from envdoctor.harvest.marker_trees import marker_tree, named_extras, python_clauses
+from envdoctor.matrix import load_matrix
 from envdoctor.matrix.markers import clauses_hold, decide
 from envdoctor.solve.wheels import installs
 from envdoctor.target.platforms import parse_platform, parse_python
-from envdoctor.target.resolve import Target
+from envdoctor.target.resolve import Declared, Target, check_index_serves, resolve
 
+MATRIX = load_matrix()
 LINUX = Target((3, 11), parse_platform("x86_64-manylinux_2_28"))
 MARKERS = [
     'python_version >= "3.9"',
@@ -110,3 +112,15 @@ def test_an_unknown_platform_is_refused(text: str) -> None:
 def test_an_unknown_python_is_refused() -> None:
     with pytest.raises(InputError, match=r"--python-version 2\.7"):
         parse_python("2.7")
+
+
+def test_a_card_that_comes_with_one_processor_tells_the_platform() -> None:
+    assert resolve(Declared(gpus=["GH200"]), None, MATRIX).platform.arch == "aarch64"
+    assert resolve(Declared(gpus=["DGX Spark"]), None, MATRIX).platform.arch == "aarch64"
+    declared = Declared(gpus=["GH200"], platform="x86_64-manylinux_2_28")
+    assert resolve(declared, None, MATRIX).platform.arch == "x86_64"
+
+
+def test_a_jetson_is_not_served_by_the_package_index() -> None:
+    with pytest.raises(Unavailable, match="JetPack"):
+        check_index_serves(resolve(Declared(gpus=["Jetson AGX Orin"]), None, MATRIX), MATRIX)

@@ -123,3 +123,7 @@ class GpuRow(Row):
     """Device ids."""
     aliases: tuple[str, ...] = ()
     """Names of the market and of people."""
+    processor: Literal["", "aarch64"] = ""
+    """That of every machine with it (Grace, Tegra); empty where it differs."""
+    wheels: str = ""
+    """Who builds the wheels of torch for it, where those of the package index find no device on it."""
