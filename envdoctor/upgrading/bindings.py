@@ -6,8 +6,9 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
-from envdoctor.upgrading.uses import Place
+from envdoctor.upgrading.uses import Condition, Place
 from envdoctor.values import dataclass
 
 _AUTO = (
@@ -16,6 +17,14 @@ _AUTO = (
     ("AutoModel", "PreTrainedModel"),
 )
 """What `from_pretrained` of transformers' classes that choose by the checkpoint brings, at least."""
+
+
+class Key(NamedTuple):
+    """A known key of a dictionary: its name, where it stands, and `name=value` as `valued` gives it."""
+
+    name: str
+    place: Place
+    value: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +37,19 @@ class Bound:
     """What was set on an instance of a class of the text."""
     own: frozenset[str] = frozenset()
     """Members that a subclass in the text defines itself."""
-    keys: tuple[tuple[str, Place], ...] | None = None
+    keys: tuple[Key, ...] | None = None
     member: bool = False
     """True for a member of an instance: what it has itself nothing tells."""
     taken: frozenset[str] = frozenset()
     """Arguments that a subclass in the text takes itself and does not hand on to its base."""
+    plain: bool = False
+    """True for a class of the text that derives from no library's."""
+    closed: bool = False
+    """True for a subclass whose own `__init__` takes what it is made of."""
+    open: bool = False
+    """True for a subclass of several, or of what is not known: members may come from there."""
+    condition: Condition | None = None
+    """The question about a release that a name answers."""
 
 
 UNKNOWN = Bound()
@@ -66,24 +83,25 @@ def last_names(node: ast.expr) -> Iterator[str]:
         yield node.attr if isinstance(node, ast.Attribute) else node.id
 
 
-def valued(keyword: ast.keyword) -> Iterator[str]:
-    """Yield `name=value` for a keyword that is given a constant."""
-    if keyword.arg and isinstance(keyword.value, ast.Constant):
-        yield f"{keyword.arg}={keyword.value.value!r}"
+def valued(name: str, value: ast.expr) -> str:
+    """Return `name=value` for what is given a constant, `name=?` for what only a run would tell."""
+    return f"{name}={value.value!r}" if isinstance(value, ast.Constant) else f"{name}=?"
 
 
-def literal_keys(node: ast.Dict) -> tuple[tuple[str, Place], ...] | None:
-    """Return the keys of a literal; the place is inside of the quotes, None where a key is not plain."""
-    found = []
-    for key in node.keys:
-        if not (isinstance(key, ast.Constant) and isinstance(key.value, str)):
-            return None
-        start = key.col_offset + 1
-        plain = (key.end_col_offset or 0) - key.col_offset == len(key.value.encode()) + 2
-        found.append(
-            (key.value, Place(key.lineno, start, start + len(key.value.encode()) if plain else start))
-        )
-    return tuple(found)
+def literal_keys(node: ast.Dict) -> tuple[Key, ...] | None:
+    """Return the keys of a literal; None where a key is not plain."""
+    found = [key_of(key, value) for key, value in zip(node.keys, node.values, strict=True)]
+    return None if None in found else tuple(key for key in found if key)
+
+
+def key_of(key: ast.expr | None, value: ast.expr) -> Key | None:
+    """Return a plain key; its place is inside of the quotes."""
+    if not (isinstance(key, ast.Constant) and isinstance(key.value, str)):
+        return None
+    start = key.col_offset + 1
+    plain = (key.end_col_offset or 0) - key.col_offset == len(key.value.encode()) + 2
+    place = Place(key.lineno, start, start + len(key.value.encode()) if plain else start)
+    return Key(key.value, place, valued(key.value, value))
 
 
 def filtered(node: ast.expr) -> ast.expr | None:
@@ -112,6 +130,23 @@ def own_members(node: ast.ClassDef) -> Iterator[str]:
             yield inner.attr
         elif isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
             yield inner.id
+
+
+def called_on_self(method: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
+    """Return the methods that a method calls on `self`, as `name()`."""
+    calls = (call.func for call in ast.walk(method) if isinstance(call, ast.Call))
+    return frozenset(
+        f"{func.attr}()"
+        for func in calls
+        if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id == "self"
+    )
+
+
+def sets_on_self(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """True for a method that puts something on what it is called on."""
+    return any(
+        isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) for node in ast.walk(method)
+    )
 
 
 def fields_of(node: ast.ClassDef) -> Iterator[str]:
@@ -148,7 +183,7 @@ def made_by(called: Bound) -> Bound:
         if chosen:
             return Bound(f"transformers.{chosen}", True)
         return UNKNOWN if owner.rpartition(".")[2].startswith("Auto") else Bound(owner, True)
-    return Bound(path, True, own=called.own) if is_class(last) else UNKNOWN
+    return Bound(path, True, own=called.own) if is_class(last) and not called.open else UNKNOWN
 
 
 def named_in(arguments: ast.arguments) -> list[ast.arg]:
@@ -176,7 +211,7 @@ def instance_of(annotation: ast.expr | None, scopes: Sequence[Scope]) -> Bound:
         case ast.Name() | ast.Attribute():
             told = looked_up(annotation, scopes)
             plain = told.path and not told.instance and is_class(told.path.rpartition(".")[2])
-            return Bound(told.path, True, own=told.own) if plain else UNKNOWN
+            return Bound(told.path, True, own=told.own) if plain and not told.open else UNKNOWN
         case _:
             return UNKNOWN
 
@@ -189,8 +224,13 @@ def either(one: Bound, other: Bound) -> Bound:
 
 
 def named_after(path: str) -> str:
-    """Return the class of settings that a member is named after: `model_config` holds a ModelConfig."""
-    name = path.rpartition(".")[2]
+    """Return the class of settings that a member is named after: `model_config` holds a ModelConfig.
+
+    A Trainer's `args` are the arguments of its library's training.
+    """
+    owner, _, name = path.rpartition(".")
+    if name == "args" and owner.endswith("Trainer"):
+        return "transformers.TrainingArguments"
     return f"{path.partition('.')[0]}.{name.title().replace('_', '')}" if _HELD.fullmatch(name) else ""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from fnmatch import fnmatchcase
+from functools import cache
 from itertools import chain
 
 from packaging.version import Version
@@ -28,7 +29,7 @@ from envdoctor.upgrading.gone import (
     lives,
     methods_left,
 )
-from envdoctor.upgrading.uses import Kind, Place, Use
+from envdoctor.upgrading.uses import ALL, Kind, Place, Use
 from envdoctor.values import dataclass
 
 _OWNERLESS = frozenset((Kind.LOOSE, Kind.CALL))
@@ -59,6 +60,7 @@ class Judge:
     _renames: dict[str, tables.RenameRow] = field(default_factory=dict)
     _answered: list[tables.RenameRow] = field(default_factory=list)
     _unsaid: dict[str, list[tables.RenameRow]] = field(default_factory=dict)
+    _handed: dict[str, list[tables.RenameRow]] = field(default_factory=dict)
     _gone: dict[str, Mapping[tuple[str, str], str]] = field(default_factory=dict)
     _fields: dict[str, KeyFacts | None] = field(default_factory=dict)
 
@@ -70,37 +72,47 @@ class Judge:
         for row in rows:
             if _WITHOUT in row.old:
                 self._unsaid.setdefault(row.old.partition(_WITHOUT)[0], []).append(row)
+            elif row.old.startswith("def "):
+                self._handed.setdefault(row.old.rpartition(".")[2], []).append(row)
 
     def breaks(self, uses: Iterable[Use]) -> Iterator[Break]:
         """Yield what breaks, each place once."""
         seen: set[tuple[object, str]] = set()
-        uses = list(uses)
+        uses = [use for use in uses if not use.guarded and self._is_met(use)]
         libraries = {distribution_of(self.matrix, use.path) for use in uses if use.kind not in _OWNERLESS}
         for use in uses:
             if use.kind in _OWNERLESS:
-                if not use.guarded:
-                    told = (
-                        self._call(use, libraries) if use.kind is Kind.CALL else self._loose(use, libraries)
-                    )
-                    yield from told
+                yield from (
+                    self._call(use, libraries) if use.kind is Kind.CALL else self._loose(use, libraries)
+                )
+                continue
+            if use.kind is Kind.OVERRIDE:
+                yield from self._override(use)
                 continue
             move = self.moves.get(distribution_of(self.matrix, use.path))
-            if move is None or use.guarded:
-                continue
-            found = self._judged(use, move)
-            if found is not None and use.postponed:
+            found = self._judged(use, move) if move is not None else None
+            if found is not None and use.unsure:
                 found = replace(found, certainty=Certainty.LIKELY)
             if found is not None and (use.place, found.name) not in seen:
                 seen.add((use.place, found.name))
                 yield found
 
+    def _is_met(self, use: Use) -> bool:
+        """True for what runs with the new releases; what asks for another library's is cared for."""
+        for condition in use.when:
+            move = self.moves.get(distribution_of(self.matrix, condition.library))
+            if move is None or not version_satisfies(move.new, f"{condition.operator}{condition.version}"):
+                return False
+        return True
+
     def _judged(self, use: Use, move: Move) -> Break | None:
         record = record_of(self.matrix, use.path)
         match use.kind:
             case Kind.IMPORT | Kind.STAR:
-                return self._name(use, record, move, use.path, use.name)
+                cared = use.modules and self._module(use, record, move, use.path) is not None
+                return None if cared else self._name(use, record, move, use.path, use.name)
             case Kind.MODULE:
-                return self._module(use, record, move, use.path)
+                return None if use.modules else self._module(use, record, move, use.path)
             case Kind.PATH:
                 return self._path(use, record, move)
             case Kind.KEYWORD:
@@ -109,8 +121,6 @@ class Judge:
                 return _position(use, record, move)
             case Kind.MEMBER:
                 return self._member(use, record, move)
-            case Kind.OVERRIDE:
-                return self._override(use, move)
             case _:
                 return None  # told with its import, without an owner, or from another text
 
@@ -118,7 +128,7 @@ class Judge:
         path = f"{module}.{name}"
         if row := self._row(path, move):
             return _by_rename(use, path, row, move)
-        if any(self._row_holds(row, move) and fnmatchcase(path, row.old) for row in self._answered):
+        if self._is_answered(path, move):
             return None
         if found := self._by_row(use, move, module, name):
             return found
@@ -165,8 +175,7 @@ class Judge:
         return self._member(replace(use, path=owner, name=name), record, move) if of_class else None
 
     def _keyword(self, use: Use, record: Record | None, move: Move) -> Break | None:
-        owner = owner_of(use.path)
-        told = record.keywords.get(owner, {}) if record else {}
+        owner, told = callable_of(record, use.path) if record else (owner_of(use.path), {})
         spans = told.get(use.name, ())
         shown = f"{use.path}({use.name})"
         callable_ = owner.removesuffix(".__init__")
@@ -178,6 +187,8 @@ class Judge:
                 row = self._row(old, move)
                 return _by_rename(use, shown, row, move) if row else None
         if record is None or not lives(record, told, move.new):
+            return None
+        if self._is_answered(f"{short}({use.name})", move):
             return None
         if callable_.endswith(".from_pretrained"):
             return None  # what it does not know itself it hands on
@@ -232,8 +243,9 @@ class Judge:
     def _loose(self, use: Use, libraries: Iterable[str]) -> Iterator[Break]:
         """Yield what no class of the libraries that the text imports has any more: the name is telling."""
         for library in sorted(self.moves.keys() & set(libraries)):
-            if since := self._left(library).get((use.path, use.name)):
-                shown = f"{use.path}({use.name})" if use.path else f".{use.name}"
+            shown = f"{use.path}({use.name})" if use.path else f".{use.name}"
+            since = self._left(library).get((use.path, use.name))
+            if since and not self._is_answered(shown, self.moves[library]):
                 yield Break(use, shown, since, certainty=Certainty.LIKELY, library=library)
                 return
 
@@ -245,6 +257,7 @@ class Judge:
         for row in self._unsaid.get(use.name, ()):
             move = self.moves.get(row.library)
             settled = row.old.partition(_WITHOUT)[2].split("|")
+            settled += [f"{told.partition('=')[0]}=?" for told in settled if "=" in told]
             if move and self._row_holds(row, move) and use.given.isdisjoint(settled):
                 yield replace(_by_rename(use, row.old, row, move), certainty=Certainty.LIKELY)
         for library in sorted(self.moves.keys() & set(libraries)):
@@ -258,6 +271,10 @@ class Judge:
                 yield Break(use, shown, since, certainty=Certainty.LIKELY, library=library)
                 return
 
+    def _is_answered(self, shown: str, move: Move) -> bool:
+        """True for what the library still takes or brings, though no file of it tells."""
+        return any(self._row_holds(row, move) and fnmatchcase(shown, row.old) for row in self._answered)
+
     def _left(self, library: str) -> Mapping[tuple[str, str], str]:
         """Return since when members, and keywords by their method, are in no class of a library any more."""
         if library not in self._gone:
@@ -266,13 +283,19 @@ class Judge:
             self._gone[library] = dict(left)
         return self._gone[library]
 
-    def _override(self, use: Use, move: Move) -> Break | None:
-        """Answer by the rows of methods that the library calls with an argument more: `argument=default`."""
-        row = self._row(f"def {use.path.rpartition('.')[2]}.{use.name}", move)
-        if row is None or row.new.partition("=")[0] in use.given:
-            return None
-        shown = f"{use.path}.{use.name}() without {row.new.partition('=')[0]}"
-        return Break(use, shown, row.since, f"take {row.new}", Certainty.LIKELY)
+    def _override(self, use: Use) -> Iterator[Break]:
+        """Yield what a class's method lacks that the library calls: `argument=default`, or `method()`."""
+        owner = use.path.rpartition(".")[2]
+        for row in self._handed.get(use.name, ()):
+            move = self.moves.get(row.library)
+            wanted = row.new.partition("=")[0]
+            if move is None or not self._row_holds(row, move) or wanted in use.given:
+                continue
+            if fnmatchcase(f"def {owner}.{use.name}", row.old):
+                told = f"call self.{row.new}" if wanted.endswith("()") else f"take {row.new}"
+                shown = f"{use.path}.{use.name}() without {wanted}"
+                yield Break(use, shown, row.since, told, Certainty.LIKELY, library=row.library)
+                return
 
     def _instead(self, record: Record | None, move: Move, path: str, name: str) -> str:
         """Return where the name is now: by a row, else in another module of the same library."""
@@ -328,19 +351,65 @@ def owner_of(path: str) -> str:
     return f"{holder}.{last}" if holder[:1].isupper() else last
 
 
+def callable_of(record: Record, path: str) -> tuple[str, Mapping[str, Spans]]:
+    """Return the record's key of a callable and its arguments; a method of no other class is inherited."""
+    owner = owner_of(path)
+    told = record.keywords.get(owner)
+    holder, _, method = owner.rpartition(".")
+    if told is None and holder and method != "__init__":
+        same = methods_named(record).get(method, ())
+        if len(same) == 1 and method in record.members.get(holder, {}):
+            return same[0], record.keywords[same[0]]
+    return owner, told or {}
+
+
+@cache
+def methods_named(record: Record) -> Mapping[str, Sequence[str]]:
+    """Return the record's keys of methods by the method's name."""
+    found: dict[str, list[str]] = {}
+    for owner in record.keywords:
+        found.setdefault(owner.rpartition(".")[2], []).append(owner)
+    return found
+
+
 def _position(use: Use, record: Record | None, move: Move) -> Break | None:
-    told = record.keywords.get(owner_of(use.path), {}) if record else {}
+    told = callable_of(record, use.path)[1] if record else {}
     if record is None or not lives(record, told, move.new):
         return None
     few = [spans for entry, spans in told.items() if entry[:1] == "~" and int(entry[1:]) < use.count]
     enough = [spans for entry, spans in told.items() if entry[:1] == "~" and int(entry[1:]) >= use.count]
     now = any(record.has(spans, move.new) for spans in few)
     if not now or any(record.has(spans, move.new) for spans in enough):
-        return None
+        return _lacking(use, record, told, move)
     others = record.others([span for spans in few for span in spans])
     since = gone_since(record, others, move)
     shown = f"{use.path}() with {use.count} positional arguments"
     return None if since is None else Break(use, shown, since, "name the arguments", Certainty.LIKELY)
+
+
+def _lacking(use: Use, record: Record, told: Mapping[str, Spans], move: Move) -> Break | None:
+    """Judge a call that does not name an argument that is new and needed: it comes before the optional ones.
+
+    Where as many went, one may have taken the place of another.
+    """
+    if ALL in use.given or move.old is None:
+        return None
+    new = {
+        name[1:]: spans
+        for name, spans in told.items()
+        if name[:1] == "!"
+        and record.has(spans, move.new)
+        and not record.has(told.get(name[1:], ()), move.old)
+    }
+    plain = ((name, spans) for name, spans in told.items() if name.isidentifier())
+    went = sum(record.has(spans, move.old) and not record.has(spans, move.new) for _, spans in plain)
+    lacking = {name: spans for name, spans in new.items() if name not in use.given}
+    if len(lacking) <= went or not lacking:
+        return None
+    name, spans = min(lacking.items())
+    since = gone_since(record, record.others(spans), move)
+    shown = f"{use.path}() without {name}"
+    return Break(use, shown, since, f"give {name}", Certainty.LIKELY) if since else None
 
 
 def _stands(record: Record, path: str, move: Move) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -12,13 +13,14 @@ from envdoctor.rules.interface_lookup import DISTINCT
 from envdoctor.upgrading.bindings import (
     UNKNOWN,
     Bound,
+    Key,
     Scope,
-    caught_by,
+    called_on_self,
     either,
     fields_of,
     filtered,
-    handed_up,
     instance_of,
+    key_of,
     keyword_place,
     last_names,
     literal_keys,
@@ -26,28 +28,34 @@ from envdoctor.upgrading.bindings import (
     made_by,
     named_after,
     named_in,
-    own_members,
     place_of,
+    sets_on_self,
     valued,
 )
-from envdoctor.upgrading.uses import Kind, Place, Read, Use
+from envdoctor.upgrading.classes import Brought, class_of, plain_base
+from envdoctor.upgrading.guarding import OPEN, Guard, asks, condition_of, guarded_by, handling
+from envdoctor.upgrading.uses import ALL, Kind, Place, Read, Use
 
-_CAUGHT = frozenset(("ImportError", "ModuleNotFoundError", "AttributeError", "TypeError", "Exception", ""))
-_ASKING = ("version", "hasattr", "signature", "inspect")
-"""What a condition asks that cares for the absence of a name; that of a package is another's."""
 _OF_ARRAYS = frozenset(("itemset", "ptp"))
 """Short names of methods that arrays alone have."""
 _BUILTINS = frozenset(dir(builtins)) | {"__file__", "__name__", "__doc__", "__class__"}
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def read_code(source: str) -> Read | None:
+def _nothing(level: int, module: str, name: str) -> Bound:
+    return UNKNOWN
+
+
+def read_code(source: str, brought: Brought = _nothing) -> Read | None:
     """Return what a text of Python uses; None for one that cannot be parsed."""
-    return next(read_cells((source,)))
+    return next(read_cells((source,), brought))
 
 
-def read_cells(sources: Iterable[str]) -> Iterator[Read | None]:
-    """Yield what each text uses, with the names of those before it; None for one that cannot be parsed."""
+def read_cells(sources: Iterable[str], brought: Brought = _nothing) -> Iterator[Read | None]:
+    """Yield what each text uses, with the names of those before it; None for one that cannot be parsed.
+
+    `brought` tells what imports from the same project bring.
+    """
     known: Scope = {}
     stars: list[str] = []
     imported: set[str] = set()
@@ -57,7 +65,7 @@ def read_cells(sources: Iterable[str]) -> Iterator[Read | None]:
         except SyntaxError:
             yield None
             continue
-        reader = _Reader(stars, imported)
+        reader = _Reader(stars, imported, brought)
         reader.body(tree.body, [known])
         reader.finish()
         yield reader.read
@@ -72,21 +80,22 @@ def _is_distinct(method: ast.Attribute) -> bool:
 class _Reader:
     """Walks statements in order with the names known so far; functions wait until their module is read."""
 
-    def __init__(self, stars: list[str], imported: set[str]) -> None:
+    def __init__(self, stars: list[str], imported: set[str], brought: Brought) -> None:
         self.read = Read()
         self._imported = imported
-        self._guarded = 0
+        self._brought = brought
+        self._guard = OPEN
         self._postponing = False
         self._postponed = False
         self._stars = stars
         self._loose: list[tuple[str, Place]] = []
-        self._waiting: list[tuple[_Function | ast.Lambda, list[Scope], int]] = []
+        self._waiting: list[tuple[_Function | ast.Lambda, list[Scope], Guard]] = []
+        self._bound: Counter[str] = Counter()
 
     def finish(self) -> None:
         """Read the functions, then settle the names that star imports must bring."""
         while self._waiting:
-            function, scopes, guarded = self._waiting.pop(0)
-            self._guarded = guarded
+            function, scopes, self._guard = self._waiting.pop(0)
             inner = {**self._parameters(function, scopes), **self._self_of(function, scopes)}
             if isinstance(function, ast.Lambda):
                 self._expression(function.body, [*scopes, inner])
@@ -95,6 +104,11 @@ class _Reader:
         for name, place in self._loose if self._stars else ():
             for module in self._stars:
                 self.read.uses.append(Use(Kind.STAR, module, place, name))
+        self.read.uses[:] = (use for use in self.read.uses if not self._comes_elsewhere(use))
+
+    def _comes_elsewhere(self, use: Use) -> bool:
+        """True for an import that may fail, of a name that is bound a second time."""
+        return use.unsure and use.kind is Kind.IMPORT and self._bound[use.name] > 1
 
     def _parameters(self, function: _Function | ast.Lambda, scopes: Sequence[Scope]) -> Scope:
         rest = [one.arg for one in (function.args.vararg, function.args.kwarg) if one is not None]
@@ -105,7 +119,7 @@ class _Reader:
         own = scopes[-1].get("<self>")
         if own is None or isinstance(function, ast.Lambda) or not function.args.args:
             return {}
-        return {function.args.args[0].arg: own, "<super>": own if own.path else UNKNOWN}
+        return {function.args.args[0].arg: own, "<super>": scopes[-1]["<above>"]}
 
     def body(self, body: Iterable[ast.stmt], scopes: list[Scope]) -> None:
         """Read statements."""
@@ -127,7 +141,7 @@ class _Reader:
                 for argument in (*named_in(node.args), *(one for one in rest if one is not None)):
                     self._annotation(argument.annotation, scopes)
                 self._annotation(node.returns, scopes)
-                self._waiting.append((node, list(scopes), self._guarded))
+                self._waiting.append((node, list(scopes), self._guard))
             case ast.ClassDef():
                 self._class(node, scopes)
             case ast.If():
@@ -151,8 +165,10 @@ class _Reader:
             return
         if isinstance(node, ast.Assign):
             bound = self._expression(node.value, scopes)
+            if condition := condition_of(node.value, scopes):
+                bound = Bound(condition=condition)
             for target in node.targets:
-                self._bind(target, bound, scopes)
+                self._bind(target, bound, scopes, node.value)
             return
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.stmt):
@@ -166,8 +182,11 @@ class _Reader:
             elif isinstance(child, ast.match_case):
                 self.body(child.body, scopes)
 
-    def _bind(self, target: ast.expr, bound: Bound, scopes: list[Scope]) -> None:
+    def _bind(
+        self, target: ast.expr, bound: Bound, scopes: list[Scope], value: ast.expr | None = None
+    ) -> None:
         if isinstance(target, ast.Name):
+            self._bound[target.id] += 1
             scopes[-1][target.id] = bound
         elif isinstance(target, (ast.Tuple, ast.List)):
             for one in target.elts:
@@ -178,8 +197,17 @@ class _Reader:
             if set_on is not None:
                 known = set_on.setdefault(target.attr, bound)
                 set_on[target.attr] = known if known.path == bound.path else UNKNOWN
+        elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) and value is not None:
+            self._add_key(target.value.id, key_of(target.slice, value), scopes)
+            self._expression(target, scopes)
         elif not isinstance(target, ast.Starred):
             self._expression(target, scopes)
+
+    def _add_key(self, name: str, key: Key | None, scopes: Sequence[Scope]) -> None:
+        """Note a key that is set in a dictionary of known keys."""
+        scope = next((scope for scope in reversed(scopes) if name in scope), {})
+        if key and name in scope and (keys := scope[name].keys) is not None:
+            scope[name] = Bound(keys=(*(k for k in keys if k.name != key.name), key))
 
     def _import(self, node: ast.Import, scopes: list[Scope]) -> None:
         for alias in node.names:
@@ -191,8 +219,10 @@ class _Reader:
     def _import_from(self, node: ast.ImportFrom, scopes: list[Scope]) -> None:
         self._postponing |= node.module == "__future__" and any(a.name == "annotations" for a in node.names)
         for alias in node.names:
-            if node.level or not node.module:
-                scopes[-1][alias.asname or alias.name] = UNKNOWN
+            self._bound[alias.asname or alias.name] += 1
+            own = self._brought(node.level, node.module or "", alias.name)
+            if node.level or not node.module or own is not UNKNOWN:
+                scopes[-1][alias.asname or alias.name] = own
             elif alias.name == "*":
                 self._stars.append(node.module)
             else:
@@ -207,34 +237,45 @@ class _Reader:
         bases = [self._expression(base, scopes) for base in node.bases]
         for part in (*node.decorator_list, *(k.value for k in node.keywords)):
             self._expression(part, scopes)
-        base = next((b for b in bases if b.path and not b.instance), None)
-        inner: Scope = {"<self>": Bound(attributes={})}
+        told = zip(node.bases, bases, strict=True)
+        whole = class_of(node, [replace(b, plain=True) if plain_base(written) else b for written, b in told])
+        known = bool(whole.path) and not whole.open
+        above = bases[0] if bases and bases[0].path == whole.path else UNKNOWN
+        inner: Scope = {
+            "<self>": Bound(whole.path, True, {}, whole.own) if known else Bound(attributes={}),
+            "<above>": above if not above.instance else UNKNOWN,
+        }
         self.read.defined.update(fields_of(node))
-        scopes[-1][node.name] = UNKNOWN
-        if base is not None and len(bases) == 1:
-            own = base.own | frozenset(own_members(node))
-            inner["<self>"] = Bound(base.path, True, {}, own)
-            self._overrides(node, base)
-            taken = handed_up(node)
-            scopes[-1][node.name] = UNKNOWN if taken is None else Bound(base.path, own=own, taken=taken)
+        self._bound[node.name] += 1
+        scopes[-1][node.name] = whole
+        if whole.path:
+            self._overrides(node, whole, any("__init__" in base.own for base in bases))
         self.body(node.body, [*scopes, inner])
 
-    def _overrides(self, node: ast.ClassDef, base: Bound) -> None:
+    def _overrides(self, node: ast.ClassDef, base: Bound, made: bool) -> None:
+        """Note the methods that may stand for a library's; `made`: a base of the text's makes the rest."""
         for method in node.body:
-            if isinstance(method, _Function) and method.args.kwarg is None:
+            if not isinstance(method, _Function):
+                continue
+            if method.name == "__init__" and not made and sets_on_self(method):
+                given = called_on_self(method)
+            elif method.name != "__init__" and method.args.kwarg is None:
                 given = frozenset(argument.arg for argument in named_in(method.args))
-                self._use(Use(Kind.OVERRIDE, base.path, place_of(method), method.name, given=given))
+            else:
+                continue
+            self._use(Use(Kind.OVERRIDE, base.path, place_of(method), method.name, given=given))
 
     def _if(self, node: ast.If, scopes: list[Scope]) -> None:
         self._expression(node.test, scopes)
-        test = ast.unparse(node.test)
-        asks = any(word in test for word in _ASKING)
-        self._guarded += asks
-        self._postponed = test.endswith("TYPE_CHECKING")
+        outer, condition = self._guard, condition_of(node.test, scopes)
+        asking = outer.asked() if asks(node.test) else outer
+        self._guard = outer.below(condition) if condition else asking
+        self._postponed = ast.unparse(node.test).endswith("TYPE_CHECKING")
         self.body(node.body, scopes)
         self._postponed = False
+        self._guard = outer.below(condition.turned()) if condition else asking
         self._instead([node.orelse], scopes)
-        self._guarded -= asks
+        self._guard = outer
 
     def _instead(self, bodies: Iterable[Sequence[ast.stmt]], scopes: list[Scope]) -> None:
         """Read what runs in place of what was read: what stands in there for an import tells nothing."""
@@ -245,17 +286,15 @@ class _Reader:
         now.update((n, bound) for n, bound in imported.items() if now[n].instance or not now[n].path)
 
     def _try(self, node: ast.Try, scopes: list[Scope]) -> None:
-        caught = {name.rpartition(".")[2].strip() for h in node.handlers for name in caught_by(h)} & _CAUGHT
-        self._guarded += bool(caught)
+        outer, self._guard = self._guard, guarded_by(self._guard, node.handlers)
         self.body(node.body, scopes)
+        self._guard = handling(outer, node.handlers)
         self._instead((handler.body for handler in node.handlers), scopes)
-        self._guarded -= bool(caught)
+        self._guard = outer
         self.body([*node.orelse, *node.finalbody], scopes)
 
     def _use(self, use: Use) -> None:
-        if self._guarded or self._postponed:
-            use = replace(use, guarded=bool(self._guarded), postponed=self._postponed)
-        self.read.uses.append(use)
+        self.read.uses.append(self._guard.on(replace(use, unsure=True) if self._postponed else use))
 
     def _expression(self, node: ast.expr | None, scopes: list[Scope]) -> Bound:
         """Read an expression and return what it stands for."""
@@ -269,7 +308,7 @@ class _Reader:
             case ast.Call():
                 return self._call(node, scopes)
             case ast.Lambda():
-                self._waiting.append((node, list(scopes), self._guarded))
+                self._waiting.append((node, list(scopes), self._guard))
                 return UNKNOWN
             case ast.IfExp():
                 self._expression(node.test, scopes)
@@ -320,7 +359,7 @@ class _Reader:
         if isinstance(node.ctx, ast.Store):
             self.read.defined.add(node.attr)
         if base.member and (held := named_after(base.path)):
-            self._use(Use(Kind.MEMBER, held, place, node.attr))
+            self._use(Use(Kind.MEMBER, held, place, node.attr, receiver=base.path.rpartition(".")[2]))
             return Bound(f"{held}.{node.attr}", member=True)
         if not base.path or base.member:
             if isinstance(node.ctx, ast.Load) and len(node.attr) >= DISTINCT:
@@ -341,47 +380,67 @@ class _Reader:
             self._expression(argument, scopes)
         given = [(k, self._expression(k.value, scopes)) for k in node.keywords]
         if isinstance(node.func, ast.Name) and node.func.id == "dict" and not node.args:
-            return Bound(keys=tuple((k.arg, keyword_place(k)) for k in node.keywords if k.arg))
+            return Bound(
+                keys=tuple(
+                    Key(k.arg, keyword_place(k), valued(k.arg, k.value)) for k in node.keywords if k.arg
+                )
+            )
         if (
             isinstance(node.func, ast.Name)
             and node.func.id in ("getattr", "__import__")
             and len(node.args) > 1
         ):
             self._dynamic(node, scopes)
-        self._called_method(node, starred)
+        self._called_method(node, given, starred)
         if not called.path:
             self._loose_keywords(node)
             return UNKNOWN
+        if called.closed:
+            return made_by(called)
         if called.path in ("importlib.import_module",):
             self.read.unfollowed += not (node.args and isinstance(node.args[0], ast.Constant))
             return UNKNOWN
         for keyword, value in given:
             if keyword.arg and keyword.arg not in called.taken:
-                place = keyword_place(keyword)
-                self._use(
-                    Use(Kind.KEYWORD, called.path, place, keyword.arg, given=frozenset(valued(keyword)))
-                )
+                known = frozenset((valued(keyword.arg, keyword.value),))
+                self._use(Use(Kind.KEYWORD, called.path, keyword_place(keyword), keyword.arg, given=known))
             elif keyword.arg:
                 continue
             elif value.keys is not None:
-                for name, place in value.keys:
-                    self._use(Use(Kind.KEYWORD, called.path, place, name))
+                for key in value.keys:
+                    self._use(
+                        Use(Kind.KEYWORD, called.path, key.place, key.name, given=frozenset((key.value,)))
+                    )
             else:
                 self.read.unfollowed += 1
-        if node.args and not starred and not called.taken:
+        if not starred and not called.taken:
             place = Place(node.lineno, node.col_offset, node.end_col_offset or 0)
-            self._use(Use(Kind.POSITION, called.path, place, count=len(node.args)))
+            names = [keyword.arg or ALL for keyword in node.keywords]
+            self._use(Use(Kind.POSITION, called.path, place, count=len(node.args), given=frozenset(names)))
         return made_by(called)
 
-    def _called_method(self, node: ast.Call, starred: bool) -> None:
-        """Note the call of a method with a telling name, and all that it is given."""
-        named = all(keyword.arg for keyword in node.keywords)
-        if isinstance(node.func, ast.Attribute) and _is_distinct(node.func) and named and not starred:
-            values = (value for k in node.keywords for value in valued(k))
-            given = frozenset((*(k.arg for k in node.keywords if k.arg), *values))
-            end = node.func.end_col_offset or 0
-            place = Place(node.func.end_lineno or node.lineno, end - len(node.func.attr.encode()), end)
-            self._use(Use(Kind.CALL, "", place, node.func.attr, given=given))
+    def _called_method(
+        self, node: ast.Call, told: Sequence[tuple[ast.keyword, Bound]], starred: bool
+    ) -> None:
+        """Note the call of a method with a telling name, and all that it is given.
+
+        Settings that go by the method's own name are what it works with, not how it works.
+        """
+        if not isinstance(node.func, ast.Attribute) or not _is_distinct(node.func) or starred:
+            return
+        subject = node.func.attr.partition("_")[2]
+        given: set[str] = set()
+        for keyword, bound in told:
+            if keyword.arg:
+                given |= {keyword.arg, valued(keyword.arg, keyword.value)}
+            elif bound.keys is not None:
+                given |= {part for key in bound.keys for part in (key.name, key.value)}
+            elif not subject or subject not in ast.unparse(keyword.value):
+                return
+        end = node.func.end_col_offset or 0
+        place = Place(node.func.end_lineno or node.lineno, end - len(node.func.attr.encode()), end)
+        receiver = next(last_names(node.func.value), "")
+        self._use(Use(Kind.CALL, "", place, node.func.attr, given=frozenset(given), receiver=receiver))
 
     def _loose_keywords(self, node: ast.Call) -> None:
         """Note the keywords of a method whose owner nothing tells."""
@@ -399,7 +458,7 @@ class _Reader:
             and node.value.func.id == "super"
         ):
             own = next((s["<super>"] for s in reversed(scopes) if "<super>" in s), UNKNOWN)
-            return Bound(f"{own.path}.{node.attr}") if own.path else UNKNOWN
+            return Bound(f"{own.path}.{node.attr}") if own.path and node.attr not in own.own else UNKNOWN
         return self._expression(node, scopes)
 
     def _dynamic(self, node: ast.Call, scopes: list[Scope]) -> None:

@@ -10,9 +10,12 @@ from typing import Any
 from packaging.version import Version
 
 from envdoctor.matrix import Matrix
+from envdoctor.matrix.interface_records import load_record
+from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.ranges import parse_version
 from envdoctor.solve.answer import PinSet
 from envdoctor.solve.goal import Goal
+from envdoctor.upgrading.classes import Brought, Project
 from envdoctor.upgrading.gone import Move
 from envdoctor.upgrading.judging import Break, Judge, users
 from envdoctor.upgrading.patching import diff_of, patched
@@ -24,6 +27,8 @@ from envdoctor.upgrading.uses import Kind
 from envdoctor.values import Shown
 
 SCHEMA = "envdoctor.upgrade/1"
+_TELLING = 5
+"""Letters from which the name of what is called tells its class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,23 +134,44 @@ def installed_moves(versions: Mapping[str, str]) -> dict[str, Move]:
 
 def judge_paths(matrix: Matrix, moves: Mapping[str, Move], paths: Sequence[str]) -> Judged:
     """Judge the files under the paths; raises InputError for a path that is none."""
-    judged, judge, defined = Judged(), Judge(matrix, moves), set[str]()
-    for path in find_files(paths):
+    judged, judge, defined = Judged(), Judge(matrix, moves), dict[str, set[Path]]()
+    files = find_files(paths)
+    project = Project(files, lambda root: distribution_of(matrix, root) in moves)
+    for path in files:
         text = read_text(path)
         if text is None:
             judged.unread.append(str(path))
             continue
         judged.files += 1
         if path.suffix in (".py", ".ipynb"):
-            _judge_python(judge, path, text, judged, defined)
+            _judge_python(judge, path, text, judged, defined, project.brought_to(path))
         judged.breaks += [Found(str(path), 0, one) for one in _judge_text(matrix, moves, path, text)]
-    judged.breaks = [one for one in judged.breaks if not _is_own(one.told, defined)]
+    judged.breaks = [one for one in judged.breaks if not _is_own(matrix, one, defined)]
     return judged
 
 
-def _is_own(told: Break, defined: Collection[str]) -> bool:
-    """True for a member that nothing tells the owner of, and that the code itself defines somewhere."""
-    return told.use.kind in (Kind.LOOSE, Kind.CALL) and not told.use.path and told.use.name in defined
+def _is_own(matrix: Matrix, found: Found, defined: Mapping[str, Collection[Path]]) -> bool:
+    """True for a member that nothing tells the owner of, and that the code itself defines somewhere.
+
+    What tests define stands in for something in these tests alone. What is called as the library's
+    classes are named is the library's.
+    """
+    use, file = found.told.use, Path(found.file)
+    if use.kind not in (Kind.LOOSE, Kind.CALL) or use.path:
+        return False
+    files = defined.get(use.name, ())
+    near = [one for one in files if one == file or one.name == "conftest.py" or not _is_test(one)]
+    record = load_record(matrix.folder, found.told.library)
+    if not near or " without " not in found.told.name or record is None or len(use.receiver) < _TELLING:
+        return bool(near)
+    owners = (owner.lower() for owner, members in record.members.items() if use.name in members)
+    return not any(use.receiver.lower() in owner for owner in owners)
+
+
+def _is_test(path: Path) -> bool:
+    return path.name.startswith("test_") or any(
+        part in ("test", "tests", "testing") for part in path.parts[:-1]
+    )
 
 
 def _judge_text(matrix: Matrix, moves: Mapping[str, Move], path: Path, text: str) -> Iterator[Break]:
@@ -157,15 +183,18 @@ def _judge_text(matrix: Matrix, moves: Mapping[str, Move], path: Path, text: str
         yield from judge_variables(matrix, moves, path.suffix, text)
 
 
-def _judge_python(judge: Judge, path: Path, text: str, judged: Judged, defined: set[str]) -> None:
+def _judge_python(
+    judge: Judge, path: Path, text: str, judged: Judged, defined: dict[str, set[Path]], brought: Brought
+) -> None:
     sources = list(python_of(path, text))
     broken: list[Break] = []
-    for source, read in zip(sources, read_cells(one.text for one in sources), strict=True):
+    for source, read in zip(sources, read_cells((one.text for one in sources), brought), strict=True):
         if read is None:
             judged.unread.append(f"{source.file}{f', cell {source.cell}' if source.cell else ''}")
             continue
         judged.unfollowed += read.unfollowed
-        defined |= read.defined
+        for name in read.defined:
+            defined.setdefault(name, set()).add(path)
         breaks = list(judge.breaks(read.uses))
         broken += breaks
         used = (user for one in broken for user in users(one, read.written))

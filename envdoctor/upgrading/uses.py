@@ -33,6 +33,23 @@ class Place(NamedTuple):
     end: int
 
 
+ALL = "**"
+"""Stands for arguments of any name."""
+
+
+class Condition(NamedTuple):
+    """A question about the release of a library, by its module or distribution: `transformers >= 5`."""
+
+    library: str
+    operator: str
+    version: str
+
+    def turned(self) -> Condition:
+        """Return the question that holds where this one does not."""
+        turned = {">=": "<", "<": ">=", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
+        return self._replace(operator=turned[self.operator])
+
+
 @dataclass(frozen=True, slots=True)
 class Use:
     """One use. `path` is the module of an import, else the dotted path of what is used or called.
@@ -50,10 +67,19 @@ class Use:
     """Arguments given by position."""
     guarded: bool = False
     """True under a condition or a handler that cares for its absence."""
-    postponed: bool = False
-    """True in an annotation that no run evaluates."""
+    modules: bool = False
+    """True where the absence of the whole module is cared for."""
+    when: tuple[Condition, ...] = ()
+    """The questions about releases below which it stands: it is met where all hold."""
+    unsure: bool = False
+    """True where no run may miss it: an annotation that none evaluates, an import that may fail."""
     given: frozenset[str] = frozenset()
-    """The arguments that an overriding method takes, or that a call gives (`name`, and `name=value`)."""
+    """The arguments that an overriding method takes, or that a call gives (`name`, and `name=value`).
+
+    `name()` is a method that an overriding one calls on `self`.
+    """
+    receiver: str = ""
+    """The last name of what a method is called on."""
     statement: Place | None = None
     """The first line of the import statement it stands in."""
 

@@ -1,0 +1,133 @@
+"""What classes of a project's own files derive from, followed from file to file."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from envdoctor.python_source import parse_python
+from envdoctor.upgrading.bindings import UNKNOWN, Bound, handed_up, own_members
+from envdoctor.upgrading.sources import read_text
+
+_NOTHING = frozenset(("object", "ABC", "Generic", "Protocol"))
+_HOPS = 12
+Brought = Callable[[int, str, str], Bound]
+"""What an import brings: its level, its module, the name."""
+
+
+def class_of(node: ast.ClassDef, bases: Sequence[Bound]) -> Bound:
+    """Return what a class of the text is: the first library's class that it derives from, and its own."""
+    own = frozenset(own_members(node)).union(*(base.own for base in bases))
+    told = [base for base in bases if base.path and not base.instance and not _is_standard(base.path)]
+    if not told:
+        return Bound(own=own, plain=all(base.plain or _is_standard(base.path) for base in bases))
+    first = told[0]
+    taken = handed_up(node)
+    return Bound(
+        first.path,
+        own=own,
+        taken=first.taken | (taken or frozenset()),
+        closed=first.closed or taken is None,
+        open=len({base.path for base in told}) > 1
+        or any(base.open or not (base.path or base.plain) for base in bases),
+    )
+
+
+def plain_base(node: ast.expr) -> bool:
+    """True for a base of the language's that brings no member."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return isinstance(node, ast.Name) and node.id in _NOTHING
+
+
+def _is_standard(path: str) -> bool:
+    return bool(path) and path.partition(".")[0] in sys.stdlib_module_names
+
+
+class Project:
+    """The files that are judged together; a file is looked into when another imports a class from it."""
+
+    def __init__(self, files: Iterable[Path], foreign: Callable[[str], bool]) -> None:
+        self._files = {path for path in files if path.suffix == ".py"}
+        self._foreign = foreign
+        self._outlines: dict[Path, dict[str, ast.ClassDef | tuple[int, str, str]]] = {}
+        self._known: dict[tuple[Path, str], Bound] = {}
+
+    def brought_to(self, importer: Path) -> Brought:
+        """Return what says what an import in that file brings, as far as it is the project's own."""
+        return lambda level, module, name: self._brought(importer, level, module, name, 0)
+
+    def _brought(self, importer: Path, level: int, module: str, name: str, hops: int) -> Bound:
+        file = None if hops > _HOPS else self._file(importer, level, module)
+        if file is not None:
+            return self._in(file, name, hops + 1)
+        return Bound(f"{module}.{name}") if hops and module and not level else UNKNOWN
+
+    def _in(self, file: Path, name: str, hops: int) -> Bound:
+        key = (file, name)
+        if key not in self._known:
+            self._known[key] = UNKNOWN  # a circle ends here
+            found = self._outline(file).get(name)
+            if isinstance(found, ast.ClassDef):
+                self._known[key] = class_of(found, [self._base(file, base, hops) for base in found.bases])
+            elif found is not None:
+                self._known[key] = self._brought(file, *found, hops)
+        return self._known[key]
+
+    def _base(self, file: Path, node: ast.expr, hops: int) -> Bound:
+        if plain_base(node):
+            return Bound(plain=True)
+        if isinstance(node, ast.Subscript):
+            return self._base(file, node.value, hops)
+        if isinstance(node, ast.Name):
+            return self._in(file, node.id, hops)
+        root = ast.unparse(node).partition(".")
+        module = self._outline(file).get(root[0])
+        return Bound(f"{module[2]}.{root[2]}") if isinstance(module, tuple) and not module[1] else UNKNOWN
+
+    def _outline(self, file: Path) -> dict[str, ast.ClassDef | tuple[int, str, str]]:
+        if file not in self._outlines:
+            self._outlines[file] = _outline(read_text(file) or "")
+        return self._outlines[file]
+
+    def _file(self, importer: Path, level: int, module: str) -> Path | None:
+        parts = module.split(".") if module else []
+        if not level and self._foreign(parts[0] if parts else ""):
+            return None
+        for folder in _roots(importer, level):
+            path = folder.joinpath(*parts)
+            for file in (path.with_name(f"{path.name}.py"), path / "__init__.py"):
+                if file in self._files and file != importer:
+                    return file
+        return None
+
+
+def _roots(importer: Path, level: int) -> list[Path]:
+    """Return the folders in which a module is looked for."""
+    if level:
+        return [importer.parents[level - 1]] if level <= len(importer.parents) else []
+    return [root for parent in importer.parents for root in (parent, parent / "src")]
+
+
+def _outline(text: str) -> dict[str, ast.ClassDef | tuple[int, str, str]]:
+    """Return the classes of a text and what its names are imported from; `import x` is told by module ''."""
+    try:
+        tree = parse_python(text)
+    except SyntaxError:
+        return {}
+    found: dict[str, ast.ClassDef | tuple[int, str, str]] = {}
+    waiting: list[ast.stmt] = list(tree.body)
+    while waiting:
+        node = waiting.pop(0)
+        if isinstance(node, ast.ClassDef):
+            found[node.name] = node
+        elif isinstance(node, ast.ImportFrom):
+            found |= {a.asname or a.name: (node.level, node.module or "", a.name) for a in node.names}
+        elif isinstance(node, ast.Import):
+            roots = ((a.asname or a.name.partition(".")[0], a) for a in node.names)
+            found |= {name: (0, "", a.name if a.asname else name) for name, a in roots}
+        elif isinstance(node, (ast.If, ast.Try, ast.With)):
+            waiting[:0] = [one for one in ast.iter_child_nodes(node) if isinstance(one, ast.stmt)]
+    return found

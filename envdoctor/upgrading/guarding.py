@@ -1,0 +1,153 @@
+"""What cares for an absence: handlers of errors, and questions that the new release answers."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from envdoctor.upgrading.bindings import Scope, caught_by, looked_up
+from envdoctor.upgrading.uses import Condition, Kind, Use
+from envdoctor.values import dataclass
+
+_IMPORTS = frozenset((Kind.IMPORT, Kind.MODULE, Kind.STAR))
+_CALLS = frozenset((Kind.KEYWORD, Kind.POSITION, Kind.OVERRIDE, Kind.CALL, Kind.LOOSE))
+_NAMES = frozenset((Kind.PATH, Kind.MEMBER, Kind.NAME, Kind.CALL, Kind.LOOSE))
+_EVERY = frozenset(Kind)
+_CAUGHT = {
+    "ImportError": _IMPORTS,
+    "ModuleNotFoundError": _IMPORTS,
+    "AttributeError": _NAMES,
+    "TypeError": _CALLS,
+    "Exception": _EVERY,
+    "": _EVERY,
+}
+"""The uses whose absence each exception tells of."""
+_ASKING = re.compile(r"version|hasattr|signature|inspect|(?i:_v\d|_(?:ge|lt|at_least)_\d)")
+"""What a condition asks that cares for the absence of a name; that of a package is another's."""
+_VERSION = re.compile(r"\d{1,4}(?:\.\d{1,6}){0,3}(?:\.?(?:a|b|rc|dev|post)\d{0,8})?")
+_ASKED = re.compile(r"is_(\w{2,40}?)_(?:version|available_version)")
+_SIGNS: dict[type[ast.cmpop], str] = {ast.GtE: ">=", ast.Gt: ">", ast.LtE: "<=", ast.Lt: "<", ast.Eq: "=="}
+_TURNED = {">=": "<=", ">": "<", "<=": ">=", "<": ">", "==": "=="}
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What stands around a use: the kinds that are cared for, and the questions that must hold."""
+
+    kinds: frozenset[Kind] = frozenset()
+    modules: bool = False
+    """True where the absence of a whole module is cared for, of a name in it not."""
+    passed: bool = False
+    """True where a handler lets a failing import pass, and nothing takes its place."""
+    when: tuple[Condition, ...] = ()
+
+    def on(self, use: Use) -> Use:
+        """Return the use with what stands around it."""
+        imported = use.kind in _IMPORTS
+        guarded = use.kind in self.kinds
+        return replace(
+            use,
+            guarded=guarded,
+            modules=self.modules and imported,
+            unsure=use.unsure or (self.passed and imported),
+            when=self.when,
+        )
+
+    def asked(self) -> Guard:
+        """Return the guard below a condition that asks what cannot be answered here."""
+        return replace(self, kinds=_EVERY)
+
+    def below(self, condition: Condition) -> Guard:
+        """Return the guard below a condition on a library's release."""
+        return replace(self, when=(*self.when, condition))
+
+
+OPEN = Guard()
+
+
+def guarded_by(outer: Guard, handlers: Sequence[ast.ExceptHandler]) -> Guard:
+    """Return the guard of what stands under `try`; a handler that raises again cares for nothing."""
+    for handler in handlers:
+        names = {name.rpartition(".")[2].strip() for name in caught_by(handler)} & _CAUGHT.keys()
+        if not names or (_tells_only(handler.body) and isinstance(handler.body[-1], ast.Raise)):
+            continue
+        kinds = frozenset().union(*(_CAUGHT[name] for name in names))
+        if kinds == _IMPORTS and _tells_only(handler.body):
+            outer = replace(outer, passed=True, modules=outer.modules or names == {"ModuleNotFoundError"})
+        elif names == {"ModuleNotFoundError"}:
+            outer = replace(outer, modules=True)
+        else:
+            outer = replace(outer, kinds=outer.kinds | kinds)
+    return outer
+
+
+def handling(outer: Guard, handlers: Sequence[ast.ExceptHandler]) -> Guard:
+    """Return the guard of what handlers do: it runs where something is absent."""
+    names = {name.rpartition(".")[2].strip() for handler in handlers for name in caught_by(handler)}
+    return outer.asked() if names & _CAUGHT.keys() else outer
+
+
+def _tells_only(body: Iterable[ast.stmt]) -> bool:
+    """True for statements that bind nothing and go nowhere: what failed stays away."""
+    return all(
+        isinstance(one, (ast.Pass, ast.Raise))
+        or (isinstance(one, ast.Expr) and not any(word in ast.unparse(one) for word in ("skip", "exit")))
+        for one in body
+    )
+
+
+def asks(test: ast.expr) -> bool:
+    """True for a condition that asks for a release or for a name."""
+    return _ASKING.search(ast.unparse(test)) is not None
+
+
+def condition_of(test: ast.expr | None, scopes: Sequence[Scope]) -> Condition | None:
+    """Return what a test asks of one library's release; None for what is more, or something else."""
+    match test:
+        case ast.UnaryOp(op=ast.Not(), operand=inner):
+            found = condition_of(inner, scopes)
+            return found.turned() if found else None
+        case ast.Name():
+            return looked_up(test, scopes).condition
+        case ast.Compare(left=left, ops=[sign], comparators=[right]) if type(sign) in _SIGNS:
+            return _compared(left, _SIGNS[type(sign)], right, scopes)
+        case ast.Call(
+            func=ast.Name(id=asked) | ast.Attribute(attr=asked),
+            args=[ast.Constant(value=str(operator)), ast.Constant(value=str(version))],
+        ) if (match := _ASKED.fullmatch(asked)) and operator in _TURNED and _VERSION.fullmatch(version):
+            return Condition(match[1], operator, version)
+        case _:
+            return None
+
+
+def _compared(left: ast.expr, operator: str, right: ast.expr, scopes: Sequence[Scope]) -> Condition | None:
+    for one, other, sign in ((left, right, operator), (right, left, _TURNED[operator])):
+        library, version = _library(one, scopes), _version(other)
+        whole = version.isdigit() and isinstance(other, ast.Constant)
+        if (
+            library
+            and version
+            and not (whole and ("split" not in ast.unparse(one) or sign not in (">=", "<")))
+        ):
+            return Condition(library, sign, version)
+    return None
+
+
+def _library(node: ast.expr, scopes: Sequence[Scope]) -> str:
+    """Return the library whose release an expression is: `x.__version__`, `version("x")`."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Attribute) and part.attr == "__version__":
+            return looked_up(part.value, scopes).path.partition(".")[0]
+        if isinstance(part, ast.Call) and ast.unparse(part.func).rpartition(".")[2] == "version":
+            told = part.args[0] if part.args else None
+            if isinstance(told, ast.Constant) and isinstance(told.value, str) and told.value[:1].isalpha():
+                return told.value
+    return ""
+
+
+def _version(node: ast.expr) -> str:
+    told = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]
+    text = str(told[0]) if len(told) == 1 and type(told[0]) in (str, int) else ""
+    return text if _VERSION.fullmatch(text) else ""
