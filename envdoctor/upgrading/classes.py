@@ -30,7 +30,7 @@ def class_of(node: ast.ClassDef, bases: Sequence[Bound]) -> Bound:
         own=own,
         taken=first.taken | (taken or frozenset()),
         closed=first.closed or taken is None,
-        open=len({base.path for base in told}) > 1
+        open=len({(base.path.partition(".")[0], base.path.rpartition(".")[2]) for base in told}) > 1
         or any(base.open or not (base.path or base.plain) for base in bases),
     )
 
@@ -54,6 +54,7 @@ class Project:
         self._foreign = foreign
         self._outlines: dict[Path, dict[str, ast.ClassDef | tuple[int, str, str]]] = {}
         self._known: dict[tuple[Path, str], Bound] = {}
+        self._found: dict[tuple[Path, int, str], Path | None] = {}
 
     def brought_to(self, importer: Path) -> Brought:
         """Return what says what an import in that file brings, as far as it is the project's own."""
@@ -93,13 +94,18 @@ class Project:
         return self._outlines[file]
 
     def _file(self, importer: Path, level: int, module: str) -> Path | None:
-        parts = module.split(".") if module else []
-        if not level and self._foreign(parts[0] if parts else ""):
+        key = (importer.parent, level, module)
+        if key not in self._found:
+            self._found[key] = self._looked_for(importer, level, module.split(".") if module else [])
+        return self._found[key] if self._found[key] != importer else None
+
+    def _looked_for(self, importer: Path, level: int, parts: Sequence[str]) -> Path | None:
+        if not level and (self._foreign(parts[0] if parts else "") or parts[0] in sys.stdlib_module_names):
             return None
         for folder in _roots(importer, level):
             path = folder.joinpath(*parts)
             for file in (path.with_name(f"{path.name}.py"), path / "__init__.py"):
-                if file in self._files and file != importer:
+                if file in self._files:
                     return file
         return None
 

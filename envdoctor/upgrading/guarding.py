@@ -28,6 +28,8 @@ _ASKING = re.compile(r"version|hasattr|signature|inspect|(?i:_v\d|_(?:ge|lt|at_l
 """What a condition asks that cares for the absence of a name; that of a package is another's."""
 _VERSION = re.compile(r"\d{1,4}(?:\.\d{1,6}){0,3}(?:\.?(?:a|b|rc|dev|post)\d{0,8})?")
 _ASKED = re.compile(r"is_(\w{2,40}?)_(?:version|available_version)")
+_FEW = 6
+"""Statements around which a handler of every error may care for the absence of a name."""
 _SIGNS: dict[type[ast.cmpop], str] = {ast.GtE: ">=", ast.Gt: ">", ast.LtE: "<=", ast.Lt: "<", ast.Eq: "=="}
 _TURNED = {">=": "<=", ">": "<", "<=": ">=", "<": ">", "==": "=="}
 
@@ -67,13 +69,21 @@ class Guard:
 OPEN = Guard()
 
 
-def guarded_by(outer: Guard, handlers: Sequence[ast.ExceptHandler]) -> Guard:
-    """Return the guard of what stands under `try`; a handler that raises again cares for nothing."""
-    for handler in handlers:
+def guarded_by(outer: Guard, node: ast.Try) -> Guard:
+    """Return the guard of what stands under `try`; a handler that raises again cares for nothing.
+
+    Around more than a few statements errors of every kind are caught for other reasons than an absence.
+    """
+    much = sum(isinstance(one, ast.stmt) for part in node.body for one in ast.walk(part)) > _FEW
+    for handler in node.handlers:
         names = {name.rpartition(".")[2].strip() for name in caught_by(handler)} & _CAUGHT.keys()
         if not names or (_tells_only(handler.body) and isinstance(handler.body[-1], ast.Raise)):
             continue
-        kinds = frozenset().union(*(_CAUGHT[name] for name in names))
+        if much:
+            names &= {"ImportError", "ModuleNotFoundError"}
+        kinds: frozenset[Kind] = frozenset().union(*(_CAUGHT[name] for name in names))
+        if not kinds:
+            continue
         if kinds == _IMPORTS and _tells_only(handler.body):
             outer = replace(outer, passed=True, modules=outer.modules or names == {"ModuleNotFoundError"})
         elif names == {"ModuleNotFoundError"}:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from functools import cache
@@ -63,6 +63,7 @@ class Judge:
     _handed: dict[str, list[tables.RenameRow]] = field(default_factory=dict)
     _gone: dict[str, Mapping[tuple[str, str], str]] = field(default_factory=dict)
     _fields: dict[str, KeyFacts | None] = field(default_factory=dict)
+    _ended: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """File the known renames by what they rename."""
@@ -196,7 +197,7 @@ class Judge:
         if open_ and (ended := self._setting_gone(use, move)) is not None:
             return Break(use, shown, ended, certainty=Certainty.LIKELY) if ended else None
         if not spans:
-            return self._handed_on(use, record, told, move)
+            return self._handed_on(use, owner, record, move)
         if open_ and (
             not is_class(short)
             or callable_.endswith(SETTINGS)
@@ -214,16 +215,32 @@ class Judge:
         library = distribution_of(self.matrix, use.path)
         if not is_class(use.path.rpartition(".")[2]):
             return None
-        if library not in self._fields:
-            self._fields[library] = key_facts(self.matrix, library)
-        facts = self._fields[library]
+        facts = self.settings_of(library)
         known = facts is not None and use.name in facts.fields
         return facts.gone_since(use.name, move.new, move.old) if facts and known else None
 
-    def _handed_on(self, use: Use, record: Record, told: Mapping[str, Spans], move: Move) -> Break | None:
+    def settings_of(self, library: str) -> KeyFacts | None:
+        """Return what a framework's releases tell of its settings."""
+        if library not in self._fields:
+            self._fields[library] = key_facts(self.matrix, library)
+        return self._fields[library]
+
+    def ended(self, library: str) -> Collection[str]:
+        """Return the settings that end with a framework's move, for any of its trainers."""
+        facts, move = self.settings_of(library), self.moves[library]
+        if library not in self._ended and facts:
+            every = (facts, *(replace(facts, fields=fields) for fields in facts.trainers.values()))
+            gone = (
+                (key, one) for one in every for key in one.fields if one.gone_since(key, move.new, move.old)
+            )
+            self._ended[library] = frozenset(key for key, _ in gone)
+        return self._ended.get(library, ())
+
+    def _handed_on(self, use: Use, owner: str, record: Record, move: Move) -> Break | None:
         """Judge a keyword that only `**` takes: it ends at what may know it no more."""
-        since = self._left(record.library).get(("__init__", use.name))
-        if since is None or not record.has(told.get("**", ()), move.new) or len(use.name) < DISTINCT:
+        since = self._left(record.library).get((owner.rpartition(".")[2], use.name))
+        open_ = record.has(record.keywords.get(owner, {}).get(ALL, ()), move.new)
+        if since is None or not open_ or len(use.name) < DISTINCT:
             return None
         return Break(use, f"{use.path}({use.name})", since, certainty=Certainty.LIKELY)
 
@@ -291,7 +308,8 @@ class Judge:
             wanted = row.new.partition("=")[0]
             if move is None or not self._row_holds(row, move) or wanted in use.given:
                 continue
-            if fnmatchcase(f"def {owner}.{use.name}", row.old):
+            own = distribution_of(self.matrix, use.path) == row.library
+            if (own or "*." not in row.old) and fnmatchcase(f"def {owner}.{use.name}", row.old):
                 told = f"call self.{row.new}" if wanted.endswith("()") else f"take {row.new}"
                 shown = f"{use.path}.{use.name}() without {wanted}"
                 yield Break(use, shown, row.since, told, Certainty.LIKELY, library=row.library)
@@ -392,7 +410,16 @@ def _lacking(use: Use, record: Record, told: Mapping[str, Spans], move: Move) ->
 
     Where as many went, one may have taken the place of another.
     """
-    if ALL in use.given or move.old is None:
+    most = [
+        int(entry[1:]) for entry, spans in told.items() if entry[:1] == "~" and record.has(spans, move.new)
+    ]
+    if ALL in use.given or move.old is None or record.has(told.get(ALL, ()), move.old):
+        return None
+    if (
+        not most
+        or use.count >= max(most)
+        or not any(entry[:1] == "~" and record.has(spans, move.old) for entry, spans in told.items())
+    ):
         return None
     new = {
         name[1:]: spans

@@ -286,7 +286,7 @@ class _Reader:
         now.update((n, bound) for n, bound in imported.items() if now[n].instance or not now[n].path)
 
     def _try(self, node: ast.Try, scopes: list[Scope]) -> None:
-        outer, self._guard = self._guard, guarded_by(self._guard, node.handlers)
+        outer, self._guard = self._guard, guarded_by(self._guard, node)
         self.body(node.body, scopes)
         self._guard = handling(outer, node.handlers)
         self._instead((handler.body for handler in node.handlers), scopes)

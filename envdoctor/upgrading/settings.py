@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from envdoctor.findings import Certainty
 from envdoctor.matrix import Matrix
 from envdoctor.matrix.interface_records import Spans, load_record
-from envdoctor.profile.keys import KeyFacts, key_facts
+from envdoctor.profile.keys import KeyFacts
 from envdoctor.python_source import parse_python
 from envdoctor.upgrading.gone import Move, gone_since
 from envdoctor.upgrading.judging import Break, Judge
@@ -23,6 +23,8 @@ _SCRIPT = re.compile(r"\S{1,200}\.py(?!\S)|(?<!\S)-m\s{1,8}\S")
 _LAUNCHERS = ("torchrun", "accelerate launch", "deepspeed ")
 """Commands whose options before the script are their own."""
 _WORD = re.compile(r"[\"']--([a-z][\w-]{2,60})[\"']")
+_FIELD = re.compile(r"[\"']([a-z]\w{2,60})[\"']")
+_ARGUMENTS = re.compile(r"train(?:er|ing)?_?(?:args|arguments|kwargs)", re.IGNORECASE)
 _OPTION = re.compile(r"(?<!\S)--([a-zA-Z][\w-]{2,60})")
 _VARIABLE = re.compile(r"(?<![\w$])([A-Z][A-Z0-9]{1,20}_[A-Z0-9_]{2,60})(?!\w)")
 _QUOTED = re.compile(r"[\"']([A-Z][A-Z0-9]{1,20}_[A-Z0-9_]{2,60})[\"']")
@@ -36,20 +38,43 @@ _LAUNCHES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def judge_settings(matrix: Matrix, moves: Mapping[str, Move], suffix: str, text: str) -> Iterator[Break]:
+def judge_settings(judge: Judge, suffix: str, text: str) -> Iterator[Break]:
     """Yield the keys or options in a text that the framework's new release lacks."""
-    if suffix == ".py" and len(_WORD.findall(text)) < FEW:
-        return
-    judge = Judge(matrix, moves)
-    for framework, move in moves.items():
-        facts = key_facts(matrix, framework)
-        if facts is None:
+    for framework, move in judge.moves.items():
+        facts = judge.settings_of(framework)
+        if facts is None or (suffix == ".py" and _quoted(text).isdisjoint(judge.ended(framework))):
             continue
-        found = _found(facts, suffix, text)
-        for name, place in found:
+        for name, place in _found(facts, suffix, text):
             if since := facts.gone_since(name, move.new, move.old):
                 use = Use(Kind.KEYWORD, framework, place, name)
                 yield Break(use, f"{framework}: {name}", since, renamed(judge, name, move))
+        yield from _assigned(facts, judge, text, move) if suffix == ".py" else ()
+
+
+def _assigned(facts: KeyFacts, judge: Judge, text: str, move: Move) -> Iterator[Break]:
+    """Yield the keys that are put into a dictionary which is named for the arguments of a training."""
+    try:
+        targets = [
+            t for node in ast.walk(parse_python(text)) if isinstance(node, ast.Assign) for t in node.targets
+        ]
+    except SyntaxError:
+        return
+    told = {
+        target.slice: target.slice.value
+        for target in targets
+        if isinstance(target, ast.Subscript)
+        and isinstance(target.slice, ast.Constant)
+        and isinstance(target.slice.value, str)
+        and isinstance(target.value, ast.Name)
+        and _ARGUMENTS.search(target.value.id)
+    }
+    mine = facts.for_file(set(told.values()), str(move.old) if move.old else None)
+    for node, name in told.items():
+        if since := mine.gone_since(name, move.new, move.old):
+            place = Place(node.lineno, node.col_offset + 1, (node.end_col_offset or 0) - 1)
+            use = Use(Kind.FIELD, facts.framework, place, name)
+            shown = f"{facts.framework}: {name}"
+            yield Break(use, shown, since, renamed(judge, name, move), Certainty.LIKELY)
 
 
 def judge_variables(matrix: Matrix, moves: Mapping[str, Move], suffix: str, text: str) -> Iterator[Break]:
@@ -92,20 +117,30 @@ def _found(facts: KeyFacts, suffix: str, text: str) -> Iterator[tuple[str, Place
     return _keys(facts, text) if suffix in KEYED else _options(facts.framework, text)
 
 
+def _quoted(text: str) -> set[str]:
+    """Return the words in quotes that may be fields, or options of a command."""
+    options = {word.replace("-", "_") for word in _WORD.findall(text)}
+    return options | set(_FIELD.findall(text))
+
+
 def _listed(facts: KeyFacts, text: str) -> Iterator[tuple[str, Place]]:
-    """Yield the options in lists of a command's words: most of them are the framework's own."""
+    """Yield the options in lists of a command's words, and the fields in lists of fields: most are known."""
     try:
         tree = parse_python(text)
     except SyntaxError:
         return
     for node in ast.walk(tree):
-        words = node.elts if isinstance(node, ast.List) else []
-        told = [(m[1].replace("-", "_"), word) for word in words if (m := _WORD.fullmatch(ast.unparse(word)))]
-        known = sum(name in facts.fields for name, _ in told)
-        if known >= FEW and 4 * known >= 3 * len(told):
-            for name, word in told:
-                start = word.col_offset + 1
-                yield name, Place(word.lineno, start, start + len(name.encode()) + 2)
+        words = node.elts if isinstance(node, (ast.List, ast.Tuple, ast.Set)) else []
+        for form, few, share in ((_WORD, FEW, 0.75), (_FIELD, 2 * FEW, 0.5)):
+            told = [
+                (m[1].replace("-", "_"), word) for word in words if (m := form.fullmatch(ast.unparse(word)))
+            ]
+            known = sum(name in facts.fields for name, _ in told)
+            if known >= few and known >= share * len(told):
+                for name, word in told:
+                    start = word.col_offset + 1
+                    end = (word.end_col_offset or 0) - 1
+                    yield name, Place(word.lineno, start, end)
 
 
 def _keys(facts: KeyFacts, text: str) -> Iterator[tuple[str, Place]]:

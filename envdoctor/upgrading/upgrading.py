@@ -145,7 +145,7 @@ def judge_paths(matrix: Matrix, moves: Mapping[str, Move], paths: Sequence[str])
         judged.files += 1
         if path.suffix in (".py", ".ipynb"):
             _judge_python(judge, path, text, judged, defined, project.brought_to(path))
-        judged.breaks += [Found(str(path), 0, one) for one in _judge_text(matrix, moves, path, text)]
+        judged.breaks += [Found(str(path), 0, one) for one in _judge_text(judge, path, text)]
     judged.breaks = [one for one in judged.breaks if not _is_own(matrix, one, defined)]
     return judged
 
@@ -174,13 +174,13 @@ def _is_test(path: Path) -> bool:
     )
 
 
-def _judge_text(matrix: Matrix, moves: Mapping[str, Move], path: Path, text: str) -> Iterator[Break]:
+def _judge_text(judge: Judge, path: Path, text: str) -> Iterator[Break]:
     if path.suffix in (*KEYED, *COMMANDED, ".py"):
-        yield from judge_settings(matrix, moves, path.suffix, text)
+        yield from judge_settings(judge, path.suffix, text)
     if requires(path):
-        yield from judge_requirements(moves, text)
+        yield from judge_requirements(judge.moves, text)
     if path.suffix != ".ipynb":
-        yield from judge_variables(matrix, moves, path.suffix, text)
+        yield from judge_variables(judge.matrix, judge.moves, path.suffix, text)
 
 
 def _judge_python(

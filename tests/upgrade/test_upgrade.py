@@ -382,3 +382,172 @@ def test_a_call_of_an_unknown_owner_is_diagnosed_as_the_librarys(
     (tmp_path / "freeze.txt").write_text("transformers==5.3.0\n")
     main(["diagnose", "--code", str(tmp_path / "a.py"), "--from", str(tmp_path / "freeze.txt")])
     assert ".get_head_mask() is gone since transformers 5" in capsys.readouterr().out
+
+
+def judged_files(
+    tmp_path: Path, files: dict[str, str], moves: dict[str, Move] = MOVES
+) -> list[tuple[str, int, str]]:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    found = judge_paths(load_matrix(), moves, [str(tmp_path)]).breaks
+    return sorted(
+        (str(Path(f.file).relative_to(tmp_path)), f.told.use.place.line, f.told.name) for f in found
+    )
+
+
+MINE = "from transformers import Trainer\nclass Mine(Trainer):\n    pass\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        (
+            {
+                "pkg/__init__.py": "from .base import Mine\n",
+                "pkg/base.py": MINE,
+                "pkg/sub.py": "from pkg import Mine\nclass Sub(Mine):\n"
+                "    def compute_loss(self, model, inputs): ...\n"
+                "    def f(self):\n        return self.tokenizer\n",
+                "run.py": "from pkg.sub import Sub as S\nS(tokenizer=None)\n",
+            },
+            [
+                ("pkg/sub.py", 3, "transformers.Trainer.compute_loss() without num_items_in_batch"),
+                ("pkg/sub.py", 5, "transformers.Trainer.tokenizer"),
+                ("run.py", 2, "transformers.Trainer(tokenizer)"),
+            ],
+        ),
+        (
+            {
+                "mix.py": f"{MINE}class Own:\n    tokenizer = None\n",
+                "sub.py": "from mix import Mine, Own\nclass Sub(Own, Mine):\n    def f(self):\n"
+                "        return self.tokenizer\n",
+            },
+            [],
+        ),
+        (
+            {
+                "mix.py": MINE,
+                "sub.py": "from mix import Mine\nfrom other import Base\nclass Sub(Base, Mine):\n"
+                "    def f(self):\n        return self.tokenizer\n",
+            },
+            [],
+        ),
+        (
+            {
+                "own.py": f"{MINE}class Kept(Mine):\n    def __init__(self, tokenizer):\n"
+                "        super().__init__(model=tokenizer)\n",
+                "run.py": "from own import Kept\nKept(tokenizer=None)\n",
+            },
+            [],
+        ),
+        (
+            {
+                "own.py": f"{MINE}",
+                "run.py": "from own import Mine\nclass M(Mine):\n    def f(self):\n"
+                "        return self.args.no_cuda\n",
+            },
+            [("run.py", 4, "transformers.TrainingArguments.no_cuda")],
+        ),
+    ],
+)
+def test_classes_are_followed_from_file_to_file(
+    tmp_path: Path, files: dict[str, str], found: list[tuple[str, int, str]]
+) -> None:
+    assert judged_files(tmp_path, files) == found
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("try:\n    from transformers import AdamW\nexcept ImportError:\n    pass\n", 1),
+        ("try:\n    from transformers import AdamW\nexcept ImportError as e:\n    raise E from e\n", 1),
+        ("try:\n    from transformers import AdamW\nexcept ImportError:\n    AdamW = None\n", 0),
+        ("try:\n    from transformers import AdamW\nexcept ImportError:\n    pass\nAdamW = 1\n", 0),
+        ("try:\n    from transformers import AdamW\nexcept ModuleNotFoundError:\n    AdamW = None\n", 1),
+        ("try:\n    from transformers import AdamW\nexcept ImportError:\n    pytest.skip('old')\n", 0),
+        ("import numpy as np\ntry:\n    np.Inf\nexcept ImportError:\n    x = 1\n", 1),
+        ("import numpy as np\ntry:\n    np.Inf\nexcept AttributeError:\n    x = 1\n", 0),
+        ("import numpy as np\ntry:\n" + "    f()\n" * 6 + "    np.Inf\nexcept Exception:\n    x = 1\n", 1),
+        ("import transformers as t\nif Version(t.__version__) < Version('5'):\n    t.AdamW\n", 0),
+        ("import transformers as t\nif Version(t.__version__) >= Version('5'):\n    t.AdamW\n", 1),
+        ("import transformers as t\nOLD = parse('4.60') > parse(t.__version__)\nif OLD:\n    t.AdamW\nelse:\n"
+         "    t.AdamW\n", 1),
+        ("import transformers as t\nif int(t.__version__.split('.')[0]) < 5:\n    t.AdamW\n", 0),
+        ("import transformers as t\nif not is_transformers_version('<', '5'):\n    t.AdamW\n", 1),
+        ("import transformers as t\nif version('torch') >= '2':\n    t.AdamW\n", 0),
+    ],
+)  # fmt: skip
+def test_what_cares_for_an_absence_and_what_does_not(code: str, found: int) -> None:
+    assert len(told(code)) == found
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("class A(LlamaPreTrainedModel):\n    def __init__(self, c):\n        super().__init__(c)\n"
+         "        self.head = 1\n", 1),
+        ("class A(LlamaPreTrainedModel):\n    def __init__(self, c):\n        super().__init__(c)\n"
+         "        self.head = 1\n        self.post_init()\n", 0),
+        ("class A(LlamaPreTrainedModel):\n    def __init__(self, *a):\n        super().__init__(*a)\n", 0),
+        ("class A(LlamaPreTrainedModel):\n    def __init__(self, c):\n        self.x = 1\n"
+         "        self.post_init()\nclass B(A):\n    def __init__(self, c):\n        self.y = 1\n", 0),
+    ],
+)  # fmt: skip
+def test_a_model_calls_what_its_base_no_longer_does(code: str, found: int) -> None:
+    start = "from transformers.models.llama.modeling_llama import LlamaPreTrainedModel\n"
+    assert len(told(start + code)) == found
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("t.apply_chat_template(c, **self.cfg.chat_template_kwargs)", 1),
+        ("t.apply_chat_template(c, **options)", 0),
+        ("t.apply_chat_template(c, tokenize=wanted)", 0),
+        ("k = {'tokenize': True}\nk['x'] = 1\nt.apply_chat_template(c, **k)", 1),
+        ("k = {'tokenize': True}\nk['return_dict'] = False\nt.apply_chat_template(c, **k)", 0),
+        ("k = {'tokenize': False}\nt.apply_chat_template(c, **k)", 0),
+    ],
+)
+def test_what_a_call_is_given_is_read_off_its_dictionaries(code: str, found: int) -> None:
+    assert len(told(code)) == found
+
+
+def test_what_tests_define_is_theirs_and_a_tokenizer_is_the_librarys(tmp_path: Path) -> None:
+    call = "def f(tokenizer, lm, c):\n    lm.apply_chat_template(c)\n    tokenizer.apply_chat_template(c)\n"
+    mock = "class Fake:\n    def apply_chat_template(self, c): ...\n"
+    files = {"a.py": call, "tests/test_a.py": f"{mock}{call}"}
+    assert [(name, line) for name, line, _ in judged_files(tmp_path, files)] == [
+        ("a.py", 2), ("a.py", 3), ("tests/test_a.py", 5),
+    ]  # fmt: skip
+    assert [(name, line) for name, line, _ in judged_files(tmp_path, {"b.py": mock})] == [
+        ("a.py", 3), ("tests/test_a.py", 5),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("call", "found"), [("a, b", 1), ("a, b, c", 0), ("a, b, device=c", 0), ("a, **c", 0)]
+)
+def test_an_argument_that_became_needed_is_told(tmp_path: Path, call: str, found: int) -> None:
+    code = f"from transformers import Trainer\ndef f(t: Trainer):\n    t.get_batch_samples({call})\n"
+    moves = {"transformers": Move(Version("4.50.0"), Version("4.49.0"))}
+    assert len(judged_files(tmp_path, {"a.py": code}, moves)) == found
+
+
+def test_settings_in_lists_and_dictionaries_of_arguments_are_told(tmp_path: Path) -> None:
+    names = [
+        "output_dir",
+        "learning_rate",
+        "weight_decay",
+        "max_grad_norm",
+        "seed",
+        "save_safetensors",
+        "mine",
+    ]
+    code = f"for a in {names}:\n    pass\n" + "".join(
+        f"{name}['save_safetensors'] = 1\n" for name in ("training_args_kwargs", "other")
+    )
+    assert [(line, name) for _, line, name in judged_files(tmp_path, {"a.py": code})] == [
+        (1, "transformers: save_safetensors"), (3, "transformers: save_safetensors"),
+    ]  # fmt: skip
