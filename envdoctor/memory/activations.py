@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from envdoctor.memory.blocks import decoder_layer
 from envdoctor.memory.settings import Settings
 from envdoctor.memory.shape import ModelShape
 from envdoctor.memory.tape import Tape, rounded
+from envdoctor.memory.towers import run_layer
+from envdoctor.memory.vision import Vision
 
 
 class LayerCost(NamedTuple):
@@ -24,7 +25,7 @@ class LayerCost(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def layer_cost(
-    shape: ModelShape, s: Settings, checkpoint: bool, moe: bool, windowed: bool, accumulating: bool
+    shape: ModelShape | Vision, s: Settings, checkpoint: bool, moe: bool, windowed: bool, accumulating: bool
 ) -> LayerCost:
     """Return the cost of one layer of that kind."""
     stream = rounded(s.tokens * shape.hidden * s.stream)
@@ -32,7 +33,7 @@ def layer_cost(
     x = tape.new(s.tokens * shape.hidden, s.stream, needs=True)
     if checkpoint:
         x.refs += 1
-    out = decoder_layer(tape, s, shape, x, moe, windowed)
+    out = run_layer(tape, s, shape, x, moe, windowed)
     forward = tape.peak - stream
     after = tape.live
     cached = tape.cached if checkpoint else 0
@@ -45,7 +46,7 @@ def layer_cost(
         tape.live += stream  # the gradient that arrives
         if s.dora:  # and what it becomes before anything that was saved is asked for
             tape.live += 2 * rounded(s.tokens * shape.hidden * s.adapter)
-        out = decoder_layer(tape, s, shape, x, moe, windowed)
+        out = run_layer(tape, s, shape, x, moe, windowed)
         if not s.reentrant:
             tape.peak = tape.reached
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from envdoctor.memory.layout import layers
+from envdoctor.memory.layout import Linear, block_linears, ending_linears, layers
 from envdoctor.memory.settings import Settings
 from envdoctor.memory.shape import Experts, ModelShape
 
@@ -22,7 +22,24 @@ def adapter_tensors(shape: ModelShape, s: Settings) -> tuple[tuple[int, int], ..
                     found.append((linear.outputs, count * linear.times))
         if layer.stacks and shape.experts and adapts_experts(shape, s):
             found += [(n, count) for n in expert_factors(shape, shape.experts, s.rank)]
+    for linear, count in tower_linears(shape, s):
+        found += [(s.rank * linear.inputs, count), (s.rank * linear.outputs, count)]
     return tuple(found)
+
+
+def tower_linears(shape: ModelShape, s: Settings) -> list[tuple[Linear, int]]:
+    """The matrices of a tower that adapters sit on, and how often each occurs."""
+    v = shape.vision
+    if v is None or s.tower_frozen or not s.rank:
+        return []
+    named = s._replace(targets=in_towers(s.targets))
+    both = ((block_linears(v), v.layers), (ending_linears(v), 1 + v.tapped))
+    return [(linear, count) for group, count in both for linear in group if named.targeted(linear.role)]
+
+
+def in_towers(targets: str) -> str:
+    """A set of adapters' targets by the names that towers' code gives matrices, where it has a name of its own."""
+    return {"attn": "q,k,v,o", "qv": "q,v"}.get(targets, targets)
 
 
 def copied_tensors(shape: ModelShape, s: Settings) -> tuple[tuple[int, int], ...]:

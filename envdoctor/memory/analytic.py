@@ -8,7 +8,9 @@ from typing import NamedTuple
 from envdoctor.memory.activations import LayerCost, LayerKind, layer_cost, layer_kinds
 from envdoctor.memory.adapters import adapts_experts
 from envdoctor.memory.allocator import Churn, replayed_bound, reserved_bound
+from envdoctor.memory.attention import masks
 from envdoctor.memory.constants import Constants
+from envdoctor.memory.images import ImageCost, image_cost
 from envdoctor.memory.loss import LossCost, loss_cost, views_head
 from envdoctor.memory.references import beside_reference, generation_bytes, reference_bytes
 from envdoctor.memory.replay import can_replay
@@ -35,8 +37,9 @@ def predict(run: TrainingRun | ServingRun, constants: Constants = DEFAULT, close
     costs = [layer_cost(run.shape, settings, run.grad_ckpt, k.moe, k.windowed, accumulating) for k in kinds]
     loss = loss_cost(run.shape, settings, accumulating, bool(constants.loss_upcasts), run.recipe, run.scored)
     fixed = _fixed(run.shape, settings, constants)
+    images = image_cost(run)
     step = _heights(
-        run.shape, settings, plan, kinds, costs, loss, fixed, accumulating, _tables(run, settings)
+        run.shape, settings, plan, kinds, costs, loss, fixed, accumulating, _tables(run, settings), images
     )
     if run.recipe.loss == "tiled":  # tiles are scratch of one size that leaves nothing carved up
         step = step._replace(churn=step.churn._replace(logits=0))
@@ -78,8 +81,7 @@ def _fixed(shape: ModelShape, s: Settings, constants: Constants) -> int:
     fixed += 2 * rounded(s.seq * shape.head_dim * s.stream) if shape.rope else 0
     if s.attn == "eager" or shape.alibi:
         fixed += rounded(s.batch * s.seq * s.seq * s.compute)
-    if s.attn == "sdpa" and (s.packed or (shape.windowed_layers and s.seq >= shape.window > 0)):
-        fixed += rounded(s.batch * s.seq * s.seq)
+    fixed += masks(shape, s) * rounded(s.batch * s.seq * s.seq)
     return fixed + rounded(tokens * shape.hidden * s.stream)
 
 
@@ -93,13 +95,15 @@ def _heights(
     fixed: int,
     accumulating: bool,
     tables: int,
+    images: ImageCost,
 ) -> Step:
     pairs = tuple(zip(kinds, costs, strict=True))
     kept = sum(k.number * c.kept for k, c in pairs)
     cached = sum(k.number * c.cached for k, c in pairs)
     layer = max(c.backward for c in costs)
     held = plan.gradients if accumulating else 0
-    base = fixed + plan.gathered + held
+    first = fixed + plan.gathered + held + images.pixels
+    base = first + images.kept
     layers = 0 if accumulating else int(plan.share * sum(k.number * c.grads for k, c in pairs))
     own = 0 if accumulating else max(int(plan.share * c.grads) for c in costs)
     head = loss.grads if plan.whole_head else 0 if accumulating else int(plan.share * loss.grads)
@@ -109,7 +113,9 @@ def _heights(
         base + kept + plan.bucket + head + layer,
         base + kept + plan.bucket + loss.grads + plan.norm,
         base + plan.bucket + layers - own + head + layer,
-        base
+        first + plan.bucket + layers + head + images.backward,
+        first
+        + images.grads
         + (plan.bucket // 2 if plan.gathered else plan.bucket)
         + layers
         + head
@@ -119,10 +125,13 @@ def _heights(
     # a loss of the trainer's own comes after the forward pass, which drops autocast's copies when it ends
     after = max(cached + loss.scores * 3 // 2, loss.forward) if loss.scores else cached + loss.forward
     return Step(
-        base + kept + cached + max(c.forward - c.kept - c.cached for c in costs),
-        base + kept + after,
+        max(
+            first + images.forward,
+            base + images.held + kept + cached + max(c.forward - c.kept - c.cached for c in costs),
+        ),
+        base + images.held + kept + after,
         backward,
-        fixed + plan.gradients + plan.step,
+        fixed + images.pixels + plan.gradients + plan.step,
         kept,
         loss.logits,
         Churn(

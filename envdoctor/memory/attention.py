@@ -21,7 +21,7 @@ def attention(tape: Tape, s: Settings, shape: ModelShape, x: Tensor, windowed: b
         query, key, value = _projections(tape, s, shape, x, matrices)
     query, key, value = _lowered(tape, s, query), _lowered(tape, s, key), _lowered(tape, s, value)
     wide = s.attn == "sdpa" and (
-        s.packed or (windowed and s.seq >= shape.window > 0)
+        s.packed or s.masked or (windowed and s.seq >= shape.window > 0)
     )  # flash-attn needs no mask
     if s.attn == "eager" or shape.alibi:
         context = _eager(tape, s, shape, query, key, value)
@@ -41,6 +41,14 @@ def attention(tape: Tape, s: Settings, shape: ModelShape, x: Tensor, windowed: b
     out = linear(tape, s, context, matrices["o"])
     tape.drop(context)
     return out
+
+
+def masks(shape: ModelShape, s: Settings) -> int:
+    """How many masks of a byte for each pair of tokens a batch has under sdpa."""
+    windowed = bool(shape.windowed_layers) and s.seq >= shape.window > 0
+    if s.attn != "sdpa" or not (s.packed or s.masked or windowed):
+        return 0
+    return 2 if s.masked and shape.windowed_layers else 1
 
 
 def _key_heads(shape: ModelShape) -> int:
@@ -94,25 +102,31 @@ def _rotated(tape: Tape, s: Settings, shape: ModelShape, *both: Tensor) -> tuple
     """Query and key after the rotary embedding; the plain ones go once both are done."""
     if s.liger:
         return both  # Liger's kernel rotates in place
-    turned = tuple(_rotate(tape, s, shape, x) for x in both)
+    results = tuple(_rotate(tape, s, shape, x) for x in both)
     tape.drop(*both)
-    return turned
+    return results
 
 
 def _rotate(tape: Tape, s: Settings, shape: ModelShape, x: Tensor) -> Tensor:
     """`x * cos + rotate_half(x) * sin`: three tensors on the way, none of them saved."""
     width = max(x.width, s.stream)
     part = int(x.numel * shape.rotary_share)
-    cosine = tape.new(part, width)
-    half = tape.new(part // 2, x.width)
-    turned = tape.new(part, x.width)
-    tape.drop(half)
-    sine = tape.new(part, width)
-    tape.drop(turned)
-    out = tape.op(x.numel, width, (x,), (), temporary=(part * width, part * width))
-    tape.drop(cosine, sine)
+    out = turned(tape, x, part, width)
     if shape.rotary_share < 1:
         tape.touch(part * width)
+    return out
+
+
+def turned(tape: Tape, x: Tensor, part: int, width: int) -> Tensor:
+    """`part` elements of a query or key turned by their positions, in that width; the caller keeps `x`."""
+    cosine = tape.new(part, width)
+    half = tape.new(part // 2, x.width)
+    other = tape.new(part, x.width)
+    tape.drop(half)
+    sine = tape.new(part, width)
+    tape.drop(other)
+    out = tape.op(x.numel, width, (x,), (), temporary=(part * width, part * width))
+    tape.drop(cosine, sine)
     return out
 
 

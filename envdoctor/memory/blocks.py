@@ -94,12 +94,12 @@ def _dense(tape: Tape, s: Settings, shape: ModelShape, x: Tensor, matrices: tupl
         if s.liger:
             product = _liger_gate(tape, gate, linear(tape, s, x, matrices[1]))
         else:
-            active = activate(tape, s, shape, gate)
+            active = activate(tape, s, shape.activation, gate)
             product = _multiplied(tape, active, linear(tape, s, x, matrices[1]))
     elif shape.fused_gate_up:
         product = _fused_gate(tape, s, shape, linear(tape, s, x, matrices[0]))
     else:
-        product = activate(tape, s, shape, linear(tape, s, x, matrices[0]))
+        product = activate(tape, s, shape.activation, linear(tape, s, x, matrices[0]))
     out = linear(tape, s, product, matrices[-1])
     tape.drop(product)
     return out
@@ -128,15 +128,17 @@ def _fused_gate(tape: Tape, s: Settings, shape: ModelShape, whole: Tensor) -> Te
     return out
 
 
-def activate(tape: Tape, s: Settings, shape: ModelShape, x: Tensor) -> Tensor:
-    """Apply the activation: its input is saved; takes over the hold on `x`."""
-    if shape.activation == "relu2":
+def activate(tape: Tape, s: Settings, kind: str, x: Tensor) -> Tensor:
+    """Apply the activation of that kind: its input is saved; takes over the hold on `x`."""
+    if kind == "relu2":
         out = _squared_relu(tape, s, x)
-    elif shape.activation == "relu":  # saves its result instead
+    elif kind == "relu":  # saves its result instead
         out = tape.op(x.numel, x.width, (x,))
         tape.save_result(out)
-    elif shape.activation == "gelu_tanh_composed":
+    elif kind == "gelu_tanh_composed":
         out = _composed_gelu(tape, s, x)
+    elif kind == "quick_gelu":
+        out = _quick_gelu(tape, x)
     else:
         out = tape.op(x.numel, x.width, (x,), (x,))
     tape.drop(x)
@@ -151,6 +153,17 @@ def _squared_relu(tape: Tape, s: Settings, x: Tensor) -> Tensor:
     wide = tape.op(x.numel, width, (base,)) if width != x.width else base
     out = tape.op(x.numel, width, (wide,), (wide,), temporary=(x.numel * width,) * 2)
     tape.drop(*((base, wide) if wide is not base else (base,)))
+    return out
+
+
+def _quick_gelu(tape: Tape, x: Tensor) -> Tensor:
+    """`x * sigmoid(1.702 * x)` written out in Python."""
+    scaled = tape.op(x.numel, x.width, (x,))
+    gate = tape.op(x.numel, x.width, (scaled,))
+    tape.save_result(gate)
+    tape.drop(scaled)
+    out = tape.op(x.numel, x.width, (x, gate), (x, gate))
+    tape.drop(gate)
     return out
 
 

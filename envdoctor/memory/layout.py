@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from envdoctor.memory.shape import Experts, LatentAttention, ModelShape
+from envdoctor.memory.vision import Vision
 
 NAMES_ATTENTION = frozenset({"q", "k", "v", "o", "qkv"})
 
@@ -133,8 +134,8 @@ def _vectors(shape: ModelShape) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=256)
-def outer_tensors(shape: ModelShape) -> tuple[int, ...]:
-    """Elements of the parameters outside the layers: embedding first, then positions, norms, head."""
+def outer_tensors(shape: ModelShape, tower: bool = True) -> tuple[int, ...]:
+    """Elements of the parameters outside the layers: embedding first, then positions, norms, head, tower."""
     found = [shape.vocab * shape.hidden]
     if shape.learned_positions:
         found.append(shape.learned_positions * shape.hidden)
@@ -148,9 +149,57 @@ def outer_tensors(shape: ModelShape) -> tuple[int, ...]:
         found.append(shape.vocab * shape.hidden)
     if shape.head_bias:
         found.append(shape.vocab)
-    if shape.tower:
-        found.append(shape.tower)
-    return tuple(found)
+    return (*found, *tower_tensors(shape)) if tower else tuple(found)
+
+
+def block_linears(v: Vision) -> tuple[Linear, ...]:
+    """A block's matrices, by the names that its code gives them, in the order they are used."""
+    first = (
+        (Linear("qkv", v.hidden, 3 * v.hidden, v.bias),)
+        if v.fused
+        else tuple(Linear(name, v.hidden, v.hidden, v.bias) for name in ("q", "k", "v"))
+    )
+    last = "proj" if v.fused else "o" if v.masked else "out"
+    if v.gated:
+        inner = tuple(Linear(name, v.hidden, v.ffn, v.bias) for name in ("gate", "up"))
+        outer = Linear("down", v.ffn, v.hidden, v.bias)
+    else:
+        inner, outer = (Linear("fc1", v.hidden, v.ffn, v.bias),), Linear("fc2", v.ffn, v.hidden, v.bias)
+    return (*first, Linear(last, v.hidden, v.hidden, v.bias), *inner, outer)
+
+
+def ending_linears(v: Vision) -> tuple[Linear, ...]:
+    """The matrices that lead from the last block to the decoder, once for each layer that is tapped as well."""
+    joined = v.hidden * v.merge**2
+    two = (Linear("linear_1", v.hidden, v.outputs, True), Linear("linear_2", v.outputs, v.outputs, True))
+    ways = {
+        "merger": (Linear("merger_1", joined, joined, True), Linear("merger_2", joined, v.outputs, True)),
+        "pooled": (),
+        "one": (Linear("linear", v.hidden, v.outputs, True),),
+        "two": two,
+        "shuffled": (Linear("modality", joined, v.outputs),),
+        "shuffled-two": (Linear("linear_1", joined, v.outputs, True), two[1]),
+        "merged-two": (Linear("merging", joined, v.hidden), *two),
+    }
+    return ways[v.ending]
+
+
+def block_vectors(v: Vision) -> tuple[int, ...]:
+    """Elements of a block's norms and scales."""
+    each = 2 if v.norm == "layer" else 1
+    return (v.hidden,) * (2 * each + (2 if v.scaled else 0))
+
+
+def tower_tensors(shape: ModelShape) -> tuple[int, ...]:
+    """Elements of the parameters of towers: by block where the tower is known, the rest as one."""
+    if shape.vision is None:
+        return (shape.tower,) if shape.tower else ()
+    v = shape.vision
+    block = Layer(block_linears(v), (), block_vectors(v)).tensors()
+    ending = Layer(ending_linears(v) * (1 + v.tapped), (), ()).tensors()
+    found = (*block * v.layers, *ending)
+    rest = shape.tower - sum(found)
+    return (*found, rest) if rest > 0 else found
 
 
 def roles(shape: ModelShape) -> frozenset[str]:
@@ -167,9 +216,9 @@ def layers(shape: ModelShape) -> tuple[tuple[Layer, int], ...]:
 
 
 @lru_cache(maxsize=256)
-def tensors(shape: ModelShape) -> tuple[tuple[int, int], ...]:
-    """Elements of each parameter tensor and how often it occurs in the whole model."""
-    found = [(n, 1) for n in outer_tensors(shape)]
+def tensors(shape: ModelShape, tower: bool = True) -> tuple[tuple[int, int], ...]:
+    """Elements of each parameter tensor and how often it occurs in the whole model, with its tower or without."""
+    found = [(n, 1) for n in outer_tensors(shape, tower)]
     for layer, count in layers(shape):
         found += [(n, count) for n in layer.tensors()]
     return tuple(found)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from envdoctor.memory.blocks import decoder_layer
 from envdoctor.memory.caching import TOUCHED, Events, granules
 from envdoctor.memory.loss import compute_loss
 from envdoctor.memory.recipes import Recipe
 from envdoctor.memory.settings import Settings
 from envdoctor.memory.shape import ModelShape
 from envdoctor.memory.tape import Gradient, Heap, Tape, Tensor
+from envdoctor.memory.towers import run_layer
+from envdoctor.memory.vision import Vision
 
 INPUT = 0
 
@@ -68,7 +69,7 @@ class Program(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def layer_program(
-    shape: ModelShape, s: Settings, checkpoint: bool, moe: bool, windowed: bool, accumulating: bool
+    shape: ModelShape | Vision, s: Settings, checkpoint: bool, moe: bool, windowed: bool, accumulating: bool
 ) -> Program:
     """Return what a layer of that kind asks for."""
     recorder = Recorder()
@@ -77,7 +78,7 @@ def layer_program(
     recorder.cut()
     if checkpoint:
         x.refs += 1
-    out = decoder_layer(tape, s, shape, x, moe, windowed)
+    out = run_layer(tape, s, shape, x, moe, windowed)
     forward, output, casts = recorder.cut(), out.block, tuple(copy.block for copy in tape.casts)
     arriving = Gradient(0, recorder.foreign())
     if checkpoint:
@@ -93,7 +94,7 @@ def layer_program(
 def _recompute(
     first: Tape,
     s: Settings,
-    shape: ModelShape,
+    shape: ModelShape | Vision,
     moe: bool,
     windowed: bool,
     arriving: Gradient,
@@ -104,7 +105,7 @@ def _recompute(
     tape = Tape(accumulating=first.accumulating, heap=recorder, stop=stop)
     x = Tensor(s.tokens * shape.hidden, s.stream, needs=True)
     x.block, x.refs = INPUT, 2
-    out = decoder_layer(tape, s, shape, x, moe, windowed)
+    out = run_layer(tape, s, shape, x, moe, windowed)
     if not s.reentrant:
         tape.drop(out)
     if s.reentrant:  # its own backward call holds what it was given
@@ -128,13 +129,13 @@ class Watched(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def watched_layer(shape: ModelShape, s: Settings, moe: bool, windowed: bool) -> Watched:
+def watched_layer(shape: ModelShape | Vision, s: Settings, moe: bool, windowed: bool) -> Watched:
     """Return what a layer asks for where nothing is to be trained."""
     recorder = Recorder()
     tape = Tape(keep=False, heap=recorder)
     x = tape.new(s.tokens * shape.hidden, s.stream)
     recorder.cut()
-    out = decoder_layer(tape, s, shape, x, moe, windowed)
+    out = run_layer(tape, s, shape, x, moe, windowed)
     return Watched(recorder.cut(), recorder.slots, out.block, tuple(copy.block for copy in tape.casts))
 
 
@@ -147,11 +148,11 @@ def watched_loss(shape: ModelShape, s: Settings, upcast: bool, recipe: Recipe, s
     return Watched(recorder.cut()[1:], recorder.slots, out.block, tuple(copy.block for copy in tape.casts))
 
 
-def _saves(s: Settings, shape: ModelShape, moe: bool, windowed: bool) -> int:
+def _saves(s: Settings, shape: ModelShape | Vision, moe: bool, windowed: bool) -> int:
     """How many times a layer's forward pass saves tensors."""
     tape = Tape()
     x = tape.new(s.tokens * shape.hidden, s.stream, needs=True)
-    decoder_layer(tape, s, shape, x, moe, windowed)
+    run_layer(tape, s, shape, x, moe, windowed)
     return tape.saves
 
 

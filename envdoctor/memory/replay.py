@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar
 
 from envdoctor.memory.activations import LayerKind, layer_kinds
 from envdoctor.memory.adapters import adapter_tensors, copied_tensors
+from envdoctor.memory.attention import masks
 from envdoctor.memory.caching import TOUCHED, Block, CachingAllocator, Events, granules
 from envdoctor.memory.layout import layers, outer_tensors
 from envdoctor.memory.loss import views_head
@@ -351,7 +352,7 @@ def trained_tensors(shape: ModelShape, s: Settings) -> list[tuple[int, int]]:
         copies = [(n, s.copied) for n, _ in copied_tensors(shape, s)]
         first = copies[: s.copies_table]
         return [*first, *inner, *copies[len(first) :]]
-    table, *rest = outer_tensors(shape)
+    table, *rest = outer_tensors(shape, s.tower_trains)
     found = [n for layer, count in layers(shape) for n in layer.tensors() * count]
     return [(n, s.weight) for n in (table, *found, *rest)]
 
@@ -363,5 +364,4 @@ def batch_blocks(shape: ModelShape, s: Settings) -> Iterator[int]:
         yield from (s.seq * shape.head_dim * s.stream,) * 2
     if s.attn == "eager" or shape.alibi:
         yield s.batch * s.seq * s.seq * s.compute
-    if s.attn == "sdpa" and (s.packed or (shape.windowed_layers and s.seq >= shape.window > 0)):
-        yield s.batch * s.seq * s.seq
+    yield from (s.batch * s.seq * s.seq,) * masks(shape, s)

@@ -80,6 +80,9 @@ class TrainingRun:
     dora: bool = False
     modules_to_save: str = ""
     expandable_segments: bool = False
+    images: int = 0  # of a row
+    pixels: tuple[int, int] = (1024, 1024)  # height and width of each, as the processor hands it on
+    frozen_tower: bool = False
 
     def __post_init__(self) -> None:
         """Raise InputError for a contradiction or a size that cannot be."""

@@ -22,6 +22,7 @@ from envdoctor.memory.families import (
     first,
     unfit_numbers,
 )
+from envdoctor.memory.vision import Vision, parse_vision
 from envdoctor.values import dataclass
 
 MAX_CONFIG_BYTES = 4 << 20
@@ -57,7 +58,7 @@ class ModelShape:
     """All that decides a decoder's memory. `uncertain` says why a prediction is a guess, or is empty.
 
     `classes` outputs of a classification head stand in the place of a vocabulary's. `tower` are parameters of
-    towers for images and sound, `stored` is how the weights lie in the files ("" plain), `known` tells that
+    towers for images and sound, `vision` the one that reads images where it is known, `stored` is how the weights lie in the files ("" plain), `known` tells that
     the family's traits are.
     """
 
@@ -106,6 +107,7 @@ class ModelShape:
     latent: LatentAttention | None = None
     classes: int = 0
     tower: int = 0
+    vision: Vision | None = None
     stored: str = ""
     known: bool = True
     uncertain: str = ""
@@ -173,6 +175,7 @@ def parse_shape(config: Mapping[str, Any], where: str) -> ModelShape:
         experts=_experts(config, where),
         latent=_latent(config),
         tower=tower_parameters(whole),
+        vision=parse_vision(whole, hidden),
         stored=stored_as(whole),
         known=traits is not None,
         uncertain=_doubts(whole, model_type, traits is not None),

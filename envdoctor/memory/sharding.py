@@ -58,7 +58,7 @@ class _Parts(NamedTuple):
 @lru_cache(maxsize=4096)
 def _parts(shape: ModelShape, s: Settings, double: bool, adapter_width: int) -> _Parts:
     weights = weight_bytes(shape, s, double)
-    trained = tensors(shape) if s.trains else adapter_tensors(shape, s)
+    trained = tensors(shape, s.tower_trains) if s.trains else adapter_tensors(shape, s)
     width = s.weight if s.trains else adapter_width
     adapters = 0 if s.trains else sum(count * rounded(width * n) for n, count in trained)
     copies = copied_tensors(shape, s)

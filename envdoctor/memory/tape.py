@@ -76,7 +76,7 @@ class Tensor:
 class Node:
     """An operation of the backward pass."""
 
-    __slots__ = ("inputs", "out", "over", "parameter", "partner", "saved", "temporary", "through")
+    __slots__ = ("inputs", "out", "over", "parameter", "partners", "saved", "temporary", "through")
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class Node:
         self.parameter = parameter
         self.through = through
         self.over = False
-        self.partner: Tensor | None = None
+        self.partners: tuple[Tensor, ...] = ()
 
 
 class Tape:
@@ -232,12 +232,18 @@ class Tape:
 
     def halves(self, whole: Tensor) -> tuple[Tensor, Tensor]:
         """Two views of one tensor; their gradients are joined into one tensor. They own no storage."""
-        first, second = (Tensor(whole.numel // 2, whole.width, whole.needs) for _ in range(2))
-        first.size = second.size = 0
-        self.record(first, (whole,), (whole,))
-        if self.keep and whole.needs:
-            self.nodes[-1].partner = second
+        first, second = self.parts(whole, 2, (whole,))
         return first, second
+
+    def parts(self, whole: Tensor, count: int, saved: tuple[Tensor, ...] = ()) -> tuple[Tensor, ...]:
+        """So many views of one tensor, which own no storage; their gradients are joined into one tensor."""
+        views = tuple(Tensor(whole.numel // count, whole.width, whole.needs) for _ in range(count))
+        for view in views:
+            view.size = 0
+        self.record(views[0], (whole,), saved)
+        if self.keep and whole.needs:
+            self.nodes[-1].partners = views[1:]
+        return views
 
     def backward(self, out: Tensor, gradient: Gradient | None = None) -> None:
         """Run the backward pass from `out`, whose gradient arrives from outside (not counted here)."""
@@ -248,9 +254,10 @@ class Tape:
             node.out.gradient = None
             if arrived is not None:
                 self._apply(node, arrived)
-            if node.partner is not None and node.partner.gradient is not None:
-                self.release(node.partner.gradient)
-                node.partner.gradient = None
+            for partner in node.partners:
+                if partner.gradient is not None:
+                    self.release(partner.gradient)
+                    partner.gradient = None
             self.drop(*node.saved)
         self.nodes.clear()
 

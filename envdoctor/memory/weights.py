@@ -6,7 +6,14 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from envdoctor.memory.extras import STORED_BYTES
-from envdoctor.memory.layout import Layer, layers, outer_tensors
+from envdoctor.memory.layout import (
+    Layer,
+    block_linears,
+    ending_linears,
+    layers,
+    outer_tensors,
+    tower_tensors,
+)
 from envdoctor.memory.settings import Settings
 from envdoctor.memory.shape import ModelShape
 from envdoctor.memory.tape import rounded
@@ -18,7 +25,8 @@ NESTED = 256  # constants that share one in double quantisation
 @lru_cache(maxsize=1024)
 def weight_bytes(shape: ModelShape, s: Settings, double_quant: bool) -> int:
     """Bytes of all weights of one replica, split over tensor-parallel ranks."""
-    total = sum(rounded(n * s.vector // s.tp) for n in outer_tensors(shape))
+    total = sum(rounded(n * s.vector // s.tp) for n in outer_tensors(shape, tower=False))
+    total += sum(rounded(size) for size in _tower_blocks(shape, s, double_quant))
     for layer, count in layers(shape):
         total += count * layer_bytes(layer, s, double_quant)
     return total
@@ -60,13 +68,26 @@ def quantised_blocks(weight: int, outputs: int, quant: str, double_quant: bool) 
 
 def weight_blocks(shape: ModelShape, s: Settings, double_quant: bool) -> Iterator[int]:
     """Bytes of each tensor of the weights and of their constants, in the order of the model."""
-    first, *rest = outer_tensors(shape)
+    first, *rest = outer_tensors(shape, tower=False)
     yield first * s.vector
     for layer, count in layers(shape):
         one = tuple(_layer_blocks(layer, s, double_quant))
         for _ in range(count):
             yield from one
     yield from (n * s.vector for n in rest)
+    yield from _tower_blocks(shape, s, double_quant)
+
+
+def _tower_blocks(shape: ModelShape, s: Settings, double_quant: bool) -> Iterator[int]:
+    """Bytes of each tensor of the towers: their linears are quantised like the decoder's while loading."""
+    v = shape.vision
+    if v is None or not s.quant:
+        yield from (n * s.vector for n in tower_tensors(shape))
+        return
+    linears = (*block_linears(v) * v.layers, *ending_linears(v) * (1 + v.tapped))
+    for linear in linears:
+        yield from quantised_blocks(linear.weight, linear.outputs, s.quant, double_quant)
+    yield max(0, shape.tower - sum(linear.weight for linear in linears)) * s.vector
 
 
 def _layer_blocks(layer: Layer, s: Settings, double_quant: bool) -> Iterator[int]:
