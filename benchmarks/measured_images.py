@@ -69,8 +69,16 @@ def tokens_of(case: dict[str, Any]) -> int:
     patches = (height // side) * (width // side)
     if config["model_type"] == "gemma3":
         return int(config.get("mm_tokens_per_image", 256))
-    joined = {"internvl": 2, "smolvlm": config.get("scale_factor", 4), "idefics3": config.get("scale_factor", 2)}
-    merge = joined.get(config["model_type"]) or vision.get("spatial_merge_size") or config.get("spatial_merge_size")
+    joined = {
+        "internvl": 2,
+        "smolvlm": config.get("scale_factor", 4),
+        "idefics3": config.get("scale_factor", 2),
+    }
+    merge = (
+        joined.get(config["model_type"])
+        or vision.get("spatial_merge_size")
+        or config.get("spatial_merge_size")
+    )
     return patches // (merge or 1) ** 2
 
 
@@ -105,7 +113,11 @@ def collate(rows: list[dict[str, Any]], kind: str) -> dict[str, Any]:
     """Tokens side by side; images one after the other, but for those that stand by rows."""
     import torch
 
-    joined = ("image_grid_thw", "image_sizes", *(() if kind in ("smolvlm", "idefics3") else ("pixel_values",)))
+    joined = (
+        "image_grid_thw",
+        "image_sizes",
+        *(() if kind in ("smolvlm", "idefics3") else ("pixel_values",)),
+    )
     return {
         name: (torch.cat if name in joined else torch.stack)([row[name] for row in rows]) for name in rows[0]
     }

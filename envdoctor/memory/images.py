@@ -14,6 +14,7 @@ from envdoctor.memory.tape import Tape, Tensor, rounded
 from envdoctor.memory.towers import tower_ending
 from envdoctor.memory.vision import Vision
 
+
 class ImageCost(NamedTuple):
     """Bytes: of the batch's pixels, and of the tower above them.
 
@@ -81,7 +82,7 @@ def _cost(tower: Tower, checkpoint: bool, accum: int) -> ImageCost:
     ending = _passing(tower, lambda tape, x: tower_ending(tape, s, v, x, tower.tokens), accum > 1)
     stream = rounded(s.tokens * v.hidden * s.stream)
     narrow = rounded(tower.pixels * s.vector)  # the pixels in the weights' dtype
-    beside = around(tower)
+    beside = sum(rounded(size) for size in shared_blocks(tower))
     used = v.layers - v.unused
     blocks = v.layers * block.kept if tower.graph else v.layers * stream if v.listed else 0
     taps = v.tapped * ending.kept
@@ -104,11 +105,11 @@ def _cost(tower: Tower, checkpoint: bool, accum: int) -> ImageCost:
     )
 
 
-def around(tower: Tower) -> int:
-    """Bytes that all blocks share: tables of positions in fp32, and a mask that holds images apart."""
+def shared_blocks(tower: Tower) -> tuple[int, ...]:
+    """Bytes of what all blocks share: tables of positions in fp32, and a mask that holds images apart."""
     v, s = tower.vision, tower.settings
-    tables = 2 * rounded(4 * s.tokens * v.head_dim) if v.rope else 0
-    return tables + (rounded(s.tokens * s.tokens * s.compute) if v.masked else 0)
+    tables = (4 * s.tokens * v.head_dim,) * 2 if v.rope else ()
+    return (*tables, s.tokens * s.tokens * s.compute) if v.masked else tables
 
 
 def _passing(tower: Tower, part: Callable[[Tape, Tensor], Tensor], accumulating: bool) -> LayerCost:

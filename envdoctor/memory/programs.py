@@ -11,7 +11,7 @@ from envdoctor.memory.recipes import Recipe
 from envdoctor.memory.settings import Settings
 from envdoctor.memory.shape import ModelShape
 from envdoctor.memory.tape import Gradient, Heap, Tape, Tensor
-from envdoctor.memory.towers import run_layer
+from envdoctor.memory.towers import run_layer, tower_ending
 from envdoctor.memory.vision import Vision
 
 INPUT = 0
@@ -183,3 +183,20 @@ def loss_program(
     tape.backward(out)
     leaving = tape.first.gradient.block if tape.first.gradient else INPUT
     return Program(forward, recorder.cut(), recorder.slots, out.block, -1, leaving, (), tuple(tape.trained))
+
+
+@lru_cache(maxsize=256)
+def ending_program(v: Vision, s: Settings, tokens: int, accumulating: bool, graph: bool) -> Program:
+    """Return what leads from a tower's last block to the decoder's `tokens`, recorded for autograd or not."""
+    recorder = Recorder()
+    tape = Tape(keep=graph, accumulating=accumulating, heap=recorder)
+    x = tape.new(s.tokens * v.hidden, s.stream, needs=graph)
+    recorder.cut()
+    out = tower_ending(tape, s, v, x, tokens)
+    forward, arriving = recorder.cut(), Gradient(0, recorder.foreign())
+    if graph:
+        tape.backward(out, arriving)
+    leaving = x.gradient.block if x.gradient else arriving.block
+    return Program(
+        forward, recorder.cut(), recorder.slots, out.block, arriving.block, leaving, (), tuple(tape.trained)
+    )

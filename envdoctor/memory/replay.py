@@ -6,15 +6,16 @@ up for gradients and states no longer serve the next step's logits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import NamedTuple, TypeVar
 
 from envdoctor.memory.activations import LayerKind, layer_kinds
 from envdoctor.memory.adapters import adapter_tensors, copied_tensors
 from envdoctor.memory.attention import masks
-from envdoctor.memory.caching import TOUCHED, Block, CachingAllocator, Events, granules
+from envdoctor.memory.caching import Block, CachingAllocator, Events, granules
+from envdoctor.memory.images import tower_of
 from envdoctor.memory.layout import layers, outer_tensors
+from envdoctor.memory.looking import Seen, look, look_back
 from envdoctor.memory.loss import views_head
 from envdoctor.memory.optimizer import find_optimizer, state_blocks
 from envdoctor.memory.programs import (
@@ -30,15 +31,13 @@ from envdoctor.memory.run import TrainingRun
 from envdoctor.memory.serving import key_bytes_per_token
 from envdoctor.memory.settings import Settings, settings_of
 from envdoctor.memory.shape import ModelShape
+from envdoctor.memory.turns import Frame, Turns, frame_of, paired
 from envdoctor.memory.weights import weight_blocks
 
-T = TypeVar("T")
 WIDENED = 0.003
 """By what share large requests are widened in the second replay."""
 GROWTHS = 16
 """Lengths at which keys and values are copied in a replay of `generate`, instead of at every token."""
-ABRIDGED = 2
-"""Layers alike of which only what stays is placed, between two that are played whole."""
 STEPS = 3
 """Optimizer steps until nothing new is asked for: states come with the first, and are in the way after it."""
 MICRO_STEPS = 2
@@ -65,52 +64,6 @@ def highest(run: TrainingRun, workspace: int, upcasts: bool) -> int:
     return max(play.reserved() for play in plays)
 
 
-class Turns:
-    """Layers alike that are played one after the other.
-
-    Once two of them have asked for as much of the card, only what stays of the next few is placed; then one
-    is played whole again, since blocks that are kept use up what was free, and so is the last.
-    """
-
-    def __init__(self, heap: CachingAllocator) -> None:
-        self.heap = heap
-        self.events: Events = ()
-        self.stays: Events = ()
-        self.asked: int | None = None
-        self.left = 0
-
-    def play(self, events: Events, blocks: list[Block], last: bool) -> None:
-        """Play a layer."""
-        if events is not self.events:
-            self.events, self.stays, self.asked, self.left = events, lasting(events), None, 0
-        before = self.heap.large
-        whole = last or not self.left
-        self.heap.play(events if whole else self.stays, blocks)
-        asked = self.heap.large - before
-        left = ABRIDGED if whole else self.left - 1
-        self.left = left if asked == self.asked else 0
-        self.asked = asked
-
-
-def paired(things: Sequence[T]) -> Iterator[tuple[T, T | None]]:
-    """Yield each with the one that follows it."""
-    yield from zip(things, (*things[1:], None), strict=True)
-
-
-def lasting(events: Events) -> Events:
-    """Return the events without the blocks that are taken and given back within them."""
-    taken, given = ({slot for slot, size in events if bool(size) is takes} for takes in (True, False))
-    passing = taken & given | {TOUCHED}
-    return tuple(event for event in events if event[0] not in passing)
-
-
-class Frame(NamedTuple):
-    """A program with the blocks of one call of it."""
-
-    program: Program
-    blocks: list[Block]
-
-
 class Replay:
     """The allocator, and what lies in it through the steps of one run."""
 
@@ -121,6 +74,7 @@ class Replay:
         self.s = settings_of(run)
         self.shape = run.shape
         self.heap = CachingAllocator(widened, run.expandable_segments)
+        self.tower = tower_of(run)
         self.optimizer = find_optimizer(run.optim)
         self.kinds = [kind for kind in layer_kinds(run.shape, run.pp) for _ in range(kind.number)]
         self.gradients: list[Block] = []
@@ -165,20 +119,24 @@ class Replay:
         """One micro batch forward and backward."""
         s, shape = self.s, self.shape
         batch = self._take(batch_blocks(shape, s))
+        if self.tower:  # the rows of all micro batches are there from the first on
+            batch += self._take((4 * self.tower.pixels * self.run.grad_accum,))
         if self.run.recipe.reference == "before":
             self._refer()
+        seen = look(self.heap, self.tower, self.run.grad_ckpt, accumulating) if self.tower else None
         (stream,) = self.heap.take(s.tokens * shape.hidden * s.stream)
         self._workspace()
         frames, last = self._forward(stream, accumulating)
         # a tied head's gradient waits for the embedding's
         alone = accumulating and not (shape.tied and s.trains)
         program = loss_program(shape, s, alone, self.upcasts, self.run.recipe, self.run.scored)
-        loss = _frame(program, last)
+        loss = frame_of(program, last)
         self.heap.play(program.forward, loss.blocks)
+        self._give(seen.features if seen else ())
         self._give(block for frame in frames for block in (frame.blocks[n] for n in frame.program.casts))
         if self.run.recipe.reference == "beside":
             self._refer()
-        self._backward(loss, frames, accumulating)
+        self._backward(loss, frames, accumulating, seen)
         self.started = True
         self._give(batch)
 
@@ -239,7 +197,7 @@ class Replay:
         turns, last = Turns(self.heap), stream
         programs = [self._program(kind, accumulating) for kind in self.kinds]
         for program, following in paired(programs):
-            frame = _frame(program, last)
+            frame = frame_of(program, last)
             events = program.forward
             if not frames:
                 events = tuple(e for e in events if e != (INPUT, 0))
@@ -250,7 +208,7 @@ class Replay:
             self.heap.give(stream)
         return frames, last
 
-    def _backward(self, loss: Frame, frames: list[Frame], accumulating: bool) -> None:
+    def _backward(self, loss: Frame, frames: list[Frame], accumulating: bool, seen: Seen | None) -> None:
         begun = 0 if self.started or self.early else self._first_product(loss.program.backward)
         self.heap.play(loss.program.backward[:begun], loss.blocks)
         self._workspace()
@@ -264,6 +222,8 @@ class Replay:
             turns.play(program.backward, frame.blocks, following is None or program is not following.program)
             self._keep(frame)
             gradient = frame.blocks[program.leaving]
+        if seen is not None:
+            self.gradients += look_back(self.heap, seen)
         if self.s.trains_table:
             self._embedding(head, accumulating)
         self.heap.give(gradient)
@@ -338,11 +298,6 @@ def buckets(sizes: list[int]) -> Iterator[int]:
             filled, room = 0, 25 << 20
     if filled:
         yield filled
-
-
-def _frame(program: Program, given: Block) -> Frame:
-    blocks = [given] * program.slots
-    return Frame(program, blocks)
 
 
 def trained_tensors(shape: ModelShape, s: Settings) -> list[tuple[int, int]]:
