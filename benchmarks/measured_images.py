@@ -1,4 +1,4 @@
-"""Peaks of transformers' Trainer on rows with images, on one card, as `tests/memory/points/images.json` holds them.
+"""Peaks of transformers' Trainer on rows with images, as `tests/memory/points/images.json` holds them.
 
     python3 benchmarks/measured_images.py CASE.json       one run: its peaks in GiB, as a line of JSON
 
@@ -87,11 +87,12 @@ def row_of(case: dict[str, Any]) -> dict[str, Any]:
     import torch
 
     number, (height, width) = case["images"], case["pixels"]
-    tokens, kind = number * tokens_of(case), case["config"]["model_type"]
+    tokens, kind = tokens_of(case), case["config"]["model_type"]
     words = torch.randint(10, 1900, (case["seq"],))
-    words[2 : 2 + tokens] = IMAGE
-    if tokens + 2 > case["seq"]:
-        raise ValueError(f"{tokens} tokens of images in {case['seq']}")
+    if number * (tokens + 1) + 1 > case["seq"]:
+        raise ValueError(f"{number} times {tokens} tokens of images in {case['seq']}")
+    for start in range(2, 2 + number * (tokens + 1), tokens + 1):  # a word stands between two images
+        words[start : start + tokens] = IMAGE
     seen = (words == IMAGE).long()
     row = {"input_ids": words, "labels": words.clone(), "attention_mask": torch.ones_like(words)}
     if kind.startswith("qwen"):

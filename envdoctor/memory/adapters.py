@@ -38,7 +38,7 @@ def tower_linears(shape: ModelShape, s: Settings) -> list[tuple[Linear, int]]:
 
 
 def in_towers(targets: str) -> str:
-    """A set of adapters' targets by the names that towers' code gives matrices, where it has a name of its own."""
+    """A set of adapters' targets by the names that towers' code gives its matrices."""
     return {"attn": "q,k,v,o", "qv": "q,v"}.get(targets, targets)
 
 

@@ -40,6 +40,10 @@ ROUTED = 0.075
 """With experts: routing decides sizes anew in each step (two equal runs reserved 26.2 and 29.7 GiB)."""
 
 
+SIGHTED = 0.065
+"""With images: convolutions, windows and places ask for room of their own before the decoder does."""
+
+
 def replayed_bound(run: TrainingRun, allocated: int, churn: Churn, constants: Constants) -> int:
     """Return an upper bound of the reserved bytes of a run whose steps can be replayed.
 
@@ -53,7 +57,8 @@ def replayed_bound(run: TrainingRun, allocated: int, churn: Churn, constants: Co
     own = recipe.loss in ("logprobs", "kernel") and not recipe.nll
     named = max(churn.scores, churn.logits) if own or recipe.held or recipe.held_reference else 0
     moved = named + (_strewn(run) if run.expandable_segments else _between(run, churn))
-    bound = _segments((played + moved) * (1 + (ROUTED if run.shape.experts else MARGIN)))
+    margin = max(ROUTED if run.shape.experts else MARGIN, SIGHTED if run.images else 0)
+    bound = _segments((played + moved) * (1 + margin))
     return max(bound, reserved_bound(allocated, churn, run.parallel, constants)) if named else bound
 
 

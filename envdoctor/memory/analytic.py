@@ -178,9 +178,15 @@ def _assemble(run: TrainingRun, plan: Plan, step: Step, constants: Constants, cl
         phases,
         "analytic",
         (),
-        "; ".join(filter(None, (run.shape.uncertain, UNCOUNTED.get(run.task)))),
+        "; ".join(filter(None, (run.shape.uncertain, UNCOUNTED.get(run.task), _unseen(run)))),
         outside=outside,
     )
+
+
+def _unseen(run: TrainingRun) -> str:
+    """What is not counted of a model that reads images where none were told."""
+    unseen = run.shape.unseen if run.images is None else ""
+    return f"{unseen} (--images tells them)" if unseen else ""
 
 
 def _outside_torch(run: TrainingRun, constants: Constants) -> tuple[Component, ...]:

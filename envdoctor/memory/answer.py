@@ -101,6 +101,7 @@ def _assuming(prediction: Prediction, question: Question) -> Prediction:
         notes += [_trainer_note(run, stack)]
         notes.append("every row as long as --seq")
         notes += _host_note(run)
+        notes += _image_note(run)
         if run.seq > run.shape.positions:
             beyond = f"--seq {run.seq} lies beyond the {run.shape.positions} positions of {run.shape.name}"
             notes.insert(0, f"{beyond}: it needs its rotary embedding scaled")
@@ -117,6 +118,17 @@ def _host_note(run: TrainingRun) -> list[str]:
     trained = total if s.trains else sum(n * count for n, count in added)
     host = host_bytes(total, trained, run.offload_optimizer, run.offload_params)
     return [f"what is offloaded needs about {host / GIB:.0f} GiB of host memory over all ranks"]
+
+
+def _image_note(run: TrainingRun) -> list[str]:
+    """How many tokens and patches the images of a row are, and whether their tower is trained."""
+    v = run.shape.vision
+    if v is None or not run.images:
+        return []
+    height, width = v.sides(run.pixels)
+    each = f"{v.tokens(height, width)} tokens of --seq, {v.patches(height, width)} rows of the tower"
+    tower = "frozen" if run.frozen_tower else "trained" if run.method == "full" else "adapted where named"
+    return [f"{run.images} images a row, each {height}x{width} pixels: {each}, which is {tower}"]
 
 
 def _taken(name: str, version: str | None) -> str:

@@ -1,4 +1,4 @@
-"""What images cost in a training step: the batch's pixels, the tower's passes, and what the decoder holds of them."""
+"""What images cost in a training step: pixels, the tower's passes, and what the decoder holds of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ImageCost(NamedTuple):
 
     `kept` lies from the tower's forward pass to its backward pass, `held` (features, the last block's result)
     until the decoder's forward pass ends; `forward` and `backward` are the heights of the tower's passes,
-    `grads` its trained weights' gradients.
+    `grads` its trained weights' gradients, `block` the height of a block's recomputation.
     """
 
     pixels: int = 0
@@ -29,6 +29,7 @@ class ImageCost(NamedTuple):
     forward: int = 0
     backward: int = 0
     grads: int = 0
+    block: int = 0
 
 
 NONE = ImageCost()
@@ -53,12 +54,12 @@ def tower_of(run: TrainingRun) -> Tower | None:
         return None
     s = settings_of(run)
     images = run.texts * run.images
-    height, width = (v.fixed, v.fixed) if v.fixed else run.pixels
+    height, width = v.sides(run.pixels)
     patches = v.patches(height, width)
     own = s._replace(
-        batch=1, seq=images * patches, trains=s.trains and not run.frozen_tower, liger=False, fused_norm=False,
-        packed=False, masked=False, keeps_inputs=False, dora=False, rank=s.rank if tower_linears(run.shape, s) else 0,
-        targets=in_towers(s.targets),
+        batch=1, seq=images * patches, trains=s.trains and not run.frozen_tower, targets=in_towers(s.targets),
+        rank=s.rank if tower_linears(run.shape, s) else 0, dora=False, keeps_inputs=False,
+        liger=False, fused_norm=False, packed=False, masked=False,
         stream=4 if v.widens and s.autocast else s.compute if v.rope and s.autocast else s.vector,
     )  # fmt: skip
     # what asks inputs for gradients under a checkpoint finds the embedding of patches as well
@@ -101,8 +102,23 @@ def _cost(tower: Tower, checkpoint: bool, accum: int) -> ImageCost:
         grads - block.grads + block.backward + narrow + beside + 2 * leaf,
     )  # fmt: skip
     return ImageCost(
-        accum * rounded(4 * tower.pixels), kept, held, forward, backward if tower.graph else 0, grads
+        accum * rounded(4 * tower.pixels),
+        kept,
+        held,
+        forward,
+        backward if tower.graph else 0,
+        grads,
+        block.backward if tower.graph else 0,
     )
+
+
+def entry_blocks(tower: Tower) -> tuple[int, ...]:
+    """Bytes of what comes and goes while patches are embedded, and given their places."""
+    v, s = tower.vision, tower.settings
+    rows = s.tokens * v.hidden
+    embedded = (rows * s.compute,)
+    # places between those that were learned: four of each, weighed in fp32 and summed
+    return (*embedded, 4 * rows * s.vector, 16 * rows, 4 * rows) if v.tapped else embedded
 
 
 def shared_blocks(tower: Tower) -> tuple[int, ...]:

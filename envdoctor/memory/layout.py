@@ -169,7 +169,7 @@ def block_linears(v: Vision) -> tuple[Linear, ...]:
 
 
 def ending_linears(v: Vision) -> tuple[Linear, ...]:
-    """The matrices that lead from the last block to the decoder, once for each layer that is tapped as well."""
+    """The matrices that lead from the last block to the decoder; each layer that is tapped has its own."""
     joined = v.hidden * v.merge**2
     two = (Linear("linear_1", v.hidden, v.outputs, True), Linear("linear_2", v.outputs, v.outputs, True))
     ways = {
@@ -217,7 +217,7 @@ def layers(shape: ModelShape) -> tuple[tuple[Layer, int], ...]:
 
 @lru_cache(maxsize=256)
 def tensors(shape: ModelShape, tower: bool = True) -> tuple[tuple[int, int], ...]:
-    """Elements of each parameter tensor and how often it occurs in the whole model, with its tower or without."""
+    """Elements of each parameter tensor and how often it occurs, with the model's tower or without."""
     found = [(n, 1) for n in outer_tensors(shape, tower)]
     for layer, count in layers(shape):
         found += [(n, count) for n in layer.tensors()]

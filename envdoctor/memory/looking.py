@@ -1,4 +1,4 @@
-"""A tower's passes played into the allocator: before the decoder's forward pass, and after its backward pass."""
+"""A tower's passes, played into the allocator before the decoder's forward and after its backward pass."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from envdoctor.memory.caching import Block, CachingAllocator
-from envdoctor.memory.images import Tower, shared_blocks
+from envdoctor.memory.images import Tower, entry_blocks, shared_blocks
 from envdoctor.memory.programs import ending_program, layer_program, watched_layer
 from envdoctor.memory.turns import Frame, Turns, frame_of, paired
 
@@ -27,7 +27,9 @@ def look(heap: CachingAllocator, tower: Tower, checkpoint: bool, accumulating: b
     (narrow,) = heap.take(tower.pixels * s.vector)
     lasting = heap.take(*shared_blocks(tower)) if v.rope or v.masked else []
     size = s.tokens * v.hidden * s.stream
+    passing = heap.take(*entry_blocks(tower))
     (stream,) = heap.take(size)
+    _give(heap, passing)
     if tower.asked:
         lasting += heap.take(size)
     if not tower.graph:

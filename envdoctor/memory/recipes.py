@@ -64,6 +64,7 @@ class Recipe:
     full_fp32: bool = False
     packed: bool = False
     grad_ckpt: bool = True
+    frozen_tower: bool = False
     rows: tuple[str, ...] = ()
 
 

@@ -9,9 +9,11 @@ from typing import Any
 from envdoctor.errors import InputError
 from envdoctor.memory.recipes import PLAIN, TASKS, Recipe
 from envdoctor.memory.shape import ModelShape
+from envdoctor.memory.vision import LARGEST_IMAGE, WHOLES
 from envdoctor.values import Shown, dataclass
 
 DTYPES: Mapping[str, int] = {"bf16": 2, "fp16": 2, "fp32": 4}
+USUAL_PIXELS = (1024, 1024)
 METHODS = ("full", "lora", "qlora")
 PARALLEL = ("none", "ddp", "zero1", "zero2", "zero3", "fsdp")
 ATTENTION = ("eager", "sdpa", "flash_attention_2")
@@ -80,8 +82,8 @@ class TrainingRun:
     dora: bool = False
     modules_to_save: str = ""
     expandable_segments: bool = False
-    images: int = 0  # of a row
-    pixels: tuple[int, int] = (1024, 1024)  # height and width of each, as the processor hands it on
+    images: int | None = None  # of a row; None is not told, and counts the tower as trained but idle
+    pixels: tuple[int, int] = USUAL_PIXELS  # height and width of each, as the processor hands it on
     frozen_tower: bool = False
 
     def __post_init__(self) -> None:
@@ -176,6 +178,25 @@ def _check_agreement(run: TrainingRun) -> None:
         raise InputError(f"--tp {run.tp} does not divide {run.shape.heads} heads")
     if run.pp > run.shape.layers:
         raise InputError(f"--pp {run.pp}: the model has {run.shape.layers} layers")
+    _check_images(run)
+
+
+def _check_images(run: TrainingRun) -> None:
+    """Raise InputError for images that the model does not take, or that the rows are too short for."""
+    if not run.images:
+        return
+    if run.images < 0:
+        raise InputError(f"--images: {run.images} is no count")
+    v = run.shape.vision
+    if v is None:
+        known = ", ".join(WHOLES)
+        raise InputError(f"--images: of {run.shape.name} is not known what they cost (it is of {known})")
+    if not v.fixed and not all(v.patch * v.merge <= side <= LARGEST_IMAGE for side in run.pixels):
+        raise InputError(f"--image-size: {run.pixels[0]}x{run.pixels[1]} is no size of an image")
+    tokens = run.images * v.tokens(*v.sides(run.pixels))
+    if tokens > run.seq:
+        one = "x".join(map(str, v.sides(run.pixels)))
+        raise InputError(f"--seq {run.seq}: {run.images} images of {one} alone are {tokens} tokens")
 
 
 def _check_targets(run: TrainingRun) -> None:

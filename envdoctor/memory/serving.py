@@ -229,7 +229,7 @@ def predict_serving(run: ServingRun, constants: Constants) -> Prediction:
         {"load": engine.weights, "generate": allocated},
         "analytic",
         tuple(notes),
-        run.shape.uncertain,
+        "; ".join(filter(None, (run.shape.uncertain, run.shape.unseen))),
         refused,
     )
 

@@ -120,7 +120,7 @@ def settings_of(run: TrainingRun) -> Settings:
         copied=run.weight_bytes if low_adapters else vector,
         masked=bool(run.images and run.shape.vision and run.shape.vision.both_ways),
         tower_frozen=run.frozen_tower,
-        tower_trains=run.method == "full" and not run.frozen_tower,
+        tower_trains=run.method == "full" and not run.frozen_tower and run.images != 0,
         quant=_quant(run),
         attn="eager" if run.shape.eager_only and run.attn == "sdpa" else run.attn,
         liger=liger,

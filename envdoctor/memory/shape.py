@@ -22,6 +22,7 @@ from envdoctor.memory.families import (
     first,
     unfit_numbers,
 )
+from envdoctor.memory.usual import completed
 from envdoctor.memory.vision import Vision, parse_vision
 from envdoctor.values import dataclass
 
@@ -58,8 +59,8 @@ class ModelShape:
     """All that decides a decoder's memory. `uncertain` says why a prediction is a guess, or is empty.
 
     `classes` outputs of a classification head stand in the place of a vocabulary's. `tower` are parameters of
-    towers for images and sound, `vision` the one that reads images where it is known, `stored` is how the weights lie in the files ("" plain), `known` tells that
-    the family's traits are.
+    towers for images and sound, `vision` is the one that reads images where it is known, `stored` is how the
+    weights lie in the files ("" plain), `known` tells that the family's traits are.
     """
 
     name: str
@@ -117,6 +118,14 @@ class ModelShape:
         return hash((self.name, self.model_type, self.hidden, self.layers, self.vocab, self.ffn))
 
     @property
+    def unseen(self) -> str:
+        """What of a model that reads images is not counted where none are told, or the empty string."""
+        if self.vision is None:
+            return ""
+        size = f"{self.tower / 1e9:.2f} billion parameters"
+        return f"its tower of {size} is counted as weights, and what it allocates for images is not"
+
+    @property
     def moe_layers(self) -> int:
         """How many layers hold experts."""
         if self.experts is None:
@@ -144,7 +153,7 @@ def read_config(source: str | Path) -> Mapping[str, Any]:
 
 def parse_shape(config: Mapping[str, Any], where: str) -> ModelShape:
     """Return the shape that a config describes; raises InputError `where: key: what is wrong`."""
-    whole = config
+    whole = config = completed(config)
     nested = config.get("text_config")
     if isinstance(nested, Mapping) and first(config, ALIASES["num_hidden_layers"]) is None:
         config = nested
@@ -217,7 +226,8 @@ def _checked(config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
 def _doubts(config: Mapping[str, Any], model_type: str, known: bool) -> str:
     """What of a model is not counted or only guessed."""
     doubts = [] if known else [f"model type {model_type!r} is unknown: taken for a Llama"]
-    if size := tower_parameters(config):
+    read = parse_vision(config, 1) is not None and not isinstance(config.get("audio_config"), Mapping)
+    if (size := tower_parameters(config)) and not read:
         doubts.append(
             f"its towers of {size / 1e9:.2f} billion parameters are counted as weights, and what they"
             " allocate for images or sound is not"

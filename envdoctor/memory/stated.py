@@ -13,7 +13,7 @@ from envdoctor.memory.constants import Constants, read_constants
 from envdoctor.memory.deepspeed_file import read_deepspeed
 from envdoctor.memory.optimizer import find_optimizer
 from envdoctor.memory.recipes import recipe_of, shaped
-from envdoctor.memory.run import ServingRun, TrainingRun
+from envdoctor.memory.run import USUAL_PIXELS, ServingRun, TrainingRun
 from envdoctor.memory.shape import ModelShape
 from envdoctor.target.cards import Card, cards_in, named_cards, unsized
 from envdoctor.target.stack import Stack, find_sites, parse_stack, read_stack, stack_of
@@ -65,6 +65,9 @@ class StatedRun:
     offload_params: bool = False
     deepspeed: str | None = None
     expandable_segments: bool = False
+    images: int | None = None
+    image_size: str | None = None
+    frozen_tower: bool | None = None
 
     @property
     def serves(self) -> bool:
@@ -138,7 +141,24 @@ def _training_run(stated: StatedRun, shape: ModelShape, stack: Stack, matrix: Ma
     trainer = stated.trainer or ("transformers" if task == "sft" else "trl")
     recipe = recipe_of(matrix.rows(tables.TrainerRow), trainer, task, stack.versions)
     taken = {name: getattr(stated, name) for name in _TAKEN_OVER}
-    return TrainingRun(shaped(shape, recipe), task=task, trainer=trainer, recipe=recipe, **taken, **sharding)
+    seen: dict[str, Any] = {
+        "images": stated.images,
+        "pixels": pixels_of(stated.image_size),
+        "frozen_tower": recipe.frozen_tower if stated.frozen_tower is None else stated.frozen_tower,
+    }
+    return TrainingRun(
+        shaped(shape, recipe), task=task, trainer=trainer, recipe=recipe, **taken, **sharding, **seen
+    )
+
+
+def pixels_of(told: str | None) -> tuple[int, int]:
+    """Return height and width of `HEIGHTxWIDTH`, or of one number for both; raises InputError."""
+    if told is None:
+        return USUAL_PIXELS
+    sides = told.lower().replace("×", "x").split("x")
+    if len(sides) > 2 or not all(side.strip().isdecimal() and len(side) <= 6 for side in sides):
+        raise InputError(f"--image-size: {told!r} is no HEIGHTxWIDTH in pixels, such as 1024x768")
+    return int(sides[0]), int(sides[-1])
 
 
 def _check_generations(stated: StatedRun, task: str) -> None:

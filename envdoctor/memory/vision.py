@@ -1,4 +1,4 @@
-"""What a config.json says of the tower that reads images: its sizes, what it builds, what leads to the decoder."""
+"""What a config.json says of the tower that reads images: its sizes, and what leads to the decoder."""
 
 from __future__ import annotations
 
@@ -55,6 +55,10 @@ class Vision:
         """Width of a head."""
         return self.hidden // self.heads
 
+    def sides(self, told: tuple[int, int]) -> tuple[int, int]:
+        """Height and width of an image: those told, where the tower takes any."""
+        return (self.fixed, self.fixed) if self.fixed else told
+
     def patches(self, height: int, width: int) -> int:
         """How many rows of the tower an image of that size is."""
         return (height // self.patch) * (width // self.patch) + self.leading
@@ -106,12 +110,12 @@ WHOLES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 def parse_vision(config: Mapping[str, Any], hidden: int) -> Vision | None:
     """Return the tower that a config describes, for a decoder `hidden` wide; None for one not known here."""
     whole, told = config.get("model_type"), config.get("vision_config")
-    if whole not in WHOLES or not isinstance(told, Mapping):
+    if not isinstance(whole, str) or whole not in WHOLES or not isinstance(told, Mapping):
         return None
     usual, ways = WHOLES[whole]
-    kind = told.get("model_type")
+    kind = str(told.get("model_type"))
     kind = kind if kind in TOWERS and not usual.startswith("qwen") else usual
-    traits = {**TOWERS[kind], **ways}
+    traits: dict[str, Any] = {**TOWERS[kind], **ways}
     found = _sizes(told, usual.startswith("qwen"))
     if found is None:
         return None
@@ -135,7 +139,7 @@ def parse_vision(config: Mapping[str, Any], hidden: int) -> Vision | None:
     )  # fmt: skip
 
 
-def _sizes(told: Mapping[str, Any], qwen: bool) -> dict[str, int] | None:
+def _sizes(told: Mapping[str, Any], qwen: bool) -> dict[str, Any] | None:
     """The sizes that every tower has; None where one of them is missing or is no size."""
     # Qwen2-VL's `hidden_size` is the decoder's
     names = {
@@ -169,7 +173,7 @@ def _merge(config: Mapping[str, Any], told: Mapping[str, Any]) -> int:
         return round(1 / ratio)
     side = first(config, ("spatial_merge_size", "scale_factor")) or told.get("spatial_merge_size")
     plain = usual.get(str(config.get("model_type")), 2)
-    return int(side) if _is_size(side) and side <= 64 else plain
+    return side if isinstance(side, int) and _is_size(side) and side <= 64 else plain
 
 
 def _taps(told: Mapping[str, Any]) -> int:

@@ -299,8 +299,7 @@ def _notes(work: Workload, choice: Choice | None, judge: Judge, constants: Const
         trained = trained_parameters(work.shape, choice)
         host = host_bytes(parameters(work.shape), trained, choice.offload_optimizer, choice.offload_params)
         yield f"needs about {host / GIB:.0f} GiB of host memory over all ranks"
-    if work.shape.uncertain:
-        yield work.shape.uncertain
+    yield from filter(None, (work.shape.uncertain, work.shape.unseen))
 
 
 def _why_no_more(work: Workload, choice: Choice, judge: Judge) -> str:

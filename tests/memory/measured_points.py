@@ -75,6 +75,9 @@ def parse_point(row: Mapping[str, Any]) -> Point:
         recipe=recipe,
         packing=bool(row.get("extra", {}).get("packing")),
         max_completion=row.get("completion"),
+        images=row.get("images"),
+        pixels=tuple(row.get("pixels", (1024, 1024))),
+        frozen_tower=bool(row.get("frozen")),
         **_sharding(row, shape.hidden),
     )
     allocated, reserved = (int(row[f"peak_{kind}_gib"] * GIB) for kind in ("allocated", "reserved"))

@@ -126,6 +126,8 @@ class TrainerRow(Row):
     """True when samples share one sequence."""
     grad_ckpt: bool | None = None
     """True when activations are computed again, unless told otherwise."""
+    frozen_tower: bool | None = None
+    """True when towers, and what leads to the decoder, are kept out of training, unless told otherwise."""
 
 
 @fact
