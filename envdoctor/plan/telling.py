@@ -32,9 +32,17 @@ def told(case: Case, course: Course) -> Plan:
         settings=case.settings,
         host=tuple(dict.fromkeys(filter(None, map(_host_words, unsolved)))),
         unsolved=tuple(dict.fromkeys(finding.id for finding in unsolved)),
-        notes=doubts,
+        notes=(*_edits(course), *doubts),
         download=download_of(moves, case.facts, case.matrix),
     )
+
+
+def _edits(course: Course) -> Iterator[str]:
+    """Yield what one's own code may be changed to instead, where a remedy in words stands before the pins."""
+    for wish in course.wishes:
+        first = next(iter(advised(wish.finding)), None)
+        if first and wish.packages and not (first.followed or first.administrators or first.remedy.commands):
+            yield f"without another release: {first.remedy.text} ({wish.finding.id})"
 
 
 def _unsolved(case: Case, course: Course) -> Iterator[Finding]:

@@ -220,3 +220,9 @@ def test_an_error_that_becomes_a_mere_note_is_solved() -> None:
     plan = planned(machine(stack))
     assert "safetensors" in moves(plan)
     assert plan.unsolved == ()
+
+
+def test_a_change_of_ones_own_code_that_needs_no_other_release_is_told_before_the_pins() -> None:
+    line = "TypeError: SFTTrainer.__init__() got an unexpected keyword argument 'tokenizer'"
+    plan = planned(parse_paste(f"trl 0.24.0\n{line}", "", load_matrix().lexicon))
+    assert plan.notes[0].startswith("without another release: Pass processing_class=tokenizer.")
