@@ -18,6 +18,7 @@ from envdoctor.rules.view import View, quoted
 _PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_.-]+)\}")
 _EITHER = re.compile(r"(?:\{sym\.\w{1,40}\}){2,6}")
 _TIDY = re.compile(r" ?\(\(not told\)[^()]*\)")
+_NAMED = re.compile(r"\b([A-Za-z0-9_.-]+) \{([A-Za-z0-9_.-]+)\}")
 NOT_SAID = "(not told)"
 _CURED = (
     " But what mends it is there already, by the versions told:"
@@ -153,7 +154,13 @@ class _Filler:
         self._captured = {key: value for symptom in reversed(seen) for key, value in symptom.captured.items()}
 
     def __call__(self, template: str) -> str:
-        return _TIDY.sub("", _PLACEHOLDER.sub(self._value, _EITHER.sub(self._either, template)))
+        told = _NAMED.sub(self._named, _EITHER.sub(self._either, template))
+        return _TIDY.sub("", _PLACEHOLDER.sub(self._value, told))
+
+    def _named(self, match: re.Match[str]) -> str:
+        """Of a package that stands beside its own version leave the name, where the version is not told."""
+        same = match[1].lower() == match[2].lower()
+        return match[1] if same and not self._known(match[2]) else match[0]
 
     def _either(self, match: re.Match[str]) -> str:
         """Of captures that stand together, one for each way of saying it, keep what was captured."""
