@@ -168,12 +168,11 @@ def complete_name(names: Sequence[str | None], stem: str) -> str | None:
 
 def _parts(text: str) -> list[tuple[int, str]]:
     text = text.strip().strip("`*\"'[]").strip()[:600]
-    text = re.sub(r"^(?:GPU|cuda)\s?\d{0,3}\s?:(?:\d+\s)?\s*", "", text)
     text = " ".join(text.split())
     pieces = re.split(r"\s?[,;+]\s?(?![^()]{0,200}\))| and | / |\\n", text)
     parts: list[tuple[int, str]] = []
     for piece in pieces:
-        piece = re.sub(r"^(?:GPU|cuda)\s?\d{0,3}\s?:\s*", "", piece.strip("'\" "))
+        piece = re.sub(r"^(?:GPU|cuda)\s?\d{0,3}\s?:(?:\d+\s)?\s*", "", piece.strip("'\" "))
         if match := _COUNT.search(piece):
             parts.append((_count(match), piece[match.end() :]))
         elif match := _COUNT_AFTER.search(piece):

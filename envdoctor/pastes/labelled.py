@@ -37,6 +37,8 @@ _ABSENT = re.compile(
     r"(?i)^(?:n/?a|none|not (?:installed|found|available|specified)|no|unknown|could not collect|<.*>|\?)\W*$"
 )
 _CUDA = re.compile(r"(\d{1,2}\.\d{1,2})(?:\.\d{1,4}){0,2}(?![\d])|\bcu(\d{2})(\d)\b")
+_CUDA_MAJORS = range(7, 20)
+"""What a whole number can mean as a version of CUDA; a lower one is a device's: `cuda:1`."""
 _DRIVER = re.compile(r"(?<![\d.])[rR]?(\d{3}(?:\.\d{1,5}){0,3})(?![\d])")
 _PYTHON = re.compile(r"(?i)^(?:cpython|python|py)?\s{0,4}[-=]{0,2}\s{0,4}[v`]?(\d\.\d{1,2}(?:\.\d{1,2})?)")
 
@@ -156,7 +158,7 @@ def _cuda(value: str) -> CudaVersion | None:
     match = _CUDA.search(value)
     if match is None:
         whole = re.match(r"v?(\d{1,2})(?![\w.])", value)
-        return CudaVersion(int(whole[1]), 0) if whole and int(whole[1]) < 20 else None
+        return CudaVersion(int(whole[1]), 0) if whole and int(whole[1]) in _CUDA_MAJORS else None
     return CudaVersion.parse(match[1]) if match[1] else CudaVersion(int(match[2]), int(match[3]))
 
 
@@ -275,10 +277,7 @@ def _cxx11(value: str, source: str) -> Iterator[Sighting]:
 
 
 _TABLE: tuple[tuple[Handler, str], ...] = (
-    (
-        _python,
-        """python, python version, python ver, py, python 版本""",
-    ),
+    (_python, "python, python version, python ver, py, python 版本"),
     (
         _driver,
         """driver, drivers, nvidia driver, nvidia drivers, gpu driver, cuda driver, driver version, nvidia
@@ -301,14 +300,8 @@ _TABLE: tuple[tuple[Handler, str], ...] = (
         """nvcc, nvcc version, cuda toolkit, cuda toolkit version, cuda runtime version, cuda compiler,
         cuda (nvcc), nvcc cuda, system cuda, cuda toolkit (nvcc), local cuda, cudatoolkit, cuda-toolkit""",
     ),
-    (
-        _image_cuda,
-        """container cuda, image cuda, docker cuda, cuda (container), cuda image""",
-    ),
-    (
-        _some_cuda,
-        """cuda, cuda version, cuda ver, cuda 版本, cuda版本""",
-    ),
+    (_image_cuda, "container cuda, image cuda, docker cuda, cuda (container), cuda image"),
+    (_some_cuda, "cuda, cuda version, cuda ver, cuda 版本, cuda版本"),
     (
         _gpus,
         """gpu, gpus, gpu type, gpu model, gpu models, gpu name, gpu models and configuration, graphics
@@ -330,38 +323,14 @@ _TABLE: tuple[tuple[Handler, str], ...] = (
         系统, 操作系统,
         os platform, distro, linux, linux distribution""",
     ),
-    (
-        _glibc,
-        """glibc, glibc version, libc, libc version""",
-    ),
-    (
-        _container,
-        """container, docker, docker image, image, container image, 镜像""",
-    ),
-    (
-        _memory("host.memory_total_bytes"),
-        """system ram, ram, cpu ram, host memory, system memory, 内存""",
-    ),
-    (
-        _memory("host.shm_bytes"),
-        """shm, /dev/shm, shared memory (/dev/shm) size, shm size, shm-size""",
-    ),
-    (
-        _cudnn,
-        """cudnn, cudnn version, cudnn runtime, torch.backends.cudnn.version(), cudnn runtime version""",
-    ),
-    (
-        _arch_list,
-        """torch.cuda.get arch list(), arch list, torch.cuda.get arch list, cuda arch list""",
-    ),
-    (
-        _cxx11,
-        """torch.c. glibcxx use cxx11 abi, cxx11 abi, cxx11abi, glibcxx use cxx11 abi""",
-    ),
-    (
-        _cpus,
-        """cpu(s), cpu count, cpus""",
-    ),
+    (_glibc, "glibc, glibc version, libc, libc version"),
+    (_container, "container, docker, docker image, image, container image, 镜像"),
+    (_memory("host.memory_total_bytes"), "system ram, ram, cpu ram, host memory, system memory, 内存"),
+    (_memory("host.shm_bytes"), "shm, /dev/shm, shared memory (/dev/shm) size, shm size, shm-size"),
+    (_cudnn, "cudnn, cudnn version, cudnn runtime, torch.backends.cudnn.version(), cudnn runtime version"),
+    (_arch_list, "torch.cuda.get arch list(), arch list, torch.cuda.get arch list, cuda arch list"),
+    (_cxx11, "torch.c. glibcxx use cxx11 abi, cxx11 abi, cxx11abi, glibcxx use cxx11 abi"),
+    (_cpus, "cpu(s), cpu count, cpus"),
 )
 
 HANDLERS: Mapping[str, Handler] = {

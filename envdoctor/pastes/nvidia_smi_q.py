@@ -27,8 +27,6 @@ class _Block:
 
 def parse_nvidia_smi_q(paste: Paste) -> Iterator[Sighting]:
     """Yield driver, CUDA ceiling and each GPU's name, memory, ECC, MIG, PCIe and row remapping."""
-    if not any("NVSMI LOG" in line or _GPU.match(line) for line in paste.lines):
-        return
     blocks, head = _blocks(paste)
     yield from _head(paste, head)
     gpus = tuple(_gpu(i, block, paste.at(_KIND, block.line)) for i, block in enumerate(blocks))

@@ -68,6 +68,6 @@ def _image_contents(image: str, source: str) -> Iterator[Sighting]:
     elif match := _CUDA_IMAGE.search(image):
         yield Sighting("toolkit", Toolkit(CudaVersion.parse(match[1]), "container image", source), source)
     if match := re.search(r"\bvllm-openai:v(\d+\.\d+\.\d+)", image):
-        yield from distribution_sightings("vllm", match[1], source, exact=True)
+        yield from distribution_sightings("vllm", match[1], source)
     if match := re.search(r"ubuntu(\d\d)\.?(\d\d)", image):
         yield Sighting("host.distro", f"ubuntu {match[1]}.{match[2]}", source)

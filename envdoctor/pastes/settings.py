@@ -94,7 +94,7 @@ def setting_sightings(
 
 def _is_process(row: tables.KeyRow, key: str, value: str) -> bool:
     """True for `rank=0` to `rank=7`, which launchers write of processes; adapters have 4, 8 and more."""
-    return row.canonical == "lora_rank" and fold_key(key) == "rank" and value in "0123567"
+    return row.canonical == "lora_rank" and fold_key(key) == "rank" and value in tuple("0123567")
 
 
 def common_value(row: tables.KeyRow, text: str) -> str | None:

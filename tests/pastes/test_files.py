@@ -13,7 +13,7 @@ from envdoctor.facts import Facts, to_json
 from envdoctor.matrix import load_matrix
 from envdoctor.matrix.load import Lexicon
 from envdoctor.pastes import parse_paste, read_files
-from envdoctor.pastes.files import HEAD, TAIL, WHOLE, parse_text, read_window
+from envdoctor.pastes.files import HEAD, TAIL, WHOLE, _looks_binary, parse_text, read_window
 from envdoctor.pastes.merge import merge_facts
 
 NAMELESS = Lexicon()
@@ -159,3 +159,10 @@ def test_of_files_that_contradict_each_other_the_first_holds_and_it_is_said():
 def test_half_a_surrogate_pair_leaves_the_rest_readable():
     facts = parse_text("\ud800 it broke\ntorch: 2.1.0\n", "", load_matrix().lexicon)
     assert facts.distribution("torch").version == "2.1.0"
+
+
+def test_more_than_a_tenth_of_what_no_text_holds_makes_a_file_none() -> None:
+    codes = (*range(1, 32), 0x7F, 0xFFFD)
+    odd = [code for code in codes if _looks_binary(chr(code) * 11 + "a" * 89)]
+    assert odd == [*range(1, 8), *range(14, 27), 0xFFFD]
+    assert not any(_looks_binary(chr(code) * 10 + "a" * 90) for code in codes)
