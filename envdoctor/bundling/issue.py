@@ -29,9 +29,8 @@ from envdoctor.report.markdown import draw_blocks
 from envdoctor.report.markup import code, details, fenced, prose
 from envdoctor.report.sanitise import visible
 
-BODY_LIMIT = 65_536
-"""Characters that an issue's body may have, counted as UTF-16 units, which is never less than code points."""
 _BUDGET = 60_000
+"""UTF-16 units, never fewer than code points: the trackers take 65,536 characters."""
 TITLE_LIMIT = 256
 LINK_LIMIT = 7_500
 """Bytes of a prefilled link; the server refuses 8,192."""

@@ -111,5 +111,3 @@ _TELLERS: Mapping[str, Teller] = {
     "host.glibc": _glibc,
     "host.shm": _shm,
 }
-TELLABLE = frozenset(_TELLERS) | {"gpu.cc", "gpu.name", "gpu.memory"}
-"""The places that `tells` of a symptom's row may name, besides `distribution:`, `setting:` and `present:`."""

@@ -64,13 +64,12 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The answer of a search. `choice` is None when nothing fits; `next_best` are what to step down to."""
+    """The answer of a search. `choice` is None when nothing fits."""
 
     work: Workload
     choice: Choice | None
     need: Need | None
     rejected: tuple[Rejection, ...]
-    next_best: tuple[Choice, ...] = ()
     considered: int = 0
     predicted: int = 0
     notes: tuple[str, ...] = ()

@@ -94,10 +94,9 @@ def _found(
         choice,
         Need(predict(replace(run, beside_bytes=0), constants)),
         rejected,
-        (),
-        tried,
-        tried,
-        tuple(notes),
+        considered=tried,
+        predicted=tried,
+        notes=tuple(notes),
     )
 
 

@@ -62,8 +62,6 @@ class FlashAttnWheelRow(Row):
     """The releases."""
     torch: tuple[Minor, ...]
     """Minor versions of torch that have a wheel."""
-    torch_prerelease: tuple[Minor, ...] = ()
-    """Those of which only a pre-release had one."""
     cuda: tuple[Annotated[str, forms.VERSION], ...]
     """The CUDA versions that wheels were built with."""
     python: Bound

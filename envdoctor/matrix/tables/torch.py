@@ -56,10 +56,8 @@ class TorchPlatformRow(Row):
 
     arch: Arch
     """The machine."""
-    cpu_only: Bound
-    """Releases whose default wheels are CPU builds."""
     cuda_since: Bound
-    """Releases with CUDA."""
+    """Releases whose default wheels have CUDA; those before are CPU builds."""
 
 
 @fact
