@@ -42,8 +42,8 @@ BEHIND = parts(
     " (x2)¦ x 4¦ only¦ or newer¦ is required¦ 24GB¦ with 80 GiB¦, too¦.¦ GPUs¦ fails¦ /dev/x¦+cu121¦.dev1¦%"
 )
 OTHERS = parts(
-    "torch: 2.3.1¦transformers 4.44¦GPU: A100 80GB¦CUDA 12.1¦driver 535.104.05¦python 3.10¦bf16: true¦on 2x T4¦"
-    "batch_size=4¦Ubuntu 22.04¦cuda:1¦at most 2.3"
+    "torch: 2.3.1¦transformers 4.44¦GPU: A100 80GB¦CUDA 12.1¦driver 535.104.05¦python 3.10¦bf16: true¦"
+    "on 2x T4¦batch_size=4¦Ubuntu 22.04¦cuda:1¦at most 2.3"
 )
 FILLERS = parts("a¦ ¦and so on ¦, ¦x.y ")
 
