@@ -24,6 +24,12 @@ def test_nothing_unneeded_is_pulled_in() -> None:
     assert versions(goal(world(CHAIN), ["lib"])) == {"lib": "4"}
 
 
+def test_packages_may_require_one_another() -> None:
+    ring = {"app": {"1": ["lib[x]"]}, "lib": {"1": ["app", "end"], "2": ["app==2"]}, "end": {"1": ["lib<2"]}}
+    found = {"app": "1", "lib": "1", "end": "1"}
+    assert versions(goal(world(ring), ["app"])) == versions(goal(world(ring), ["end", "lib"])) == found
+
+
 def test_no_package_asked_for_is_sacrificed_to_the_newest_of_another() -> None:
     """The old release without bounds goes with anything: uv's way to a two-year-old vLLM."""
     snapshot = world(

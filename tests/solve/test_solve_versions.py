@@ -38,6 +38,22 @@ def test_specifiers_admit_what_packaging_admits(texts: set[str], operator: str, 
     assert admitted == [v for v in ordered if specifier.contains(v, prereleases=True)]
 
 
+SUFFIXES = ("", ".dev1", "a1", "rc1.dev2", "rc1", ".post1.dev1", ".post1", ".post2")
+BOUNDS = [f"{release}{suffix}" for release in ("1", "1.0", "1.0.1", "1.1", "2") for suffix in SUFFIXES]
+
+
+@pytest.mark.parametrize("operator", ["==", "!=", "<", "<=", ">", ">=", "~=", "==="])
+def test_every_clause_admits_what_packaging_admits(operator: str) -> None:
+    ordered = sorted(BOUNDS, key=lambda text: (Version(text), text))
+    series = [f"{release}.*" for release in ("1", "1.0", "1.1")] if operator in ("==", "!=") else []
+    for bound in (*BOUNDS, *series):
+        if operator == "~=" and "." not in Version(bound).base_version:
+            continue
+        mask, specifier = spec_mask(f"{operator}{bound}", ordered), Specifier(f"{operator}{bound}")
+        admitted = [version for place, version in enumerate(ordered) if mask >> place & 1]
+        assert admitted == [v for v in ordered if specifier.contains(v, prereleases=True)], bound
+
+
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
