@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -72,7 +72,8 @@ class Context:
         self._pythons: dict[int, bool] = {-1: True}
         self._barred: dict[str, str] = {}
         """What bars a set of kinds of files, as far as it was judged."""
-        self._files: dict[tuple[int, int], str] = {}
+        self._kinds: dict[str, str] = {}
+        """The same of single kinds."""
         self._markers: dict[int, bool] = {-1: True}
 
     @cached_property
@@ -109,18 +110,27 @@ class Context:
 
     def judge_file(self, tag: int, python: int) -> str:
         """Return what bars a file of that wheel tag and Requires-Python; "" where it installs as it is."""
-        known = self._files.get((tag, python))
-        if known is None:
-            barred = "source" if tag == SDIST else "" if self.tag_installs(tag) else "platform"
-            known = self._files[tag, python] = barred if self.python_allows(python) else "python"
-        return known
+        if not self.python_allows(python):
+            return "python"
+        return "source" if tag == SDIST else "" if self.tag_installs(tag) else "platform"
 
     def judge_files(self, text: str) -> str:
         """Return what bars all files of a set, as the facts write it; "" where one installs."""
         known = self._barred.get(text)
         if known is None:
-            known = self._barred[text] = self.judge_kinds(parse_files(text))
+            known = self._barred[text] = self._judge_new(text.split())
         return known
+
+    def _judge_new(self, texts: Iterable[str]) -> str:
+        found = set()
+        for text in texts:
+            verdict = self._kinds.get(text)
+            if verdict is None:
+                verdict = self._kinds[text] = self.judge_kinds(parse_files(text))
+            if not verdict:
+                return ""
+            found.add(verdict)
+        return _worst(found)
 
     def judge_kinds(self, files: Iterable[File]) -> str:
         """Return what bars all of some files; "" where one installs."""
@@ -130,9 +140,7 @@ class Context:
             if not verdict:
                 return ""
             found.add(verdict)
-        if "source" in found and self.options.allow_source:
-            return ""
-        return next((what for what in ("source", "platform", "python") if what in found), "platform")
+        return "" if "source" in found and self.options.allow_source else _worst(found)
 
     def marker_holds(self, number: int) -> bool:
         """True when the snapshot's marker of that number holds on the target."""
@@ -314,7 +322,7 @@ class Node:
         unread = package.row_masks(package.all).get(-1, 0) if package.unread else 0
         barred = package.yanked | newer | sum(mask for _, mask in files)
         if not (options.allow_source and package.all & ~barred and not package.all & ~barred & ~unread):
-            yield "unread", unread & ~kept
+            yield "unread", unread & ~kept & ~(pinned if options.allow_source else 0)
 
     def _unasked_prereleases(self, newer: int) -> int:
         finals = self.package.all & ~self.package.prereleases & ~self.package.yanked & ~newer
@@ -389,6 +397,11 @@ class Node:
             return 0
         matrix, builds = self.context.matrix, self.builds or ()
         return sum(1 << bit for bit, b in enumerate(builds) if not b.runs_on(card.capability, matrix))
+
+
+def _worst(found: Collection[str]) -> str:
+    """Return what bars files that are barred each by one of these: what would be mended most easily."""
+    return next((what for what in ("source", "platform", "python") if what in found), "platform")
 
 
 def _bits(mask: int) -> Iterator[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from envdoctor.matrix.snapshot import LIMITS
@@ -11,6 +11,7 @@ from envdoctor.matrix.tables.conditions import ConditionRow
 from envdoctor.solve.goal import Goal, Picks
 from envdoctor.solve.nodes import TORCH, Node
 from envdoctor.solve.problem import Literal, Nogood
+from envdoctor.solve.requests import Request
 from envdoctor.solve.rows import conditions_of, nogoods
 from envdoctor.solve.undeclared import Undeclared, undeclared
 from envdoctor.solve.variants import OWN_RUNTIME, followers
@@ -147,9 +148,8 @@ class Explained:
         return Pin(name, node.version(bit), index, tuple(reasons))
 
     def _asked(self, name: str) -> Iterator[str]:
-        for request in self.goal.requests:
-            if request.name == name:
-                yield f"asked for as {request}" if str(request) != name else "asked for"
+        for request in self._requests.get(name, ()):
+            yield f"asked for as {request}" if str(request) != name else "asked for"
         installed = self.goal.context.installed.get(name)
         if self.goal.least_change and installed:
             same = self.nodes[name].installed >> self.picks.bits[name] & 1
@@ -163,12 +163,25 @@ class Explained:
         for owner, one in self._undeclared_of(name):
             yield f"{self.shown(owner)} needs {one.spec or 'it'}, which its metadata does not say ({one.row})"
 
-    def _undeclared_of(self, name: str) -> Iterator[tuple[str, Undeclared]]:
-        """Yield who needs a package beyond its metadata, with what of it."""
+    def _undeclared_of(self, name: str) -> Sequence[tuple[str, Undeclared]]:
+        """Return who needs a package beyond its metadata, with what of it."""
+        return self._undeclared.get(name, ())
+
+    @cached_property
+    def _undeclared(self) -> Mapping[str, Sequence[tuple[str, Undeclared]]]:
+        found: dict[str, list[tuple[str, Undeclared]]] = {}
         for owner, node in self.nodes.items():
             for one in undeclared(node):
-                if one.name == name and one.owners >> self.picks.bits[owner] & 1:
-                    yield owner, one
+                if one.owners >> self.picks.bits[owner] & 1:
+                    found.setdefault(one.name, []).append((owner, one))
+        return found
+
+    @cached_property
+    def _requests(self) -> Mapping[str, Sequence[Request]]:
+        found: dict[str, list[Request]] = {}
+        for request in self.goal.requests:
+            found.setdefault(request.name, []).append(request)
+        return found
 
     def _edges(self) -> Iterator[_Edge]:
         extras: dict[str, set[str]] = {}
@@ -206,9 +219,11 @@ class Explained:
 
     def _beyond_target(self, node: Node, bit: int) -> Iterator[str]:
         """Say which card or driver bars a newer release that any installer would take."""
+        if not any(ban.what in ("card", "kernels", "driver") for ban in node.bans):
+            return
         within = node.installable
-        for request in self.goal.requests:
-            within &= node.admits(request.spec) if request.name == node.name else -1
+        for request in self._requests.get(node.name, ()):
+            within &= node.admits(request.spec)
         place = node.places[within.bit_length() - 1] if within else -1
         builds = node.expand(1 << place) if place > node.places[bit] else 0
         if not builds or builds & node.allowed:

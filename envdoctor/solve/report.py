@@ -43,7 +43,7 @@ def conflict_document(answer: PinSet) -> Document:
         if more := [cause for cause in one if cause not in answer.causes]:
             blocks.append(Section("Apart from that", (causes(more),)))
     if answer.relaxations:
-        blocks.append(Section("One of them given up", (Rows(tuple(map(_relaxed, answer.relaxations))),)))
+        blocks.append(Section("Ways out", (Rows(tuple(map(_relaxed, answer.relaxations))),)))
     blocks += [Text(f"Note: {note}") for note in answer.notes]
     if answer.status == "unknown":
         return Document("not known", "warning", (Text(UNKNOWN), *blocks))

@@ -144,6 +144,13 @@ def test_source_builds_only_when_allowed_and_then_said() -> None:
     assert versions(goal(snapshot, ["lib"], allow_source=True)) == {"lib": "1"}
 
 
+def test_a_pinned_release_that_only_a_build_reads_is_taken_with_builds_allowed() -> None:
+    snapshot = world({"lib": {"1": {"requires": None, "files": ["sdist"]}, "2": []}})
+    assert versions(goal(snapshot, ["lib==1"], allow_source=True)) == {"lib": "1"}
+    assert versions(goal(snapshot, ["lib<3"], allow_source=True)) == {"lib": "2"}
+    assert pin(goal(snapshot, ["lib==1"])).status != "solved"
+
+
 def test_a_late_patch_of_an_old_line_is_not_newer() -> None:
     snapshot = world(
         {
