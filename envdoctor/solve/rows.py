@@ -126,14 +126,17 @@ def _of_followers(context: Context, names: Collection[str]) -> Iterator[Nogood]:
 
 
 def _of_binaries(context: Context, names: Collection[str]) -> Iterator[Nogood]:
-    """Releases of bitsandbytes without a library for the CUDA of torch's build, on a machine with a card."""
+    """Releases of bitsandbytes without a library for the CUDA of torch's build, on a machine with a card.
+
+    Only of Linux's wheels it is known what they carry.
+    """
     torch, node = (context.node(n) if n in names else None for n in (TORCH, BITSANDBYTES))
-    if torch is None or node is None or not context.target.judged_cards:
+    platform = context.target.platform
+    if torch is None or node is None or not context.target.judged_cards or platform.os != "linux":
         return
     releases = context.matrix.generated(BITSANDBYTES).get("releases", {})
-    arch = context.target.platform.arch
     carried = {
-        place: frozenset(releases[version].get("platforms", {}).get(arch, {}).get("cuda", ()))
+        place: frozenset(releases[version].get("platforms", {}).get(platform.arch, {}).get("cuda", ()))
         for place, version in enumerate(node.package.versions)
         if version in releases
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from solve_world import EMPTY, goal, target, versions, world
+from solve_world import EMPTY, goal, shipped, target, versions, world
 
 from envdoctor.errors import InputError, Unavailable
 from envdoctor.matrix import Matrix
@@ -301,3 +301,10 @@ def test_where_no_single_change_is_enough_several_are_named_together() -> None:
         "==2 of base and second",
         "==2 of base and ==2 of other",
     ]
+
+
+def test_what_windows_wheels_of_bitsandbytes_carry_is_not_known_and_forbids_nothing() -> None:
+    snapshot, matrix = shipped()
+    on = target((3, 12), "windows", ["RTX 3060"], matrix=matrix)
+    answer = pin(goal(snapshot, ["torch", "bitsandbytes"], on=on, matrix=matrix))
+    assert answer.status == "solved"
