@@ -52,6 +52,7 @@ KINDS = {
 }
 NAMES = ("app", "lib", "torch", "numpy", "tool", "base")
 VERSIONS = ("0.9", "1.0", "1.1", "1.2rc1", "2.0", "2.1.post1", "10.0")
+LABELS = ("", "+cu118", "+cpu", "+cu999", "+cu121", "+odd")
 TORCHES = ("1.13.1", "2.0.1", "2.4.1", "2.6.0", "2.7.1", "2.9.0")
 BOUNDS = (
     "",
@@ -162,6 +163,8 @@ def drawn_goal(number: int) -> Goal:
             f"torch{dice.choice(TORCH_BOUNDS[-2:])}" if r.startswith("torch") else r for r in requests
         ]
     installed = {name: dice.choice(list(packages[name])) for name in dice.sample(NAMES, 3)}
+    if "torch" in installed:
+        installed["torch"] += LABELS[number % len(LABELS)]
     changing = dice.random() < 0.3
     drawn = goal(
         world(packages),
