@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from packaging.version import Version
+
 from envdoctor.fact_files import find_folder
 from envdoctor.files import replace_file
 from envdoctor.matrix.interface_records import Record, Spans, load_record, recorded_libraries
@@ -34,6 +36,16 @@ class _Side:
         """Return the day of a recorded release, None where the snapshot lacks it."""
         position = self.package.position.get(self.record.versions[place])
         return None if position is None else self.package.days[position]
+
+    def last_like(self, place: int) -> str:
+        """Return the newest final release before the next recorded one."""
+        known = self.record.versions
+        after = Version(known[place + 1]) if place + 1 < len(known) else None
+        every = ((Version(text), text) for text in self.package.versions)
+        between = [(v, t) for v, t in every if not v.is_prerelease and v >= Version(known[place])]
+        return max(
+            (pair for pair in between if after is None or pair[0] < after), default=(None, known[place])
+        )[1]
 
     def newest_on(self, day: int) -> int | None:
         """Return the place of the newest recorded release that was out on a day."""
@@ -59,10 +71,11 @@ def _asked_by(side: _Side, roots: dict[str, _Side]) -> Iterator[list[object]]:
             continue
         for name, spans in names.items():
             has = _having(provider.record, module, name)
-            if has and _stands(side, spans, provider, lacking := provider.record.others(has)):
+            lacking = provider.record.others(has)
+            if lacking and _stands(side, spans, provider, lacking):
                 yield [
                     side.record.library,
-                    _told(side.record, spans),
+                    _told(side, spans),
                     provider.record.library,
                     f"{name} from {module}" if name else module,
                     _open_told(provider.record, lacking),
@@ -87,8 +100,9 @@ def _stands(side: _Side, spans: Spans, provider: _Side, lacking: Spans) -> bool:
     return bool(seen) and not any(seen)
 
 
-def _told(record: Record, spans: Spans) -> list[list[str]]:
-    return [[record.versions[first], record.versions[last]] for first, last in spans]
+def _told(side: _Side, spans: Spans) -> list[list[str]]:
+    """Return spans as versions; the releases up to the next recorded one go on as the last recorded did."""
+    return [[side.record.versions[first], side.last_like(last)] for first, last in spans]
 
 
 def _open_told(record: Record, spans: Spans) -> list[list[str | None]]:

@@ -149,6 +149,14 @@ def sets_on_self(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     )
 
 
+def options_of(node: ast.Call) -> Iterator[str]:
+    """Yield the names that a parser of a command's own options puts on its answer."""
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "add_argument":
+        for told in node.args:
+            if isinstance(told, ast.Constant) and isinstance(told.value, str) and told.value[:2] == "--":
+                yield told.value[2:].replace("-", "_")
+
+
 def fields_of(node: ast.ClassDef) -> Iterator[str]:
     """Yield the fields that a class declares in its body."""
     for inner in node.body:

@@ -45,6 +45,8 @@ def _words(found: Found) -> str:
     told = found.told
     if told.use.kind is Kind.REQUIREMENT:
         return f"{told.name} leaves out {told.since}"
+    if told.use.kind is Kind.VARIABLE:
+        return f"{told.name} is no longer read since {told.since}"
     instead = f"; instead: {told.replacement}" if told.replacement else ""
     doubt = f" ({told.certainty.value})" if told.certainty.value != "certain" else ""
     gone = f"warns and goes with {told.since}" if told.warned else f"is gone since {told.since}"

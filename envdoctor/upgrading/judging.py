@@ -258,7 +258,13 @@ class Judge:
         return Break(use, f"{use.path}.{use.name}", since, certainty=Certainty.LIKELY)
 
     def _loose(self, use: Use, libraries: Iterable[str]) -> Iterator[Break]:
-        """Yield what no class of the libraries that the text imports has any more: the name is telling."""
+        """Yield what no class of the libraries that the text imports has any more: the name is telling.
+
+        What is named for another of them is that one's.
+        """
+        others = {library.replace("-", "_") for library in libraries if library not in self.moves} - {""}
+        if any(other in use.receiver for other in others):
+            return
         for library in sorted(self.moves.keys() & set(libraries)):
             shown = f"{use.path}({use.name})" if use.path else f".{use.name}"
             since = self._left(library).get((use.path, use.name))

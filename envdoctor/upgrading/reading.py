@@ -28,6 +28,7 @@ from envdoctor.upgrading.bindings import (
     made_by,
     named_after,
     named_in,
+    options_of,
     place_of,
     sets_on_self,
     valued,
@@ -133,7 +134,8 @@ class _Reader:
             case ast.ImportFrom():
                 self._import_from(node, scopes)
             case ast.FunctionDef() | ast.AsyncFunctionDef():
-                self.read.defined.add(node.name)
+                taken = (f"{node.name}({argument.arg})" for argument in named_in(node.args))
+                self.read.defined.update((node.name, *taken))
                 scopes[-1][node.name] = UNKNOWN
                 for part in (*node.decorator_list, *node.args.defaults, *node.args.kw_defaults):
                     self._expression(part, scopes)
@@ -206,7 +208,8 @@ class _Reader:
     def _add_key(self, name: str, key: Key | None, scopes: Sequence[Scope]) -> None:
         """Note a key that is set in a dictionary of known keys."""
         scope = next((scope for scope in reversed(scopes) if name in scope), {})
-        if key and name in scope and (keys := scope[name].keys) is not None:
+        told = not self._guard.when and not self._guard.kinds
+        if told and key and name in scope and (keys := scope[name].keys) is not None:
             scope[name] = Bound(keys=(*(k for k in keys if k.name != key.name), key))
 
     def _import(self, node: ast.Import, scopes: list[Scope]) -> None:
@@ -357,13 +360,13 @@ class _Reader:
         if base.attributes and isinstance(node.ctx, ast.Load) and node.attr in base.attributes:
             return base.attributes[node.attr]
         if isinstance(node.ctx, ast.Store):
-            self.read.defined.add(node.attr)
+            self.read.defined.add(f"{next(last_names(node.value), '')}.{node.attr}")
         if base.member and (held := named_after(base.path)):
             self._use(Use(Kind.MEMBER, held, place, node.attr, receiver=base.path.rpartition(".")[2]))
             return Bound(f"{held}.{node.attr}", member=True)
         if not base.path or base.member:
             if isinstance(node.ctx, ast.Load) and len(node.attr) >= DISTINCT:
-                self._use(Use(Kind.LOOSE, "", place, node.attr))
+                self._use(Use(Kind.LOOSE, "", place, node.attr, receiver=next(last_names(node.value), "")))
             return UNKNOWN
         if not base.instance:
             self._use(Use(Kind.PATH, f"{base.path}.{node.attr}", place))
@@ -444,10 +447,14 @@ class _Reader:
 
     def _loose_keywords(self, node: ast.Call) -> None:
         """Note the keywords of a method whose owner nothing tells."""
-        if isinstance(node.func, ast.Attribute):
-            for keyword in node.keywords:
-                if keyword.arg and len(node.func.attr) + len(keyword.arg) >= 2 * DISTINCT:
-                    self._use(Use(Kind.LOOSE, node.func.attr, keyword_place(keyword), keyword.arg))
+        if not isinstance(node.func, ast.Attribute):
+            return
+        receiver = next(last_names(node.func.value), "")
+        self.read.defined.update(options_of(node))
+        for keyword in node.keywords:
+            if keyword.arg and len(node.func.attr) + len(keyword.arg) >= 2 * DISTINCT:
+                place = keyword_place(keyword)
+                self._use(Use(Kind.LOOSE, node.func.attr, place, keyword.arg, receiver=receiver))
 
     def _called(self, node: ast.expr, scopes: list[Scope]) -> Bound:
         """Return what is called; `super().method` is the base's own."""

@@ -15,14 +15,19 @@ from envdoctor.upgrading.uses import Kind, Place, Use
 
 _NAME = re.compile(r"(?<![\w.@/-])([A-Za-z][\w.-]{0,60})(?:\[[\w,.-]{0,60}\])?")
 _CLAUSES = re.compile(r"\(?((?:(?:~=|===?|[!<>]=?|\^|~|=)?[0-9][\w.*+!]{0,40},?){1,8})")
+_CHECKED = re.compile(r"\b(?:check|require)\w{0,20}\(\s?f?[\"'][A-Za-z][\w.-]{0,60}\s?[<>=!~]=?")
+"""A call that checks a requirement when it runs."""
 _CLAUSE = re.compile(r"(~=|===?|[!<>]=?|\^|~|=)?([0-9][\w.*+!]{0,40})")
 _BLANK = str.maketrans("", "", " \t\"'")
 
 
-def judge_requirements(moves: Mapping[str, Move], text: str) -> Iterator[Break]:
-    """Yield the requirements that the new releases do not meet, each with its line."""
+def judge_requirements(moves: Mapping[str, Move], text: str, code: bool = False) -> Iterator[Break]:
+    """Yield the requirements that the new releases do not meet, each with its line.
+
+    In code, those that a call checks.
+    """
     for number, line in enumerate(text.split("\n"), 1):
-        if line.lstrip().startswith("#"):
+        if line.lstrip().startswith("#") or (code and not _CHECKED.search(line)):
             continue
         for name, told in _requirements(line):
             move = moves.get(normalise(name))

@@ -46,7 +46,7 @@ def judge_settings(judge: Judge, suffix: str, text: str) -> Iterator[Break]:
             continue
         for name, place in _found(facts, suffix, text):
             if since := facts.gone_since(name, move.new, move.old):
-                use = Use(Kind.KEYWORD, framework, place, name)
+                use = Use(Kind.SETTING, framework, place, name)
                 yield Break(use, f"{framework}: {name}", since, renamed(judge, name, move))
         yield from _assigned(facts, judge, text, move) if suffix == ".py" else ()
 
@@ -72,22 +72,25 @@ def _assigned(facts: KeyFacts, judge: Judge, text: str, move: Move) -> Iterator[
     for node, name in told.items():
         if since := mine.gone_since(name, move.new, move.old):
             place = Place(node.lineno, node.col_offset + 1, (node.end_col_offset or 0) - 1)
-            use = Use(Kind.FIELD, facts.framework, place, name)
+            use = Use(Kind.SETTING, facts.framework, place, name)
             shown = f"{facts.framework}: {name}"
             yield Break(use, shown, since, renamed(judge, name, move), Certainty.LIKELY)
 
 
 def judge_variables(matrix: Matrix, moves: Mapping[str, Move], suffix: str, text: str) -> Iterator[Break]:
-    """Yield the environment variables that a new release no longer reads; in code, those in quotes."""
+    """Yield the environment variables that a new release no longer reads; in code, those in quotes.
+
+    Nothing fails for them, so they are warnings.
+    """
     for library, move in moves.items():
         module, names = _variables(matrix, library)
         found = _QUOTED if suffix == ".py" else _VARIABLE
         for number, line in enumerate(text.split("\n") if module else (), 1):
-            for match in found.finditer(line):
+            for match in found.finditer("" if line.lstrip()[:1] == "#" else line):
                 since = _name_gone(matrix, library, names.get(match[1], ()), move)
                 if since:
-                    use = Use(Kind.FIELD, module, Place(number, match.start(1), match.end(1)), match[1])
-                    yield Break(use, match[1], since, certainty=Certainty.LIKELY)
+                    use = Use(Kind.VARIABLE, module, Place(number, match.start(1), match.end(1)), match[1])
+                    yield Break(use, match[1], since, certainty=Certainty.LIKELY, warned=True)
 
 
 def _variables(matrix: Matrix, library: str) -> tuple[str, Mapping[str, Spans]]:

@@ -23,7 +23,7 @@ from envdoctor.upgrading.reading import read_cells
 from envdoctor.upgrading.requirements import judge_requirements
 from envdoctor.upgrading.settings import judge_settings, judge_variables
 from envdoctor.upgrading.sources import COMMANDED, KEYED, find_files, python_of, read_text, requires
-from envdoctor.upgrading.uses import Kind
+from envdoctor.upgrading.uses import Kind, Use
 from envdoctor.values import Shown
 
 SCHEMA = "envdoctor.upgrade/1"
@@ -151,21 +151,42 @@ def judge_paths(matrix: Matrix, moves: Mapping[str, Move], paths: Sequence[str])
 
 
 def _is_own(matrix: Matrix, found: Found, defined: Mapping[str, Collection[Path]]) -> bool:
-    """True for a member that nothing tells the owner of, and that the code itself defines somewhere.
+    """True for what nothing tells the owner of, and that the code itself defines somewhere.
 
     What tests define stands in for something in these tests alone. What is called as the library's
     classes are named is the library's.
     """
     use, file = found.told.use, Path(found.file)
-    if use.kind not in (Kind.LOOSE, Kind.CALL) or use.path:
-        return False
-    files = defined.get(use.name, ())
-    near = [one for one in files if one == file or one.name == "conftest.py" or not _is_test(one)]
-    record = load_record(matrix.folder, found.told.library)
-    if not near or " without " not in found.told.name or record is None or len(use.receiver) < _TELLING:
+    near = [
+        one
+        for name in _own_names(use, file.suffix)
+        for one in defined.get(name, ())
+        if one == file or one.name == "conftest.py" or not _is_test(one)
+    ]
+    record = load_record(matrix.folder, found.told.library) if near else None
+    if " without " not in found.told.name or record is None or len(use.receiver) < _TELLING:
         return bool(near)
     owners = (owner.lower() for owner, members in record.members.items() if use.name in members)
     return not any(use.receiver.lower() in owner for owner in owners)
+
+
+def _own_names(use: Use, suffix: str) -> Iterator[str]:
+    """Yield how the code itself would define what is used: a name, a field, an argument of a function.
+
+    What `self` is given is no setting of what is called `args` or `config`; a key in a file of settings may
+    be a field of the code's own class.
+    """
+    match use.kind:
+        case Kind.SETTING:
+            yield from () if suffix == ".py" else (use.name,)
+        case Kind.LOOSE if use.path:
+            yield f"{use.path}({use.name})"
+        case Kind.LOOSE | Kind.CALL:
+            yield from (use.name, f"{use.receiver}.{use.name}")
+            if not use.receiver.endswith(("args", "config")):
+                yield f"self.{use.name}"
+        case _:
+            return
 
 
 def _is_test(path: Path) -> bool:
@@ -177,8 +198,8 @@ def _is_test(path: Path) -> bool:
 def _judge_text(judge: Judge, path: Path, text: str) -> Iterator[Break]:
     if path.suffix in (*KEYED, *COMMANDED, ".py"):
         yield from judge_settings(judge, path.suffix, text)
-    if requires(path):
-        yield from judge_requirements(judge.moves, text)
+    if requires(path) or path.suffix == ".py":
+        yield from judge_requirements(judge.moves, text, code=not requires(path))
     if path.suffix != ".ipynb":
         yield from judge_variables(judge.matrix, judge.moves, path.suffix, text)
 

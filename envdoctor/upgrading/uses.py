@@ -21,7 +21,8 @@ class Kind(Enum):
     OVERRIDE = "override"
     LOOSE = "loose"
     CALL = "call"
-    FIELD = "field"
+    SETTING = "setting"
+    VARIABLE = "variable"
     REQUIREMENT = "requirement"
 
 
@@ -55,7 +56,7 @@ class Use:
     """One use. `path` is the module of an import, else the dotted path of what is used or called.
 
     Nothing tells whose a loose one is: `path` is the method that a keyword is given to, empty for a member.
-    A field is a key among others that look like one framework's; a requirement names a release that it needs.
+    A setting is a key among others that look like one framework's; a requirement names a release.
     """
 
     kind: Kind
