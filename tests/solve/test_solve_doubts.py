@@ -109,6 +109,7 @@ def test_a_name_that_a_release_imports_and_another_lacks(
         (["trl==0.12.0", "transformers"], "transformers", "4.47"),
         (["vllm==0.8.5"], "transformers", "5"),
         (["wandb==0.15.0"], "setuptools", "82"),
+        (["pytorch-lightning==1.4.3"], "torchmetrics", "0.8"),
     ],
 )
 def test_on_the_shipped_facts(requests: list[str], name: str, below: str) -> None:
