@@ -109,7 +109,6 @@ def test_a_name_that_a_release_imports_and_another_lacks(
         (["trl==0.12.0", "transformers"], "transformers", "4.47"),
         (["vllm==0.8.5"], "transformers", "5"),
         (["wandb==0.15.0"], "setuptools", "82"),
-        (["pytorch-lightning==1.4.3"], "torchmetrics", "0.8"),
     ],
 )
 def test_on_the_shipped_facts(requests: list[str], name: str, below: str) -> None:
@@ -119,6 +118,16 @@ def test_on_the_shipped_facts(requests: list[str], name: str, below: str) -> Non
     on = world.target((3, 10), "x86_64-manylinux_2_35", matrix=matrix)
     asked = world.goal(snapshot, requests, on=on, matrix=matrix, allow_source=True)
     assert Version(pinned(asked)[name]) < Version(below)
+
+
+def test_a_patch_release_imports_what_the_last_one_on_record_did() -> None:
+    facts = world.shipped()[1].generated("imports")["facts"]
+    (spans,) = {
+        tuple(map(tuple, spans))
+        for importer, spans, provider, what, _ in facts
+        if (importer, provider) == ("pytorch-lightning", "torchmetrics") and "get_num_classes" in what
+    }
+    assert spans == (("1.3.0", "1.4.9"),)
 
 
 def test_what_was_avoided_on_other_facts_binds_nobody() -> None:
