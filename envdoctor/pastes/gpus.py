@@ -63,11 +63,9 @@ _NUMERALS = {
 
 def parse_gpus(text: str, source: str, cards: CardNames) -> tuple[Gpu, ...]:
     """Return the GPUs that the value of a `GPU:` line names, one each; empty when it names none."""
-    gpus: list[Gpu] = []
-    for part in _parts(text):
-        if gpu := _parse_one(part[1], source, cards):
-            gpus.extend(replace(gpu, index=len(gpus) + k) for k in range(part[0]))
-    return tuple(gpus[:1024])
+    told = ((count, _parse_one(name, source, cards)) for count, name in _parts(text))
+    gpus = [gpu for count, gpu in told if gpu for _ in range(count)]
+    return tuple(replace(gpu, index=index) for index, gpu in enumerate(gpus[:1024]))
 
 
 class Listed(NamedTuple):

@@ -13,6 +13,7 @@ from envdoctor.facts import Facts, to_json
 from envdoctor.matrix import load_matrix
 from envdoctor.matrix.load import Lexicon
 from envdoctor.pastes import parse_paste, read_files
+from envdoctor.pastes.datasets import tokens_of
 from envdoctor.pastes.files import HEAD, TAIL, WHOLE, _looks_binary, parse_text, read_window
 from envdoctor.pastes.merge import merge_facts
 
@@ -166,3 +167,8 @@ def test_more_than_a_tenth_of_what_no_text_holds_makes_a_file_none() -> None:
     odd = [code for code in codes if _looks_binary(chr(code) * 11 + "a" * 89)]
     assert odd == [*range(1, 8), *range(14, 27), 0xFFFD]
     assert not any(_looks_binary(chr(code) * 10 + "a" * 90) for code in codes)
+
+
+def test_dense_scripts_take_more_tokens() -> None:
+    told = {chr(code): tokens_of(chr(code) * 12) for code in (0x61, 0x2E7E, 0x2E7F, 0x2E80, 0x4E00)}
+    assert list(told.values()) == [3, 3, 3, 8, 8]
