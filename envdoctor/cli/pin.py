@@ -95,7 +95,8 @@ def _notes(args: argparse.Namespace, answer: PinSet) -> Iterator[str]:
     if answer.status == "solved" and args.output and args.format != "json":
         from envdoctor.solve.summary import summary_lines
 
-        yield from summary_lines(answer, args.output)
+        typed = [*map(shlex.quote, args.requests), *(f"-r {shlex.quote(file)}" for file in args.files)]
+        yield from summary_lines(answer, args.output, typed)
     for one in answer.unjudged:
         where = f"{one.source}: " if one.source else ""
         yield f"{where}{one.shown}: not judged, it stays as it stands: {one.why}"

@@ -26,6 +26,8 @@ class Pin:
     version: str
     index: str | None
     because: tuple[str, ...]
+    apart: bool = False
+    """True where nobody's metadata brings it, so that an installer must be told of it."""
 
     @property
     def label(self) -> str:
@@ -145,7 +147,9 @@ class Explained:
             *self._held_back(node, bit),
             *self._avoids(node, bit),
         ]
-        return Pin(name, node.version(bit), index, tuple(reasons))
+        brought = name in self._requests or any(not edge.limit for edge in self._edges_on.get(name, ()))
+        apart = bool(self._undeclared_of(name)) and not brought
+        return Pin(name, node.version(bit), index, tuple(reasons), apart)
 
     def _asked(self, name: str) -> Iterator[str]:
         for request in self._requests.get(name, ()):

@@ -11,10 +11,15 @@ from envdoctor.solve.variants import INDEX_URL
 
 NAMED = 4
 """So many packages are named in a line."""
+WORDS = 12
+"""So many requirements are repeated in the command; of more it says what was typed."""
 
 
-def summary_lines(answer: PinSet, file: str) -> tuple[str, ...]:
-    """Return what a solved answer decides; `file` is where its pins are, nothing where they are not kept."""
+def summary_lines(answer: PinSet, file: str, typed: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return what a solved answer decides.
+
+    `file` is where its pins are, nothing where they are not kept; `typed` is how the request was put.
+    """
     return tuple(
         line
         for line in (
@@ -23,7 +28,7 @@ def summary_lines(answer: PinSet, file: str) -> tuple[str, ...]:
             _changed(answer),
             _held_back(answer),
             _left(answer),
-            *_commands(answer, file or "constraints.txt"),
+            *_commands(answer, file or "constraints.txt", typed),
         )
         if line
     )
@@ -71,10 +76,11 @@ def _listed(what: str, names: Sequence[str]) -> str:
     return f"{what}: {', '.join(names[:NAMED])}{more}" if names else ""
 
 
-def _commands(answer: PinSet, file: str) -> Iterator[str]:
-    asked = " ".join(f"'{word}'" if set(word) & set("[<>!*;") else word for word in answer.asked[:12])
-    if len(answer.asked) > 12:
-        asked = "-r requirements.txt"
+def _commands(answer: PinSet, file: str, typed: Sequence[str]) -> Iterator[str]:
+    words = [f"'{word}'" if set(word) & set("[<>!*;") else word for word in answer.asked]
+    if len(words) > WORDS:
+        words = list(typed) or ["-r requirements.txt"]
+    asked = " ".join([*words, *(pin.name for pin in answer.pins if pin.apart)])
     extra = "".join(f" --extra-index-url {INDEX_URL}{index}" for index in answer.indexes)
     strategy = " --index-strategy unsafe-best-match" if extra else ""
     yield f"install: uv pip install{strategy} {asked} -c {file}"

@@ -9,6 +9,7 @@ import solve_world as world
 from envdoctor.matrix import Matrix
 from envdoctor.solve.goal import Goal
 from envdoctor.solve.pinning import pin
+from envdoctor.solve.summary import summary_lines
 
 ROW = {
     "id": "TOOLS-GONE",
@@ -55,3 +56,17 @@ def test_a_clash_over_it_names_the_row() -> None:
     cause = answer.causes[-1]
     assert (cause.text, cause.source) == ("frame 1.0 needs tools<82", "TOOLS-GONE: https://example.com")
     assert {way.drop for way in answer.relaxations} == {"==1.0 of frame", "==83 of tools"}
+
+
+def test_the_command_names_what_no_metadata_would_bring() -> None:
+    alone, named = pin(asked("frame==1.0")), pin(asked("frame==1.0", "tools"))
+    assert "uv pip install frame==1.0 tools -c pins.txt" in "\n".join(summary_lines(alone, "pins.txt"))
+    assert "uv pip install frame==1.0 tools -c pins.txt" in "\n".join(summary_lines(named, "pins.txt"))
+
+
+def test_the_command_of_a_long_request_is_as_it_was_typed() -> None:
+    names = [f"name{number}" for number in range(13)]
+    told = pin(world.goal(world.world({name: {"1": []} for name in names}), names))
+    assert "uv pip install -r long.txt -c pins.txt" in "\n".join(
+        summary_lines(told, "pins.txt", ["-r long.txt"])
+    )
