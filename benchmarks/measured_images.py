@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,8 @@ def built(case: dict[str, Any], device: str) -> Any:
     config.use_cache = config.get_text_config().use_cache = False
     with torch.device(device):
         model = AutoModelForImageTextToText.from_config(config, dtype=dtype_of(case))
+    if case["method"] == "qlora":
+        model = quantised(model, case)
     if case.get("frozen"):
         for name in TOWERS:
             if (part := getattr(model.model, name, None)) is not None:
@@ -59,6 +62,27 @@ def built(case: dict[str, Any], device: str) -> Any:
         if case["ckpt"]:
             model.enable_input_require_grads()
     return model
+
+
+def quantised(model: Any, case: dict[str, Any]) -> Any:
+    """Return the model saved and loaded in NF4 by transformers, made ready by peft."""
+    import torch
+    from peft import prepare_model_for_kbit_training
+    from transformers import BitsAndBytesConfig
+
+    how = BitsAndBytesConfig(
+        load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True,
+        bnb_4bit_compute_dtype=torch.bfloat16,
+    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder)
+        kind = type(model)
+        del model
+        torch.cuda.empty_cache()
+        loaded = kind.from_pretrained(
+            folder, quantization_config=how, device_map={"": 0}, dtype=torch.bfloat16
+        )
+    return prepare_model_for_kbit_training(loaded, use_gradient_checkpointing=case["ckpt"])
 
 
 def tokens_of(case: dict[str, Any]) -> int:
@@ -95,6 +119,8 @@ def row_of(case: dict[str, Any]) -> dict[str, Any]:
         words[start : start + tokens] = IMAGE
     seen = (words == IMAGE).long()
     row = {"input_ids": words, "labels": words.clone(), "attention_mask": torch.ones_like(words)}
+    if not number:
+        return row
     if kind.startswith("qwen"):
         vision = case["config"]["vision_config"]
         side, frames = vision["patch_size"], vision.get("temporal_patch_size", 2)
