@@ -4,7 +4,8 @@
 
 A case holds `{"id", "shape": [model_type, settings], "method", "dtype", "batch", "seq", "ckpt", "task", ...}`
 with the words of `envdoctor.memory.points`. Weights are random; rows are all as long as `seq`. `task` is
-"plain" for transformers' Trainer, or one of TRL's whose release is installed.
+"plain" for transformers' Trainer, or axolotl's where "trainer" says so, or one of TRL's whose release is
+installed.
 """
 
 from __future__ import annotations
@@ -108,8 +109,12 @@ def plain(case: dict[str, Any]) -> Any:
             model.enable_input_require_grads()
     rows = torch.randint(0, WORDS - 100, (64, case["seq"]))
     data = [{"input_ids": r, "labels": r.clone(), "attention_mask": torch.ones_like(r)} for r in rows]
-    told = TrainingArguments(remove_unused_columns=False, logging_strategy="no", **arguments(case))
-    return lambda: Trainer(model=model, args=told, train_dataset=data)
+    make, told_as = Trainer, TrainingArguments
+    if case.get("trainer") == "axolotl":
+        from axolotl.core.trainers.base import AxolotlTrainer as make  # type: ignore[no-redef]
+        from axolotl.core.training_args import AxolotlTrainingArguments as told_as
+    told = told_as(remove_unused_columns=False, logging_strategy="no", **arguments(case))
+    return lambda: make(model=model, args=told, train_dataset=data)
 
 
 def tokenizer() -> Any:

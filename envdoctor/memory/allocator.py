@@ -43,6 +43,9 @@ ROUTED = 0.075
 SIGHTED = 0.065
 """With images: convolutions, windows and places ask for room of their own before the decoder does."""
 
+SIGHTED_QUANTISED = 0.1
+"""With images, a tower quantised beside them: its matrices are unpacked in sizes of their own."""
+
 
 def replayed_bound(run: TrainingRun, allocated: int, churn: Churn, constants: Constants) -> int:
     """Return an upper bound of the reserved bytes of a run whose steps can be replayed.
@@ -57,7 +60,8 @@ def replayed_bound(run: TrainingRun, allocated: int, churn: Churn, constants: Co
     own = recipe.loss in ("logprobs", "kernel") and not recipe.nll
     named = max(churn.scores, churn.logits) if own or recipe.held or recipe.held_reference else 0
     moved = named + (_strewn(run) if run.expandable_segments else _between(run, churn))
-    margin = max(ROUTED if run.shape.experts else MARGIN, SIGHTED if run.images else 0)
+    seen = (SIGHTED_QUANTISED if run.method == "qlora" else SIGHTED) if run.images else 0
+    margin = max(ROUTED if run.shape.experts else MARGIN, seen)
     bound = _segments((played + moved) * (1 + margin))
     return max(bound, reserved_bound(allocated, churn, run.parallel, constants)) if named else bound
 
