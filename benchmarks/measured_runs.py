@@ -113,6 +113,10 @@ def plain(case: dict[str, Any]) -> Any:
     if case.get("trainer") == "axolotl":
         from axolotl.core.trainers.base import AxolotlTrainer as make  # type: ignore[no-redef]
         from axolotl.core.training_args import AxolotlTrainingArguments as told_as
+        from datasets import Dataset
+
+        columns = [{name: value.tolist() for name, value in row.items()} for row in data]
+        data = Dataset.from_list(columns).with_format("torch")
     told = told_as(remove_unused_columns=False, logging_strategy="no", **arguments(case))
     return lambda: make(model=model, args=told, train_dataset=data)
 
