@@ -67,8 +67,14 @@ def replayed_bound(run: TrainingRun, allocated: int, churn: Churn, constants: Co
 
 
 def _between(run: TrainingRun, churn: Churn) -> int:
-    """Bytes of a block of logits: gradients that stay from one micro batch to the next lie between others."""
-    return churn.logits if run.method == "full" and run.grad_accum > 1 else 0
+    """Bytes of a block of logits: gradients that stay from one micro batch to the next lie between others.
+
+    So do those of one pass between the three that a cap makes, one after the other.
+    """
+    if run.method != "full":
+        return 0
+    capped = run.scored * run.shape.vocab * settings_of(run).compute if run.shape.softcap else 0
+    return max(churn.logits if run.grad_accum > 1 else 0, capped)
 
 
 def _strewn(run: TrainingRun) -> int:
