@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from envdoctor.facts import ErrorSeen, Symptom
 from envdoctor.findings import Certainty, CheckResult, Evidence, Finding, Outcome, Severity
 from envdoctor.matrix import Matrix, tables
 from envdoctor.rules.base import UNEXPLAINED
 from envdoctor.rules.blamed import blamed_finding
+from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.dated_names import dated_finding
 from envdoctor.rules.import_chains import mixed_finding, package_of
+from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.origins import asked_by, origin_finding, origin_of
 from envdoctor.rules.places import place_finding
+from envdoctor.rules.ranges import parse_version
 from envdoctor.rules.suspects import remote_finding, suspected_finding, unreleased_finding
 from envdoctor.rules.view import View
 
@@ -138,6 +141,7 @@ def _finding(view: View, error: ErrorSeen, checks: Iterable[CheckResult]) -> Fin
         if _reports_another(view.matrix, error)
         else "",
         f"The facts rule out {_listed(excluded)}." if excluded else "",
+        *_beyond(view, error),
     ]
     return Finding(
         id=UNEXPLAINED,
@@ -150,6 +154,16 @@ def _finding(view: View, error: ErrorSeen, checks: Iterable[CheckResult]) -> Fin
         explains=error.symptoms,
         prior=0.0,
     )
+
+
+def _beyond(view: View, error: ErrorSeen) -> Iterator[str]:
+    """Yield which libraries that the error ran through are newer than all that is known of them."""
+    folders = dict.fromkeys(package_of(frame.file) for frame in error.frames)
+    for name in dict.fromkeys(distribution_of(view.matrix, folder) for folder in folders if folder):
+        told, package = view.version(name), package_facts(view, name)
+        newest = parse_version(package.versions[-1]) if package else None
+        if told is not None and newest is not None and newest.release < told.release:
+            yield f"{name} {told} is newer than what is known of it here, which ends with {newest}."
 
 
 def _told_in_words(error: ErrorSeen) -> Finding:

@@ -201,3 +201,16 @@ def test_trouble_told_in_words_fails_where_warnings_do(diagnose: Diagnose) -> No
     told = "torch: 2.6.0\nThe training of my little model has failed on the second day of it.\n"
     assert diagnose(told)[0] == 0
     assert diagnose(told, "--fail-on", "warning")[0] == 1
+
+
+@pytest.mark.parametrize(("version", "said"), [("99.1.0", True), ("4.46.0", False)])
+def test_a_release_newer_than_all_that_is_known_is_said_so(
+    diagnose: Diagnose, version: str, said: bool
+) -> None:
+    text = (
+        f"transformers=={version}\n\nTraceback (most recent call last):\n"
+        '  File "/x/site-packages/transformers/trainer.py", line 9311, in _step\n    raise ValueError(odd)\n'
+        "ValueError: a quantum step needs a flux capacitor\n"
+    )
+    cause = str(unexplained(diagnose(text, "--format", "json"))["cause"])
+    assert (f"transformers {version} is newer than what is known of it here" in cause) == said
