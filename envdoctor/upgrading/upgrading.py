@@ -153,15 +153,16 @@ def judge_paths(matrix: Matrix, moves: Mapping[str, Move], paths: Sequence[str])
 def _is_own(matrix: Matrix, found: Found, defined: Mapping[str, Collection[Path]]) -> bool:
     """True for what nothing tells the owner of, and that the code itself defines somewhere.
 
-    What tests define stands in for something in these tests alone. What is called as the library's
-    classes are named is the library's.
+    What tests define stands in for something in these tests alone, and an argument of a function is that
+    of the text that defines it. What is called as the library's classes are named is the library's.
     """
     use, file = found.told.use, Path(found.file)
+    argument = use.kind is Kind.LOOSE and bool(use.path)
     near = [
         one
         for name in _own_names(use, file.suffix)
         for one in defined.get(name, ())
-        if one == file or one.name == "conftest.py" or not _is_test(one)
+        if one == file or (not argument and (one.name == "conftest.py" or not _is_test(one)))
     ]
     record = load_record(matrix.folder, found.told.library) if near else None
     if " without " not in found.told.name or record is None or len(use.receiver) < _TELLING:

@@ -551,3 +551,27 @@ def test_settings_in_lists_and_dictionaries_of_arguments_are_told(tmp_path: Path
     assert [(line, name) for _, line, name in judged_files(tmp_path, {"a.py": code})] == [
         (1, "transformers: save_safetensors"), (3, "transformers: save_safetensors"),
     ]  # fmt: skip
+
+
+def test_what_a_project_takes_and_declares_itself_is_its_own(tmp_path: Path) -> None:
+    call = "import transformers\ndef f(m, peft_model, v):\n    m.save_pretrained(v, safe_serialization=v)\n"
+    own = "def save_pretrained(self, safe_serialization): ...\n"
+    other = call.replace("import ", "import peft, ").replace(" m.save", " peft_model.save")
+    keys = "output_dir: a\nlearning_rate: 1\nnum_train_epochs: 1\noverwrite_output_dir: true\n"
+    files = {"a.py": call, "b.py": f"{call}{own}", "c.py": other, "d.yaml": keys}
+    assert [(name, line) for name, line, _ in judged_files(tmp_path, files)] == [("a.py", 3), ("d.yaml", 4)]
+    declared = {"e.py": "class Mine:\n    overwrite_output_dir: bool = False\n"}
+    assert [(name, line) for name, line, _ in judged_files(tmp_path, declared)] == [("a.py", 3)]
+
+
+def test_what_a_dictionary_is_given_for_another_release_is_left_out() -> None:
+    code = (
+        "import transformers as t\nk = {'model': 1}\nif parse(t.__version__) < parse('5'):\n"
+        "    k['tokenizer'] = 1\nt.Trainer(**k)\n"
+    )
+    assert told(code) == []
+
+
+def test_a_requirement_that_code_checks_is_told(tmp_path: Path) -> None:
+    code = "check_version('transformers>=4.45.0,<4.48.0')\nprint('transformers<4')\n"
+    assert [line for _, line, _ in judged_files(tmp_path, {"a.py": code})] == [1]
