@@ -12,18 +12,15 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from envdoctor.matrix.majors import first_untried
 from envdoctor.matrix.snapshot import Requirement as Wanted
 from envdoctor.solve.nodes import Context, Node
 from envdoctor.solve.problem import Literal, Nogood, bits_of
 from envdoctor.solve.variants import OWN_RUNTIME
-from envdoctor.solve.versions import major_of, version_key
+from envdoctor.solve.versions import version_key
 
-SLACK = 90
-"""Days after it was superseded in which a release may still have been tried with what was new then."""
 LATER = 60
 """So many later releases of a package are asked for a bound that they added."""
-DATED = 3
-"""So many of the newest major numbers must be years for all of them to count as such."""
 ROW = "DOUBT"
 IMPORTED = "DOUBT-IMPORT"
 """The row of a doubt that is read from the wheels."""
@@ -154,16 +151,10 @@ class _History:
 
     def untried(self, other: Node, bit: int) -> Nogood | None:
         """Return that the other's major version came long after this release was superseded, if it did."""
-        series = other.majors
-        chosen = major_of(other.version(bit))
-        limit = (self.superseded or 0) + SLACK
-        beyond = [major for major, (day, _) in series.items() if day > limit]
-        if _dated(series):
+        major = first_untried(other.majors, other.version(bit), self.superseded or 0)
+        if major is None:
             return None
-        if chosen not in beyond or len(beyond) == len(series):
-            return None
-        major = min(beyond)
-        lost = other.expand(other.package.all & ~((1 << series[major][1]) - 1))
+        lost = other.expand(other.package.all & ~((1 << other.majors[major][1]) - 1))
         package = self.node.package
         told = (
             f"{package.name} {package.versions[self.place]} was superseded long before {other.name} {major} "
@@ -175,11 +166,3 @@ class _History:
 def _exact(other: Node, wanted: Wanted) -> bool:
     return "==" in other.package.spec_text(wanted.spec)
 
-
-def _dated(series: Mapping[int, tuple[int, int]]) -> bool:
-    """True where the major numbers are years: they tell of no break."""
-    newest = sorted(series)[-DATED:]
-    years = [
-        (major if major >= 1900 else 2000 + major, 1970 + series[major][0] / 365.2425) for major in newest
-    ]
-    return all(abs(told - came) < 1.5 for told, came in years)

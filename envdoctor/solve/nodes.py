@@ -8,12 +8,13 @@ from functools import cached_property
 from typing import Any
 
 from envdoctor.matrix import Matrix, tables
+from envdoctor.matrix.majors import Majors, majors_of
 from envdoctor.matrix.markers import clauses_hold, decide
 from envdoctor.matrix.snapshot import SDIST, File, Package, Snapshot, parse_files
 from envdoctor.matrix.tables.conditions import ConditionRow
 from envdoctor.solve.requests import Request
 from envdoctor.solve.variants import Build, builds_of, driver_allows
-from envdoctor.solve.versions import clauses, major_of, spec_mask
+from envdoctor.solve.versions import clauses, spec_mask
 from envdoctor.solve.wheels import installs
 from envdoctor.target.cards import Card
 from envdoctor.target.resolve import Target
@@ -232,14 +233,9 @@ class Node:
         return days
 
     @cached_property
-    def majors(self) -> dict[int, tuple[int, int]]:
-        """By major number of final releases: the day of the first, and its place."""
-        found: dict[int, tuple[int, int]] = {}
-        package = self.package
-        for place, version in enumerate(package.versions):
-            if package.days[place] and not package.prereleases >> place & 1:
-                found.setdefault(major_of(version), (package.days[place], place))
-        return found
+    def majors(self) -> Majors:
+        """The major versions of which the day is known."""
+        return majors_of(self.package)
 
     @cached_property
     def bans(self) -> list[Ban]:

@@ -32,12 +32,6 @@ def version_key(text: str) -> Version:
     return Version(public(text))
 
 
-def major_of(text: str) -> int:
-    """Return a version's first number; raises ValueError."""
-    first = text.partition(".")[0]
-    return int(first) if first.isdecimal() else version_key(text).major
-
-
 def is_prerelease(text: str) -> bool:
     """True for alphas, betas, candidates and development releases."""
     return version_key(text).is_prerelease
