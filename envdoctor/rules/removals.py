@@ -15,7 +15,7 @@ from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.generations import asking_package
 from envdoctor.rules.interface_lookup import distribution_of
-from envdoctor.rules.origins import asked_by
+from envdoctor.rules.messages import asked_by
 from envdoctor.rules.ranges import parse_version, version_satisfies
 from envdoctor.rules.view import View
 

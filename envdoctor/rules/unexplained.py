@@ -11,11 +11,14 @@ from envdoctor.rules.base import UNEXPLAINED
 from envdoctor.rules.blamed import blamed_finding
 from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.dated_names import dated_finding
+from envdoctor.rules.generations import asking_package
 from envdoctor.rules.import_chains import mixed_finding, package_of
 from envdoctor.rules.interface_lookup import distribution_of
-from envdoctor.rules.origins import asked_by, origin_finding, origin_of
+from envdoctor.rules.messages import asked_by
+from envdoctor.rules.origins import origin_finding, origin_of
 from envdoctor.rules.places import place_finding
 from envdoctor.rules.ranges import parse_version
+from envdoctor.rules.sayings import said_finding
 from envdoctor.rules.suspects import remote_finding, suspected_finding, unreleased_finding
 from envdoctor.rules.view import View
 
@@ -117,11 +120,17 @@ def _answer(view: View, error: ErrorSeen, checks: Iterable[CheckResult]) -> Find
         or place
         or blamed
         or dated_finding(view, error)
+        or said_finding(view, error, _speaker(view, error))
         or suspected_finding(view, error)
         or remote_finding(view, error)
         or unreleased_finding(view, error)
         or _finding(view, error, checks)
     )
+
+
+def _speaker(view: View, error: ErrorSeen) -> str:
+    """Return the package whose code raised an error; empty where no frame of one is innermost."""
+    return asking_package(view, error.frames[-1]) if error.frames else ""
 
 
 def _as_error(symptom: Symptom) -> ErrorSeen:

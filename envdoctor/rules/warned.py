@@ -10,7 +10,8 @@ from envdoctor.facts import WarningSeen
 from envdoctor.findings import Certainty, Evidence, Finding, Severity
 from envdoctor.matrix.atlas import WARNINGS, Origin, load_atlas
 from envdoctor.rules.base import Rule, Skip
-from envdoctor.rules.origins import asked_by, told_place, told_releases
+from envdoctor.rules.messages import asked_by
+from envdoctor.rules.origins import told_place, told_releases
 from envdoctor.rules.view import View
 
 WARNED, STRANGE = "WARNING-KNOWN", "WARNING-STRANGE"

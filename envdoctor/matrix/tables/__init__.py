@@ -32,7 +32,7 @@ SUBJECTS = {
     "extensions": "ExtensionRow TorchSymbolRow TorchPairRow FlashAttnWheelRow DeepspeedCudaRow "
     "PackageCapabilityRow CudaBuildRow",
     "fleet": "AgreementRow FleetFactRow FleetPackageRow FleetVariableRow FleetMixtureRow FleetStandardRow",
-    "lexicon": "SymptomRow ConsequenceRow PlaceRow KeyRow ArchitectureRow GpuRow",
+    "lexicon": "SymptomRow ConsequenceRow PlaceRow SayingRow KeyRow ArchitectureRow GpuRow",
     "memory": "MemoryRow TrainerRow ModelRow SpeedRow",
     "names": "AttributeRow ImportNameRow RenameRow",
     "packages": "PackageRow StackRoleRow",

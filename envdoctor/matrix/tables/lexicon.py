@@ -71,6 +71,22 @@ class PlaceRow(Row):
     """What to look at or change, the best first."""
 
 
+@fact
+class SayingRow(Row):
+    """A wording by which error messages of any library tell what they lack, refuse or ask for."""
+
+    KIND: ClassVar = "saying"
+
+    pattern: Annotated[str, forms.REGEX]
+    """The wording; its named groups fill the sentences."""
+    cause: tuple[Text, ...]
+    """What it says in plain words; a sentence is told where all its `{groups}` are captured."""
+    remedies: tuple[Text, ...] = ()
+    """What follows from it, likewise."""
+    reads: Literal["", "package", "card", "multiple", "choice", "lacking"] = ""
+    """What is made of the captured parts beyond quoting them."""
+
+
 Framework = Literal[
     "transformers", "trl", "peft", "bitsandbytes", "accelerate", "deepspeed", "vllm", "llamafactory",
     "ms-swift", "axolotl", "unsloth", "weclone", "torchrun",

@@ -1,0 +1,326 @@
+"""What an error message says of itself, by the wordings that libraries share: a cause and what follows.
+
+It is asked of lines that no rule explains, whichever package wrote them. What a wording names (a package, a
+card, a list of values, numbers) is held against the facts, and turned into what to type where that can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+
+from envdoctor import lazy_re as re
+from envdoctor.facts import ErrorSeen
+from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.matrix import tables
+from envdoctor.matrix.stack import STACK
+from envdoctor.rules.calendar import package_facts
+from envdoctor.rules.guards import wanted_package
+from envdoctor.rules.interface_lookup import distribution_of
+from envdoctor.rules.messages import asked_by, distinct, is_lacking, message_of, newer
+from envdoctor.rules.ranges import parse_version, specifier_in, version_satisfies
+from envdoctor.rules.view import View
+from envdoctor.values import dataclass
+
+ID = "SAID-BY-MESSAGE"
+LINE = 700
+"""Characters of a message that are read."""
+LONGEST = 110
+"""Characters of a part that is quoted."""
+VALUES = 12
+"""Values of a list that are shown."""
+_TOGETHER = re.compile(r"(?:\{\w{1,20}\}){1,6}")
+_NAME = re.compile(r"\{(\w{1,20})\}")
+_EDGE = " \t'\"`,:;"
+_LEAD = re.compile(r"(?i)^(?:the|an?|that|your|this|to|of|for|is|but|provided|following|value|value for)\s+")
+_CLAUSE = re.compile(
+    r"(?i)^(?:(?:when|if|since|because|for|as|while|with|in|currently|cannot)\b.{0,100}, |currently )"
+)
+_PREFIX = re.compile(r"^[\w .()-]{1,40}: (?=\S)")
+_SUBJECTS = frozenset({"subject", "name", "one", "old"})
+_SENTENCE = re.compile(r"(?<=[.;!])\s(?=[A-Z`'\"])|\n")
+_QUOTED = re.compile(r"['\"`]([\w./+:-]{1,60})['\"`]")
+_GIVEN = re.compile(
+    r"(?i)(?:\bgot|\bfound|\breceived|\bgiven|\bgave|\bnot|\bbut|:|=)\s{0,2}(?:was |is )?"
+    r"['\"`]?([\w./+-]{1,60})['\"`]?[\s.,;)]{0,3}$"
+)
+_REFUSED = re.compile(r"(?i)\b(?:got|found|received|not)\b:? ?['\"`]?([\w./+-]{1,60})")
+_WORDS = re.compile(r"[A-Za-z0-9_][\w.+/:-]{0,60}")
+_NO_VALUE = frozenset(
+    [
+        "and",
+        "or",
+        "the",
+        "of",
+        "a",
+        "an",
+        "dict_keys",
+        "dict_values",
+        "set",
+        "list",
+        "tuple",
+        "frozenset",
+        "following",
+        "got",
+        "but",
+    ]
+)
+_FAMILIES = {"volta": 7.0, "turing": 7.5, "ampere": 8.0, "ada": 8.9, "hopper": 9.0, "blackwell": 10.0}
+_SPAN = re.compile(r"(\d{1,9})\)?\s*$")
+_VOID = frozenset(["you", "it", "we", "this", "that", "there", "which", "they"])
+"""Words that name nothing by themselves."""
+_PACKAGES = frozenset({"command", "needed"})
+"""Groups of wordings that call the word a package."""
+_SELF_MADE = frozenset(
+    {"module", "package", "library", "it", "this", "you", "version", "model", "python", "pip"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Saying:
+    """What a message says: the cause in words, ways out, what the facts show, and the row that reads it."""
+
+    row: str
+    source: str
+    cause: str
+    remedies: tuple[Remedy, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A wording that was met: the row, what it captured, and the line."""
+
+    view: View
+    row: tables.SayingRow
+    told: Mapping[str, str]
+    library: str
+
+    def filled(self, templates: Sequence[str]) -> Iterator[str]:
+        """Yield the sentences of which all parts are known."""
+        for template in templates:
+            parts = {names: self._first(names) for names in _TOGETHER.findall(template)}
+            if all(parts.values()):
+                yield _replaced(template, parts)
+
+    def _first(self, names: str) -> str:
+        return next(filter(None, (self.told.get(name, "") for name in _NAME.findall(names))), "")
+
+
+def said_finding(view: View, error: ErrorSeen, library: str) -> Finding | None:
+    """Return what an error message says of itself as the answer to it; None where no wording is known."""
+    saying = saying_of(view, error, library) if error.kind != "said" else None
+    if saying is None:
+        return None
+    return Finding(
+        id=ID,
+        severity=Severity.ERROR,
+        summary=f"{saying.cause.rstrip('.')}: {error.text[:240]}",
+        cause=f"{saying.cause} That is what the message says of itself; no rule knows more of it.",
+        evidence=(Evidence("error", error.text, error.source), *saying.evidence),
+        remedies=distinct((*asked_by(error.text), *saying.remedies)),
+        certainty=Certainty.LIKELY,
+        rows=(saying.row,),
+        sources=(saying.source,),
+        explains=error.symptoms,
+        prior=0.3,
+    )
+
+
+def saying_of(view: View, error: ErrorSeen, library: str = "") -> Saying | None:
+    """Return what the message of an error says by the first wording that is met in it.
+
+    `library` is whose code spoke, where that is known.
+    """
+    message = " ".join(message_of(error)[:LINE].split())
+    sentences = [part for part in _SENTENCE.split(message) if part]
+    for row in view.matrix.rows(tables.SayingRow):
+        for part in [message] if row.reads == "choice" else sentences:
+            match = _pattern(row.pattern).search(part)
+            told = (
+                {name: _clean(name, text) for name, text in match.groupdict().items() if text}
+                if match
+                else {}
+            )
+            if match and (saying := _READERS[row.reads](_Read(view, row, told, library))):
+                return saying
+    return None
+
+
+@cache
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(text)
+
+
+def _clean(name: str, text: str) -> str:
+    """Return a captured part without what surrounds it in the sentence."""
+    text = text.strip(_EDGE)
+    if name in _SUBJECTS:
+        text = _CLAUSE.sub("", text)
+        text = _PREFIX.sub("", text)
+    while (bare := _LEAD.sub("", text)) != text:
+        text = bare
+    for opening, closing in ("()", "[]", "{}"):
+        if text.count(opening) < text.count(closing):
+            text = text.rstrip(closing)
+        elif text.count(opening) > text.count(closing) and text.startswith(opening):
+            text = text.lstrip(opening)
+    for quote in "'\"`":
+        text = text.replace(quote, "") if text.count(quote) % 2 else text
+    text = text.strip(_EDGE).rstrip(".")
+    if text.lower() in _VOID:
+        return ""
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1].rpartition(' ')[0]}…"
+
+
+def _plain(read: _Read) -> Saying | None:
+    """Return the row's own words; None where no sentence of its cause can be filled."""
+    cause = " ".join(list(read.filled(read.row.cause))[:2])
+    remedies = tuple(Remedy(text) for text in read.filled(read.row.remedies))
+    return Saying(read.row.id, read.row.source, cause, remedies) if cause else None
+
+
+def _replaced(template: str, parts: Mapping[str, str]) -> str:
+    return _TOGETHER.sub(lambda match: parts[match[0]], template)
+
+
+def _with(read: _Read, **told: str) -> _Read:
+    return replace(read, told={**read.told, **told})
+
+
+def _package(read: _Read) -> Saying | None:
+    """Return what is said of a package; None where the word is no package's name.
+
+    One that is on record has a command; of another only the message's own call of an installer tells it.
+    """
+    word = next((read.told[g] for g in ("package", "asked", "sought", "needed") if g in read.told), "")
+    name = distribution_of(read.view.matrix, word.lower().replace("-", "_")) if word else ""
+    known = name in STACK or package_facts(read.view, name) is not None
+    if not name or word.lower() in _SELF_MADE or not (known or read.told.keys() & _PACKAGES):
+        return None
+    specifier = _specifier(read.told.get("specifier", ""))
+    saying = _plain(_with(read, package=name, specifier=specifier))
+    if saying is None:
+        return None
+    have = read.view.version(name)
+    shown = (Evidence(name, str(have or "listed"), "the facts"),) if read.view.installed(name) else ()
+    if shown and (not specifier or (have and version_satisfies(have, specifier))):
+        unseen = f"{name} {have or ''} is listed here all the same: another environment runs, or the process"
+        cause = f"{saying.cause} {unseen} is older than the installation."
+        return replace(saying, cause=cause, evidence=shown)
+    return replace(saying, remedies=wanted_package(name, specifier), evidence=shown)
+
+
+def _specifier(text: str) -> str:
+    """Return the range that a wording names; a bare release is the least."""
+    text = text.replace(" ", "").rstrip(".,")
+    bare = parse_version(text.lstrip("v"))
+    return f">={bare}" if bare else specifier_in(text) if text else ""
+
+
+def _card(read: _Read) -> Saying | None:
+    """Return what is said of cards, beside the lowest compute capability that the facts tell."""
+    number = read.told.get("capability", "")
+    asked = _FAMILIES.get(read.told.get("family", "").lower(), 0) or _capability(number)
+    if not asked:
+        return None
+    saying = _plain(_with(read, capability=f"{asked:.1f}"))
+    lowest = read.view.lowest_capability()
+    shown = (Evidence("gpu", f"compute capability {lowest}", "the facts"),) if lowest else ()
+    return replace(saying, evidence=shown) if saying else None
+
+
+def _capability(text: str) -> float:
+    """Return a compute capability (8.0, 80 as in sm_80) as a number; 0 for what is none."""
+    number = float(text) if re.fullmatch(r"\d{1,3}(?:\.\d)?", text) else 0
+    number = number / 10 if number >= 30 and "." not in text else number
+    return number if 3 <= number <= 13 else 0
+
+
+def _multiple(read: _Read) -> Saying | None:
+    """Return what is said of two numbers of which one must divide the other, with those that would do."""
+    subject = read.told.get("subject", "")
+    number, divisor = read.told.get("number", "") or _last_number(subject), _last_number(read.told["divisor"])
+    saying = _plain(_with(read, subject=subject or number or "A size"))
+    if saying is None or not number or not divisor:
+        return saying
+    whole, part = int(number), int(divisor)
+    if not whole or not part or whole % part == 0:
+        return saying
+    shown = Evidence("remainder", f"{whole} = {whole // part} x {part} + {whole % part}", "the message")
+    fitting = [str(n) for n in range(1, min(whole, 4096) + 1) if whole % n == 0][:VALUES]
+    below, above = whole // part * part, (whole // part + 1) * part
+    ways = (
+        Remedy(f"What divides {whole}: {', '.join(fitting)}."),
+        Remedy(f"What {part} divides, next to it: {f'{below} or ' if below else ''}{above}."),
+    )
+    return replace(saying, remedies=(*ways, *saying.remedies), evidence=(shown,))
+
+
+def _last_number(text: str) -> str:
+    match = _SPAN.search(text.rstrip("]). "))
+    return match[1] if match else ""
+
+
+def _choice(read: _Read) -> Saying | None:
+    """Return what is said of a list of values: which was given, and which of the list is meant."""
+    values = _values(read.told.get("allowed", ""))
+    if not values:
+        return None
+    given = read.told.get("given") or _given_value(read.told)
+    given = "" if given in values else given
+    shown = ", ".join(values[:VALUES]) + (" and more" if len(values) > VALUES else "")
+    saying = _plain(_with(read, allowed=shown, given=given or "What was given"))
+    near = _nearest(given, values)
+    meant = (Remedy(f"Write {near}, if that is meant."),) if near else ()
+    return replace(saying, remedies=(*meant, *saying.remedies)) if saying else None
+
+
+def _given_value(told: Mapping[str, str]) -> str:
+    """Return the value that was refused: named after `got`, or in quotes before the list."""
+    tail = re.search(
+        r"(?i)\b(?:got|found|received|not)\b:? ?['\"`]?([\w./+-]{1,60})", told.get("allowed", "")
+    )
+    if tail:
+        return tail[1]
+    before = told.get("before", "")
+    last = _GIVEN.search(before)
+    quoted = _QUOTED.findall(before)
+    return quoted[-1] if quoted else last[1] if last else ""
+
+
+def _values(text: str) -> list[str]:
+    """Return the values of a list as it is printed."""
+    text = re.split(r"\(?\be\.g\.", text)[0]
+    text = re.split(r"(?i)(?:,|\.|;)? (?:but )?(?:got|found|received|instead|not)\b|\. [A-Z]", text)[0]
+    quoted = re.findall(r"['\"`]([^'\"`\n]{1,60})['\"`]", text)
+    words = quoted or [one for one in _WORDS.findall(text) if one.lower() not in _NO_VALUE]
+    loose = not quoted and ("," not in text and " or " not in text and " and " not in text)
+    return [] if loose or len(words) > 400 else list(dict.fromkeys(word.rstrip(".:") for word in words))
+
+
+def _nearest(given: str, values: Sequence[str]) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(given, values, 1, 0.7) if given else []
+    return close[0] if close else ""
+
+
+def _lacking(read: _Read) -> Saying | None:
+    """Return what is said to be lacking; a newer release of who says so may have it."""
+    saying = _plain(read)
+    known = read.library and package_facts(read.view, read.library) is not None
+    if saying is None or not known or not is_lacking(" ".join(read.told.values())):
+        return saying
+    return replace(saying, remedies=(*saying.remedies, newer(read.library)))
+
+
+_READERS: Mapping[str, Callable[[_Read], Saying | None]] = {
+    "": _plain,
+    "package": _package,
+    "card": _card,
+    "multiple": _multiple,
+    "choice": _choice,
+    "lacking": _lacking,
+}
