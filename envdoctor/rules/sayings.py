@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 from envdoctor import lazy_re as re
 from envdoctor.facts import ErrorSeen
@@ -82,6 +82,7 @@ class Saying:
     """What a message says: the cause in words, ways out, what the facts show, and the row that reads it."""
 
     row: str
+    title: str
     source: str
     cause: str
     remedies: tuple[Remedy, ...] = ()
@@ -116,7 +117,7 @@ def said_finding(view: View, error: ErrorSeen, library: str) -> Finding | None:
     return Finding(
         id=ID,
         severity=Severity.ERROR,
-        summary=f"{saying.cause.rstrip('.')}: {error.text[:240]}",
+        summary=f"{saying.title}: {error.text[:240]}",
         cause=f"{saying.cause} That is what the message says of itself; no rule knows more of it.",
         evidence=(Evidence("error", error.text, error.source), *saying.evidence),
         remedies=distinct((*asked_by(error.text), *saying.remedies)),
@@ -131,8 +132,10 @@ def said_finding(view: View, error: ErrorSeen, library: str) -> Finding | None:
 def saying_of(view: View, error: ErrorSeen, library: str = "") -> Saying | None:
     """Return what the message of an error says by the first wording that is met in it.
 
-    `library` is whose code spoke, where that is known.
+    `library` is whose code spoke, where that is known. A line that the matrix knows is left to its rules.
     """
+    if any(map(partial(_is_known, view), error.symptoms)):
+        return None
     message = " ".join(message_of(error)[:LINE].split())
     sentences = [part for part in _SENTENCE.split(message) if part]
     for row in view.matrix.rows(tables.SayingRow):
@@ -146,6 +149,12 @@ def saying_of(view: View, error: ErrorSeen, library: str = "") -> Saying | None:
             if match and (saying := _READERS[row.reads](_Read(view, row, told, library))):
                 return saying
     return None
+
+
+def _is_known(view: View, symptom: str) -> bool:
+    """True for a signature that says what failed, not only that something did."""
+    row = view.matrix.row(tables.SymptomRow, symptom)
+    return row is not None and not row.fault and not row.informs
 
 
 @cache
@@ -178,7 +187,7 @@ def _plain(read: _Read) -> Saying | None:
     """Return the row's own words; None where no sentence of its cause can be filled."""
     cause = " ".join(list(read.filled(read.row.cause))[:2])
     remedies = tuple(Remedy(text) for text in read.filled(read.row.remedies))
-    return Saying(read.row.id, read.row.source, cause, remedies) if cause else None
+    return Saying(read.row.id, read.row.title, read.row.source, cause, remedies) if cause else None
 
 
 def _replaced(template: str, parts: Mapping[str, str]) -> str:

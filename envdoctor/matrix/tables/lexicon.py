@@ -79,6 +79,8 @@ class SayingRow(Row):
 
     pattern: Annotated[str, forms.REGEX]
     """The wording; its named groups fill the sentences."""
+    title: Text
+    """What it means, in a few words."""
     cause: tuple[Text, ...]
     """What it says in plain words; a sentence is told where all its `{groups}` are captured."""
     remedies: tuple[Text, ...] = ()
