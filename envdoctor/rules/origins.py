@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from envdoctor.commands import install_commands
 from envdoctor.facts import ErrorSeen, Frame
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
-from envdoctor.matrix.atlas import WARNINGS, Origin, load_atlas
+from envdoctor.matrix.atlas import COMPILED, WARNINGS, Origin, load_atlas
 from envdoctor.rules.asked import PYTHONS_OWN
 from envdoctor.rules.calendar import package_facts
+from envdoctor.rules.generations import asking_package
 from envdoctor.rules.guards import said_of
 from envdoctor.rules.messages import asked_by, distinct, is_lacking, message_of, newer
 from envdoctor.rules.sayings import saying_of
@@ -29,6 +30,7 @@ def origin_of(view: View, error: ErrorSeen) -> Origin | None:
     found = [origin for origin in atlas.find(message_of(error)) if origin.kind not in WARNINGS]
     if error.exception != "RuntimeError" and any(symptom in PYTHONS_OWN for symptom in error.symptoms):
         return next((o for o in found if error.frames and _is_at(o, error.frames[-1])), None)
+    found = [origin for origin in found if not _is_of_another(view, origin, error)]
     named = [o for o in found if view.installed(o.library) or _in_frames(o, error) or o.library in error.text]
     return next(iter(named or _originals(view, found)), None)
 
@@ -45,6 +47,14 @@ def _required_by(view: View, library: str) -> set[str]:
     package = package_facts(view, library)
     row = package.row_of(len(package.versions) - 1) if package else -1
     return {one.name for one in package.requirements(row)} if package and row >= 0 else set()
+
+
+def _is_of_another(view: View, origin: Origin, error: ErrorSeen) -> bool:
+    """True where the innermost frame is another package's: what Python raises is raised there."""
+    if origin.kind == COMPILED or error.kind != "exception" or not error.frames:
+        return False
+    package = asking_package(view, error.frames[-1])
+    return package not in ("", origin.library) and not _in_frames(origin, error)
 
 
 def _is_at(origin: Origin, frame: Frame) -> bool:

@@ -37,7 +37,11 @@ _LEAD = re.compile(r"(?i)^(?:the|an?|that|your|this|to|of|for|is|but|provided|fo
 _CLAUSE = re.compile(
     r"(?i)^(?:(?:when|if|since|because|for|as|while|with|in|currently|cannot)\b.{0,100}, |currently )"
 )
+_OPEN = re.compile(r"(?i)(?:\b(?:that|which|not|to|no|does|do|did|any|is|are)|n['’]t)$")
+"""How a part ends that is no subject of what follows."""
 _PREFIX = re.compile(r"^[\w .()-]{1,40}: (?=\S)")
+_LISTS = frozenset({"before", "allowed"})
+"""Parts in which values are looked for, by their quotes."""
 _SUBJECTS = frozenset({"subject", "name", "one", "old"})
 _SENTENCE = re.compile(r"(?<=[.;!])\s(?=[A-Z`'\"])|\n")
 _QUOTED = re.compile(r"['\"`]([\w./+:-]{1,60})['\"`]")
@@ -141,12 +145,7 @@ def saying_of(view: View, error: ErrorSeen, library: str = "") -> Saying | None:
     for row in view.matrix.rows(tables.SayingRow):
         for part in [message] if row.reads == "choice" else sentences:
             match = _pattern(row.pattern).search(part)
-            told = (
-                {name: _clean(name, text) for name, text in match.groupdict().items() if text}
-                if match
-                else {}
-            )
-            if match and (saying := _READERS[row.reads](_Read(view, row, told, library))):
+            if match and (saying := _READERS[row.reads](_Read(view, row, _captured(match), library))):
                 return saying
     return None
 
@@ -162,6 +161,17 @@ def _pattern(text: str) -> re.Pattern[str]:
     return re.compile(text)
 
 
+def _captured(match: re.Match[str]) -> dict[str, str]:
+    """Return the parts that a wording captured, whole words and tidy."""
+    parts = {}
+    for name, text in match.groupdict().items():
+        start = match.start(name)
+        inside = start > 0 and match.string[start - 1].isalnum() and (text or "")[:1].isalnum()
+        whole = text.partition(" ")[2] if inside else text or ""
+        parts[name] = whole if name in _LISTS else _clean(name, whole)
+    return {name: text for name, text in parts.items() if text}
+
+
 def _clean(name: str, text: str) -> str:
     """Return a captured part without what surrounds it in the sentence."""
     text = text.strip(_EDGE)
@@ -173,12 +183,12 @@ def _clean(name: str, text: str) -> str:
     for opening, closing in ("()", "[]", "{}"):
         if text.count(opening) < text.count(closing):
             text = text.rstrip(closing)
-        elif text.count(opening) > text.count(closing) and text.startswith(opening):
-            text = text.lstrip(opening)
+        elif text.count(opening) > text.count(closing):
+            text = text.lstrip(opening) if text.startswith(opening) else text + closing
     for quote in "'\"`":
         text = text.replace(quote, "") if text.count(quote) % 2 else text
     text = text.strip(_EDGE).rstrip(".")
-    if text.lower() in _VOID:
+    if text.lower() in _VOID or (name in _SUBJECTS and _OPEN.search(text)):
         return ""
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1].rpartition(' ')[0]}…"
 
@@ -250,7 +260,8 @@ def _capability(text: str) -> float:
 def _multiple(read: _Read) -> Saying | None:
     """Return what is said of two numbers of which one must divide the other, with those that would do."""
     subject = read.told.get("subject", "")
-    number, divisor = read.told.get("number", "") or _last_number(subject), _last_number(read.told["divisor"])
+    number = read.told.get("got") or read.told.get("number") or _last_number(subject)
+    divisor = _last_number(read.told.get("divisor", ""))
     saying = _plain(_with(read, subject=subject or number or "A size"))
     if saying is None or not number or not divisor:
         return saying

@@ -1,0 +1,228 @@
+"""What messages say of themselves, and the conditions behind them, in plain words."""
+
+from __future__ import annotations
+
+import pytest
+
+from envdoctor.findings import Certainty
+from tests.rules.test_generations import SITE, judged
+
+ID = "SAID-BY-MESSAGE"
+
+
+def raised(message: str, package: str = "somewhere", listed: str = "") -> str:
+    """Return a traceback that ends in a message of a package's own."""
+    return (
+        f"{listed}\nTraceback (most recent call last):\n"
+        f'  File "{SITE}/{package}/engine.py", line 17, in start\n    check(it)\n{message}\n'
+    )
+
+
+SAID = [
+    (
+        "ImportError: frobnix is not installed. Run `pip install frobnix`.",
+        "needs frobnix",
+        "pip install frobnix",
+    ),
+    (
+        "ImportError: this backend was made for use with peft, 0.15 or newer; install peft 0.15 or newer",
+        "written for peft >=0.15",
+        "peft>=0.15",
+    ),
+    ("ValueError: Marlin kernels need sm_80 or newer", "compute capability 8.0", "another attention backend"),
+    ("ValueError: The fused path is for Hopper only and needs Hopper", "kernels for Hopper", "a Hopper card"),
+    ("RuntimeError: thing was not compiled with NCCL", "made without NCCL", "that has NCCL"),
+    (
+        "AssertionError: num_heads (14) must be divisible by tp_size (4)",
+        "num_heads is no multiple of tp_size (4)",
+        "What divides 14: 1, 2, 7, 14.",
+    ),
+    (
+        "ValueError: the odd_dim must be divisible by 16, but got 10",
+        "odd_dim is no multiple of 16",
+        "next to it: 16",
+    ),
+    ("ValueError: batch size (64) exceeds the limit of 32", "batch size is above", "Lower batch size"),
+    (
+        "ValueError: free blocks 3 is less than needed blocks 9",
+        "below what is needed",
+        "lower needed blocks 9",
+    ),
+    ("ValueError: warmup must be non-negative", "outside of what is allowed", "non-negative"),
+    (
+        "ValueError: Unknown scheme 'awk'. Must be one of ['awq', 'gptq']",
+        "awk is none of the values that are taken here: awq, gptq",
+        "Write awq, if that is meant.",
+    ),
+    ("ValueError: max_len has been removed, use max_length instead", "of another time", "Use max_length"),
+    ("ValueError: --packing is not compatible with --streaming", "do not go together", "Do without one"),
+    (
+        "ValueError: Cannot set both `a_file` and `b_file` at once, both given",
+        "only one",
+        "Take out a_file or b_file",
+    ),
+    ("ValueError: expected a list, got a dict", "given dict where it takes", "Give list"),
+    (
+        "ValueError: prefix_lm requires causal=False",
+        "without what it goes with: causal=False",
+        "do without prefix_lm",
+    ),
+    ("ValueError: cannot use overlap without a second stream", "overlap is asked for", "second stream"),
+    (
+        "NotImplementedError: FooFrob does not yet support the bar wheel",
+        "cannot do what was asked",
+        "Ask for what it has",
+    ),
+    (
+        "ValueError: Unsupported layout zigzag",
+        "nothing for what it was given: layout zigzag",
+        "Ask for what it has",
+    ),
+    ("ValueError: `pad_id` must be set", "not given: pad_id", "Give it: pad_id"),
+    ("FileExistsError: the folder out is already in use", "there from before", "Start a fresh process"),
+    ("ValueError: shapes of q and k do not match", "must agree do not", "Make them agree"),
+    ("ValueError: Mismatch between ranks and shards", "must agree do not", "Make them agree"),
+    (
+        "RuntimeError: worker timed out after 30s waiting for the scheduler",
+        "did not come in time",
+        "Look into the log",
+    ),
+]
+
+
+@pytest.mark.parametrize(("message", "cause", "way"), SAID)
+def test_a_wording_that_libraries_share_is_read_whoever_wrote_it(message: str, cause: str, way: str) -> None:
+    found = judged(raised(message))[ID]
+    assert found.certainty is Certainty.LIKELY
+    assert cause in found.cause
+    assert way in " ".join(f"{r.text} {' '.join(r.commands)}" for r in found.remedies)
+    assert message.partition(": ")[2][:20] in found.summary
+
+
+def test_what_is_asked_for_and_listed_was_not_seen_by_the_process() -> None:
+    found = judged(
+        raised("ImportError: the odd path needs help: `peft` is not installed", listed="peft==0.18.0")
+    )[ID]
+    assert "peft 0.18.0 is listed here all the same" in found.cause
+
+
+def test_a_card_that_is_told_stands_beside_what_is_asked_of_it() -> None:
+    found = judged(raised("ValueError: this needs sm_90", listed="GPU: NVIDIA L4"))[ID]
+    assert ("gpu", "compute capability 8.9") in [(e.fact, e.value) for e in found.evidence]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "TypeError: f() missing 1 required positional argument: 'x'",
+        "RuntimeError: CUDA error: no kernel image is available for execution on the device",
+        "ValueError: something odd happened over there",
+    ],
+)
+def test_a_line_that_the_matrix_knows_or_that_says_nothing_is_not_read(message: str) -> None:
+    assert ID not in judged(raised(message))
+
+
+def test_a_condition_is_told_in_words_with_what_follows_from_it() -> None:
+    found = judged(
+        "ValueError: when `sp_seq_length_is_variable` is `False` `sp_seq_length` must be provided either"
+        " through the constructor or the environment variable PARALLELISM_CONFIG_SP_SEQ_LENGTH"
+    )["RAISED-BY-LIBRARY"]
+    assert "It stops there because sp_seq_length_is_variable is off, empty or not set" in found.cause
+    assert "the environment variable PARALLELISM_CONFIG_SP_SEQ_LENGTH is not set" in found.cause
+    assert "Set sp_seq_length." in [remedy.text for remedy in found.remedies]
+
+
+def test_another_package_s_words_are_not_those_of_the_library_that_has_them_too() -> None:
+    found = judged(raised("NotImplementedError: This method is not implemented.", "lmdeploy"))
+    assert "RAISED-BY-LIBRARY" not in found
+
+
+GUARDS = [
+    ("not is_peft_available()", "peft is not installed"),
+    (
+        "is_peft_available('0.15') is False and not is_torch_greater_or_equal('2.5')",
+        "torch>=2.5 is not installed",
+    ),
+    (
+        "version.parse(importlib.metadata.version('peft')) < version.parse('0.5')",
+        "peft>=0.5 is not installed",
+    ),
+    ("torch.cuda.get_device_capability() < (8, 9)", "the card's compute capability is below 8.9"),
+    ("not current_platform.has_device_capability(80)", "the card's compute capability is below 8.0"),
+    ("not torch.cuda.is_available()", "torch sees no GPU"),
+    ("self.a % self.b != 0", "a is no multiple of b"),
+    ("'RANK' not in os.environ", "the environment variable RANK is not set"),
+    ("len(items) > 3", "the number of items is above 3"),
+    ("not os.path.exists(path)", "path does not exist"),
+    ("x is None and not (y is not None)", "x is not set; y is not set"),
+    ("mode not in ('a', 'b')", "mode is none of 'a', 'b'"),
+    ("data.get('trl', {}).get('beta') != data['beta']", "trl.beta is not beta"),
+    ("not isinstance(x, (list, tuple))", "x is no list or tuple"),
+    ("ValueError is raised", "ValueError was raised there before"),
+    ("hasattr(model, 'hf_device_map')", "model has hf_device_map"),
+    ("not 0 <= x < 1", "0 <= x < 1 does not hold"),
+    ("(missing := find())", "missing is on or set"),
+    ("find_spec('peft') is None", "peft"),
+    ("a or b", "a is on or set or b is on or set"),
+    ("cut off …", ""),
+]
+
+
+@pytest.mark.parametrize(("guard", "words"), GUARDS)
+def test_a_condition_s_terms_are_said(guard: str, words: str) -> None:
+    from envdoctor.facts import Facts
+    from envdoctor.matrix import load_matrix
+    from envdoctor.pastes import parse_paste
+    from envdoctor.rules.guards import said_of
+    from envdoctor.rules.view import View
+
+    matrix = load_matrix()
+    facts: Facts = parse_paste("", "", matrix.lexicon)
+    assert words in "; ".join(term.words for term in said_of(View(facts, matrix), guard, "a message"))
+
+
+ROWS = [
+    ("RENDEZVOUS-CLOSED", "torch.distributed.elastic.rendezvous.api.RendezvousClosedError"),
+    (
+        "DTENSOR-MIXED",
+        "RuntimeError: aten.mm.default: got mixed torch.Tensor and DTensor, need to convert all",
+    ),
+    (
+        "DDP-NOTHING-TO-TRAIN",
+        "RuntimeError: DistributedDataParallel is not needed when a module doesn't have any parameters that"
+        " require a gradient.",
+    ),
+    ("OPTIMIZER-EMPTY", "ValueError: optimizer got an empty parameter list"),
+    (
+        "CUDAGRAPH-OVERWRITTEN",
+        "RuntimeError: Error: accessing tensor output of CUDAGraphs that has been overwritten by a later run.",
+    ),
+    (
+        "RECOMPILE-LIMIT-HIT",
+        "torch._dynamo.exc.FailOnRecompileLimitHit: recompile_limit reached with fullgraph=True.",
+    ),
+    ("ARROW-OFFSET-OVERFLOW", "pyarrow.lib.ArrowInvalid: offset overflow while concatenating arrays"),
+    ("DS-PARAM-INFLIGHT", "AssertionError: {'id': 786, 'status': 'INFLIGHT', 'numel': 38603520}"),
+    ("DS-PARAM-INFLIGHT", "RuntimeError: still have inflight params [{'id': 723, 'status': 'AVAILABLE'}]"),
+    ("RAY-GPUS-FEWER", "ValueError: Total available GPUs 0 is less than total desired GPUs 8"),
+    (
+        "LLAMACPP-TENSORS",
+        "llama_model_load: error loading model: done_getting_tensors: wrong number of tensors; expected 2",
+    ),
+    ("MLX-MODEL-TYPE", "ValueError: Model type qwen3_5 not supported."),
+    ("CUTLASS-ERROR-INTERNAL", "RuntimeError: Error Internal"),
+    (
+        "SLURM-STEP-CPUS",
+        "srun: error: Unable to create step for job 65: More processors requested than permitted",
+    ),
+    (
+        "SLURM-NODE-CONFIG",
+        "sbatch: error: Batch job submission failed: Requested node configuration is not available",
+    ),
+]
+
+
+@pytest.mark.parametrize(("row", "line"), ROWS)
+def test_what_runs_fail_of_is_known_by_its_line(row: str, line: str) -> None:
+    assert row in judged(line)
