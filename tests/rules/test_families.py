@@ -198,8 +198,9 @@ def test_an_import_that_leads_into_another_environment_is_told():
 
 def test_what_a_message_asks_for_is_a_way_out():
     line = "ValueError: the frobnicator is too wide. Please set `frob_width` to 3 or less."
-    (found,) = [f for f in findings(line) if f.id == "UNEXPLAINED-ERROR"]
+    (found,) = [f for f in findings(line) if f.id == "SAID-BY-MESSAGE"]
     assert "Please set `frob_width` to 3 or less." in found.remedies[0].text
+    assert "frob_width is not what this takes here: 3 or less" in found.cause
 
 
 def test_host_memory_is_not_the_gpus():

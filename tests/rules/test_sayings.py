@@ -50,9 +50,9 @@ SAID = [
     ),
     ("ValueError: warmup must be non-negative", "outside of what is allowed", "non-negative"),
     (
-        "ValueError: Unknown scheme 'awk'. Must be one of ['awq', 'gptq']",
-        "awk is none of the values that are taken here: awq, gptq",
-        "Write awq, if that is meant.",
+        "ValueError: Unknown scheme 'gptk'. Must be one of ['awq', 'gptq']",
+        "gptk is none of the values that are taken here: awq, gptq",
+        "Write gptq, if that is meant.",
     ),
     ("ValueError: max_len has been removed, use max_length instead", "of another time", "Use max_length"),
     ("ValueError: --packing is not compatible with --streaming", "do not go together", "Do without one"),
@@ -196,7 +196,7 @@ ROWS = [
     ("OPTIMIZER-EMPTY", "ValueError: optimizer got an empty parameter list"),
     (
         "CUDAGRAPH-OVERWRITTEN",
-        "RuntimeError: Error: accessing tensor output of CUDAGraphs that has been overwritten by a later run.",
+        "RuntimeError: accessing tensor output of CUDAGraphs that has been overwritten by a later run.",
     ),
     (
         "RECOMPILE-LIMIT-HIT",
@@ -208,7 +208,7 @@ ROWS = [
     ("RAY-GPUS-FEWER", "ValueError: Total available GPUs 0 is less than total desired GPUs 8"),
     (
         "LLAMACPP-TENSORS",
-        "llama_model_load: error loading model: done_getting_tensors: wrong number of tensors; expected 2",
+        "llama_model_load: error loading model: done_getting_tensors: wrong number of tensors",
     ),
     ("MLX-MODEL-TYPE", "ValueError: Model type qwen3_5 not supported."),
     ("CUTLASS-ERROR-INTERNAL", "RuntimeError: Error Internal"),
