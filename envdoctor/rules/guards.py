@@ -54,6 +54,12 @@ _AVAILABLE = re.compile(
     r"_*(?:is|has|have)_(\w{2,40}?)(?:_\d)?_(?:available|installed|greater_or_equal)|"
     r"_*(?:HAS|HAVE)_([A-Z0-9_]{2,40})|_*([A-Z0-9_]{2,40}?)_(?:AVAILABLE|INSTALLED)"
 )
+_WORD = re.compile(r"\w{1,60}")
+_SELF = re.compile(r"\b(?:self|cls)\.")
+_VERSION = re.compile(r"'(\d{1,4}(?:\.\d{1,4}){1,3})'")
+_VERSIONED = re.compile(
+    r"version\('([\w-]{2,40})'\)|\b(\w{2,40})\.__version__|\b_?([A-Za-z]{2,40}?)_?version\b"
+)
 _CAPABLE = frozenset({"get_device_capability", "has_device_capability", "is_device_capability", "capability"})
 _SWAPPED = {ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.Gt: ast.LtE, ast.LtE: ast.Gt}
 _COMPARED = {ast.Lt: "is below", ast.GtE: "is at least", ast.Gt: "is above", ast.LtE: "is at most"}
@@ -263,7 +269,7 @@ class _Speaker:
             return False
         if root in _GIVEN or (root in _OWN and self.is_settings):
             return True
-        return "_" in word and bool(re.search(rf"\b{re.escape(word)}\b", self.message))
+        return "_" in word and word in _WORD.findall(self.message)
 
     def _set(self, node: ast.expr, is_set: bool) -> tuple[Remedy, ...]:
         if not self._is_given(node):
@@ -298,15 +304,13 @@ def _package_word(word: str) -> str:
 
 def _versioned(node: ast.expr) -> str:
     """Return the package of which a node is the version; empty for another."""
-    match = re.search(
-        r"version\('([\w-]{2,40})'\)|\b(\w{2,40})\.__version__|_?(\w{2,40}?)_?version\b", _text(node)
-    )
+    match = _VERSIONED.search(_text(node))
     word = next(filter(None, match.groups()), "") if match else ""
     return "" if word in ("importlib_metadata", "metadata", "parse", "min", "required", "") else word
 
 
 def _version_text(node: ast.expr) -> str:
-    match = re.search(r"'(\d{1,4}(?:\.\d{1,4}){1,3})'", _text(node))
+    match = _VERSION.search(_text(node))
     return match[1] if match else ""
 
 
@@ -390,5 +394,5 @@ def _kinds(node: ast.expr) -> str:
 
 
 def _text(node: ast.expr) -> str:
-    text = re.sub(r"\b(?:self|cls)\.(?=\w)", "", ast.unparse(node))
+    text = _SELF.sub("", ast.unparse(node))
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + _CUT

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 
 from envdoctor import lazy_re as re
 from envdoctor.facts import ErrorSeen
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
 from envdoctor.matrix.stack import STACK
+from envdoctor.patterns import row_pattern
 from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.guards import wanted_package
 from envdoctor.rules.interface_lookup import distribution_of
@@ -24,10 +25,12 @@ from envdoctor.rules.view import View
 from envdoctor.values import dataclass
 
 ID = "SAID-BY-MESSAGE"
-LINE = 700
+LINE = 400
 """Characters of a message that are read."""
 LONGEST = 110
 """Characters of a part that is quoted."""
+MANY = 400
+"""Values of a list that are still compared."""
 VALUES = 12
 """Values of a list that are shown."""
 _TOGETHER = re.compile(r"(?:\{\w{1,20}\}){1,6}")
@@ -40,7 +43,7 @@ _CLAUSE = re.compile(
 _OPEN = re.compile(r"(?i)(?:\b(?:that|which|not|to|no|does|do|did|any|is|are)|n['’]t)$")
 """How a part ends that is no subject of what follows."""
 _PREFIX = re.compile(r"^[\w .()-]{1,40}: (?=\S)")
-_LISTS = frozenset({"before", "allowed"})
+_LISTS = frozenset({"allowed", "listed", "named"})
 """Parts in which values are looked for, by their quotes."""
 _SUBJECTS = frozenset({"subject", "name", "one", "old"})
 _SENTENCE = re.compile(r"(?<=[.;!])\s(?=[A-Z`'\"])|\n")
@@ -50,6 +53,10 @@ _GIVEN = re.compile(
     r"['\"`]?([\w./+-]{1,60})['\"`]?[\s.,;)]{0,3}$"
 )
 _REFUSED = re.compile(r"(?i)\b(?:got|found|received|not)\b:? ?['\"`]?([\w./+-]{1,60})")
+_REFUSED = re.compile(r"(?i)\b(?:got|found|received|not)\b:? ?['\"`]?([\w./+-]{1,60})")
+_LIST_ENDS = re.compile(r"(?i)[,.;]? (?:but )?(?:got|found|received|instead|not)\b|\. [A-Z]|\(?\be\.g\.")
+_ITEM = re.compile(r"['\"`]([^'\"`\n]{1,60})['\"`]")
+_CAPABILITY = re.compile(r"\d{1,3}(?:\.\d)?")
 _WORDS = re.compile(r"[A-Za-z0-9_][\w.+/:-]{0,60}")
 _NO_VALUE = frozenset(
     [
@@ -74,6 +81,8 @@ _FAMILIES = {"volta": 7.0, "turing": 7.5, "ampere": 8.0, "ada": 8.9, "hopper": 9
 _SPAN = re.compile(r"(\d{1,9})\)?\s*$")
 _VOID = frozenset(["you", "it", "we", "this", "that", "there", "which", "they"])
 """Words that name nothing by themselves."""
+_NOTHING = re.compile(r"(?i)(?:behaviou?r|errors?|exception)\b")
+"""How a part begins that names no thing: an unexpected error."""
 _PACKAGES = frozenset({"command", "needed"})
 """Groups of wordings that call the word a package."""
 _SELF_MADE = frozenset(
@@ -144,7 +153,8 @@ def saying_of(view: View, error: ErrorSeen, library: str = "") -> Saying | None:
     sentences = [part for part in _SENTENCE.split(message) if part]
     for row in view.matrix.rows(tables.SayingRow):
         for part in [message] if row.reads == "choice" else sentences:
-            match = _pattern(row.pattern).search(part)
+            met = any(needle in part.lower() for needle in row.needle)
+            match = row_pattern(row.pattern).search(part) if met else None
             if match and (saying := _READERS[row.reads](_Read(view, row, _captured(match), library))):
                 return saying
     return None
@@ -156,11 +166,6 @@ def _is_known(view: View, symptom: str) -> bool:
     return row is not None and not row.fault and not row.informs
 
 
-@cache
-def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile(text)
-
-
 def _captured(match: re.Match[str]) -> dict[str, str]:
     """Return the parts that a wording captured, whole words and tidy."""
     parts = {}
@@ -169,6 +174,7 @@ def _captured(match: re.Match[str]) -> dict[str, str]:
         inside = start > 0 and match.string[start - 1].isalnum() and (text or "")[:1].isalnum()
         whole = text.partition(" ")[2] if inside else text or ""
         parts[name] = whole if name in _LISTS else _clean(name, whole)
+    parts["before"] = match.string[: match.start()]
     return {name: text for name, text in parts.items() if text}
 
 
@@ -188,7 +194,7 @@ def _clean(name: str, text: str) -> str:
     for quote in "'\"`":
         text = text.replace(quote, "") if text.count(quote) % 2 else text
     text = text.strip(_EDGE).rstrip(".")
-    if text.lower() in _VOID or (name in _SUBJECTS and _OPEN.search(text)):
+    if text.lower() in _VOID or _NOTHING.match(text) or (name in _SUBJECTS and _OPEN.search(text)):
         return ""
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1].rpartition(' ')[0]}…"
 
@@ -218,7 +224,7 @@ def _package(read: _Read) -> Saying | None:
     known = name in STACK or package_facts(read.view, name) is not None
     if not name or word.lower() in _SELF_MADE or not (known or read.told.keys() & _PACKAGES):
         return None
-    specifier = _specifier(read.told.get("specifier", ""))
+    specifier = _specifier(read.told.get("specifier") or read.told.get("least", ""))
     saying = _plain(_with(read, package=name, specifier=specifier))
     if saying is None:
         return None
@@ -252,7 +258,7 @@ def _card(read: _Read) -> Saying | None:
 
 def _capability(text: str) -> float:
     """Return a compute capability (8.0, 80 as in sm_80) as a number; 0 for what is none."""
-    number = float(text) if re.fullmatch(r"\d{1,3}(?:\.\d)?", text) else 0
+    number = float(text) if _CAPABILITY.fullmatch(text) else 0
     number = number / 10 if number >= 30 and "." not in text else number
     return number if 3 <= number <= 13 else 0
 
@@ -285,10 +291,11 @@ def _last_number(text: str) -> str:
 
 def _choice(read: _Read) -> Saying | None:
     """Return what is said of a list of values: which was given, and which of the list is meant."""
-    values = _values(read.told.get("allowed", ""))
+    listed = next((read.told[g] for g in ("allowed", "listed", "named") if g in read.told), "")
+    values = _values(listed)
     if not values:
         return None
-    given = read.told.get("given") or _given_value(read.told)
+    given = read.told.get("given") or _given_value(listed, read.told.get("before", ""))
     given = "" if given in values else given
     shown = ", ".join(values[:VALUES]) + (" and more" if len(values) > VALUES else "")
     saying = _plain(_with(read, allowed=shown, given=given or "What was given"))
@@ -297,27 +304,21 @@ def _choice(read: _Read) -> Saying | None:
     return replace(saying, remedies=(*meant, *saying.remedies)) if saying else None
 
 
-def _given_value(told: Mapping[str, str]) -> str:
+def _given_value(listed: str, before: str) -> str:
     """Return the value that was refused: named after `got`, or in quotes before the list."""
-    tail = re.search(
-        r"(?i)\b(?:got|found|received|not)\b:? ?['\"`]?([\w./+-]{1,60})", told.get("allowed", "")
-    )
-    if tail:
+    if tail := _REFUSED.search(listed):
         return tail[1]
-    before = told.get("before", "")
-    last = _GIVEN.search(before)
-    quoted = _QUOTED.findall(before)
+    last, quoted = _GIVEN.search(before), _QUOTED.findall(before)
     return quoted[-1] if quoted else last[1] if last else ""
 
 
 def _values(text: str) -> list[str]:
     """Return the values of a list as it is printed."""
-    text = re.split(r"\(?\be\.g\.", text)[0]
-    text = re.split(r"(?i)(?:,|\.|;)? (?:but )?(?:got|found|received|instead|not)\b|\. [A-Z]", text)[0]
-    quoted = re.findall(r"['\"`]([^'\"`\n]{1,60})['\"`]", text)
+    text = _LIST_ENDS.split(text)[0]
+    quoted = _ITEM.findall(text)
     words = quoted or [one for one in _WORDS.findall(text) if one.lower() not in _NO_VALUE]
     loose = not quoted and ("," not in text and " or " not in text and " and " not in text)
-    return [] if loose or len(words) > 400 else list(dict.fromkeys(word.rstrip(".:") for word in words))
+    return [] if loose or len(words) > MANY else list(dict.fromkeys(word.rstrip(".:") for word in words))
 
 
 def _nearest(given: str, values: Sequence[str]) -> str:

@@ -77,6 +77,8 @@ class SayingRow(Row):
 
     KIND: ClassVar = "saying"
 
+    needle: tuple[Needle, ...]
+    """Words of which one is in every such message; they make the search fast."""
     pattern: Annotated[str, forms.REGEX]
     """The wording; its named groups fill the sentences."""
     title: Text
