@@ -42,7 +42,7 @@ SAID = [
         "odd_dim is no multiple of 16",
         "next to it: 16",
     ),
-    ("ValueError: batch size (64) exceeds the limit of 32", "batch size is above", "Lower batch size"),
+    ("ValueError: batch size (64) exceeds the limit of 32", "batch size (64) is above", "Lower batch size"),
     (
         "ValueError: free blocks 3 is less than needed blocks 9",
         "below what is needed",
