@@ -195,10 +195,6 @@ ROWS = [
     ),
     ("OPTIMIZER-EMPTY", "ValueError: optimizer got an empty parameter list"),
     (
-        "CUDAGRAPH-OVERWRITTEN",
-        "RuntimeError: accessing tensor output of CUDAGraphs that has been overwritten by a later run.",
-    ),
-    (
         "RECOMPILE-LIMIT-HIT",
         "torch._dynamo.exc.FailOnRecompileLimitHit: recompile_limit reached with fullgraph=True.",
     ),
