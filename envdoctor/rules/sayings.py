@@ -53,7 +53,6 @@ _GIVEN = re.compile(
     r"['\"`]?([\w./+-]{1,60})['\"`]?[\s.,;)]{0,3}$"
 )
 _REFUSED = re.compile(r"(?i)\b(?:got|found|received|not)\b:? ?['\"`]?([\w./+-]{1,60})")
-_REFUSED = re.compile(r"(?i)\b(?:got|found|received|not)\b:? ?['\"`]?([\w./+-]{1,60})")
 _LIST_ENDS = re.compile(r"(?i)[,.;]? (?:but )?(?:got|found|received|instead|not)\b|\. [A-Z]|\(?\be\.g\.")
 _ITEM = re.compile(r"['\"`]([^'\"`\n]{1,60})['\"`]")
 _CAPABILITY = re.compile(r"\d{1,3}(?:\.\d)?")
@@ -134,7 +133,7 @@ def said_finding(view: View, error: ErrorSeen, library: str) -> Finding | None:
         cause=f"{saying.cause} That is what the message says of itself; no rule knows more of it.",
         evidence=(Evidence("error", error.text, error.source), *saying.evidence),
         remedies=distinct((*asked_by(error.text), *saying.remedies)),
-        certainty=Certainty.LIKELY,
+        certainty=Certainty.LIKELY if saying.evidence else Certainty.UNCERTAIN,
         rows=(saying.row,),
         sources=(saying.source,),
         explains=error.symptoms,

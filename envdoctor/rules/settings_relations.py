@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from envdoctor.facts import Setting
-from envdoctor.findings import Evidence, Finding, Remedy, Severity
+from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.patterns import glob_matches
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.settings_fit import shape_of
@@ -213,6 +213,7 @@ def _model(view: View) -> Iterator[Finding]:
             cause="Each card takes whole attention heads; the argument parser does not know the model.",
             evidence=_evidence(split[1]),
             remedies=(Remedy(f"Use a divisor of {shape.heads}."),),
+            certainty=Certainty.CERTAIN if _is_served(view, split[1]) else Certainty.LIKELY,
             sources=(_VLLM + "model.py",),
         )
 
