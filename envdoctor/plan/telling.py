@@ -41,7 +41,8 @@ def _edits(course: Course) -> Iterator[str]:
     """Yield what one's own code may be changed to instead, where a remedy in words stands before the pins."""
     for wish in course.wishes:
         first = next(iter(advised(wish.finding)), None)
-        if first and wish.packages and not (first.followed or first.administrators or first.remedy.commands):
+        in_words = first and not (first.followed or first.administrators or first.remedy.commands)
+        if first and in_words and wish.packages and wish.finding.certainty is not Certainty.UNCERTAIN:
             yield f"without another release: {first.remedy.text} ({wish.finding.id})"
 
 

@@ -93,7 +93,7 @@ SAID = [
 @pytest.mark.parametrize(("message", "cause", "way"), SAID)
 def test_a_wording_that_libraries_share_is_read_whoever_wrote_it(message: str, cause: str, way: str) -> None:
     found = judged(raised(message))[ID]
-    assert found.certainty is Certainty.LIKELY
+    assert found.certainty is not Certainty.CERTAIN
     assert cause in found.cause
     assert way in " ".join(f"{r.text} {' '.join(r.commands)}" for r in found.remedies)
     assert message.partition(": ")[2][:20] in found.summary
