@@ -165,4 +165,3 @@ class _History:
 
 def _exact(other: Node, wanted: Wanted) -> bool:
     return "==" in other.package.spec_text(wanted.spec)
-
