@@ -79,10 +79,11 @@ def test_an_own_descriptor_is_written_to(tmp_path, path, kind):
         assert os.listdir(tmp_path) == ["out"]
     else:
         ours, theirs = socket.socketpair()
-        subprocess.run(words, stdout=theirs, check=True)
-        theirs.close()
-        text = b"".join(iter(lambda: ours.recv(65536), b"")).decode()
+        with subprocess.Popen(words, stdout=theirs) as writer:
+            theirs.close()
+            text = b"".join(iter(lambda: ours.recv(65536), b"")).decode()
         ours.close()
+        assert writer.returncode == 0
     assert "DRIVER-TOO-OLD" in text
 
 
