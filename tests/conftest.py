@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 
 import pytest
@@ -12,6 +13,9 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 from hypothesis import HealthCheck, is_hypothesis_test, settings  # noqa: E402
+
+from envdoctor.fact_files import find_folder, read_files  # noqa: E402
+from envdoctor.matrix.load import digest_of, read_compiled  # noqa: E402
 
 _OPTIONS = {
     "gpu": "an NVIDIA GPU",
@@ -34,6 +38,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--examples", type=int, metavar="N", help="draw N random examples for each property")
     for name, need in _OPTIONS.items():
         parser.addoption(f"--{name}", action="store_true", help=f"run the tests that need {need}")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile edited rows, once and before workers start: else each child would check them all."""
+    folder = find_folder()
+    if not hasattr(config, "workerinput") and not read_compiled(folder, digest_of(read_files(folder))):
+        compile_rows = [sys.executable, "-m", "envdoctor.matrix.compile"]
+        done = subprocess.run(compile_rows, capture_output=True, text=True)
+        if done.returncode:
+            raise pytest.UsageError(done.stderr.strip())
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

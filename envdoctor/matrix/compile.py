@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
+from envdoctor.errors import Unavailable
 from envdoctor.fact_files import find_folder, read_files
 from envdoctor.files import write_folder
 from envdoctor.matrix.load import COMPILED, digest_of
@@ -31,5 +33,14 @@ def write_rows(folder: Path) -> None:
     write_folder(folder / "releases", {COMPILED: compile_rows(folder)})
 
 
+def main() -> str | None:
+    """Compile the rows in force; return None, or which row is wrong."""
+    try:
+        write_rows(find_folder())
+    except Unavailable as error:
+        return str(error)
+    return None
+
+
 if __name__ == "__main__":
-    write_rows(find_folder())
+    sys.exit(main())

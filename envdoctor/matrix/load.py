@@ -111,11 +111,11 @@ def load_matrix(folder: Path | None = None) -> Matrix:
     folder = folder or find_folder()
     files = read_files(folder)
     digest = digest_of(files)
-    tables, date = _read_compiled(folder, digest) or _read_sources(files)
+    tables, date = read_compiled(folder, digest) or _read_sources(files)
     return Matrix(tables, f"{date}+{digest}", date, folder)
 
 
-def _read_compiled(folder: Path, digest: str) -> tuple[Mapping[str, Plain], str] | None:
+def read_compiled(folder: Path, digest: str) -> tuple[Mapping[str, Plain], str] | None:
     """Return tables and date of the compiled rows; None when they are missing or of other files."""
     try:
         head, *lines = (folder / "releases" / COMPILED).read_bytes().split(b"\n")
