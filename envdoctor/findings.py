@@ -88,6 +88,11 @@ class Finding:
     follows: tuple[str, ...] = ()
     """Patterns of findings that this one is a consequence of, when they stand too (not part of the JSON)."""
 
+    @property
+    def is_last_resort(self) -> bool:
+        """True for a general answer for which nothing but a line speaks."""
+        return self.certainty is Certainty.UNCERTAIN and self.fallback
+
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:

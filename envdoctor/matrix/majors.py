@@ -35,6 +35,23 @@ def first_untried(majors: Majors, version: str, day: int) -> int | None:
     return min(beyond)
 
 
+def newer_finals(package: Package, place: int) -> int:
+    """Return the mask of the final releases that sort after the one in a place."""
+    return package.finals & ~((1 << (place + 1)) - 1)
+
+
+def superseded_on(package: Package, place: int) -> int | None:
+    """Return the day from which the release in a place was not the newest final one; None for the newest."""
+    newer = newer_finals(package, place)
+    days = [day for at, day in enumerate(package.days) if newer >> at & 1]
+    return max(min(days), package.days[place]) if days else None
+
+
+def is_open(specifier: str) -> bool:
+    """True for a requirement that sets no upper bound."""
+    return not any(sign in specifier for sign in ("<", "==", "~="))
+
+
 def _major(version: str) -> int:
     first = version.partition(".")[0]
     if first.isdecimal():

@@ -89,6 +89,11 @@ class Package:
         """Alphas, betas, candidates and development releases."""
         return sum(1 << place for place in self.raw["p"])
 
+    @cached_property
+    def finals(self) -> int:
+        """The final releases that were not withdrawn."""
+        return self.all & ~self.prereleases & ~self.yanked
+
     def file_groups(self) -> Iterator[tuple[int, list[File]]]:
         """Yield the versions that share a set of file kinds, and that set."""
         for mask, files in self.file_rows():

@@ -60,7 +60,6 @@ def _finals(view: View, name: str) -> Iterator[tuple[str, int]]:
     package = package_facts(view, name)
     if package is None:
         return
-    left_out = package.prereleases | package.yanked
     for place, (version, day) in enumerate(zip(package.versions, package.days, strict=True)):
-        if not left_out >> place & 1:
+        if package.finals >> place & 1:
             yield version, day

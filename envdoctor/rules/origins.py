@@ -89,7 +89,7 @@ def origin_finding(view: View, error: ErrorSeen, origin: Origin) -> Finding:
         cause=" ".join(part for part in causes if part),
         evidence=(Evidence("error", error.text, error.source), *dict.fromkeys(shown)),
         remedies=distinct(remedies),
-        certainty=Certainty.LIKELY if origin.guard or saying else Certainty.UNCERTAIN,
+        certainty=Certainty.LIKELY if origin.guard or (saying and saying.evidence) else Certainty.UNCERTAIN,
         rows=(saying.row,) if saying else (),
         sources=(f"wheel:{origin.library}",),
         explains=error.symptoms,

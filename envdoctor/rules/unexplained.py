@@ -61,7 +61,7 @@ def find_unexplained(
         left = [] if explained else [one for one in view.facts.symptoms if not _informs(view.matrix, one)]
         error = _as_error(left[-1]) if left else None
     elif _accounted_for(view, error, explained, findings):
-        guesses = [_is_guess(f) for f in findings if set(f.explains) & _met_in(view, error)]
+        guesses = [f.is_last_resort for f in findings if set(f.explains) & _met_in(view, error)]
         if guesses and all(guesses) and (blamed := blamed_finding(view, error)):
             yield blamed
         error = None
@@ -85,10 +85,6 @@ def _is_meant(finding: Finding, error: ErrorSeen) -> bool:
 
 def _fails(finding: Finding) -> bool:
     return finding.severity is Severity.ERROR and finding.certainty is not Certainty.UNCERTAIN
-
-
-def _is_guess(finding: Finding) -> bool:
-    return finding.certainty is Certainty.UNCERTAIN and finding.fallback
 
 
 def _informs(matrix: Matrix, symptom: Symptom) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from envdoctor.commands import commands
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
-from envdoctor.matrix.majors import first_untried, majors_of
+from envdoctor.matrix.majors import first_untried, is_open, majors_of, superseded_on
 from envdoctor.matrix.snapshot import Package
 from envdoctor.matrix.stack import STACK
 from envdoctor.rules.base import Rule, Skip
@@ -17,7 +17,6 @@ from envdoctor.values import dataclass
 
 ID = "RELEASES-UNTRIED"
 _SHOWN = 6
-_UPPER = ("<", "==", "~=")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,20 +69,14 @@ def _edges(view: View) -> Iterator[tuple[Package, int, Demand, Package, str]]:
 
 
 def _untried(package: Package, place: int, demand: Demand, theirs: Package, other: str) -> Untried | None:
-    if any(sign in demand.specifier for sign in _UPPER):
+    if not is_open(demand.specifier):
         return None
-    last, majors = _last_day(package, place), majors_of(theirs)
+    last = superseded_on(package, place) or package.days[place]
+    majors = majors_of(theirs)
     major = first_untried(majors, other, last)
     if major is None:
         return None
     return Untried(package.name, package.versions[place], last, demand.name, other, major, majors[major][0])
-
-
-def _last_day(package: Package, place: int) -> int:
-    """Return the day on which a newer final release came; its own where none did."""
-    newer = package.all & ~package.prereleases & ~package.yanked & ~((1 << (place + 1)) - 1)
-    days = [day for at, day in enumerate(package.days) if newer >> at & 1 and day]
-    return max(min(days, default=0), package.days[place])
 
 
 def _finding(found: Sequence[Untried]) -> Finding:

@@ -19,7 +19,7 @@ def weigh(findings: Sequence[Finding], facts: Facts) -> list[Finding]:
     answered = {s for f in findings if not _is_guess(f) for s in f.explains}
     kept = [f for f in findings if not (_is_guess(f) and f.explains and set(f.explains) <= answered)]
     likely = {s for f in kept if f.certainty is not Certainty.UNCERTAIN for s in f.explains}
-    kept = [f for f in kept if not (_is_last_resort(f) and f.explains and set(f.explains) <= likely)]
+    kept = [f for f in kept if not (f.is_last_resort and f.explains and set(f.explains) <= likely)]
     for failure in failures(facts):
         kept = _closest(kept, failure)
     surplus: set[str] = set()
@@ -68,10 +68,6 @@ def _is_close(finding: Finding) -> bool:
 
 def _rank(finding: Finding) -> tuple[int, float]:
     return _DOUBT[finding.certainty], -finding.prior
-
-
-def _is_last_resort(finding: Finding) -> bool:
-    return finding.certainty is Certainty.UNCERTAIN and finding.fallback
 
 
 def _is_guess(finding: Finding) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from envdoctor.matrix.majors import first_untried
+from envdoctor.matrix.majors import first_untried, is_open, newer_finals, superseded_on
 from envdoctor.matrix.snapshot import Requirement as Wanted
 from envdoctor.solve.nodes import Context, Node
 from envdoctor.solve.problem import Literal, Nogood, bits_of
@@ -77,8 +77,8 @@ def _of_edges(context: Context, nodes: Mapping[str, Node], bits: Mapping[str, in
         if history.superseded is None:
             continue
         for wanted in _requirements(context, node, place):
-            other = nodes.get(wanted.name)
-            if other is None or wanted.name.startswith(OWN_RUNTIME) or not _open(other, wanted):
+            other = None if wanted.name.startswith(OWN_RUNTIME) else nodes.get(wanted.name)
+            if other is None or not is_open(other.package.spec_text(wanted.spec)):
                 continue
             found = history.later_bound(other, bits[wanted.name]) or history.untried(other, bits[wanted.name])
             if found is not None:
@@ -92,12 +92,6 @@ def _requirements(context: Context, node: Node, place: int) -> Iterator[Wanted]:
             yield wanted
 
 
-def _open(other: Node, wanted: Wanted) -> bool:
-    """True when a requirement sets no upper bound."""
-    text = other.package.spec_text(wanted.spec)
-    return not any(sign in text for sign in ("<", "==", "~="))
-
-
 @dataclass
 class _History:
     """What came after the chosen release of a package."""
@@ -108,10 +102,8 @@ class _History:
     def __post_init__(self) -> None:
         """Find the final releases that are newer, and the day on which the first of them came."""
         package = self.node.package
-        newer = package.all & ~package.prereleases & ~package.yanked & ~((1 << (self.place + 1)) - 1)
-        self.newer = list(bits_of(newer))
-        days = [package.days[place] for place in self.newer]
-        self.superseded = max(min(days), package.days[self.place]) if days else None
+        self.newer = list(bits_of(newer_finals(package, self.place)))
+        self.superseded = superseded_on(package, self.place)
         self._rows: dict[int, dict[str, Wanted]] = {}
 
     def later_bound(self, other: Node, bit: int) -> Nogood | None:

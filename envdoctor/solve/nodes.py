@@ -321,7 +321,7 @@ class Node:
             yield "unread", unread & ~kept & ~(pinned if options.allow_source else 0)
 
     def _unasked_prereleases(self, newer: int) -> int:
-        finals = self.package.all & ~self.package.prereleases & ~self.package.yanked & ~newer
+        finals = self.package.finals & ~newer
         options = self.context.options
         meant = options.any_prerelease or self.name in options.prereleases
         return self.package.prereleases if finals and not meant else 0
