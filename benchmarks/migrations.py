@@ -24,7 +24,7 @@ from envdoctor.python_source import parse_python
 from envdoctor.upgrading.gone import Move
 from envdoctor.upgrading.judging import Judge
 from envdoctor.upgrading.patching import patched
-from envdoctor.upgrading.reading import read_code
+from envdoctor.upgrading.reading import read_cells
 from envdoctor.upgrading.upgrading import Found, judge_paths
 
 
@@ -72,7 +72,7 @@ def mended(project: Project, matrix: Matrix) -> tuple[int, int, int]:
     judge, files, broken, again = Judge(matrix, project.moves), 0, 0, 0
     for path in sorted(project.tree.rglob("*.py")):
         text = path.read_text("utf-8", "replace")
-        read = read_code(text)
+        read = next(read_cells([text]))
         breaks = list(judge.breaks(read.uses)) if read else []
         new = patched(text, breaks, read.written) if read else text
         if new == text:
@@ -82,7 +82,7 @@ def mended(project: Project, matrix: Matrix) -> tuple[int, int, int]:
             parse_python(new)
         except SyntaxError:
             broken += 1
-        after = read_code(new)
+        after = next(read_cells([new]))
         again += after is None or patched(new, list(judge.breaks(after.uses)), after.written) != new
     return files, broken, again
 

@@ -92,6 +92,30 @@ ENGINES = {
     "mcp_types": {"serving/server.py"},
 }
 
+CALLED_BY_OTHERS = {
+    *("load_ipython_extension", "_repr_html_"),  # IPython
+    *(
+        "create_module",
+        "exec_module",
+        "readinto",
+        "find_class",
+    ),  # the standard library's loaders, streams, pickles
+    *("handle_starttag", "handle_endtag", "do_GET", "log_message"),  # its parsers and servers
+    *("ev_read", "ev_hup"),  # ClusterShell
+    "parameters_b",  # what a row says for people, and tests hold the shape against
+}
+_DOCSTRING = re.compile(r'"""(?s:.*?)"""')
+_DEFINED_NAME = re.compile(
+    r"^(?<!\)\n)(?: {4})?(?:async )?def (?!__)(\w+)|^class (\w+)"
+    r"|^(?: {4})?([A-Za-z_]\w*): [^\n]+$|^([A-Za-z_]\w*) = ",
+    re.MULTILINE,
+)
+"""Not what a decorator with arguments hands on."""
+_READ_NAME = re.compile(
+    r'\b(?:def|class) \w+|^ *\w+(?=: | = )|"\w+"(?=:)|\b\w+=(?!=)|([A-Za-z_]\w*)', re.MULTILINE
+)
+"""A name but where it is defined, set, or the key of a table."""
+
 
 def modules() -> list[Path]:
     return sorted(p for p in PACKAGE.rglob("*.py") if "__pycache__" not in p.parts)
@@ -200,6 +224,19 @@ def test_no_room_is_a_drawer() -> None:
     for path in modules():
         assert path.stem not in {"utils", "util", "common", "helpers", "models", "misc"}, path
         assert len(path.read_text(encoding="utf-8").splitlines()) <= 500, path
+
+
+def test_nothing_is_defined_that_nothing_reads() -> None:
+    """By names: a function, class, field or constant counts as read where anything of its name is."""
+    texts = {path: _DOCSTRING.sub("", path.read_text(encoding="utf-8")) for path in modules()}
+    read = CALLED_BY_OTHERS.union(*(_READ_NAME.findall(text) for text in texts.values()))
+    defined = {
+        (path.relative_to(PACKAGE).as_posix(), name)
+        for path, text in texts.items()
+        for found in _DEFINED_NAME.findall(text)
+        for name in set(found) - {"", f"parse_{path.stem}"}
+    }
+    assert {(path, name) for path, name in defined if name not in read} == set()
 
 
 def tracked() -> list[Path]:

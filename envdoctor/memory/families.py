@@ -14,13 +14,8 @@ _PLAIN: Mapping[str, Any] = {
     "norm": "layer", "gated": False, "qkv_bias": True, "o_bias": True, "mlp_bias": True,
 }  # fmt: skip
 _NEOX: Mapping[str, Any] = {**_PLAIN, "fused_qkv": True, "parallel": True}
-_GLM: Mapping[str, Any] = {"fused_gate_up": True, "interleaved_rope": True, "fixed": ("o_bias",)}
-_GEMMA: Mapping[str, Any] = {
-    "norm": "rms-offset",
-    "activation": "gelu_tanh",
-    "tied": True,
-    "scaled_embedding": True,
-}
+_GLM: Mapping[str, Any] = {"fused_gate_up": True, "fixed": ("o_bias",)}
+_GEMMA: Mapping[str, Any] = {"norm": "rms-offset", "activation": "gelu_tanh", "tied": True}
 
 TRAITS: Mapping[str, Mapping[str, Any]] = {
     "llama": {},
@@ -66,7 +61,7 @@ TRAITS: Mapping[str, Mapping[str, Any]] = {
     "granite": {"scaled_logits": True},
     "granitemoe": {"expert_adapters": False, "scaled_logits": True},
     "arcee": {"gated": False, "activation": "relu2"},
-    "helium": {"norm": "rms-wide", "interleaved_rope": True},
+    "helium": {"norm": "rms-wide"},
     "ernie4_5": {},
     "ernie4_5_moe": {},
     "ministral3": {},

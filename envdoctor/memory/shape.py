@@ -89,11 +89,9 @@ class ModelShape:
     pre_norm: bool = True
     post_norms: bool = False
     embedding_norm: bool = False
-    scaled_embedding: bool = False
     learned_positions: int = 0
     rope: bool = True
     rotary_share: float = 1.0
-    interleaved_rope: bool = False
     alibi: bool = False
     window: int = 0
     windowed_layers: int = 0

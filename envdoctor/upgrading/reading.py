@@ -47,11 +47,6 @@ def _nothing(level: int, module: str, name: str) -> Bound:
     return UNKNOWN
 
 
-def read_code(source: str, brought: Brought = _nothing) -> Read | None:
-    """Return what a text of Python uses; None for one that cannot be parsed."""
-    return next(read_cells((source,), brought))
-
-
 def read_cells(sources: Iterable[str], brought: Brought = _nothing) -> Iterator[Read | None]:
     """Yield what each text uses, with the names of those before it; None for one that cannot be parsed.
 

@@ -14,7 +14,7 @@ from envdoctor.matrix import load_matrix
 from envdoctor.upgrading.gone import Move
 from envdoctor.upgrading.judging import Break, Judge
 from envdoctor.upgrading.patching import patched
-from envdoctor.upgrading.reading import read_code
+from envdoctor.upgrading.reading import read_cells
 from envdoctor.upgrading.upgrading import judge_paths
 
 MOVES = {
@@ -26,7 +26,7 @@ MOVES = {
 
 
 def breaks(code: str) -> list[Break]:
-    read = read_code(code)
+    read = next(read_cells([code]))
     assert read is not None
     return list(Judge(load_matrix(), MOVES).breaks(read.uses))
 
@@ -36,7 +36,7 @@ def told(code: str) -> list[tuple[int, str, str]]:
 
 
 def after(code: str) -> str:
-    read = read_code(code)
+    read = next(read_cells([code]))
     assert read is not None
     return patched(code, breaks(code), read.written)
 
@@ -112,7 +112,7 @@ def test_positions_that_are_no_longer_taken() -> None:
 
 
 def test_what_is_not_followed_is_counted() -> None:
-    read = read_code("import numpy as np\nnp.array(**options())\ngetattr(np, name)\n")
+    read = next(read_cells(["import numpy as np\nnp.array(**options())\ngetattr(np, name)\n"]))
     assert read is not None
     assert read.unfollowed == 2
 
@@ -306,7 +306,7 @@ def test_methods_modules_and_values_that_went_are_told(code: str, found: list[st
 
 def test_a_module_that_made_up_names_in_one_release_alone_is_closed_in_the_next() -> None:
     code = "from vllm.utils import FlexibleArgumentParser\nfrom vllm import LLM\n"
-    read = read_code(f"{code}LLM('x', use_v2_block_manager=1)")
+    read = next(read_cells([f"{code}LLM('x', use_v2_block_manager=1)"]))
     moves = {"vllm": Move(Version("0.15.0"))}
     assert read is not None
     names = [one.name for one in Judge(load_matrix(), moves).breaks(read.uses)]
@@ -329,7 +329,7 @@ VLLM = "from vllm import LLM\nfrom vllm.config import VllmConfig\n"
     ],
 )  # fmt: skip
 def test_settings_that_a_class_hands_on_are_judged(code: str, found: list[str]) -> None:
-    read = read_code(f"{VLLM}{code}")
+    read = next(read_cells([f"{VLLM}{code}"]))
     assert read is not None
     assert [
         one.name for one in Judge(load_matrix(), {"vllm": Move(Version("0.16.0"))}).breaks(read.uses)
