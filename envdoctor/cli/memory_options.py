@@ -101,7 +101,8 @@ def _add_numbers(parser: argparse.ArgumentParser) -> None:
     )
     grows = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
     add_flag(parser, "--expandable-segments", grows)
-    add(parser, "--quant", "nf4|int8", "what qlora holds the weights in: 4 or 8 bits (nf4)", default="nf4")
+    held = "what qlora holds the weights in (nf4); serving: what vLLM makes of plain ones"
+    add(parser, "--quant", "nf4|int8|fp8", held)
     for name, meaning in SWITCHES.items():
         parser.add_argument(name, action=switch, default=True, help=meaning)
 

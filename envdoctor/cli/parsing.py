@@ -40,6 +40,12 @@ class Parser(argparse.ArgumentParser):
             raise InputError(self._unknown(unknown[0]))
         return known, unknown
 
+    def _get_option_tuples(self, option_string: str) -> list[Any]:
+        """Return what a shortened option may mean, as argparse does; the singular of one means that one."""
+        found: list[Any] = super()._get_option_tuples(option_string)
+        plural = f"{option_string.partition('=')[0]}s"
+        return [one for one in found if plural in one[0].option_strings] or found
+
     def _mistyped(self) -> str | None:
         names = (argument.partition("=")[0] for argument in self._given if argument.startswith("--"))
         known = tuple(self._option_string_actions)

@@ -101,7 +101,7 @@ def _heights(
     kept = sum(k.number * c.kept for k, c in pairs)
     cached = sum(k.number * c.cached for k, c in pairs)
     layer = max(c.backward for c in costs)
-    held = plan.gradients if accumulating else 0
+    held = plan.between if accumulating else 0
     first = fixed + plan.gathered + held + images.pixels
     base = first + images.kept
     layers = 0 if accumulating else int(plan.share * sum(k.number * c.grads for k, c in pairs))

@@ -23,6 +23,11 @@ USABLE = 0.985
 """Of the memory that NVML reports, what CUDA offers (measured on cards of 24, 48, 80 and 141 GB)."""
 EXPERTS_ALONE = ("mxfp4", "int4-g32")
 """Ways of storing weights that models with experts are published in, all else of them left in 16 bits."""
+IN_FLIGHT = {"bitsandbytes": "nf4", "nf4": "nf4", "fp8": "fp8"}
+"""What vLLM makes of plain weights while it loads them, by the method that is asked for.
+https://docs.vllm.ai/en/latest/features/quantization/bnb.html
+https://docs.vllm.ai/en/latest/features/quantization/fp8.html
+"""
 SPLITS = (2, 4, 8, 16)
 LENGTH_STEP = 1024
 REFUSALS = {

@@ -88,7 +88,9 @@ def settings_of(run: TrainingRun) -> Settings:
     # DeepSpeed's first stages and FSDP compute with adapters cast to the weights' dtype, its third does not
     lowered = run.parallel in ("zero1", "zero2", "fsdp")
     zero = run.parallel.startswith("zero")  # DeepSpeed casts the whole module to its own dtype
-    upcast = run.method == "qlora" and run.upcast_kbit and run.recipe.kbit_upcast and not zero
+    # nor can FSDP shard a unit of several dtypes: norms stay in that of the 4-bit weights' storage
+    whole = not zero and run.parallel != "fsdp"
+    upcast = run.method == "qlora" and run.upcast_kbit and run.recipe.kbit_upcast and whole
     # LLaMA-Factory widens trained weights but for pure_bf16, ZeRO-3 and FSDP; DeepSpeed casts them back
     casts = not zero and run.parallel != "fsdp" and run.amp != "none"
     widened = run.method == "full" and run.recipe.full_fp32 and casts

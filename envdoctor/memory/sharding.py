@@ -40,6 +40,7 @@ class Plan(NamedTuple):
     whole_head: bool = False
     norm: int = 0  # of a copy in fp64 for the norm of the largest gradient
     frozen: int = 0  # of a second model, as loaded, that is never trained
+    between: int = 0  # of gradients that lie there from one micro batch to the next
 
 
 class _Parts(NamedTuple):
@@ -105,6 +106,7 @@ def _replicated(
         load=parts.load // pp,
         setup=0,
         frozen=parts.frozen // pp,
+        between=gradients,
     )
 
 
@@ -135,7 +137,7 @@ def _zero(
         return Plan(
             parts.weights // pp, parts.adapters // pp, kept, rounded(2 * largest), gradients,
             0.0 if offload_optimizer else 1 / replicas, 0, buckets, step, parts.load // pp, 0, shape.tied,
-            rounded(8 * min(largest, elements)), parts.frozen // pp,
+            rounded(8 * min(largest, elements)), parts.frozen // pp, gradients,
         )  # fmt: skip
     weights = 0 if offload_params else parts.weights // (replicas * pp)
     whole = (parts.weights // s.weight) // pp
@@ -183,7 +185,11 @@ def _fsdp(
     offload: bool,
     meta: bool,
 ) -> Plan:
-    """fully_shard over each layer and the root: accelerate keeps trained shards in fp32."""
+    """fully_shard over each layer and the root: accelerate keeps trained shards in fp32.
+
+    What is offloaded lies on the card as a shard while it is gathered. Trainers reduce gradients in the last
+    micro batch of a step alone (`no_sync`): until then every card keeps all of them whole.
+    """
     parts = _parts(shape, s, double, 4 if adapter_fp32 else s.weight)
     states = find_optimizer(optim).states
     elements = -(-parts.elements // (replicas * pp))
@@ -200,12 +206,13 @@ def _fsdp(
         gradients=0 if offload else 4 * elements,
         share=0.0 if offload else 4 / s.weight / replicas,
         gathered=root,
-        bucket=2 * largest,
+        bucket=2 * largest + (largest // replicas if offload else 0),
         step=0,
         load=(shard + 2 * largest if meta else whole) + parts.adapters,
         setup=_wrapped(parts, s, whole, shard, elements, replicas, pp, 0 if not meta else largest * 2),
         whole_head=True,
         frozen=parts.frozen // (replicas * pp),
+        between=(s.weight if s.trains else s.adapter) * parts.elements // pp,
     )
 
 

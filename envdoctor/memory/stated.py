@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from typing import Any
 
 from envdoctor.errors import InputError, Unavailable
@@ -14,6 +15,7 @@ from envdoctor.memory.deepspeed_file import read_deepspeed
 from envdoctor.memory.optimizer import find_optimizer
 from envdoctor.memory.recipes import recipe_of, shaped
 from envdoctor.memory.run import USUAL_PIXELS, ServingRun, TrainingRun
+from envdoctor.memory.serving import IN_FLIGHT
 from envdoctor.memory.shape import ModelShape
 from envdoctor.target.cards import Card, cards_in, named_cards, unsized
 from envdoctor.target.stack import Stack, find_sites, parse_stack, read_stack, stack_of
@@ -25,7 +27,8 @@ class StatedRun:
     """What is run, in the words of `envdoctor memory`; lengths in tokens, `batch` in rows a card and step.
 
     `task` is sft, dpo, kto, orpo, reward, grpo, ppo or serve; `trainer` None is transformers', or trl's but
-    for sft; `parallel` None is DDP on several cards; `deepspeed` is the path of a configuration.
+    for sft; `parallel` None is DDP on several cards; `deepspeed` is the path of a configuration; `quant` is
+    nf4 or int8 (qlora; None: nf4), or what a served model's plain weights become while they are loaded.
     """
 
     method: str = "full"
@@ -56,7 +59,7 @@ class StatedRun:
     lora_dropout: float = 0.0
     dora: bool = False
     modules_to_save: str = ""
-    quant: str = "nf4"
+    quant: str | None = None
     grad_ckpt: bool = True
     double_quant: bool = True
     upcast_kbit: bool = True
@@ -82,11 +85,39 @@ class StatedRun:
 
 _TAKEN_OVER = (
     "method", "batch", "seq", "grad_accum", "dtype", "amp", "optim", "grad_ckpt", "attn", "liger", "gpus",
-    "lora_rank", "lora_targets", "lora_dropout", "dora", "modules_to_save", "quant", "double_quant",
-    "upcast_kbit", "tp", "pp", "packing", "expandable_segments", "max_completion", "vllm_utilization",
+    "lora_rank", "lora_targets", "lora_dropout", "dora", "modules_to_save", "double_quant", "upcast_kbit",
+    "tp", "pp", "packing", "expandable_segments", "max_completion", "vllm_utilization",
     "max_model_len", "max_num_seqs",
 )  # fmt: skip
 """Settings that a stated run and a training run share."""
+_SERVED = frozenset(
+    ("task", "gpus", "tp", "pp", "max_model_len", "max_num_seqs", "max_num_batched_tokens",
+     "vllm_utilization", "kv_cache_dtype", "enforce_eager", "dtype", "quant")
+)  # fmt: skip
+_ENGINES_ALONE = ("max_num_batched_tokens", "kv_cache_dtype", "enforce_eager")
+_ADAPTERS_ALONE = ("lora_rank", "lora_targets", "lora_dropout", "dora", "modules_to_save")
+_QLORAS_ALONE = ("quant", "double_quant", "upcast_kbit")
+
+
+def _check_heard(stated: StatedRun) -> None:
+    """Raise InputError for a setting that this kind of run would not hear of."""
+    plain = StatedRun()
+    said = [one.name for one in fields(stated) if getattr(stated, one.name) != getattr(plain, one.name)]
+    if stated.serves:
+        if stated.gpus not in (1, stated.tp * stated.pp):
+            raise InputError(f"--gpus {stated.gpus}: --tp or --pp says how an engine shares its cards")
+        _refuse([name for name in said if name not in _SERVED], "is of training, not of --task serve")
+        return
+    _refuse([name for name in said if name in _ENGINES_ALONE], "needs --task serve")
+    adapts = stated.method == "full"
+    _refuse([name for name in said if adapts and name in _ADAPTERS_ALONE], "needs --method lora or qlora")
+    quantises = stated.method != "qlora"
+    _refuse([name for name in said if quantises and name in _QLORAS_ALONE], "needs --method qlora")
+
+
+def _refuse(names: list[str], why: str) -> None:
+    if names:
+        raise InputError(f"--{names[0].replace('_', '-')}: {why}")
 
 
 def ask(
@@ -105,6 +136,7 @@ def ask(
     where they are not stated, of several cards the smallest; `how` trace or measure. Raises
     InputError for what cannot be, Unavailable when no interpreter can be examined or none could trace.
     """
+    _check_heard(stated)
     matrix = load_matrix()
     cards = named_cards([gpu], matrix) if gpu else cards_in(facts, matrix) if facts else ()
     card = min(cards, key=lambda one: one.memory_bytes or 0, default=None)
@@ -121,7 +153,8 @@ def ask(
         if stated.serves
         else _training_run(stated, shape, versions, matrix)
     )
-    notes = (card.note,) if card and card.note else ()
+    made = f"plain weights become {run.shape.stored} while they are loaded"
+    notes = tuple(filter(None, (card.note if card else "", made if stated.serves and stated.quant else "")))
     size = card.memory_bytes if card else None
     return Question(run, constants, size, versions.versions, _tier_of(model, run, how, python), notes)
 
@@ -141,6 +174,7 @@ def _training_run(stated: StatedRun, shape: ModelShape, stack: Stack, matrix: Ma
     trainer = stated.trainer or ("transformers" if task == "sft" else "trl")
     recipe = recipe_of(matrix.rows(tables.TrainerRow), trainer, task, stack.versions)
     taken = {name: getattr(stated, name) for name in _TAKEN_OVER}
+    taken["quant"] = stated.quant or "nf4"
     seen: dict[str, Any] = {
         "images": stated.images,
         "pixels": pixels_of(stated.image_size),
@@ -187,10 +221,22 @@ def _serving_run(stated: StatedRun, shape: ModelShape, card: Card | None, consta
     if share is None:
         share = constants.vllm_utilization_percent / 100
     return ServingRun(
-        shape, card.memory_bytes, share, stated.dtype, stated.max_model_len, stated.max_num_seqs,
-        stated.max_num_batched_tokens, stated.tp, stated.pp, cuda_graphs=not stated.enforce_eager,
-        card=card.name, kv_dtype=stated.kv_cache_dtype,
+        loaded_as(shape, stated.quant), card.memory_bytes, share, stated.dtype, stated.max_model_len,
+        stated.max_num_seqs, stated.max_num_batched_tokens, stated.tp, stated.pp,
+        cuda_graphs=not stated.enforce_eager, card=card.name, kv_dtype=stated.kv_cache_dtype,
     )  # fmt: skip
+
+
+def loaded_as(shape: ModelShape, quant: str | None) -> ModelShape:
+    """Return a shape whose plain weights vLLM makes into such ones as it loads them; raises InputError."""
+    if quant is None or shape.stored == quant:
+        return shape
+    made = IN_FLIGHT.get(quant.lower())
+    if made is None or shape.stored not in ("", made):
+        stored = f"; the weights of {shape.name} are stored as {shape.stored}" if shape.stored else ""
+        known = ", ".join(IN_FLIGHT)
+        raise InputError(f"--quant {quant}: vLLM makes {known} of plain weights while it loads them{stored}")
+    return replace(shape, stored=made)
 
 
 def _sharding(stated: StatedRun, hidden: int) -> dict[str, Any]:

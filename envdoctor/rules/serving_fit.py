@@ -27,11 +27,6 @@ NO_BLOCKS = "SYM-NO-CACHE-BLOCKS"
 OUT_OF_MEMORY = ("SYM-CUDA-OOM", "SYM-OOM-")
 LENGTH_STEP = 1024
 """Lengths are advised in steps of so many tokens; a shorter one serves nobody."""
-_IN_FLIGHT = {"bitsandbytes": "nf4", "fp8": "fp8"}
-"""What vLLM makes of plain weights while it loads them, by the method that is asked for.
-https://docs.vllm.ai/en/latest/features/quantization/bnb.html
-https://docs.vllm.ai/en/latest/features/quantization/fp8.html
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +96,11 @@ def _judged(share: Share, run: ServingRun) -> Iterator[Finding]:
 def engine_of(view: View, shape: ModelShape, card: OneCard, share: float) -> ServingRun:
     """Return the engine that settings state, with that share of a card; raises Skip."""
     from envdoctor.memory import ServingRun
+    from envdoctor.memory.serving import IN_FLIGHT
 
     quant = (value_of(view, "quant") or "none").lower()
-    if not shape.stored and quant in _IN_FLIGHT:
-        shape = replace(shape, stored=_IN_FLIGHT[quant])
+    if not shape.stored and quant in IN_FLIGHT:
+        shape = replace(shape, stored=IN_FLIGHT[quant])
     elif not shape.stored and quant not in ("none", "null"):
         raise Skip(f"weights that the engine quantises by {quant[:30]} are not predicted")
     dtype = value_of(view, "dtype")
