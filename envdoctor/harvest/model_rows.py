@@ -20,7 +20,7 @@ from envdoctor.files import replace_file
 from envdoctor.matrix import load_matrix, tables
 from envdoctor.memory.catalogue import catalogue_name
 from envdoctor.memory.families import SHAPING, TRAITS
-from envdoctor.memory.shape import parse_shape, read_config
+from envdoctor.memory.model_config import parse_shape, read_config
 
 _HEAD = """\
 # Written by `python -m envdoctor.harvest.model_rows`: shapes of further models, from their config.json.

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from envdoctor.errors import InputError, Unavailable
 from envdoctor.inputs import parse_json, read_input
-from envdoctor.memory.shape import ModelShape, parse_shape, read_config
+from envdoctor.memory.model_config import parse_shape, read_config
+from envdoctor.memory.shape import ModelShape
 
 if TYPE_CHECKING:
     from envdoctor.matrix import tables
@@ -108,7 +109,7 @@ def hub_config(model: str) -> Mapping[str, Any] | None:
 
 
 def _cached_config(model: str) -> Mapping[str, Any] | None:
-    from envdoctor.memory.shape import MAX_CONFIG_BYTES
+    from envdoctor.memory.model_config import MAX_CONFIG_BYTES
 
     home = os.environ.get("HF_HUB_CACHE") or os.path.join(
         os.environ.get("HF_HOME") or os.path.expanduser("~/.cache/huggingface"), "hub"

@@ -7,7 +7,7 @@ from typing import Any
 
 from envdoctor.errors import Unavailable
 from envdoctor.inputs import parse_json
-from envdoctor.memory.shape import MAX_CONFIG_BYTES
+from envdoctor.memory.model_config import MAX_CONFIG_BYTES
 
 HUB = "https://huggingface.co"
 

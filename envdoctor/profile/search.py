@@ -3,48 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from envdoctor.errors import InputError
 from envdoctor.facts.quantities import GIB
-from envdoctor.memory import Constants, Prediction, ServingRun, TrainingRun, predict
+from envdoctor.memory import Constants
 from envdoctor.memory.layout import parameters
-from envdoctor.memory.recipes import Recipe
 from envdoctor.memory.serving import utilization_bounds
 from envdoctor.memory.sharding import host_bytes
-from envdoctor.profile.options import Barred, barred, global_batch, training_choices
+from envdoctor.profile.needs import SEQUENCES, SERVER_UTILIZATION, Judge, Need, engine_of
+from envdoctor.profile.options import Barred, barred, training_choices
 from envdoctor.profile.speed import CardSpeed, seconds_per_sample, trained_parameters
 from envdoctor.profile.workload import Choice, Workload
 
 SHOWN = 12
-SERVER_UTILIZATION = 0.90
 FULL = 0.95
 """A bound that comes this near to the card needs no reason for not using more."""
-REPLAYS = 1
-"""Settings that a search looks at closely, where only the close bound may fit (tens of milliseconds each)."""
-SEQUENCES = 64
-"""Requests that vLLM takes at once beside a policy in training."""
-
-
-@dataclass(frozen=True, slots=True)
-class Need:
-    """What a setting takes of a card: the training's prediction, and the bytes of vLLM beside it."""
-
-    prediction: Prediction
-    engine_bytes: int = 0
-    refusal: str = ""
-
-    @property
-    def device_bytes(self) -> int:
-        """Bytes that must fit on the card."""
-        return self.prediction.device_bytes + self.engine_bytes
-
-    @property
-    def least_bytes(self) -> int:
-        """What is allocated for certain, and what lies beside it."""
-        prediction = self.prediction
-        return self.device_bytes - prediction.peak_reserved_bytes + prediction.peak_allocated_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,110 +48,6 @@ class Found:
     considered: int = 0
     predicted: int = 0
     notes: tuple[str, ...] = ()
-
-
-@dataclass(slots=True)
-class Judge:
-    """Judges settings once each, and spares those that a known failure rules out."""
-
-    work: Workload
-    constants: Constants
-    seen: dict[Choice, Need] = field(default_factory=dict)
-    dead: set[Choice] = field(default_factory=set)
-    replays: int = REPLAYS
-
-    def fits(self, choice: Choice) -> bool:
-        """True when the setting's bound fits; a setting whose batch of one fails is dead at any batch."""
-        least = replace(choice, batch=1, grad_accum=1)
-        if least in self.dead:
-            return False
-        each = global_batch(self.work, choice) // choice.gpus
-        smallest = replace(choice, batch=1, grad_accum=each)
-        if choice.batch > 1 and smallest not in self.seen and not self._room(smallest):
-            self.dead.add(least)
-            return False
-        fits = self._room(choice)
-        if not fits and choice.batch == 1:
-            self.dead.add(least)
-        return fits
-
-    def _room(self, choice: Choice) -> bool:
-        """True when the rough bound fits, or for the first few that may fit at all, the close one."""
-        need, room = self.need(choice), self.work.room
-        if need.refusal or need.least_bytes > room or need.device_bytes <= room or not self.replays:
-            return not need.refusal and need.device_bytes <= room
-        self.replays -= 1
-        return self.look_closer(choice).device_bytes <= room
-
-    def look_closer(self, choice: Choice) -> Need:
-        """Return what the setting takes by the close bound."""
-        self.seen[choice] = needed(self.work, choice, self.constants, close=True)
-        return self.seen[choice]
-
-    def need(self, choice: Choice) -> Need:
-        """Return what the setting takes of the smallest card."""
-        if choice not in self.seen:
-            self.seen[choice] = needed(self.work, choice, self.constants)
-        return self.seen[choice]
-
-
-def needed(work: Workload, choice: Choice, constants: Constants, close: bool = False) -> Need:
-    """Return what a training setting takes of the smallest card, vLLM beside it under GRPO."""
-    prediction = predict(run_of(work, choice), constants, close)
-    if choice.vllm_mode is None:
-        return Need(prediction)
-    low, _ = utilization_bounds(engine_of(work, choice, 0.5), constants)
-    if choice.vllm_mode == "server":
-        too_large = low > SERVER_UTILIZATION
-        refusal = f"vLLM alone needs {low:.2f} of a card, on {choice.vllm_tp} cards" if too_large else ""
-        return Need(prediction, 0, refusal)
-    engine = predict(engine_of(work, choice, min(1.0, max(low, 0.01))), constants)
-    return Need(prediction, max(0, engine.device_bytes - constants.cuda_context))
-
-
-def run_of(work: Workload, choice: Choice) -> TrainingRun:
-    """Return the training run that a setting is."""
-    return TrainingRun(
-        work.shape,
-        choice.method,
-        batch=choice.batch,
-        seq=choice.seq,
-        grad_accum=choice.grad_accum,
-        dtype=choice.dtype,
-        amp=choice.amp,
-        optim=choice.optim,
-        grad_ckpt=choice.grad_ckpt,
-        attn=choice.attn,
-        liger=choice.liger,
-        lora_rank=choice.lora_rank,
-        gpus=choice.gpus,
-        parallel=choice.parallel,
-        offload_optimizer=choice.offload_optimizer,
-        offload_params=choice.offload_params,
-        expandable_segments=choice.alloc_conf == "expandable_segments:True",
-        task=work.task,
-        trainer=work.trainer,
-        recipe=_recipe(work, choice),
-    )
-
-
-def _recipe(work: Workload, choice: Choice) -> Recipe:
-    """The trainer's step, as its file is written: under GRPO vLLM generates."""
-    return replace(work.recipe, generates=work.recipe.generates and choice.vllm_mode is None)
-
-
-def engine_of(work: Workload, choice: Choice, utilization: float) -> ServingRun:
-    """Return the vLLM engine that serves a GRPO setting."""
-    return ServingRun(
-        work.shape,
-        work.card_bytes,
-        utilization,
-        dtype="bf16" if work.bf16 else "fp16",
-        max_model_len=choice.max_model_len,
-        max_num_seqs=SEQUENCES,
-        max_batched_tokens=max(2048, choice.max_model_len or 0),
-        tp=choice.vllm_tp or 1,
-    )
 
 
 def find_training(work: Workload, constants: Constants, speed: CardSpeed) -> Found:

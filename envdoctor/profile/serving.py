@@ -8,7 +8,8 @@ from dataclasses import replace
 from envdoctor.facts.quantities import GIB
 from envdoctor.memory import Constants, ServingRun, predict
 from envdoctor.memory.serving import describe_engine, utilization_bounds
-from envdoctor.profile.search import SHOWN, Found, Need, Rejection
+from envdoctor.profile.needs import Need
+from envdoctor.profile.search import SHOWN, Found, Rejection
 from envdoctor.profile.workload import Choice, Workload
 from envdoctor.report.document import counted
 

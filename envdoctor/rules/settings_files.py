@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from envdoctor.commands import commands
@@ -11,32 +11,10 @@ from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
 from envdoctor.profile.keys import BASES, KeyFacts, key_facts
 from envdoctor.rules.base import Rule, Skip
+from envdoctor.rules.key_files import KeyFile, key_files, leaf, path_of
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass
 
-SIGNATURES: Mapping[str, frozenset[str]] = {
-    name: frozenset(keys.split())
-    for name, keys in {
-        "llamafactory": """finetuning_type cutoff_len quantization_bit lora_target flash_attn template
-            dataset_dir stage do_train enable_liger_kernel overwrite_cache preprocessing_num_workers
-            disable_gradient_checkpointing""",
-        "ms-swift": """tuner_type train_type quant_bits quant_method attn_impl rlhf_type target_modules
-            dataset_num_proc split_dataset_ratio freeze_vit max_length""",
-        "axolotl": """base_model sequence_len micro_batch_size sample_packing adapter datasets num_epochs
-            val_set_size lora_target_linear pad_to_sequence_len flash_attention sdp_attention""",
-        "deepspeed": """stage train_micro_batch_size_per_gpu train_batch_size reduce_bucket_size
-            contiguous_gradients overlap_comm allgather_bucket_size zero_optimization""",
-        "accelerate": """compute_environment distributed_type num_processes machine_rank num_machines
-            mixed_precision main_training_function downcast_bf16 rdzv_backend""",
-        "vllm": """gpu_memory_utilization max_model_len tensor_parallel_size max_num_seqs served_model_name
-            kv_cache_dtype max_num_batched_tokens""",
-        "trl": """use_peft lora_r num_generations max_completion_length dataset_name max_seq_length
-            max_length use_vllm vllm_mode packing""",
-        "transformers": """per_device_train_batch_size gradient_accumulation_steps num_train_epochs
-            eval_strategy lr_scheduler_type save_steps logging_steps evaluation_strategy warmup_ratio""",
-    }.items()
-}
-"""Keys by which a file is known to be a framework's."""
 REFUSES = frozenset({"llamafactory", "ms-swift", "trl", "transformers", "vllm", "accelerate"})
 """Frameworks whose parser stops at an unknown key; the others pass over it in silence."""
 LOOSE_SECTIONS = frozenset({"axolotl", "accelerate"})
@@ -57,53 +35,8 @@ SECTIONS = frozenset(
 """Sections whose keys are all known; others may hold whatever their reader wants."""
 FREE = frozenset({"env", "plugins", "name", "description", "vllm", "trl", "swift", "transformers"})
 """Words that stand before a colon or a command without being a setting."""
-
-
-@dataclass(frozen=True, slots=True)
-class KeyFile:
-    """The settings of one file and the framework that it is written for."""
-
-    framework: str
-    settings: tuple[Setting, ...]
-
-
 OF_SCRIPTS = frozenset({"trl"})
 """Frameworks whose files are read by scripts, which add classes of settings of their own (`TrlParser`)."""
-
-
-def key_files(settings: Iterable[Setting]) -> Iterator[KeyFile]:
-    """Yield the files among the settings whose framework their keys give away."""
-    by_file: dict[str, list[Setting]] = {}
-    for setting in settings:
-        if setting.native_key:
-            by_file.setdefault(setting.source.rpartition(": ")[0], []).append(setting)
-    for found in by_file.values():
-        whole = any(setting.key.startswith("other.") for setting in found)
-        if whole and (framework := framework_of([leaf(s) for s in found])):
-            yield KeyFile(framework, tuple({s.native_key: s for s in found}.values()))
-
-
-def framework_of(keys: Iterable[str]) -> str | None:
-    """Return the framework that most of its own keys name; None below two."""
-    present = set(keys)
-    counts = {name: len(present & marks) for name, marks in SIGNATURES.items()}
-    for group in (
-        [name for name in counts if name != "transformers"],
-        ["transformers"],
-    ):  # others inherit its keys
-        best = max(group, key=lambda name: counts[name])
-        if counts[best] >= 2:
-            return best
-    return None
-
-
-def leaf(setting: Setting) -> str:
-    """Return the last part of a native key as Python spells it."""
-    return _path(setting).rpartition(".")[2]
-
-
-def _path(setting: Setting) -> str:
-    return (setting.native_key or "").lower().replace("-", "_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +74,7 @@ def check_keys(view: View) -> Iterable[Finding]:
 
 
 def _judge_file(view: View, file: KeyFile) -> Iterator[Finding]:
-    heads = {_path(setting).partition(".")[0] for setting in file.settings}
+    heads = {path_of(setting).partition(".")[0] for setting in file.settings}
     told = list(_told(view, file.framework, heads))
     unknown: dict[str, Setting] = {}
     gone: list[Finding] = []
@@ -150,7 +83,7 @@ def _judge_file(view: View, file: KeyFile) -> Iterator[Finding]:
             continue
         key = missing_key(setting, told)
         if key is None:
-            if not any(t.inherited and t.has(_path(setting)) for t in told):
+            if not any(t.inherited and t.has(path_of(setting)) for t in told):
                 yield from _of_a_usual_trainer(view, file.framework, setting, heads)
             if finding := _outdated(view, setting, told):
                 yield finding
@@ -177,7 +110,7 @@ def _of_a_usual_trainer(
 ) -> Iterator[Finding]:
     """A key of trainers that the file has no other sign of: it may be meant for the usual one."""
     facts, version = key_facts(view.matrix, framework), _version(view, framework)
-    key = _path(setting)
+    key = path_of(setting)
     if facts and (usual := facts.without_unusual(key, heads, version)):
         found = _gone(view, framework, Told(usual, version, False), key, setting)
         yield replace(found, severity=Severity.WARNING, certainty=Certainty.LIKELY)
@@ -200,7 +133,7 @@ def missing_key(setting: Setting, told: Sequence[Told]) -> str | None:
 
 def _steps(setting: Setting, flat: bool) -> Iterator[tuple[str, ...]]:
     """Yield the keys to look up, outermost first, each with the spellings under which it may be known."""
-    *sections, name = _path(setting).split(".")
+    *sections, name = path_of(setting).split(".")
     if flat:
         yield _spellings(sections[-1] if sections else "", name)
         return
@@ -319,11 +252,11 @@ def _suggestion(key: str, told: Iterable[Told]) -> str:
 def _unknown_key(framework: str, key: str, setting: Setting, told: Sequence[Told]) -> Iterator[Finding]:
     """A key that no release has: an error where its parser surely stops, a note where it is passed over."""
     name = setting.native_key or ""
-    parent = _path(setting).split(".")[-2] if told[0].facts.flat and "." in name else ""
+    parent = path_of(setting).split(".")[-2] if told[0].facts.flat and "." in name else ""
     close = _suggestion(key, told)
     whole = framework in CLOSED and not told[0].facts.may_take_more(told[0].version)
     unread = any(t.has(key) is None for t in told)
-    foreign = not told[0].facts.flat and key != _path(setting) and "." not in key
+    foreign = not told[0].facts.flat and key != path_of(setting) and "." not in key
     if (parent and parent not in SECTIONS) or (not close and (not whole or unread or foreign)):
         return  # a section that no release has is another program's: so then is the file
     refuses = framework in REFUSES and not parent and "." not in key

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.majors import Majors, majors_of
-from envdoctor.matrix.markers import clauses_hold, decide
-from envdoctor.matrix.snapshot import SDIST, File, Package, Snapshot, parse_files
+from envdoctor.matrix.markers import decide
+from envdoctor.matrix.snapshot import Package, Snapshot
 from envdoctor.matrix.tables.conditions import ConditionRow
+from envdoctor.solve.file_judge import FileJudge
 from envdoctor.solve.requests import Request
 from envdoctor.solve.variants import Build, builds_of, driver_allows
 from envdoctor.solve.versions import clauses, spec_mask
-from envdoctor.solve.wheels import installs
 from envdoctor.target.cards import Card
 from envdoctor.target.resolve import Target
 from envdoctor.values import dataclass as value
@@ -54,7 +54,7 @@ class Ban:
 
 
 class Context:
-    """A snapshot read for one target: which files install, which markers hold, one `Node` a package."""
+    """A snapshot read for one target: which markers hold, one `Node` a package."""
 
     def __init__(
         self,
@@ -69,12 +69,7 @@ class Context:
         self.installed = installed or {}
         self.environment = target.marker_environment()
         self._nodes: dict[str, Node | None] = {}
-        self._tags: dict[int, bool] = {}
-        self._pythons: dict[int, bool] = {-1: True}
-        self._barred: dict[str, str] = {}
-        """What bars a set of kinds of files, as far as it was judged."""
-        self._kinds: dict[str, str] = {}
-        """The same of single kinds."""
+        self.files = FileJudge(snapshot, target, self.options.allow_source)
         self._markers: dict[int, bool] = {-1: True}
 
     @cached_property
@@ -93,55 +88,6 @@ class Context:
             known = package is not None and package.crawled
             self._nodes[name] = Node(package, self) if package is not None and known else None
         return self._nodes[name]
-
-    def tag_installs(self, tag: int) -> bool:
-        """True when the snapshot's wheel tag of that number installs on the target."""
-        known = self._tags.get(tag)
-        if known is None:
-            known = self._tags[tag] = installs(self.snapshot.tags[tag], self.target)
-        return known
-
-    def python_allows(self, number: int) -> bool:
-        """True when the snapshot's Requires-Python of that number admits the target's Python."""
-        known = self._pythons.get(number)
-        if known is None:
-            clauses = self.snapshot.pythons[number][1]
-            known = self._pythons[number] = clauses_hold(clauses, self.target.python)
-        return known
-
-    def judge_file(self, tag: int, python: int) -> str:
-        """Return what bars a file of that wheel tag and Requires-Python; "" where it installs as it is."""
-        if not self.python_allows(python):
-            return "python"
-        return "source" if tag == SDIST else "" if self.tag_installs(tag) else "platform"
-
-    def judge_files(self, text: str) -> str:
-        """Return what bars all files of a set, as the facts write it; "" where one installs."""
-        known = self._barred.get(text)
-        if known is None:
-            known = self._barred[text] = self._judge_new(text.split())
-        return known
-
-    def _judge_new(self, texts: Iterable[str]) -> str:
-        found = set()
-        for text in texts:
-            verdict = self._kinds.get(text)
-            if verdict is None:
-                verdict = self._kinds[text] = self.judge_kinds(parse_files(text))
-            if not verdict:
-                return ""
-            found.add(verdict)
-        return _worst(found)
-
-    def judge_kinds(self, files: Iterable[File]) -> str:
-        """Return what bars all of some files; "" where one installs."""
-        found = set()
-        for tag, python, _ in files:
-            verdict = self.judge_file(tag, python)
-            if not verdict:
-                return ""
-            found.add(verdict)
-        return "" if "source" in found and self.options.allow_source else _worst(found)
 
     def marker_holds(self, number: int) -> bool:
         """True when the snapshot's marker of that number holds on the target."""
@@ -350,7 +296,7 @@ class Node:
     def _file_bans(self) -> list[tuple[str, int]]:
         masks = {"python": 0, "platform": 0, "source": 0}
         cutoff = self.context.options.cutoff
-        judge = self.context.judge_files
+        judge = self.context.files.judge
         judged = ((mask, judge(text)) for mask, text in self.package.file_rows())
         for mask, verdict in judged if cutoff is None else self._judged_by(cutoff):
             if verdict:
@@ -363,7 +309,7 @@ class Node:
             for mask in _bits(versions) if any(file.late for file in files) else (versions,):
                 day = self.package.days[mask.bit_length() - 1]
                 there = (file for file in files if not file.late or day + file.late <= cutoff)
-                yield mask, self.context.judge_kinds(there)
+                yield mask, self.context.files.judge_kinds(there)
 
     def _hardware_bans(self) -> Iterator[Ban]:
         context = self.context
@@ -393,11 +339,6 @@ class Node:
             return 0
         matrix, builds = self.context.matrix, self.builds or ()
         return sum(1 << bit for bit, b in enumerate(builds) if not b.runs_on(card.capability, matrix))
-
-
-def _worst(found: Collection[str]) -> str:
-    """Return what bars files that are barred each by one of these: what would be mended most easily."""
-    return next((what for what in ("source", "platform", "python") if what in found), "platform")
 
 
 def _bits(mask: int) -> Iterator[int]:

@@ -41,7 +41,7 @@ from envdoctor.harvest.remote_archive import RemoteZip
 from envdoctor.matrix import load_matrix, tables
 from envdoctor.memory import TrainingRun, parse_shape, predict
 from envdoctor.memory.deepspeed_file import read_deepspeed
-from envdoctor.memory.shape import read_config
+from envdoctor.memory.model_config import read_config
 from envdoctor.pastes import parse_paste
 from envdoctor.report import Format, Gathered, Judged, as_json
 from envdoctor.report.diagnosis import render

@@ -12,9 +12,9 @@ from envdoctor.facts.quantities import GIB
 from envdoctor.inputs import parse_json, read_input
 from envdoctor.memory.catalogue import find_config
 from envdoctor.memory.deepspeed_file import parse_deepspeed
+from envdoctor.memory.model_config import parse_shape
 from envdoctor.memory.recipes import Recipe, recipe_of, shaped
 from envdoctor.memory.run import TrainingRun
-from envdoctor.memory.shape import parse_shape
 
 
 class Point(NamedTuple):

@@ -10,7 +10,7 @@ import pytest
 
 from envdoctor.cli import main
 from envdoctor.memory import slice_child
-from envdoctor.memory.shape import parse_shape, read_config
+from envdoctor.memory.model_config import parse_shape, read_config
 from envdoctor.memory.slices import rhythm
 
 HYBRID = {

@@ -11,7 +11,7 @@ import pytest
 from envdoctor.cli import main
 from envdoctor.errors import InputError
 from envdoctor.memory import TrainingRun, predict
-from envdoctor.memory.shape import parse_shape
+from envdoctor.memory.model_config import parse_shape
 
 # as its authors' file has it: the decoder's sizes among the whole's, the tower's mostly left to the class
 QWEN_25_VL = {

@@ -8,7 +8,7 @@ import pytest
 
 from envdoctor.memory import Constants, TrainingRun, predict
 from envdoctor.memory.extras import stored_as, tower_parameters
-from envdoctor.memory.shape import parse_shape
+from envdoctor.memory.model_config import parse_shape
 
 GIB = 2**30
 VISION = {

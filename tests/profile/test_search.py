@@ -11,7 +11,8 @@ from envdoctor.errors import InputError
 from envdoctor.facts import ComputeCapability
 from envdoctor.matrix import load_matrix, tables
 from envdoctor.profile.choosing import constants_of, find_profile, speed_of
-from envdoctor.profile.search import needed, step_down
+from envdoctor.profile.needs import needed
+from envdoctor.profile.search import step_down
 from envdoctor.profile.speed import card_speed, seconds_per_sample
 from envdoctor.profile.workload import Choice, Workload
 from envdoctor.target.cards import Card
