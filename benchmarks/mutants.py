@@ -1,7 +1,7 @@
 """Would the tests notice? `python benchmarks/mutants.py [ROOM...] [--sample 60] [--seed 1] [--kept FOLDER]`.
 
-Draws mutants of a room's functions (`mutating.py`) and runs against each the room's tests that execute its
-line, until one fails: the fast ones and those that noticed others first. The room and its tests are imported
+Draws mutants of a room's functions (`mutating.py`) and runs against each the room's tests that enter its
+function, until one fails: the fast ones and those that noticed others first. Room and tests are imported
 once; every mutant lives in a forked child. A mutant that only time ends counts as noticed; one that no test
 runs through, as not, nor one that lives for `--patience` seconds of tests (CPU, as measured without mutants).
 `mutants_equivalent.toml` names those that change nothing that can be seen, and says why.
@@ -13,6 +13,7 @@ whole test command for each mutant.
 from __future__ import annotations
 
 import argparse
+import builtins
 import functools
 import gc
 import importlib
@@ -34,9 +35,16 @@ from pathlib import Path
 from types import FunctionType
 from typing import NamedTuple
 
-import coverage
 import pytest
-from mutating import Mutant, edits_in, put_in, read_mutant, running_functions
+from mutating import (
+    Mutant,
+    edits_in,
+    function_lines,
+    put_in,
+    put_in_counters,
+    read_mutant,
+    running_functions,
+)
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -65,6 +73,7 @@ ROOMS = {
     "redaction": Room("bundling", ["tests/bundle"], (*_ABOVE, "pastes")),
     "pastes": Room("pastes", ["tests/pastes", "tests/images", "tests/locks", "tests/github"], _ABOVE),
 }
+_ENTER = "_function_entered"
 ELSEWHERE = {"slice_child.py"}
 """Files that another interpreter runs, beside torch: what a test here imports of them is little."""
 
@@ -76,10 +85,10 @@ class Ran:
     seconds: dict[str, float]
     """CPU seconds of each test that passed."""
     by_line: dict[str, dict[int, list[str]]]
-    """Tests by file and line."""
+    """Tests that enter a function, by file and its line."""
 
     def breadth(self, path: Path) -> Counter[str]:
-        """Return how many of a file's lines each test executes."""
+        """Return how many of a file's functions each test enters."""
         return Counter(test for tests in self.by_line.get(str(path), {}).values() for test in tests)
 
 
@@ -159,8 +168,8 @@ class Session:
     def _judged(
         self, mutant: Mutant, functions: list[FunctionType], ran: Ran, items: dict[str, pytest.Item]
     ) -> Result:
-        lines = ran.by_line.get(str(mutant.path), {})
-        names = lines.get(mutant.line) or lines.get(mutant.statement_line) or []
+        begins = function_lines(mutant.path)[mutant.line]
+        names = ran.by_line.get(str(mutant.path), {}).get(begins, [])
         ordered = self._in_order(set(names) & set(ran.seconds), ran, mutant.path)
         tests = _within(ordered, ran, self.asked.patience)
         if not tests:
@@ -205,27 +214,31 @@ class Session:
         return self.asked.kept / f"{self.room}-{_state(files)}.json"
 
     def _measure(self, items: dict[str, pytest.Item], kept: dict[Path, Path]) -> int:
-        measured = coverage.Coverage(data_file=None, include=[str(p) for p in self.paths])
+        entered: set[tuple[str, int]] = set()
         seconds: dict[str, float] = {}
+        entered_by: dict[str, list[tuple[str, int]]] = {}
         kept_by_functions = _caches(self.forgetful)
+        for path, functions in running_functions(self.paths).items():
+            put_in_counters(path, functions, _ENTER)
+        setattr(builtins, _ENTER, lambda path, line: entered.add((path, line)))
 
         def before(item: pytest.Item) -> None:
             _clear(kept_by_functions)
-            measured.switch_context(item.nodeid)
+            entered.clear()
             seconds[item.nodeid] = time.process_time()
 
         def after(item: pytest.Item) -> None:
             seconds[item.nodeid] = time.process_time() - seconds[item.nodeid]
+            entered_by[item.nodeid] = sorted(entered)
 
-        measured.start()
         _run(list(items.values()), before, after)
-        measured.stop()
-        data = measured.get_data()
-        by_line = {f: data.contexts_by_lineno(f) for f in data.measured_files()}
         for path in {item.path for item in items.values()}:
             names = {name for name, item in items.items() if item.path == path}
             passed = {t: seconds[t] for t in names - self.failed}
-            lines = {f: {n: [t for t in ts if t in names] for n, ts in x.items()} for f, x in by_line.items()}
+            lines: dict[str, dict[int, list[str]]] = {}
+            for test in sorted(names):
+                for file, line in entered_by[test]:
+                    lines.setdefault(file, {}).setdefault(line, []).append(test)
             kept[path].with_suffix(".part").write_text(json.dumps({"seconds": passed, "by_line": lines}))
             kept[path].with_suffix(".part").replace(kept[path])
         return 0

@@ -89,6 +89,26 @@ def put_in(mutant: Mutant, functions: list[FunctionType]) -> int:
     return len(changed)
 
 
+def put_in_counters(path: Path, functions: list[FunctionType], told: str) -> None:
+    """Have the running functions of a file call the builtin `told`, with file and line, when they begin."""
+    tree = ast.parse(path.read_bytes())
+    for node in ast.walk(tree):
+        if isinstance(node, _FUNCTIONS):
+            arguments: list[ast.expr] = [ast.Constant(str(path)), ast.Constant(node.lineno)]
+            call = ast.Expr(ast.Call(ast.Name(told, ast.Load()), arguments, []))
+            node.body.insert(0, ast.fix_missing_locations(ast.copy_location(call, node.body[0])))
+    counted = {_key(each): each for each in _codes(compile(tree, str(path), "exec", dont_inherit=True))}
+    for function in functions:
+        function.__code__ = counted.get(_key(function.__code__), function.__code__)
+
+
+def function_lines(path: Path) -> dict[int, int]:
+    """Return of each line within a function the line where the innermost begins."""
+    inside = [node for node in ast.walk(ast.parse(path.read_bytes())) if isinstance(node, _FUNCTIONS)]
+    inside.sort(key=lambda node: node.lineno)
+    return {line: node.lineno for node in inside for line in range(node.lineno, (node.end_lineno or 0) + 1)}
+
+
 def running_functions(paths: list[Path]) -> dict[Path, list[FunctionType]]:
     """Return the functions alive in this process by the file that they were written in."""
     found: dict[Path, list[FunctionType]] = {path: [] for path in paths}
