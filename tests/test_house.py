@@ -209,6 +209,27 @@ def _circles(graph: Mapping[str, set[str]]) -> list[str]:
     return sorted(left)
 
 
+def test_the_page_of_the_house_names_each_room_and_nothing_else() -> None:
+    told = {
+        name
+        for line in (ROOT / "docs" / "house.md").read_text(encoding="utf-8").splitlines()
+        if line.startswith("| `")
+        for name in re.findall(r"`([a-z_/]+/|[a-z_/]+\.py)`", line)
+    }
+    rooms = {f"{room_of(path)}{'/' if path.parent != PACKAGE else '.py'}" for path in modules()}
+    assert rooms - told == {"__init__.py", "__main__.py"}
+    assert [name for name in told if not (PACKAGE / name).exists()] == []
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/house.md"])
+def test_every_file_that_a_page_about_the_house_names_is_there(page: str) -> None:
+    named = re.findall(
+        r"(?<![\w/])((?:envdoctor|tests|docs|benchmarks|matrices)/[\w./]*\w)", (ROOT / page).read_text()
+    )
+    missing = {name for name in named if "NAME" not in name and not list(ROOT.glob(f"{name}*"))}
+    assert missing == set()
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_each_engine_lives_in_one_place(engine: str) -> None:
     users = {

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from envdoctor.cli.parsing import columns
 from envdoctor.errors import Unavailable
-from envdoctor.report import PLAIN, Format, Look, as_json, draw
+from envdoctor.report import PLAIN, Look, told
 
 if TYPE_CHECKING:
     from envdoctor.report.document import Document
@@ -46,9 +46,7 @@ def write(args: argparse.Namespace, text: str) -> None:
 
 def tell(args: argparse.Namespace, terms: Callable[[], Any], document: Callable[[], Document]) -> None:
     """Write an answer: its JSON terms, or its document in the format that was asked for."""
-    write(
-        args, as_json(terms()) if args.format is Format.JSON else draw(document(), args.format, look_of(args))
-    )
+    write(args, told(args.format, look_of(args), document, terms))
 
 
 def note(args: argparse.Namespace, text: str) -> None:

@@ -7,7 +7,7 @@ from itertools import accumulate
 from envdoctor.facts.quantities import GIB
 from envdoctor.memory.curves import Curve
 from envdoctor.memory.run import Component, Prediction
-from envdoctor.report import PLAIN, Format, Look, Reported, as_json, draw, refuse
+from envdoctor.report import PLAIN, Look, Reported, told
 from envdoctor.report.document import (
     Bar,
     Bars,
@@ -34,12 +34,12 @@ def render(
     curves: tuple[Curve, ...] = (),
 ) -> str:
     """Return a prediction in one format."""
-    match format:
-        case Format.TEXT | Format.MARKDOWN | Format.HTML:
-            return draw(document(prediction, gpu_bytes, title, curves), format, look)
-        case Format.JSON:
-            return as_json(prediction.to_json(gpu_bytes))
-    refuse(format)
+    return told(
+        format,
+        look,
+        lambda: document(prediction, gpu_bytes, title, curves),
+        lambda: prediction.to_json(gpu_bytes),
+    )
 
 
 def document(

@@ -8,7 +8,7 @@ from typing import Any
 from envdoctor.memory.report import gib, peak_bars
 from envdoctor.profile.choosing import SPEED_NOTE, Profile
 from envdoctor.profile.search import Found
-from envdoctor.report import PLAIN, Format, Look, Reported, as_json, draw, refuse
+from envdoctor.report import PLAIN, Look, Reported, told
 from envdoctor.report.document import Block, Code, Document, Row, Rows, Section, Span, Table, Text
 
 _KIND = {"yaml": "yaml", "yml": "yaml", "json": "json", "sh": "sh", "py": "python"}
@@ -16,12 +16,7 @@ _KIND = {"yaml": "yaml", "yml": "yaml", "json": "json", "sh": "sh", "py": "pytho
 
 def render(profile: Profile, format: Reported, look: Look = PLAIN) -> str:
     """Return a profile in one format."""
-    match format:
-        case Format.TEXT | Format.MARKDOWN | Format.HTML:
-            return draw(document(profile), format, look)
-        case Format.JSON:
-            return as_json(profile.to_json())
-    refuse(format)
+    return told(format, look, lambda: document(profile), profile.to_json)
 
 
 def document(profile: Profile) -> Document:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, TypeAlias
 
@@ -104,6 +105,11 @@ def draw(document: Document, format: Drawn, look: Look = PLAIN) -> str:
 
             return draw_html(document)
     refuse(format)
+
+
+def told(format: Reported, look: Look, document: Callable[[], Document], plain: Callable[[], Any]) -> str:
+    """Return an answer in one format: its document drawn, or its plain terms as JSON."""
+    return as_json(plain()) if format is Format.JSON else draw(document(), format, look)
 
 
 def refuse(format: NoReturn) -> NoReturn:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from envdoctor.report import PLAIN, Format, Look, Reported, as_json, draw, refuse
+from envdoctor.report import PLAIN, Format, Look, Reported, told
 from envdoctor.report.document import Block, Document, Row, Rows, Section, Text, counted
 from envdoctor.solve.answer import UNKNOWN, Cause, PinSet, Relaxation
 
@@ -18,12 +18,7 @@ SHOWN = 8
 
 def render(answer: WhyNot, format: Reported = Format.TEXT, look: Look = PLAIN) -> str:
     """Return what forbids a request in one format."""
-    match format:
-        case Format.TEXT | Format.MARKDOWN | Format.HTML:
-            return draw(forbidden_document(answer), format, look)
-        case Format.JSON:
-            return as_json(answer.as_json())
-    refuse(format)
+    return told(format, look, lambda: forbidden_document(answer), answer.as_json)
 
 
 def forbidden_document(answer: WhyNot) -> Document:

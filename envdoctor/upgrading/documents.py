@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from envdoctor.report import PLAIN, Format, Look, Reported, as_json, draw, refuse
+from envdoctor.report import PLAIN, Format, Look, Reported, told
 from envdoctor.report.document import Block, Document, Row, Rows, Section, Text, Tone, counted
 from envdoctor.solve.report import causes
 from envdoctor.upgrading.findings import place_of
@@ -15,12 +15,7 @@ from envdoctor.upgrading.uses import Kind
 
 def render(answer: Upgrade, format: Reported = Format.TEXT, look: Look = PLAIN) -> str:
     """Return the answer in one format."""
-    match format:
-        case Format.TEXT | Format.MARKDOWN | Format.HTML:
-            return draw(upgrade_document(answer), format, look)
-        case Format.JSON:
-            return as_json(answer.as_json())
-    refuse(format)
+    return told(format, look, lambda: upgrade_document(answer), answer.as_json)
 
 
 def upgrade_document(answer: Upgrade) -> Document:

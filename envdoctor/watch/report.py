@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from envdoctor.findings import Diagnosis
 from envdoctor.processes import signal_name
-from envdoctor.report import PLAIN, Format, Look, Reported, as_json, draw
+from envdoctor.report import PLAIN, Format, Look, Reported, told
 from envdoctor.report.diagnosis import finding_blocks, foot
 from envdoctor.report.document import Block, Code, Document, Row, Rows, Section, Table, Tone
 from envdoctor.watch.death import Story
@@ -39,9 +39,8 @@ def render(
     step: Step | None = None,
 ) -> str:
     """Return a recording, with its diagnosis and its next setting where there are, in one of the formats."""
-    if format is Format.JSON:
-        return as_json(_json(story, diagnosis, step))
-    return draw(document(story, diagnosis, unfold, step), format, look)
+    shown = partial(document, story, diagnosis, unfold, step)
+    return told(format, look, shown, partial(_json, story, diagnosis, step))
 
 
 def _json(story: Story, diagnosis: Diagnosis | None, step: Step | None) -> dict[str, object]:
