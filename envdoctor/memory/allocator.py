@@ -39,6 +39,8 @@ MARGIN = 0.025
 ROUTED = 0.075
 """With experts: routing decides sizes anew in each step (two equal runs reserved 26.2 and 29.7 GiB)."""
 
+LOGGED = 0.06
+"""Where a trainer holds logits to log from them: copies of a row less a text lie between those of all rows."""
 
 SIGHTED = 0.065
 """With images: convolutions, windows and places ask for room of their own before the decoder does."""
@@ -56,25 +58,34 @@ def replayed_bound(run: TrainingRun, allocated: int, churn: Churn, constants: Co
     from envdoctor.memory.replay import highest
 
     played = max(allocated, highest(run, constants.cublas_workspace, bool(constants.loss_upcasts)))
-    recipe = run.recipe
-    own = recipe.loss in ("logprobs", "kernel") and not recipe.nll
-    named = max(churn.scores, churn.logits) if own or recipe.held or recipe.held_reference else 0
+    named = _named(run, churn)
     moved = named + (_strewn(run) if run.expandable_segments else _between(run, churn))
     seen = (SIGHTED_QUANTISED if run.method == "qlora" else SIGHTED) if run.images else 0
-    margin = max(ROUTED if run.shape.experts else MARGIN, seen)
+    logged = LOGGED if run.recipe.held and run.recipe.logged else 0
+    margin = max(ROUTED if run.shape.experts else MARGIN, seen, logged)
     bound = _segments((played + moved) * (1 + margin))
     return max(bound, reserved_bound(allocated, churn, run.parallel, constants)) if named else bound
 
 
+def _named(run: TrainingRun, churn: Churn) -> int:
+    """Bytes of a block of scores: full training's gradients lie between those of a step and of the next, and
+    a kernel that scores what the policy wrote has its own order."""
+    recipe = run.recipe
+    if recipe.loss == "kernel":
+        return churn.scores if recipe.generates else 0
+    compares = recipe.loss == "logprobs" and recipe.reference and not recipe.nll
+    return churn.scores if compares and run.method == "full" else 0
+
+
 def _between(run: TrainingRun, churn: Churn) -> int:
-    """Bytes of a block of logits: gradients that stay from one micro batch to the next lie between others.
+    """Bytes of a block of logits: gradients that stay over more than one micro batch lie between others.
 
     So do those of one pass between the three that a cap makes, one after the other.
     """
     if run.method != "full":
         return 0
     capped = run.scored * run.shape.vocab * settings_of(run).compute if run.shape.softcap else 0
-    return max(churn.logits if run.grad_accum > 1 else 0, capped)
+    return max(churn.logits if run.grad_accum > 2 else 0, capped)
 
 
 def _strewn(run: TrainingRun) -> int:

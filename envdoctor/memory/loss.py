@@ -144,10 +144,14 @@ def compute_loss(
     else:
         out = fused_loss(tape, s, shape) if s.liger else full_loss(tape, s, shape, upcast, scored)
     size = (scored or s.tokens) * shape.vocab // s.tp * 4
-    held = (size,) * (recipe.held + recipe.held_reference)
+    held = [tape.new(size // 4, 4) for _ in range(recipe.held + recipe.held_reference)]
     entropy = (4 * ENTROPY_ROWS * shape.vocab // s.tp,) * 3
-    logged = {"": (), "logits": (size,), "entropy": (size, *entropy), "answers": (size // 4,)}
-    tape.touch(*held, *logged[recipe.logged])
+    shifted = s.batch * (s.seq - 1) * shape.vocab // s.tp * 4
+    logged = {"": (), "logits": (shifted,), "entropy": (shifted, *entropy), "answers": (size // 4,)}
+    if recipe.logged == "logits":
+        tape.touch(*entropy)
+    tape.touch(*logged[recipe.logged])
+    tape.drop(*held)
     return out
 
 

@@ -80,9 +80,13 @@ def checkpointed(tape: Tape, s: Settings, shape: ModelShape, recipe: Recipe, sco
 
 
 def logprobs(tape: Tape, s: Settings, shape: ModelShape, recipe: Recipe, scored: int) -> Tensor:
-    """Log probabilities of labels from all logits in fp32: gathered, less a log-sum-exp of each row."""
+    """Log probabilities of labels from all logits in fp32: gathered, less a log-sum-exp of each row.
+
+    A text has one row of logits more than are scored: its last, which is cut off by a view.
+    """
     hidden = normed(tape, s, shape)
-    rows = Tensor(scored * shape.hidden, hidden.width, hidden.needs)  # a view
+    whole = scored if recipe.nll else min(s.tokens, scored + s.batch)
+    rows = Tensor(whole * shape.hidden, hidden.width, hidden.needs)  # a view
     rows.size = 0
     tape.record(rows, (hidden,), (hidden,))
     tape.drop(hidden)
@@ -90,9 +94,13 @@ def logprobs(tape: Tape, s: Settings, shape: ModelShape, recipe: Recipe, scored:
     full = tape.op(logits.numel, 4, (logits,)) if logits.width != 4 else logits
     if full is not logits:
         tape.drop(logits)
-    seen = full
+    seen = full if recipe.nll else _shifted(tape, full, scored * (shape.vocab // s.tp))
+    if recipe.held:  # a copy of the view, which is what is saved
+        copy = tape.op(seen.numel, 4, (seen,))
+        tape.drop(full)
+        seen = full = copy
     if recipe.temperature:
-        seen, full = _divided(tape, full, recipe.divides_view)
+        seen, full = _divided(tape, seen, full, recipe.divides_view)
     tape.touch(3 * rounded(4 * ENTROPY_ROWS * (shape.vocab // s.tp)))
     entropy = _cross_entropy(tape, full) if recipe.nll else tape.new(0, 4)
     scratch = 0 if recipe.loss == "kernel" else full.size  # gradients of single rows beside their stack
@@ -103,18 +111,26 @@ def logprobs(tape: Tape, s: Settings, shape: ModelShape, recipe: Recipe, scored:
     return total
 
 
-def _divided(tape: Tape, logits: Tensor, in_place: bool) -> tuple[Tensor, Tensor]:
-    """Logits divided by the temperature, and what holds them; takes over the hold on `logits`.
+def _shifted(tape: Tape, logits: Tensor, numel: int) -> Tensor:
+    """A view of all but each text's last row; its gradient is filled up with zeros."""
+    view = Tensor(numel, 4, logits.needs)
+    view.size = 0
+    tape.record(view, (logits,))
+    return view
+
+
+def _divided(tape: Tape, shifted: Tensor, logits: Tensor, in_place: bool) -> tuple[Tensor, Tensor]:
+    """A view of logits divided by the temperature, and what holds it; takes over the hold on `logits`.
 
     Done in place on a view, autograd's CopySlices clones the whole gradient twice on its way back.
     """
     if not in_place:
-        scaled = tape.op(logits.numel, 4, (logits,))
+        scaled = tape.op(shifted.numel, 4, (shifted,))
         tape.drop(logits)
         return scaled, scaled
-    view = Tensor(logits.numel, 4, logits.needs)
+    view = Tensor(shifted.numel, 4, logits.needs)
     view.size = 0
-    tape.record(view, (logits,), (), (logits.requested, logits.requested))
+    tape.record(view, (shifted,), (), (logits.requested, logits.requested))
     return view, logits
 
 
