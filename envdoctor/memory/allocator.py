@@ -40,7 +40,7 @@ ROUTED = 0.075
 """With experts: routing decides sizes anew in each step (two equal runs reserved 26.2 and 29.7 GiB)."""
 
 LOGGED = 0.06
-"""Where a trainer holds logits to log from them: copies of a row less a text lie between those of all rows."""
+"""Where a trainer holds logits to log from them: copies of a row less a text lie between whole ones."""
 
 SIGHTED = 0.065
 """With images: convolutions, windows and places ask for room of their own before the decoder does."""
