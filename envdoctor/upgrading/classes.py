@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from envdoctor.upgrading.sources import read_text
 
 _NOTHING = frozenset(("object", "ABC", "Generic", "Protocol"))
 _HOPS = 12
+_INNER = re.compile(r"^[ \t]{1,200}from[ \t]{1,8}(\.{0,20})([.\w]{0,200})[ \t]{1,8}import\b", re.MULTILINE)
 Brought = Callable[[int, str, str], Bound]
 """What an import brings: its level, its module, the name."""
 
@@ -60,6 +62,23 @@ class Project:
         """Return what says what an import in that file brings, as far as it is the project's own."""
         return lambda level, module, name: self._brought(importer, level, module, name, 0)
 
+    def leans(self, path: Path, text: str) -> bool:
+        """True for a file that imports, from the project's own, what derives from a library that moves.
+
+        What is imported inside of functions is not looked at for this: a file with such an import may lean,
+        and one that cannot be parsed.
+        """
+        try:
+            parse_python(text)
+        except SyntaxError:
+            return True
+        inner = ((len(found[1]), found[2]) for found in _INNER.finditer(text))
+        if any(self._file(path, level, module) for level, module in inner):
+            return True
+        told = (one for one in self._outline(path, text).values() if isinstance(one, tuple))
+        brought = (self._brought(path, *one, 0) for one in told)
+        return any(bound.path and self._foreign(bound.path) for bound in brought)
+
     def _brought(self, importer: Path, level: int, module: str, name: str, hops: int) -> Bound:
         file = None if hops > _HOPS else self._file(importer, level, module)
         if file is not None:
@@ -88,9 +107,9 @@ class Project:
         module = self._outline(file).get(root[0])
         return Bound(f"{module[2]}.{root[2]}") if isinstance(module, tuple) and not module[1] else UNKNOWN
 
-    def _outline(self, file: Path) -> dict[str, ast.ClassDef | tuple[int, str, str]]:
+    def _outline(self, file: Path, text: str | None = None) -> dict[str, ast.ClassDef | tuple[int, str, str]]:
         if file not in self._outlines:
-            self._outlines[file] = _outline(read_text(file) or "")
+            self._outlines[file] = _outline((read_text(file) or "") if text is None else text)
         return self._outlines[file]
 
     def _file(self, importer: Path, level: int, module: str) -> Path | None:
@@ -100,7 +119,7 @@ class Project:
         return self._found[key] if self._found[key] != importer else None
 
     def _looked_for(self, importer: Path, level: int, parts: Sequence[str]) -> Path | None:
-        if not level and (self._foreign(parts[0] if parts else "") or parts[0] in sys.stdlib_module_names):
+        if not level and (not parts or self._foreign(parts[0]) or parts[0] in sys.stdlib_module_names):
             return None
         for folder in _roots(importer, level):
             path = folder.joinpath(*parts)

@@ -61,19 +61,24 @@ def left_of(record: Record, move: Move) -> Iterator[tuple[tuple[str, str], str]]
 
 
 def methods_left(record: Record, move: Move) -> Iterator[tuple[tuple[str, str], str]]:
-    """Yield the telling names that were members and are no member, name or callable of a release any more."""
+    """Yield the telling names that were members and are no member, name or callable of a release any more.
+
+    Of a class that makes members up when they are asked for, only what was a method with a signature.
+    """
     standing, ended = set(INHERITED), dict[str, str]()
     for names in record.names.values():
         standing.update(name for name, spans in names.items() if record.has(spans, move.new))
     for owner, told in record.keywords.items():
         standing.update((owner.rpartition(".")[2],) if lives(record, told, move.new) else ())
-    for told in record.members.values():
+    for owner, told in record.members.items():
         standing.update(name for name, spans in told.items() if record.has(spans, move.new))
-        if lives(record, told, move.new) and not record.has(told.get("__getattr__", ()), move.new):
-            gone = (
-                (name, gone_since(record, spans, move)) for name, spans in told.items() if _is_telling(name)
-            )
-            ended |= {name: since for name, since in gone if since}
+        if not lives(record, told, move.new):
+            continue
+        made_up = record.has(told.get("__getattr__", ()), move.new)
+        for name, spans in told.items():
+            if _is_telling(name) and (not made_up or f"{owner}.{name}" in record.keywords):
+                since = gone_since(record, spans, move)
+                ended |= {name: since} if since else {}
     yield from (((METHOD, name), since) for name, since in ended.items() if name not in standing)
 
 

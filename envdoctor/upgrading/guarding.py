@@ -47,6 +47,8 @@ class Guard:
 
     def on(self, use: Use) -> Use:
         """Return the use with what stands around it."""
+        if self is OPEN:
+            return use
         imported = use.kind in _IMPORTS
         guarded = use.kind in self.kinds
         return replace(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from fnmatch import fnmatchcase
@@ -15,7 +16,7 @@ from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.interface_records import Record, Spans, load_record
 from envdoctor.patterns import row_pattern
 from envdoctor.profile.keys import KeyFacts, key_facts
-from envdoctor.rules.interface_lookup import DISTINCT, distribution_of, record_of
+from envdoctor.rules.interface_lookup import DISTINCT, distribution_of
 from envdoctor.rules.ranges import version_satisfies
 from envdoctor.upgrading.bindings import is_class
 from envdoctor.upgrading.gone import (
@@ -34,6 +35,14 @@ from envdoctor.values import dataclass
 
 _OWNERLESS = frozenset((Kind.LOOSE, Kind.CALL))
 _WITHOUT = "() without "
+_FAMILIES: Mapping[str, Sequence[tuple[str, str]]] = {
+    "transformers": (
+        ("Config", "PreTrainedConfig"),
+        ("TokenizerFast", "PreTrainedTokenizerBase"),
+        ("Tokenizer", "PreTrainedTokenizerBase"),
+    )
+}
+"""What a library's classes whose own members are not on record derive from, by how they end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +73,7 @@ class Judge:
     _gone: dict[str, Mapping[tuple[str, str], str]] = field(default_factory=dict)
     _fields: dict[str, KeyFacts | None] = field(default_factory=dict)
     _ended: dict[str, frozenset[str]] = field(default_factory=dict)
+    _libraries: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """File the known renames by what they rename."""
@@ -76,11 +86,31 @@ class Judge:
             elif row.old.startswith("def "):
                 self._handed.setdefault(row.old.rpartition(".")[2], []).append(row)
 
+    def library(self, path: str) -> str:
+        """Return the distribution that brings a dotted path."""
+        if path not in self._libraries:
+            self._libraries[path] = distribution_of(self.matrix, path)
+        return self._libraries[path]
+
+    def named(self) -> re.Pattern[str]:
+        """Return what finds, in a text, a module of the libraries that move, or a method judged by its name."""
+        rows = (row for row in self.matrix.rows(tables.ImportNameRow) if row.distribution in self.moves)
+        names = {row.module.partition(".")[0] for row in rows}
+        names |= {name.replace("-", "_") for name in self.moves}
+        names |= {"google"} if "protobuf" in self.moves else set()
+        names |= {name for name, told in self._unsaid.items() if self._moves_any(told)}
+        handed = (name for name, told in self._handed.items() if self._moves_any(told) and name[:2] != "__")
+        words = (*map(re.escape, sorted(names)), *(f"def {re.escape(name)}" for name in sorted(handed)))
+        return re.compile(rf"\b(?:{'|'.join(words)})\b")
+
+    def _moves_any(self, rows: Iterable[tables.RenameRow]) -> bool:
+        return any(row.library in self.moves for row in rows)
+
     def breaks(self, uses: Iterable[Use]) -> Iterator[Break]:
         """Yield what breaks, each place once."""
         seen: set[tuple[object, str]] = set()
         uses = [use for use in uses if not use.guarded and self._is_met(use)]
-        libraries = {distribution_of(self.matrix, use.path) for use in uses if use.kind not in _OWNERLESS}
+        libraries = {self.library(use.path) for use in uses if use.kind not in _OWNERLESS}
         for use in uses:
             if use.kind in _OWNERLESS:
                 yield from (
@@ -90,7 +120,7 @@ class Judge:
             if use.kind is Kind.OVERRIDE:
                 yield from self._override(use)
                 continue
-            move = self.moves.get(distribution_of(self.matrix, use.path))
+            move = self.moves.get(self.library(use.path))
             found = self._judged(use, move) if move is not None else None
             if found is not None and use.unsure:
                 found = replace(found, certainty=Certainty.LIKELY)
@@ -101,13 +131,13 @@ class Judge:
     def _is_met(self, use: Use) -> bool:
         """True for what runs with the new releases; what asks for another library's is cared for."""
         for condition in use.when:
-            move = self.moves.get(distribution_of(self.matrix, condition.library))
+            move = self.moves.get(self.library(condition.library))
             if move is None or not version_satisfies(move.new, f"{condition.operator}{condition.version}"):
                 return False
         return True
 
     def _judged(self, use: Use, move: Move) -> Break | None:
-        record = record_of(self.matrix, use.path)
+        record = load_record(self.matrix.folder, self.library(use.path))
         match use.kind:
             case Kind.IMPORT | Kind.STAR:
                 cared = use.modules and self._module(use, record, move, use.path) is not None
@@ -131,7 +161,7 @@ class Judge:
             return _by_rename(use, path, row, move)
         if self._is_answered(path, move):
             return None
-        if found := self._by_row(use, move, module, name):
+        if found := self._by_row(use, move, module, module, name):
             return found
         spans: Spans = record.names.get(module, {}).get(name, ()) if record else ()
         spans = spans or (record.modules.get(path, ()) if record else ())
@@ -145,17 +175,17 @@ class Judge:
         gone = self._module(use, record, move, module)
         return gone and Break(use, path, gone.since, self._instead(record, move, path, name))
 
-    def _by_row(self, use: Use, move: Move, module: str, name: str) -> Break | None:
-        """Answer by the curated attributes: what modules make up when they are asked."""
-        library = distribution_of(self.matrix, module)
+    def _by_row(self, use: Use, move: Move, path: str, owner: str, name: str) -> Break | None:
+        """Answer by the curated attributes of a module or class: what no file tells of it."""
+        library = self.library(path)
         for row in self.matrix.rows(tables.AttributeRow):
             if row.library != library or name not in row.names:
                 continue
-            if not row_pattern(row.owner, case=True).fullmatch(module):
+            if not row_pattern(row.owner, case=True).fullmatch(owner):
                 continue
             if version_satisfies(move.new, row.having) or not _had(row.having, move):
                 continue
-            path = f"{module}.{name}"
+            path = f"{path}.{name}"
             return Break(use, path, row.having.removeprefix("<"), self._renamed(path, move) or row.hint)
         return None
 
@@ -184,7 +214,7 @@ class Judge:
         given = (f"{short}({told})" for told in use.given)
         for old in (*given, f"{callable_}({use.name})", f"{short}({use.name})"):
             known = self._renames.get(old)
-            if known and known.library == distribution_of(self.matrix, use.path):
+            if known and known.library == self.library(use.path):
                 row = self._row(old, move)
                 return _by_rename(use, shown, row, move) if row else None
         if record is None or not lives(record, told, move.new):
@@ -212,7 +242,7 @@ class Judge:
 
         None for what is none of the framework's settings.
         """
-        library = distribution_of(self.matrix, use.path)
+        library = self.library(use.path)
         if not is_class(use.path.rpartition(".")[2]):
             return None
         facts = self.settings_of(library)
@@ -246,13 +276,21 @@ class Judge:
 
     def _member(self, use: Use, record: Record | None, move: Move) -> Break | None:
         owner = use.path.rpartition(".")[2]
+        if record is not None and owner not in record.members:
+            owner = next(
+                (base for end, base in _FAMILIES.get(record.library, ()) if owner.endswith(end)), owner
+            )
         told = record.members.get(owner, {}) if record else {}
         spans = told.get(use.name, ())
         if row := self._row(f"{owner}.{use.name}", move):
             return replace(_by_rename(use, f"{use.path}.{use.name}", row, move), certainty=Certainty.LIKELY)
+        if found := self._by_row(use, move, use.path, use.path.rpartition(".")[2], use.name):
+            return found
         if record is None or not spans or use.name in INHERITED or not lives(record, told, move.new):
             return None
-        since = None if is_another(record, told, move) else gone_since(record, spans, move)
+        since = gone_since(record, spans, move)
+        if since and is_another(record, told, move):
+            since = self._left(record.library).get((METHOD, use.name))
         if since is None:
             return None
         return Break(use, f"{use.path}.{use.name}", since, certainty=Certainty.LIKELY)
@@ -314,7 +352,7 @@ class Judge:
             wanted = row.new.partition("=")[0]
             if move is None or not self._row_holds(row, move) or wanted in use.given:
                 continue
-            own = distribution_of(self.matrix, use.path) == row.library
+            own = self.library(use.path) == row.library
             if (own or "*." not in row.old) and fnmatchcase(f"def {owner}.{use.name}", row.old):
                 told = f"call self.{row.new}" if wanted.endswith("()") else f"take {row.new}"
                 shown = f"{use.path}.{use.name}() without {wanted}"

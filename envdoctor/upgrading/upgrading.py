@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +12,6 @@ from packaging.version import Version
 
 from envdoctor.matrix import Matrix
 from envdoctor.matrix.interface_records import load_record
-from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.ranges import parse_version
 from envdoctor.solve.answer import PinSet
 from envdoctor.solve.goal import Goal
@@ -19,7 +19,7 @@ from envdoctor.upgrading.classes import Brought, Project
 from envdoctor.upgrading.gone import Move
 from envdoctor.upgrading.judging import Break, Judge, users
 from envdoctor.upgrading.patching import diff_of, patched
-from envdoctor.upgrading.reading import read_cells
+from envdoctor.upgrading.reading import read_cells, read_code
 from envdoctor.upgrading.requirements import judge_requirements
 from envdoctor.upgrading.settings import judge_settings, judge_variables
 from envdoctor.upgrading.sources import COMMANDED, KEYED, find_files, python_of, read_text, requires
@@ -27,6 +27,7 @@ from envdoctor.upgrading.uses import Kind, Use
 from envdoctor.values import Shown
 
 SCHEMA = "envdoctor.upgrade/1"
+_WORD = re.compile(r"\w+")
 _TELLING = 5
 """Letters from which the name of what is called tells its class."""
 
@@ -135,19 +136,37 @@ def installed_moves(versions: Mapping[str, str]) -> dict[str, Move]:
 def judge_paths(matrix: Matrix, moves: Mapping[str, Move], paths: Sequence[str]) -> Judged:
     """Judge the files under the paths; raises InputError for a path that is none."""
     judged, judge, defined = Judged(), Judge(matrix, moves), dict[str, set[Path]]()
-    files = find_files(paths)
-    project = Project(files, lambda root: distribution_of(matrix, root) in moves)
+    files, apart = find_files(paths), list[Path]()
+    project = Project(files, lambda module: judge.library(module) in moves)
+    named = judge.named()
     for path in files:
         text = read_text(path)
         if text is None:
             judged.unread.append(str(path))
             continue
         judged.files += 1
-        if path.suffix in (".py", ".ipynb"):
+        if path.suffix == ".py" and not named.search(text) and not project.leans(path, text):
+            apart.append(path)
+        elif path.suffix in (".py", ".ipynb"):
             _judge_python(judge, path, text, judged, defined, project.brought_to(path))
         judged.breaks += [Found(str(path), 0, one) for one in _judge_text(judge, path, text)]
+    _define_apart(apart, judged.breaks, defined)
     judged.breaks = [one for one in judged.breaks if not _is_own(matrix, one, defined)]
     return judged
+
+
+def _define_apart(apart: Sequence[Path], breaks: Sequence[Found], defined: dict[str, set[Path]]) -> None:
+    """Add what files define that use no library that moves, as far as a break asks whose a name is."""
+    asked = {name for one in breaks for name in _own_names(one.told.use, Path(one.file).suffix)}
+    words = {word for name in asked for word in _WORD.findall(name)}
+    if not words:
+        return
+    any_word = re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(words)))})\b")
+    for path in apart:
+        text = read_text(path) or ""
+        read = read_code(text) if any_word.search(text) else None
+        for name in read.defined if read else ():
+            defined.setdefault(name, set()).add(path)
 
 
 def _is_own(matrix: Matrix, found: Found, defined: Mapping[str, Collection[Path]]) -> bool:

@@ -59,6 +59,12 @@ def after(code: str) -> str:
          "        super().__init__(tokenizer=t)", "transformers.Trainer.__init__(tokenizer)",
          "processing_class"),
         ("import numpy as np\ndef f(x: np.float_): ...", "numpy.float_", "numpy.float64"),
+        ("from transformers import Qwen3MoeConfig as C\nC.from_pretrained('x').rope_theta",
+         "transformers.Qwen3MoeConfig.rope_theta", "rope_parameters['rope_theta']"),
+        ("from transformers import LlavaForConditionalGeneration as L\n"
+         "m = L.from_pretrained('x')\nm.vision_tower",
+         "transformers.LlavaForConditionalGeneration.vision_tower",
+         "It is a part of the model inside: model.model."),
         ("import numpy as np\nx: list[np.float_] = []", "numpy.float_", "numpy.float64"),
         ("from transformers import AutoConfig\nc = AutoConfig.from_pretrained('x')\nprint(c.rope_theta)",
          "transformers.PreTrainedConfig.rope_theta", "rope_parameters['rope_theta']"),
@@ -291,6 +297,7 @@ def test_telling_names_are_judged_though_nothing_tells_whose_they_are(code: str,
         ("import numpy as np\nx = np.zeros(3).dtype.newbyteorder('<')", []),
         ("import numpy as np\nnp.lib.function_base.interp", ["numpy.lib.function_base"]),
         ("import transformers\ndef f(m):\n    m.get_head_mask(None, 1)", [".get_head_mask()"]),
+        ("import transformers\ndef f(t):\n    t.batch_encode_plus(['a'])", [".batch_encode_plus()"]),
         ("from transformers import Trainer\nclass T(Trainer):\n    def __init__(self, x, **kw):\n"
          "        super().__init__(**kw)\nT(x=1, tokenizer=None)", ["transformers.Trainer(tokenizer)"]),
         ("from transformers import Trainer\nclass T(Trainer):\n    def __init__(self, tokenizer, **kw):\n"
@@ -366,6 +373,17 @@ def test_a_method_that_the_code_defines_itself_is_its_own(tmp_path: Path) -> Non
     assert judge_paths(load_matrix(), MOVES, [str(tmp_path)]).breaks
     (tmp_path / "b.py").write_text("class M:\n    def get_head_mask(self, x): ...\n")
     assert not judge_paths(load_matrix(), MOVES, [str(tmp_path)]).breaks
+
+
+def test_what_derives_from_a_librarys_class_is_judged_where_nothing_names_the_library(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text("from transformers import Trainer\nclass Mine(Trainer): ...\n")
+    (tmp_path / "use.py").write_text("from own import Mine\nMine(tokenizer=None)\n")
+    (tmp_path / "other.py").write_text("def f(\n")
+    judged = judge_paths(load_matrix(), MOVES, [str(tmp_path)])
+    assert [(Path(one.file).name, one.told.name) for one in judged.breaks] == [
+        ("use.py", "transformers.Trainer(tokenizer)")
+    ]
+    assert [Path(name).name for name in judged.unread] == ["other.py"]
 
 
 def test_a_field_that_a_class_of_the_code_declares_is_its_own(tmp_path: Path) -> None:
