@@ -93,7 +93,7 @@ class Judge:
         return self._libraries[path]
 
     def named(self) -> re.Pattern[str]:
-        """Return what finds, in a text, a module of the libraries that move, or a method judged by its name."""
+        """Return what finds in a text a library that moves, or a method that is judged by its name."""
         rows = (row for row in self.matrix.rows(tables.ImportNameRow) if row.distribution in self.moves)
         names = {row.module.partition(".")[0] for row in rows}
         names |= {name.replace("-", "_") for name in self.moves}
