@@ -19,7 +19,7 @@ from envdoctor.upgrading.classes import Brought, Project
 from envdoctor.upgrading.gone import Move
 from envdoctor.upgrading.judging import Break, Judge, users
 from envdoctor.upgrading.patching import diff_of, patched
-from envdoctor.upgrading.reading import read_cells, read_code
+from envdoctor.upgrading.reading import read_cells
 from envdoctor.upgrading.requirements import judge_requirements
 from envdoctor.upgrading.settings import judge_settings, judge_variables
 from envdoctor.upgrading.sources import COMMANDED, KEYED, find_files, python_of, read_text, requires
@@ -164,7 +164,7 @@ def _define_apart(apart: Sequence[Path], breaks: Sequence[Found], defined: dict[
     any_word = re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(words)))})\b")
     for path in apart:
         text = read_text(path) or ""
-        read = read_code(text) if any_word.search(text) else None
+        read = next(read_cells((text,))) if any_word.search(text) else None
         for name in read.defined if read else ():
             defined.setdefault(name, set()).add(path)
 
