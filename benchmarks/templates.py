@@ -9,6 +9,7 @@ a traceback without versions. Each third by hash is held back: judged only with 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import random
 import re
@@ -91,8 +92,8 @@ def population(folder: Path) -> Iterator[Drawn]:
     """Yield the messages of the newest releases that a user can meet."""
     atlas = load_atlas(folder)
     assert atlas
-    for number in range(len(atlas.blocks)):
-        for template, library, kind, file, function, guard, spans in _block(atlas, number):
+    for number in range(len(atlas.starts) - 1):
+        for template, library, kind, file, function, guard, spans in map(json.loads, _block(atlas, number)):
             name, versions = atlas.libraries[int(library)]
             drawn = Drawn(name, str(kind), str(file), str(function), str(guard), str(template))
             newest = max(last for _, last in spans) >= len(versions) - NEWEST

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +32,16 @@ from envdoctor.harvest.compiled import BINARIES, Binaries, read_binaries
 from envdoctor.harvest.index_pages import IndexFile, read_project_page
 from envdoctor.harvest.messages import Message, scan_messages
 from envdoctor.harvest.remote_archive import RemoteZip, read_sdist_members
-from envdoctor.matrix.atlas import FILE_NAME, MAGIC, key_of
+from envdoctor.matrix.atlas import COUNTS, FILE_NAME, MAGIC, key_of
 from envdoctor.matrix.interface_ranges import spans_of
 
 WHOLE = 40 << 20
 """Wheels up to this many bytes are read whole; of larger ones the Python files alone."""
-BLOCK = 200
-"""Entries of a block."""
+BLOCK = 32
+"""Entries of a block: few, for a block is unpacked for one entry."""
+SAMPLED = 300
+DICTIONARY = 32 << 10
+"""Bytes that all blocks are packed with: of about as many entries as are sampled, from all libraries."""
 _LEFT_OUT = ("/tests/", "/test/", "/testing/", "/examples/", "/benchmarks/", "/_vendor/", "/convert_")
 
 
@@ -240,20 +244,20 @@ def encode_atlas(found: Mapping[str, Mapping[str, Mapping[str, Sequence[Sequence
 
 
 def _packed(libraries: Sequence[tuple[str, Sequence[str]]], entries: Sequence[Sequence[Any]]) -> bytes:
-    blocks, packed = [], []
-    at = 0
-    for start in range(0, len(entries), BLOCK):
-        some = json.dumps(entries[start : start + BLOCK], ensure_ascii=False, separators=(",", ":"))
-        body = zlib.compress(some.encode(), 9)
-        blocks.append((at, len(body)))
-        packed.append(body)
-        at += len(body)
+    lines = [json.dumps(entry, ensure_ascii=False, separators=(",", ":")).encode() for entry in entries]
+    dictionary = b"".join(lines[:: max(1, len(lines) // SAMPLED)])[-DICTIONARY:]
+    dictionary += b" " * (-len(dictionary) % 4)
+    packed = []
+    for start in range(0, len(lines), BLOCK):
+        packer = zlib.compressobj(9, memLevel=9, zdict=dictionary)
+        packed.append(packer.compress(b"\n".join(lines[start : start + BLOCK])) + packer.flush())
+    starts = (0, *accumulate(map(len, packed)))
     placed = sorted((key_of(e[0]), ((i // BLOCK) << 8) | (i % BLOCK)) for i, e in enumerate(entries))
-    head = zlib.compress(json.dumps({"libraries": libraries, "blocks": blocks}).encode(), 9)
-    index = b"".join(struct.pack(f"<{len(placed)}I", *part) for part in zip(*placed, strict=True))
-    padding = b" " * (-(len(MAGIC) + 8 + len(head)) % 4)
-    start_of = MAGIC + struct.pack("<II", len(head) + len(padding), len(entries))
-    return b"".join([start_of, head, padding, index, *packed])
+    head = zlib.compress(json.dumps(libraries).encode(), 9)
+    index = b"".join(struct.pack(f"<{len(part)}I", *part) for part in (*zip(*placed, strict=True), starts))
+    padding = b" " * (-(len(MAGIC) + COUNTS.size + len(head)) % 4)
+    counts = COUNTS.pack(len(head) + len(padding), len(dictionary), len(entries), len(packed))
+    return b"".join([MAGIC, counts, head, padding, dictionary, index, *packed])
 
 
 def _entries(

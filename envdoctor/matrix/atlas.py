@@ -1,7 +1,8 @@
 """The messages of every release that was read: which line of which library said what an error line says.
 
-One file holds an index of hashed word triples and blocks of entries that are unpacked when a line asks for
-them. `envdoctor.harvest.atlas` writes it.
+One file holds an index of hashed word triples and small blocks of entries, a line each: a block is unpacked,
+with the dictionary that all of them share, when a line asks for it, and of its entries those asked for are
+parsed. `envdoctor.harvest.atlas` writes it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from pathlib import Path
 from envdoctor import lazy_re as re
 from envdoctor.values import dataclass
 
-MAGIC = b"envdoctor-atlas/1\n"
+MAGIC = b"envdoctor-atlas/2\n"
+COUNTS = struct.Struct("<IIII")
+"""After the magic: bytes of the packed libraries and of the dictionary, numbers of entries and blocks."""
 FILE_NAME = "atlas.bin"
 HOLE = "\x00"
 LINE = 1200
@@ -65,7 +68,10 @@ class Atlas:
     libraries: Sequence[tuple[str, Sequence[str]]]
     hashes: Sequence[int]
     places: Sequence[int]
-    blocks: Sequence[tuple[int, int]]
+    starts: Sequence[int]
+    """Where each block begins in the body, and where the last one ends."""
+    dictionary: bytes
+    body: int
     data: bytes | mmap.mmap
 
     def find(self, line: str) -> list[Origin]:
@@ -83,11 +89,10 @@ class Atlas:
         """Yield template and kind of all messages that a release of a library has."""
         names = [name for name, _ in self.libraries]
         place = self.libraries[names.index(library)][1].index(version)
-        for block in range(len(self.blocks)):
-            for template, number, kind, *_, spans in _block(self, block):
-                in_it = any(first <= place <= last for first, last in spans)  # type: ignore[attr-defined]
-                if names[int(number)] == library and in_it:  # type: ignore[call-overload]
-                    yield str(template), str(kind)
+        for block in range(len(self.starts) - 1):
+            for template, number, kind, *_, spans in map(json.loads, _block(self, block)):
+                if names[number] == library and any(first <= place <= last for first, last in spans):
+                    yield template, kind
 
     def _places(self, triple: int) -> Iterator[int]:
         at = bisect_left(self.hashes, triple)
@@ -98,7 +103,7 @@ class Atlas:
     def _entry(self, place: int) -> list[object] | None:
         block, number = place >> 8, place & 0xFF
         entries = _block(self, block)
-        return entries[number] if number < len(entries) else None
+        return json.loads(entries[number]) if number < len(entries) else None
 
     def _origin(self, alike: Sequence[Sequence[object]], letters: int) -> Origin:
         """Return the place of templates that say a line equally well: the releases of all of them."""
@@ -123,25 +128,27 @@ def _load(path: Path) -> Atlas | None:
             data = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
         if data[: len(MAGIC)] != MAGIC:
             return None
-        size, count = struct.unpack_from("<II", data, len(MAGIC))
-        start = len(MAGIC) + 8
-        head = json.loads(zlib.decompress(data[start : start + size]))
-        index = start + size
-        body = index + 8 * count
-        hashes = memoryview(data)[index : index + 4 * count].cast("I")
-        places = memoryview(data)[index + 4 * count : body].cast("I")
-        blocks = [(body + offset, length) for offset, length in head["blocks"]]
-        libraries = [(name, versions) for name, versions in head["libraries"]]
+        size, shared, count, blocks = COUNTS.unpack_from(data, len(MAGIC))
+        start = len(MAGIC) + COUNTS.size
+        index = start + size + shared
+        libraries = [
+            (name, versions) for name, versions in json.loads(zlib.decompress(data[start : start + size]))
+        ]
+        ends = [index + 4 * part for part in (count, 2 * count, 2 * count + blocks + 1)]
+        words = memoryview(data)
+        hashes, places, starts = (
+            words[first:last].cast("I") for first, last in zip((index, *ends), ends, strict=False)
+        )
     except (OSError, ValueError, KeyError, TypeError, struct.error, zlib.error):
         return None
-    return Atlas(libraries, hashes, places, blocks, data)
+    return Atlas(libraries, hashes, places, starts, data[start + size : index], ends[-1], data)
 
 
 @cache
-def _block(atlas: Atlas, number: int) -> list[list[object]]:
-    start, length = atlas.blocks[number]
-    entries: list[list[object]] = json.loads(zlib.decompress(atlas.data[start : start + length]))
-    return entries
+def _block(atlas: Atlas, number: int) -> list[bytes]:
+    first, last = (atlas.body + atlas.starts[at] for at in (number, number + 1))
+    unpacked = zlib.decompressobj(zdict=atlas.dictionary).decompress(atlas.data[first:last])
+    return unpacked.split(b"\n")
 
 
 def _joined(spans: Iterable[Sequence[int]]) -> list[tuple[int, int]]:
