@@ -9,19 +9,29 @@ from pathlib import Path
 from envdoctor.errors import Unavailable
 from envdoctor.fact_files import find_folder, read_files
 from envdoctor.files import write_folder
+from envdoctor.matrix.heads import CONDITIONS, heads_of
 from envdoctor.matrix.load import COMPILED, digest_of
 from envdoctor.matrix.references import check_references, known_names
 from envdoctor.matrix.sources import parse_sources, tables_of
 
 
 def compile_rows(folder: Path) -> str:
-    """Return a matrix folder's rows, a head and one line a kind; raises Unavailable for a wrong row."""
+    """Return a matrix folder's rows; raises Unavailable for a wrong one.
+
+    A head, then one line a kind, then one line a condition row.
+    """
     files = read_files(folder)
     rows = parse_sources(files)
     check_references(rows, known_names(rows, folder))
     tables, date = tables_of(rows)
-    head = {"digest": digest_of(files), "date": date, "kinds": list(tables)}
-    return "".join(f"{_dumped(line)}\n" for line in (head, *tables.values()))
+    conditions = tables.pop(CONDITIONS, [])
+    head = {
+        "digest": digest_of(files),
+        "date": date,
+        "kinds": list(tables),
+        "heads": [[head.id, head.needs] for head in heads_of(conditions)],
+    }
+    return "".join(f"{_dumped(line)}\n" for line in (head, *tables.values(), *conditions))
 
 
 def _dumped(line: object) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import field
 from functools import cache, cached_property
 from pathlib import Path
@@ -14,6 +14,7 @@ from envdoctor.fact_files import find_folder, read_files, user_releases_folder
 from envdoctor.facts.codec import trusting
 from envdoctor.matrix import tables
 from envdoctor.matrix.card_names import CardNames
+from envdoctor.matrix.heads import CONDITIONS, Head, heads_of
 from envdoctor.matrix.tables.row import Row
 from envdoctor.values import dataclass
 
@@ -32,22 +33,38 @@ class Lexicon:
 
 
 class Tables(Mapping[str, Plain]):
-    """Rows as plain tables by kind, each kind read from its line of JSON when first asked."""
+    """Rows as plain tables by kind, each kind read from its line of JSON when first asked.
 
-    def __init__(self, lines: Mapping[str, bytes]) -> None:
-        self._lines = lines
+    Condition rows have a line each, and heads: most of them have nothing to say of most machines.
+    """
+
+    def __init__(
+        self, lines: Mapping[str, bytes], heads: Sequence[Head], conditions: Sequence[bytes]
+    ) -> None:
+        self._lines, self.heads, self._conditions = lines, heads, conditions
         self._read: dict[str, Plain] = {}
 
     def __getitem__(self, kind: str) -> Plain:
         if kind not in self._read:
-            self._read[kind] = json.loads(self._lines[kind])
+            line = _listed(self._conditions) if kind == CONDITIONS else self._lines[kind]
+            self._read[kind] = json.loads(line)
         return self._read[kind]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._lines)
+        return iter((*self._lines, CONDITIONS))
 
     def __len__(self) -> int:
-        return len(self._lines)
+        return len(self._lines) + 1
+
+    def conditions(self, named: Collection[str]) -> Plain:
+        """Return the condition rows of these ids."""
+        told = zip(self.heads, self._conditions, strict=True)
+        rows: Plain = json.loads(_listed(line for head, line in told if head.id in named))
+        return rows
+
+
+def _listed(lines: Iterable[bytes]) -> bytes:
+    return b"[%s]" % b",".join(lines)
 
 
 class Matrix:
@@ -56,6 +73,7 @@ class Matrix:
     def __init__(self, tables: Mapping[str, Plain], version: str, date: str, folder: Path) -> None:
         self.tables, self.version, self.date, self.folder = tables, version, date, folder
         self._rows: dict[type[Row], tuple[Any, ...]] = {}
+        self._told: dict[str, Any] = {}
 
     def rows(self, kind: type[R]) -> tuple[R, ...]:
         """Return the rows of that kind, in file order; empty when there are none."""
@@ -73,6 +91,24 @@ class Matrix:
     def conditions(self) -> tuple[tables.ConditionRow, ...]:
         """The rows that decide something by themselves."""
         return self.rows(tables.ConditionRow)
+
+    @cached_property
+    def heads(self) -> Sequence[Head]:
+        """The heads of these rows, in the same order."""
+        return (
+            self.tables.heads
+            if isinstance(self.tables, Tables)
+            else [*heads_of(self.tables.get(CONDITIONS, ()))]
+        )
+
+    def conditions_of(self, named: Set[str]) -> Mapping[str, tables.ConditionRow]:
+        """Return the condition rows of these ids; others may stay unread."""
+        if tables.ConditionRow in self._rows or not isinstance(self.tables, Tables):
+            return {row.id: row for row in self.conditions if row.id in named}
+        if missing := named - self._told.keys():
+            make: Any = trusting(tables.ConditionRow)
+            self._told.update((row.id, row) for row in map(make, self.tables.conditions(missing)))
+        return self._told
 
     @cached_property
     def cards(self) -> CardNames:
@@ -118,11 +154,13 @@ def load_matrix(folder: Path | None = None) -> Matrix:
 def read_compiled(folder: Path, digest: str) -> tuple[Mapping[str, Plain], str] | None:
     """Return tables and date of the compiled rows; None when they are missing or of other files."""
     try:
-        head, *lines = (folder / "releases" / COMPILED).read_bytes().split(b"\n")
+        head, *lines, _ = (folder / "releases" / COMPILED).read_bytes().split(b"\n")
         told = json.loads(head)
         if told["digest"] != digest:
             return None
-        return Tables(dict(zip(told["kinds"], lines, strict=False))), told["date"]
+        count = len(told["kinds"])
+        kinds = dict(zip(told["kinds"], lines[:count], strict=True))
+        return Tables(kinds, [Head(*one) for one in told["heads"]], lines[count:]), told["date"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from envdoctor.matrix.snapshot import Package
+from envdoctor.matrix.snapshot import Package, major_of
 
 SLACK = 90
 """Days after a release's time in which it may still have been tried with what was new then."""
@@ -15,22 +15,13 @@ Majors: TypeAlias = Mapping[int, tuple[int, int]]
 """By major number: the day (from 1970-01-01) of its first release that is no pre-release, and its place."""
 
 
-def majors_of(package: Package) -> Majors:
-    """Return the major versions of which the day is known."""
-    found: dict[int, tuple[int, int]] = {}
-    for place, version in enumerate(package.versions):
-        if package.days[place] and not package.prereleases >> place & 1:
-            found.setdefault(_major(version), (package.days[place], place))
-    return found
-
-
 def first_untried(majors: Majors, version: str, day: int) -> int | None:
     """Return the first major that came long after a day, where the version is of that one or of a later one.
 
     None where the majors are years, which tell of no break, and where none is older.
     """
     beyond = [major for major, (came, _) in majors.items() if came > day + SLACK]
-    if _major(version) not in beyond or len(beyond) == len(majors) or _are_years(majors):
+    if major_of(version) not in beyond or len(beyond) == len(majors) or _are_years(majors):
         return None
     return min(beyond)
 
@@ -50,15 +41,6 @@ def superseded_on(package: Package, place: int) -> int | None:
 def is_open(specifier: str) -> bool:
     """True for a requirement that sets no upper bound."""
     return not any(sign in specifier for sign in ("<", "==", "~="))
-
-
-def _major(version: str) -> int:
-    first = version.partition(".")[0]
-    if first.isdecimal():
-        return int(first)
-    from packaging.version import Version
-
-    return Version(version).major
 
 
 def _are_years(majors: Majors) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cache, cached_property
 from pathlib import Path
@@ -46,6 +46,16 @@ class Requirement(NamedTuple):
     spec: int
     marker: int
     extras: tuple[str, ...]
+
+
+def major_of(version: str) -> int:
+    """Return the first number of a version."""
+    first = version.partition(".")[0]
+    if first.isdecimal():
+        return int(first)
+    from packaging.version import Version
+
+    return Version(version).major
 
 
 @dataclass(frozen=True)
@@ -93,6 +103,15 @@ class Package:
     def finals(self) -> int:
         """The final releases that were not withdrawn."""
         return self.all & ~self.prereleases & ~self.yanked
+
+    @cached_property
+    def majors(self) -> Mapping[int, tuple[int, int]]:
+        """By major number: the day and the place of its first release that is no pre-release."""
+        found: dict[int, tuple[int, int]] = {}
+        for place, version in enumerate(self.versions):
+            if self.days[place] and not self.prereleases >> place & 1:
+                found.setdefault(major_of(version), (self.days[place], place))
+        return found
 
     def file_groups(self) -> Iterator[tuple[int, list[File]]]:
         """Yield the versions that share a set of file kinds, and that set."""

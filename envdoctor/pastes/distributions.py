@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-
 from envdoctor import lazy_re as re
 from envdoctor.values import dataclass
 
@@ -134,6 +132,10 @@ def _specifier(text: str) -> str:
     clauses = [f"{operator}{version}" for operator, version in _CLAUSE.findall(text)]
     if not clauses:
         clauses = _worded(text)
+    if not clauses:
+        return ""
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # dear to load
+
     try:
         return str(SpecifierSet(",".join(clauses)))
     except InvalidSpecifier:

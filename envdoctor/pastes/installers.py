@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from packaging.utils import canonicalize_name
-
 from envdoctor import lazy_re as re
+from envdoctor.facts.names import normalise
 from envdoctor.pastes.distributions import VERSION
 from envdoctor.pastes.sightings import Paste, Sighting, distribution_sightings
 
@@ -35,7 +34,7 @@ def parse_installers(paste: Paste) -> Iterator[Sighting]:
         elif "-info" in line and (match := _FOLDER.search(line)):
             yield from distribution_sightings(match[1], match[2], paste.at("", index), exact=True)
         elif ".whl" in line and (match := _WHEEL.search(line)):
-            fetched.setdefault(canonicalize_name(match[1]), {})[match[2]] = index
+            fetched.setdefault(normalise(match[1]), {})[match[2]] = index
     for name, found in fetched.items():
         for version, index in found.items() if len(found) == 1 else ():
             yield from distribution_sightings(name, version, paste.at("pip", index), exact=True)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from packaging.utils import canonicalize_name
-
 from envdoctor import lazy_re as re
 from envdoctor.facts import Distribution
+from envdoctor.facts.names import normalise
 from envdoctor.inputs import is_requirements
 from envdoctor.pastes.distributions import VERSION, parse_told
 from envdoctor.pastes.sightings import Paste, Sighting, distribution_sightings, told_sightings
@@ -110,7 +109,7 @@ def _parse_conda(paste: Paste, header: int) -> Iterator[Sighting]:
 
 def conda_sightings(name: str, version: str, build: str, channel: str, source: str) -> Iterator[Sighting]:
     """Yield what a package of a conda environment tells, under the name that it has on an index."""
-    key = {"pytorch": "torch", "pytorch-gpu": "torch"}.get(canonicalize_name(name), canonicalize_name(name))
+    key = {"pytorch": "torch", "pytorch-gpu": "torch"}.get(normalise(name), normalise(name))
     if key == "python":
         yield Sighting("environment.python", version, source)
         yield Sighting("environment.kind", "conda", source)
@@ -152,7 +151,7 @@ def _parse_freeze(paste: Paste) -> Iterator[Sighting]:
             paste.claimed.add(index)
             yield Sighting(
                 "distribution",
-                Distribution(canonicalize_name(match[1]), paste.at(kind, index), editable=True),
+                Distribution(normalise(match[1]), paste.at(kind, index), editable=True),
             )
     if kind == "pip freeze" and not cut and len(run) >= FREEZE_WHOLE and _mostly_sorted(run):
         yield Sighting("complete", True, kind)

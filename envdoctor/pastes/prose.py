@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 
-from packaging.utils import canonicalize_name
-
 from envdoctor import lazy_re as re
 from envdoctor.facts import CudaVersion, DriverVersion, Setting, Toolkit
+from envdoctor.facts.names import normalise
 from envdoctor.matrix.card_names import CardNames
 from envdoctor.pastes.distributions import known_distribution, mention_pattern
 from envdoctor.pastes.gpus import find_gpus
@@ -126,7 +125,7 @@ def _facts_of(line: str, source: str) -> Iterator[Sighting]:
 
 
 def _meant(name: str) -> str:
-    return known_distribution(name.lower().replace("_", "-")) or canonicalize_name(name)
+    return known_distribution(name.lower().replace("_", "-")) or normalise(name)
 
 
 def _gpus(line: str, source: str, cards: CardNames) -> Iterator[Sighting]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from packaging.utils import canonicalize_name
-
 from envdoctor import lazy_re as re
 from envdoctor.facts import Distribution
+from envdoctor.facts.names import normalise
 from envdoctor.inputs import is_requirements
 from envdoctor.pastes.distributions import KNOWN, parse_told
 from envdoctor.pastes.sightings import Paste, Sighting, told_sightings
@@ -29,7 +28,7 @@ def parse_requirements(paste: Paste) -> Iterator[Sighting]:
     required = is_requirements(paste.file_name)
     for index, line in paste.unclaimed():
         match = _RANGE.match(line) if ("<" in line or ">" in line or "~=" in line or "!=" in line) else None
-        if match and (required or canonicalize_name(match[1]) in KNOWN):
+        if match and (required or normalise(match[1]) in KNOWN):
             told = parse_told(match[2])
             if told:
                 paste.claimed.add(index)
@@ -37,7 +36,7 @@ def parse_requirements(paste: Paste) -> Iterator[Sighting]:
         elif required and (match := _BARE.match(line)):
             paste.claimed.add(index)
             source = paste.at("requirements", index)
-            yield Sighting("distribution", Distribution(canonicalize_name(match[1]), source), source)
+            yield Sighting("distribution", Distribution(normalise(match[1]), source), source)
 
 
 def _parse_lock(paste: Paste) -> Iterator[Sighting]:

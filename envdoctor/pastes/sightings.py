@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from packaging.utils import canonicalize_name
-
 from envdoctor import lazy_re as re
 from envdoctor.facts import Distribution, Gpu
+from envdoctor.facts.names import normalise
 from envdoctor.matrix.card_names import CardNames
 from envdoctor.pastes.distributions import Told, parse_told
 
@@ -129,7 +128,7 @@ def distribution_sightings(name: str, text: str, source: str, exact: bool = Fals
 
 def told_sightings(name: str, told: Told, source: str, **extra: Any) -> list[Sighting]:
     """Return the sightings that a version as told makes for the distribution `name`."""
-    key = canonicalize_name(name)
+    key = normalise(name)
     found = []
     if told.version or told.specifier or not told.build:
         distribution = Distribution(key, source, version=told.version, specifier=told.specifier, **extra)

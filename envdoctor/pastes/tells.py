@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from packaging.utils import canonicalize_name
-
 from envdoctor.facts import ComputeCapability, CudaVersion, DriverVersion, Setting, Toolkit
+from envdoctor.facts.names import normalise
 from envdoctor.facts.quantities import parse_size
 from envdoctor.pastes.sightings import Sighting, card_sighting, distribution_sightings
 from envdoctor.pastes.symptoms import Sight
@@ -46,7 +45,7 @@ def _tell(place: str, text: str, source: str) -> Iterator[Sighting]:
     elif kind == "setting":
         yield Sighting("setting", Setting(name, text, source), source)
     elif kind == "present":
-        yield from distribution_sightings(canonicalize_name(name), "installed", source)
+        yield from distribution_sightings(normalise(name), "installed", source)
     elif teller := _TELLERS.get(place):
         yield from teller(text, source)
 

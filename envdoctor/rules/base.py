@@ -68,6 +68,9 @@ NOTHING = {
 }
 """Why a rule is skipped whose kind of facts is not there."""
 
+NO_LINE = "no error line that it explains is told"
+"""Why a row is skipped that speaks of symptoms alone."""
+
 UNREAD = "UNREAD"
 FOREIGN, UNEXPLAINED, SENTENCES = "BACKEND-NOT-JUDGED", "UNEXPLAINED-ERROR", "SENTENCES-NOT-JUDGED"
 AFTERWARDS = (

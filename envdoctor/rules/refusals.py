@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from envdoctor import lazy_re as re
@@ -13,7 +12,7 @@ from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.interface_lookup import distribution_of
-from envdoctor.rules.ranges import parse_version, specifier_in, version_satisfies
+from envdoctor.rules.ranges import parse_specifier, parse_version, specifier_in, version_satisfies
 from envdoctor.rules.view import View
 
 _CALLED = {"pytorch": "torch", "flash-attention": "flash-attn", "flash attention": "flash-attn"}
@@ -71,7 +70,7 @@ def _unseen(name: str, have: str, symptom: Symptom) -> Finding:
 
 def _is_taken(have: Version, wanted: str) -> bool:
     """True where a release lies in the range; libraries compare strictly: 2.1.0a0 is older than 2.1.0."""
-    return version_satisfies(have, wanted) and SpecifierSet(wanted).contains(have, prereleases=True)
+    return version_satisfies(have, wanted) and parse_specifier(wanted).contains(have)
 
 
 def _specifier(symptom: Symptom) -> str:

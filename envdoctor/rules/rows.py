@@ -10,7 +10,7 @@ from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.tables.conditions import ConditionRow, RowRemedy
 from envdoctor.patterns import glob_matches
-from envdoctor.rules.base import Skip
+from envdoctor.rules.base import NO_LINE, Skip
 from envdoctor.rules.conditions import Answer, any_holds, conjunction, judge, judge_all
 from envdoctor.rules.ranges import is_specifier, text_matches
 from envdoctor.rules.view import View, quoted
@@ -31,7 +31,7 @@ def check_row(view: View, row: ConditionRow) -> Finding | None:
     """Judge one row; returns None when it does not speak, raises Skip when facts are missing."""
     seen = [symptom for symptom in view.facts.symptoms if _explains(row, symptom)]
     if row.needs_symptom and not seen:
-        raise Skip("no error line that it explains is told")
+        raise Skip(NO_LINE)
     answers, exceptions = judge_all(view, row.when), judge_all(view, row.unless)
     if row.needed:
         answers |= {key: one.denied for key, one in exceptions.items()}

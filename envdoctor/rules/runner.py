@@ -11,8 +11,19 @@ from envdoctor.errors import InputError, nearest
 from envdoctor.facts import MENDED, WISH, Facts, FactUnavailable
 from envdoctor.findings import Certainty, CheckResult, Finding, Outcome, Severity, order
 from envdoctor.matrix import Matrix, tables
+from envdoctor.matrix.heads import speaking
 from envdoctor.patterns import glob_matches
-from envdoctor.rules.base import AFTERWARDS, FOREIGN, SENTENCES, UNEXPLAINED, UNREAD, Listed, NotWhole, Skip
+from envdoctor.rules.base import (
+    AFTERWARDS,
+    FOREIGN,
+    NO_LINE,
+    SENTENCES,
+    UNEXPLAINED,
+    UNREAD,
+    Listed,
+    NotWhole,
+    Skip,
+)
 from envdoctor.rules.view import View
 
 
@@ -28,14 +39,14 @@ def run_checks(
     `select` and `ignore` are ids or globs; raises InputError for one that names no check.
     """
     view = View(facts, matrix)
-    of_rows = [row["id"] for row in matrix.tables.get("row", ())]
+    of_rows = [head.id for head in matrix.heads]
     chosen = choose([*(rule.id for rule in rules), *of_rows, *(one[0] for one in AFTERWARDS)], select, ignore)
     if facts.unread and UNREAD not in _matching([UNREAD], ignore):
         chosen.add(UNREAD)  # whatever was selected: its answer may hang on the unread part
     results: list[CheckResult] = []
     findings: list[Finding] = []
     found_by: dict[str, set[str]] = {}
-    for identity, check in _checks(view, rules, chosen, of_rows):
+    for identity, check in _checks(view, rules, chosen):
         result, found = _run(identity, check)
         results.append(result)
         findings.extend(found)
@@ -145,12 +156,19 @@ def _matching(identities: Sequence[str], patterns: Sequence[str], option: str = 
 
 
 def _checks(
-    view: View, rules: Sequence[Listed], chosen: set[str], of_rows: Sequence[str]
+    view: View, rules: Sequence[Listed], chosen: set[str]
 ) -> Iterator[tuple[str, Callable[[], Iterable[Finding]]]]:
-    """Yield the chosen checks; the rows are made only where one of them is chosen."""
+    """Yield the chosen checks; of the rows those are read that can speak."""
     yield from ((rule.id, partial(rule.check, view)) for rule in rules if rule.id in chosen)
-    if not chosen.isdisjoint(of_rows):
-        yield from ((row.id, _bind_row(row, view)) for row in view.matrix.conditions if row.id in chosen)
+    able = speaking(view.matrix.heads, {symptom.id for symptom in view.facts.symptoms}) & chosen
+    rows = view.matrix.conditions_of(able) if able else {}
+    for head in view.matrix.heads:
+        if head.id in chosen:
+            yield head.id, _bind_row(rows[head.id], view) if head.id in able else _say_nothing
+
+
+def _say_nothing() -> Iterable[Finding]:
+    raise Skip(NO_LINE)
 
 
 def _bind_row(row: tables.ConditionRow, view: View) -> Callable[[], Iterable[Finding]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from envdoctor.commands import commands
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
-from envdoctor.matrix.majors import first_untried, is_open, majors_of, superseded_on
+from envdoctor.matrix.majors import first_untried, is_open, superseded_on
 from envdoctor.matrix.snapshot import Package
 from envdoctor.matrix.stack import STACK
 from envdoctor.rules.base import Rule, Skip
@@ -72,7 +72,7 @@ def _untried(package: Package, place: int, demand: Demand, theirs: Package, othe
     if not is_open(demand.specifier):
         return None
     last = superseded_on(package, place) or package.days[place]
-    majors = majors_of(theirs)
+    majors = theirs.majors
     major = first_untried(majors, other, last)
     if major is None:
         return None

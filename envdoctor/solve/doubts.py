@@ -143,10 +143,10 @@ class _History:
 
     def untried(self, other: Node, bit: int) -> Nogood | None:
         """Return that the other's major version came long after this release was superseded, if it did."""
-        major = first_untried(other.majors, other.version(bit), self.superseded or 0)
+        major = first_untried(other.package.majors, other.version(bit), self.superseded or 0)
         if major is None:
             return None
-        lost = other.expand(other.package.all & ~((1 << other.majors[major][1]) - 1))
+        lost = other.expand(other.package.all & ~((1 << other.package.majors[major][1]) - 1))
         package = self.node.package
         told = (
             f"{package.name} {package.versions[self.place]} was superseded long before {other.name} {major} "

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 from envdoctor.matrix import Matrix, tables
-from envdoctor.matrix.majors import Majors, majors_of
 from envdoctor.matrix.markers import decide
 from envdoctor.matrix.snapshot import Package, Snapshot
 from envdoctor.matrix.tables.conditions import ConditionRow
@@ -177,11 +176,6 @@ class Node:
         for place in range(len(days) - 2, -1, -1):
             days[place] = min(days[place], days[place + 1])
         return days
-
-    @cached_property
-    def majors(self) -> Majors:
-        """The major versions of which the day is known."""
-        return majors_of(self.package)
 
     @cached_property
     def bans(self) -> list[Ban]:
