@@ -13,6 +13,8 @@ _INERT = re.compile(r"[\w@%+:,./][\w@%+:,./=~-]*", re.ASCII)
 _PLAIN = re.compile(r"[\w@%+:,./=~<>()\[\]{};&|*?'# -]|!(?==)", re.ASCII)
 _NOT_INSTALLED = frozenset({"nvidia-driver", "python"})
 """What pins may name and pip does not install."""
+ANY = ">=0"
+"""The pin of a distribution of which every release will do."""
 _UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]|^-")
 
 
@@ -68,4 +70,5 @@ def pip_install(*requirements: str, options: str = "") -> tuple[str, ...]:
 
 def install_commands(pins: Mapping[str, str]) -> tuple[str, ...]:
     """Return what to type so that the pins hold; nothing for what no installer installs."""
-    return pip_install(*(f"{name}{spec}" for name, spec in pins.items() if name not in _NOT_INSTALLED))
+    asked = {name: "" if spec == ANY else spec for name, spec in pins.items() if name not in _NOT_INSTALLED}
+    return pip_install(*(f"{name}{spec}" for name, spec in asked.items()))

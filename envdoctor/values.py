@@ -54,7 +54,10 @@ def _with_methods(kind: type, eq: bool) -> type:
 
 def _init(self: Any, /, *values: object, **named: object) -> None:
     if values:
-        named = _by_name(self, values, named)
+        placed = dict(zip(self.__match_args__, values, strict=False))
+        if len(placed) < len(values) or not placed.keys().isdisjoint(named):
+            raise TypeError(f"{type(self).__name__}: too many values")
+        named = {**placed, **named} if named else placed
     for name, make in self._factories:
         if name not in named:
             named[name] = make()
@@ -64,15 +67,6 @@ def _init(self: Any, /, *values: object, **named: object) -> None:
     self.__dict__.update(named)
     if self._checked:
         self.__post_init__()
-
-
-def _by_name(self: Any, values: tuple[object, ...], named: dict[str, object]) -> dict[str, object]:
-    """Return the values given by position and by name, all by name."""
-    given = dict(zip(self.__match_args__, values, strict=False))
-    if len(given) < len(values) or not given.keys().isdisjoint(named):
-        raise TypeError(f"{type(self).__name__}: too many values")
-    given.update(named)
-    return given
 
 
 def _complaint(self: Any, named: dict[str, object]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
-from envdoctor.commands import pip_install
+from envdoctor.commands import ANY, pip_install
 from envdoctor.facts import Symptom
 from envdoctor.facts.names import normalise
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
@@ -71,7 +71,7 @@ def _finding(view: View, module: str, symptom: Symptom) -> Finding:
 def _installing(name: str, row: tables.ImportNameRow | None) -> Remedy:
     command = row.install if row else ""
     text = f"Install {name} with that very interpreter."
-    return Remedy(text, (command,), {}) if command else Remedy(text, pip_install(name), {name: ">=0"})
+    return Remedy(text, (command,), {}) if command else Remedy(text, pip_install(name), {name: ANY})
 
 
 def _finding_out() -> Iterable[Remedy]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from envdoctor import lazy_re as re
-from envdoctor.commands import commands, install_commands
+from envdoctor.commands import ANY, commands, install_commands
 from envdoctor.facts import Distribution
 from envdoctor.facts.names import normalise
 from envdoctor.findings import Evidence, Finding, Remedy, Severity
@@ -28,15 +28,15 @@ _LONGEST = 4096
 LOOKED = 60
 """Later releases of an asking distribution that are looked through for one that takes what is there."""
 _PLAIN = re.compile(
-    r"([A-Za-z0-9][\w.-]*)(?:\[([\w,.-]+)\])?\s?\(?((?:,?\s?(?:[<>]=?|[=!~]=)\s?[\w.*+!]+)*)\)?"
+    r"([A-Za-z0-9][\w.-]*)(?:\[([\w,. -]+)\])?\s?\(?((?:,?\s?(?:[<>]=?|[=!~]=)\s?[\w.*+!]+)*)\)?"
 )
 """A requirement without marker and address, as nearly all are: packaging takes twenty times as long."""
 _CLAUSE = re.compile(
-    r"\s*(?:(python_version)\s*([<>]=?|[!=]=)|(sys_platform|platform_system|os_name|platform_machine|"
+    r"\s*(?:(python_version|python_full_version)\s*([<>]=?|[!=]=)|(sys_platform|platform_system|os_name|platform_machine|"
     r"implementation_name|platform_python_implementation)\s*([!=]=))"
     r"\s*(?:'([\w.]+)'|\"([\w.]+)\")\s*"
 )
-"""A marker of one comparison, as nearly all are that have one."""
+"""A marker's comparison."""
 
 _DECLARED_ALONE = frozenset({("torch", "future")})
 """Requirements that no file asks for on Python 3: torch 1.1 to 1.4 (wheel:torch-1.3.0)."""
@@ -139,11 +139,10 @@ def _told_demands(view: View, environment: Mapping[str, str]) -> Mapping[str, li
 def _stated(line: str, environment: Mapping[str, str], extras: tuple[str, ...]) -> Demand | None:
     """Return what a line of metadata asks for; None where its marker does not hold or it is none."""
     plain, _, marker = line.partition(";")
-    clause = _CLAUSE.fullmatch(marker)
-    if (match := _PLAIN.fullmatch(plain.rstrip())) and (clause or not marker):
-        if clause and not _holds(clause, environment):
-            return None
-        return Demand(normalise(match[1]), match[3], tuple(match[2].split(",")) if match[2] else ())
+    plainly = _holds(marker, environment)
+    if plainly is not None and (match := _PLAIN.fullmatch(plain.rstrip())):
+        named = tuple(match[2].replace(" ", "").split(",")) if match[2] else ()
+        return Demand(normalise(match[1]), match[3], named) if plainly else None
     if len(line) > _LONGEST or (not extras and _EXTRA.search(line.partition(";")[2])):
         return None
     from packaging.requirements import Requirement
@@ -158,10 +157,13 @@ def _stated(line: str, environment: Mapping[str, str], extras: tuple[str, ...]) 
     return Demand(normalise(read.name), str(read.specifier), tuple(read.extras)) if holds else None
 
 
-def _holds(clause: re.Match[str], environment: Mapping[str, str]) -> bool:
-    """Return whether a marker of one comparison holds."""
-    name, operator = clause[1] or clause[3], clause[2] or clause[4]
-    return decide((f"${name}", operator, clause[5] or clause[6]), environment)
+def _holds(marker: str, environment: Mapping[str, str]) -> bool | None:
+    """Return whether a marker holds; None for one that is more than comparisons of which one must hold."""
+    clauses = [_CLAUSE.fullmatch(clause) for clause in marker.split(" or ")] if marker else []
+    if not all(clauses):
+        return None
+    told = [(f"${c[1] or c[3]}", c[2] or c[4], c[5] or c[6]) for c in clauses if c]
+    return not told or any(decide(one, environment) for one in told)
 
 
 def _finding(view: View, name: str, group: Sequence[Unmet], matters: bool) -> Finding:
@@ -240,13 +242,13 @@ def _joined_specifier(group: Sequence[Unmet]) -> str:
     """Return what all of them take together."""
     told = {one.demand.specifier for one in group}
     if len(told) == 1 and "," not in (only := told.pop()):
-        return only or ">=0"
+        return only or ANY
     from packaging.specifiers import SpecifierSet
 
     joined = SpecifierSet()
     for one in group:
         joined &= SpecifierSet(one.demand.specifier)
-    return str(joined) or ">=0"
+    return str(joined) or ANY
 
 
 def _state(name: str, other: Distribution | None) -> Evidence:
