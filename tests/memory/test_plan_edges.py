@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
+from envdoctor.errors import InputError
 from envdoctor.memory.model_config import parse_shape
 from envdoctor.memory.run import Component, Prediction, TrainingRun
 from envdoctor.memory.sharding import Plan, host_bytes, plan_of
 from envdoctor.memory.slices import Slices, _moved
+from envdoctor.memory.vision import LARGEST_IMAGE
 
 CONFIG = {
     "model_type": "llama", "hidden_size": 256, "num_hidden_layers": 8, "num_attention_heads": 4,
@@ -81,3 +84,24 @@ def test_a_traced_peak_is_told_with_what_is_left_of_it(peak: int, rest: int, res
     found = _moved(known, {"step": peak}, "step", slices)
     assert found.peak_allocated_bytes == peak
     assert [(part.name, part.bytes) for part in found.components] == [("weights", 60), ("workspace", rest)]
+
+
+@pytest.mark.parametrize(
+    ("pixels", "says"),
+    [
+        ((28, 28), ""),
+        ((27, 28), "--image-size: 27x28 is no size of an image"),
+        ((28, LARGEST_IMAGE), ""),
+        ((28, LARGEST_IMAGE + 1), f"--image-size: 28x{LARGEST_IMAGE + 1} is no size of an image"),
+    ],
+)
+def test_an_image_has_at_least_a_patch_and_no_more_than_a_processor_passes_on(
+    pixels: tuple[int, int], says: str
+) -> None:
+    tower = {"depth": 2, "embed_dim": 32, "num_heads": 2, "patch_size": 14, "spatial_merge_size": 2}
+    shape = parse_shape(
+        {**CONFIG, "model_type": "qwen2_vl", "vision_config": {**tower, "hidden_size": 256}}, "config.json"
+    )
+    assert shape.vision is not None
+    with pytest.raises(InputError, match=says) if says else nullcontext():
+        TrainingRun(shape, "lora", seq=1 << 19, images=1, pixels=pixels)

@@ -16,7 +16,14 @@ from envdoctor.pastes.nvidia_smi import _gpu_of_row
 from envdoctor.pastes.platforms import parse_container, parse_platform
 from envdoctor.pastes.requirements import parse_requirements
 from envdoctor.pastes.settings import _plain
-from envdoctor.pastes.sightings import Paste, Sighting
+from envdoctor.pastes.sightings import (
+    LINE_LIMIT,
+    Paste,
+    Sighting,
+    distribution_sightings,
+    line_templates,
+    plain_lines,
+)
 from envdoctor.pastes.symptoms import _spans, _window
 
 CARDS = load_matrix().lexicon.cards
@@ -278,3 +285,48 @@ def test_of_a_larger_file_the_first_mebibyte_is_whole() -> None:
 
 def test_a_text_begins_behind_its_byte_order_mark() -> None:
     assert decode(b"\xef\xbb\xbftorch") == decode("torch".encode("utf-16")) == decode(b"torch") == "torch"
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("a\r\nb\rc\nd", ["a", "b", "c", "d"]),
+        ("**torch 2.6**\n**x** y", ["torch 2.6", "**x** y"]),
+        ("x ** 2", ["x ** 2"]),
+        ("\x1b[31mError\x1b[0m: x", ["Error: x"]),
+        ("> quoted\n> > twice", ["quoted", "twice"]),
+        ("<b>torch</b> 2.6", ["torch 2.6"]),
+        ("a &lt; b &amp;&amp; c", ["a < b && c"]),
+        ("torch\u00a02.6", ["torch 2.6"]),
+        ("٣.١١", ["3.11"]),
+        ("", [""]),
+    ],
+)
+def test_a_text_as_plain_lines(text: str, lines: list[str]) -> None:
+    assert [line.strip() for line in plain_lines(text)] == lines
+
+
+def test_a_line_has_its_limit() -> None:
+    assert [len(line) for line in plain_lines("x" * (LINE_LIMIT + 1) + "\ny")] == [LINE_LIMIT, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "specifier", "build"),
+    [
+        ("2.3.1+cu121", "2.3.1+cu121", "", {"cuda": "12.1", "variant": "cu121"}),
+        ("<0.46", None, "<0.46", None),
+        ("0.14.x", None, "==0.14.*", None),
+        ("2.1 (CPU)", None, "==2.1.*", None),
+    ],
+)
+def test_a_version_as_told_makes_a_distribution_and_its_build(
+    text: str, version: str | None, specifier: str, build: dict[str, str] | None
+) -> None:
+    found = {one.place: one.value for one in distribution_sightings("Torch", text, "line 1")}
+    assert (found["distribution"].name, found["distribution"].version) == ("torch", version)
+    assert found["distribution"].specifier == specifier
+    assert build is None or found["build"] == ("torch", build)
+
+
+def test_lines_alike_but_for_their_digits_have_one_template() -> None:
+    assert line_templates(["Step 1 of 9", "step 12 of 99", "done"]) == [b"step  of ", b"step  of ", b"done"]
