@@ -6,7 +6,6 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from fnmatch import fnmatchcase
-from functools import cache
 from itertools import chain
 
 from packaging.version import Version
@@ -18,7 +17,9 @@ from envdoctor.patterns import row_pattern
 from envdoctor.profile.keys import KeyFacts, key_facts
 from envdoctor.rules.interface_lookup import DISTINCT, distribution_of
 from envdoctor.rules.ranges import version_satisfies
+from envdoctor.upgrading.arguments import callable_of, owner_of, position
 from envdoctor.upgrading.bindings import is_class
+from envdoctor.upgrading.breaks import Break, by_rename
 from envdoctor.upgrading.gone import (
     INHERITED,
     METHOD,
@@ -30,7 +31,8 @@ from envdoctor.upgrading.gone import (
     lives,
     methods_left,
 )
-from envdoctor.upgrading.uses import ALL, Kind, Place, Use
+from envdoctor.upgrading.paths import is_inner, is_open, shared_parts, stands
+from envdoctor.upgrading.uses import ALL, Kind, Use
 from envdoctor.values import dataclass
 
 _OWNERLESS = frozenset((Kind.LOOSE, Kind.CALL))
@@ -43,21 +45,6 @@ _FAMILIES: Mapping[str, Sequence[tuple[str, str]]] = {
     )
 }
 """What a library's classes whose own members are not on record derive from, by how they end."""
-
-
-@dataclass(frozen=True, slots=True)
-class Break:
-    """One use that a release does not have any more. `since` is empty where no release is known."""
-
-    use: Use
-    name: str
-    since: str
-    replacement: str = ""
-    certainty: Certainty = Certainty.CERTAIN
-    warned: bool = False
-    """True where the release still has it and warns: it goes with `since`."""
-    library: str = ""
-    """The distribution, where the use's path does not tell it."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +136,7 @@ class Judge:
             case Kind.KEYWORD:
                 return self._keyword(use, record, move)
             case Kind.POSITION:
-                return _position(use, record, move)
+                return position(use, record, move)
             case Kind.MEMBER:
                 return self._member(use, record, move)
             case _:
@@ -158,14 +145,14 @@ class Judge:
     def _name(self, use: Use, record: Record | None, move: Move, module: str, name: str) -> Break | None:
         path = f"{module}.{name}"
         if row := self._row(path, move):
-            return _by_rename(use, path, row, move)
+            return by_rename(use, path, row, move)
         if self._is_answered(path, move):
             return None
         if found := self._by_row(use, move, module, module, name):
             return found
         spans: Spans = record.names.get(module, {}).get(name, ()) if record else ()
         spans = spans or (record.modules.get(path, ()) if record else ())
-        if record is not None and (_is_open(record, path, move) or _stands(record, path, move)):
+        if record is not None and (is_open(record, path, move) or stands(record, path, move)):
             return None
         since = gone_since(record, spans, move) if record and spans else None
         if since is not None:
@@ -216,7 +203,7 @@ class Judge:
             known = self._renames.get(old)
             if known and known.library == self.library(use.path):
                 row = self._row(old, move)
-                return _by_rename(use, shown, row, move) if row else None
+                return by_rename(use, shown, row, move) if row else None
         if record is None or not lives(record, told, move.new):
             return None
         if self._is_answered(f"{short}({use.name})", move):
@@ -283,7 +270,7 @@ class Judge:
         told = record.members.get(owner, {}) if record else {}
         spans = told.get(use.name, ())
         if row := self._row(f"{owner}.{use.name}", move):
-            return replace(_by_rename(use, f"{use.path}.{use.name}", row, move), certainty=Certainty.LIKELY)
+            return replace(by_rename(use, f"{use.path}.{use.name}", row, move), certainty=Certainty.LIKELY)
         if found := self._by_row(use, move, use.path, use.path.rpartition(".")[2], use.name):
             return found
         if record is None or not spans or use.name in INHERITED or not lives(record, told, move.new):
@@ -320,11 +307,11 @@ class Judge:
             settled = row.old.partition(_WITHOUT)[2].split("|")
             settled += [f"{told.partition('=')[0]}=?" for told in settled if "=" in told]
             if move and self._row_holds(row, move) and use.given.isdisjoint(settled):
-                yield replace(_by_rename(use, row.old, row, move), certainty=Certainty.LIKELY)
+                yield replace(by_rename(use, row.old, row, move), certainty=Certainty.LIKELY)
         for library in sorted(self.moves.keys() & set(libraries)):
             known = self._row(f".{use.name}()", self.moves[library])
             if known and known.library == library:
-                found = _by_rename(use, known.old, known, self.moves[library])
+                found = by_rename(use, known.old, known, self.moves[library])
                 yield replace(found, certainty=Certainty.LIKELY)
                 return
             if since := self._left(library).get((METHOD, use.name)):
@@ -368,13 +355,13 @@ class Judge:
         homes = [
             module
             for module, names in record.names.items()
-            if name in names and record.has(names[name], move.new) and not _is_inner(module)
+            if name in names and record.has(names[name], move.new) and not is_inner(module)
         ]
         module = path.rpartition(".")[0]
         homes = [home for home in homes if home != module]
         if record.root in homes:
             return f"{record.root}.{name}"
-        near = sorted(homes, key=lambda home: (-_shared(home, module), home.count("."), home))
+        near = sorted(homes, key=lambda home: (-shared_parts(home, module), home.count("."), home))
         return f"{near[0]}.{name}" if len(near) == 1 or (near and name[:1].isupper()) else ""
 
     def _row(self, old: str, move: Move) -> tables.RenameRow | None:
@@ -391,125 +378,5 @@ class Judge:
         return row.new if row else ""
 
 
-def _by_rename(use: Use, shown: str, row: tables.RenameRow, move: Move) -> Break:
-    warned = move.new < Version(row.since)
-    return Break(use, shown, row.since, row.new, warned=warned, library=row.library)
-
-
-def users(found: Break, written: Mapping[str, Sequence[Place]]) -> Iterator[Break]:
-    """Yield the lines that use what an import no longer brings, where they have to change with it."""
-    path, last = f"{found.use.path}.{found.use.name}", found.replacement.rpartition(".")[2]
-    if found.use.kind is Kind.IMPORT and last != found.use.name:
-        for place in written.get(path, ()):
-            yield replace(found, use=Use(Kind.NAME, path, place, found.use.name))
-
-
-def owner_of(path: str) -> str:
-    """Return the record's key of a callable: a class's `__init__`, a method with its class, a function."""
-    owner, _, last = path.rpartition(".")
-    if last[:1].isupper():
-        return f"{last}.__init__"
-    holder = owner.rpartition(".")[2]
-    return f"{holder}.{last}" if holder[:1].isupper() else last
-
-
-def callable_of(record: Record, path: str) -> tuple[str, Mapping[str, Spans]]:
-    """Return the record's key of a callable and its arguments; a method of no other class is inherited."""
-    owner = owner_of(path)
-    told = record.keywords.get(owner)
-    holder, _, method = owner.rpartition(".")
-    if told is None and holder and method != "__init__":
-        same = methods_named(record).get(method, ())
-        if len(same) == 1 and method in record.members.get(holder, {}):
-            return same[0], record.keywords[same[0]]
-    return owner, told or {}
-
-
-@cache
-def methods_named(record: Record) -> Mapping[str, Sequence[str]]:
-    """Return the record's keys of methods by the method's name."""
-    found: dict[str, list[str]] = {}
-    for owner in record.keywords:
-        found.setdefault(owner.rpartition(".")[2], []).append(owner)
-    return found
-
-
-def _position(use: Use, record: Record | None, move: Move) -> Break | None:
-    told = callable_of(record, use.path)[1] if record else {}
-    if record is None or not lives(record, told, move.new):
-        return None
-    few = [spans for entry, spans in told.items() if entry[:1] == "~" and int(entry[1:]) < use.count]
-    enough = [spans for entry, spans in told.items() if entry[:1] == "~" and int(entry[1:]) >= use.count]
-    now = any(record.has(spans, move.new) for spans in few)
-    if not now or any(record.has(spans, move.new) for spans in enough):
-        return _lacking(use, record, told, move)
-    others = record.others([span for spans in few for span in spans])
-    since = gone_since(record, others, move)
-    shown = f"{use.path}() with {use.count} positional arguments"
-    return None if since is None else Break(use, shown, since, "name the arguments", Certainty.LIKELY)
-
-
-def _lacking(use: Use, record: Record, told: Mapping[str, Spans], move: Move) -> Break | None:
-    """Judge a call that does not name an argument that is new and needed: it comes before the optional ones.
-
-    Where as many went, one may have taken the place of another.
-    """
-    most = [
-        int(entry[1:]) for entry, spans in told.items() if entry[:1] == "~" and record.has(spans, move.new)
-    ]
-    if ALL in use.given or move.old is None or record.has(told.get(ALL, ()), move.old):
-        return None
-    if (
-        not most
-        or use.count >= max(most)
-        or not any(entry[:1] == "~" and record.has(spans, move.old) for entry, spans in told.items())
-    ):
-        return None
-    new = {
-        name[1:]: spans
-        for name, spans in told.items()
-        if name[:1] == "!"
-        and record.has(spans, move.new)
-        and not record.has(told.get(name[1:], ()), move.old)
-    }
-    plain = ((name, spans) for name, spans in told.items() if name.isidentifier())
-    went = sum(record.has(spans, move.old) and not record.has(spans, move.new) for _, spans in plain)
-    lacking = {name: spans for name, spans in new.items() if name not in use.given}
-    if len(lacking) <= went or not lacking:
-        return None
-    name, spans = min(lacking.items())
-    since = gone_since(record, record.others(spans), move)
-    shown = f"{use.path}() without {name}"
-    return Break(use, shown, since, f"give {name}", Certainty.LIKELY) if since else None
-
-
-def _stands(record: Record, path: str, move: Move) -> bool:
-    """True when a module of that path has something of its own in the new release."""
-    below = (spans for module, spans in record.modules.items() if module.startswith(f"{path}."))
-    own = (spans for spans in record.names.get(path, {}).values())
-    return any(record.has(spans, move.new) for spans in (*below, *own))
-
-
-def _is_open(record: Record, path: str, move: Move) -> bool:
-    """True where the new release's module makes up names when they are asked: its file does not list all."""
-    if path in record.modules and not record.has(record.modules[path], move.new):
-        return False
-    module = path.rpartition(".")[0]
-    made_up = record.names.get(module, {}).get("__getattr__", ())
-    variables = module.endswith(".envs")  # makes up the variables that it names
-    return (record.has(made_up, move.new) and not variables) or record.library == "numpy"
-
-
 def _had(having: str, move: Move) -> bool:
     return having.startswith("<") if move.old is None else version_satisfies(move.old, having)
-
-
-def _is_inner(module: str) -> bool:
-    """True for a module that nobody imports from: private, or standing in for a missing package."""
-    return any(part.startswith(("_", "dummy_")) for part in module.split("."))
-
-
-def _shared(one: str, other: str) -> int:
-    """Return how many leading parts two modules share."""
-    pairs: Sequence[tuple[str, str]] = list(zip(one.split("."), other.split("."), strict=False))
-    return next((place for place, (a, b) in enumerate(pairs) if a != b), len(pairs))

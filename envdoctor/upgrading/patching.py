@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from envdoctor.python_source import parse_python
-from envdoctor.upgrading.judging import Break
+from envdoctor.upgrading.breaks import Break
 from envdoctor.upgrading.uses import Kind, Place
 from envdoctor.values import dataclass
 

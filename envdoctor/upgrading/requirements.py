@@ -9,8 +9,8 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from envdoctor.facts.names import normalise
+from envdoctor.upgrading.breaks import Break
 from envdoctor.upgrading.gone import Move
-from envdoctor.upgrading.judging import Break
 from envdoctor.upgrading.uses import Kind, Place, Use
 
 _NAME = re.compile(r"(?<![\w.@/-])([A-Za-z][\w.-]{0,60})(?:\[[\w,.-]{0,60}\])?")

@@ -11,8 +11,9 @@ from envdoctor.matrix import Matrix
 from envdoctor.matrix.interface_records import Spans, load_record
 from envdoctor.profile.keys import KeyFacts
 from envdoctor.python_source import parse_python
+from envdoctor.upgrading.breaks import Break
 from envdoctor.upgrading.gone import Move, gone_since
-from envdoctor.upgrading.judging import Break, Judge
+from envdoctor.upgrading.judging import Judge
 from envdoctor.upgrading.sources import KEYED
 from envdoctor.upgrading.uses import Kind, Place, Use
 

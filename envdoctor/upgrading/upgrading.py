@@ -15,9 +15,10 @@ from envdoctor.matrix.interface_records import load_record
 from envdoctor.rules.ranges import parse_version
 from envdoctor.solve.answer import PinSet
 from envdoctor.solve.goal import Goal
+from envdoctor.upgrading.breaks import Break, users
 from envdoctor.upgrading.classes import Brought, Project
 from envdoctor.upgrading.gone import Move
-from envdoctor.upgrading.judging import Break, Judge, users
+from envdoctor.upgrading.judging import Judge
 from envdoctor.upgrading.patching import diff_of, patched
 from envdoctor.upgrading.reading import read_cells
 from envdoctor.upgrading.requirements import judge_requirements

@@ -11,8 +11,9 @@ from packaging.version import Version
 from envdoctor.cli import main
 from envdoctor.findings import Certainty
 from envdoctor.matrix import load_matrix
+from envdoctor.upgrading.breaks import Break
 from envdoctor.upgrading.gone import Move
-from envdoctor.upgrading.judging import Break, Judge
+from envdoctor.upgrading.judging import Judge
 from envdoctor.upgrading.patching import patched
 from envdoctor.upgrading.reading import read_cells
 from envdoctor.upgrading.upgrading import judge_paths

@@ -1,0 +1,92 @@
+"""What is on record of a callable's arguments, and calls that its release takes no more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+from envdoctor.findings import Certainty
+from envdoctor.matrix.interface_records import Record, Spans
+from envdoctor.upgrading.breaks import Break
+from envdoctor.upgrading.gone import Move, gone_since, lives
+from envdoctor.upgrading.uses import ALL, Use
+
+
+def owner_of(path: str) -> str:
+    """Return the record's key of a callable: a class's `__init__`, a method with its class, a function."""
+    owner, _, last = path.rpartition(".")
+    if last[:1].isupper():
+        return f"{last}.__init__"
+    holder = owner.rpartition(".")[2]
+    return f"{holder}.{last}" if holder[:1].isupper() else last
+
+
+def callable_of(record: Record, path: str) -> tuple[str, Mapping[str, Spans]]:
+    """Return the record's key of a callable and its arguments; a method of no other class is inherited."""
+    owner = owner_of(path)
+    told = record.keywords.get(owner)
+    holder, _, method = owner.rpartition(".")
+    if told is None and holder and method != "__init__":
+        same = methods_named(record).get(method, ())
+        if len(same) == 1 and method in record.members.get(holder, {}):
+            return same[0], record.keywords[same[0]]
+    return owner, told or {}
+
+
+@cache
+def methods_named(record: Record) -> Mapping[str, Sequence[str]]:
+    """Return the record's keys of methods by the method's name."""
+    found: dict[str, list[str]] = {}
+    for owner in record.keywords:
+        found.setdefault(owner.rpartition(".")[2], []).append(owner)
+    return found
+
+
+def position(use: Use, record: Record | None, move: Move) -> Break | None:
+    """Judge a call by how many arguments it gives without naming them, and by those it does not give."""
+    told = callable_of(record, use.path)[1] if record else {}
+    if record is None or not lives(record, told, move.new):
+        return None
+    few = [spans for entry, spans in told.items() if entry[:1] == "~" and int(entry[1:]) < use.count]
+    enough = [spans for entry, spans in told.items() if entry[:1] == "~" and int(entry[1:]) >= use.count]
+    now = any(record.has(spans, move.new) for spans in few)
+    if not now or any(record.has(spans, move.new) for spans in enough):
+        return _lacking(use, record, told, move)
+    others = record.others([span for spans in few for span in spans])
+    since = gone_since(record, others, move)
+    shown = f"{use.path}() with {use.count} positional arguments"
+    return None if since is None else Break(use, shown, since, "name the arguments", Certainty.LIKELY)
+
+
+def _lacking(use: Use, record: Record, told: Mapping[str, Spans], move: Move) -> Break | None:
+    """Judge a call that does not name an argument that is new and needed: it comes before the optional ones.
+
+    Where as many went, one may have taken the place of another.
+    """
+    most = [
+        int(entry[1:]) for entry, spans in told.items() if entry[:1] == "~" and record.has(spans, move.new)
+    ]
+    if ALL in use.given or move.old is None or record.has(told.get(ALL, ()), move.old):
+        return None
+    if (
+        not most
+        or use.count >= max(most)
+        or not any(entry[:1] == "~" and record.has(spans, move.old) for entry, spans in told.items())
+    ):
+        return None
+    new = {
+        name[1:]: spans
+        for name, spans in told.items()
+        if name[:1] == "!"
+        and record.has(spans, move.new)
+        and not record.has(told.get(name[1:], ()), move.old)
+    }
+    plain = ((name, spans) for name, spans in told.items() if name.isidentifier())
+    went = sum(record.has(spans, move.old) and not record.has(spans, move.new) for _, spans in plain)
+    lacking = {name: spans for name, spans in new.items() if name not in use.given}
+    if len(lacking) <= went or not lacking:
+        return None
+    name, spans = min(lacking.items())
+    since = gone_since(record, record.others(spans), move)
+    shown = f"{use.path}() without {name}"
+    return Break(use, shown, since, f"give {name}", Certainty.LIKELY) if since else None

@@ -1,0 +1,36 @@
+"""What is on record of the path of a module: whether something stands there, and whose it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from envdoctor.matrix.interface_records import Record
+from envdoctor.upgrading.gone import Move
+
+
+def stands(record: Record, path: str, move: Move) -> bool:
+    """True when a module of that path has something of its own in the new release."""
+    below = (spans for module, spans in record.modules.items() if module.startswith(f"{path}."))
+    own = (spans for spans in record.names.get(path, {}).values())
+    return any(record.has(spans, move.new) for spans in (*below, *own))
+
+
+def is_open(record: Record, path: str, move: Move) -> bool:
+    """True where the new release's module makes up names when they are asked: its file does not list all."""
+    if path in record.modules and not record.has(record.modules[path], move.new):
+        return False
+    module = path.rpartition(".")[0]
+    made_up = record.names.get(module, {}).get("__getattr__", ())
+    variables = module.endswith(".envs")  # makes up the variables that it names
+    return (record.has(made_up, move.new) and not variables) or record.library == "numpy"
+
+
+def is_inner(module: str) -> bool:
+    """True for a module that nobody imports from: private, or standing in for a missing package."""
+    return any(part.startswith(("_", "dummy_")) for part in module.split("."))
+
+
+def shared_parts(one: str, other: str) -> int:
+    """Return how many leading parts two modules share."""
+    pairs: Sequence[tuple[str, str]] = list(zip(one.split("."), other.split("."), strict=False))
+    return next((place for place, (a, b) in enumerate(pairs) if a != b), len(pairs))
