@@ -32,7 +32,7 @@ ALLOWED: dict[str, set[str]] = {
     "inputs": {"errors"},
     "inflating": set(),
     "fetch": {"errors", "inflating", "inputs", "probes"},
-    "matrix": {"errors", "fact_files", "facts", "files"},
+    "matrix": {"errors", "fact_files", "facts", "files", "patterns"},
     "harvest": {
         *("errors", "fact_files", "fetch", "files", "inflating", "inputs", "matrix", "memory", "probes"),
         "python_source",
