@@ -7,6 +7,7 @@ import io
 import pytest
 
 from envdoctor.matrix.load import load_matrix
+from envdoctor.pastes.errors import _chained, _Raised
 from envdoctor.pastes.files import HEAD, WHOLE, decode, read_window
 from envdoctor.pastes.gpus import _number, _parts, find_gpus, parse_gpus
 from envdoctor.pastes.installs import parse_installs
@@ -15,6 +16,7 @@ from envdoctor.pastes.listings import parse_listings
 from envdoctor.pastes.nvidia_smi import _gpu_of_row
 from envdoctor.pastes.platforms import parse_container, parse_platform
 from envdoctor.pastes.requirements import parse_requirements
+from envdoctor.pastes.resolvers import parse_resolvers
 from envdoctor.pastes.settings import _plain
 from envdoctor.pastes.sightings import (
     LINE_LIMIT,
@@ -330,3 +332,31 @@ def test_a_version_as_told_makes_a_distribution_and_its_build(
 
 def test_lines_alike_but_for_their_digits_have_one_template() -> None:
     assert line_templates(["Step 1 of 9", "step 12 of 99", "done"]) == [b"step  of ", b"step  of ", b"done"]
+
+
+def test_a_freeze_that_was_cut_anywhere_is_not_whole() -> None:
+    lines = [f"package-{letter}{more}==1.0" for letter in "abcdefghijklmnopqrst" for more in "abcd"]
+
+    def whole(lines: list[str]) -> bool:
+        return any(one.place == "complete" for one in parse_listings(Paste(lines)))
+
+    assert whole(lines)
+    assert not whole([*lines[:40], "...", *lines[40:]])
+    assert not whole([*lines, "..."])
+    assert not whole(lines[:3])
+
+
+@pytest.mark.parametrize(("blank", "chained"), [(1, True), (6, True), (7, False), (20, False)])
+def test_an_exception_belongs_to_the_one_before_it_within_seven_lines(blank: int, chained: bool) -> None:
+    during = "During handling of the above exception, another exception occurred:"
+    lines = ["ValueError: a", *[""] * blank, during, "TypeError: b"]
+    first = _Raised("ValueError", "a", 0, 0, [], 0, "")
+    second = _Raised("TypeError", "b", len(lines) - 1, len(lines) - 1, [], len(lines) - 1, "")
+    assert _chained(lines, first, second) is chained
+
+
+def test_of_resolvers_explanations_forty_sentences_are_enough() -> None:
+    one = "Because a0 depends on b0>=1 and a1 depends on b1>=1, it fails."
+    assert len(list(parse_resolvers(Paste([one])))) == 2
+    assert len(list(parse_resolvers(Paste([line for _ in range(19) for line in (one, "")])))) == 38
+    assert len(list(parse_resolvers(Paste([line for _ in range(30) for line in (one, "")])))) == 40

@@ -22,7 +22,9 @@ from envdoctor.facts import (
 from envdoctor.matrix import load_matrix
 from envdoctor.rules.architectures import _known_since
 from envdoctor.rules.asked import Lack, Wanted
+from envdoctor.rules.base import Skip
 from envdoctor.rules.conditions import UNKNOWN, Answer, _judge_setting
+from envdoctor.rules.driver import check_driver_for_torch
 from envdoctor.rules.generations import _owner
 from envdoctor.rules.interfaces import releases_without
 from envdoctor.rules.libcuda import CONTAINER_IMAGE, check_container_cuda
@@ -32,7 +34,7 @@ from envdoctor.rules.raisers import _place_of
 from envdoctor.rules.ranges import _below, number_satisfies, range_satisfies
 from envdoctor.rules.requirements import _stated
 from envdoctor.rules.sayings import _capability, _given_value, _last_number, _specifier
-from envdoctor.rules.settings_fit import _loaded
+from envdoctor.rules.settings_fit import _loaded, card_of
 from envdoctor.rules.variables import _arch_finding
 from envdoctor.rules.view import View
 from envdoctor.rules.visibility import parse_visible
@@ -114,7 +116,7 @@ def test_where_a_package_stands_in_a_path(path: str, root: str, place: int) -> N
 @pytest.mark.parametrize(
     ("text", "specifier"),
     [
-        *[("1.2", ">=1.2"), ("v1.2.", ">=1.2"), ("x1.2", ""), ("", "")],
+        *[("1.2", ">=1.2"), ("v1.2.", ">=1.2"), ("x1.2", ""), ("X1.2", ""), ("", "")],
         *[(">=1.2, <2", "<2,>=1.2"), (">= 1.2.", ">=1.2"), ("==0.43.1,", "==0.43.1")],
     ],
 )
@@ -287,3 +289,33 @@ def test_who_is_asked_is_no_package_that_a_whole_list_lacks() -> None:
     whole = replace(facts, environment=replace(facts.environment, complete=True))
     assert _owner(View(facts, load_matrix()), wanted) == "transformers"
     assert _owner(View(whole, load_matrix()), wanted) != "transformers"
+
+
+@pytest.mark.parametrize(
+    ("version", "cuda", "told"),
+    [
+        *[(None, None, None), ("470.57.02", None, True), ("580.65.06", None, False)],
+        *[(None, "11.4", True), (None, "12.8", False), ("470.57.02", "11.4", True)],
+    ],
+)
+def test_a_driver_is_judged_by_its_version_or_by_its_cuda_alone(
+    version: str | None, cuda: str | None, told: bool | None
+) -> None:
+    facts = facts_of("sm_80", driver=version, driver_cuda=cuda, packages={"torch": "2.6.0+cu124"})
+    if told is None:
+        with pytest.raises(Skip):
+            list(check_driver_for_torch(View(facts, load_matrix())))
+    else:
+        assert bool(list(check_driver_for_torch(View(facts, load_matrix())))) is told
+
+
+@pytest.mark.parametrize(
+    ("gpus", "told", "count"),
+    [(("A100 80GB",), None, 1), (("A100 80GB",), "4", 4), (("A100 80GB", "A100 80GB"), "1", 2)],
+)
+def test_one_named_card_stands_for_all_that_a_run_is_on(
+    gpus: tuple[str, ...], told: str | None, count: int
+) -> None:
+    sized = tuple(Gpu(n, "declared", name=name, memory_total_bytes=80 << 30) for n, name in enumerate(gpus))
+    facts = replace(facts_of(settings={"gpus": told} if told else {}), gpus=Observed(sized, "declared"))
+    assert card_of(View(facts, load_matrix())).count == count
