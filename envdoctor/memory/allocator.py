@@ -68,11 +68,13 @@ def replayed_bound(run: TrainingRun, allocated: int, churn: Churn, constants: Co
 
 
 def _named(run: TrainingRun, churn: Churn) -> int:
-    """Bytes of a block of scores: full training's gradients lie between those of a step and of the next, and
-    a kernel that scores what the policy wrote has its own order."""
+    """Bytes of a block of scores, where what lies between those of a step and of the next is not foreseen.
+
+    It is full training's gradients, and what a policy's writing leaves.
+    """
     recipe = run.recipe
-    if recipe.loss == "kernel":
-        return churn.scores if recipe.generates else 0
+    if recipe.generates:
+        return max(churn.scores, churn.logits)
     compares = recipe.loss == "logprobs" and recipe.reference and not recipe.nll
     return churn.scores if compares and run.method == "full" else 0
 

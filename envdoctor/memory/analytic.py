@@ -108,11 +108,12 @@ def _heights(
     own = 0 if accumulating else max(int(plan.share * c.grads) for c in costs)
     head = loss.grads if plan.whole_head else 0 if accumulating else int(plan.share * loss.grads)
     table = rounded(shape.vocab // s.tp * shape.hidden * s.vector) if s.trains_table else 0
+    frozen = 0 if s.trains else plan.resharded  # gathered for the head's product alone
     backward = max(
-        base + kept + loss.kept + loss.backward,
-        base + kept + plan.bucket + head + layer,
+        base - plan.resharded + kept + loss.kept + loss.backward,
+        base - frozen + kept + plan.bucket + head + layer,
         base + kept + plan.bucket + loss.grads + plan.norm,
-        base + plan.bucket + layers - own + head + layer,
+        base - frozen + plan.bucket + layers - own + head + layer,
         first + plan.bucket + layers + head + images.backward,
         first
         + images.grads

@@ -48,7 +48,7 @@ def loss_cost(
     size = rounded((scored or s.tokens) * shape.vocab // s.tp * 4)
     held = size * (recipe.held + recipe.held_reference)
     entropies = 3 * rounded(4 * ENTROPY_ROWS * shape.vocab // s.tp)
-    logged = {"": 0, "logits": size, "entropy": size + entropies, "answers": size // 4}[recipe.logged]
+    logged = {"": 0, "logits": size, "entropy": size + entropies, "answers": _answers(size, s)}[recipe.logged]
     forward = max(cost.forward, cost.kept + held + logged)
     return cost._replace(forward=forward, reference=cost.reference + size * recipe.held)
 
@@ -147,12 +147,17 @@ def compute_loss(
     held = [tape.new(size // 4, 4) for _ in range(recipe.held + recipe.held_reference)]
     entropy = (4 * ENTROPY_ROWS * shape.vocab // s.tp,) * 3
     shifted = s.batch * (s.seq - 1) * shape.vocab // s.tp * 4
-    logged = {"": (), "logits": (shifted,), "entropy": (shifted, *entropy), "answers": (size // 4,)}
+    logged = {"": (), "logits": (shifted,), "entropy": (shifted, *entropy), "answers": (_answers(size, s),)}
     if recipe.logged == "logits":
         tape.touch(*entropy)
     tape.touch(*logged[recipe.logged])
     tape.drop(*held)
     return out
+
+
+def _answers(size: int, s: Settings) -> int:
+    """Bytes of the chosen answers' logits, or of one text's while its log-sum-exp is taken."""
+    return size // min(4, s.batch)
 
 
 def views_head(loss: str, s: Settings) -> bool:

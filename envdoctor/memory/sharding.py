@@ -41,6 +41,7 @@ class Plan(NamedTuple):
     norm: int = 0  # of a copy in fp64 for the norm of the largest gradient
     frozen: int = 0  # of a second model, as loaded, that is never trained
     between: int = 0  # of gradients that lie there from one micro batch to the next
+    resharded: int = 0  # of what is gathered, what goes after the forward pass until it is needed
 
 
 class _Parts(NamedTuple):
@@ -213,6 +214,11 @@ def _fsdp(
         whole_head=True,
         frozen=parts.frozen // (replicas * pp),
         between=(s.weight if s.trains else s.adapter) * parts.elements // pp,
+        resharded=0
+        if s.trains and shape.tied
+        else shape.vocab * shape.hidden * s.weight // s.tp
+        if s.trains
+        else root,
     )
 
 

@@ -28,7 +28,7 @@ def error(point: Point, constants: Constants) -> float:
 def test_allocated_peaks_are_met_within_three_per_cent_on_average(file: Path, constants: Constants) -> None:
     errors = [error(point, constants) for point in read_points(file)]
     assert statistics.mean(errors) <= 0.01
-    assert max(errors) <= 0.04
+    assert max(errors) <= 0.03
 
 
 def test_points_that_no_term_was_settled_on_are_met_as_well(constants: Constants) -> None:
@@ -42,19 +42,27 @@ def excess(points: list[Point], constants: Constants) -> list[float]:
 
 
 def test_no_measured_reserve_lies_above_the_bound(constants: Constants) -> None:
-    points = [point for file in FILES if file.stem != "unseen" for point in read_points(file)]
+    points = [p for file in FILES if file.stem not in ("unseen", "fsdp") for p in read_points(file)]
     found = excess(points[::3], constants)
     assert len(points) >= 190
     assert min(found) >= 0
-    assert statistics.median(found) <= 0.065
-    assert max(found) <= 0.32
+    assert statistics.median(found) <= 0.06
+    assert max(found) <= 0.24
 
 
 def test_runs_that_came_after_the_bound_lie_below_it_too(constants: Constants) -> None:
     found = excess(list(read_points(POINTS / "unseen.json"))[::2], constants)
     assert min(found) >= 0
     assert statistics.median(found) <= 0.05
-    assert max(found) <= 0.32
+    assert max(found) <= 0.2
+
+
+def test_sharded_units_gathered_and_gradients_held_whole_stay_below_a_wide_bound(
+    constants: Constants,
+) -> None:
+    found = excess(list(read_points(POINTS / "fsdp.json")), constants)
+    assert min(found) >= 0
+    assert max(found) <= 0.65
 
 
 def test_stage_two_can_need_more_than_plain_copies(constants: Constants) -> None:
