@@ -2,8 +2,8 @@
 
     python benchmarks/parsers.py PYTHON FRAMEWORK... [--number 500] [--seed 1]
 
-PYTHON is an interpreter that has the frameworks. Deprecations count as refusals; what else is warned of is counted
-by the lines of standard error that say so. Only what tests/profile/accept.py can read is drawn.
+PYTHON is an interpreter that has the frameworks. Deprecations count as refusals; what else is warned of is
+counted by the lines of standard error that say so. Only what tests/profile/accept.py can read is drawn.
 """
 
 from __future__ import annotations
@@ -104,8 +104,6 @@ def main() -> None:
     parser.add_argument("--number", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
-    import os
-
     os.environ["ENVDOCTOR_PARSERS_PYTHON"] = args.python
     for framework in args.frameworks:
         tried(framework, args.python, args.number, args.seed)
