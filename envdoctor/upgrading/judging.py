@@ -264,6 +264,8 @@ class Judge:
     def _member(self, use: Use, record: Record | None, move: Move) -> Break | None:
         owner = use.path.rpartition(".")[2]
         if record is not None and owner not in record.members:
+            if found := self._by_row(use, move, use.path, owner, use.name):
+                return found
             owner = next(
                 (base for end, base in _FAMILIES.get(record.library, ()) if owner.endswith(end)), owner
             )
@@ -271,8 +273,6 @@ class Judge:
         spans = told.get(use.name, ())
         if row := self._row(f"{owner}.{use.name}", move):
             return replace(by_rename(use, f"{use.path}.{use.name}", row, move), certainty=Certainty.LIKELY)
-        if found := self._by_row(use, move, use.path, use.path.rpartition(".")[2], use.name):
-            return found
         if record is None or not spans or use.name in INHERITED or not lives(record, told, move.new):
             return None
         since = gone_since(record, spans, move)
@@ -288,6 +288,8 @@ class Judge:
         What is named for another of them is that one's.
         """
         others = {library.replace("-", "_") for library in libraries if library not in self.moves} - {""}
+        if use.path == "from_pretrained":
+            return  # called on a class, which anybody's may be
         if any(other in use.receiver for other in others):
             return
         for library in sorted(self.moves.keys() & set(libraries)):
@@ -300,13 +302,15 @@ class Judge:
     def _call(self, use: Use, libraries: Iterable[str]) -> Iterator[Break]:
         """Answer by the rows of methods whose answer is another where an argument is not given.
 
+        A row may name receivers whose method it does not mean, as `processor.`.
         Else by the methods that no class of the libraries that the text imports has any more.
         """
         for row in self._unsaid.get(use.name, ()):
             move = self.moves.get(row.library)
             settled = row.old.partition(_WITHOUT)[2].split("|")
             settled += [f"{told.partition('=')[0]}=?" for told in settled if "=" in told]
-            if move and self._row_holds(row, move) and use.given.isdisjoint(settled):
+            given = use.given | {f"{use.receiver.lower().rpartition('_')[2]}."}
+            if move and self._row_holds(row, move) and given.isdisjoint(settled):
                 yield replace(by_rename(use, row.old, row, move), certainty=Certainty.LIKELY)
         for library in sorted(self.moves.keys() & set(libraries)):
             known = self._row(f".{use.name}()", self.moves[library])

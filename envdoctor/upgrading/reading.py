@@ -363,6 +363,8 @@ class _Reader:
             if isinstance(node.ctx, ast.Load) and len(node.attr) >= DISTINCT:
                 self._use(Use(Kind.LOOSE, "", place, node.attr, receiver=next(last_names(node.value), "")))
             return UNKNOWN
+        if not base.instance and node.attr in base.own:
+            return UNKNOWN
         if not base.instance:
             self._use(Use(Kind.PATH, f"{base.path}.{node.attr}", place))
             return Bound(f"{base.path}.{node.attr}")

@@ -387,6 +387,17 @@ def test_what_derives_from_a_librarys_class_is_judged_where_nothing_names_the_li
     assert [Path(name).name for name in judged.unread] == ["other.py"]
 
 
+def test_what_a_class_of_the_code_defines_and_what_a_library_redirects_stands(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(
+        "from sentence_transformers.SentenceTransformer import SentenceTransformer\n"
+        "class Own(SentenceTransformer):\n    def skip_some(self): ...\nOwn.skip_some(None)\n"
+        "def f(processor, own):\n    processor.apply_chat_template([1])\n"
+        "    own.Some.from_pretrained('x', load_in_8bit=True)\n"
+    )
+    moves = MOVES | {"sentence-transformers": Move(Version("5.4.0"), Version("5.1.1"))}
+    assert judge_paths(load_matrix(), moves, [str(tmp_path)]).breaks == []
+
+
 def test_a_field_that_a_class_of_the_code_declares_is_its_own(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("import transformers\ndef f(a):\n    return a.save_safetensors\n")
     assert judge_paths(load_matrix(), MOVES, [str(tmp_path)]).breaks
