@@ -6,6 +6,15 @@ from typing import Any
 
 import pytest
 
+from envdoctor.memory.answer import MODELLED, _taken
+from envdoctor.memory.caching import (
+    LARGE_STEP,
+    SHARED,
+    SHARED_SEGMENT,
+    SMALL,
+    SMALL_SEGMENT,
+    CachingAllocator,
+)
 from envdoctor.memory.constants import Constants
 from envdoctor.memory.extras import stored_as
 from envdoctor.memory.model_config import parse_shape
@@ -15,7 +24,7 @@ from envdoctor.memory.shape import Experts, LatentAttention, ModelShape
 from envdoctor.memory.slices import rhythm
 from envdoctor.memory.vision import parse_vision
 
-SMALL = {
+TINY = {
     "hidden_size": 64, "num_hidden_layers": 12, "num_attention_heads": 4, "num_key_value_heads": 2,
     "vocab_size": 1000, "intermediate_size": 256, "max_position_embeddings": 512,
 }  # fmt: skip
@@ -23,7 +32,7 @@ MIB = 1 << 20
 
 
 def shape(kind: str, **more: Any) -> ModelShape:
-    return parse_shape({"model_type": kind, **SMALL, **more}, "config.json")
+    return parse_shape({"model_type": kind, **TINY, **more}, "config.json")
 
 
 @pytest.mark.parametrize(
@@ -49,6 +58,7 @@ def shape(kind: str, **more: Any) -> ModelShape:
         ("phi", {"partial_rotary_factor": 0.4}, {"rotary_share": 0.4}),
         ("llama", {"rope_parameters": {"partial_rotary_factor": 0.25}}, {"rotary_share": 0.25}),
         ("gpt_neox", {}, {"rotary_share": 0.25, "parallel": True, "norms": 2}),
+        ("gpt_neox", {"rotary_pct": 0.75}, {"rotary_share": 0.75}),
         ("gpt_neox", {"use_parallel_residual": False}, {"parallel": False}),
         ("glm", {}, {"rotary_share": 0.5, "qkv_bias": True, "fused_gate_up": True}),
         ("glm", {"attention_bias": False}, {"qkv_bias": False, "o_bias": False}),
@@ -230,3 +240,30 @@ def test_tokens_of_an_image_that_are_always_as_many(told: dict[str, Any], each: 
     assert vision is not None
     assert vision.tokens_each == each
     assert vision.fixed == 896
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        (None, "torch {}: as modelled"),
+        ("{}.0", "torch {}.0: as modelled"),
+        ("{}.1+cu128", "torch {}.1+cu128: as modelled"),
+    ],
+)
+def test_a_release_that_was_measured_is_as_modelled(version: str | None, said: str) -> None:
+    known = MODELLED["torch"]
+    assert _taken("torch", version and version.format(known)) == said.format(known)
+    assert _taken("torch", "1.0").startswith("torch 1.0: taken to allocate as")
+
+
+@pytest.mark.parametrize(
+    ("size", "whole"),
+    [
+        *[(SMALL, SMALL_SEGMENT), (SMALL + 1, SHARED_SEGMENT), (SHARED - 1, SHARED_SEGMENT)],
+        *[(SHARED, SHARED), (SHARED + 1, SHARED + LARGE_STEP), (SHARED + LARGE_STEP, SHARED + LARGE_STEP)],
+    ],
+)
+def test_a_segment_is_as_large_as_the_allocator_asks_for(size: int, whole: int) -> None:
+    heap = CachingAllocator()
+    heap._segment(size)
+    assert (heap.granules, heap.large) == (whole, 0 if size <= SMALL else whole)

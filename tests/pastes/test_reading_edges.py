@@ -8,7 +8,7 @@ import pytest
 
 from envdoctor.matrix.load import load_matrix
 from envdoctor.pastes.errors import _chained, _Raised
-from envdoctor.pastes.files import HEAD, WHOLE, decode, read_window
+from envdoctor.pastes.files import HEAD, WHOLE, _looks_binary, decode, read_window
 from envdoctor.pastes.gpus import _number, _parts, find_gpus, parse_gpus
 from envdoctor.pastes.installs import parse_installs
 from envdoctor.pastes.labelled import HANDLERS, _cuda
@@ -360,3 +360,9 @@ def test_of_resolvers_explanations_forty_sentences_are_enough() -> None:
     assert len(list(parse_resolvers(Paste([one])))) == 2
     assert len(list(parse_resolvers(Paste([line for _ in range(19) for line in (one, "")])))) == 38
     assert len(list(parse_resolvers(Paste([line for _ in range(30) for line in (one, "")])))) == 40
+
+
+@pytest.mark.parametrize(("strange", "plain", "binary"), [(10, 90, False), (10, 89, True), (0, 9, False)])
+def test_a_text_of_which_a_tenth_is_strange_is_still_one(strange: int, plain: int, binary: bool) -> None:
+    assert _looks_binary("\x01" * strange + "a" * plain) is binary
+    assert _looks_binary("\ufffd" * strange + "a" * plain) is binary

@@ -222,3 +222,10 @@ ROWS = [
 @pytest.mark.parametrize(("row", "line"), ROWS)
 def test_what_runs_fail_of_is_known_by_its_line(row: str, line: str) -> None:
     assert row in judged(line)
+
+
+def test_what_is_no_multiple_is_shown_with_its_remainder() -> None:
+    found = judged(raised("AssertionError: num_heads (14) must be divisible by tp_size (4)"))[ID]
+    assert [(one.fact, one.value) for one in found.evidence if one.source == "the message"] == [
+        ("remainder", "14 = 3 x 4 + 2")
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from solve_world import target
 
 from envdoctor.facts import CudaVersion
 from envdoctor.solve.causes import _first_sentence, _span
@@ -12,7 +13,7 @@ from envdoctor.solve.projects import _pyproject, _reader_of
 from envdoctor.solve.requests import _is_prerelease, _release_of, _split_marker
 from envdoctor.solve.summary import _listed
 from envdoctor.solve.variants import Build
-from envdoctor.solve.wheels import _python_fits, platform_fits
+from envdoctor.solve.wheels import _python_fits, installs, platform_fits
 from envdoctor.target.platforms import parse_platform
 
 VERSIONS = ("1.0", "1.1", "2.0", "2.1")
@@ -164,3 +165,18 @@ def test_a_list_is_said_with_how_many_more_there_are() -> None:
     assert told.startswith("changed: p0, p1")
     assert told.endswith(f" and {40 - shown} more")
     assert " more" not in _listed("changed", names[:shown])
+
+
+@pytest.mark.parametrize(
+    ("tag", "fits"),
+    [
+        ("cp311-cp311-manylinux_2_17_x86_64.manylinux2014_x86_64", True),
+        ("cp311-cp311-macosx_11_0_arm64.manylinux2014_x86_64", True),
+        ("cp311-cp311-macosx_11_0_arm64.win_amd64", False),
+        ("cp310.cp311-none-any", True),
+        ("cp310.cp312-none-any", False),
+        ("py2.py3-none-any", True),
+    ],
+)
+def test_one_of_a_wheel_s_tags_is_enough(tag: str, fits: bool) -> None:
+    assert installs(tag, target()) is fits
