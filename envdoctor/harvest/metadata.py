@@ -253,27 +253,46 @@ def _text(body: bytes) -> str:
 
 _PKG_INFO = re.compile(r"[^/]+/PKG-INFO")
 _REQUIRES = re.compile(r"(?:[^/]+/)+[^/]+\.egg-info/requires\.txt")
+_SOURCES = re.compile(r"(?:[^/]+/)+([^/]+)\.egg-info/SOURCES\.txt")
 
 
-def _inside_the_sdist(fetcher: Fetcher, _: str, sdist: IndexFile) -> Requirements:
+def _inside_the_sdist(fetcher: Fetcher, name: str, sdist: IndexFile) -> Requirements:
     members = read_sdist_members(
         fetcher,
         sdist.url,
-        lambda name: bool(_PKG_INFO.fullmatch(name) or _REQUIRES.fullmatch(name)),
-        lambda found: any(_stated(name, body) for name, body in found.items()),
+        lambda member: any(one.fullmatch(member) for one in (_PKG_INFO, _REQUIRES, _SOURCES)),
+        lambda found: any(_stated(member, body) for member, body in found.items()),
     )
-    for name, body in members.items():
-        lines = _stated(name, body)
+    for member, body in members.items():
+        lines = _stated(member, body)
         if lines:
             return parse_requirements(lines, sdist.source)
-    if any(_REQUIRES.fullmatch(name) for name in members):
+    if any(_states_none(member, body, name) for member, body in members.items()):
         return Requirements((), source=sdist.source)
     return Requirements(
         None, source=sdist.source, reason="the sdist states no requirements: only a build tells"
     )
 
 
+def _states_none(member: str, body: bytes, name: str) -> bool:
+    """True when a member of an sdist that lists no requirement says that there is none.
+
+    setuptools lists every source it saw and writes no `requires.txt` where nothing is required; core metadata
+    from 2.2 on names what a build may still change.
+    """
+    if sources := _SOURCES.fullmatch(member):
+        return canonicalize_name(sources[1]) == name
+    if not member.endswith("PKG-INFO"):
+        return True
+    fields = parse_headers(_text(body))
+    version = next((value for key, value in fields if key == "metadata-version"), "")
+    dynamic = {value.lower() for key, value in fields if key == "dynamic"}
+    return re.fullmatch(r"2\.([2-9]|\d\d)|[3-9]\.\d+", version) is not None and "requires-dist" not in dynamic
+
+
 def _stated(member: str, body: bytes) -> list[str]:
+    if _SOURCES.fullmatch(member):
+        return []
     if member.endswith("PKG-INFO"):
         return [value for key, value in parse_headers(_text(body)) if key == "requires-dist"]
     return parse_requires_txt(_text(body))

@@ -210,6 +210,23 @@ def test_an_sdist_that_does_not_say_is_unknown_not_empty(index: FakeIndex):
     assert "only a build tells" in (found.reason or "")
 
 
+@pytest.mark.parametrize(
+    ("members", "known"),
+    [
+        ({"demo.egg-info/SOURCES.txt": "setup.py\n"}, True),
+        ({"src/demo.egg-info/SOURCES.txt": "setup.py\n"}, True),
+        ({"tests/other.egg-info/SOURCES.txt": "setup.py\n"}, False),
+        ({"PKG-INFO": "Metadata-Version: 2.4\nName: demo\nVersion: 1.0\n\n"}, True),
+        ({"PKG-INFO": "Metadata-Version: 2.4\nName: demo\nDynamic: Requires-Dist\n\n"}, False),
+        ({"PKG-INFO": "Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n\n"}, False),
+    ],
+)
+def test_an_sdist_made_without_requirements_says_so(index: FakeIndex, members: dict[str, str], known: bool):
+    members = {"PKG-INFO": "Name: demo\nVersion: 1.0\n\n", **members}
+    index.add("demo", FakeFile("demo-1.0.tar.gz", sdist_bytes("demo", "1.0", members)))
+    assert (requirements_of(index).lines == ()) is known
+
+
 def test_a_broken_sdist_is_a_reason(index: FakeIndex):
     index.add("demo", FakeFile("demo-1.0.tar.gz", b"\x1f\x8b nothing"))
     assert "not a readable sdist" in (requirements_of(index).reason or "")
