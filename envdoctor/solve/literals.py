@@ -4,44 +4,70 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from envdoctor import lazy_re as re
 from envdoctor.python_source import parse_python
 
 
-def required_by(text: str) -> Iterator[str]:
-    """Yield the literal `install_requires` of a call of setup(), through plain names."""
+def required_by(text: str) -> list[str]:
+    """Return the literal `install_requires` of calls of setup(), through names, sums and tables of lists."""
     tree = parse_python(text)
-    named = {
-        target.id: node.value
-        for node in tree.body
-        if isinstance(node, ast.Assign)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) == "setup":
-            for keyword in node.keywords:
-                if keyword.arg == "install_requires":
-                    yield from _literal_lines(keyword.value, named)
-
-
-def _literal_lines(node: ast.expr, named: Mapping[str, ast.expr]) -> Iterator[str]:
-    """Yield the texts of a list; `deps["name"]` stands for the text of that package in any list."""
-    node = named.get(node.id, node) if isinstance(node, ast.Name) else node
-    if not isinstance(node, (ast.List, ast.Tuple)):
-        return
-    for entry in node.elts:
-        if isinstance(entry, ast.Constant) and isinstance(entry.value, str):
-            yield entry.value
-        elif isinstance(entry, ast.Subscript) and isinstance(entry.slice, ast.Constant):
-            yield from _listed(str(entry.slice.value), named)
-
-
-def _listed(name: str, named: Mapping[str, ast.expr]) -> Iterator[str]:
-    lists = (node.elts for node in named.values() if isinstance(node, (ast.List, ast.Tuple)))
-    texts = (e.value for entries in lists for e in entries if isinstance(e, ast.Constant))
-    found = (
-        t for t in texts if isinstance(t, str) and re.split(r"[^\w.-]", t.strip(), maxsplit=1)[0] == name
+    known: dict[str, Any] = {}
+    for node in tree.body:
+        if isinstance(node, ast.Assign):
+            value = _value(node.value, known)
+            known |= {target.id: value for target in node.targets if isinstance(target, ast.Name)}
+        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            known[node.target.id] = _value(ast.BinOp(node.target, node.op, node.value), known)
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    given = (
+        _value(keyword.value, known)
+        for call in calls
+        if getattr(call.func, "id", getattr(call.func, "attr", "")) == "setup"
+        for keyword in call.keywords
+        if keyword.arg == "install_requires"
     )
-    yield from list(found)[:1]
+    return [line for lines in given if isinstance(lines, list) for line in lines if isinstance(line, str)]
+
+
+def _value(node: ast.expr, known: Mapping[str, Any]) -> Any:
+    """Return the text, list or table that an expression is; None where it is neither or not told."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.Name(id=name):
+            return known.get(name)
+        case ast.List(elts=entries) | ast.Tuple(elts=entries):
+            return list(_entries(entries, known))
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            sides = (_value(left, known), _value(right, known))
+            return [one for side in sides if isinstance(side, list) for one in side]
+        case ast.Dict(keys=keys, values=values):
+            pairs = zip(keys, values, strict=True)
+            return {key.value: _value(value, known) for key, value in pairs if isinstance(key, ast.Constant)}
+        case ast.Subscript(value=table, slice=ast.Constant(value=key)):
+            told = _value(table, known)
+            return told.get(key) if isinstance(told, dict) else None
+        case _:
+            return None
+
+
+def _entries(entries: list[ast.expr], known: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield what a list holds; `deps["name"]` stands for the text of that package in any list."""
+    for entry in entries:
+        if isinstance(entry, ast.Starred):
+            inner = _value(entry.value, known)
+            yield from inner if isinstance(inner, list) else ()
+        elif (told := _value(entry, known)) is not None:
+            yield told
+        elif isinstance(entry, ast.Subscript) and isinstance(entry.slice, ast.Constant):
+            yield _listed(str(entry.slice.value), known)
+
+
+def _listed(name: str, known: Mapping[str, Any]) -> str | None:
+    texts = (text for value in known.values() if isinstance(value, list) for text in value)
+    return next(
+        (t for t in texts if isinstance(t, str) and re.split(r"[^\w.-]", t.strip(), maxsplit=1)[0] == name),
+        None,
+    )

@@ -183,6 +183,11 @@ def test_a_local_project_brings_its_own_requirements(pin: Any, tmp_path: Path) -
             "_deps = ['einops>=0.7', 'peft']\ndeps = {}\ninstall_requires = [deps['einops']]\n"
             "setup(install_requires=install_requires)\n",
         ),
+        (
+            "setup.py",
+            "needs = {'install': ['einops'], 'all': ['peft']}\nlist_ = needs['install']\nlist_ += []\n"
+            "list_ = list_ + [*[]]\nsetup(install_requires=list_)\n",
+        ),
         ("Pipfile", '[packages]\neinops = ">=0.7"\n'),
         ("environment.yml", "name: x\ndependencies:\n  - python=3.11\n  - pip:\n      - einops>=0.7\n"),
         ("Dockerfile", "FROM scratch\nRUN pip install --no-cache-dir 'einops>=0.7' && rm -r /tmp/x\n"),
