@@ -10,7 +10,7 @@ from envdoctor.errors import InputError
 from envdoctor.matrix import Matrix
 from envdoctor.matrix.snapshot import Snapshot, load_snapshot
 from envdoctor.solve.coverage import Coverage
-from envdoctor.solve.goal import Goal
+from envdoctor.solve.goal import Goal, holding
 from envdoctor.solve.nodes import TORCH, Context, Options
 from envdoctor.solve.requests import Asked, Carried, Request, parse_day, parse_requests
 from envdoctor.target.resolve import Target, check_index_serves
@@ -54,6 +54,8 @@ def goal_of(wish: Wish, target: Target, matrix: Matrix) -> Goal:
         asked = Asked(tuple(r for r in requests if coverage.knows(r.name)))
     options = options_of(asked, wish.exclude_newer, wish.allow_source)
     context = Context(coverage.snapshot, matrix, target, options, installed)
+    if wish.least_change:
+        context = holding(context, {request.name for request in asked.requests})
     return Goal(context, asked.requests, wish.least_change, asked.carried, asked.options, coverage)
 
 

@@ -183,6 +183,9 @@ class _Teller:
             )
         if ban.what == "constraint":
             return Cause("request", f"{ban.subject} is a constraint", ban.row)
+        if ban.what == "held":
+            text = f"{node.name} {ban.subject} is installed and not on record, so that it stays"
+            return Cause("target", text, "installed")
         if ban.what == "newer":
             return Cause("request", f"{span} came out after the day given", "--exclude-newer")
         if ban.what == "prerelease":

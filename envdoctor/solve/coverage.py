@@ -14,8 +14,8 @@ from envdoctor.solve.requests import Request
 if TYPE_CHECKING:
     from envdoctor.harvest.lookup import Lookup
 
-FURTHER = 12
-"""So many times as many releases are read of a package whose unread ones stand in the way."""
+FURTHER = (12, 100)
+"""So many times as many releases are read of a package whose unread ones stand in the way, and still do."""
 _LABEL = re.compile(r"\+[^,]*")
 
 
@@ -29,7 +29,8 @@ class Coverage:
     read: dict[str, str] = field(default_factory=dict)
     """The packages that were looked up, with the day of each."""
     problems: dict[str, str] = field(default_factory=dict)
-    _read_on: set[str] = field(default_factory=set)
+    _read_on: dict[str, int] = field(default_factory=dict)
+    """How often a package was read on."""
 
     def knows(self, name: str) -> bool:
         """True when the facts know releases of a package."""
@@ -57,11 +58,14 @@ class Coverage:
 
     def read_on(self, unread: Mapping[str, Collection[str]]) -> bool:
         """Read what releases (specifiers by name) require that the facts list without; False for none."""
-        wanted = {name: specs for name, specs in unread.items() if name not in self._read_on}
         before = self.snapshot
-        self._read_on |= wanted.keys()
-        self._find(wanted, FURTHER)
-        return self.snapshot is not before
+        for further in FURTHER:
+            wanted = {n: specs for n, specs in unread.items() if self._read_on.get(n, 0) < further}
+            self._read_on |= dict.fromkeys(wanted, further)
+            self._find(wanted, further)
+            if self.snapshot is not before:
+                return True
+        return False
 
     def _find(self, wanted: Mapping[str, Collection[str]], further: int = 1) -> None:
         if not wanted:

@@ -15,7 +15,7 @@ from envdoctor.facts.names import normalise
 from envdoctor.matrix import Matrix
 from envdoctor.matrix.snapshot import SDIST, Package, load_snapshot, parse_files
 from envdoctor.solve.asking import options_of
-from envdoctor.solve.goal import Goal, Picks, request_mask
+from envdoctor.solve.goal import Goal, Picks, holding, request_mask
 from envdoctor.solve.nodes import TORCH, Context, Node, Options
 from envdoctor.solve.policy import Policy, total
 from envdoctor.solve.problem import Literal, Nogood, Part, Problem, Root, close, needs_of
@@ -71,6 +71,8 @@ def mending_goal(facts: Facts, matrix: Matrix, demands: Demands) -> Goal:
     limits = tuple(_told_limits(facts, _context(matrix, target, options, tuple(installed.items()))))
     options = replace(options, constraints=limits)
     context = _context(matrix, target, options, tuple(installed.items()))
+    held = holding(context, demands.names).options
+    context = _context(matrix, target, held, tuple(installed.items()))
     return Goal(context, requests, not demands.newest)
 
 

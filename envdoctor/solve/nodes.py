@@ -14,7 +14,7 @@ from envdoctor.matrix.tables.conditions import ConditionRow
 from envdoctor.solve.file_judge import FileJudge
 from envdoctor.solve.requests import Request
 from envdoctor.solve.variants import Build, builds_of, driver_allows
-from envdoctor.solve.versions import clauses, spec_mask
+from envdoctor.solve.versions import clauses, satisfies, spec_mask
 from envdoctor.target.cards import Card
 from envdoctor.target.resolve import Target
 from envdoctor.values import dataclass as value
@@ -40,6 +40,8 @@ class Options:
     """Pairs of a package and another that it checks only when it uses it: what was asked for goes before."""
     waived_rows: frozenset[str] = frozenset()
     """Rows that tell of failures in use alone, before which what was asked for goes, too."""
+    held: frozenset[str] = frozenset()
+    """Installed packages whose release is not on record (a vendor's build): they stay as they are."""
 
 
 @value(frozen=True)
@@ -87,6 +89,10 @@ class Context:
             known = package is not None and package.crawled
             self._nodes[name] = Node(package, self) if package is not None and known else None
         return self._nodes[name]
+
+    def stands(self, name: str, spec: str) -> bool:
+        """True when a package that is held meets a specifier as it is installed."""
+        return name in self.options.held and satisfies(self.installed[name].partition("+")[0], spec)
 
     def marker_holds(self, number: int) -> bool:
         """True when the snapshot's marker of that number holds on the target."""
@@ -181,6 +187,8 @@ class Node:
     def bans(self) -> list[Ban]:
         """What the target, the index and the options rule out, each with its reason."""
         found = [Ban(what, self.expand(mask)) for what, mask in self._version_bans if mask]
+        if self.name in self.context.options.held:
+            found.append(Ban("held", self.all, self.context.installed[self.name]))
         return [*found, *self._constraint_bans(), *self._hardware_bans()]
 
     def admits(self, spec: str) -> int:

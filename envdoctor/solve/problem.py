@@ -174,6 +174,8 @@ def _shares(node: Node) -> list[tuple[int, bool, tuple[Demand, ...]]]:
     told: tuple[Demand, ...] = ()
     shares = [(mask, own, told) for own, mask in _variant_masks(node)]
     for one in undeclared(node):
+        if one.name in node.context.options.held:
+            continue
         demand = Demand(one.name, one.mask, (), False, -1)
         with_it = [(mask & one.owners, own, (*needed, demand)) for mask, own, needed in shares]
         shares = [*with_it, *((mask & ~one.owners, own, needed) for mask, own, needed in shares)]
@@ -230,7 +232,7 @@ def _read_demands(
         if own_runtime and requirement.name.startswith(OWN_RUNTIME):
             continue
         node = context.node(requirement.name)
-        if node is not None:
+        if node is not None and not context.stands(node.name, node.package.spec_text(requirement.spec)):
             mask = node.expand(node.package.spec_mask(requirement.spec))
             yield Demand(node.name, mask, requirement.extras, limit, requirement.spec)
 

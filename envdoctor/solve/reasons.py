@@ -80,6 +80,11 @@ class Explained:
                 if not self._named(name, extra)
             ),
             *self._overridden(),
+            *(
+                f"{name} {self.goal.context.installed[name]} is installed and not on record: it stays,"
+                " and what it requires is not known"
+                for name in sorted(self.goal.context.options.held)
+            ),
         )
 
     def _overridden(self) -> Iterator[str]:

@@ -154,6 +154,9 @@ def _target_proposals(goal: Goal, ban: Ban) -> Iterator[Change]:
     if ban.what == "constraint":
         left = tuple(one for one in options.constraints if str(one) != ban.subject)
         yield Change(f"the constraint {ban.subject}", partial(_allowed, constraints=left))
+    if ban.what == "held":
+        held = frozenset(name for name in options.held if goal.context.installed[name] != ban.subject)
+        yield Change(f"the installed {ban.subject}", partial(_allowed, held=held))
     if ban.what in ("source", "unread") and not options.allow_source:
         yield Change("the ban on source builds (--allow-source)", partial(_allowed, allow_source=True))
     if ban.what in ("source", "platform") and target.platform.libc == "glibc":
