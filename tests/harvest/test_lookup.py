@@ -72,6 +72,18 @@ def test_where_the_newest_are_in_the_way_older_ones_are_read(index: FakeIndex, p
     assert (answer.code, answer.pins["unheard-of"]) == (0, "1.11")
 
 
+def test_what_still_stands_in_the_way_is_read_whole(
+    index: FakeIndex, pin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("envdoctor.solve.coverage.FURTHER", (2, 100))
+    for minor in range(20):
+        index.add_wheel("unheard-of", f"1.{minor}", f"unheard-base=={minor}")
+        index.add_wheel("unheard-base", str(minor))
+    index.add_wheel("unheard-user", "1.0", "unheard-base==2")
+    answer = pin("unheard-of", "unheard-user")
+    assert (answer.code, answer.pins["unheard-of"]) == (0, "1.2")
+
+
 def test_what_was_read_today_is_not_asked_for_again_and_serves_offline(index: FakeIndex, pin) -> None:
     index.add_wheel("unheard-of", "1.0")
     pin("unheard-of")

@@ -94,6 +94,22 @@ def test_least_change_for_another_machine(capsys: pytest.CaptureFixture[str], tm
     assert changes == {"transformers": ("4.40.0", "4.44.2")}
 
 
+def test_an_installed_release_that_is_not_on_record_stays_and_is_said(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    environment = tmp_path / "requirements.txt"
+    environment.write_text("torch==2.3.0a0+6ddf5cf85e.nv24.4\ntransformers==4.40.0\n")
+    words = ["--target", str(environment), "--goal", "least-change", *ON]
+    code, out, _ = answer(capsys, "pin", "accelerate>=0.30", *words)
+    assert (code, "\ntorch==" in out) == (0, False)
+    assert "# note: torch 2.3.0a0+6ddf5cf85e.nv24.4 is installed and not on record: it stays" in out
+    code, out, _ = answer(capsys, "pin", "torchvision==0.20.0", *words)
+    out = " ".join(out.split())
+    assert code == 1
+    assert "torch 2.3.0a0+6ddf5cf85e.nv24.4 is installed and not on record, so that it stays" in out
+    assert "without the installed 2.3.0a0+6ddf5cf85e.nv24.4: torchvision 0.20.0" in out
+
+
 def test_requirements_from_files_and_from_arguments(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
