@@ -31,7 +31,8 @@ def read_uv(document: Mapping[str, Any], text: str) -> Lock:
     walk = _Walk(packages, markers)
     places = walk.reach(_roots(document, walk))
     found = (_locked(*packages[place]) for place in sorted(places))
-    return Lock("uv.lock", tuple(one for one in found if one), markers.read_for)
+    kept = tuple(one for one in found if one)
+    return Lock("uv.lock", kept, markers.read_for, notes=tuple(_unread_groups(packages)))
 
 
 def _locked(name: str, table: Mapping[str, Any], line: int) -> Locked | None:
@@ -41,6 +42,17 @@ def _locked(name: str, table: Mapping[str, Any], line: int) -> Locked | None:
     origin = "vcs" if "git" in source else "url" if "url" in source else None
     origin = "file" if any(kind in source for kind in _LOCAL) else origin
     return Locked(name, text_of(table.get("version")) or None, line, origin, "editable" in source)
+
+
+def _unread_groups(packages: Iterable[tuple[str, Mapping[str, Any], int]]) -> Iterator[str]:
+    """Say which groups the project has: only its pyproject.toml tells those that are installed by default."""
+    here = (table for _, table, _ in packages if _is_here(table))
+    names = {name for table in here for name in table_of(table.get("dev-dependencies"))} - {"dev"}
+    if names:
+        yield (
+            f"the groups {', '.join(sorted(names))} are not read: whether one is installed by default,"
+            " pyproject.toml says"
+        )
 
 
 def _roots(document: Mapping[str, Any], walk: _Walk) -> Iterator[Node]:

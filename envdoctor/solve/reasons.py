@@ -246,21 +246,28 @@ class Explained:
     def _held_back(self, node: Node, bit: int) -> Iterator[str]:
         """Say why a package is not at the newest that its request, if there is one, and the target admit.
 
-        Of what was not asked for only where no requirement that is listed says so.
+        Of what was not asked for at the newest that the requirements listed admit.
         """
         asked = self.picks.policy.asked.get(node.name)
-        possible = node.allowed & ~node.reserved if asked is None else asked
+        possible = node.allowed & ~node.reserved & self._listed(node) if asked is None else asked
         newest = possible.bit_length() - 1
         if newest <= bit or node.places[newest] == node.places[bit]:
             return
-        told = (one for _, one in self._undeclared_of(node.name) if not one.mask >> newest & 1)
-        listed = any(self._barring(node, newest)) or any(told)
-        if asked is None and (node.name.startswith(OWN_RUNTIME) or listed):
+        if asked is None and node.name.startswith(OWN_RUNTIME):
             return
         label = node.builds[newest].label if node.builds else node.version(newest)
         blockers = list(dict.fromkeys(self._blockers(node, newest)))
         if blockers or not any(self._avoids(node, bit)):
             yield f"not {label}: {'; '.join(blockers[:4]) or self._weighed(node, bit, newest)}"
+
+    def _listed(self, node: Node) -> int:
+        """Return the candidates that the requirements listed of a package admit."""
+        mask = node.all
+        for edge in self._edges_on.get(node.name, ()):
+            mask &= node.expand(node.package.spec_mask(edge.wanted.spec))
+        for _, one in self._undeclared_of(node.name):
+            mask &= one.mask
+        return mask
 
     def _weighed(self, node: Node, bit: int, newest: int) -> str:
         """Say what counted more where nothing forbids the newest."""

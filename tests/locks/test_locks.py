@@ -11,7 +11,7 @@ import pytest
 from envdoctor.cli import main
 from envdoctor.errors import InputError
 from envdoctor.inputs import is_lock
-from envdoctor.locks.reading import read_lock
+from envdoctor.locks.reading import parse_lock, read_lock
 from envdoctor.pastes.locks import read_lock_facts
 
 UV = """
@@ -309,6 +309,12 @@ def held(folder: Path, name: str, text: str) -> dict[str, str | None]:
         ("conda-lock.yml", CONDA_LOCK, {"python": "3.11.8", "peft": "0.15.0"}),
     ],
 )
+def test_groups_that_a_project_may_install_by_default_are_named() -> None:
+    text = UV.replace('dev = [{ name = "pytest" }]', 'dev = []\ncuda = [{ name = "pytest" }]')
+    assert parse_lock("uv.lock", UV).notes == ()
+    assert "the groups cuda are not read" in parse_lock("uv.lock", text).notes[0]
+
+
 def test_a_lock_puts_in_what_its_tool_installs_on_linux(
     tmp_path: Path, name: str, text: str, expected: dict[str, str | None]
 ) -> None:
