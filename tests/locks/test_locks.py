@@ -309,12 +309,6 @@ def held(folder: Path, name: str, text: str) -> dict[str, str | None]:
         ("conda-lock.yml", CONDA_LOCK, {"python": "3.11.8", "peft": "0.15.0"}),
     ],
 )
-def test_groups_that_a_project_may_install_by_default_are_named() -> None:
-    text = UV.replace('dev = [{ name = "pytest" }]', 'dev = []\ncuda = [{ name = "pytest" }]')
-    assert parse_lock("uv.lock", UV).notes == ()
-    assert "the groups cuda are not read" in parse_lock("uv.lock", text).notes[0]
-
-
 def test_a_lock_puts_in_what_its_tool_installs_on_linux(
     tmp_path: Path, name: str, text: str, expected: dict[str, str | None]
 ) -> None:
@@ -418,3 +412,9 @@ def test_a_lock_of_conda_tells_the_python_and_the_build_of_torch(tmp_path: Path)
     assert facts.environment.builds["torch"]["cuda"] == "12.6"
     assert facts.distribution("torch").origin == "conda"  # type: ignore[union-attr]
     assert facts.distribution("arms").origin == "file"  # type: ignore[union-attr]
+
+
+def test_groups_that_a_project_may_install_by_default_are_named() -> None:
+    text = UV.replace('dev = [{ name = "pytest" }]', 'dev = []\ncuda = [{ name = "pytest" }]')
+    assert parse_lock("uv.lock", UV).notes == ()
+    assert "the groups cuda are not read" in parse_lock("uv.lock", text).notes[0]
