@@ -89,7 +89,9 @@ def demands_of(
             met |= pairs
             continue
         gone |= {name for name in wish.ways[0].gone if view.facts.distribution(name)}
-        ways = [way for way in (_covered(one.pins, matrix) for one in wish.ways if one.packages) if way]
+        ways = [
+            way for way in (_followed(one.pins, view, matrix) for one in wish.ways if one.packages) if way
+        ]
         if not ways:
             continue
         ways += list(_moved(wish, view, matrix, leeway)) if leeway is not Leeway.NONE else []
@@ -140,9 +142,15 @@ def _versions(view: View) -> set[str]:
     return {name for name, one in view.facts.environment.distributions.items() if one.version}
 
 
-def _covered(pins: Mapping[str, str], matrix: Matrix) -> Mapping[str, str]:
-    """Return pins that the solver can follow; none of them where it knows too little of one."""
-    return pins if all(covers(matrix, name) for name in pins) else {}
+def _followed(pins: Mapping[str, str], view: View, matrix: Matrix) -> Mapping[str, str]:
+    """Return pins that the solver can follow; none of them where it knows too little of one.
+
+    Another build of a package that a text does not tell of is no new package: which release, is not known.
+    """
+    blind = not view.complete and any(
+        spec == "*" and name not in _versions(view) for name, spec in pins.items()
+    )
+    return pins if not blind and all(covers(matrix, name) for name in pins) else {}
 
 
 def _moved(wish: Wish, view: View, matrix: Matrix, leeway: Leeway) -> Iterator[Mapping[str, str]]:

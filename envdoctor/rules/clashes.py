@@ -12,7 +12,7 @@ from envdoctor.facts.names import normalise
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import package_facts
-from envdoctor.rules.ranges import specifier_in
+from envdoctor.rules.ranges import parse_version, specifier_in
 from envdoctor.rules.view import View, symptoms
 
 SOURCE = "https://pip.pypa.io/en/stable/topics/dependency-resolution/"
@@ -26,15 +26,25 @@ def check_clashes(view: View) -> Iterable[Finding]:
         raise Skip("no installer's conflict is told")
     for name in dict.fromkeys(normalise(s.captured["need"]) for s in wishes):
         of_it = [s for s in wishes if normalise(s.captured["need"]) == name]
-        if len({_specifier(s) for s in of_it}) > 1 and not _suit_together(view, name, of_it):
-            yield _finding(view, name, of_it)
+        if excluding := _excluding(view, name, of_it):
+            yield _finding(view, name, excluding)
 
 
-def _suit_together(view: View, name: str, wishes: Iterable[Symptom]) -> bool:
-    """True where a known release suits all wishes: they are told, but not what excludes one another."""
+def _excluding(view: View, name: str, wishes: Sequence[Symptom]) -> Sequence[Symptom]:
+    """Return the wishes that exclude one another; none where a known release suits all."""
     package = package_facts(view, name)
-    joined = SpecifierSet(",".join(_specifier(s) for s in wishes))
-    return package is not None and any(joined.contains(v, prereleases=True) for v in package.versions)
+    known = package.versions if package else []
+    sets = [(wish, SpecifierSet(_specifier(wish), prereleases=True)) for wish in wishes]
+    named = [clause.version for _, told in sets for clause in told if clause.operator in ("==", ">=", "<=")]
+    releases = [*known, *(version for version in named if parse_version(version))]
+
+    def suit(*together: SpecifierSet) -> bool:
+        return any(all(one.contains(release) for one in together) for release in releases)
+
+    if len({str(told) for _, told in sets}) < 2 or suit(*(told for _, told in sets)):
+        return ()
+    at_odds = [wish for wish, told in sets if not all(suit(told, other) for _, other in sets)]
+    return at_odds or wishes
 
 
 def _specifier(symptom: Symptom) -> str:

@@ -22,6 +22,7 @@ _REFUSALS = (
     *("SYM-MAXIMUM-VERSION", "SYM-CHECKED-VERSION", "SYM-ASKED-BY-PIP", "SYM-DIST-NOT-FOUND"),
     *("SYM-ERROR-NEEDS", "SYM-REQUIRES-BUT-GOT"),
 )
+_CUT_OFF = re.compile(r"[<>=!~]=?\s*$")
 
 
 def check_refusals(view: View) -> Iterable[Finding]:
@@ -88,6 +89,9 @@ def _refusal(name: str, have: str | None, symptom: Symptom) -> Finding:
     by_transformers = symptom.id == "SYM-REQUIRED-VERSION"
     asker = "the installed transformers" if by_transformers else "the library that raises the error"
     pins = {name: wanted}
+    mend = Remedy(f"Install a release of {name} in that range.", install_commands(pins), pins)
+    if _CUT_OFF.search(symptom.text):
+        mend = Remedy(f"Read the rest of the range, which is cut off, and install a release of {name} in it.")
     other = (Remedy("Or upgrade transformers, which then takes it.", ("pip install -U transformers",)),)
     return Finding(
         id="REQUIREMENT-REFUSED",
@@ -100,7 +104,7 @@ def _refusal(name: str, have: str | None, symptom: Symptom) -> Finding:
         ),
         evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
         remedies=(
-            Remedy(f"Install a release of {name} in that range.", install_commands(pins), pins),
+            mend,
             *(other if by_transformers else ()),
         ),
         certainty=Certainty.CERTAIN if have else Certainty.LIKELY,

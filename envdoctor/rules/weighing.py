@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -9,6 +10,8 @@ from envdoctor.facts import Facts
 from envdoctor.findings import Certainty, Finding, Severity
 
 _RIVALS_SHOWN = 3
+_CROWD = 3
+"""So many causes of one line cannot each be likely."""
 _OF_ITS_OWN = 0.8
 """What is the cause this often, whenever its line is seen, is no mere report of another line's."""
 _DOUBT = {Certainty.CERTAIN: 0, Certainty.LIKELY: 1, Certainty.UNCERTAIN: 2}
@@ -16,6 +19,7 @@ _DOUBT = {Certainty.CERTAIN: 0, Certainty.LIKELY: 1, Certainty.UNCERTAIN: 2}
 
 def weigh(findings: Sequence[Finding], facts: Facts) -> list[Finding]:
     """Where the facts choose a cause of a symptom, drop the guesses at it; else keep the likeliest few."""
+    findings = _without_crowds(findings)
     answered = {s for f in findings if not _is_guess(f) for s in f.explains}
     kept = [f for f in findings if not (_is_guess(f) and f.explains and set(f.explains) <= answered)]
     likely = {s for f in kept if f.certainty is not Certainty.UNCERTAIN for s in f.explains}
@@ -27,6 +31,18 @@ def weigh(findings: Sequence[Finding], facts: Facts) -> list[Finding]:
         rivals = sorted((f for f in kept if symptom in f.explains), key=_rank)
         surplus |= {f.id for f in rivals[_RIVALS_SHOWN:] if f.certainty is Certainty.UNCERTAIN}
     return [finding for finding in kept if finding.id not in surplus]
+
+
+def _without_crowds(findings: Sequence[Finding]) -> list[Finding]:
+    """Take for uncertain what is one of many likely causes of each line that it explains."""
+    counted = Counter(s for f in findings if f.certainty is Certainty.LIKELY for s in f.explains)
+    crowded = {symptom for symptom, count in counted.items() if count >= _CROWD}
+    return [
+        replace(f, certainty=Certainty.UNCERTAIN)
+        if f.certainty is Certainty.LIKELY and f.explains and crowded.issuperset(f.explains)
+        else f
+        for f in findings
+    ]
 
 
 def failures(facts: Facts) -> list[frozenset[str]]:

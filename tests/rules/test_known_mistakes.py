@@ -91,3 +91,34 @@ def test_what_metadata_allows_and_code_does_not_is_told_without_an_error_line(
 
 def test_what_was_built_for_numpy_2_goes_with_numpy_1() -> None:
     assert diagnose("pandas==2.2.2\nnumpy==1.26.4\nfaiss-cpu==1.9.0") == {}
+
+
+def test_only_wishes_that_exclude_one_another_are_told_as_a_clash() -> None:
+    clash = diagnose(
+        "ERROR: Cannot install torch==2.1.1 and vllm because these package versions have conflicting"
+        " dependencies.\n\n"
+        "The conflict is caused by:\n    The user requested torch==2.1.1\n"
+        "    accelerate 0.34.2 depends on torch>=1.10.0\n    vllm 0.5.4 depends on torch==2.4.0\n"
+    )["PIP-CLASH"]
+    assert "you want ==2.1.1, vllm 0.5.4 wants ==2.4.0" in clash.summary
+    assert [remedy.pins for remedy in clash.remedies if remedy.pins] == [{"torch": "==2.4.0"}]
+
+
+def test_many_causes_of_one_line_are_not_likely_each() -> None:
+    line = "A module that was compiled using NumPy 1.x cannot be run in\nNumPy 2.2.6 as it may crash."
+    assert list(diagnose(f"numpy==2.2.6\nvllm==0.15.0\nImportError: \n{line}")) == ["NUMPY2-ABI"]
+
+
+def test_a_range_that_is_cut_off_is_no_pin() -> None:
+    (finding,) = diagnose('    check_version("transformers>=4.41.2,<=').values()
+    assert finding.remedies[0].pins == {}
+    assert "cut off" in finding.remedies[0].text
+
+
+def test_another_build_of_a_torch_that_is_not_told_is_no_torch_to_come_in() -> None:
+    text = (
+        "# ImportError: DLL load failed while importing _fused: The specified procedure could not be found."
+    )
+    diagnosis = diagnose_facts(parse_paste(text, "paste", MATRIX.lexicon))
+    assert "DLL-LOAD" in {finding.id for finding in diagnosis.findings}
+    assert diagnosis.plan is None or diagnosis.plan.moves == ()
