@@ -37,6 +37,8 @@ _LOOSE = re.compile(
     rf"(?:^|[\s`'\"(\]|>])((?:[A-Za-z_]\w{{0,60}}\.){{0,8}}[A-Z]\w{{0,60}}?{_SUFFIX}):"
     r"[ \t]{1,4}(\S.{0,1000})"
 )
+_QUALIFIED = re.compile(r"^[\s>`'\"]{0,4}((?:[a-z_]\w{0,60}\.){1,8}[A-Z]\w{0,80}): ([A-Za-z'\"<(].{0,1000})")
+"""A class by its module and class name at the head of a line, as the interpreter prints it."""
 _CODE = re.compile(r"^\s*(?:except|raise|return|if|elif|assert|class|def|import|from|#|with)\b")
 _EDITOR = "Exception has occurred: "
 _DIRECT = "The above exception was the direct cause"
@@ -70,7 +72,7 @@ def parse_errors(paste: Paste, sights: Sequence[Sight]) -> Iterator[Sighting]:
     """
     chains = list(_joined(paste.lines, list(_raised(paste.lines))))
     found = [_error(paste, chain, sights) for chain in chains]
-    covered = {line for chain in chains for line in range(chain[0].first, chain[-1].last + 1)}
+    covered = {line for chain in chains for one in chain for line in range(one.first, one.last + 1)}
     for sight in sights:
         if sight.pattern.fault not in ("", "said") and sight.line not in covered:
             found.append(_fault(paste, sight, sights))
@@ -95,7 +97,7 @@ def _error(paste: Paste, chain: Sequence[_Raised], sights: Sequence[Sight]) -> E
         line=root.line + 1,
         frames=tuple(root.frames[-KEPT_FRAMES:]),
         ended=end.text if end is not root else "",
-        symptoms=met_within(sights, root.first, end.last),
+        symptoms=met_within(sights, min(root.first, end.first), max(root.last, end.last)),
         beside=root.beside,
     )
 
@@ -113,8 +115,8 @@ def _raised(lines: Sequence[str]) -> Iterator[_Raised]:
             raised = _in_editor(lines, index)
         elif "-packages" in line and _frame(_bare(line, "")):
             raised = _traceback(lines, index, "", index)
-        elif ": " in line and _LOOSE.search(line):
-            raised = _loose(lines, index)
+        elif ": " in line and (match := _LOOSE.search(line) or _qualified(line)):
+            raised = _loose(lines, index, match)
         if raised is None:
             index += 1
             continue
@@ -140,13 +142,13 @@ def _traceback(lines: Sequence[str], start: int, prefix: str, header: int) -> _R
         elif frames and (arrow := _ARROW.match(line)):
             frames[-1] = replace(frames[-1], code=arrow[1].strip()[:200])
             end = index
-        elif frames and not frames[-1].code and line.startswith("    ") and not _NUMBERED.match(line):
-            frames[-1] = replace(frames[-1], code=line.strip()[:200])
+        elif frames and line.startswith("    ") and not _NUMBERED.match(line):
+            frames[-1] = replace(frames[-1], code=frames[-1].code or line.strip()[:200])
             end = index
-        elif (match := _RAISED.match(line)) and (frames or _is_exception(match[1])):
-            if match[2] is None and not _is_exception(match[1]):
-                continue
-            text, last = _message(lines, index, prefix, line)
+        elif (match := _RAISED.match(line)) and (
+            _is_exception(match[1]) or (frames and _ends_it(match[1], match[2], index - end))
+        ):
+            text, last = _message(lines, index, prefix, line) if match[2] is not None else (match[1], index)
             return _Raised(match[1], text, index, last, frames, header)
     return _cut_off(lines[header], header, end, frames)
 
@@ -175,6 +177,22 @@ def _is_exception(name: str) -> bool:
     return bool(re.search(rf"{_SUFFIX}\w{{0,20}}$|Exit$|Iteration$|Warning$", name))
 
 
+def _is_class(name: str) -> bool:
+    """Whether a name is written as classes are: not a level, a command or an abbreviation."""
+    last = name.rpartition(".")[2]
+    return last[:1].isupper() and not last.isupper()
+
+
+def _ends_it(name: str, message: str | None, below: int) -> bool:
+    """Whether a line that is not indented, `below` the last frame, is the exception, whatever its name.
+
+    One without a message is so right below alone, where nothing else can stand.
+    """
+    if message is None:
+        return below == 1 and _is_class(name) and ("." in name or not name.istitle())
+    return "." in name or _is_class(name)
+
+
 def _frame(line: str) -> Frame | None:
     if "](http" in line:  # as a notebook's page is copied
         line = _LINKED.sub(r"\1", line)
@@ -199,7 +217,7 @@ def _message(lines: Sequence[str], index: int, prefix: str, first: str) -> tuple
     parts, last = [first.strip()], index
     for following in range(index + 1, min(len(lines), index + MESSAGE_LINES)):
         line = _bare(lines[following], prefix).strip()
-        if not line or HEADER in line or line.startswith((_DIRECT, _DURING, "```")) or _frame(line):
+        if not line or HEADER in line or line.startswith((_DIRECT, _DURING, "```", "+-")) or _frame(line):
             break
         if ": " in line and _is_exception(line.partition(":")[0][-80:]):
             break
@@ -208,11 +226,16 @@ def _message(lines: Sequence[str], index: int, prefix: str, first: str) -> tuple
     return " ".join(parts)[:600], last
 
 
-def _loose(lines: Sequence[str], index: int) -> _Raised | None:
+def _qualified(line: str) -> re.Match[str] | None:
+    """Return the class that a line opens with by its module, of whatever name, and what it says."""
+    match = _QUALIFIED.match(_bare(line, "")) if "." in line else None
+    return match if match and _is_class(match[1]) and " " in match[2] else None
+
+
+def _loose(lines: Sequence[str], index: int, match: re.Match[str]) -> _Raised | None:
     """Return the exception that a line names outside of a traceback."""
-    line = lines[index]
-    match = _LOOSE.search(line)
-    if match is None or _CODE.match(line):
+    line = match.string
+    if _CODE.match(line):
         return None
     text, last = _message(lines, index, "", line[match.start(1) :])
     return _Raised(match[1], text, index, last, [], index, line[: match.start(1)].strip()[-200:])
@@ -222,6 +245,9 @@ def _joined(lines: Sequence[str], raised: Sequence[_Raised]) -> Iterator[list[_R
     """Put each exception to the chain it belongs to, the root first."""
     chain: list[_Raised] = []
     for one in raised:
+        if chain and _grouped(lines, chain[-1], one):
+            chain.insert(0, one)
+            continue
         if chain and _chained(lines, chain[-1], one):
             chain.append(one)
             continue
@@ -235,3 +261,9 @@ def _joined(lines: Sequence[str], raised: Sequence[_Raised]) -> Iterator[list[_R
 def _chained(lines: Sequence[str], before: _Raised, after: _Raised) -> bool:
     between = lines[before.last + 1 : min(after.first + 1, before.last + 8)]
     return any(_DIRECT in line or _DURING in line for line in between)
+
+
+def _grouped(lines: Sequence[str], group: _Raised, one: _Raised) -> bool:
+    """Whether the exception is the first of those that the group before it holds."""
+    between = lines[group.last + 1 : one.first + 1][:3]
+    return group.kind.endswith("ExceptionGroup") and any("+-+-" in line for line in between)

@@ -214,3 +214,59 @@ def test_a_release_newer_than_all_that_is_known_is_said_so(
     )
     cause = str(unexplained(diagnose(text, "--format", "json"))["cause"])
     assert (f"transformers {version} is newer than what is known of it here" in cause) == said
+
+
+FRAMES = [
+    "Traceback (most recent call last):",
+    '  File "/srv/app/run.py", line 12, in <module>',
+    "    main()",
+    '  File "/srv/app/steps.py", line 44, in main',
+    "    item = take()",
+    "           ~~~~^^",
+]
+UNUSUAL = (
+    "pyarrow.lib.ArrowInvalid: Float value 1.5 was truncated converting to int64",
+    "shelf.TooDeep: 200000",
+    "shelf.Fail_Unknown: Unknown",
+    "_queue.Empty",
+    "ShapeMismatch",
+)
+PREFIXES = ("", "[rank3]: ", "(Worker pid=41, ip=10.0.0.4) ", "2026-06-01T10:11:12.345Z ", "web-1  | ")
+
+
+@pytest.mark.parametrize(("line", "prefix"), zip(UNUSUAL, PREFIXES, strict=True))
+def test_what_stands_below_the_last_frame_is_the_exception_whatever_its_name(
+    diagnose: Diagnose, line: str, prefix: str
+) -> None:
+    text = "".join(f"{prefix}{row}\n" for row in (*FRAMES, line))
+    code, out = diagnose(text + "INFO: bye\n", "--format", "json")
+    document = json.loads(out)
+    (error,) = document["facts"]["errors"]
+    assert (error["exception"], len(error["frames"])) == (line.partition(":")[0], 2)
+    assert (code, [f["id"] for f in document["findings"]]) == (1, ["UNEXPLAINED-ERROR"])
+
+
+def test_of_a_group_the_first_exception_within_is_the_root(diagnose: Diagnose) -> None:
+    within = [f"    | {row}" for row in (*FRAMES, "shelf.TooDeep: 200000")]
+    rows = [
+        "  + Exception Group Traceback (most recent call last):",
+        '  |   File "/srv/app/run.py", line 20, in <module>',
+        "  |     asyncio.run(main())",
+        "  | ExceptionGroup: unhandled errors in a TaskGroup (1 sub-exception)",
+        "  +-+---------------- 1 ----------------",
+        *within,
+        "    +------------------------------------",
+    ]
+    _, out = diagnose("\n".join(rows), "--format", "json")
+    (error,) = json.loads(out)["facts"]["errors"]
+    assert (error["exception"], error["ended"].split(":")[0]) == ("shelf.TooDeep", "ExceptionGroup")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["pyarrow.lib.ArrowInvalid: a value was cut", "it stops: `BadZipFile: File is no archive`"],
+)
+def test_a_class_that_does_not_say_that_it_is_an_error_is_one_without_a_traceback(
+    diagnose: Diagnose, line: str
+) -> None:
+    assert diagnose(f"When I start it\n\n{line}\n")[0] == 1
