@@ -11,7 +11,7 @@ from envdoctor import lazy_re as re
 from envdoctor.facts import Symptom
 from envdoctor.pastes.sightings import Paste, Sighting
 
-ASKED, WISHED = "SYM-PIP-DEPENDS", "SYM-PIP-WISH"
+ASKED, WISHED, PART = "SYM-PIP-DEPENDS", "SYM-PIP-WISH", "SYM-UV-PART"
 LINES = 120
 """Lines of one resolver's explanation that are read."""
 SENTENCES = 40
@@ -20,8 +20,25 @@ _MARKER = re.compile(r"\{[^{}]{0,200}\}")
 _SPEC = r"(?P<spec>[<>=!~]=?[\w.*+!]{1,40}(?:, ?[<>=!~]=?[\w.*+!]{1,40}){0,6})"
 _WHO = r"(?P<who>[A-Za-z][\w.-]{0,60})"
 _NEED = r"(?P<need>[A-Za-z][\w.-]{0,60})(?:\[[\w,-]{1,60}\])?"
-_UV = re.compile(rf"(?P<who>[A-Za-z][\w.<>=!~*+,\[\]-]{{0,100}}|your project) depends on {_NEED}{_SPEC}")
+_UV_WHO = r"(?P<who>[A-Za-z][\w.<>=!~*+,:\[\]-]{0,100}|your (?:project|workspace))"
+_ANOTHER = r"(?![\w.*+!]|,\S| (?:depend|require|cannot|has|have|was|were|is|are|must)s?\b)"
+"""What follows a second wish: not the words that make it the subject of the next clause."""
+_UV = re.compile(rf"{_UV_WHO} depends? on {_NEED}{_SPEC}")
+_UV_BOTH = re.compile(rf"{_UV_WHO} depends? on [^\s,]\S{{0,160}} and {_NEED}{_SPEC}{_ANOTHER}")
 _UV_WISH = re.compile(rf"you require {_NEED}{_SPEC}")
+_UV_WISHES = re.compile(rf"you require [^\s,]\S{{0,160}} and {_NEED}{_SPEC}{_ANOTHER}")
+_CONCLUDED = re.compile(
+    r"(?:we can conclude that|we know from \(\d{1,3}\) that) .{1,600}?"
+    r"(?=,? (?:and |And )?because |, we can| Because | hint: |$)"
+)
+"""What follows from the clauses before it: no wish of anyone's own."""
+_UV_PART = re.compile(
+    r"(?<![\w.\[:-])(?P<project>[A-Za-z][\w.-]{0,60})"
+    r"(?:\[(?P<extra>[A-Za-z][\w.-]{0,60})\]|:(?P<group>[A-Za-z][\w.-]{0,60}))"
+    r"(?= (?:depends|and|are|cannot)\b|,|'s)"
+)
+_UV_SAYS = "we can conclude that"
+_UV_HINT = re.compile(r"^[\s|]{0,12}hint: ")
 _RANGE = r"(?P<spec>[\^~]?\d[\w.*+!]{0,40}|[<>=!~]=?[\w.*+!]{1,40}(?:, ?[<>=!~]=?[\w.*+!]{1,40}){0,6})"
 _POETRY = re.compile(rf"(?P<who>[A-Za-z][\w.-]{{0,60}} \([^()]{{1,120}}\)) depends on {_NEED} \({_RANGE}\)")
 _POETRY_OWN = re.compile(rf"{_WHO} depends on (?:both )?{_NEED} \({_RANGE}\)")
@@ -29,18 +46,31 @@ _POETRY_BOTH = re.compile(
     rf"{_WHO} depends on both [^()]{{1,80}} \([^()]{{1,120}}\) and {_NEED} \({_RANGE}\)"
 )
 _CARET = re.compile(r"([\^~]?)(\d{1,9})((?:\.\d{1,9}){0,4})")
-_FORMS = ((ASKED, _UV), (WISHED, _UV_WISH), (ASKED, _POETRY), (ASKED, _POETRY_OWN), (ASKED, _POETRY_BOTH))
+_FORMS = (
+    *((ASKED, _UV), (ASKED, _UV_BOTH), (WISHED, _UV_WISH), (WISHED, _UV_WISHES)),
+    *((ASKED, _POETRY), (ASKED, _POETRY_OWN), (ASKED, _POETRY_BOTH)),
+)
 
 
 def parse_resolvers(paste: Paste) -> Iterator[Sighting]:
-    """Yield who asks for what in the explanations of uv and poetry; they take the place of a signature."""
+    """Yield who asks for what in the explanations of uv and poetry; they take the place of a signature.
+
+    What uv explains is not installed: its lines tell of no distribution.
+    """
     index, found = 0, 0
     while index < len(paste.lines):
         if _BEGINS.search(paste.lines[index]) is None:
             index += 1
             continue
         end = _end(paste.lines, index)
-        for symptom in _sentences(_joined(paste.lines[index:end]), paste.at("", index)):
+        text = _joined(paste.lines[index:end])
+        if _UV_SAYS in text:
+            paste.claimed.update(range(index, end))
+            paste.claimed.update(i for i in range(end, len(paste.lines)) if _UV_HINT.match(paste.lines[i]))
+        for symptom in (
+            *_sentences(_CONCLUDED.sub("", text), paste.at("", index)),
+            *_parts(text, paste.at("", index)),
+        ):
             yield Sighting("symptom", symptom)
             found += 1
         if found >= SENTENCES:
@@ -66,8 +96,15 @@ def _sentences(text: str, source: str) -> Iterator[Symptom]:
                 continue
             taken.add(match.span("need"))
             captured = {key: value for key, value in match.groupdict().items() if value}
-            captured["spec"] = _as_clauses(captured["spec"])
+            captured["spec"] = _as_clauses(captured["spec"].rstrip("."))
             yield Symptom(identity, match[0][:400], source, captured)
+
+
+def _parts(text: str, source: str) -> Iterator[Symptom]:
+    """Yield the extras and groups of the project that uv names: those without a version beside them."""
+    for match in _UV_PART.finditer(text) if _UV_SAYS in text else ():
+        captured = {key: value for key, value in match.groupdict().items() if value}
+        yield Symptom(PART, match[0], source, captured)
 
 
 def _as_clauses(spec: str) -> str:

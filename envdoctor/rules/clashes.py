@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from packaging.specifiers import SpecifierSet
 
@@ -13,9 +13,11 @@ from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.ranges import parse_version, specifier_in
-from envdoctor.rules.view import View, symptoms
+from envdoctor.rules.view import View, captured, symptoms
 
 SOURCE = "https://pip.pypa.io/en/stable/topics/dependency-resolution/"
+UV_SOURCE = "https://github.com/astral-sh/uv/blob/0.12.5/docs/concepts/projects/config.md"
+PLATFORMS = ("sys_platform", "platform_machine", "platform_system", "os_name", "implementation_name")
 SHOWN = 3
 
 
@@ -59,25 +61,82 @@ def _finding(view: View, name: str, wishes: Sequence[Symptom]) -> Finding:
     told = dict.fromkeys(
         f"{_who(s)} {'want' if 'who' not in s.captured else 'wants'} {_specifier(s)}" for s in wishes
     )
+    split = captured(symptoms(view, "SYM-UV-SPLIT"), "split")
+    parts = _parts(view)
+    for_uv = [*_of_parts(parts), *_of_split(split or "")]
     return Finding(
         id="PIP-CLASH",
         severity=Severity.ERROR,
         summary=f"{name} is asked for twice in ways that exclude one another: {', '.join([*told][:SHOWN])}",
-        cause="Each release states what it needs of others; an installer finds no release that suits both.",
+        cause="Each release states what it needs of others; an installer finds no release that suits both."
+        + (f" uv locks for all at once, and this part has no solution: {split}." if split else "")
+        + (f" Locked together: {', '.join(parts)}." if len(parts) > 1 else ""),
         evidence=tuple(Evidence(s.id, s.text, s.source) for s in wishes[:SHOWN]),
-        remedies=tuple(_remedies(name, wishes)),
+        remedies=(*for_uv, *_remedies(name, wishes, locked=bool(split or parts or _of_project(wishes)))),
         certainty=Certainty.LIKELY,
-        sources=(SOURCE,),
+        sources=(SOURCE, UV_SOURCE) if for_uv else (SOURCE,),
         explains=tuple(dict.fromkeys([*(s.id for s in wishes), "SYM-PIP-CONFLICT"])),
         prior=0.85,
     )
 
 
-def _remedies(name: str, wishes: Sequence[Symptom]) -> Iterator[Remedy]:
+def _parts(view: View) -> dict[str, Symptom]:
+    """Return the extras and groups that uv names, by the project and the part: `app[train]`, `app:dev`."""
+    told = symptoms(view, "SYM-UV-PART")
+    return {_part(s.captured): s for s in told}
+
+
+def _part(told: Mapping[str, str]) -> str:
+    return f"{told['project']}[{told['extra']}]" if "extra" in told else f"{told['project']}:{told['group']}"
+
+
+def _of_parts(parts: Mapping[str, Symptom]) -> Iterator[Remedy]:
+    """Yield how extras or groups that clash are declared to be never installed together."""
+    if len(parts) < 2 or len({s.captured["project"] for s in parts.values()}) > 1:
+        return
+    tables = (
+        f'{{ extra = "{s.captured["extra"]}" }}'
+        if "extra" in s.captured
+        else f'{{ group = "{s.captured["group"]}" }}'
+        for s in parts.values()
+    )
+    declared = f"conflicts = [[{', '.join(tables)}]]"
+    yield Remedy(
+        f"If {' and '.join(parts)} are never installed together, say so in pyproject.toml and lock again: "
+        f"under [tool.uv], {declared}.",
+        ("uv lock",),
+    )
+
+
+def _of_split(split: str) -> Iterator[Remedy]:
+    """Yield how the part of the lock that has no solution is left out, by its markers."""
+    if any(word in split for word in PLATFORMS) and "== 'linux'" not in split:
+        yield Remedy(
+            "If that platform is not needed, lock for those that are: under [tool.uv] in pyproject.toml, "
+            "environments = [\"sys_platform == 'linux' and platform_machine == 'x86_64'\"].",
+            ("uv lock",),
+        )
+    if "python_" in split:
+        yield Remedy(
+            "If those Pythons are not needed, narrow requires-python in pyproject.toml to the others.",
+            ("uv lock",),
+        )
+
+
+def _of_project(wishes: Iterable[Symptom]) -> bool:
+    return any(_who(s) in ("your project", "your workspace") for s in wishes)
+
+
+def _remedies(name: str, wishes: Sequence[Symptom], locked: bool) -> Iterator[Remedy]:
+    """Yield whose wish to give way to; where a project is `locked`, its own files change."""
     asking = {_who(s): _specifier(s) for s in wishes if "who" in s.captured}
     for who, specifier in [*asking.items()][:SHOWN]:
         pins = {name: specifier}
-        yield Remedy(f"Give way to {who}: {name}{specifier}.", install_commands(pins), pins)
+        text = f"Give way to {who}: {name}{specifier}."
+        if locked:
+            yield Remedy(f"{text} Change the other wish in pyproject.toml.", ("uv lock",))
+        else:
+            yield Remedy(text, install_commands(pins), pins)
     owners = " or ".join(dict.fromkeys(who.partition(" ")[0] for who in asking))
     yield Remedy(
         f"Or another release of {owners}, which takes the other {name}: let it be computed."
@@ -85,6 +144,10 @@ def _remedies(name: str, wishes: Sequence[Symptom]) -> Iterator[Remedy]:
         else f"Or drop the wish for {name}.",
         ("envdoctor pin -r requirements.txt",),
     )
+    if locked:
+        over = f'override-dependencies = ["{name}…"] under [tool.uv] puts one release in its place.'
+        yield Remedy(f"Where the bound is known to be too strict, {over}", ("uv lock",))
+        return
     yield Remedy(f"Where the bound is known to be too strict, install {owners or name} with --no-deps.")
 
 

@@ -234,7 +234,7 @@ UNUSUAL = (
 PREFIXES = ("", "[rank3]: ", "(Worker pid=41, ip=10.0.0.4) ", "2026-06-01T10:11:12.345Z ", "web-1  | ")
 
 
-@pytest.mark.parametrize(("line", "prefix"), zip(UNUSUAL, PREFIXES, strict=True))
+@pytest.mark.parametrize(("line", "prefix"), list(zip(UNUSUAL, PREFIXES, strict=True)))
 def test_what_stands_below_the_last_frame_is_the_exception_whatever_its_name(
     diagnose: Diagnose, line: str, prefix: str
 ) -> None:
