@@ -207,16 +207,23 @@ def _frame(line: str) -> Frame | None:
 
 def _bare(line: str, prefix: str) -> str:
     """Return a line without what a logger or a launcher put before each line of the traceback."""
-    if prefix and line[: len(prefix)].translate(_DIGITS) == prefix.translate(_DIGITS):
+    if _bears(line, prefix):
         return line[len(prefix) :]
     return _PREFIX.sub("", line) if line[:1] in "[(EICW 0123456789" else line
+
+
+def _bears(line: str, prefix: str) -> bool:
+    return bool(prefix) and line[: len(prefix)].translate(_DIGITS) == prefix.translate(_DIGITS)
 
 
 def _message(lines: Sequence[str], index: int, prefix: str, first: str) -> tuple[str, int]:
     """Return the exception's line with what continues it, and the last line it covers."""
     parts, last = [first.strip()], index
+    borne = bool(prefix.strip()) and _bears(lines[index], prefix)
     for following in range(index + 1, min(len(lines), index + MESSAGE_LINES)):
         line = _bare(lines[following], prefix).strip()
+        if borne and not _bears(lines[following], prefix):
+            break
         if not line or HEADER in line or line.startswith((_DIRECT, _DURING, "```", "+-")) or _frame(line):
             break
         if ": " in line and _is_exception(line.partition(":")[0][-80:]):

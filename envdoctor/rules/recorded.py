@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import NamedTuple
 
+from envdoctor import lazy_re as re
 from envdoctor.errors import Unavailable
 from envdoctor.facts import Distribution, Facts
 from envdoctor.matrix import Matrix
@@ -43,6 +44,10 @@ def _meets(text: str, specifier: str) -> bool:
     return version is None or version_satisfies(version, specifier)
 
 
+VARIANT = re.compile(r"(?:cu\d|cpu|rocm|xpu|pt\d|torch\d)")
+"""How the local labels begin that name a variant of the published release."""
+
+
 class Recorded:
     """The requirements of the releases that are listed, as the package facts have them."""
 
@@ -73,6 +78,8 @@ class Recorded:
         version = parse_version(distribution.version or "")
         if package is None or version is None or version.public not in package.position:
             return
+        if version.local and not VARIANT.match(version.local):
+            return  # another build altogether, with metadata of its own
         row = package.row_of(package.position[version.public])
         other = version.local is not None or (distribution.origin or "index") != "index"
         for extra in ("", *extras) if row >= 0 else ():

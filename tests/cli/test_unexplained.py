@@ -227,7 +227,7 @@ FRAMES = [
 UNUSUAL = (
     "pyarrow.lib.ArrowInvalid: Float value 1.5 was truncated converting to int64",
     "shelf.TooDeep: 200000",
-    "shelf.Fail_Unknown: Unknown",
+    "shelf.Fail_Odd: the shelf is odd",
     "_queue.Empty",
     "ShapeMismatch",
 )
