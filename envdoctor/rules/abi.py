@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from packaging.version import Version
 
+from envdoctor import lazy_re as re
 from envdoctor.commands import pip_install
 from envdoctor.facts import Observed, Symptom
 from envdoctor.findings import Certainty, Finding, Remedy, Severity
@@ -20,6 +21,8 @@ from envdoctor.rules.view import View, explained, installed, quoted, symptoms, t
 
 UNDEFINED = ("SYM-ABI-FLASH-ATTN", "SYM-ABI-VLLM", "SYM-UNDEFINED-SYMBOL")
 _OWNED = {"SYM-ABI-FLASH-ATTN": "flash-attn", "SYM-ABI-VLLM": "vllm"}
+_CUDAS = re.compile(r"(?:cu|nv|nccl)[A-Za-z]")
+"""How the names begin that the driver, CUDA's libraries and NCCL export: they are none of torch's."""
 _TORCH_NAMESPACES = ("N2at", "K2at", "3c10", "5torch", "4c10d", "c10::", "torch::")
 
 
@@ -35,7 +38,9 @@ def check_extensions(view: View) -> Iterable[Finding]:
 
 def _is_torch_symbol(symptom: Symptom) -> bool:
     symbol = symptom.captured.get("symbol", "")
-    return any(name in symbol for name in _TORCH_NAMESPACES) or symptom.id in _OWNED
+    return any(name in symbol for name in _TORCH_NAMESPACES) or (
+        symptom.id in _OWNED and not _CUDAS.match(symbol)
+    )
 
 
 def _owner(view: View, symptom: Symptom) -> str:

@@ -26,28 +26,8 @@ MOST = 3
 _SHOWN = 90
 _CUT = "…"
 _OWN = frozenset({"self", "cls"})
-_GIVEN = frozenset(
-    [
-        "args",
-        "training_args",
-        "script_args",
-        "model_args",
-        "data_args",
-        "cfg",
-        "config",
-        "kwargs",
-        "data",
-        "model_config",
-        "hf_config",
-        "generation_config",
-        "quantization_config",
-        "parallel_config",
-        "scheduler_config",
-        "cache_config",
-        "server_args",
-    ]
-)
-"""What holds that which a user gives: arguments and settings."""
+_GIVEN = re.compile(r"(?:\w+_)?(?:args|kwargs|cfg|config|data)")
+"""How that is called which holds what a user gives: arguments and settings."""
 _SETTINGS = re.compile(r"Config|Arg|Param|Setting|Option|Input|Schema|validat|check_|__post_init__")
 """How classes and functions are called that hold what a user gives."""
 _AVAILABLE = re.compile(
@@ -267,7 +247,7 @@ class _Speaker:
         word, root = _last(node), _root(node)
         if not word or word.startswith("_"):
             return False
-        if root in _GIVEN or (root in _OWN and self.is_settings):
+        if _GIVEN.fullmatch(root) or (root in _OWN and self.is_settings):
             return True
         return "_" in word and word in _WORD.findall(self.message)
 

@@ -13,6 +13,7 @@ from envdoctor import lazy_re as re
 from envdoctor.commands import install_commands, pip_install
 from envdoctor.facts import ErrorSeen, Frame
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.matrix import tables
 from envdoctor.matrix.stack import STACK
 from envdoctor.rules.calendar import day_of, first_after, package_facts, told_day
 from envdoctor.rules.generations import ID as APART
@@ -40,11 +41,7 @@ _MISFITS = frozenset(
     ]
 )
 """What Python raises where code and what it calls do not suit one another, not of what a user set."""
-_MARKS = {"ds_": "deepspeed", "lora_": "peft", "hf_": "accelerate", "_hf_": "accelerate", "_fsdp_": "torch"}
-"""How the attributes begin that libraries put on the modules and parameters of others."""
-_MARK = re.compile(r"has no attribute '(ds_|lora_|_?hf_|_fsdp_)\w")
-_FROM_SOURCE = frozenset(("torch", "llamafactory", "ms-swift", "axolotl"))
-"""What is run from its repository as a rule, so that a development version says nothing."""
+_MARK = re.compile(r"has no attribute '(\w{2,80})'")
 _REMOTE = "transformers_modules"
 """The folder into which a model's own code is loaded."""
 
@@ -64,7 +61,7 @@ def suspected_finding(view: View, error: ErrorSeen) -> Finding | None:
     An error without a place of its own stands for the text's one traceback.
     """
     traced = [one for one in view.facts.errors if one.frames]
-    calls = _calls(view, error if error.frames or len(traced) != 1 else traced[0]) or _marked(error)
+    calls = _calls(view, error if error.frames or len(traced) != 1 else traced[0]) or _marked(view, error)
     if calls is None or not (calls.importing or _is_misfit(error)):
         return None
     if not calls.caller:
@@ -88,10 +85,12 @@ def _calls(view: View, error: ErrorSeen) -> _Calls | None:
     return _Calls(failing, caller, any(at_import))
 
 
-def _marked(error: ErrorSeen) -> _Calls | None:
+def _marked(view: View, error: ErrorSeen) -> _Calls | None:
     """Return the library after which an attribute is named, where nothing else tells who failed."""
     match = _MARK.search(error.text) if not error.frames else None
-    return _Calls(_MARKS[match[1]], "", importing=False) if match else None
+    traits = view.matrix.rows(tables.PackageTraitRow) if match else ()
+    named = (row.name for row in traits if match and match[1].startswith(row.marks))
+    return _Calls(name, "", importing=False) if (name := next(named, "")) else None
 
 
 def _is_passed(frame: Frame) -> bool:
@@ -245,9 +244,9 @@ def _takes_remote_code(view: View) -> bool:
 
 def unreleased_finding(view: View, error: ErrorSeen) -> Finding | None:
     """Return what is to be suspected where a package of the stack is a development build."""
-    name = next(
-        (n for n in STACK if (v := view.version(n)) and v.is_devrelease and n not in _FROM_SOURCE), ""
-    )
+    built = [n for n in STACK if (v := view.version(n)) and v.is_devrelease]
+    own = {row.name for row in view.matrix.rows(tables.PackageTraitRow) if row.from_source} if built else ()
+    name = next((n for n in built if n not in own), "")
     version = view.version(name) if name else None
     if version is None or error.kind == "said":
         return None

@@ -35,7 +35,7 @@ SUBJECTS = {
     "lexicon": "SymptomRow ConsequenceRow PlaceRow SayingRow KeyRow ArchitectureRow GpuRow",
     "memory": "MemoryRow TrainerRow ModelRow SpeedRow",
     "names": "AttributeRow ImportNameRow RenameRow",
-    "packages": "PackageRow StackRoleRow",
+    "packages": "PackageRow StackRoleRow PackageTraitRow",
     "secrets": "SecretFormatRow SecretWordRow",
     "settings": "SettingRow RenamedRow",
     "smokes": "SmokeCauseRow SmokeClaimRow CardSpeedRow SpeedShareRow",

@@ -27,3 +27,17 @@ class StackRoleRow(Row):
     """The package."""
     role: Literal["training", "serving"]
     """Its end."""
+
+
+@fact
+class PackageTraitRow(Row):
+    """What is peculiar to a package when its errors are read."""
+
+    KIND: ClassVar = "package_trait"
+
+    name: Package
+    """The package."""
+    marks: tuple[str, ...] = ()
+    """How the attributes begin that it puts on the modules and parameters of others."""
+    from_source: bool = False
+    """True where it is run from its repository as a rule, so that a development version says nothing."""
