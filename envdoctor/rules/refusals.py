@@ -17,12 +17,13 @@ from envdoctor.rules.view import View
 
 _CALLED = {"pytorch": "torch", "flash-attention": "flash-attn", "flash attention": "flash-attn"}
 """What messages call a distribution."""
+_CUT = re.compile(r"[<>=!~,]\s{0,4}$")
+"""How a text ends within a range of versions."""
 _REFUSALS = (
     *("SYM-REQUIRED-VERSION", "SYM-PLEASE-INSTALL", "SYM-ERROR-REQUIRES", "SYM-MINIMUM-VERSION"),
     *("SYM-MAXIMUM-VERSION", "SYM-CHECKED-VERSION", "SYM-ASKED-BY-PIP", "SYM-DIST-NOT-FOUND"),
     *("SYM-ERROR-NEEDS", "SYM-REQUIRES-BUT-GOT"),
 )
-_CUT_OFF = re.compile(r"[<>=!~]=?\s*$")
 
 
 def check_refusals(view: View) -> Iterable[Finding]:
@@ -89,24 +90,28 @@ def _refusal(name: str, have: str | None, symptom: Symptom) -> Finding:
     by_transformers = symptom.id == "SYM-REQUIRED-VERSION"
     asker = "the installed transformers" if by_transformers else "the library that raises the error"
     pins = {name: wanted}
-    mend = Remedy(f"Install a release of {name} in that range.", install_commands(pins), pins)
-    if _CUT_OFF.search(symptom.text):
-        mend = Remedy(f"Read the rest of the range, which is cut off, and install a release of {name} in it.")
     other = (Remedy("Or upgrade transformers, which then takes it.", ("pip install -U transformers",)),)
+    cut = _CUT.search(symptom.text)
+    ways = (
+        Remedy(
+            f"Read the whole line: the other end of the range is cut off here; then install such a {name}."
+        )
+        if cut
+        else Remedy(f"Install a release of {name} in that range.", install_commands(pins), pins)
+    )
     return Finding(
         id="REQUIREMENT-REFUSED",
         severity=Severity.ERROR,
-        summary=f"{asker} needs {name}{wanted}" + (f"; {name} {have} is installed" if have else ""),
+        summary=f"{asker} needs {name}{wanted}"
+        + (" and a bound that is cut off" if cut else "")
+        + (f"; {name} {have} is installed" if have else ""),
         cause=(
             "transformers compares the versions of a few libraries with its own table when it is imported."
             if by_transformers
             else f"The message names the releases of {name} that the code was written for."
         ),
         evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
-        remedies=(
-            mend,
-            *(other if by_transformers else ()),
-        ),
+        remedies=(ways, *(other if by_transformers else ())),
         certainty=Certainty.CERTAIN if have else Certainty.LIKELY,
         sources=("https://github.com/huggingface/transformers/blob/main/src/transformers/utils/versions.py",),
         explains=(symptom.id,),

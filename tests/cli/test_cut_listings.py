@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -66,3 +67,18 @@ def test_a_text_that_tells_settings_alone_gets_no_tick(
     assert capsys.readouterr().out.startswith(
         "· nothing found in the settings told  no card, package or error"
     )
+
+
+def test_of_a_range_that_is_cut_off_no_release_is_advised(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "log.txt").write_text(
+        'Traceback (most recent call last):\n  File "/srv/LLaMA-Factory/src/llamafactory/extras/misc.py", '
+        'line 97, in check_dependencies\n    check_version("transformers>=4.41.2,<='
+    )
+    main(["diagnose", "--from", str(tmp_path / "log.txt"), "--format", "json"])
+    document = json.loads(capsys.readouterr().out)
+    finding = next(f for f in document["findings"] if f["id"] == "REQUIREMENT-REFUSED")
+    assert "cut off" in finding["summary"]
+    assert not any(remedy["pins"] for remedy in finding["remedies"])
+    assert not document["plan"]["changes"]
