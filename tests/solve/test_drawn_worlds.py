@@ -190,7 +190,7 @@ def barred(node: Node) -> object:
         masks,
         node.bans,
         node.days,
-        node.majors,
+        node.package.majors,
         [node.shown(b) for b in range(len(node.places))],
     )
 
