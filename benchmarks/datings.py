@@ -105,7 +105,7 @@ def main() -> None:
                 none += 1
             else:
                 widths.append(minors(releases))
-                right = any(Version(release) == one.version for release in releases)
+                right = Version(releases[0]) <= one.version <= Version(releases[-1])
                 inside += right
             if options.show and (not releases or not right or widths[-1] > 3):
                 told = f"{releases[0]} to {releases[-1]}" if releases else "none"
