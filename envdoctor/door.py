@@ -20,7 +20,7 @@ def main() -> int:
     import gc
 
     gc.disable()  # nothing that is imported becomes garbage
-    import_dataclasses()
+    import_without_more()
     from envdoctor.cli import main as run
 
     gc.enable()
@@ -29,14 +29,26 @@ def main() -> int:
     return code
 
 
-def import_dataclasses() -> None:
-    """Import it without `inspect`, which takes longer than all else it needs and is hardly ever asked."""
-    if not {"dataclasses", "inspect"} & sys.modules.keys():
-        late = sys.modules["inspect"] = type(sys)("inspect")
-        late.__getattr__ = lambda name: getattr(__import__("inspect"), name)  # type: ignore[method-assign]
-        import dataclasses  # noqa: F401
+def import_without_more() -> None:
+    """Import modules without one that each needs, which takes longer than the rest and is hardly ever asked.
 
-        del sys.modules["inspect"]
+    argparse's texts stay English, as all of ours are.
+    """
+    for name, needed in (("dataclasses", "inspect"), ("urllib.parse", "ipaddress"), ("argparse", "gettext")):
+        if not {name, needed} & sys.modules.keys():
+            late = sys.modules[needed] = type(sys)(needed)
+            if needed == "gettext":
+                late.gettext = lambda text: text  # type: ignore[attr-defined]
+                late.ngettext = lambda one, many, count: one if count == 1 else many  # type: ignore[attr-defined]
+            else:
+                late.__getattr__ = _late(needed)  # type: ignore[method-assign]
+            __import__(name)
+            del sys.modules[needed]
+
+
+def _late(name: str):  # type: ignore[no-untyped-def]
+    """Return what looks an attribute up in a module that is imported only then."""
+    return lambda attribute: getattr(__import__(name), attribute)
 
 
 def leave_foreign_paths() -> None:

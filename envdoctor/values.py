@@ -25,23 +25,18 @@ else:
 
 
 def _made(kind: type, eq: bool) -> type:
-    kind.__doc__ = kind.__doc__ or kind.__name__  # or `dataclasses` writes one, from a signature it looks up
-    return _with_methods(dataclasses.dataclass(init=False, repr=False, eq=False)(kind), eq)
-
-
-def _with_methods(kind: type, eq: bool) -> type:
-    """Give a dataclass the shared methods that it does not define itself, and what they ask it for."""
-    fields = dataclasses.fields(kind)
-    compared = [field.name for field in fields if field.compare]
+    kind.__doc__ = kind.__doc__ or kind.__name__
+    told = _told(kind)
+    compared = [name for name, one in told.items() if one.compare]
+    given = {name: one.default is not NONE or one.default_factory is not NONE for name, one in told.items()}
     methods = {
-        "_factories": [
-            (f.name, f.default_factory) for f in fields if f.default_factory is not dataclasses.MISSING
-        ],
+        "__dataclass_fields__": _Fields(kind),
+        "__match_args__": tuple(told),
+        "_told": told,
+        "_factories": [(n, f.default_factory) for n, f in told.items() if f.default_factory is not NONE],
         "_checked": hasattr(kind, "__post_init__"),
-        "_names": frozenset(f.name for f in fields),
-        "_required": frozenset(
-            f.name for f in fields if f.default is f.default_factory is dataclasses.MISSING
-        ),
+        "_names": frozenset(told),
+        "_required": frozenset(name for name, default in given.items() if not default),
         "_compared": attrgetter(*compared) if compared else id,
         **METHODS,
         **(COMPARING if eq else {}),
@@ -50,6 +45,59 @@ def _with_methods(kind: type, eq: bool) -> type:
         if name not in vars(kind) or (name == "__hash__" and vars(kind)[name] is None):
             setattr(kind, name, method)
     return kind
+
+
+def _told(kind: type) -> dict[str, Any]:
+    """Return what is said of the fields of a class, those of its bases first, and leave it their defaults."""
+    told: dict[str, Any] = {}
+    for base in reversed(kind.__mro__[1:]):
+        told.update(vars(base).get("_told", {}))
+    for name, form in vars(kind).get("__annotations__", {}).items():
+        if "ClassVar" in str(form):
+            continue
+        one = vars(kind).get(name, NONE)
+        if isinstance(one, dataclasses.Field):
+            told[name] = one
+            delattr(kind, name)
+            if one.default is not NONE:
+                setattr(kind, name, one.default)
+        else:
+            told[name] = _Told(one)
+    return told
+
+
+class _Told:
+    """A field of which no more is said than its default, if that."""
+
+    __slots__ = ("default",)
+    compare, default_factory = True, NONE
+
+    def __init__(self, default: object) -> None:
+        self.default = default
+
+
+class _Fields:
+    """The fields as `dataclasses` knows them, made when first asked for: most classes are never asked."""
+
+    def __init__(self, kind: type) -> None:
+        self.kind = kind
+
+    def __get__(self, value: object, owner: type) -> dict[str, Any]:
+        kind = self.kind
+        told: dict[str, Any] = vars(kind)["_told"]
+        given = {n: one.default if isinstance(one, _Told) else one for n, one in told.items()}
+        known = {name: one for name, one in given.items() if one is not NONE}
+        forms = {
+            name: form
+            for base in reversed(kind.__mro__)
+            for name, form in vars(base).get("__annotations__", {}).items()
+        }
+        named = {"__module__": kind.__module__, "__doc__": kind.__doc__}  # without a doc one is worked out
+        plain = type(kind.__name__, (), {**known, **named, "__annotations__": {n: forms[n] for n in told}})
+        made: Any = dataclasses.dataclass(init=False, repr=False, eq=False)(plain)
+        fields: dict[str, Any] = made.__dataclass_fields__
+        type.__setattr__(kind, "__dataclass_fields__", fields)
+        return fields
 
 
 def _init(self: Any, /, *values: object, **named: object) -> None:

@@ -111,6 +111,13 @@ class Matrix:
         return self._told
 
     @cached_property
+    def standing(self) -> tuple[tables.ConditionRow, ...]:
+        """The rows that decide something by facts alone, whatever symptoms were seen."""
+        named = [head.id for head in self.heads if head.needs is None]
+        rows = self.conditions_of(set(named))
+        return tuple(rows[identity] for identity in named)
+
+    @cached_property
     def cards(self) -> CardNames:
         """The names of the GPUs."""
         return CardNames(lambda: self.rows(tables.GpuRow))

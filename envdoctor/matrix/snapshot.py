@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cache, cached_property
+from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from envdoctor.errors import Unavailable
 from envdoctor.fact_files import snapshot_paths
 from envdoctor.values import dataclass
 
+T = TypeVar("T")
 KIND = b"envdoctor-snapshot/"
 MAGIC = KIND + b"2\n"
 SDIST = -1
@@ -115,15 +117,23 @@ class Package:
 
     def file_groups(self) -> Iterator[tuple[int, list[File]]]:
         """Yield the versions that share a set of file kinds, and that set."""
-        for mask, files in self.file_rows():
-            yield mask, parse_files(files)
+        for number, mask in self.file_masks(range(len(self.file_sets))).items():
+            yield mask, parse_files(self.file_sets[number])
 
-    def file_rows(self) -> Iterable[tuple[int, str]]:
-        """Return the versions that share a set of file kinds, and that set as `parse_files` reads it."""
-        masks = [0] * len(self.raw["F"])
-        for place, group in enumerate(self.raw["s"]):
-            masks[group] |= 1 << place
-        return zip(masks, self.raw["F"], strict=True)
+    def file_masks(self, told: Sequence[T]) -> dict[T, int]:
+        """Return the versions by what is told of each set of file kinds (`file_sets`, in order)."""
+        masks: dict[T, int] = {}
+        start = 0
+        for one, run in groupby(self.raw["s"], told.__getitem__):
+            end = start + len(list(run))
+            masks[one] = masks.get(one, 0) | (1 << end) - (1 << start)
+            start = end
+        return masks
+
+    @property
+    def file_sets(self) -> Sequence[str]:
+        """The sets of file kinds that versions have, as `parse_files` reads them."""
+        return self.raw["F"]  # type: ignore[no-any-return]
 
     def row_masks(self, within: int) -> dict[int, int]:
         """Return which of the versions `within` share each row of requirements (-1: unknown requirements)."""
@@ -148,24 +158,15 @@ class Package:
 
     def requirements(self, row: int, extra: str = "") -> list[Requirement]:
         """Return what a row requires, without extras or what one extra adds."""
-        number = self._row(row).get(extra)
-        return [] if number is None else self._list(number)
+        told = self.raw["R"][row]  # lists of requirements by extra, "" first: `=4 cuda=7`
+        place = 0 if not extra else told.find(f" {extra}=") + 1
+        if extra and not place:
+            return []
+        return self._list(int(told[place + len(extra) + 1 :].partition(" ")[0]))
 
     def extras(self, row: int) -> frozenset[str]:
         """Return the extras that a row's markers name."""
-        return frozenset(self._row(row)) - {"", LIMITS}
-
-    def _row(self, row: int) -> dict[str, int]:
-        """Return the lists of requirements of a row by extra, "" for what is always required."""
-        known = self._rows.get(row)
-        if known is None:
-            pairs = (pair.rpartition("=") for pair in self.raw["R"][row].split(" "))
-            known = self._rows[row] = {extra: int(number) for extra, _, number in pairs}
-        return known
-
-    @cached_property
-    def _rows(self) -> dict[int, dict[str, int]]:
-        return {}
+        return frozenset(pair.rpartition("=")[0] for pair in self.raw["R"][row].split(" ")) - {"", LIMITS}
 
     def _list(self, number: int) -> list[Requirement]:
         known = self._lists.get(number)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from envdoctor import lazy_re as re
@@ -19,18 +18,16 @@ FURTHER = (12, 100)
 _LABEL = re.compile(r"\+[^,]*")
 
 
-@dataclass(eq=False)
 class Coverage:
     """Package facts that grow; `offline` keeps to the snapshot and to what was kept of look-ups."""
 
-    snapshot: Snapshot
-    index_url: str | None = None
-    offline: bool = False
-    read: dict[str, str] = field(default_factory=dict)
-    """The packages that were looked up, with the day of each."""
-    problems: dict[str, str] = field(default_factory=dict)
-    _read_on: dict[str, int] = field(default_factory=dict)
-    """How often a package was read on."""
+    def __init__(self, snapshot: Snapshot, index_url: str | None = None, offline: bool = False) -> None:
+        self.snapshot, self.index_url, self.offline = snapshot, index_url, offline
+        self.read: dict[str, str] = {}
+        """The packages that were looked up, with the day of each."""
+        self.problems: dict[str, str] = {}
+        self._read_on: dict[str, int] = {}
+        """How often a package was read on."""
 
     def knows(self, name: str) -> bool:
         """True when the facts know releases of a package."""

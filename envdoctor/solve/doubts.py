@@ -9,7 +9,6 @@ tried. None of them proves a failure, so that none of them makes a conflict.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from envdoctor.matrix.majors import first_untried, is_open, newer_finals, superseded_on
@@ -92,18 +91,15 @@ def _requirements(context: Context, node: Node, place: int) -> Iterator[Wanted]:
             yield wanted
 
 
-@dataclass
 class _History:
     """What came after the chosen release of a package."""
 
-    node: Node
-    place: int
-
-    def __post_init__(self) -> None:
+    def __init__(self, node: Node, place: int) -> None:
         """Find the final releases that are newer, and the day on which the first of them came."""
-        package = self.node.package
-        self.newer = list(bits_of(newer_finals(package, self.place)))
-        self.superseded = superseded_on(package, self.place)
+        self.node, self.place = node, place
+        package = node.package
+        self.newer = list(bits_of(newer_finals(package, place)))
+        self.superseded = superseded_on(package, place)
         self._rows: dict[int, dict[str, Wanted]] = {}
 
     def later_bound(self, other: Node, bit: int) -> Nogood | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
 
 from envdoctor.solve.goal import Goal, request_mask
 from envdoctor.solve.nodes import Ban
@@ -127,7 +126,7 @@ class Inquiry:
         for name in sorted(problem.masks):
             self._add_bans(problem, name)
         problem.nogoods = [
-            replace(nogood, guard=self._number(Reason(_kind_of(nogood), nogood=nogood)))
+            nogood._replace(guard=self._number(Reason(_kind_of(nogood), nogood=nogood)))
             for nogood in nogoods(context, problem.masks.keys())
         ]
         for part in problem.every_part():

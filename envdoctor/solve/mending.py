@@ -285,13 +285,13 @@ class _Search:
         )
         rest = part.mask & ~held
         kept = Part(part.name, part.extra, held, demands, needs_of(demands))
-        return [kept, replace(part, mask=rest)] if rest else [kept]
+        return [kept, Part(part.name, part.extra, rest, part.demands, part.needs)] if rest else [kept]
 
 
 def _within(part: Part, masks: Mapping[str, int]) -> Part:
     """Return a part without what it asks of packages that are not looked at."""
     demands = tuple(demand for demand in part.demands if demand.name in masks)
-    return replace(part, demands=demands, needs=needs_of(demands))
+    return Part(part.name, part.extra, part.mask, demands, needs_of(demands))
 
 
 def _holds_now(literal: Literal, installed: Mapping[str, int]) -> bool:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.markers import decide
@@ -17,12 +16,12 @@ from envdoctor.solve.variants import Build, builds_of, driver_allows
 from envdoctor.solve.versions import clauses, satisfies, spec_mask
 from envdoctor.target.cards import Card
 from envdoctor.target.resolve import Target
-from envdoctor.values import dataclass as value
+from envdoctor.values import dataclass
 
 TORCH = "torch"
 
 
-@value(frozen=True)
+@dataclass(frozen=True)
 class Options:
     """What the person allows: a cut-off day (days since 1970), source builds, and per-package exceptions."""
 
@@ -44,8 +43,7 @@ class Options:
     """Installed packages whose release is not on record (a vendor's build): they stay as they are."""
 
 
-@value(frozen=True)
-class Ban:
+class Ban(NamedTuple):
     """Candidates that something outside the request rules out: which, and by what (`what` names the rule)."""
 
     what: str
@@ -77,7 +75,7 @@ class Context:
     def needed(self) -> Mapping[str, Sequence[ConditionRow]]:
         """By package: the rows that say what it needs beyond its metadata."""
         found: dict[str, list[ConditionRow]] = {}
-        for row in self.matrix.conditions:
+        for row in self.matrix.standing:
             if row.needed:
                 found.setdefault(next(iter(row.when)), []).append(row)
         return found
@@ -102,22 +100,23 @@ class Context:
         return known
 
 
-@dataclass
 class Node:
     """A package's candidates as bits: (version, build), worst first, so that a higher bit is preferred."""
 
-    package: Package
-    context: Context = field(repr=False)
-    demands: dict[tuple[Any, ...], tuple[Any, ...]] = field(default_factory=dict, repr=False)
-    """What rows of requirements ask, once read (`problem.py` keeps them here)."""
-    parts: dict[tuple[str, int], list[tuple[int, Any, Any]]] = field(default_factory=dict, repr=False)
-    """The candidates that share requirements, by extra and candidates, once read (kept by `problem.py`)."""
-    patterns: dict[tuple[int, tuple[int, ...]], list[tuple[int, int]]] = field(
-        default_factory=dict, repr=False
-    )
-    """Candidates split by sets that tell them apart, since searches ask again (kept by `prune.py`)."""
-    undeclared: list[Any] | None = field(default=None, repr=False)
-    """What it needs beyond its metadata, once read (kept by `undeclared.py`)."""
+    def __init__(self, package: Package, context: Context) -> None:
+        self.package, self.context = package, context
+        self.demands: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+        """What rows of requirements ask, once read (`problem.py` keeps them here)."""
+        self.wanted: dict[Any, Any] = {}
+        """What single requirements ask, once read (by `problem.py`)."""
+        self.parts: dict[tuple[str, int], list[tuple[int, Any, Any]]] = {}
+        """The candidates that share requirements, by extra and candidates, once read (by `problem.py`)."""
+        self.patterns: dict[tuple[int, tuple[int, ...]], list[tuple[int, int]]] = {}
+        """Candidates split by sets that tell them apart, since searches ask again (kept by `prune.py`)."""
+        self.told: dict[str, int | None] = {}
+        """The candidates that specifiers of rows mean, once read (by `rows.py`)."""
+        self.undeclared: list[Any] | None = None
+        """What it needs beyond its metadata, once read (kept by `undeclared.py`)."""
 
     @property
     def name(self) -> str:
@@ -260,7 +259,8 @@ class Node:
         yield "yanked", package.yanked & ~pinned & ~kept
         newer = self._newer()
         yield "newer", newer & ~kept
-        yield "prerelease", self._unasked_prereleases(newer) & ~kept & ~self._pinned_prereleases
+        unasked = self._unasked_prereleases(newer)
+        yield "prerelease", unasked and unasked & ~kept & ~self._pinned_prereleases
         for what, mask in files:
             yield what, mask & ~kept
         unread = package.row_masks(package.all).get(-1, 0) if package.unread else 0
@@ -269,6 +269,8 @@ class Node:
             yield "unread", unread & ~kept & ~(pinned if options.allow_source else 0)
 
     def _unasked_prereleases(self, newer: int) -> int:
+        if not self.package.prereleases:
+            return 0
         finals = self.package.finals & ~newer
         options = self.context.options
         meant = options.any_prerelease or self.name in options.prereleases
@@ -287,7 +289,7 @@ class Node:
     def reserved(self) -> int:
         """Pre-releases that may be picked only because another package's requirement pins them exactly."""
         unasked = self._unasked_prereleases(self._newer())
-        return self.expand(unasked & self._pinned_prereleases) & ~self.installed
+        return unasked and self.expand(unasked & self._pinned_prereleases) & ~self.installed
 
     def _newer(self) -> int:
         cutoff = self.context.options.cutoff
@@ -299,18 +301,20 @@ class Node:
         masks = {"python": 0, "platform": 0, "source": 0}
         cutoff = self.context.options.cutoff
         judge = self.context.files.judge
-        judged = ((mask, judge(text)) for mask, text in self.package.file_rows())
-        for mask, verdict in judged if cutoff is None else self._judged_by(cutoff):
-            if verdict:
-                masks[verdict] |= mask
-        return list(masks.items())
+        if cutoff is None:
+            masks |= self.package.file_masks([judge(text) for text in self.package.file_sets])
+        else:
+            for mask, verdict in self._judged_by(cutoff):
+                masks[verdict] = masks.get(verdict, 0) | mask
+        return [(what, mask) for what, mask in masks.items() if what]
 
     def _judged_by(self, cutoff: int) -> Iterator[tuple[int, str]]:
         """Yield versions with what bars those of their files that were there on the day of the cut-off."""
-        for versions, files in self.package.file_groups():
-            for mask in _bits(versions) if any(file.late for file in files) else (versions,):
-                day = self.package.days[mask.bit_length() - 1]
-                there = (file for file in files if not file.late or day + file.late <= cutoff)
+        for text, versions in self.package.file_masks(self.package.file_sets).items():
+            late = {kind: int(kind.split(",")[2]) for kind in text.split() if kind.count(",") == 2}
+            for mask in _bits(versions) if late else (versions,):
+                left = cutoff - self.package.days[mask.bit_length() - 1]
+                there = (kind for kind in text.split() if late.get(kind, left) <= left)
                 yield mask, self.context.files.judge_kinds(there)
 
     def _hardware_bans(self) -> Iterator[Ban]:

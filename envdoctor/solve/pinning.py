@@ -81,7 +81,7 @@ def _without_checks_in_use(goal: Goal, reasons: Sequence[Reason]) -> Options:
     narrowed = {request.name for request in goal.requests if request.spec}
     pairs = {(r.name, r.target) for r in reasons if r.kind == "edge" and {r.name, r.target} <= narrowed}
     told = [r.nogood for r in reasons if r.nogood and {one.name for one in r.nogood.literals} <= narrowed]
-    in_use = {row.id for row in goal.context.matrix.conditions if row.in_use}
+    in_use = {row.id for row in goal.context.matrix.standing if row.in_use}
     options = goal.context.options
     return replace(
         options,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from envdoctor.matrix.snapshot import LIMITS
@@ -11,10 +10,10 @@ from envdoctor.matrix.snapshot import Requirement as Wanted
 from envdoctor.solve.nodes import TORCH, Context, Node
 from envdoctor.solve.undeclared import undeclared
 from envdoctor.solve.variants import OWN_RUNTIME
-from envdoctor.values import dataclass as value
+from envdoctor.values import dataclass
 
 
-@value(frozen=True)
+@dataclass(frozen=True)
 class Root:
     """A demand from outside: these candidates of a package, with extras. `guard` names it in explanations."""
 
@@ -38,19 +37,16 @@ Needs = Mapping[str, tuple[int, tuple[str, ...]]]
 """By name: the candidates that all demands but limits on a package together accept, and its extras."""
 
 
-@dataclass(slots=True)
 class Part:
     """Candidates of one package that share their requirements, without or with one extra."""
 
-    name: str
-    extra: str
-    mask: int
-    demands: tuple[Demand, ...]
-    needs: Needs
+    __slots__ = ("demands", "extra", "mask", "name", "needs")
+
+    def __init__(self, name: str, extra: str, mask: int, demands: tuple[Demand, ...], needs: Needs) -> None:
+        self.name, self.extra, self.mask, self.demands, self.needs = name, extra, mask, demands, needs
 
 
-@value(frozen=True)
-class Literal:
+class Literal(NamedTuple):
     """One condition of a nogood: the package's choice lies in `mask` (or, `inside` False, does not)."""
 
     name: str
@@ -58,8 +54,7 @@ class Literal:
     inside: bool = True
 
 
-@value(frozen=True)
-class Nogood:
+class Nogood(NamedTuple):
     """Conditions that must not all hold, and the matrix row (or fact) that says so."""
 
     literals: tuple[Literal, ...]
@@ -69,18 +64,17 @@ class Nogood:
     """Why, where no row says it."""
 
 
-@dataclass
 class Problem:
     """What the engine solves. `masks` are the candidates left of each package."""
 
-    context: Context
-    roots: list[Root]
-    masks: dict[str, int] = field(default_factory=dict)
-    parts: dict[tuple[str, str], list[Part]] = field(default_factory=dict)
-    nogoods: list[Nogood] = field(default_factory=list)
-    bans: list[tuple[str, int, int]] = field(default_factory=list)
-    sure: frozenset[str] = frozenset()
-    """Packages that every answer holds (found by pruning)."""
+    def __init__(self, context: Context, roots: list[Root]) -> None:
+        self.context, self.roots = context, roots
+        self.masks: dict[str, int] = {}
+        self.parts: dict[tuple[str, str], list[Part]] = {}
+        self.nogoods: list[Nogood] = []
+        self.bans: list[tuple[str, int, int]] = []
+        self.sure: frozenset[str] = frozenset()
+        """Packages that every answer holds (found by pruning)."""
 
     def node(self, name: str) -> Node:
         """Return a package of the closure."""
@@ -203,11 +197,11 @@ def _demands(
     """Return what a row of requirements asks of packages that the facts cover; others are `uncovered`."""
     known = node.demands.get((row, extra, own_runtime, needed))
     if known is None:
-        context, waived = node.context, node.context.options.waived
+        waived = node.context.options.waived
         checked = () if extra else node.package.requirements(row, LIMITS)
         limits = [wanted for wanted in checked if (node.name, wanted.name) not in waived]
         asked = [(False, wanted) for wanted in node.package.requirements(row, extra)]
-        told = _read_demands(context, [*asked, *((True, wanted) for wanted in limits)], own_runtime)
+        told = _read_demands(node, [*asked, *((True, wanted) for wanted in limits)], own_runtime)
         read = (*told, *(() if extra else needed))
         known = node.demands[row, extra, own_runtime, needed] = (read, needs_of(read))
     return known
@@ -224,17 +218,24 @@ def needs_of(demands: Iterable[Demand]) -> Needs:
 
 
 def _read_demands(
-    context: Context, requirements: Iterable[tuple[bool, Wanted]], own_runtime: bool
+    owner: Node, requirements: Iterable[tuple[bool, Wanted]], own_runtime: bool
 ) -> Iterator[Demand]:
-    for limit, requirement in requirements:
-        if not context.marker_holds(requirement.marker):
-            continue
-        if own_runtime and requirement.name.startswith(OWN_RUNTIME):
-            continue
-        node = context.node(requirement.name)
-        if node is not None and not context.stands(node.name, node.package.spec_text(requirement.spec)):
-            mask = node.expand(node.package.spec_mask(requirement.spec))
-            yield Demand(node.name, mask, requirement.extras, limit, requirement.spec)
+    known = owner.wanted
+    for key in requirements:
+        if key not in known:
+            known[key] = _demand(owner.context, *key)
+        demand = known[key]
+        if demand is not None and not (own_runtime and demand.name.startswith(OWN_RUNTIME)):
+            yield demand
+
+
+def _demand(context: Context, limit: bool, requirement: Wanted) -> Demand | None:
+    """Return what a requirement asks; None where its marker does not hold, or the facts do not cover it."""
+    node = context.node(requirement.name) if context.marker_holds(requirement.marker) else None
+    if node is None or context.stands(node.name, node.package.spec_text(requirement.spec)):
+        return None
+    mask = node.expand(node.package.spec_mask(requirement.spec))
+    return Demand(node.name, mask, requirement.extras, limit, requirement.spec)
 
 
 def bits_of(mask: int) -> Iterator[int]:

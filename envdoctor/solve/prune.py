@@ -60,8 +60,10 @@ def _drop_impossible(problem: Problem, moved: set[str] | None) -> None:
         for part in () if extra else parts:
             if not part.mask & masks[name] or (moved is not None and part.needs.keys().isdisjoint(moved)):
                 continue
-            if any(not mask & masks.get(needed, 0) for needed, (mask, _) in part.needs.items()):
-                masks[name] &= ~part.mask
+            for needed, (mask, _) in part.needs.items():
+                if not mask & masks.get(needed, 0):
+                    masks[name] &= ~part.mask
+                    break
 
 
 def _narrow_needed(problem: Problem) -> None:
@@ -118,12 +120,13 @@ def _reached(problem: Problem) -> set[tuple[str, str]]:
     reached = set(queue)
     while queue:
         name, extra = queue.pop()
-        for part in problem.parts.get((name, extra), ()):
-            for needed, (_, extras) in part.needs.items() if part.mask & masks.get(name, 0) else ():
-                if needed in masks:
-                    new = {(needed, one) for one in ("", *extras)} - reached
-                    reached |= new
-                    queue.extend(new)
+        left = masks.get(name, 0)
+        live = [part.needs for part in problem.parts.get((name, extra), ()) if part.mask & left]
+        plain = {needed for needs in live for needed in needs}
+        more = {(n, one) for needs in live for n, (_, extras) in needs.items() if extras for one in extras}
+        new = {pair for pair in (*((n, "") for n in plain), *more) if pair[0] in masks} - reached
+        reached |= new
+        queue.extend(new)
     return reached
 
 

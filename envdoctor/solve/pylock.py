@@ -13,7 +13,7 @@ from envdoctor.solve.answer import PinSet
 from envdoctor.solve.documents import Header
 from envdoctor.solve.reasons import Pin
 from envdoctor.solve.variants import INDEX_URL
-from envdoctor.solve.wheels import installs
+from envdoctor.solve.wheels import Wheels
 from envdoctor.target.resolve import Target
 
 ReadFiles = Callable[[Pin], Iterable[IndexFile]]
@@ -53,7 +53,8 @@ def _hash(file: IndexFile) -> str:
 def fitting(pin: Pin, files: Iterable[IndexFile], target: Target) -> list[IndexFile]:
     """Return the wheels that install on the target, else one source; raises Unavailable."""
     listed = sorted(files, key=lambda file: file.filename)
-    wheels = [f for f in listed if f.is_wheel and installs(_tag(f.filename), target)]
+    fit = Wheels(target).install
+    wheels = [f for f in listed if f.is_wheel and fit(_tag(f.filename))]
     sources = [f for f in listed if not f.is_wheel and f.filename.endswith((".tar.gz", ".zip"))]
     if not wheels and not sources:
         raise Unavailable(f"{pin.name} {pin.label}: its index lists no file that installs on the target")

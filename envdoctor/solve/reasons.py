@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 from envdoctor.matrix.snapshot import LIMITS
 from envdoctor.matrix.snapshot import Requirement as Wanted
@@ -35,8 +36,7 @@ class Pin:
         return f"{self.version}+{self.index}" if self.index else self.version
 
 
-@dataclass(frozen=True, slots=True)
-class _Edge:
+class _Edge(NamedTuple):
     """A requirement in force: who states it, of whom, and the requirement."""
 
     owner: str

@@ -71,18 +71,23 @@ class _Reader:
 
     def _line(self, line: str, path: Path, source: str, binding: bool) -> Asked:
         plain = without_comment(line)
-        if nested := _NESTED.fullmatch(plain):
-            return self._nested(nested[2], path, source, binding or nested[1] in ("-c", "--constraint"))
-        if editable := _EDITABLE.fullmatch(plain):
-            return _direct(editable[1], plain, path, source)
         if plain.startswith("-"):
-            return _option(plain, source)
-        hashed = _HASH.search(plain) is not None
-        plain = _OWN_OPTIONS.split(plain, maxsplit=1)[0].strip()
+            return self._option(plain, path, source, binding)
+        hashed = False
+        if "-" in plain:
+            hashed = _HASH.search(plain) is not None
+            plain = _OWN_OPTIONS.split(plain, maxsplit=1)[0].strip()
         if plain and is_direct(plain):
             return _direct(plain, plain, path, source)
         asked = _sorted(parse_line(plain, source), binding)
         return Asked.joined((asked, _UNHASHED)) if hashed else asked
+
+    def _option(self, plain: str, path: Path, source: str, binding: bool) -> Asked:
+        if nested := _NESTED.fullmatch(plain):
+            return self._nested(nested[2], path, source, binding or nested[1] in ("-c", "--constraint"))
+        if editable := _EDITABLE.fullmatch(plain):
+            return _direct(editable[1], plain, path, source)
+        return _option(plain, source)
 
     def _nested(self, target: str, path: Path, source: str, binding: bool) -> Asked:
         if _SCHEME.match(target):

@@ -131,7 +131,7 @@ def _is_prerelease(bound: str) -> bool:
 
 def without_comment(line: str) -> str:
     """Return a line without its comment and surrounding blanks."""
-    return _COMMENT.split(line, maxsplit=1)[0].strip()
+    return _COMMENT.split(line, maxsplit=1)[0].strip() if "#" in line else line.strip()
 
 
 def parse_request(text: str, source: str) -> Request | None:
@@ -155,18 +155,19 @@ def parse_line(text: str, source: str, environ: Mapping[str, str] = os.environ) 
         return None
     if is_direct(line):
         return _direct(line, source)
-    absent = [name for name in _VARIABLE.findall(line) if name not in environ]
+    absent = [name for name in _VARIABLE.findall(line) if name not in environ] if "$" in line else ()
     if absent:
         return Carried(line, source, f"the environment variable {absent[0]} is not set")
-    return _from_index(_VARIABLE.sub(lambda match: environ[match[1]], line), line, source)
+    told = _VARIABLE.sub(lambda match: environ[match[1]], line) if "$" in line else line
+    return _from_index(told, line, source)
 
 
 def is_direct(line: str) -> bool:
     """True for a URL, a path, or `name @ URL`: a file that no index chooses."""
     plain = line.partition(";")[0].strip()
     return (
-        _SCHEME.match(plain) is not None
-        or _DIRECT.match(plain) is not None
+        (":" in plain and _SCHEME.match(plain) is not None)
+        or ("@" in plain and _DIRECT.match(plain) is not None)
         or plain.startswith((".", "/", "~"))
         or plain.split("[")[0].endswith(_ARCHIVES)
         or ("/" in plain and " " not in plain and not re.search(r"[<>=]", plain))
@@ -180,7 +181,7 @@ def _from_index(line: str, written: str, source: str) -> Request | Carried:
         if match is None:
             raise InvalidSpecifier(plain)
         spec = re.sub(r"\s", "", match["spec"].strip().strip("()")).strip(",")
-        spec = _LOOSE_SERIES.sub(r"\1\2", spec)
+        spec = _LOOSE_SERIES.sub(r"\1\2", spec) if ".*" in spec else spec
         clauses(spec)
         _check_marker(marker)
     except InvalidSpecifier:

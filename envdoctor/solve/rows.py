@@ -14,12 +14,14 @@ from envdoctor.solve.versions import InvalidSpecifier, satisfies, spec_mask
 
 BITSANDBYTES = "bitsandbytes"
 BINARIES = "BNB-BINARY-MISSING"
+OF_TARGET = frozenset({"os", "arch", "python", "glibc", "driver"})
+"""The keys of a row's conditions that ask about the target; all others without a dot are packages."""
 FOLLOWER = "TORCH-FOLLOWER-"
 
 
 def nogoods(context: Context, names: Collection[str]) -> list[Nogood]:
     """Return what the matrix forbids among the packages `names` on the context's target."""
-    found = [n for row in context.matrix.conditions if (n := _of_condition(context, row, names)) is not None]
+    found = [n for row in context.matrix.standing if (n := _of_condition(context, row, names)) is not None]
     found += _of_pairs(context, names)
     found += _of_followers(context, names)
     found += _of_binaries(context, names)
@@ -27,8 +29,10 @@ def nogoods(context: Context, names: Collection[str]) -> list[Nogood]:
 
 
 def _of_condition(context: Context, row: ConditionRow, names: Collection[str]) -> Nogood | None:
-    told = row.solve and not row.needed and row.severity == "error" and not row.needs_symptom
+    told = row.solve and not row.needed and row.severity == "error"
     if not told or row.id in context.options.waived_rows:
+        return None
+    if any(text != "absent" and key not in names and _is_package(key) for key, text in row.when.items()):
         return None
     literals: list[Literal] = []
     for inside, conditions in ((True, row.when), (False, row.unless)):
@@ -39,6 +43,10 @@ def _of_condition(context: Context, row: ConditionRow, names: Collection[str]) -
             if isinstance(literal, Literal):
                 literals.append(literal)
     return Nogood(tuple(literals), row.id) if any(one.inside for one in literals) else None
+
+
+def _is_package(key: str) -> bool:
+    return "." not in key and key not in OF_TARGET
 
 
 def _literal(
@@ -62,10 +70,13 @@ def _literal(
 
 def version_mask(node: Node, text: str) -> int | None:
     """Return the candidates that a row's specifier (`*` for any) means; None when it cannot be read."""
-    try:
-        return node.all if text == "*" else node.expand(spec_mask(text, node.package.versions))
-    except InvalidSpecifier:
-        return None
+    if text not in node.told:
+        try:
+            told = node.all if text == "*" else node.expand(spec_mask(text, node.package.versions))
+        except InvalidSpecifier:
+            told = None
+        node.told[text] = told
+    return node.told[text]
 
 
 def _target_answer(context: Context, key: str, text: str) -> bool | None:
@@ -153,5 +164,4 @@ def _digits(build: Build) -> str:
 
 def conditions_of(context: Context, identity: str) -> Mapping[str, str]:
     """Return the conditions of a row by its id; none for pairs and for facts read from wheels."""
-    row = context.matrix.row(ConditionRow, identity)
-    return row.when if row else {}
+    return next((row.when for row in context.matrix.standing if row.id == identity), {})

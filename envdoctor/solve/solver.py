@@ -110,12 +110,53 @@ def _avoiding(goal: Goal, picks: Picks, found: Sequence[Nogood]) -> tuple[Goal, 
         staler = better.cost[STALE_PLACE] > picks.cost[STALE_PLACE]
         if not staler or all(weighs(one, picks.policy.asked) for one in found):
             return wider, better
-    if len(found) == 1:
-        return goal, None
-    half = len(found) // 2
-    kept, first = _avoiding(goal, picks, found[:half])
-    last, second = _avoiding(kept, first or picks, found[half:])
-    return last, second or first
+    last: Picks | None = None
+    for weighty in (True, False) if len(found) > 1 else ():
+        now, asked = last or picks, picks.policy.asked
+        alike = [one for one in found if weighs(one, asked) is weighty]
+        if kept := _avoidable(goal, now, alike, weighty):
+            wider = replace(goal, avoided=(*goal.avoided, *kept))
+            better = solve(wider, None if weighty else now.window, now.clashing)
+            goal, last = (wider, better) if better is not None else (goal, last)
+    return goal, last
+
+
+def _avoidable(goal: Goal, picks: Picks, found: Sequence[Nogood], staler: bool) -> Sequence[Nogood]:
+    """Return as many doubts as one answer avoids; none of what was asked for `staler` unless that is said.
+
+    Whether some can be avoided is asked of one grounded problem again and again, halved until what stands in
+    the way is left out.
+    """
+    if not found:
+        return ()
+    policy = picks.policy
+    fresh = {} if staler else _no_staler(goal, picks)
+    problem = problem_of(goal, policy, limits=fresh)
+    problem.nogoods += [one._replace(guard=number) for number, one in enumerate(found, 1)]
+    prune(problem, policy)
+    from envdoctor.solve.engine import Engine
+
+    engine = Engine(problem, None, range(1, len(found) + 1))
+
+    def widest(beside: Sequence[int], left: Sequence[int]) -> Sequence[int]:
+        if not engine.clashes((*beside, *left)):
+            return left
+        half = len(left) // 2
+        first = widest(beside, left[:half]) if half else ()
+        return (*first, *widest((*beside, *first), left[half:])) if half else ()
+
+    return [found[number - 1] for number in widest((), range(1, len(found) + 1))]
+
+
+def _no_staler(goal: Goal, picks: Picks) -> dict[str, int]:
+    """Return the candidates of what was asked for that are no staler than those picked."""
+    fresh = {}
+    for name, bit in picks.bits.items():
+        node = goal.context.node(name)
+        stale = picks.policy.cost(node, bit)[STALE_PLACE] if node is not None else STALE_CAP
+        if node is not None and name in picks.policy.asked and stale < STALE_CAP:
+            fresh[name] = picks.policy.within(node, stale)
+    return fresh
 
 
 def _wider(window: int, found: Picks | None, windows: Sequence[int]) -> int | None:
@@ -232,17 +273,18 @@ def problem_of(
     window: int | None = None,
     names: Collection[str] | None = None,
     fixed: Mapping[str, int] | None = None,
+    limits: Mapping[str, int] | None = None,
 ) -> Problem:
     """Return the closure of a goal with the matrix's rows, ready to be pruned.
 
-    Only `names` are there where they are given; `fixed` says what some must be.
+    Only `names` are there where they are given; `fixed` says what some must be, `limits` what they may be.
     """
-    roots, limits = _roots(goal, policy, window)
-    limits |= {name: 1 << bit for name, bit in (fixed or {}).items()}
+    roots, within = _roots(goal, policy, window)
+    within |= {**(limits or {}), **{name: 1 << bit for name, bit in (fixed or {}).items()}}
     if names is None:
-        problem = close(goal.context, roots, limits)
+        problem = close(goal.context, roots, within)
     else:
-        problem = close(goal.context, [root for root in roots if root.name in names], limits, 0, names)
+        problem = close(goal.context, [root for root in roots if root.name in names], within, 0, names)
         for part in problem.every_part():
             part.needs = {name: needed for name, needed in part.needs.items() if name in problem.masks}
     problem.nogoods = [*nogoods(goal.context, problem.masks.keys()), *_within(problem, goal.avoided)]

@@ -5,17 +5,24 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import cache
+from math import inf
 from typing import TYPE_CHECKING
 
 from envdoctor import lazy_re as re
 
 if TYPE_CHECKING:
     from packaging.specifiers import Specifier
-    from packaging.version import Version
 
 _USUAL = re.compile(r"([=!<>~]=|[<>])([0-9]+(?:\.[0-9]+)*)")
 """A clause that PEP 440 admits (`~=` with two numbers); `packaging`, dear to load, reads the others."""
 _PLAIN = re.compile(r"(?:\d+!)?\d+(?:\.\d+)*", re.ASCII)
+_NORMAL = re.compile(r"(?:(\d+)!)?(\d+(?:\.\d+)*)(?:(a|b|rc)(\d+))?(?:\.post(\d+))?(?:\.dev(\d+))?", re.ASCII)
+"""A public version in its normal form."""
+_PHASES = {"a": 0, "b": 1, "rc": 2}
+_BARE, _FINAL = -1, 3
+"""Where a development release of no phase, and a final release, stand among the phases."""
+Key = tuple[int, tuple[int, ...], tuple[int, int], int, float]
+"""Epoch, release without trailing zeros, phase, post-release (-1: none), development (infinite: none)."""
 _MANY = 10**9
 """More than any post-release counts."""
 
@@ -25,16 +32,25 @@ class InvalidSpecifier(ValueError):
 
 
 @cache
-def version_key(text: str) -> Version:
-    """Return the public version, which sorts like PEP 440; raises ValueError."""
-    from packaging.version import Version
+def version_key(text: str) -> Key:
+    """Return what sorts as PEP 440 sorts public versions; raises ValueError."""
+    told = _NORMAL.fullmatch(public(text))
+    if told is None:
+        from packaging.version import Version
 
-    return Version(public(text))
+        return version_key(str(Version(public(text))))
+    epoch, release, phase, count, post, dev = told.groups()
+    numbers = tuple(map(int, release.split(".")))
+    while numbers and not numbers[-1]:
+        numbers = numbers[:-1]
+    before = (_PHASES[phase], int(count)) if phase else (_BARE if dev and post is None else _FINAL, 0)
+    return int(epoch or 0), numbers, before, int(post) if post else -1, int(dev) if dev else inf
 
 
 def is_prerelease(text: str) -> bool:
     """True for alphas, betas, candidates and development releases."""
-    return version_key(text).is_prerelease
+    _, _, (phase, _), _, dev = version_key(text)
+    return phase in _PHASES.values() or dev != inf
 
 
 def public(text: str) -> str:

@@ -14,13 +14,31 @@ _MAC_ARCHS = {
 }
 
 
-def installs(tag: str, target: Target) -> bool:
-    """Return whether a wheel with the compressed tag `cp311-cp311-manylinux…` installs on the target."""
-    pythons, abis, platforms = tag.split("-")
-    if not any(platform_fits(one, target.platform) for one in platforms.split(".")):
-        return False
-    minor = target.python[1]
-    return any(_python_fits(p, a, minor) for p in pythons.split(".") for a in abis.split("."))
+class Wheels:
+    """Tells wheel tags that install on a target from others; parts of tags, which recur, are judged once."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self._platforms: dict[str, bool] = {}
+        self._pythons: dict[str, bool] = {}
+
+    def install(self, tag: str) -> bool:
+        """Return whether a wheel with the compressed tag `cp311-cp311-manylinux…` installs."""
+        interpreter, _, platforms = tag.rpartition("-")
+        fits = self._platforms.get(platforms)
+        if fits is None:
+            split = platforms.split(".")
+            fits = self._platforms[platforms] = any(platform_fits(p, self.target.platform) for p in split)
+        return fits and self._runs(interpreter)
+
+    def _runs(self, interpreter: str) -> bool:
+        fits = self._pythons.get(interpreter)
+        if fits is None:
+            pythons, abis = (part.split(".") for part in interpreter.split("-"))
+            minor = self.target.python[1]
+            fits = any(_python_fits(p, a, minor) for p in pythons for a in abis)
+            self._pythons[interpreter] = fits
+        return fits
 
 
 def _python_fits(python: str, abi: str, minor: int) -> bool:

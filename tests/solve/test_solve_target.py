@@ -9,7 +9,7 @@ from envdoctor.errors import InputError, Unavailable
 from envdoctor.harvest.marker_trees import marker_tree, named_extras, python_clauses
 from envdoctor.matrix import load_matrix
 from envdoctor.matrix.markers import clauses_hold, decide
-from envdoctor.solve.wheels import installs
+from envdoctor.solve.wheels import Wheels
 from envdoctor.target.platforms import parse_platform, parse_python
 from envdoctor.target.resolve import Declared, Target, check_index_serves, resolve
 
@@ -85,7 +85,7 @@ def test_a_malformed_requires_python_binds_nobody() -> None:
     ],
 )
 def test_wheel_tags_on_linux(tag: str, fits: bool) -> None:
-    assert installs(tag, LINUX) is fits
+    assert Wheels(LINUX).install(tag) is fits
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ def test_wheel_tags_on_linux(tag: str, fits: bool) -> None:
     ],
 )
 def test_wheel_tags_elsewhere(platform: str, tag: str) -> None:
-    assert installs(tag, Target((3, 11), parse_platform(platform)))
-    assert not installs(tag, LINUX)
+    assert Wheels(Target((3, 11), parse_platform(platform))).install(tag)
+    assert not Wheels(LINUX).install(tag)
 
 
 @pytest.mark.parametrize("text", ["amiga", "x86_64-manylinux", "riscv64-manylinux_2_39"])
