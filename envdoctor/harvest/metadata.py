@@ -251,16 +251,22 @@ def _text(body: bytes) -> str:
     return body.decode("utf-8", "replace")
 
 
-_PKG_INFO = re.compile(r"[^/]+/PKG-INFO")
-_REQUIRES = re.compile(r"(?:[^/]+/)+[^/]+\.egg-info/requires\.txt")
-_SOURCES = re.compile(r"(?:[^/]+/)+([^/]+)\.egg-info/SOURCES\.txt")
+def _tells_requirements(member: str) -> bool:
+    """True for the core metadata of an sdist, and for what setuptools lists in an `egg-info` folder."""
+    folders = member.split("/")
+    if folders[1:] == ["PKG-INFO"]:
+        return True
+    return len(folders) > 2 and member.endswith((".egg-info/requires.txt", _SOURCES))
+
+
+_SOURCES = ".egg-info/SOURCES.txt"
 
 
 def _inside_the_sdist(fetcher: Fetcher, name: str, sdist: IndexFile) -> Requirements:
     members = read_sdist_members(
         fetcher,
         sdist.url,
-        lambda member: any(one.fullmatch(member) for one in (_PKG_INFO, _REQUIRES, _SOURCES)),
+        _tells_requirements,
         lambda found: any(_stated(member, body) for member, body in found.items()),
     )
     for member, body in members.items():
@@ -280,8 +286,8 @@ def _states_none(member: str, body: bytes, name: str) -> bool:
     setuptools lists every source it saw and writes no `requires.txt` where nothing is required; core metadata
     from 2.2 on names what a build may still change.
     """
-    if sources := _SOURCES.fullmatch(member):
-        return canonicalize_name(sources[1]) == name
+    if member.endswith(_SOURCES):
+        return canonicalize_name(member.removesuffix(_SOURCES).rpartition("/")[2]) == name
     if not member.endswith("PKG-INFO"):
         return True
     fields = parse_headers(_text(body))
@@ -291,7 +297,7 @@ def _states_none(member: str, body: bytes, name: str) -> bool:
 
 
 def _stated(member: str, body: bytes) -> list[str]:
-    if _SOURCES.fullmatch(member):
+    if member.endswith(_SOURCES):
         return []
     if member.endswith("PKG-INFO"):
         return [value for key, value in parse_headers(_text(body)) if key == "requires-dist"]

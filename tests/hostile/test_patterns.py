@@ -35,6 +35,8 @@ PUT_TOGETHER = {
     "envdoctor/probes/toolkits.py": "READ",
     "envdoctor/report/markup.py": "one escaped character, again and again",
     "envdoctor/rules/asked.py": "an escaped keyword in a call of bounded length",
+    "envdoctor/upgrading/judging.py": "escaped names between borders of words",
+    "envdoctor/upgrading/upgrading.py": "escaped words between borders of words",
     "envdoctor/watch/places.py": "a setting's escaped name before its value",
     "envdoctor/rules/system_packages.py": "names of packages, from our own remedies",
 }

@@ -13,7 +13,7 @@ from envdoctor.solve.projects import _pyproject, _reader_of
 from envdoctor.solve.requests import _is_prerelease, _release_of, _split_marker
 from envdoctor.solve.summary import _listed
 from envdoctor.solve.variants import Build
-from envdoctor.solve.wheels import _python_fits, installs, platform_fits
+from envdoctor.solve.wheels import Wheels, _python_fits, platform_fits
 from envdoctor.target.platforms import parse_platform
 
 VERSIONS = ("1.0", "1.1", "2.0", "2.1")
@@ -179,4 +179,4 @@ def test_a_list_is_said_with_how_many_more_there_are() -> None:
     ],
 )
 def test_one_of_a_wheel_s_tags_is_enough(tag: str, fits: bool) -> None:
-    assert installs(tag, target()) is fits
+    assert Wheels(target()).install(tag) is fits
