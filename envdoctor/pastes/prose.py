@@ -20,7 +20,8 @@ _ADVICE = (
 _NO_CARD = re.compile(rf"(?i){_ADVICE}")
 _NO_FACT = re.compile(
     rf"(?i){_ADVICE}|no matching distribution|could not find a version|\bcompil|\bbuilt (?:for|with|against)|"
-    r"\bupgrad|\bdowngrad|pip3? install|conda install|uv (?:pip|add)|\bwas (?:added|removed|introduced)|"
+    r"\b(?:up|down|de)grad|\brevert|\broll(?:ed|ing)? back\b|pip3? install|conda install|uv (?:pip|add)|"
+    r"\bwas (?:added|removed|introduced)|"
     r"\bis not supported$|\bcan ?not (?:be )?install(?:ed)?$|"
     r"\bsince\b|\bdeprecat|\bwill be\b|\bfixed in\b|\bin (?:the )?NumPy 1|NumPy 1\.x"
 )

@@ -77,7 +77,8 @@ def _commands(case: Case, course: Course) -> tuple[str, ...]:
 
 def _options(case: Case, course: Course) -> list[str]:
     """Return what the remedies tell an installer of builds, where something is built from source at all."""
-    again = {name: one.version for name in course.again if (one := case.facts.distribution(name))}
+    listed = case.facts.environment.distributions
+    again = {name: listed[name].version if name in listed else None for name in course.again}
     coming: Mapping[str, str | None] = {**dict.fromkeys(course.open_), **again, **course.versions}
     if all(has_wheel(case.matrix, name, version) for name, version in coming.items()):
         return []

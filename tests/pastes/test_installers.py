@@ -84,6 +84,8 @@ def test_what_an_installer_was_asked_for(read, text, version, specifier):
         "pip install vllm==0.8.4\nERROR: No matching distribution found for vllm==0.8.4",
         "pip install ./vllm==0.8.4",
         "downgrading vllm to 0.8.4 helped",
+        "After I degrade vllm 0.8.5 to 0.8.4 it starts",
+        "I had rolled back vllm 0.8.5, and it starts",
     ],
 )
 def test_advice_and_what_was_refused_tell_of_nothing_installed(read, text):

@@ -226,3 +226,10 @@ def test_a_change_of_ones_own_code_that_needs_no_other_release_is_told_before_th
     line = "TypeError: SFTTrainer.__init__() got an unexpected keyword argument 'tokenizer'"
     plan = planned(parse_paste(f"trl 0.24.0\n{line}", "", load_matrix().lexicon))
     assert plan.notes[0].startswith("without another release: Pass processing_class=tokenizer.")
+
+
+def test_what_is_built_from_source_is_built_for_the_torch_that_is_there_whatever_its_release() -> None:
+    text = "`flash_attn_2_cuda.cpython-311-x86_64-linux-gnu.so: undefined symbol:` error"
+    plan = diagnose_facts(parse_paste(text, "paste", MATRIX.lexicon)).plan
+    assert plan is not None
+    assert all("--no-build-isolation" in command for command in plan.commands)
