@@ -4,7 +4,7 @@
 
 Judges the recorded machines and pastes of the tests, and the cases of each FOLDER: one JSON a case with
 `text`, or with `env`, `env_text`, `pip_list` and `error_text`. The pins are put in as an installer does: what
-its command names exactly, else the newest that the pins admit and what that pulls along; a driver and a
+its command names exactly, else the newest that the pins admit, and what these pull along; a driver and a
 Python at the lowest that is asked for.
 """
 
@@ -59,11 +59,14 @@ def follow(facts: Facts, remedy: Remedy, matrix: Matrix) -> Facts | None:
     exact = {normalise(name): version for name, version in _EXACT.findall(" ".join(remedy.commands))}
     open_ = {n: s for n, s in pins.items() if n not in ASIDE and n not in exact}
     installations = Installations(facts, matrix, View(facts, matrix).complete)
-    pulled = installations.foresee(open_) if open_ else {}
-    if pulled is None:
+    alone = any("--no-deps" in command for command in remedy.commands)
+    asked = open_ | ({} if alone else {name: f"=={version}" for name, version in exact.items()})
+    pulled = installations.foresee(asked) if asked else {}
+    if pulled is None and open_:
         return None
+    pulled = pulled or {}
     lowest = {n: _lowest(s) for n, s in pins.items() if n in ASIDE}
-    return apply_changes(facts, {**pulled, **exact, **lowest})
+    return apply_changes(facts, {**exact, **pulled, **lowest})
 
 
 def _lowest(specifier: str) -> str:

@@ -104,7 +104,9 @@ def test_no_attack_costs_more_than_linear_time(share, one):
         for collected in [*PATTERNS, *EXAMPLES][share::8]:
             tried = attacks(collected.pattern, collected.flags, 12) or [Attack("", "a", "")]
             found, attack = worst(collected, tried, one)
-            assert found.growth <= FACTOR, (collected.place, attack, found)
+            if found.growth > FACTOR:  # a machine's pause grows once, a pattern's cost each time
+                again = [worst(collected, [attack], one)[0] for _ in range(3)]
+                assert min(cost.growth for cost in again) <= FACTOR, (collected.place, attack, found)
     finally:
         gc.enable()
 
