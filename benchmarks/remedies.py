@@ -56,7 +56,9 @@ def pasted(case: dict[str, Any]) -> str:
 def follow(facts: Facts, remedy: Remedy, matrix: Matrix) -> Facts | None:
     """Return the facts after a remedy; None where what its pins install is not known."""
     pins = {normalise(name): specifier for name, specifier in remedy.pins.items()}
-    exact = {normalise(name): version for name, version in _EXACT.findall(" ".join(remedy.commands))}
+    exact = {
+        normalise(name): version.rstrip(".") for name, version in _EXACT.findall(" ".join(remedy.commands))
+    }
     open_ = {n: s for n, s in pins.items() if n not in ASIDE and n not in exact}
     installations = Installations(facts, matrix, View(facts, matrix).complete)
     alone = any("--no-deps" in command for command in remedy.commands)
