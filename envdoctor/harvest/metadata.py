@@ -251,15 +251,15 @@ def _text(body: bytes) -> str:
     return body.decode("utf-8", "replace")
 
 
+_SOURCES = ".egg-info/SOURCES.txt"
+
+
 def _tells_requirements(member: str) -> bool:
     """True for the core metadata of an sdist, and for what setuptools lists in an `egg-info` folder."""
     folders = member.split("/")
     if folders[1:] == ["PKG-INFO"]:
         return True
     return len(folders) > 2 and member.endswith((".egg-info/requires.txt", _SOURCES))
-
-
-_SOURCES = ".egg-info/SOURCES.txt"
 
 
 def _inside_the_sdist(fetcher: Fetcher, name: str, sdist: IndexFile) -> Requirements:

@@ -85,6 +85,9 @@ class Matrix:
 
     def row(self, kind: type[R], identity: str) -> R | None:
         """Return the row of that kind and id, or None."""
+        if kind.KIND == CONDITIONS:
+            told: Any = self.conditions_of({identity}).get(identity)
+            return told  # type: ignore[no-any-return]
         return next((row for row in self.rows(kind) if row.id == identity), None)
 
     @property

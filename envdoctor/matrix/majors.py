@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TypeAlias
-
-from envdoctor.matrix.snapshot import Package, major_of
+from envdoctor.matrix.snapshot import Majors, Package, major_of
 
 SLACK = 90
 """Days after a release's time in which it may still have been tried with what was new then."""
 _DATED = 3
 """So many of the newest major numbers must be years for all of them to count as such."""
-Majors: TypeAlias = Mapping[int, tuple[int, int]]
-"""By major number: the day (from 1970-01-01) of its first release that is no pre-release, and its place."""
 
 
 def first_untried(majors: Majors, version: str, day: int) -> int | None:

@@ -13,13 +13,15 @@ from dataclasses import field
 from functools import cache, cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from envdoctor.errors import Unavailable
 from envdoctor.fact_files import snapshot_paths
 from envdoctor.values import dataclass
 
 T = TypeVar("T")
+Majors: TypeAlias = Mapping[int, tuple[int, int]]
+"""By major number: the day (from 1970-01-01) of its first release that is no pre-release, and its place."""
 KIND = b"envdoctor-snapshot/"
 MAGIC = KIND + b"2\n"
 SDIST = -1
@@ -107,8 +109,8 @@ class Package:
         return self.all & ~self.prereleases & ~self.yanked
 
     @cached_property
-    def majors(self) -> Mapping[int, tuple[int, int]]:
-        """By major number: the day and the place of its first release that is no pre-release."""
+    def majors(self) -> Majors:
+        """The major versions of which the day is known."""
         found: dict[int, tuple[int, int]] = {}
         for place, version in enumerate(self.versions):
             if self.days[place] and not self.prereleases >> place & 1:

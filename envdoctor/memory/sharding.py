@@ -214,17 +214,20 @@ def _fsdp(
         whole_head=True,
         frozen=parts.frozen // (replicas * pp),
         between=(s.weight if s.trains else s.adapter) * parts.elements // pp,
-        resharded=0
-        if s.trains and shape.tied
-        else shape.vocab * shape.hidden * s.weight // s.tp
-        if s.trains
-        else root,
+        resharded=_resharded(shape, s, root),
     )
 
 
 def _gathered(layer: Layer, s: Settings, double: bool) -> int:
     """Bytes of a layer while it is whole: quantised weights travel as they are stored."""
     return layer_bytes(layer, s, double) if s.quant else sum(layer.tensors()) * s.weight // s.tp
+
+
+def _resharded(shape: ModelShape, s: Settings, root: int) -> int:
+    """Bytes of a gathered root that go after the forward pass: of a trained one an untied head alone."""
+    if not s.trains:
+        return root
+    return 0 if shape.tied else shape.vocab * shape.hidden * s.weight // s.tp
 
 
 def _wrapped(

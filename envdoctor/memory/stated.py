@@ -109,10 +109,10 @@ def _check_heard(stated: StatedRun) -> None:
         _refuse([name for name in said if name not in _SERVED], "is of training, not of --task serve")
         return
     _refuse([name for name in said if name in _ENGINES_ALONE], "needs --task serve")
-    adapts = stated.method == "full"
-    _refuse([name for name in said if adapts and name in _ADAPTERS_ALONE], "needs --method lora or qlora")
-    quantises = stated.method != "qlora"
-    _refuse([name for name in said if quantises and name in _QLORAS_ALONE], "needs --method qlora")
+    if stated.method == "full":
+        _refuse([name for name in said if name in _ADAPTERS_ALONE], "needs --method lora or qlora")
+    if stated.method != "qlora":
+        _refuse([name for name in said if name in _QLORAS_ALONE], "needs --method qlora")
 
 
 def _refuse(names: list[str], why: str) -> None:

@@ -36,16 +36,15 @@ def _excluding(view: View, name: str, wishes: Sequence[Symptom]) -> Sequence[Sym
     """Return the wishes that exclude one another; none where a known release suits all."""
     package = package_facts(view, name)
     known = package.versions if package else []
-    sets = [(wish, SpecifierSet(_specifier(wish), prereleases=True)) for wish in wishes]
-    named = [clause.version for _, told in sets for clause in told if clause.operator in ("==", ">=", "<=")]
+    sets = [SpecifierSet(_specifier(wish), prereleases=True) for wish in wishes]
+    named = [clause.version for told in sets for clause in told if clause.operator in ("==", ">=", "<=")]
     releases = [*known, *(version for version in named if parse_version(version))]
-
-    def suit(*together: SpecifierSet) -> bool:
-        return any(all(one.contains(release) for one in together) for release in releases)
-
-    if len({str(told) for _, told in sets}) < 2 or suit(*(told for _, told in sets)):
+    taken = [{release for release in releases if told.contains(release)} for told in sets]
+    if len({str(told) for told in sets}) < 2 or set.intersection(*taken):
         return ()
-    at_odds = [wish for wish, told in sets if not all(suit(told, other) for _, other in sets)]
+    at_odds = [
+        wish for wish, own in zip(wishes, taken, strict=True) if not all(own & other for other in taken)
+    ]
     return at_odds or wishes
 
 

@@ -92,7 +92,7 @@ def _refusal(name: str, have: str | None, symptom: Symptom) -> Finding:
     pins = {name: wanted}
     other = (Remedy("Or upgrade transformers, which then takes it.", ("pip install -U transformers",)),)
     cut = _CUT.search(symptom.text)
-    ways = (
+    way = (
         Remedy(
             f"Read the whole line: the other end of the range is cut off here; then install such a {name}."
         )
@@ -111,7 +111,7 @@ def _refusal(name: str, have: str | None, symptom: Symptom) -> Finding:
             else f"The message names the releases of {name} that the code was written for."
         ),
         evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
-        remedies=(ways, *(other if by_transformers else ())),
+        remedies=(way, *(other if by_transformers else ())),
         certainty=Certainty.CERTAIN if have else Certainty.LIKELY,
         sources=("https://github.com/huggingface/transformers/blob/main/src/transformers/utils/versions.py",),
         explains=(symptom.id,),

@@ -76,7 +76,6 @@ _NO_VALUE = frozenset(
         "but",
     ]
 )
-_FAMILIES = {"volta": 7.0, "turing": 7.5, "ampere": 8.0, "ada": 8.9, "hopper": 9.0, "blackwell": 10.0}
 _SPAN = re.compile(r"(\d{1,9})\)?\s*$")
 _VOID = frozenset(["you", "it", "we", "this", "that", "there", "which", "they"])
 """Words that name nothing by themselves."""
@@ -245,21 +244,27 @@ def _specifier(text: str) -> str:
 
 def _card(read: _Read) -> Saying | None:
     """Return what is said of cards, beside the lowest compute capability that the facts tell."""
-    number = read.told.get("capability", "")
-    asked = _FAMILIES.get(read.told.get("family", "").lower(), 0) or _capability(number)
+    asked = _of_family(read) or _capability(read.told.get("capability", ""))
     if not asked:
         return None
-    saying = _plain(_with(read, capability=f"{asked:.1f}"))
+    saying = _plain(_with(read, capability=asked))
     lowest = read.view.lowest_capability()
     shown = (Evidence("gpu", f"compute capability {lowest}", "the facts"),) if lowest else ()
     return replace(saying, evidence=shown) if saying else None
 
 
-def _capability(text: str) -> float:
-    """Return a compute capability (8.0, 80 as in sm_80) as a number; 0 for what is none."""
+def _of_family(read: _Read) -> str:
+    """Return the lowest compute capability of the architecture that is named; empty for none."""
+    name = read.told.get("family", "").lower()
+    rows = read.view.matrix.rows(tables.ArchitectureRow) if name else ()
+    return next((str(min(row.capabilities)) for row in rows if row.name.lower() == name), "")
+
+
+def _capability(text: str) -> str:
+    """Return a compute capability (8.0, 80 as in sm_80) as it is told; empty for what is none."""
     number = float(text) if _CAPABILITY.fullmatch(text) else 0
     number = number / 10 if number >= 30 and "." not in text else number
-    return number if 3 <= number <= 13 else 0
+    return f"{number:.1f}" if 3 <= number <= 13 else ""
 
 
 def _multiple(read: _Read) -> Saying | None:

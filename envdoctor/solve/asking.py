@@ -55,7 +55,9 @@ def goal_of(wish: Wish, target: Target, matrix: Matrix) -> Goal:
     options = options_of(asked, wish.exclude_newer, wish.allow_source)
     context = Context(coverage.snapshot, matrix, target, options, installed)
     if wish.least_change:
-        context = holding(context, {request.name for request in asked.requests})
+        options = holding(context, {request.name for request in asked.requests})
+        if options.held:
+            context = Context(coverage.snapshot, matrix, target, options, installed)
     return Goal(context, asked.requests, wish.least_change, asked.carried, asked.options, coverage)
 
 

@@ -67,16 +67,15 @@ class Picks:
     """What was chosen among itself first, because it does not stand beside one another newest."""
 
 
-def holding(context: Context, asked: Collection[str]) -> Context:
-    """Return a context in which installed packages stay whose release is not on record, but for `asked`.
+def holding(context: Context, asked: Collection[str]) -> Options:
+    """Return the options by which installed packages stay whose release is not on record, but for `asked`.
 
     What such a release requires is not known, and no other is what stands there.
     """
     named = (name for name in context.installed if name not in asked and not name.startswith(OWN_RUNTIME))
     nodes = ((name, context.node(name)) for name in named)
     held = frozenset(name for name, node in nodes if node is not None and not node.installed)
-    options = replace(context.options, held=held)
-    return Context(context.snapshot, context.matrix, context.target, options, context.installed)
+    return replace(context.options, held=held)
 
 
 def request_mask(context: Context, request: Request) -> int:

@@ -71,8 +71,7 @@ def mending_goal(facts: Facts, matrix: Matrix, demands: Demands) -> Goal:
     limits = tuple(_told_limits(facts, _context(matrix, target, options, tuple(installed.items()))))
     options = replace(options, constraints=limits)
     context = _context(matrix, target, options, tuple(installed.items()))
-    held = holding(context, demands.names).options
-    context = _context(matrix, target, held, tuple(installed.items()))
+    context = _context(matrix, target, holding(context, demands.names), tuple(installed.items()))
     return Goal(context, requests, not demands.newest)
 
 
