@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from envdoctor.solve.answer import Cause, PinSet, asked_words, solved
-from envdoctor.solve.goal import Goal, Picks
-from envdoctor.solve.nodes import TORCH, Options
+from envdoctor.solve.goal import Goal, Picks, request_mask
+from envdoctor.solve.nodes import TORCH, Node, Options
+from envdoctor.solve.problem import bits_of
 from envdoctor.solve.reasons import Explained
 from envdoctor.solve.requests import Carried
 from envdoctor.solve.solver import solve, solve_without_doubts
@@ -144,16 +145,25 @@ def _unread(goal: Goal, reasons: Sequence[Reason]) -> dict[str, set[str]]:
 
 
 def _asked_of(goal: Goal, reasons: Sequence[Reason], name: str) -> set[str]:
-    """Return the specifiers that the packages among the reasons set for another."""
+    """Return the specifiers that the packages among the reasons, as they are asked for, set for another."""
     owners = [goal.context.node(one.name) for one in reasons if one.kind == "edge" and one.target == name]
     target = goal.context.snapshot.package(name)
     return {
         target.spec_text(wanted.spec)
         for owner in owners
-        for row in (owner.package.row_masks(owner.package.all) if owner else ())
+        for row in (owner.package.row_masks(_left(goal, owner)) if owner else ())
         for wanted in (owner.package.requirements(row) if owner and row >= 0 else ())
         if wanted.name == name and target is not None
     }
+
+
+def _left(goal: Goal, node: Node) -> int:
+    """Return the releases of a package that the target and the requests leave; all where they leave none."""
+    left = node.allowed
+    for request in goal.requests:
+        left &= request_mask(goal.context, request) if request.name == node.name else left
+    places = {node.places[bit] for bit in bits_of(left)}
+    return sum(1 << place for place in places) or node.package.all
 
 
 def without_unread(goal: Goal, reasons: Sequence[Reason]) -> Goal | None:

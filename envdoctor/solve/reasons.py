@@ -324,12 +324,14 @@ class Explained:
         return not asked and all(edge.owner == owner for edge in self._edges_on.get(name, ()))
 
     def _gap(self, wanted: Wanted) -> str:
-        """Say so when nothing that installs on the target meets a requirement."""
+        """Say so when nothing that installs on the target meets a requirement, or nothing that was read."""
         node = self.goal.context.node(wanted.name)
-        if node is None or node.expand(node.package.spec_mask(wanted.spec)) & node.allowed:
+        meets = node.expand(node.package.spec_mask(wanted.spec)) if node is not None else 0
+        if node is None or meets & node.allowed:
             return ""
-        spec = node.package.spec_text(wanted.spec)
-        return f"it requires {wanted.name}{spec}, and there is none for this target"
+        unread = any(ban.mask & meets for ban in node.bans if ban.what == "unread")
+        why = "what that requires is not known" if unread else "there is none for this target"
+        return f"it requires {wanted.name}{node.package.spec_text(wanted.spec)}, and {why}"
 
     def _would_break(self, row: Nogood, name: str, bit: int) -> bool:
         bits = {**self.picks.bits, name: bit}

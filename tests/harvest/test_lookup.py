@@ -84,6 +84,17 @@ def test_what_still_stands_in_the_way_is_read_whole(
     assert (answer.code, answer.pins["unheard-of"]) == (0, "1.2")
 
 
+def test_of_an_unread_package_is_read_what_the_release_asked_for_wants(
+    index: FakeIndex, pin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("envdoctor.harvest.lookup.MOST_SPECIFIERS", 2)
+    for minor in range(20):
+        index.add_wheel("unheard-of", f"1.{minor}", f"unheard-base=={minor}")
+        index.add_wheel("unheard-base", str(minor))
+    pin("unheard-of")
+    assert pin("unheard-of==1.9").pins["unheard-base"] == "9"
+
+
 def test_what_was_read_today_is_not_asked_for_again_and_serves_offline(index: FakeIndex, pin) -> None:
     index.add_wheel("unheard-of", "1.0")
     pin("unheard-of")
