@@ -129,7 +129,17 @@ class _Reading:
                     self.sure.add(demand.name)
                     todo += [(demand.name, one) for one in ("", *demand.extras)]
         if clashing:
-            raise Unproven(clashing)
+            raise Unproven(clashing | self._left_nothing())
+
+    def _left_nothing(self) -> set[str]:
+        """Return what is fixed and leaves nothing of a package that it needs, with that."""
+        found = set[str]()
+        for name in self.sure - self.fixed.keys():
+            try:
+                self._newest(name, {})
+            except Unproven as reached:
+                found |= reached.names
+        return found
 
     def _roots(self) -> list[tuple[str, str]]:
         extras = [(request.name, one) for request in self.goal.requests for one in request.extras]

@@ -213,11 +213,14 @@ def _outline(
     What else of what was asked for does not stand, newest, beside each of their candidates is added to them.
     """
     limits = _roots(goal, policy, window)[1]
-    for name in sorted(names & limits.keys()):
+    todo = sorted(names & limits.keys())
+    for name in todo:
         node = goal.context.node(name)
         for _, _, needs in parts_of(node, "", limits[name]) if node else ():
-            asked = newest.keys() & needs.keys()
-            names |= {one for one in asked if not needs[one][0] >> newest[one] & 1}
+            asked = newest.keys() & needs.keys() - names
+            more = sorted(one for one in asked if not needs[one][0] >> newest[one] & 1)
+            names.update(more)
+            todo += more
     return _best(problem_of(goal, policy, window, names), policy, window, alone=True)
 
 
