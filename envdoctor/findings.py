@@ -167,8 +167,8 @@ class Plan:
     """One set of changes for all findings at once.
 
     `complete`: the changed facts were diagnosed again and have no error. `host` is what to ask of whoever
-    looks after the machine, `unsolved` the ids of findings that the plan does not mend, `notes` what of it is
-    not certain.
+    looks after the machine, `by_hand` what to change in one's own code or files, `unsolved` the ids of
+    findings that the plan does not mend, `notes` what of it is not certain.
     """
 
     complete: bool
@@ -178,6 +178,7 @@ class Plan:
     host: tuple[str, ...] = ()
     unsolved: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    by_hand: tuple[str, ...] = ()
     download: Download | None = None
     """None where nothing is to be downloaded."""
 
@@ -190,7 +191,7 @@ class Plan:
             "settings": [{"file": s.file, "key": s.key, "from": s.old, "to": s.new} for s in self.settings],
             "host": list(self.host),
             "unsolved": list(self.unsolved),
-            "notes": list(self.notes),
+            "notes": [*(f"by hand: {words}" for words in self.by_hand), *self.notes],
             "download": self.download.to_json() if self.download else None,
         }
 

@@ -24,7 +24,17 @@ _FLAG = re.compile(r"--([a-z][\w.-]*)")
 _ASSIGNED = re.compile(r"([A-Za-z_][\w.]*)\s?[=:]\s?[\"']?([\w.+/-]+)[\"']?")
 _AGAIN = frozenset({"--force-reinstall", "--reinstall"})
 _OTHER_BUILDS = ("--torch-backend", "--index-url", "--extra-index-url")
-_TAKES_VALUE = frozenset({"--index-url", "--extra-index-url", "-i", "-f", "--find-links", "-r", "--python"})
+_TAKES_VALUE = frozenset(
+    [
+        *("--index-url", "--extra-index-url", "-i", "-f", "--find-links", "-r", "--requirement", "--python"),
+        *("--index", "--default-index", "--index-strategy", "--torch-backend", "-c", "--constraint", "-t"),
+        *("--target", "--prefix", "--root", "--platform", "--python-version", "--abi", "--implementation"),
+        *("--no-binary", "--only-binary", "--config-settings", "-C", "--prerelease", "--resolution"),
+        *("--exclude-newer", "--upgrade-package", "-P", "--trusted-host", "--proxy", "--cache-dir"),
+        *("--upgrade-strategy", "--reinstall-package", "--refresh-package", "--timeout", "--retries"),
+    ]
+)
+"""Options of pip and uv that take the next word; what follows any other names a package."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +64,11 @@ class Advice:
     def followed(self) -> bool:
         """True when whoever owns the environment and the run can follow it."""
         return self.packages or bool(self.settings or self.shell)
+
+    @property
+    def by_hand(self) -> bool:
+        """True when its words alone say what to do: a change of one's own code, mostly."""
+        return not (self.followed or self.administrators or self.remedy.commands or self.remedy.pins)
 
 
 def advised(finding: Finding) -> list[Advice]:

@@ -47,8 +47,18 @@ class Case:
 
     @cached_property
     def aside(self) -> tuple[Finding, ...]:
-        """The findings that settings and variables answer, and no package."""
+        """The findings that settings, variables and hands answer, and no package."""
         return tuple(wish.finding for wish in self._beside)
+
+    @cached_property
+    def by_hand(self) -> tuple[str, ...]:
+        """What is to be done by hand: a change of one's own code, mostly."""
+        return tuple(f"{w.ways[0].remedy.text} ({w.finding.id})" for w in self._beside if w.by_hand)
+
+    @cached_property
+    def tried(self) -> tuple[Finding, ...]:
+        """The findings that settings and variables answer, as the next run shows."""
+        return tuple(wish.finding for wish in self._beside if not wish.by_hand)
 
     @cached_property
     def settings(self) -> tuple[SettingMove, ...]:

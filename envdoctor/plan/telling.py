@@ -26,24 +26,16 @@ def told(case: Case, course: Course) -> Plan:
     moves = tuple(_moves(case, course))
     graver = [f for f in unsolved if f.severity is Severity.ERROR or f.id == UNEXPLAINED]
     return Plan(
-        complete=not course.errors and not graver and not doubts,
+        complete=not (course.errors or graver or doubts or case.by_hand),
         moves=moves,
         commands=(*_commands(case, course), *case.shell),
         settings=case.settings,
         host=tuple(dict.fromkeys(filter(None, map(_host_words, unsolved)))),
         unsolved=tuple(dict.fromkeys(finding.id for finding in unsolved)),
-        notes=(*_edits(course), *doubts),
+        by_hand=case.by_hand,
+        notes=doubts,
         download=download_of(moves, case.facts, case.matrix),
     )
-
-
-def _edits(course: Course) -> Iterator[str]:
-    """Yield what one's own code may be changed to instead, where a remedy in words stands before the pins."""
-    for wish in course.wishes:
-        first = next(iter(advised(wish.finding)), None)
-        in_words = first and not (first.followed or first.administrators or first.remedy.commands)
-        if first and in_words and wish.packages and wish.finding.certainty is not Certainty.UNCERTAIN:
-            yield f"without another release: {first.remedy.text} ({wish.finding.id})"
 
 
 def _unsolved(case: Case, course: Course) -> Iterator[Finding]:
@@ -92,7 +84,7 @@ def _doubts(case: Case, course: Course) -> Iterator[str]:
         yield from course.remedy.doubts
         if not isinstance(case.facts.environment.python, Observed):
             yield "the Python is not told: whether these releases install on it is not known"
-    for finding in case.aside:
+    for finding in case.tried:
         seen = finding.explains or identity(finding) in course.standing
         if seen and finding.severity is Severity.ERROR:
             yield f"{finding.id}: only the next run shows whether the setting mends it"

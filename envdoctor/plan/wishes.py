@@ -37,6 +37,11 @@ class Wish:
     ways: tuple[Advice, ...]
 
     @property
+    def by_hand(self) -> bool:
+        """True when words tell what to do, and no package or setting does it."""
+        return bool(self.ways) and self.ways[0].by_hand
+
+    @property
     def packages(self) -> bool:
         """True when the best of its ways changes packages."""
         return bool(self.ways) and self.ways[0].packages
@@ -59,7 +64,7 @@ def wishes_of(findings: Sequence[Finding]) -> list[Wish]:
     answered: set[str] = set()
     causes: set[str] = set()
     for finding in findings:
-        ways = tuple(one for one in advised(finding) if one.followed)
+        ways = _ways(finding)
         if finding.consequence_of in causes or (finding.explains and set(finding.explains) <= answered):
             continue
         wishes.append(Wish(finding, ways))
@@ -67,6 +72,14 @@ def wishes_of(findings: Sequence[Finding]) -> list[Wish]:
             answered |= set(finding.explains)
             causes.add(finding.id)
     return wishes
+
+
+def _ways(finding: Finding) -> tuple[Advice, ...]:
+    """Return what can be followed; no release is changed where a word in one's own code is best."""
+    ways = advised(finding)
+    if ways and ways[0].by_hand and finding.certainty is not Certainty.UNCERTAIN:
+        return (ways[0],)
+    return tuple(one for one in ways if one.followed)
 
 
 def demands_of(

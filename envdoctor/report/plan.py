@@ -23,9 +23,11 @@ def _title(plan: Plan) -> Words:
     none = "no change of packages or settings mends it" if plan.unsolved else "nothing to install"
     if _asks_for_all(plan):
         none = "for who looks after the machine"
+    elif plan.by_hand:
+        none = "by hand"
     what = counted(count, "change") if count else _coming(plan) or none
     state = "judged again: no error is left" if plan.complete else "not the whole cure"
-    state = "uncertain" if plan.notes and not plan.unsolved else state
+    state = "uncertain" if (plan.notes or plan.by_hand) and not plan.unsolved else state
     return (Span("Plan", "strong"), f"  {what}", Span(f"  {state}", "dim"))
 
 
@@ -52,6 +54,7 @@ def _rows(plan: Plan, here: bool) -> Iterator[Row]:
         place = "here and in no other environment" if here else "in the environment that this tells of"
         where = place if plan.moves else "in the shell that starts the run"
         yield Row("do", where, commands=plan.commands)
+    yield from (Row("" if i or plan.commands else "do", words) for i, words in enumerate(plan.by_hand))
     if plan.download:
         yield from (Row("" if i else "cost", words) for i, words in enumerate(_cost_words(plan.download)))
     yield from (Row("" if i else "ask", words) for i, words in enumerate(plan.host))

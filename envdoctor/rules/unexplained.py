@@ -93,9 +93,13 @@ def _informs(matrix: Matrix, symptom: Symptom) -> bool:
 
 
 def _met_in(view: View, error: ErrorSeen) -> set[str]:
-    """Return the signatures met in an error, and in those of the same words: each is noted once in a text."""
+    """Return the signatures met in an error, and in those of the same words: each is noted once in a text.
+
+    A signature that begins above the line, in a title that tells the message before, was met in it too.
+    """
     same = [one for one in view.facts.errors if one is error or _same_words(one.text, error.text)]
-    return {symptom for one in same for symptom in one.symptoms}
+    around = {symptom.id for symptom in view.facts.symptoms if error.text and error.text in symptom.text}
+    return around.union(*(one.symptoms for one in same))
 
 
 def _same_words(one: str, other: str) -> bool:

@@ -14,9 +14,10 @@ from envdoctor.cli import main
 from envdoctor.diagnosis import PlanWish, diagnose_facts
 from envdoctor.facts import Distribution, DriverVersion, Environment, Facts, Gpu, Host, Observed
 from envdoctor.facts.model import Driver
-from envdoctor.findings import Plan
+from envdoctor.findings import Plan, Remedy
 from envdoctor.matrix import load_matrix
 from envdoctor.pastes import parse_paste
+from envdoctor.plan.advice import read_advice
 from envdoctor.plan.following import apply_changes, new_errors
 
 MATRIX = load_matrix()
@@ -222,10 +223,17 @@ def test_an_error_that_becomes_a_mere_note_is_solved() -> None:
     assert plan.unsolved == ()
 
 
-def test_a_change_of_ones_own_code_that_needs_no_other_release_is_told_before_the_pins() -> None:
+def test_where_a_word_in_ones_own_code_is_best_no_release_is_changed() -> None:
     line = "TypeError: SFTTrainer.__init__() got an unexpected keyword argument 'tokenizer'"
     plan = planned(parse_paste(f"trl 0.24.0\n{line}", "", load_matrix().lexicon))
-    assert plan.notes[0].startswith("without another release: Pass processing_class=tokenizer.")
+    assert plan.by_hand == ("Pass processing_class=tokenizer. (PAIR-TRL-TOKENIZER-ARGUMENT)",)
+    assert (plan.moves, plan.unsolved, plan.complete) == ((), (), False)
+    assert plan.to_json()["notes"] == [f"by hand: {plan.by_hand[0]}"]
+
+
+def test_what_an_option_takes_is_no_package() -> None:
+    command = "uv pip install --index-strategy unsafe-best-match --torch-backend cu126 -c pins.txt torch"
+    assert read_advice(Remedy("Look at all indexes.", (command,))).pins == {"torch": "*"}
 
 
 def test_what_is_built_from_source_is_built_for_the_torch_that_is_there_whatever_its_release() -> None:
