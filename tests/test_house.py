@@ -69,7 +69,7 @@ ALLOWED: dict[str, set[str]] = {
     "nearby": {"facts", "findings"},
     "plan": {"commands", "facts", "findings", "matrix", "rules", "solve", "target"},
     "fixing": {
-        *("diagnosis", "errors", "facts", "files", "findings", "harvest", "inputs", "matrix"),
+        *("commands", "diagnosis", "errors", "facts", "files", "findings", "harvest", "inputs", "matrix"),
         *("online", "pastes", "plan", "processes", "report", "solve", "target"),
     },
     "fleet": {

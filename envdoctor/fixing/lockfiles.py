@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from envdoctor import lazy_re as re
+from envdoctor.commands import ANY
 from envdoctor.errors import InputError, Unavailable
 from envdoctor.files import replace_file
 from envdoctor.findings import Move
@@ -77,7 +78,7 @@ def _is_requirements(name: str) -> bool:
 
 def _wanted(move: Move) -> str:
     new = move.new or ""
-    return new if new[:1] in "<>=!~" else "" if new == "*" else f"=={new}"
+    return new if new[:1] in "<>=!~" else "" if new == ANY else f"=={new}"
 
 
 def _code(line: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
 from envdoctor import lazy_re as re
+from envdoctor.commands import ANY
 from envdoctor.facts.names import NOT_PACKAGES, normalise
 from envdoctor.findings import Finding, Remedy
 from envdoctor.rules.features import asks_too_much
@@ -160,7 +161,7 @@ def _requirements(given: Sequence[str]) -> Iterator[tuple[str, str]]:
         match = _REQUIREMENT.fullmatch(word)
         named = match and not (match[1].isupper() and len(match[1]) > 3)  # PACKAGE stands for a name
         if match and named and is_specifier(match[2]):
-            yield normalise(match[1]), match[2] or "*"
+            yield normalise(match[1]), match[2] or ANY
 
 
 def _settings(line: str, words: Sequence[str]) -> Iterator[tuple[str, str]]:

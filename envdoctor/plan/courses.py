@@ -8,6 +8,7 @@ from dataclasses import field, replace
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion
 
+from envdoctor.commands import ANY
 from envdoctor.facts import Distribution, Facts
 from envdoctor.findings import Finding, Severity
 from envdoctor.plan.advice import advised
@@ -129,7 +130,7 @@ def _nearest(case: Case, demands: Demands) -> Remedy | NoRemedy:
     same = {
         name: f"=={(listed[name].version or '').partition('+')[0]}"
         for name, spec in demands.pins.items()
-        if spec == "*" and name in listed and listed[name].version and name not in may_move
+        if spec == ANY and name in listed and listed[name].version and name not in may_move
     }
     for kept in (same, {name: spec for name, spec in same.items() if name == TORCH}) if same else ():
         found = mend(case.facts, case.matrix, replace(demands, pins={**demands.pins, **kept}))
@@ -151,7 +152,7 @@ def _with_open(facts: Facts, pins: Mapping[str, str]) -> Facts:
     if not pins:
         return facts
     known = dict(facts.environment.distributions)
-    known |= {n: Distribution(n, "applied", specifier="" if s == "*" else s) for n, s in pins.items()}
+    known |= {n: Distribution(n, "applied", specifier="" if s == ANY else s) for n, s in pins.items()}
     return replace(facts, environment=replace(facts.environment, distributions=known))
 
 
@@ -168,7 +169,7 @@ def is_met(finding: Finding, facts: Facts, moved: Set[str]) -> bool:
 
 def _holds(facts: Facts, name: str, specifier: str) -> bool:
     one = facts.distribution(name)
-    if one is None or specifier == "*":
+    if one is None or specifier == ANY:
         return one is not None
     if one.version is None:
         return one.specifier == specifier

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 from envdoctor import lazy_re as re
-from envdoctor.commands import command, commands
+from envdoctor.commands import ANY, command, commands
 from envdoctor.facts import Distribution, Environment
 from envdoctor.findings import Finding, Remedy
 from envdoctor.plan.conda import conda_name, is_condas, manager_of
@@ -66,7 +66,7 @@ def _conda_lines(
 
 
 def _spec(name: str, spec: str) -> str:
-    return name if spec == "*" else f"{name}{spec}"
+    return name if spec == ANY else f"{name}{spec}"
 
 
 def _at(distribution: Distribution | None) -> str:

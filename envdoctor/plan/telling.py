@@ -15,7 +15,7 @@ from envdoctor.plan.installing import install_lines
 from envdoctor.plan.wishes import UNEXPLAINED
 from envdoctor.solve.mending import has_wheel
 
-ANY = "installed"
+_INSTALLED = "installed"
 """The version of what is installed again where it is not told."""
 
 
@@ -58,7 +58,7 @@ def _moves(case: Case, course: Course) -> Iterator[Move]:
     for name in sorted(course.versions, key=lambda n: (n not in old, n)):
         yield Move(name, old.get(name), course.versions[name])
     yield from (Move(name, old.get(name), spec) for name, spec in course.open_.items())
-    yield from (Move(name, old.get(name) or ANY, old.get(name) or ANY) for name in course.again)
+    yield from (Move(name, old.get(name) or _INSTALLED, old.get(name) or _INSTALLED) for name in course.again)
 
 
 def _commands(case: Case, course: Course) -> tuple[str, ...]:

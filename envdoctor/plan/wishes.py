@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 
 from envdoctor import lazy_re as re
+from envdoctor.commands import ANY
 from envdoctor.findings import Certainty, Finding, Severity
 from envdoctor.matrix import Matrix
 from envdoctor.plan.advice import Advice, advised
@@ -103,7 +104,7 @@ def demands_of(
             continue
         gone |= {name for name in wish.ways[0].gone if view.facts.distribution(name)}
         ways = [
-            way for way in (_followed(one.pins, view, matrix) for one in wish.ways if one.packages) if way
+            way for way in (_followable(one.pins, view, matrix) for one in wish.ways if one.packages) if way
         ]
         if not ways:
             continue
@@ -112,7 +113,7 @@ def demands_of(
         usable = [way for way in ways if way.keys() <= _versions(view) | shared]
         if len(usable) > 1:
             either.append(tuple(usable))
-            needed = dict.fromkeys((shared & usable[0].keys()) - _versions(view), "*")
+            needed = dict.fromkeys((shared & usable[0].keys()) - _versions(view), ANY)
         else:
             needed = dict(ways[0])
         pins |= {name: _both(pins.get(name), spec) for name, spec in needed.items()}
@@ -146,22 +147,22 @@ def once_more(wishes: Sequence[Wish], view: View) -> tuple[str, ...]:
 
 
 def _both(one: str | None, other: str) -> str:
-    if one in (None, "*") or one == other:
+    if one in (None, ANY) or one == other:
         return other
-    return one if other == "*" else f"{one},{other}"
+    return one if other == ANY else f"{one},{other}"
 
 
 def _versions(view: View) -> set[str]:
     return {name for name, one in view.facts.environment.distributions.items() if one.version}
 
 
-def _followed(pins: Mapping[str, str], view: View, matrix: Matrix) -> Mapping[str, str]:
+def _followable(pins: Mapping[str, str], view: View, matrix: Matrix) -> Mapping[str, str]:
     """Return pins that the solver can follow; none of them where it knows too little of one.
 
     Another build of a package that a text does not tell of is no new package: which release, is not known.
     """
     blind = not view.complete and any(
-        spec == "*" and name not in _versions(view) for name, spec in pins.items()
+        spec == ANY and name not in _versions(view) for name, spec in pins.items()
     )
     return pins if not blind and all(covers(matrix, name) for name in pins) else {}
 
@@ -172,7 +173,7 @@ def _moved(wish: Wish, view: View, matrix: Matrix, leeway: Leeway) -> Iterator[M
     for name in dict.fromkeys(evidence.fact for evidence in wish.finding.evidence):
         if name in _versions(view) - pinned and covers(matrix, name):
             one = view.facts.distribution(name)
-            yield {name: f"!={(one.version or '').partition('+')[0]}" if one else "*"}
+            yield {name: f"!={(one.version or '').partition('+')[0]}" if one else ANY}
 
 
 def _asked_by(finding: Finding) -> set[str]:

@@ -21,6 +21,7 @@ from zlib import crc32
 import pytest
 from solve_world import Release, goal, shipped, target, world
 
+from envdoctor.commands import ANY
 from envdoctor.harvest.index_pages import IndexFile
 from envdoctor.matrix import Matrix, tables
 from envdoctor.report import Format, draw
@@ -228,7 +229,7 @@ def mended(wanted: Goal, number: int) -> object:
     dice, installed = random.Random(number), sorted(wanted.context.installed)
     if not installed:
         return None
-    pins = {request.name: request.spec or "*" for request in wanted.requests}
+    pins = {request.name: request.spec or ANY for request in wanted.requests}
     others = tuple({name: dice.choice((">=1.0", "<2"))} for name in dice.sample(NAMES, 2))
     demands = Demands(
         pins=pins,
