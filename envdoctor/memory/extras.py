@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from envdoctor.memory.families import first, unfit_numbers
+from envdoctor.memory.parts import seeing_model, tower_of
 
 TOWERS = ("vision_config", "audio_config", "vit_config", "vision_tower_config")
 STORED_BYTES: Mapping[str, float] = {
@@ -22,21 +23,8 @@ STORED_BYTES: Mapping[str, float] = {
 }
 """Bytes a weight of a linear in the files of each method."""
 
-
-GATED_TOWERS = frozenset({"pixtral"})
-"""Towers of three matrices a feed-forward block whatever their activation, and of rotary positions."""
 JOINING = ("spatial_merge_size", "scale_factor", "downsample_factor")
 """Keys that tell how many patches a side are joined into one; a downsample_ratio is the reverse of it."""
-PROJECTORS: Mapping[str, str] = {
-    **dict.fromkeys(("gemma3", "paligemma", "idefics3", "smolvlm"), "one"),
-    **dict.fromkeys(("llava", "llava_next", "llava_onevision", "vipllava", "internvl"), "two"),
-    "mistral3": "merged",
-    "aya_vision": "gated",
-}
-"""What leads from the tower to the decoder: one matrix, two, a merger before the two, or a gated pair.
-
-https://github.com/huggingface/transformers/tree/v5.17.0/src/transformers/models (modeling_*.py of each type)
-"""
 
 
 def tower_parameters(config: Mapping[str, Any]) -> int:
@@ -48,7 +36,7 @@ def tower_parameters(config: Mapping[str, Any]) -> int:
 def _projector(config: Mapping[str, Any], tower: Mapping[str, Any]) -> int:
     text = config.get("text_config")
     hidden, inner = (part.get("hidden_size") if isinstance(part, Mapping) else 0 for part in (text, tower))
-    kind = PROJECTORS.get(str(config.get("model_type")))
+    kind = row.projector if (row := seeing_model(config)) else ""
     if not (kind and isinstance(hidden, int) and isinstance(inner, int)):
         return 0
     joined = inner * _joined(config) ** 2
@@ -78,12 +66,12 @@ def _tower(told: Mapping[str, Any]) -> int:
         return 0
     ratio = part.get("mlp_ratio") or 4
     ffn = first(part, ("intermediate_size", "encoder_ffn_dim", "mlp_dim")) or int(hidden * ratio)
-    rotary = part.get("model_type") in GATED_TOWERS
-    gated = 3 if rotary or part.get("hidden_act") in ("silu", "swish") else 2
+    known = tower_of({"vision_config": part})
+    gated = 3 if (known and known.gated) or part.get("hidden_act") in ("silu", "swish") else 2
     patch = size if isinstance(size := part.get("patch_size"), int) and 0 < size <= hidden else 14
     frames = int(part.get("temporal_patch_size") or 1)
     blocks = depth * (4 * hidden * hidden + gated * hidden * int(ffn))
-    places = 0 if rotary else _places(part) * hidden
+    places = 0 if known and known.rope else _places(part) * hidden
     return blocks + 3 * frames * patch * patch * hidden + places + _mergers(part, hidden)
 
 

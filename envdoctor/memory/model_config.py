@@ -22,13 +22,11 @@ from envdoctor.memory.families import (
     first,
     unfit_numbers,
 )
+from envdoctor.memory.parts import completed, seeing_model
 from envdoctor.memory.shape import Experts, LatentAttention, ModelShape
-from envdoctor.memory.usual import completed
 from envdoctor.memory.vision import parse_vision
 
 MAX_CONFIG_BYTES = 4 << 20
-UNCAPPED = frozenset({"paligemma"})
-"""Models of several parts whose own head leaves out the cap that their text part's would put on logits."""
 
 
 def read_shape(source: str | Path) -> ModelShape:
@@ -88,7 +86,7 @@ def parse_shape(config: Mapping[str, Any], where: str) -> ModelShape:
         uncertain=_doubts(whole, model_type, traits is not None),
     )
     sizes = _family_sizes(config, shape)
-    if whole.get("model_type") in UNCAPPED:
+    if (seeing := seeing_model(whole)) and seeing.uncapped:
         sizes["softcap"] = False
     return replace(shape, **sizes)
 

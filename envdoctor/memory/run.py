@@ -7,9 +7,10 @@ from dataclasses import field
 from typing import Any
 
 from envdoctor.errors import InputError
+from envdoctor.memory.parts import seeing_models
 from envdoctor.memory.recipes import PLAIN, TASKS, Recipe
 from envdoctor.memory.shape import ModelShape
-from envdoctor.memory.vision import LARGEST_IMAGE, WHOLES
+from envdoctor.memory.vision import LARGEST_IMAGE
 from envdoctor.values import Shown, dataclass
 
 DTYPES: Mapping[str, int] = {"bf16": 2, "fp16": 2, "fp32": 4}
@@ -189,7 +190,7 @@ def _check_images(run: TrainingRun) -> None:
         raise InputError(f"--images: {run.images} is no count")
     v = run.shape.vision
     if v is None:
-        known = ", ".join(WHOLES)
+        known = ", ".join(kind for kind, row in seeing_models().items() if row.tower)
         raise InputError(f"--images: of {run.shape.name} is not known what they cost (it is of {known})")
     if not v.fixed and not all(v.patch * v.merge <= side <= LARGEST_IMAGE for side in run.pixels):
         raise InputError(f"--image-size: {run.pixels[0]}x{run.pixels[1]} is no size of an image")

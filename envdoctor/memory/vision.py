@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from envdoctor.memory.families import ACTIVATIONS, LARGEST, first
+from envdoctor.memory.parts import seeing_model, tower_of
 from envdoctor.values import dataclass
 
 LARGEST_IMAGE = 1 << 14
@@ -18,8 +19,7 @@ class Vision:
 
     `frames` images share a patch; `merge` patches a side become one token of `outputs` elements. `fixed` is
     the side of the only image that it takes, 0 for any; `rope` is "" for none, "wide" where it turns in fp32.
-    `ending` is what follows the blocks: see ENDINGS. `hooked` tells that peft's and transformers'
-    `enable_input_require_grads` finds its patches' embedding.
+    `ending` is what follows the blocks; what else a tower's row tells stands there.
     """
 
     hidden: int
@@ -71,83 +71,48 @@ class Vision:
         return (height // side) * (width // side)
 
 
-_QWEN: Mapping[str, Any] = {"fused": True, "rope": "wide", "ending": "merger", "activation": "gelu_tanh"}
-_SIGLIP: Mapping[str, Any] = {"normed": True}
-_PIXTRAL: Mapping[str, Any] = {
-    "norm": "rms", "gated": True, "bias": False, "rope": "plain", "masked": True, "activation": "silu",
-}  # fmt: skip
-TOWERS: Mapping[str, Mapping[str, Any]] = {
-    "qwen2_vl": {**_QWEN, "activation": "quick_gelu"},
-    "qwen2_5_vl": {**_QWEN, "norm": "rms", "gated": True, "activation": "silu"},
-    "qwen3_vl": {**_QWEN, "hooked": False},
-    "siglip_vision_model": _SIGLIP,
-    "smolvlm_vision": _SIGLIP,
-    "idefics3_vision": _SIGLIP,
-    "clip_vision_model": {"leading": 1, "activation": "quick_gelu", "widens": True},
-    "internvl_vision": {"leading": 1, "scaled": True, "activation": "gelu"},
-    "pixtral": _PIXTRAL,
-}  # fmt: skip
-"""What a tower of each type builds.
-
-https://github.com/huggingface/transformers/tree/v5.17.0/src/transformers/models (modeling_*.py of each type)
-"""
-WHOLES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
-    "qwen2_vl": ("qwen2_vl", {}),
-    "qwen2_5_vl": ("qwen2_5_vl", {}),
-    "qwen3_vl": ("qwen3_vl", {}),
-    "qwen3_vl_moe": ("qwen3_vl", {}),
-    "gemma3": ("siglip_vision_model", {"ending": "pooled", "both_ways": True}),
-    "paligemma": ("siglip_vision_model", {"ending": "one", "both_ways": True}),
-    "smolvlm": ("smolvlm_vision", {"ending": "shuffled"}),
-    "idefics3": ("idefics3_vision", {"ending": "shuffled"}),
-    "llava": ("clip_vision_model", {"ending": "two", "listed": True}),
-    "internvl": ("internvl_vision", {"ending": "shuffled-two"}),
-    "mistral3": ("pixtral", {"ending": "merged-two", "listed": True}),
-}
-"""Of each model of several parts: its usual tower, and what it does with it."""
+_TRAITS = (
+    *("norm", "gated", "bias", "activation", "fused", "rope", "masked", "leading", "scaled", "normed"),
+    *("widens", "hooked"),
+)
+"""What a tower's row tells as it is."""
 
 
 def parse_vision(config: Mapping[str, Any], hidden: int) -> Vision | None:
     """Return the tower that a config describes, for a decoder `hidden` wide; None for one not known here."""
-    whole, told = config.get("model_type"), config.get("vision_config")
-    if not isinstance(whole, str) or whole not in WHOLES or not isinstance(told, Mapping):
+    told, whole, tower = config.get("vision_config"), seeing_model(config), tower_of(config)
+    if not isinstance(told, Mapping) or whole is None or not whole.tower or tower is None:
         return None
-    usual, ways = WHOLES[whole]
-    kind = str(told.get("model_type"))
-    kind = kind if kind in TOWERS and not usual.startswith("qwen") else usual
-    traits: dict[str, Any] = {**TOWERS[kind], **ways}
-    found = _sizes(told, usual.startswith("qwen"))
+    found = _sizes(told)
     if found is None:
         return None
+    traits: dict[str, Any] = {name: getattr(tower, name) for name in _TRAITS}
     if acts := ACTIVATIONS.get(str(told.get("hidden_act"))):
         traits["activation"] = acts
-    if kind == "qwen2_5_vl":
-        traits["activation"] = "silu"
     side = told.get("image_size")
     side = side[0] if isinstance(side, list) and side else side
-    free = traits.get("masked") or usual.startswith("qwen")
-    fixed = side if isinstance(side, int) and not isinstance(side, bool) and not free else 0
+    fixed = side if isinstance(side, int) and not isinstance(side, bool) and not tower.rope else 0
     if fixed and not found["patch"] <= fixed <= LARGEST_IMAGE:
         return None
-    taken = config.get("vision_feature_layer", -2 if whole == "llava" else -1)
+    taken = config.get("vision_feature_layer", -1)
     if isinstance(taken, int) and -found["layers"] <= taken < 0:
         traits["unused"] = -taken - 1
-    each = config.get("mm_tokens_per_image") or (256 if whole == "gemma3" else 0)
+    each = config.get("mm_tokens_per_image")
     return Vision(
-        **found, **traits, outputs=hidden, merge=_merge(config, told), fixed=fixed,
+        **found, **traits, outputs=hidden, merge=_merge(config, told, whole.merge), fixed=fixed,
+        ending=whole.ending, both_ways=whole.both_ways, listed=whole.listed,
         tokens_each=each if isinstance(each, int) and 0 < each <= LARGEST else 0, tapped=_taps(told),
     )  # fmt: skip
 
 
-def _sizes(told: Mapping[str, Any], qwen: bool) -> dict[str, Any] | None:
+def _sizes(told: Mapping[str, Any]) -> dict[str, Any] | None:
     """The sizes that every tower has; None where one of them is missing or is no size."""
     # Qwen2-VL's `hidden_size` is the decoder's
     names = {
         "hidden": ("embed_dim", "hidden_size"), "layers": ("depth", "num_hidden_layers"),
         "heads": ("num_heads", "num_attention_heads"), "patch": ("patch_size",),
     }  # fmt: skip
-    usual = {"heads": 16, "patch": 14} if qwen else {"patch": 14}
-    found: dict[str, Any] = {name: first(told, keys) or usual.get(name) for name, keys in names.items()}
+    found: dict[str, Any] = {name: first(told, keys) for name, keys in names.items()}
     if isinstance(found["patch"], list) and found["patch"]:
         found["patch"] = found["patch"][0]
     if not all(_is_size(size) for size in found.values()) or found["hidden"] % found["heads"]:
@@ -157,7 +122,7 @@ def _sizes(told: Mapping[str, Any], qwen: bool) -> dict[str, Any] | None:
     wide = first(told, ("intermediate_size",))
     found["ffn"] = wide if _is_size(wide) else int(found["hidden"] * ratio)
     frames = told.get("temporal_patch_size")
-    found["frames"] = frames if _is_size(frames) and qwen else 2 if qwen else 1
+    found["frames"] = frames if _is_size(frames) else 1
     return found
 
 
@@ -165,15 +130,13 @@ def _is_size(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= LARGEST
 
 
-def _merge(config: Mapping[str, Any], told: Mapping[str, Any]) -> int:
+def _merge(config: Mapping[str, Any], told: Mapping[str, Any], usual: int) -> int:
     """How many patches a side become one token."""
-    usual = {"internvl": 2, "smolvlm": 2, "idefics3": 2, "mistral3": 2, "llava": 1, "paligemma": 1}
     ratio = config.get("downsample_ratio")
     if isinstance(ratio, float) and 0 < ratio <= 1:
         return round(1 / ratio)
     side = first(config, ("spatial_merge_size", "scale_factor")) or told.get("spatial_merge_size")
-    plain = usual.get(str(config.get("model_type")), 2)
-    return side if isinstance(side, int) and _is_size(side) and side <= 64 else plain
+    return side if isinstance(side, int) and _is_size(side) and side <= 64 else usual
 
 
 def _taps(told: Mapping[str, Any]) -> int:

@@ -18,6 +18,7 @@ from envdoctor.memory.caching import (
 from envdoctor.memory.constants import Constants
 from envdoctor.memory.extras import stored_as
 from envdoctor.memory.model_config import parse_shape
+from envdoctor.memory.parts import completed
 from envdoctor.memory.run import ServingRun
 from envdoctor.memory.serving import Budget, describe_engine, key_bytes_per_token, request_keys
 from envdoctor.memory.shape import Experts, LatentAttention, ModelShape
@@ -236,7 +237,7 @@ def test_tokens_of_an_image_that_are_always_as_many(told: dict[str, Any], each: 
         "model_type": "siglip_vision_model", "hidden_size": 32, "num_hidden_layers": 2,
         "num_attention_heads": 2, "patch_size": 14, "image_size": 896, "intermediate_size": 64,
     }  # fmt: skip
-    vision = parse_vision({"model_type": "gemma3", "vision_config": tower, **told}, 64)
+    vision = parse_vision(completed({"model_type": "gemma3", "vision_config": tower, **told}), 64)
     assert vision is not None
     assert vision.tokens_each == each
     assert vision.fixed == 896

@@ -33,7 +33,7 @@ SUBJECTS = {
     "PackageCapabilityRow CudaBuildRow",
     "fleet": "AgreementRow FleetFactRow FleetPackageRow FleetVariableRow FleetMixtureRow FleetStandardRow",
     "lexicon": "SymptomRow ConsequenceRow PlaceRow SayingRow KeyRow ArchitectureRow GpuRow",
-    "memory": "MemoryRow TrainerRow ModelRow SpeedRow",
+    "memory": "MemoryRow TrainerRow ModelRow TextPartRow TowerRow SeeingModelRow SpeedRow",
     "names": "AttributeRow ImportNameRow RenameRow",
     "packages": "PackageRow StackRoleRow PackageTraitRow",
     "secrets": "SecretFormatRow SecretWordRow",

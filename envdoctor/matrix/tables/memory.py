@@ -147,6 +147,84 @@ class ModelRow(Row):
 
 
 @fact
+class TextPartRow(Row):
+    """What the text part of a model of several parts leaves out of its config.json."""
+
+    KIND: ClassVar = "text_part"
+
+    model_type: Text
+    """The part's."""
+    config: Mapping[Annotated[str, CONFIG_KEY], int]
+    """What its class fills in."""
+
+
+@fact
+class TowerRow(Row):
+    """What a tower that reads images builds, and what its part of a config.json leaves out."""
+
+    KIND: ClassVar = "tower"
+
+    model_type: Text
+    """The tower's."""
+    config: Mapping[Annotated[str, CONFIG_KEY], Any]
+    """What its class fills in."""
+    norm: Literal["layer", "rms"] = "layer"
+    """Its norms."""
+    gated: bool = False
+    """True for three matrices a feed-forward block, whatever the activation."""
+    bias: bool = True
+    """Whether its linears have one."""
+    activation: str = "gelu_tanh"
+    """Where the config tells none that is known."""
+    fused: bool = False
+    """True where queries, keys and values are one matrix."""
+    rope: Literal["", "plain", "wide"] = ""
+    """Rotary positions, wide where they turn in fp32; such a tower takes images of any size."""
+    masked: bool = False
+    """True where images stand one after the other, held apart by a mask."""
+    leading: int = 0
+    """Tokens before the patches."""
+    scaled: bool = False
+    """True where what a block adds is scaled, element by element."""
+    normed: bool = False
+    """True for a norm after the last block."""
+    widens: bool = False
+    """True where a norm before the first block leaves the stream in fp32."""
+    hooked: bool = True
+    """True where `enable_input_require_grads` finds its patches' embedding."""
+
+
+@fact
+class SeeingModelRow(Row):
+    """What a model with a tower takes where it does not say, and what leads from tower to decoder."""
+
+    KIND: ClassVar = "seeing_model"
+
+    model_type: Text
+    """The whole's."""
+    projector: Literal["", "one", "two", "merged", "gated"] = ""
+    """One matrix, two, a merger before the two, or a gated pair; none where the tower's own merger is all."""
+    tower: str = ""
+    """The type of its tower; none where only the projector is known."""
+    text: str = ""
+    """The type of its text part."""
+    ending: Literal["", "merger", "pooled", "one", "two", "shuffled", "shuffled-two", "merged-two"] = ""
+    """What follows the tower's blocks."""
+    config: Mapping[Annotated[str, CONFIG_KEY], Any] = field(default_factory=dict)
+    """What the whole's class fills in."""
+    merge: int = 2
+    """Patches a side that become one token, where neither part tells."""
+    both_ways: bool = False
+    """True where the decoder sees an image's tokens in both directions, by a mask."""
+    listed: bool = False
+    """True where the results of all layers are asked for."""
+    flat: bool = False
+    """True where files list the text part's sizes among the whole's."""
+    uncapped: bool = False
+    """True where its own head leaves out the cap that the text part's would put on logits."""
+
+
+@fact
 class SpeedRow(Row):
     """Published figures of the cards of a compute capability."""
 
