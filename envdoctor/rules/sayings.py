@@ -262,7 +262,9 @@ def _of_family(read: _Read) -> str:
 
 def _capability(text: str) -> str:
     """Return a compute capability (8.0, 80 as in sm_80) as it is told; empty for what is none."""
-    number = float(text) if _CAPABILITY.fullmatch(text) else 0
+    if not _CAPABILITY.fullmatch(text):
+        return ""
+    number = float(text)
     number = number / 10 if number >= 30 and "." not in text else number
     return f"{number:.1f}" if 3 <= number <= 13 else ""
 

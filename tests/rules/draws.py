@@ -322,3 +322,9 @@ def message(dice: Dice) -> Drawn:
     environment: Plain = {"distributions": packages_of(dice, [n for n in names if dice.random() < 0.75])}
     environment["complete"] = dice.random() < 0.3
     return {"environment": environment, "origin": dice.choice(("paste", "probe"))}, "\n".join(lines)
+
+
+def report(dice: Dice) -> Drawn:
+    """Return a machine with builds, and three error lines of any kind that others met."""
+    facts, _ = build(dice)
+    return facts, "\n".join(dice.sample(VALUES["said"], 3))

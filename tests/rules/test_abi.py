@@ -52,6 +52,22 @@ def test_the_symbol_alone_names_the_torch_that_vllm_was_built_for() -> None:
     assert {"torch": "==2.1.*"} in pins(found(facts_of(symptoms=(line,)))["ABI-VLLM"])
 
 
+@pytest.mark.parametrize(
+    ("package", "version", "lib"),
+    [("vllm", "0.6.3", "vllm/_C.abi3.so"), ("torchvision", "0.19.0", "torchvision/_C.so")],
+)
+def test_what_was_built_for_the_torch_that_is_there_is_told_no_other(
+    package: str, version: str, lib: str
+) -> None:
+    line = undefined(lib, OLD_ABI)
+    fits, not_ = (
+        found(facts_of(packages={"torch": torch, package: version}, symptoms=(line,)))
+        for torch in ("2.4.0", "2.5.1")
+    )
+    assert pins(fits[f"ABI-{package.upper()}"]) == [{}]
+    assert {"torch": "==2.4.0"} in pins(not_[f"ABI-{package.upper()}"])
+
+
 def test_torch_2_6_is_told_to_be_split_over_two_binary_interfaces() -> None:
     facts = facts_of(packages={"torch": "2.6.0+cu126"}, symptoms=(undefined(LIB, OLD_ABI),))
     assert "split" in found(facts)["ABI-FLASH-ATTN"].cause

@@ -20,6 +20,7 @@ def refused(text: str) -> Finding:
         ("'--ld_alpha', '0.8'", ("ld_alpha",)),
         ("'--adapter_name_or_path', '/saves/run-2/checkpoint-30'", ("adapter_name_or_path",)),
         ("--enable-dft-loss true --x-y 3", ("enable_dft_loss", "x_y")),
+        ("'split' --x-y '3' ", ("x_y",)),
         (" enable_dft_loss", ("enable_dft_loss",)),
         ("训练报错", ()),
     ],

@@ -15,7 +15,7 @@ from random import Random
 from zlib import crc32
 
 import pytest
-from draws import Drawn, Plain, build, message, run, states
+from draws import Drawn, Plain, build, message, report, run, states
 from test_whole_findings import RULE_IDS, told
 
 from envdoctor.facts import Facts, from_json
@@ -31,6 +31,7 @@ FAMILIES: tuple[tuple[Callable[[Random], Drawn], int, frozenset[str]], ...] = (
     (states, 100, frozenset(("visibility", "occupancy", "host", "variables"))),
     (build, 100, frozenset()),
     (message, 90, frozenset()),
+    (report, 100, frozenset()),
 )
 """How many of each are drawn, and the modules of the rules that are asked: all where none is named."""
 DRAWS = [(draw, seed) for draw, count, _ in FAMILIES for seed in range(count)]

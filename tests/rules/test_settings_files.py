@@ -43,6 +43,14 @@ def test_a_misspelt_key_is_certain_where_every_release_at_hand_was_read() -> Non
     assert (none.severity, none.certainty) == (Severity.WARNING, Certainty.LIKELY)
 
 
+def test_a_misspelt_key_of_a_section_is_passed_over_where_one_of_the_whole_stops_the_parser() -> None:
+    text = "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\nmixed_precison: bf16\n"
+    text += "fsdp_config:\n  fsdp_sharding_strateg: FULL_SHARD\n"
+    told = found_in(text, "accelerate==1.0.0")
+    inner, outer = told["fsdp_config.fsdp_sharding_strateg"], told["mixed_precison"]
+    assert (inner.severity, outer.severity) == (Severity.WARNING, Severity.ERROR)
+
+
 @pytest.mark.parametrize("version", ["0.9.4.dev0", "0.6.3", "1.99.0"])
 def test_a_release_that_was_not_read_has_no_gone_and_no_foreign_keys(version: str) -> None:
     text = LLAMA + "dpo_beta: 0.1\nsomething_of_its_own: 1\n"
