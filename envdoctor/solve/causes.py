@@ -140,7 +140,7 @@ class _Teller:
             )
             return Cause("row", text, f"{nogood.row}: bitsandbytes' wheels")
         if nogood.row.startswith(FOLLOWER):
-            text = f"{nogood.literals[0].name} is built for the torch of the default index only"
+            text = f"{nogood.literals[0].name} is built for the CUDA of the default index's torch"
             follower = self.context.matrix.row(tables.TorchFollowerRow, nogood.row)
             return Cause("row", text, f"{nogood.row}: {follower.source if follower else ''}")
         if pair := self.context.matrix.row(tables.TorchPairRow, nogood.row):

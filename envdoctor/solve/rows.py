@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from envdoctor.facts import CudaVersion
 from envdoctor.matrix import tables
 from envdoctor.matrix.tables.conditions import ConditionRow
 from envdoctor.solve.nodes import TORCH, Context, Node
@@ -125,15 +126,25 @@ def _of_pairs(context: Context, names: Collection[str]) -> Iterator[Nogood]:
 
 
 def _of_followers(context: Context, names: Collection[str]) -> Iterator[Nogood]:
-    """Packages that exist only for the default index's torch exclude its variants."""
+    """Packages that are built for the default index's torch exclude its variants of another CUDA.
+
+    What is built for a CUDA loads beside a later one of the same major, whose runtime has all that it calls.
+    """
     torch = context.node(TORCH) if TORCH in names else None
     if torch is None or torch.builds is None:
         return
-    variants = _builds_where(torch, lambda build: build.variant is not None)
+    default = {build.version: build.cuda for build in torch.builds if build.variant is None}
+    variants = _builds_where(
+        torch, lambda build: bool(build.variant) and not _serves(build.cuda, default[build.version])
+    )
     for name in sorted(followers(context.matrix, "default") & set(names)):
         node = context.node(name)
         if node is not None and variants:
             yield Nogood((Literal(name, node.all), Literal(TORCH, variants)), FOLLOWER + name.upper())
+
+
+def _serves(cuda: CudaVersion | None, built: CudaVersion | None) -> bool:
+    return cuda is not None and built is not None and cuda.major == built.major and cuda >= built
 
 
 def _of_binaries(context: Context, names: Collection[str]) -> Iterator[Nogood]:

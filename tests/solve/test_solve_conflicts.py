@@ -49,6 +49,13 @@ def read_goal(scenario: dict[str, Any]) -> Goal:
     )
 
 
+def test_what_is_built_for_a_cuda_stands_beside_a_later_one_of_its_major() -> None:
+    snapshot, matrix = facts()
+    on = target((3, 12), "x86_64-manylinux_2_35", ("B200",), "580.65.06", matrix)
+    answer = pin(goal(snapshot, ["xformers==0.0.30"], on=on, matrix=matrix))
+    assert ("torch", "2.7.0", "cu128") in {(one.name, one.version, one.index) for one in answer.pins}
+
+
 def test_there_are_sixty() -> None:
     assert len(SCENARIOS) >= 60
 

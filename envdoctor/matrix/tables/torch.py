@@ -38,14 +38,14 @@ class TorchCapabilityRow(Row):
 
 @fact
 class TorchFollowerRow(Row):
-    """A package whose wheels follow torch's variant, or exist beside its default wheels only."""
+    """A package whose wheels follow torch's variant, or are built for the CUDA of its default wheels."""
 
     KIND: ClassVar = "torch_follower"
 
     name: Package
     """The package."""
     variant: Literal["same", "default"]
-    """`same`: it has the variants of torch; `default`: it fits the default wheels alone."""
+    """`same`: it has the variants of torch; `default`: it fits the default wheels and a later CUDA."""
 
 
 @fact
