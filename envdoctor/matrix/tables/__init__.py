@@ -34,7 +34,7 @@ SUBJECTS = {
     "fleet": "AgreementRow FleetFactRow FleetPackageRow FleetVariableRow FleetMixtureRow FleetStandardRow",
     "lexicon": "SymptomRow ConsequenceRow PlaceRow SayingRow KeyRow ArchitectureRow GpuRow",
     "memory": "MemoryRow TrainerRow ModelRow TextPartRow TowerRow SeeingModelRow SpeedRow",
-    "names": "AttributeRow ImportNameRow RenameRow",
+    "names": "AttributeRow ImportNameRow ClassFamilyRow RenameRow",
     "packages": "PackageRow StackRoleRow PackageTraitRow",
     "secrets": "SecretFormatRow SecretWordRow",
     "settings": "SettingRow RenamedRow",
