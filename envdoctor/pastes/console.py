@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from envdoctor import lazy_re as re
 from envdoctor.facts import ComputeCapability, CudaVersion
-from envdoctor.pastes.distributions import known_distribution
+from envdoctor.matrix.package_names import PackageNames
 from envdoctor.pastes.sightings import Paste, Sighting, card_sighting, distribution_sightings
 
 _ASKED = re.compile(
@@ -37,7 +37,8 @@ def parse_console(paste: Paste) -> Iterator[Sighting]:
         elif "." in line and len(line) < 120 and (match := _ASKED.match(line)):
             answer = _answer(lines[index + 1 : index + 3])
             paste.claimed.update((index, index + 1))
-            yield from _told(match["name"], match["what"], answer, paste.at("Python prompt", index + 1))
+            source = paste.at("Python prompt", index + 1)
+            yield from _told(match["name"], match["what"], answer, source, paste.packages)
 
 
 def _answer(lines: Sequence[str]) -> str:
@@ -45,9 +46,9 @@ def _answer(lines: Sequence[str]) -> str:
     return _OUT.sub("", first).strip().strip("'\"")
 
 
-def _told(name: str, what: str, answer: str, source: str) -> Iterator[Sighting]:
+def _told(name: str, what: str, answer: str, source: str, names: PackageNames) -> Iterator[Sighting]:
     if what == "__version__":
-        if known := known_distribution(name):
+        if known := names.find(name):
             yield from distribution_sightings(known, answer, source, exact=True)
     elif name == "torch":
         for key, tell in _ANSWERS.items():

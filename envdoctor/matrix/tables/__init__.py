@@ -35,7 +35,7 @@ SUBJECTS = {
     "lexicon": "SymptomRow ConsequenceRow PlaceRow SayingRow KeyRow ArchitectureRow GpuRow",
     "memory": "MemoryRow TrainerRow ModelRow TextPartRow TowerRow SeeingModelRow SpeedRow",
     "names": "AttributeRow ImportNameRow ClassFamilyRow RenameRow",
-    "packages": "PackageRow StackRoleRow PackageTraitRow",
+    "packages": "PackageRow PackageNameRow StackRoleRow PackageTraitRow",
     "secrets": "SecretFormatRow SecretWordRow",
     "settings": "SettingRow RenamedRow",
     "smokes": "SmokeCauseRow SmokeClaimRow CardSpeedRow SpeedShareRow",
