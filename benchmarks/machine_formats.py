@@ -19,8 +19,8 @@ import xmlschema
 
 from envdoctor import EnvdoctorError, diagnose
 from envdoctor.report import Format
-from envdoctor.report.diagnosis import render
 from envdoctor.report.places import find_places
+from envdoctor.report.rendering import render
 
 
 def main() -> None:

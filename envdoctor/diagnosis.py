@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from envdoctor import __version__
@@ -16,7 +15,7 @@ from envdoctor.findings import HERE, Diagnosis, Examined, Finding, Plan, Severit
 from envdoctor.matrix import Matrix, load_matrix
 from envdoctor.rules import RULES, run_checks
 from envdoctor.rules.view import View
-from envdoctor.values import dataclass
+from envdoctor.values import dataclass, replace
 
 if TYPE_CHECKING:
     from envdoctor.smokes import SmokeReport

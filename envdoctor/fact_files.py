@@ -55,6 +55,16 @@ def read_files(folder: Path) -> dict[str, bytes]:
         raise Unavailable(f"{folder}: the matrix cannot be read: {error.strerror}") from None
 
 
+def sizes_of(folder: Path) -> tuple[dict[str, int], int]:
+    """Return the TOML files' sizes in bytes by name, and the time of the last (ns); raises Unavailable."""
+    try:
+        files = {one.name: one.stat() for one in os.scandir(folder) if one.name.endswith(".toml")}
+    except OSError as error:
+        raise Unavailable(f"{folder}: the matrix cannot be read: {error.strerror}") from None
+    last = max((told.st_mtime_ns for told in files.values()), default=0)
+    return {name: told.st_size for name, told in files.items()}, last
+
+
 def snapshot_paths(folder: Path) -> list[Path]:
     """Return where package facts may lie: $ENVDOCTOR_SNAPSHOT alone, else the user's and the shipped."""
     if override := os.environ.get("ENVDOCTOR_SNAPSHOT"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from envdoctor.facts import Facts, to_json
 from envdoctor.facts.model import EMPTY
@@ -94,8 +94,7 @@ class Finding:
         return self.certainty is Certainty.UNCERTAIN and self.fallback
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResult:
+class CheckResult(NamedTuple):
     """The outcome of one check that was selected."""
 
     rule: str

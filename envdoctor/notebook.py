@@ -64,7 +64,7 @@ def html_of(value: Any) -> str:
 def _page(value: Any) -> str:
     match type(value).__name__:
         case "Diagnosis":
-            from envdoctor.report import diagnosis as room
+            from envdoctor.report import rendering as room
         case "WhyNot":
             from envdoctor.solve import report as room  # type: ignore[no-redef]
         case "Prediction":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from envdoctor import __version__
@@ -23,6 +22,7 @@ from envdoctor.findings import (
     order,
 )
 from envdoctor.matrix import load_matrix
+from envdoctor.values import replace
 
 NOT_JUDGED = "NOT-JUDGED"
 _LINE = re.compile(r"(?:^|[,:] )(?:[\w. ]{1,40}, )?line [0-9]{1,9}$")
@@ -95,7 +95,7 @@ def _named(diagnosis: Diagnosis, path: str) -> Diagnosis:
         for finding in diagnosis.findings
     )
     checks = tuple(
-        replace(check, reason=f"{path}: {check.reason}") if check.outcome is Outcome.CRASHED else check
+        check._replace(reason=f"{path}: {check.reason}") if check.outcome is Outcome.CRASHED else check
         for check in diagnosis.checks
     )
     return replace(diagnosis, findings=findings, checks=checks)
@@ -113,5 +113,5 @@ def _merged(checks: Iterable[CheckResult]) -> tuple[CheckResult, ...]:
         former = merged.get(check.rule, check)
         worse = min(former, check, key=lambda one: _WORST.index(one.outcome))
         spent = check.duration_ms + (former.duration_ms if former is not check else 0.0)
-        merged[check.rule] = replace(worse, duration_ms=spent)
+        merged[check.rule] = worse._replace(duration_ms=spent)
     return tuple(merged.values())

@@ -15,7 +15,20 @@ NONE = dataclasses.MISSING
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
+    from dataclasses import replace as replace
 else:
+
+    def replace(value: Any, /, **changes: object) -> Any:
+        """Return a value with other fields; raises TypeError for one that it has not."""
+        names = value._names
+        if not changes.keys() <= names:
+            raise TypeError(_complaint(value, {**vars(value), **changes}))
+        made = object.__new__(type(value))
+        made.__dict__.update({name: held for name, held in vars(value).items() if name in names})
+        made.__dict__.update(changes)
+        if made._checked:
+            made.__post_init__()
+        return made
 
     def dataclass(*, frozen: bool, slots: bool = True, eq: bool = True) -> Callable[[type], type]:
         """Make a class a frozen dataclass; `slots` changes nothing, as no attribute can be set anyway."""
@@ -26,14 +39,11 @@ else:
 
 def _made(kind: type, eq: bool) -> type:
     kind.__doc__ = kind.__doc__ or kind.__name__
-    told = _told(kind)
+    told = note_fields(kind)
     compared = [name for name, one in told.items() if one.compare]
     given = {name: one.default is not NONE or one.default_factory is not NONE for name, one in told.items()}
     methods = {
-        "__dataclass_fields__": _Fields(kind),
         "__match_args__": tuple(told),
-        "_told": told,
-        "_factories": [(n, f.default_factory) for n, f in told.items() if f.default_factory is not NONE],
         "_checked": hasattr(kind, "__post_init__"),
         "_names": frozenset(told),
         "_required": frozenset(name for name, default in given.items() if not default),
@@ -45,6 +55,14 @@ def _made(kind: type, eq: bool) -> type:
         if name not in vars(kind) or (name == "__hash__" and vars(kind)[name] is None):
             setattr(kind, name, method)
     return kind
+
+
+def note_fields(kind: Any) -> dict[str, Any]:
+    """Keep in a class what is said of its fields, for `dataclasses` and what follows; return it."""
+    told: dict[str, Any] = _told(kind)
+    kind._told, kind.__dataclass_fields__ = told, _Fields(kind)
+    kind._factories = [(n, f.default_factory) for n, f in told.items() if f.default_factory is not NONE]
+    return told
 
 
 def _told(kind: type) -> dict[str, Any]:
@@ -76,6 +94,25 @@ class _Told:
         self.default = default
 
 
+def is_value(kind: object) -> bool:
+    """True for a class of ours."""
+    return isinstance(kind, type) and hasattr(kind, "_told")
+
+
+def forms_of(kind: Any) -> dict[str, Any]:
+    """Return the types of a class's fields by name, as they are written: some modules have texts."""
+    forms: dict[str, Any] = {}
+    for base in reversed(kind.__mro__):
+        forms.update(vars(base).get("__annotations__", {}))
+    return {name: forms[name] for name in kind._told}
+
+
+def defaults_of(kind: Any) -> dict[str, object]:
+    """Return what the fields hold where nothing is said, by name; NONE for those that must be given."""
+    factories = dict(kind._factories)
+    return {n: factories[n]() if n in factories else one.default for n, one in kind._told.items()}
+
+
 class _Fields:
     """The fields as `dataclasses` knows them, made when first asked for: most classes are never asked."""
 
@@ -87,13 +124,8 @@ class _Fields:
         told: dict[str, Any] = vars(kind)["_told"]
         given = {n: one.default if isinstance(one, _Told) else one for n, one in told.items()}
         known = {name: one for name, one in given.items() if one is not NONE}
-        forms = {
-            name: form
-            for base in reversed(kind.__mro__)
-            for name, form in vars(base).get("__annotations__", {}).items()
-        }
         named = {"__module__": kind.__module__, "__doc__": kind.__doc__}  # without a doc one is worked out
-        plain = type(kind.__name__, (), {**known, **named, "__annotations__": {n: forms[n] for n in told}})
+        plain = type(kind.__name__, (), {**known, **named, "__annotations__": forms_of(kind)})
         made: Any = dataclasses.dataclass(init=False, repr=False, eq=False)(plain)
         fields: dict[str, Any] = made.__dataclass_fields__
         type.__setattr__(kind, "__dataclass_fields__", fields)

@@ -14,8 +14,8 @@ sys.dont_write_bytecode = False
 
 from hypothesis import HealthCheck, is_hypothesis_test, settings  # noqa: E402
 
-from envdoctor.fact_files import find_folder, read_files  # noqa: E402
-from envdoctor.matrix.load import digest_of, read_compiled  # noqa: E402
+from envdoctor.fact_files import find_folder  # noqa: E402
+from envdoctor.matrix.load import read_compiled  # noqa: E402
 
 _OPTIONS = {
     "gpu": "an NVIDIA GPU",
@@ -43,7 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Compile edited rows, once and before workers start: else each child would check them all."""
     folder = find_folder()
-    if not hasattr(config, "workerinput") and not read_compiled(folder, digest_of(read_files(folder))):
+    if not hasattr(config, "workerinput") and not read_compiled(folder):
         compile_rows = [sys.executable, "-m", "envdoctor.matrix.compile"]
         done = subprocess.run(compile_rows, capture_output=True, text=True)
         if done.returncode:

@@ -16,7 +16,7 @@ from envdoctor.findings import Examined
 from envdoctor.matrix import load_matrix
 from envdoctor.pastes import parse_paste
 from envdoctor.report import Format, Look
-from envdoctor.report.diagnosis import render
+from envdoctor.report.rendering import render
 
 ISSUE = """\
 GPU: 2x Tesla T4, driver 535.161.08

@@ -88,7 +88,7 @@ def write_bundle(path: Path, bundle: Bundle, force: bool = False) -> None:
 
 def without_times(diagnosis: Diagnosis) -> Diagnosis:
     """Return the diagnosis without how long each check took."""
-    return replace(diagnosis, checks=tuple(replace(check, duration_ms=0.0) for check in diagnosis.checks))
+    return replace(diagnosis, checks=tuple(check._replace(duration_ms=0.0) for check in diagnosis.checks))
 
 
 def _timeless(value: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from envdoctor.bundling.known_values import read_known_values
 from envdoctor.bundling.redaction import Redactor
 from envdoctor.facts import Facts, FactsFormatError, from_json, to_json
-from envdoctor.findings import Diagnosis
+from envdoctor.findings import CheckResult, Diagnosis
 
 T = TypeVar("T")
 
@@ -90,6 +90,9 @@ def _redacted(value: Any, redactor: Redactor, name: str) -> Any:
         return value
     if isinstance(value, str):
         return redactor.redact_field("hostname" if name in _NODES else name, value)
+    if isinstance(value, CheckResult):
+        named = zip(value._fields, value, strict=True)
+        return CheckResult(*(_redacted(item, redactor, field) for field, item in named))
     if isinstance(value, tuple):
         return tuple(_redacted(item, redactor, name) for item in value)
     if isinstance(value, Mapping):

@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Diagnose and return the exit code."""
-    from envdoctor.report.diagnosis import render
+    from envdoctor.report.rendering import render
 
     diagnosis = _of_each(args) if args.each else _of_all(args)
     if args.share or args.format is Format.COMMENT:

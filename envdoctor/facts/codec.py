@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -12,6 +11,7 @@ from typing import Any, Literal, TypeVar
 from envdoctor.facts import model
 from envdoctor.facts.names import Form
 from envdoctor.facts.observed import ComputeCapability, CudaVersion, DriverVersion, Observed, Unknown
+from envdoctor.values import NONE, defaults_of, forms_of, is_value
 
 V = TypeVar("V")
 GREATEST = 2**63
@@ -51,31 +51,33 @@ def from_json(data: Any) -> model.Facts:
 
 def encode(value: Any) -> Any:
     """Return a value of the vocabulary in plain JSON terms."""
-    if value is None or isinstance(value, (str, int, float)):
-        return value
-    if isinstance(value, Observed):
-        return {"value": encode(value.value), "source": value.source}
-    if isinstance(value, Unknown):
-        return {"unknown": value.reason}
-    if isinstance(value, _TEXTUAL):
-        return str(value)
-    if isinstance(value, (tuple, list)):
-        return [encode(v) for v in value]
-    if isinstance(value, Mapping):
-        return {str(k): encode(v) for k, v in value.items()}
-    if dataclasses.is_dataclass(value):
-        told = ((name, getattr(value, name), default) for name, default in _defaults_of(type(value)))  # type: ignore[arg-type]
-        return {name: encode(v) for name, v, default in told if v != default}
-    return value
+    return _writer(type(value))(value)  # type: ignore[arg-type]
 
 
 @cache
-def _defaults_of(kind: Any) -> list[tuple[str, Any]]:
-    """Return the fields of a dataclass with what they hold where nothing is said."""
-    return [
-        (f.name, f.default if f.default_factory is dataclasses.MISSING else f.default_factory())
-        for f in dataclasses.fields(kind)
-    ]
+def _writer(kind: type[Any]) -> Callable[[Any], Any]:
+    """Return what makes plain JSON terms of values of a type."""
+    if issubclass(kind, Observed):
+        return lambda value: {"value": encode(value.value), "source": value.source}
+    if issubclass(kind, Unknown):
+        return lambda value: {"unknown": value.reason}
+    if issubclass(kind, _TEXTUAL):
+        return str
+    if issubclass(kind, (tuple, list)):
+        return lambda value: [item if type(item) is str else encode(item) for item in value]
+    if issubclass(kind, Mapping):
+        return lambda value: {str(name): encode(item) for name, item in value.items()}
+    return partial(_written, defaults_of(kind)) if is_value(kind) else lambda value: value
+
+
+def _written(defaults: Mapping[str, Any], value: Any) -> dict[str, Any]:
+    """What was not given lies in the class alone, and is its default."""
+    held = vars(value)
+    return {
+        name: encode(held[name])
+        for name, default in defaults.items()
+        if name in held and held[name] != default
+    }
 
 
 def decode(kind: type[V], data: Any, path: Path) -> V:
@@ -89,7 +91,7 @@ def _reader(kind: Any) -> Reader:
     """Return what reads plain JSON terms as a value of `kind`: looking at types is done once for each."""
     if kind is Any:
         return _read_plain
-    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+    if is_value(kind):
         return partial(_read_textual if kind in _TEXTUAL else _read_dataclass, kind)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is typing.Annotated:
@@ -207,14 +209,9 @@ def _read_dataclass(kind: Any, data: Any, path: Path) -> Any:
     try:
         return kind(**values)
     except TypeError:
-        missing = sorted(
-            f.name
-            for f in dataclasses.fields(kind)
-            if f.name not in values
-            and f.default is dataclasses.MISSING
-            and f.default_factory is dataclasses.MISSING
-        )
-        raise FactsFormatError(path, f"{', '.join(missing)} missing") from None
+        missing = sorted(name for name, default in defaults_of(kind).items() if default is NONE)
+        lacking = ", ".join(name for name in missing if name not in values)
+        raise FactsFormatError(path, f"{lacking} missing") from None
 
 
 @cache
@@ -225,14 +222,16 @@ def _readers_of(kind: Any) -> dict[str, Reader]:
 @cache
 def hints_of(kind: Any) -> dict[str, Any]:
     """Return the types of a dataclass's fields by name, with their forms."""
-    hints = typing.get_type_hints(kind, include_extras=True)
-    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
+    forms = forms_of(kind)
+    if any(isinstance(form, str) for form in forms.values()):
+        forms = typing.get_type_hints(kind, include_extras=True)
+    return {name: forms[name] for name in forms_of(kind)}
 
 
 @cache
 def trusting(kind: Any) -> Callable[[Any], Any] | None:
     """Return what makes a value of `kind` of plain data that was checked before; None: it is one as it is."""
-    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+    if is_value(kind):
         return cache(kind.parse) if kind in _TEXTUAL else _trusting_dataclass(kind)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is typing.Annotated:
@@ -247,7 +246,7 @@ def trusting(kind: Any) -> Callable[[Any], Any] | None:
 
 def _trusting_dataclass(kind: Any) -> Callable[[dict[str, Any]], Any]:
     """The types must stand in the class as they are: reading them from texts takes longer than the rest."""
-    makers = [(f.name, make) for f in dataclasses.fields(kind) if (make := trusting(f.type))]  # type: ignore[arg-type]
+    makers = [(name, make) for name, form in forms_of(kind).items() if (make := trusting(form))]
 
     def made(data: dict[str, Any]) -> Any:
         value = kind.__new__(kind)

@@ -1,7 +1,5 @@
 """What was observed of a machine and its environment, before any judgement."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import field
 from types import MappingProxyType

@@ -27,6 +27,7 @@ def compile_rows(folder: Path) -> str:
     conditions = tables.pop(CONDITIONS, [])
     head = {
         "digest": digest_of(files),
+        "sizes": {name: len(content) for name, content in files.items()},
         "date": date,
         "kinds": list(tables),
         "heads": [[head.id, head.needs] for head in heads_of(conditions)],

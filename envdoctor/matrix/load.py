@@ -10,7 +10,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from envdoctor.fact_files import find_folder, read_files, user_releases_folder
+from envdoctor.fact_files import find_folder, read_files, sizes_of, user_releases_folder
 from envdoctor.facts.codec import trusting
 from envdoctor.matrix import tables
 from envdoctor.matrix.card_names import CardNames
@@ -162,30 +162,38 @@ def _read_generated(path: Path) -> Mapping[str, Any]:
 def load_matrix(folder: Path | None = None) -> Matrix:
     """Return the matrix; raises Unavailable naming file and line of what is malformed."""
     folder = folder or find_folder()
-    files = read_files(folder)
-    digest = digest_of(files)
-    tables, date = read_compiled(folder, digest) or _read_sources(files)
-    return Matrix(tables, f"{date}+{digest}", date, folder)
+    return read_compiled(folder) or _read_sources(folder)
 
 
-def read_compiled(folder: Path, digest: str) -> tuple[Mapping[str, Plain], str] | None:
-    """Return tables and date of the compiled rows; None when they are missing or of other files."""
+def read_compiled(folder: Path) -> Matrix | None:
+    """Return the matrix of the compiled rows; None when they are missing or of other files."""
+    path = folder / "releases" / COMPILED
     try:
-        head, *lines, _ = (folder / "releases" / COMPILED).read_bytes().split(b"\n")
+        head, *lines, _ = path.read_bytes().split(b"\n")
         told = json.loads(head)
-        if told["digest"] != digest:
+        if not _is_of(told, folder, path.stat().st_mtime_ns):
             return None
         count = len(told["kinds"])
         kinds = dict(zip(told["kinds"], lines[:count], strict=True))
-        return Tables(kinds, [Head(*one) for one in told["heads"]], lines[count:]), told["date"]
+        tables = Tables(kinds, [*map(Head._make, told["heads"])], lines[count:])
+        return Matrix(tables, f"{told['date']}+{told['digest']}", told["date"], folder)
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def _read_sources(files: Mapping[str, bytes]) -> tuple[dict[str, Plain], str]:
+def _is_of(head: Mapping[str, Any], folder: Path, written: int) -> bool:
+    """True when rows are of a folder's files: all older and of the same sizes, or of the same checksum."""
+    sizes, last = sizes_of(folder)
+    untouched = last < written and sizes == head.get("sizes")
+    return untouched or digest_of(read_files(folder)) == head["digest"]
+
+
+def _read_sources(folder: Path) -> Matrix:
     from envdoctor.matrix.sources import parse_sources, tables_of
 
-    return tables_of(parse_sources(files))
+    files = read_files(folder)
+    tables, date = tables_of(parse_sources(files))
+    return Matrix(tables, f"{date}+{digest_of(files)}", date, folder)
 
 
 def digest_of(files: Mapping[str, bytes]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 
 from envdoctor import lazy_re as re
 from envdoctor.commands import ANY
@@ -13,7 +13,7 @@ from envdoctor.findings import Finding, Remedy
 from envdoctor.rules.features import asks_too_much
 from envdoctor.rules.ranges import is_specifier
 from envdoctor.rules.view import View
-from envdoctor.values import dataclass
+from envdoctor.values import dataclass, replace
 
 _ADMINISTRATORS = (
     *("sudo ", "apt", "dnf ", "yum ", "systemctl ", "docker ", "podman ", "kubectl ", "nvidia-ctk ", "wsl "),

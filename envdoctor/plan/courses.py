@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import field, replace
+from dataclasses import field
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion
@@ -21,7 +21,7 @@ from envdoctor.solve.mending import Demands
 from envdoctor.solve.nodes import TORCH
 from envdoctor.solve.remedy import NoRemedy, Remedy, mend
 from envdoctor.solve.variants import OWN_RUNTIME
-from envdoctor.values import dataclass
+from envdoctor.values import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

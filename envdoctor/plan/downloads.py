@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 from envdoctor.facts import Facts
 from envdoctor.findings import Download, Move, Plan
 from envdoctor.matrix import Matrix
 from envdoctor.plan.conda import is_condas
+from envdoctor.values import replace
 
 UNRECORDED = "not on record; --online asks the index"
 Weigh = Callable[[Move], "int | str"]

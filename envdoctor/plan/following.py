@@ -6,7 +6,6 @@ A remedy is shown only when the environment that it leads to has no error that w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from envdoctor.commands import install_commands
 from envdoctor.facts import Distribution, DriverVersion, Facts, Observed
@@ -18,6 +17,7 @@ from envdoctor.rules.view import View
 from envdoctor.solve.installer import Installations
 from envdoctor.solve.remedy import NoRemedy, complete_remedy
 from envdoctor.target.stack import stack_of
+from envdoctor.values import replace
 
 APPLIED = "applied"
 

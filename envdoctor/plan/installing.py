@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import replace
 
 from envdoctor import lazy_re as re
 from envdoctor.commands import ANY, command, commands
@@ -12,6 +11,7 @@ from envdoctor.findings import Finding, Remedy
 from envdoctor.plan.conda import conda_name, is_condas, manager_of
 from envdoctor.solve.reasons import Pin
 from envdoctor.solve.variants import INDEX_URL
+from envdoctor.values import replace
 
 _CALL = re.compile(
     r"(?:^|(?<=&& ))(?:(?P<uv>uv )|python -m )?pip (?P<verb>install|uninstall|show|list|freeze|check)\b"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from envdoctor import lazy_re as re
 from envdoctor.facts import Facts, Setting
 from envdoctor.findings import SettingMove
 from envdoctor.plan.advice import variables_of
+from envdoctor.values import replace
 
 _LINE = re.compile(r"line \d+")
 

@@ -1,14 +1,12 @@
-"""A diagnosis as a document, and in every format."""
+"""A diagnosis as a document."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from envdoctor.facts import Facts
 from envdoctor.findings import Certainty, CheckResult, Diagnosis, Finding, Outcome, Remedy, Severity
-from envdoctor.report import PLAIN, Format, Judged, Look, as_json, draw, refuse
 from envdoctor.report.document import (
     OPEN,
     Block,
@@ -27,6 +25,7 @@ from envdoctor.report.document import (
     trees,
 )
 from envdoctor.report.facts import examined_rows, host_rows, key_packages, version_words
+from envdoctor.values import replace
 
 TONES: Mapping[Severity, Tone] = {
     Severity.ERROR: "error",
@@ -34,35 +33,6 @@ TONES: Mapping[Severity, Tone] = {
     Severity.NOTE: "note",
 }
 _REASONS = 3
-
-
-def render(
-    diagnosis: Diagnosis, format: Judged = Format.TEXT, look: Look = PLAIN, unfold: bool = False
-) -> str:
-    """Return a diagnosis in one of its formats; `unfold` shows every finding and package."""
-    match format:
-        case Format.TEXT | Format.MARKDOWN | Format.HTML:
-            return draw(document(diagnosis, unfold), format, look)
-        case Format.JSON:
-            return as_json(diagnosis.to_json())
-        case Format.SARIF:
-            from envdoctor.report.sarif import draw_sarif
-
-            return draw_sarif(diagnosis)
-        case Format.JUNIT:
-            from envdoctor.report.cases import cases
-            from envdoctor.report.junit import draw_junit
-
-            return draw_junit("envdoctor", cases(diagnosis))
-        case Format.GITHUB:
-            from envdoctor.report.github import draw_github
-
-            return draw_github(diagnosis)
-        case Format.COMMENT:
-            from envdoctor.report.comment import draw_comment
-
-            return draw_comment(diagnosis)
-    refuse(format)
 
 
 def document(diagnosis: Diagnosis, unfold: bool = False) -> Document:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from envdoctor import lazy_re as re
 from envdoctor.commands import ANY, commands, install_commands
@@ -17,7 +16,7 @@ from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.ranges import parse_version
 from envdoctor.rules.recorded import Demand, marker_environments
 from envdoctor.rules.view import View, explained, symptoms
-from envdoctor.values import dataclass
+from envdoctor.values import dataclass, replace
 
 _EXACT_ABI = frozenset({"torchvision", "torchaudio", "vllm", "xformers", "sglang"})
 """Compiled against one torch: another one breaks them."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import cache, partial
 
 from envdoctor.errors import InputError, nearest
@@ -25,6 +24,7 @@ from envdoctor.rules.base import (
     Skip,
 )
 from envdoctor.rules.view import View
+from envdoctor.values import replace
 
 
 def run_checks(
@@ -47,15 +47,17 @@ def run_checks(
     findings: list[Finding] = []
     found_by: dict[str, set[str]] = {}
     for identity, check in _checks(view, rules, chosen):
-        result, found = _run(identity, check)
+        result, found = _run(identity, check) if check else (_silent(identity), ())
         results.append(result)
-        findings.extend(found)
-        found_by[identity] = {finding.id for finding in found}
+        if found:
+            findings.extend(found)
+            found_by[identity] = {finding.id for finding in found}
     kept = _weighed(_said_once(findings), facts)
     if FOREIGN in chosen:
         kept = _on_its_accelerator(view, kept)
     standing = {finding.id for finding in kept}
-    settled = [_settled(result, found_by[result.rule] & standing) for result in results]
+    gone = {identity for identity, ids in found_by.items() if ids.isdisjoint(standing)}
+    settled = [_given_way(result) if result.rule in gone else result for result in results]
     if UNEXPLAINED in chosen:
         result, left = _run(UNEXPLAINED, lambda: _unexplained(view, kept, settled))
         settled.append(result)
@@ -126,11 +128,9 @@ def _as_history(finding: Finding) -> Finding:
     return replace(finding, severity=Severity.NOTE, cause=told)
 
 
-def _settled(result: CheckResult, standing: set[str]) -> CheckResult:
+def _given_way(result: CheckResult) -> CheckResult:
     """A check whose guess gave way to a closer cause has not failed."""
-    if result.outcome is Outcome.FAILED and not standing:
-        return replace(result, outcome=Outcome.PASSED, reason="a closer cause accounts for what was seen")
-    return result
+    return result._replace(outcome=Outcome.PASSED, reason="a closer cause accounts for what was seen")
 
 
 def choose(identities: Sequence[str], select: Sequence[str], ignore: Sequence[str]) -> set[str]:
@@ -157,18 +157,19 @@ def _matching(identities: Sequence[str], patterns: Sequence[str], option: str = 
 
 def _checks(
     view: View, rules: Sequence[Listed], chosen: set[str]
-) -> Iterator[tuple[str, Callable[[], Iterable[Finding]]]]:
-    """Yield the chosen checks; of the rows those are read that can speak."""
+) -> Iterator[tuple[str, Callable[[], Iterable[Finding]] | None]]:
+    """Yield the chosen checks; of the rows those are read that can speak, and None stands for the others."""
     yield from ((rule.id, partial(rule.check, view)) for rule in rules if rule.id in chosen)
     able = speaking(view.matrix.heads, {symptom.id for symptom in view.facts.symptoms}) & chosen
     rows = view.matrix.conditions_of(able) if able else {}
     for head in view.matrix.heads:
         if head.id in chosen:
-            yield head.id, _bind_row(rows[head.id], view) if head.id in able else _say_nothing
+            yield head.id, _bind_row(rows[head.id], view) if head.id in able else None
 
 
-def _say_nothing() -> Iterable[Finding]:
-    raise Skip(NO_LINE)
+def _silent(identity: str) -> CheckResult:
+    """Return the outcome of a row that speaks of error lines none of which is told."""
+    return CheckResult(identity, Outcome.SKIPPED, NO_LINE)
 
 
 def _bind_row(row: tables.ConditionRow, view: View) -> Callable[[], Iterable[Finding]]:

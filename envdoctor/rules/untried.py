@@ -56,7 +56,8 @@ def check_untried(view: View) -> Iterable[Finding]:
 
 def _edges(view: View) -> Iterator[tuple[Package, int, Demand, Package, str]]:
     """Yield what is listed at a recorded release, and what of the stack it requires and is listed too."""
-    for one in view.facts.environment.distributions.values() if view.recorded else ():
+    listed = view.facts.environment.distributions
+    for one in listed.values() if not listed.keys().isdisjoint(STACK) and view.recorded else ():
         package = package_facts(view, one.name)
         place = package.position.get((one.version or "").partition("+")[0]) if package else None
         if package is None or place is None or view.recorded is None:

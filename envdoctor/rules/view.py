@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -24,7 +23,7 @@ from envdoctor.facts import (
 from envdoctor.findings import Evidence
 from envdoctor.matrix import Matrix
 from envdoctor.rules.ranges import parse_version
-from envdoctor.values import dataclass
+from envdoctor.values import dataclass, replace
 
 if TYPE_CHECKING:
     from envdoctor.rules.recorded import Recorded

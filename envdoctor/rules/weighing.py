@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 
 from envdoctor.facts import Facts
 from envdoctor.findings import Certainty, Finding, Severity
+from envdoctor.values import replace
 
 _RIVALS_SHOWN = 3
 _CROWD = 3

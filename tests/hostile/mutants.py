@@ -44,7 +44,7 @@ from envdoctor.memory.deepspeed_file import read_deepspeed
 from envdoctor.memory.model_config import read_config
 from envdoctor.pastes import parse_paste
 from envdoctor.report import Format, Gathered, Judged, as_json
-from envdoctor.report.diagnosis import render
+from envdoctor.report.rendering import render
 from envdoctor.smokes.catalogue import parse_catalogue
 from envdoctor.smokes.channel import parse_message
 from envdoctor.solve.request_files import read_requests

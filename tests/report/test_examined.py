@@ -11,9 +11,9 @@ from sample_diagnosis import FACTS, diagnosis
 from envdoctor.facts import ComputeCapability, Distribution, Environment, Facts, Gpu, Host, Observed
 from envdoctor.facts.backend import Backend, backend_of
 from envdoctor.findings import Examined
-from envdoctor.report.diagnosis import render
 from envdoctor.report.document import plain
 from envdoctor.report.facts import examined_rows
+from envdoctor.report.rendering import render
 
 
 def told(facts: Facts) -> dict[str, str]:

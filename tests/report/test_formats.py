@@ -19,8 +19,8 @@ from sample_diagnosis import ARCH, BNB, diagnosis, healthy
 
 from envdoctor.findings import Evidence, Examined, Finding, Outcome, Remedy, Severity
 from envdoctor.report import Judged, Look
-from envdoctor.report.diagnosis import render
 from envdoctor.report.places import find_place
+from envdoctor.report.rendering import render
 
 FORMATS = get_args(Judged)
 HOSTILE = (
@@ -84,7 +84,7 @@ def test_only_colour_imports_rich():
     code = (
         "import sys; from typing import get_args; sys.path.insert(0, 'tests/report');"
         "import sample_diagnosis as s; from envdoctor.report import Judged;"
-        "from envdoctor.report.diagnosis import render;"
+        "from envdoctor.report.rendering import render;"
         "[render(s.diagnosis(), f) for f in get_args(Judged)]; assert 'rich' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

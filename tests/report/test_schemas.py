@@ -18,8 +18,8 @@ from sample_diagnosis import ARCH, BNB, SHM, diagnosis
 
 from envdoctor import diagnose
 from envdoctor.findings import Evidence, Examined, Severity
-from envdoctor.report.diagnosis import render
 from envdoctor.report.places import place_of
+from envdoctor.report.rendering import render
 
 TEXTS = {
     "requirements.txt": ("numpy\ntransformers==4.40.1\n# old\ntrl==0.7.11\n", 4),

@@ -12,8 +12,8 @@ from sample_diagnosis import ARCH, SHM, diagnosis
 
 from envdoctor.findings import Severity
 from envdoctor.report import Format, draw
-from envdoctor.report.diagnosis import render
 from envdoctor.report.document import Bar, Bars, Block, Document, Row, Rows, Run, Section, Span, Table, Text
+from envdoctor.report.rendering import render
 from envdoctor.report.text import cells
 
 

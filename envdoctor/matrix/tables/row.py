@@ -1,11 +1,12 @@
 """What every row has: an id, and where its fact comes from."""
 
 from collections.abc import Mapping
-from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
+from dataclasses import FrozenInstanceError, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
 from envdoctor.facts import ComputeCapability
 from envdoctor.matrix import forms
+from envdoctor.values import NONE, defaults_of, note_fields
 
 if TYPE_CHECKING:
     from typing_extensions import dataclass_transform
@@ -37,11 +38,11 @@ def fact(kind: C) -> C:
 
     `dataclass(frozen=True)` writes and compiles them for each class anew: 30 ms for all kinds of rows.
     """
-    dataclass(init=False, repr=False, eq=False, kw_only=True, match_args=False)(kind)
-    for one in fields(kind):
-        if one.default_factory is not MISSING:
-            setattr(kind, one.name, one.default_factory())
-    kind._required = frozenset(f.name for f in fields(kind) if not hasattr(kind, f.name))  # type: ignore[attr-defined]
+    told, made = note_fields(kind), defaults_of(kind)
+    for name, default in made.items():
+        if default is not NONE:
+            setattr(kind, name, default)
+    kind._required = frozenset(name for name in told if made[name] is NONE)  # type: ignore[attr-defined]
     return kind
 
 
