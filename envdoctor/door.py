@@ -34,21 +34,10 @@ def import_without_more() -> None:
 
     argparse's texts stay English, as all of ours are.
     """
+    from envdoctor.late import import_late
+
     for name, needed in (("dataclasses", "inspect"), ("urllib.parse", "ipaddress"), ("argparse", "gettext")):
-        if not {name, needed} & sys.modules.keys():
-            late = sys.modules[needed] = type(sys)(needed)
-            if needed == "gettext":
-                late.gettext = lambda text: text  # type: ignore[attr-defined]
-                late.ngettext = lambda one, many, count: one if count == 1 else many  # type: ignore[attr-defined]
-            else:
-                late.__getattr__ = _late(needed)  # type: ignore[method-assign]
-            __import__(name)
-            del sys.modules[needed]
-
-
-def _late(name: str):  # type: ignore[no-untyped-def]
-    """Return what looks an attribute up in a module that is imported only then."""
-    return lambda attribute: getattr(__import__(name), attribute)
+        import_late(name, needed)
 
 
 def leave_foreign_paths() -> None:

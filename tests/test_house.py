@@ -23,6 +23,8 @@ ALLOWED: dict[str, set[str]] = {
     "values": set(),
     "lazy_re": set(),
     "toml_text": set(),
+    "late": set(),
+    "specifiers": set(),
     "processes": {"errors"},
     "python_source": set(),
     "files": {"errors"},
@@ -77,7 +79,7 @@ ALLOWED: dict[str, set[str]] = {
         *("memory", "probes", "processes", "profile", "report", "smokes", "solve", "target"),
     },
 }
-EVERYWHERE = {"values", "lazy_re", "toml_text"}
+EVERYWHERE = {"values", "lazy_re", "toml_text", "late", "specifiers"}
 """Ways of writing what the standard library has: cheaper to load, or there on every Python."""
 DOORS = {"__init__", "__main__", "api", "cli", "door", "notebook", "serving"}
 """What nothing else may import: the doors for programs, people, notebooks and assistants."""

@@ -14,9 +14,8 @@ from envdoctor.errors import InputError, Unavailable, nearest
 from envdoctor.report import Format, as_json
 
 if TYPE_CHECKING:
-    from packaging.specifiers import SpecifierSet
-
     from envdoctor.harvest.update import PackageOutcome, UpdateReport
+    from envdoctor.specifiers import SpecifierSet
 
 
 EXAMPLES = (

@@ -13,7 +13,6 @@ from datetime import date
 from time import monotonic
 
 from packaging.requirements import Requirement
-from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from envdoctor.errors import Unavailable
@@ -24,6 +23,7 @@ from envdoctor.harvest.metadata import Routes, read_requirements
 from envdoctor.harvest.store import PackageStore, Record
 from envdoctor.harvest.update import page_record, release_record, settled
 from envdoctor.harvest.workers import Workers
+from envdoctor.specifiers import SpecifierSet
 
 NEWEST = 6
 """So many of the newest releases that the request admits are read of each package."""

@@ -6,8 +6,9 @@ import re
 from typing import Any, TypeAlias
 
 from packaging.markers import Marker
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
+
+from envdoctor.specifiers import InvalidSpecifier, SpecifierSet
 
 Tree: TypeAlias = bool | list[Any]
 """True, False, `["and", …]`, `["or", …]` or `[left, operator, right]` with one side a `$variable`."""

@@ -6,8 +6,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from packaging.specifiers import SpecifierSet
-
 from envdoctor.errors import Unavailable
 from envdoctor.fact_files import SNAPSHOT, user_folder
 from envdoctor.fetch import Fetcher, FetchSettings
@@ -24,6 +22,7 @@ from envdoctor.harvest.store import PackageStore
 from envdoctor.harvest.update import PackageOutcome, Updater, UpdateReport
 from envdoctor.matrix.load import Matrix
 from envdoctor.matrix.snapshot import Snapshot, load_snapshot
+from envdoctor.specifiers import SpecifierSet
 
 Progress = Callable[[PackageOutcome, int, int], None]
 Reread = Mapping[str, SpecifierSet]

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
-from packaging.specifiers import InvalidSpecifier, Specifier, SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
@@ -19,6 +18,7 @@ from envdoctor.fact_files import SNAPSHOT
 from envdoctor.files import replace_file
 from envdoctor.harvest.marker_trees import Tree, marker_tree, named_extras, python_clauses
 from envdoctor.matrix.snapshot import LIMITS, MAGIC, SDIST
+from envdoctor.specifiers import InvalidSpecifier, Specifier, SpecifierSet
 
 EPOCH = datetime.date(1970, 1, 1)
 DISABLING = frozenset({"torch", "accelerate", "bitsandbytes"})

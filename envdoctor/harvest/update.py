@@ -10,7 +10,6 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass, field
 from datetime import date
 
-from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from envdoctor.errors import Unavailable
@@ -21,6 +20,7 @@ from envdoctor.harvest.index_pages import IndexFile, ProjectPage, checked_name, 
 from envdoctor.harvest.metadata import Requirements, Routes, read_requirements
 from envdoctor.harvest.store import SCHEMA, PackageStore, Record
 from envdoctor.harvest.workers import Workers
+from envdoctor.specifiers import SpecifierSet
 
 PRERELEASE_REASON = "a pre-release that a final release has followed: its metadata is not read"
 HOPELESS = 6

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from packaging.markers import InvalidMarker, Marker, UndefinedComparison, UndefinedEnvironmentName
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from envdoctor.facts.names import normalise
+from envdoctor.specifiers import InvalidSpecifier, SpecifierSet
 from envdoctor.values import dataclass
 
 MINORS = tuple(range(8, 15))

@@ -38,7 +38,7 @@ def _fits(
 
 
 def _admits(pythons: str, python: str) -> bool:
-    from packaging.specifiers import SpecifierSet  # dear to load
+    from envdoctor.specifiers import SpecifierSet  # dear to load
 
     return SpecifierSet(pythons).contains(python)
 

@@ -35,7 +35,7 @@ def _matching(pattern: str, problem: str) -> Callable[[str], str | None]:
 
 def check_bound(text: str) -> str | None:
     """Return what is wrong with PEP 440 clauses (`>=2,<3`) or `*`; an empty clause is wrong, too."""
-    from packaging.specifiers import InvalidSpecifier, Specifier
+    from envdoctor.specifiers import InvalidSpecifier, Specifier
 
     if text == "*":
         return None

@@ -51,7 +51,7 @@ def newest_variant(
 
 
 def _reach(row: tables.TorchVariantRow) -> tuple[Version, CudaVersion]:
-    from packaging.specifiers import SpecifierSet
+    from envdoctor.specifiers import SpecifierSet
 
     versions = [clause.version.removesuffix(".*") for clause in SpecifierSet(row.torch)]
     return max(map(Version, versions), default=Version("0")), row.cuda

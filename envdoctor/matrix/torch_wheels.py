@@ -48,7 +48,7 @@ def variant_arch_list(matrix: Matrix, version: str, cuda: str, arch: str = "x86_
 
 
 def _covers(row: tables.TorchVariantRow, version: str) -> bool:
-    from packaging.specifiers import SpecifierSet
+    from envdoctor.specifiers import SpecifierSet
 
     return SpecifierSet(row.torch).contains(version)
 

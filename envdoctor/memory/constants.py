@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 from types import MappingProxyType
 
-from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from envdoctor.facts.quantities import MIB
 from envdoctor.matrix import tables
+from envdoctor.specifiers import SpecifierSet
 from envdoctor.values import dataclass
 
 PARTS = ("logits", "layer", "gradients", "kept", "table", "buffers", "scores", "stacks", "allocated")

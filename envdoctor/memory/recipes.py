@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from envdoctor.errors import InputError
 from envdoctor.matrix import tables
 from envdoctor.memory.shape import ModelShape
+from envdoctor.specifiers import SpecifierSet
 from envdoctor.values import dataclass
 
 TRAINERS: Mapping[str, str] = {

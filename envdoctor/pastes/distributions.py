@@ -78,7 +78,7 @@ def _specifier(text: str) -> str:
         clauses = _worded(text)
     if not clauses:
         return ""
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # dear to load
+    from envdoctor.specifiers import InvalidSpecifier, SpecifierSet  # dear to load
 
     try:
         return str(SpecifierSet(",".join(clauses)))

@@ -19,6 +19,8 @@ _ADMINISTRATORS = (
     *("sudo ", "apt", "dnf ", "yum ", "systemctl ", "docker ", "podman ", "kubectl ", "nvidia-ctk ", "wsl "),
     *("winget ", "modprobe ", "ulimit ", "volumes: ", "volumeMounts: "),
 )
+_INSTALL = ("pip install ", "uv pip install ")
+_UNQUOTED = re.compile(r"[ !#-&(-\[\]-~]*")
 _SHELL = re.compile(r"export (\w+)=\S.*|unset (\w[\w ]*)")
 _REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[\w,-]+\])?((?:[<>=!~]=?=?[^\s;]+)?)")
 _FLAG = re.compile(r"--([a-z][\w.-]*)")
@@ -79,14 +81,13 @@ def advised(finding: Finding) -> list[Advice]:
 
 def possible_findings(findings: Sequence[Finding], view: View) -> tuple[Finding, ...]:
     """Return the findings without such remedies as ask of the cards what none of them has."""
-    return tuple(
-        replace(finding, remedies=tuple(r for r in finding.remedies if not _is_beyond(view, r)))
-        for finding in findings
-    )
+    told = ((f, tuple(r for r in f.remedies if not _is_beyond(view, r))) for f in findings)
+    return tuple(f if len(left) == len(f.remedies) else replace(f, remedies=left) for f, left in told)
 
 
 def _is_beyond(view: View, remedy: Remedy) -> bool:
-    return bool(remedy.commands) and asks_too_much(view, read_advice(remedy).settings)
+    settles = not all(line.startswith(_INSTALL) for line in remedy.commands)
+    return settles and asks_too_much(view, read_advice(remedy).settings)
 
 
 def read_advice(remedy: Remedy) -> Advice:
@@ -137,8 +138,11 @@ def variables_of(lines: Sequence[str]) -> dict[str, str | None]:
 
 
 def _words(line: str) -> list[str]:
+    told = line.partition("  #")[0]
+    if _UNQUOTED.fullmatch(told):  # shlex takes a hundred times as long
+        return told.split()
     try:
-        return shlex.split(line.partition("  #")[0])
+        return shlex.split(told)
     except ValueError:
         return []
 

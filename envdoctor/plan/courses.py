@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import field
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion
 
 from envdoctor.commands import ANY
@@ -21,6 +20,7 @@ from envdoctor.solve.mending import Demands
 from envdoctor.solve.nodes import TORCH
 from envdoctor.solve.remedy import NoRemedy, Remedy, mend
 from envdoctor.solve.variants import OWN_RUNTIME
+from envdoctor.specifiers import InvalidSpecifier, SpecifierSet
 from envdoctor.values import dataclass, replace
 
 

@@ -205,7 +205,7 @@ def _built_range(view: View, package: str, built: list[tables.TorchSymbolRow]) -
 
 
 def _newest_pair(view: View, package: str, spec: str) -> Version | None:
-    from packaging.specifiers import SpecifierSet
+    from envdoctor.specifiers import SpecifierSet
 
     exact = (
         r.torch.removeprefix("==") for r in view.matrix.rows(tables.TorchPairRow) if r.package == package
@@ -216,7 +216,7 @@ def _newest_pair(view: View, package: str, spec: str) -> Version | None:
 
 def _newest_of_wheels(view: View, package: str, spec: str) -> Version | None:
     """The newest torch inside `spec` that the installed flash-attn was released for."""
-    from packaging.specifiers import SpecifierSet
+    from envdoctor.specifiers import SpecifierSet
 
     version = view.version(package) if package == "flash-attn" else None
     row = wheel_row(view.matrix, version) if version else None

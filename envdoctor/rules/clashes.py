@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from packaging.specifiers import SpecifierSet
-
 from envdoctor.commands import install_commands
 from envdoctor.facts import Symptom
 from envdoctor.facts.names import normalise
@@ -14,6 +12,7 @@ from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.ranges import parse_version, specifier_in
 from envdoctor.rules.view import View, captured, symptoms
+from envdoctor.specifiers import SpecifierSet
 
 SOURCE = "https://pip.pypa.io/en/stable/topics/dependency-resolution/"
 UV_SOURCE = "https://github.com/astral-sh/uv/blob/0.12.5/docs/concepts/projects/config.md"

@@ -13,7 +13,7 @@ from envdoctor import lazy_re as re
 from envdoctor.patterns import glob_matches
 
 if TYPE_CHECKING:
-    from packaging.specifiers import SpecifierSet
+    from envdoctor.specifiers import SpecifierSet
 
 MAX_VERSION = 200
 _EVERYTHING = ("", "*")
@@ -22,7 +22,7 @@ _EVERYTHING = ("", "*")
 @cache
 def parse_specifier(text: str) -> SpecifierSet:
     """Return a specifier set that admits pre-releases; raises ValueError."""
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # takes a tenth of a diagnosis to load
+    from envdoctor.specifiers import InvalidSpecifier, SpecifierSet  # takes a tenth of a diagnosis to load
 
     try:
         return SpecifierSet("" if text in _EVERYTHING else text, prereleases=True)
@@ -32,7 +32,7 @@ def parse_specifier(text: str) -> SpecifierSet:
 
 def specifier_in(text: str) -> str:
     """Return a message's specifier in its normal form; empty where it holds none that can be read."""
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+    from envdoctor.specifiers import InvalidSpecifier, SpecifierSet
 
     try:
         return str(SpecifierSet(text.replace(" ", "").rstrip(".,)")))
@@ -42,6 +42,8 @@ def specifier_in(text: str) -> str:
 
 def is_specifier(text: str) -> bool:
     """True for a specifier that can be read."""
+    if all(map(_CLAUSE.fullmatch, text.split(","))):
+        return len(text) <= MAX_VERSION
     try:
         parse_specifier(text)
     except ValueError:

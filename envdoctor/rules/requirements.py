@@ -242,7 +242,7 @@ def _joined_specifier(group: Sequence[Unmet]) -> str:
     told = {one.demand.specifier for one in group}
     if len(told) == 1 and "," not in (only := told.pop()):
         return only or ANY
-    from packaging.specifiers import SpecifierSet
+    from envdoctor.specifiers import SpecifierSet
 
     joined = SpecifierSet()
     for one in group:
@@ -274,7 +274,7 @@ def _is_fatal(unmet: Unmet) -> bool:
 
 def _is_same_minor(unmet: Unmet) -> bool:
     """True when another patch release of the wanted minor is installed: its symbols are the same."""
-    from packaging.specifiers import SpecifierSet
+    from envdoctor.specifiers import SpecifierSet
 
     installed = parse_version(unmet.other.version) if unmet.other and unmet.other.version else None
     wanted = SpecifierSet(unmet.demand.specifier)

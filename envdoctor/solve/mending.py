@@ -7,8 +7,6 @@ from dataclasses import field, replace
 from functools import cached_property, lru_cache
 from itertools import product
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-
 from envdoctor.errors import Unavailable
 from envdoctor.facts import Facts
 from envdoctor.facts.names import normalise
@@ -22,6 +20,7 @@ from envdoctor.solve.problem import Literal, Nogood, Part, Problem, Root, close,
 from envdoctor.solve.prune import prune
 from envdoctor.solve.requests import Asked, Request
 from envdoctor.solve.rows import nogoods
+from envdoctor.specifiers import InvalidSpecifier, SpecifierSet
 from envdoctor.target.resolve import Target, check_index_serves, target_of
 from envdoctor.values import dataclass
 

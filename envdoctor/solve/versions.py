@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from envdoctor import lazy_re as re
 
 if TYPE_CHECKING:
-    from packaging.specifiers import Specifier
+    from envdoctor.specifiers import Specifier
 
 _USUAL = re.compile(r"([=!<>~]=|[<>])([0-9]+(?:\.[0-9]+)*)")
 """A clause that PEP 440 admits (`~=` with two numbers); `packaging`, dear to load, reads the others."""
@@ -74,8 +74,8 @@ def _clause(text: str) -> tuple[str, str]:
 
 
 def _parse(clause: str) -> Specifier:
-    from packaging.specifiers import InvalidSpecifier as UnknownSpecifier
-    from packaging.specifiers import Specifier
+    from envdoctor.specifiers import InvalidSpecifier as UnknownSpecifier
+    from envdoctor.specifiers import Specifier
 
     try:
         return Specifier(clause)

@@ -32,8 +32,9 @@ class Stack:
         """Whether the version lies in the range; None when it is not known."""
         if name not in self.versions:
             return None
-        from packaging.specifiers import SpecifierSet  # dear to load
         from packaging.version import InvalidVersion, Version
+
+        from envdoctor.specifiers import SpecifierSet  # dear to load
 
         try:
             return SpecifierSet(specifier).contains(Version(self.versions[name]), prereleases=True)

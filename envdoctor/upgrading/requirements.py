@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from envdoctor.facts.names import normalise
+from envdoctor.specifiers import InvalidSpecifier, SpecifierSet
 from envdoctor.upgrading.breaks import Break
 from envdoctor.upgrading.gone import Move
 from envdoctor.upgrading.uses import Kind, Place, Use

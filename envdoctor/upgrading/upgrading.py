@@ -117,7 +117,7 @@ def moves_of(goal: Goal, pins: PinSet) -> dict[str, Move]:
 
 
 def _admitted(goal: Goal) -> Iterator[tuple[str, str]]:
-    from packaging.specifiers import SpecifierSet
+    from envdoctor.specifiers import SpecifierSet
 
     for request in goal.requests:
         package = goal.context.snapshot.package(request.name)

@@ -69,7 +69,7 @@ def test_text_of_a_healthy_machine_is_short():
 
 
 def test_a_diagnosis_of_which_every_check_was_skipped_is_no_green_tick():
-    skipped = tuple(replace(c, outcome=Outcome.SKIPPED, reason="not told: gpu") for c in healthy().checks)
+    skipped = tuple(c._replace(outcome=Outcome.SKIPPED, reason="not told: gpu") for c in healthy().checks)
     assert render(replace(healthy(), checks=skipped)).startswith("· nothing was judged")
 
 
