@@ -36,8 +36,9 @@ def import_without_more() -> None:
     """
     from envdoctor.late import import_late
 
-    for name, needed in (("dataclasses", "inspect"), ("urllib.parse", "ipaddress"), ("argparse", "gettext")):
-        import_late(name, needed)
+    late = ("dataclasses", "copy", "inspect"), ("urllib.parse", "ipaddress"), ("argparse", "gettext")
+    for name, *needed in late:
+        import_late(name, *needed)
 
 
 def leave_foreign_paths() -> None:

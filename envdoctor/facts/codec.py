@@ -101,7 +101,8 @@ def _reader(kind: Any) -> Reader:
     if origin is Literal:
         return partial(_read_one_of, arguments)
     if origin is tuple:
-        return partial(_read_tuple, _reader(arguments[0]))
+        read = _reader(arguments[0])
+        return partial(_read_texts if arguments[0] is str else _read_tuple, read)
     if origin is not None and issubclass(origin, Mapping):
         return partial(_read_mapping, _reader(arguments[0]), _reader(arguments[1]))
     if kind not in (bool, int, str, float):
@@ -113,6 +114,12 @@ def _read_tuple(read: Reader, data: Any, path: Path) -> tuple[Any, ...]:
     if not isinstance(data, list):
         raise FactsFormatError(path, "expected a list")
     return tuple([read(item, (*path, i)) for i, item in enumerate(data)])
+
+
+def _read_texts(read: Reader, data: Any, path: Path) -> tuple[Any, ...]:
+    """Nearly all that stands in lists is text: what a thousand distributions ask for."""
+    plain = isinstance(data, list) and all(type(item) is str for item in data)
+    return tuple(data) if plain else _read_tuple(read, data, path)
 
 
 def _read_mapping(key: Reader, value: Reader, data: Any, path: Path) -> dict[Any, Any]:

@@ -187,7 +187,7 @@ def parse_headers(data: bytes) -> "Headers":
     """Read name, version and the requirements that hold without extras."""
     told: Dict[bytes, List[str]] = {key: [] for key in (b"Name", b"Version", b"Requires-Dist")}
     for key, text in HEADER.findall(data):
-        if b"extra" not in text or not EXTRA.search(text):
+        if b" extra ==" not in text and (b"extra" not in text or not EXTRA.search(text)):
             told[key].append(text.decode("utf-8", "replace").strip())
     name, version = (next(filter(None, told[key]), None) for key in (b"Name", b"Version"))
     return name, version, told[b"Requires-Dist"]

@@ -96,9 +96,14 @@ def _without_credentials(value: Any) -> Any:
     if isinstance(value, str):
         return hide_credentials(value)
     if isinstance(value, dict):
-        return {hide_credentials(key): _without_credentials(inner) for key, inner in value.items()}
+        return {
+            key if "@" not in key else hide_credentials(key): (
+                inner if type(inner) is str and "@" not in inner else _without_credentials(inner)
+            )
+            for key, inner in value.items()
+        }
     if isinstance(value, (list, tuple)):
-        return [_without_credentials(inner) for inner in value]
+        return [i if type(i) is str and "@" not in i else _without_credentials(i) for i in value]
     return value
 
 

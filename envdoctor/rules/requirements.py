@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
 
 from envdoctor import lazy_re as re
 from envdoctor.commands import ANY, commands, install_commands
@@ -137,11 +139,9 @@ def _told_demands(view: View, environment: Mapping[str, str]) -> Mapping[str, li
 
 def _stated(line: str, environment: Mapping[str, str], extras: tuple[str, ...]) -> Demand | None:
     """Return what a line of metadata asks for; None where its marker does not hold or it is none."""
-    plain, _, marker = line.partition(";")
-    plainly = _holds(marker, environment)
-    if plainly is not None and (match := _PLAIN.fullmatch(plain.rstrip())):
-        named = tuple(match[2].replace(" ", "").split(",")) if match[2] else ()
-        return Demand(normalise(match[1]), match[3], named) if plainly else None
+    demand, clauses = _plainly(line)
+    if demand is not None and clauses is not None:
+        return demand if not clauses or any(decide(one, environment) for one in clauses) else None
     if len(line) > _LONGEST or (not extras and _EXTRA.search(line.partition(";")[2])):
         return None
     from packaging.requirements import Requirement
@@ -156,13 +156,20 @@ def _stated(line: str, environment: Mapping[str, str], extras: tuple[str, ...]) 
     return Demand(normalise(read.name), str(read.specifier), tuple(read.extras)) if holds else None
 
 
-def _holds(marker: str, environment: Mapping[str, str]) -> bool | None:
-    """Return whether a marker holds; None for one that is more than comparisons of which one must hold."""
+@lru_cache(maxsize=8192)
+def _plainly(line: str) -> tuple[Demand | None, tuple[Any, ...] | None]:
+    """Return what a line asks for, and its marker's comparisons of which one must hold; None: more than that.
+
+    Many distributions ask for the same, and facts that changes lead to are judged again.
+    """
+    plain, _, marker = line.partition(";")
     clauses = [_CLAUSE.fullmatch(clause) for clause in marker.split(" or ")] if marker else []
-    if not all(clauses):
-        return None
-    told = [(f"${c[1] or c[3]}", c[2] or c[4], c[5] or c[6]) for c in clauses if c]
-    return not told or any(decide(one, environment) for one in told)
+    match = _PLAIN.fullmatch(plain.rstrip())
+    if match is None or not all(clauses):
+        return None, None
+    named = tuple(match[2].replace(" ", "").split(",")) if match[2] else ()
+    told = tuple((f"${c[1] or c[3]}", c[2] or c[4], c[5] or c[6]) for c in clauses if c)
+    return Demand(normalise(match[1]), match[3], named), told
 
 
 def _finding(view: View, name: str, group: Sequence[Unmet], matters: bool) -> Finding:

@@ -170,9 +170,9 @@ def _platform_of(facts: Facts) -> Platform:
         return parse_platform("windows")
     if os == "macos":
         return parse_platform("macos")
-    here = this_platform()
     if glibc:
         return linux_platform(arch or "x86_64", glibc)
+    here = this_platform()
     if arch and arch != here.arch:
         return parse_platform(f"{arch}-manylinux_2_35")
     return here if here.os == "linux" else parse_platform("x86_64-manylinux_2_35")
