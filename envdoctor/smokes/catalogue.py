@@ -6,7 +6,6 @@ import fnmatch
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from envdoctor.errors import InputError, Unavailable, nearest
 from envdoctor.facts.codec import FactsFormatError, decode
 from envdoctor.inputs import parse_json
 from envdoctor.processes import Completed, run_child
+from envdoctor.values import dataclass
 
 WORKER = Path(__file__).with_name("worker.py")
 QUICK = "quick"
