@@ -70,10 +70,11 @@ def _quantised(tape: Tape, s: Settings, x: Tensor, matrix: Linear) -> Tensor:
         tape.pin(x)  # bitsandbytes keeps it as an attribute, which no checkpoint drops
         return out
     given = tape.op(x.numel, s.compute, (x,)) if x.width != s.compute else x
-    tape.touch(matrix.weight * s.compute + tokens * matrix.outputs * s.compute)
-    if given is x:
-        return tape.op(tokens * matrix.outputs, s.compute, (x,), temporary=matrix.weight * s.compute)
+    unpacked = tape.new(matrix.weight, s.compute)
     raw = tape.op(tokens * matrix.outputs, s.compute, (given,), temporary=matrix.weight * s.compute)
+    tape.drop(unpacked)
+    if given is x:
+        return raw
     tape.drop(given)
     out = tape.op(raw.numel, x.width, (raw,))
     tape.drop(raw)

@@ -85,14 +85,19 @@ class Replay:
         """Play load and steps, and return what is reserved."""
         self._load()
         for step in range(STEPS):
-            before = self.heap.reserved
+            before = self.taken
             if self.run.recipe.generates and self.run.vllm_utilization is None:
                 self._generate()
             for micro in range(min(self.run.grad_accum, MICRO_STEPS)):
                 self._pass(accumulating=micro > 0)
             self._step()
-            if step and self.heap.reserved == before:
+            if step and self.taken == before:
                 break  # a step with states that found room for all: so does the next
+        return self.taken
+
+    @property
+    def taken(self) -> int:
+        """Bytes taken of the card."""
         return self.heap.reserved
 
     def _load(self) -> None:
@@ -124,7 +129,7 @@ class Replay:
         if self.run.recipe.reference == "before":
             self._refer()
         seen = look(self.heap, self.tower, self.run.grad_ckpt, accumulating) if self.tower else None
-        (stream,) = self.heap.take(s.tokens * shape.hidden * s.stream)
+        stream = self._embedded()
         self._workspace()
         frames, last = self._forward(stream, accumulating)
         # a tied head's gradient waits for the embedding's
@@ -139,6 +144,11 @@ class Replay:
         self._backward(loss, frames, accumulating, seen)
         self.started = True
         self._give(batch)
+
+    def _embedded(self) -> Block:
+        """The batch as vectors."""
+        (stream,) = self.heap.take(self.s.tokens * self.shape.hidden * self.s.stream)
+        return stream
 
     def _refer(self) -> None:
         """The reference model's forward pass, of which only the texts' log probabilities remain."""
@@ -213,14 +223,15 @@ class Replay:
         self.heap.play(loss.program.backward[:begun], loss.blocks)
         self._workspace()
         self.heap.play(loss.program.backward[begun:], loss.blocks)
-        head = self._keep(loss)
+        head = self._keep_head(loss)
         gradient = loss.blocks[loss.program.leaving]
         turns = Turns(self.heap)
-        for frame, following in paired(frames[::-1]):
+        for place, (frame, following) in enumerate(paired(frames[::-1]), 1):
             program = frame.program
             frame.blocks[program.arriving] = gradient
+            self._arrive(len(frames) - place, frame, accumulating)
             turns.play(program.backward, frame.blocks, following is None or program is not following.program)
-            self._keep(frame)
+            self._leave(len(frames) - place, frame, accumulating)
             gradient = frame.blocks[program.leaving]
         if seen is not None:
             self.gradients += look_back(self.heap, seen)
@@ -235,6 +246,17 @@ class Replay:
         results = {self.shape.vocab // s.tp * hidden * s.compute, *(n * hidden * s.compute for n in rows)}
         widths = {granules(size) for size in results}
         return next((place for place, (_, size) in enumerate(events, 1) if size in widths), 0)
+
+    def _arrive(self, place: int, frame: Frame, accumulating: bool) -> None:
+        """Fill the slots of a layer's way back that are not its own."""
+
+    def _leave(self, place: int, frame: Frame, accumulating: bool) -> None:
+        """Note what a layer's way back leaves."""
+        self._keep(frame)
+
+    def _keep_head(self, loss: Frame) -> Block | None:
+        """Note the gradients of what follows the layers; return the head's."""
+        return self._keep(loss)
 
     def _keep(self, frame: Frame) -> Block | None:
         """Note the gradients that a frame leaves; return the first."""
@@ -262,7 +284,7 @@ class Replay:
 
     def _step(self) -> None:
         """The optimizer's step: states where there are none yet, scratch, and gradients dropped after it."""
-        trained = trained_tensors(self.shape, self.s)
+        trained = self._trained()
         if not self.states:
             for place, (n, width) in enumerate(trained):
                 table = self.s.trains_table and place == 0
@@ -273,6 +295,10 @@ class Replay:
             self._give(self._take(width * n for n, width in trained * self.optimizer.foreach))
         self._give(self.gradients)
         self.gradients.clear()
+
+    def _trained(self) -> list[tuple[int, int]]:
+        """Elements and width of the tensors that the optimizer steps."""
+        return trained_tensors(self.shape, self.s)
 
     def _factored(self, trained: list[tuple[int, int]]) -> None:
         """Adafactor's loop: what it names for one tensor stays until it is named for the next."""

@@ -1,0 +1,259 @@
+"""A run under fully_shard, replayed: three streams, and for each a pool of the caching allocator.
+
+As torch.distributed.fsdp's `fully_shard` and accelerate's `fsdp2_prepare_model` go about it: a unit is an
+embedding, a layer, or the last norm with the head (a tied table belongs to it). The stream that copies in
+holds a unit's shard in 16 bits and the whole, until the next has been copied out; the main one holds what was
+copied out, and a copy of a unit's gradients until the next unit's; the one that reduces holds the gradients'
+shards in fp32 until the step is done.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from envdoctor.memory.activations import LayerKind
+from envdoctor.memory.adapters import adapts_experts, expert_factors
+from envdoctor.memory.caching import Block, CachingAllocator, Events, granules
+from envdoctor.memory.layout import dense_layer, moe_layer, outer_tensors
+from envdoctor.memory.programs import Program
+from envdoctor.memory.replay import Replay, trained_tensors
+from envdoctor.memory.run import TrainingRun
+from envdoctor.memory.turns import Frame
+from envdoctor.memory.weights import quantised_blocks, weight_blocks
+
+FP32, LOW = 4, 2
+
+
+class Unit(NamedTuple):
+    """What is gathered at once: bytes of each parameter, of each as it is kept, and elements trained."""
+
+    whole: tuple[int, ...]
+    kept: tuple[int, ...]
+    trained: int
+
+
+class Extended(NamedTuple):
+    """A layer's program with its parameters about it; slots of the copies of gradients, and of the latter."""
+
+    program: Program
+    copy: int
+    former: int
+    held: range
+
+
+class ShardedReplay(Replay):
+    """What three pools hold through the steps of one run, on a card of `replicas`."""
+
+    def __init__(
+        self, run: TrainingRun, workspace: int, upcasts: bool, *, widened: float = 0.0, early: bool = False
+    ) -> None:
+        super().__init__(run, workspace, upcasts, widened=widened, early=early)
+        self.cards = run.replicas
+        self.gathers = CachingAllocator(widened, run.expandable_segments)
+        self.reduces = CachingAllocator(widened, run.expandable_segments)
+        table, *rest = outer_tensors(run.shape)
+        inside = (table, *rest) if run.shape.tied else tuple(rest)
+        self.table = self._unit((table,))
+        self.tail = self._unit(inside)
+        self.units = {moe: self._layer(moe) for moe in {kind.moe for kind in self.kinds}}
+        self.extended: dict[tuple[LayerKind, bool], Extended] = {}
+        self.held: dict[int, list[Block]] = {}
+        self.shards: list[Block] = []
+        self.copy: Block = 0
+        self.unsharded: list[Block] = []
+        self.synced = False
+
+    @property
+    def taken(self) -> int:
+        """Bytes of all three pools."""
+        return self.heap.reserved + self.gathers.reserved + self.reduces.reserved
+
+    def _unit(self, elements: tuple[int, ...]) -> Unit:
+        kept, trained = (FP32, sum(elements)) if self.s.trains else (self.s.loaded, 0)
+        return Unit(tuple(LOW * n for n in elements), tuple(kept * n for n in elements), trained)
+
+    def _layer(self, moe: bool) -> Unit:
+        """A layer: quantised matrices travel as they are stored, factors of adapters in 16 bits."""
+        s = self.s
+        layer = moe_layer(self.shape) if moe else dense_layer(self.shape)
+        if s.trains:
+            return self._unit(layer.tensors())
+        parts: list[tuple[int, int, int]] = []  # bytes gathered and kept, elements trained
+        for linear in layer.linears:
+            stored = quantised_blocks(linear.weight, linear.outputs, s.quant, True)[0] if s.quant else 0
+            one = [(stored or linear.weight * s.weight,) * 2 + (0,)]
+            one += [(linear.outputs * s.weight,) * 2 + (0,)] if linear.bias else []
+            if s.targeted(linear.role):
+                sides = (s.rank * linear.inputs, s.rank * linear.outputs)
+                one += [(LOW * n, FP32 * n, n) for n in sides]
+            parts += one * linear.times
+        parts += [(n * s.weight, n * s.weight, 0) for n in (*layer.stacks, *layer.vectors)]
+        if layer.stacks and self.shape.experts and adapts_experts(self.shape, s):
+            factors = expert_factors(self.shape, self.shape.experts, s.rank)
+            parts += [(LOW * n, FP32 * n, n) for n in factors]
+        return Unit(tuple(p[0] for p in parts), tuple(p[1] for p in parts), sum(p[2] for p in parts))
+
+    def _shard(self, size: int) -> int:
+        return -(-size // self.cards)
+
+    def _load(self) -> None:
+        """Weights as accelerate shards them: one after the other, or all of them from what lies there whole."""
+        units = [self.table, *(self.units[kind.moe] for kind in self.kinds), self.tail]
+        sizes = [size for unit in units[self.shape.tied :] for size in unit.kept if size]
+        if self.run.meta_load and not self.s.quant:
+            for size in sizes:
+                whole = self._take((size,))
+                shard = self._take((self._shard(size),))
+                self._give((*whole, *(shard if self.run.offload_params else ())))
+            return
+        lies = self.s._replace(weight=self.s.loaded, vector=self.s.loaded)
+        loaded = self._take(weight_blocks(self.shape, lies, self.run.double_quant))
+        if self.s.trains:
+            for place, (block, size) in enumerate(zip(loaded, sizes, strict=True)):
+                (loaded[place],) = self._take((size,))
+                self.heap.give(block)
+        if not self.run.offload_params:
+            self._take(map(self._shard, sizes))
+        self._give(loaded)
+
+    def _gather(self, units: list[Unit]) -> None:
+        """The forward pass as the stream that copies in sees it: no unit of the way back asks for more."""
+        heap, last = self.gathers, []
+        for unit in units:
+            if self.run.offload_params:  # each comes from the host as it is kept, and is then cast
+                inputs = []
+                for whole, kept in zip(unit.whole, unit.kept, strict=True):
+                    shard = heap.take(self._shard(kept))
+                    inputs += heap.take(self._shard(whole)) if kept != whole else shard
+                    if kept != whole:
+                        heap.give(shard[0])
+            else:
+                cast = [w for w, kept in zip(unit.whole, unit.kept, strict=True) if w != kept]
+                inputs = heap.take(*filter(None, (sum(map(self._shard, cast)),)))
+            out = heap.take(sum(unit.whole))
+            for block in (*inputs, *last):
+                heap.give(block)
+            last = out
+        for block in last:
+            heap.give(block)
+
+    def _reduce(self, elements: int) -> None:
+        """Shards of a unit's gradients: in 16 bits, and in fp32, which go to the host where states lie there."""
+        if elements:
+            low, wide = self.reduces.take(self._shard(LOW * elements), self._shard(FP32 * elements))
+            self.reduces.give(low)
+            if self.run.offload_params:
+                self.reduces.give(wide)
+            else:
+                self.shards.append(wide)
+
+    def _pass(self, accumulating: bool) -> None:
+        self.synced = accumulating or self.run.grad_accum == 1
+        layered = [self.units[kind.moe] for kind in self.kinds]
+        self._gather([self.tail, *layered] if self.shape.tied else [self.table, *layered, self.tail])
+        (self.copy,) = self._take((1,))
+        super()._pass(accumulating)
+        self._give((*self.unsharded, self.copy))
+        self.unsharded = []
+
+    def _embedded(self) -> Block:
+        first = self.tail if self.shape.tied else self.table
+        table = self._take(first.whole)
+        stream = super()._embedded()
+        if self.shape.tied:
+            self.unsharded = table
+        else:
+            self._give(table)
+        return stream
+
+    def _forward(self, stream: Block, accumulating: bool) -> tuple[list[Frame], Block]:
+        found = super()._forward(stream, accumulating)
+        if not self.shape.tied:
+            self.unsharded = self._take(self.tail.whole)
+        return found
+
+    def _program(self, kind: LayerKind, accumulating: bool) -> Program:
+        key = (kind, accumulating)
+        if key not in self.extended:
+            self.extended[key] = self._extend(super()._program(kind, accumulating), kind)
+        return self.extended[key].program
+
+    def _extend(self, program: Program, kind: LayerKind) -> Extended:
+        """Copy parameters out before, free them after; copy the gradients to be reduced, and free them."""
+        unit, first = self.units[kind.moe], program.slots
+        named = range(first, first + len(unit.whole))
+        copy, former = named.stop, named.stop + 1
+        out: Events = tuple((slot, granules(size)) for slot, size in zip(named, unit.whole, strict=True))
+        back: Events = tuple((slot, 0) for slot in named)
+        held = range(former + 1, former + 1)
+        gradients = program.gradients
+        if self.synced:
+            if not gradients:  # an earlier micro batch left them
+                held = range(former + 1, former + 1 + len(self.held[0]))
+            reduced = held or gradients
+            width = LOW if self.s.trains else self.s.adapter
+            back = (
+                *back, (former, 0), (copy, granules(unit.trained * width)), *((slot, 0) for slot in reduced)
+            )  # fmt: skip
+            gradients = ()
+        return Extended(
+            program._replace(
+                forward=(*out, *program.forward, *((slot, 0) for slot in named)),
+                backward=(*out, *program.backward, *back),
+                slots=held.stop,
+                gradients=gradients,
+            ),
+            copy,
+            former,
+            held,
+        )
+
+    def _arrive(self, place: int, frame: Frame, accumulating: bool) -> None:
+        if self.synced:
+            extended = self.extended[self.kinds[place], accumulating]
+            frame.blocks[extended.former] = self.copy
+            for slot, block in zip(extended.held, self.held.get(place, ()), strict=False):
+                frame.blocks[slot] = block
+
+    def _leave(self, place: int, frame: Frame, accumulating: bool) -> None:
+        if self.synced:
+            self.copy = frame.blocks[self.extended[self.kinds[place], accumulating].copy]
+            self._reduce(self.units[self.kinds[place].moe].trained)
+        else:
+            self.held[place] = [frame.blocks[slot] for slot in frame.program.gradients]
+
+    def _keep_head(self, loss: Frame) -> Block | None:
+        head = super()._keep_head(loss)
+        if not self.shape.tied:
+            self._finish(self.tail)
+        return head
+
+    def _finish(self, unit: Unit) -> None:
+        """Free a unit that lies there whole, and reduce what is left of its gradients."""
+        self._give(self.unsharded)
+        self.unsharded = []
+        if self.synced and unit.trained:
+            self.heap.give(self.copy)
+            (self.copy,) = self._take((LOW * unit.trained,))
+            self._give(self.gradients)
+            self.gradients.clear()
+            self._reduce(unit.trained)
+
+    def _embedding(self, head: Block | None, accumulating: bool) -> None:
+        table = [] if self.shape.tied else self._take(self.table.whole)
+        super()._embedding(head, accumulating)
+        self.unsharded += table
+        self._finish(self.tail if self.shape.tied else self.table)
+
+    def _trained(self) -> list[tuple[int, int]]:
+        """Shards of the trained tensors that the optimizer steps on the card."""
+        if self.run.offload_params:
+            return []
+        return [(self._shard(n), FP32) for n, _ in trained_tensors(self.shape, self.s)]
+
+    def _step(self) -> None:
+        super()._step()
+        for block in self.shards:
+            self.reduces.give(block)
+        self.shards.clear()
+
