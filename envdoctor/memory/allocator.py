@@ -84,6 +84,8 @@ def _between(run: TrainingRun, churn: Churn) -> int:
 
     So do those of one pass between the three that a cap makes, one after the other.
     """
+    if run.parallel == "fsdp":  # what is copied out of layers comes and goes between what stays
+        return run.scored * run.shape.vocab * settings_of(run).compute
     if run.method != "full":
         return 0
     capped = run.scored * run.shape.vocab * settings_of(run).compute if run.shape.softcap else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from envdoctor.memory.activations import LayerCost, LayerKind, layer_cost, layer_kinds
@@ -30,6 +31,8 @@ def predict(run: TrainingRun | ServingRun, constants: Constants = DEFAULT, close
         from envdoctor.memory.serving import predict_serving
 
         return predict_serving(run, constants)
+    if run.parallel == "fsdp" and run.method == "qlora" and constants.fsdp_loads_whole:
+        run = replace(run, meta_load=False)
     settings = settings_of(run)
     plan = plan_of(run)
     kinds = layer_kinds(run.shape, run.pp)

@@ -45,8 +45,10 @@ MICRO_STEPS = 2
 
 
 def can_replay(run: TrainingRun) -> bool:
-    """True for a run whose cards each hold the whole model."""
-    return run.parallel in ("none", "ddp") and run.tp == run.pp == 1
+    """True for a run whose cards each hold the whole model, or plain layers of it under fully_shard."""
+    plain = not (run.images or run.modules_to_save or run.recipe.reference or run.recipe.generates)
+    whole = run.parallel in ("none", "ddp") or (run.parallel == "fsdp" and plain)
+    return whole and run.tp == run.pp == 1
 
 
 @lru_cache(maxsize=256)
@@ -58,9 +60,14 @@ def highest(run: TrainingRun, workspace: int, upcasts: bool) -> int:
     Which free block serves turns on sizes that lie close together: so once with cuBLAS's second workspace
     asked for early, and once late with requests that are a little larger.
     """
-    plays = [Replay(run, workspace, upcasts, early=True)]
-    if run.parallel == "none" or run.method != "full":  # DDP's own buckets have room to spare
-        plays.append(Replay(run, workspace, upcasts, widened=WIDENED))
+    kind: type[Replay] = Replay
+    if run.parallel == "fsdp":
+        from envdoctor.memory.sharded_replay import ShardedReplay
+
+        kind = ShardedReplay
+    plays = [kind(run, workspace, upcasts, early=True)]
+    if run.parallel != "ddp" or run.method != "full":  # DDP's own buckets have room to spare
+        plays.append(kind(run, workspace, upcasts, widened=WIDENED))
     return max(play.reserved() for play in plays)
 
 

@@ -188,8 +188,8 @@ def _fsdp(
 ) -> Plan:
     """fully_shard over each layer and the root: accelerate keeps trained shards in fp32.
 
-    What is offloaded lies on the card as a shard while it is gathered. Trainers reduce gradients in the last
-    micro batch of a step alone (`no_sync`): until then every card keeps all of them whole.
+    Trainers reduce gradients in the last micro batch of a step alone (`no_sync`): until then every card keeps
+    all of them whole.
     """
     parts = _parts(shape, s, double, 4 if adapter_fp32 else s.weight)
     states = find_optimizer(optim).states
@@ -207,10 +207,10 @@ def _fsdp(
         gradients=0 if offload else 4 * elements,
         share=0.0 if offload else 4 / s.weight / replicas,
         gathered=root,
-        bucket=2 * largest + (largest // replicas if offload else 0),
+        bucket=2 * largest,
         step=0,
         load=(shard + 2 * largest if meta else whole) + parts.adapters,
-        setup=_wrapped(parts, s, whole, shard, elements, replicas, pp, 0 if not meta else largest * 2),
+        setup=_wrapped(parts, s, whole, shard, elements, replicas, pp, offload, _largest(shape) if meta else 0),
         whole_head=True,
         frozen=parts.frozen // (replicas * pp),
         between=(s.weight if s.trains else s.adapter) * parts.elements // pp,
@@ -231,14 +231,25 @@ def _resharded(shape: ModelShape, s: Settings, root: int) -> int:
 
 
 def _wrapped(
-    parts: _Parts, s: Settings, whole: int, shard: int, elements: int, replicas: int, pp: int, single: int
+    parts: _Parts,
+    s: Settings,
+    whole: int,
+    shard: int,
+    elements: int,
+    replicas: int,
+    pp: int,
+    offload: bool,
+    single: int,
 ) -> int:
     """Bytes while accelerate wraps: all weights (trained ones in fp32) beside the shards cut from them.
 
-    Loaded on the meta device (`single` bytes of one layer then), only what is being filled is whole.
+    Loaded on the meta device, only the tensor that is being filled is whole, of at most `single` elements.
     """
     if single:
-        return (4 * elements if s.trains else shard + parts.adapters // replicas) + single
+        one = single * (4 if s.trains else s.loaded)
+        if offload:
+            return one + one // replicas
+        return (4 * elements if s.trains else shard + parts.adapters // replicas) + one
     if s.trains:
-        return 4 * parts.elements // pp + 4 * elements
-    return whole + shard + parts.adapters + parts.adapters // replicas
+        return 4 * parts.elements // pp + (0 if offload else 4 * elements)
+    return whole + parts.adapters + (0 if offload else shard + parts.adapters // replicas)
