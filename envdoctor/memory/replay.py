@@ -66,8 +66,7 @@ def highest(run: TrainingRun, workspace: int, upcasts: bool) -> int:
 
         kind = ShardedReplay
     plays = [kind(run, workspace, upcasts, early=True)]
-    if run.parallel != "ddp" or run.method != "full":  # DDP's own buckets have room to spare
-        plays.append(kind(run, workspace, upcasts, widened=WIDENED))
+    plays.append(kind(run, workspace, upcasts, widened=WIDENED))
     return max(play.reserved() for play in plays)
 
 
@@ -86,6 +85,7 @@ class Replay:
         self.kinds = [kind for kind in layer_kinds(run.shape, run.pp) for _ in range(kind.number)]
         self.gradients: list[Block] = []
         self.states: list[Block] = []
+        self.buckets: list[Block] = []
         self.started = False
 
     def reserved(self) -> int:
@@ -95,6 +95,7 @@ class Replay:
             before = self.taken
             if self.run.recipe.generates and self.run.vllm_utilization is None:
                 self._generate()
+            self._rebuild()
             for micro in range(min(self.run.grad_accum, MICRO_STEPS)):
                 self._pass(accumulating=micro > 0)
             self._step()
@@ -118,7 +119,23 @@ class Replay:
             width = 4 if self.run.recipe.reference_fp32 else s.loaded
             self._take(weight_blocks(self.shape, s._replace(weight=width, vector=width), double))
         if self.run.parallel == "ddp":
-            self._take(buckets([n * width for n, width in trained]))
+            self._broadcast()
+            self.buckets = self._take((sum(n * width for n, width in trained),))
+
+    def _broadcast(self) -> None:
+        """DDP sends rank 0's weights: flat copies of some tensors at once, of which two are under way."""
+        under_way: list[Block] = []
+        for size in coalesced(weight_blocks(self.shape, self.s, self.run.double_quant)):
+            under_way += self._take((size,))
+            if len(under_way) > 2:
+                self.heap.give(under_way.pop(0))
+        self._give(under_way)
+
+    def _rebuild(self) -> None:
+        """After the first step DDP splits its one bucket in the order in which gradients came."""
+        if self.started and len(self.buckets) == 1:
+            self._give(self.buckets)
+            self.buckets = self._take(buckets([n * width for n, width in trained_tensors(self.shape, self.s)]))
 
     def _take(self, sizes: Iterable[int]) -> list[Block]:
         return self.heap.take(*filter(None, sizes))
@@ -331,6 +348,17 @@ def buckets(sizes: list[int]) -> Iterator[int]:
             filled, room = 0, 25 << 20
     if filled:
         yield filled
+
+
+def coalesced(sizes: Iterable[int]) -> Iterator[int]:
+    """Bytes of the flat copies in which tensors are sent: full ones of 250 MiB; one alone needs none."""
+    filled = number = 0
+    for size in (*sizes, 250 << 20):
+        filled, number = filled + size, number + 1
+        if filled >= 250 << 20:
+            if number > 1:
+                yield filled
+            filled = number = 0
 
 
 def trained_tensors(shape: ModelShape, s: Settings) -> list[tuple[int, int]]:
