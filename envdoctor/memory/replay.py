@@ -134,8 +134,9 @@ class Replay:
     def _rebuild(self) -> None:
         """After the first step DDP splits its one bucket in the order in which gradients came."""
         if self.started and len(self.buckets) == 1:
+            trained = trained_tensors(self.shape, self.s)
             self._give(self.buckets)
-            self.buckets = self._take(buckets([n * width for n, width in trained_tensors(self.shape, self.s)]))
+            self.buckets = self._take(buckets([n * width for n, width in trained]))
 
     def _take(self, sizes: Iterable[int]) -> list[Block]:
         return self.heap.take(*filter(None, sizes))

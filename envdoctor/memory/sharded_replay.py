@@ -97,7 +97,7 @@ class ShardedReplay(Replay):
         return -(-size // self.cards)
 
     def _load(self) -> None:
-        """Weights as accelerate shards them: one after the other, or all of them from what lies there whole."""
+        """Weights as accelerate shards them: one after the other, or all from what lies there whole."""
         units = [self.table, *(self.units[kind.moe] for kind in self.kinds), self.tail]
         sizes = [size for unit in units[self.shape.tied :] for size in unit.kept if size]
         if self.run.meta_load and not self.s.quant:
@@ -118,7 +118,8 @@ class ShardedReplay(Replay):
 
     def _gather(self, units: list[Unit]) -> None:
         """The forward pass as the stream that copies in sees it: no unit of the way back asks for more."""
-        heap, last = self.gathers, []
+        heap = self.gathers
+        last: list[Block] = []
         for unit in units:
             if self.run.offload_params:  # each comes from the host as it is kept, and is then cast
                 inputs = []
@@ -138,7 +139,7 @@ class ShardedReplay(Replay):
             heap.give(block)
 
     def _reduce(self, elements: int) -> None:
-        """Shards of a unit's gradients: in 16 bits, and in fp32, which go to the host where states lie there."""
+        """Shards of a unit's gradients: in 16 bits, and in fp32, which may go to the host."""
         if elements:
             low, wide = self.reduces.take(self._shard(LOW * elements), self._shard(FP32 * elements))
             self.reduces.give(low)
@@ -256,4 +257,3 @@ class ShardedReplay(Replay):
         for block in self.shards:
             self.reduces.give(block)
         self.shards.clear()
-

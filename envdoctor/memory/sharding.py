@@ -210,7 +210,9 @@ def _fsdp(
         bucket=2 * largest,
         step=0,
         load=(shard + 2 * largest if meta else whole) + parts.adapters,
-        setup=_wrapped(parts, s, whole, shard, elements, replicas, pp, offload, _largest(shape) if meta else 0),
+        setup=_wrapped(
+            parts, s, whole, shard, elements, replicas, pp, offload, _largest(shape) if meta else 0
+        ),
         whole_head=True,
         frozen=parts.frozen // (replicas * pp),
         between=(s.weight if s.trains else s.adapter) * parts.elements // pp,
@@ -224,10 +226,13 @@ def _gathered(layer: Layer, s: Settings, double: bool) -> int:
 
 
 def _resharded(shape: ModelShape, s: Settings, root: int) -> int:
-    """Bytes of a gathered root that go after the forward pass: of a trained one an untied head alone."""
-    if not s.trains:
-        return root
-    return 0 if shape.tied else shape.vocab * shape.hidden * s.weight // s.tp
+    """Bytes of a gathered root that go after the forward pass: of a trained one an untied head alone.
+
+    A tied table waits for the gradient of ids, which never comes.
+    """
+    if shape.tied:
+        return 0
+    return shape.vocab * shape.hidden * s.weight // s.tp if s.trains else root
 
 
 def _wrapped(

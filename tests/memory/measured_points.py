@@ -115,7 +115,11 @@ def _config(row: Mapping[str, Any]) -> Mapping[str, Any]:
 def _sharding(row: Mapping[str, Any], hidden: int) -> dict[str, Any]:
     if row.get("fsdp"):
         config = row["fsdp"].get("fsdp_config", {}) if isinstance(row["fsdp"], dict) else {}
-        return {"parallel": "fsdp", "meta_load": bool(config.get("cpu_ram_efficient_loading"))}
+        return {
+            "parallel": "fsdp",
+            "meta_load": bool(config.get("cpu_ram_efficient_loading")),
+            "offload_params": bool(config.get("cpu_offload")),
+        }
     if row.get("deepspeed"):
         file = parse_deepspeed(row["deepspeed"]["zero_optimization"], row["id"], hidden)
         return {
