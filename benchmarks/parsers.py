@@ -68,7 +68,7 @@ def wrote(framework: str, number: int, seed: int, versions: dict[str, str], fold
             continue
         folders.append(folder / f"{len(folders):03}")
         folders[-1].mkdir()
-        for name, text in profile.files.items():
+        for name, text in {**profile.files, "cards": str(len(gpus))}.items():
             (folders[-1] / name).write_text(text, encoding="utf-8")
     return folders
 

@@ -55,7 +55,7 @@ def replayed_bound(run: TrainingRun, allocated: int, churn: Churn, constants: Co
     What a replay does not know moves single blocks: one more of logits where a trainer has them by several
     names (there the rough bound counts as well), and what lies in the way of others.
     """
-    from envdoctor.memory.replay import highest
+    from envdoctor.memory.sharded_replay import highest
 
     played = max(allocated, highest(run, constants.cublas_workspace, bool(constants.loss_upcasts)))
     named = _named(run, churn)

@@ -7,7 +7,6 @@ up for gradients and states no longer serve the next step's logits.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 
 from envdoctor.memory.activations import LayerKind, layer_kinds
 from envdoctor.memory.adapters import adapter_tensors, copied_tensors
@@ -34,8 +33,6 @@ from envdoctor.memory.shape import ModelShape
 from envdoctor.memory.turns import Frame, Turns, frame_of, paired
 from envdoctor.memory.weights import weight_blocks
 
-WIDENED = 0.003
-"""By what share large requests are widened in the second replay."""
 GROWTHS = 16
 """Lengths at which keys and values are copied in a replay of `generate`, instead of at every token."""
 STEPS = 3
@@ -49,25 +46,6 @@ def can_replay(run: TrainingRun) -> bool:
     plain = not (run.images or run.modules_to_save or run.recipe.reference or run.recipe.generates)
     whole = run.parallel in ("none", "ddp") or (run.parallel == "fsdp" and plain)
     return whole and run.tp == run.pp == 1
-
-
-@lru_cache(maxsize=256)
-def highest(run: TrainingRun, workspace: int, upcasts: bool) -> int:
-    """Return the highest of the replays that agree with what is known of a run, in bytes reserved.
-
-    `workspace` is cuBLAS's, `upcasts` tells that the model's own loss widens the logits.
-
-    Which free block serves turns on sizes that lie close together: so once with cuBLAS's second workspace
-    asked for early, and once late with requests that are a little larger.
-    """
-    kind: type[Replay] = Replay
-    if run.parallel == "fsdp":
-        from envdoctor.memory.sharded_replay import ShardedReplay
-
-        kind = ShardedReplay
-    plays = [kind(run, workspace, upcasts, early=True)]
-    plays.append(kind(run, workspace, upcasts, widened=WIDENED))
-    return max(play.reserved() for play in plays)
 
 
 class Replay:

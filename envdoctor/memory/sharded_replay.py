@@ -9,6 +9,7 @@ shards in fp32 until the step is done.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from envdoctor.memory.activations import LayerKind
@@ -22,6 +23,22 @@ from envdoctor.memory.turns import Frame
 from envdoctor.memory.weights import quantised_blocks, weight_blocks
 
 FP32, LOW = 4, 2
+WIDENED = 0.003
+"""By what share large requests are widened in the second replay."""
+
+
+@lru_cache(maxsize=256)
+def highest(run: TrainingRun, workspace: int, upcasts: bool) -> int:
+    """Return the highest of the replays that agree with what is known of a run, in bytes reserved.
+
+    `workspace` is cuBLAS's, `upcasts` tells that the model's own loss widens the logits.
+
+    Which free block serves turns on sizes that lie close together: so once with cuBLAS's second workspace
+    asked for early, and once late with requests that are a little larger.
+    """
+    kind = ShardedReplay if run.parallel == "fsdp" else Replay
+    plays = (kind(run, workspace, upcasts, early=True), kind(run, workspace, upcasts, widened=WIDENED))
+    return max(play.reserved() for play in plays)
 
 
 class Unit(NamedTuple):
@@ -100,7 +117,7 @@ class ShardedReplay(Replay):
         """Weights as accelerate shards them: one after the other, or all from what lies there whole."""
         units = [self.table, *(self.units[kind.moe] for kind in self.kinds), self.tail]
         sizes = [size for unit in units[self.shape.tied :] for size in unit.kept if size]
-        if self.run.meta_load and not self.s.quant:
+        if self.run.meta_load:
             for size in sizes:
                 whole = self._take((size,))
                 shard = self._take((self._shard(size),))

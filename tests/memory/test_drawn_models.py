@@ -31,10 +31,11 @@ from envdoctor.memory.loss import loss_cost
 from envdoctor.memory.optimizer import OPTIMIZERS
 from envdoctor.memory.programs import layer_program, loss_program, watched_layer, watched_loss
 from envdoctor.memory.recipes import TASKS, TRAINERS, Recipe, recipe_of, shaped
-from envdoctor.memory.replay import WIDENED, Replay, can_replay
+from envdoctor.memory.replay import Replay, can_replay
 from envdoctor.memory.run import DeepSpeed, Prediction, TrainingRun
 from envdoctor.memory.settings import settings_of
 from envdoctor.memory.shape import ModelShape
+from envdoctor.memory.sharded_replay import WIDENED, ShardedReplay
 from envdoctor.memory.sharding import plan_of
 from envdoctor.memory.slices import Slices, corrected, depths_of, rhythm
 
@@ -279,7 +280,8 @@ def asked(run: TrainingRun, constants: Constants) -> Iterator[object]:
     yield watched_loss(shape, s, upcasts, run.recipe, run.scored)
     if can_replay(run):
         for early, widened in ((True, 0.0), (False, WIDENED)):
-            replay = Replay(run, constants.cublas_workspace, upcasts, early=early, widened=widened)
+            kind_of = ShardedReplay if run.parallel == "fsdp" else Replay
+            replay = kind_of(run, constants.cublas_workspace, upcasts, early=early, widened=widened)
             yield replay.reserved(), replay.heap.large
 
 

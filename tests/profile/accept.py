@@ -145,7 +145,11 @@ def accept_axolotl(folder, model):
 
     with open(os.path.join(folder, "train.yaml")) as stream:
         values = yaml.safe_load(stream)
-    capability = {"bf16": True, "tf32": True, "fp8": False, "n_gpu": 4, "compute_capability": "sm_89"}
+    cards = 4
+    if os.path.exists("cards"):  # how many the profile is for, where the caller says so
+        with open("cards") as stream:
+            cards = int(stream.read())
+    capability = {"bf16": True, "tf32": True, "fp8": False, "n_gpu": cards, "compute_capability": "sm_89"}
     validate_config(
         DictDefault({**values, "base_model": model}),
         capabilities=capability,

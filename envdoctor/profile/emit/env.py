@@ -19,6 +19,9 @@ def variables(plan: Plan) -> dict[str, str]:
     found = {}
     if plan.choice.alloc_conf:  # none beside vLLM, whose memory pools refuse expandable segments
         found[allocator_variable(plan)] = plan.choice.alloc_conf
+    if plan.choice.parallel == "fsdp" and plan.choice.offload_params:
+        # accelerate's launcher sets these; without them the process group has no backend for host memory
+        found |= {"ACCELERATE_USE_FSDP": "true", "FSDP_OFFLOAD_PARAMS": "true"}
     if plan.choice.vllm_mode == "server":
         cards = len(plan.work.cards)
         found["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, range(cards - plan.choice.gpus, cards)))

@@ -25,8 +25,8 @@ def training_arguments(plan: Plan, framework: str = "transformers") -> dict[str,
         "learning_rate": 1e-5 if choice.method == "full" else 1e-4,
         "num_train_epochs": 1,
     }
-    if not (choice.parallel == "fsdp" and choice.grad_ckpt):
-        found[checkpointing] = choice.grad_ckpt
+    # FSDP's own wrappers recompute; said in words, since TRL's default is to do it as well
+    found[checkpointing] = choice.grad_ckpt and choice.parallel != "fsdp"
     if choice.grad_ckpt and choice.parallel != "fsdp":
         found[f"{checkpointing}_kwargs"] = {"use_reentrant": False}
     if choice.liger:
