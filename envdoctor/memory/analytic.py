@@ -31,8 +31,10 @@ def predict(run: TrainingRun | ServingRun, constants: Constants = DEFAULT, close
         from envdoctor.memory.serving import predict_serving
 
         return predict_serving(run, constants)
-    if run.parallel == "fsdp" and run.method == "qlora" and constants.fsdp_loads_whole:
-        run = replace(run, meta_load=False)
+    if run.parallel == "fsdp":
+        second = constants.fsdp_version > 1
+        meta = run.meta_load and not (second and run.method == "qlora")
+        run = replace(run, fsdp_version=constants.fsdp_version, meta_load=meta)
     settings = settings_of(run)
     plan = plan_of(run)
     kinds = layer_kinds(run.shape, run.pp)

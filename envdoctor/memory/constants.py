@@ -44,7 +44,7 @@ class Constants:
     nccl_zero3: int = 1045 * MIB
     nccl_zero12: int = 1336 * MIB
     loss_upcasts: int = 1  # 1 when the loss makes an fp32 copy of the logits
-    fsdp_loads_whole: int = 1  # 1 when 4-bit weights lie whole on each card before FSDP shards them
+    fsdp_version: int = 2  # from 2 on 4-bit weights lie whole on each card before they are sharded
     vllm_context: int = 700 * MIB
     vllm_parallel: int = 0  # buffers of cards that split each layer
     vllm_graphs_inside: int = 1  # 1 when the share that the engine may take counts its graphs

@@ -43,7 +43,9 @@ MICRO_STEPS = 2
 
 def can_replay(run: TrainingRun) -> bool:
     """True for a run whose cards each hold the whole model, or plain layers of it under fully_shard."""
-    plain = not (run.images or run.modules_to_save or run.recipe.reference or run.recipe.generates)
+    plain = run.fsdp_version > 1 and not (
+        run.images or run.modules_to_save or run.recipe.reference or run.recipe.generates
+    )
     whole = run.parallel in ("none", "ddp") or (run.parallel == "fsdp" and plain)
     return whole and run.tp == run.pp == 1
 

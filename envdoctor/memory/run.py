@@ -70,6 +70,7 @@ class TrainingRun:
     offload_params: bool = False
     deepspeed: DeepSpeed = field(default_factory=DeepSpeed)
     meta_load: bool = True  # FSDP's fsdp_cpu_ram_efficient_loading
+    fsdp_version: int = 2
     tp: int = 1
     pp: int = 1
     task: str = "sft"

@@ -78,7 +78,7 @@ def plan_of(run: TrainingRun) -> Plan:
         stage = int(run.parallel[-1])
         return _zero(*key, stage, run.deepspeed, run.offload_optimizer, run.offload_params)
     if run.parallel == "fsdp":
-        return _fsdp(*key, run.adapter_fp32, run.offload_params, run.meta_load)
+        return _fsdp(*key, run.adapter_fp32, run.offload_params, run.meta_load, run.fsdp_version)
     return _replicated(*key, run.parallel == "ddp")
 
 
@@ -185,11 +185,12 @@ def _fsdp(
     adapter_fp32: bool,
     offload: bool,
     meta: bool,
+    version: int,
 ) -> Plan:
     """fully_shard over each layer and the root: accelerate keeps trained shards in fp32.
 
     Trainers reduce gradients in the last micro batch of a step alone (`no_sync`): until then every card keeps
-    all of them whole.
+    all of them whole. The first version holds an offloaded unit's shard beside the whole.
     """
     parts = _parts(shape, s, double, 4 if adapter_fp32 else s.weight)
     states = find_optimizer(optim).states
@@ -207,7 +208,7 @@ def _fsdp(
         gradients=0 if offload else 4 * elements,
         share=0.0 if offload else 4 / s.weight / replicas,
         gathered=root,
-        bucket=2 * largest,
+        bucket=2 * largest + (largest // replicas if offload and version < 2 else 0),
         step=0,
         load=(shard + 2 * largest if meta else whole) + parts.adapters,
         setup=_wrapped(

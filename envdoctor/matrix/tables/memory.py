@@ -10,7 +10,7 @@ from envdoctor.matrix.tables.row import Capability, Row, Text, fact
 
 Constant = Literal[
     "cublas_workspace", "cuda_context", "int8_context", "nccl_ddp", "nccl_fsdp", "nccl_zero3", "nccl_zero12",
-    "loss_upcasts", "fsdp_loads_whole", "vllm_context", "vllm_logit_bytes", "vllm_utilization_percent",
+    "loss_upcasts", "fsdp_version", "vllm_context", "vllm_logit_bytes", "vllm_utilization_percent",
     "vllm_parallel", "vllm_graphs_inside", "vllm_marlin", "grpo_utilization_percent", "reserved",
 ]  # fmt: skip
 
