@@ -212,16 +212,10 @@ class _Teller:
 
     def _python(self, span: str, node: Node, mask: int) -> Cause:
         newest = mask.bit_length() - 1
-        bounds = sorted({b for b in self._python_bounds(node, node.places[newest]) if b})
+        bounds = sorted({bound for bound in node.pythons(node.places[newest]) if bound})
         needs = f"Python {' or '.join(bounds)}" if bounds else "another Python"
         text = f"{span} needs {needs}; the target has {self.context.target.python_minor}"
         return Cause("target", text, f"{node.name} {node.version(newest)}: Requires-Python")
-
-    def _python_bounds(self, node: Node, place: int) -> list[str]:
-        for versions, files in node.package.file_groups():
-            if versions >> place & 1:
-                return [self.context.snapshot.pythons[f.python][0] for f in files if f.python >= 0]
-        return []
 
     def _platform(self, span: str, node: Node, mask: int) -> Cause:
         target = self.context.target

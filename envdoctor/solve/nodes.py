@@ -223,6 +223,13 @@ class Node:
         variants = sum(1 << bit for bit, build in enumerate(self.builds or ()) if build.variant)
         return mask & ~variants
 
+    def pythons(self, place: int) -> list[str]:
+        """Return what the files of a release ask of Python, as they write it."""
+        for versions, files in self.package.file_groups():
+            if versions >> place & 1:
+                return [self.context.snapshot.pythons[file.python][0] for file in files if file.python >= 0]
+        return []
+
     @cached_property
     def installed(self) -> int:
         """The candidates that are what is installed (no more than one bit; 0 when not installed)."""

@@ -16,6 +16,7 @@ from envdoctor.solve.requests import Request
 from envdoctor.solve.rows import conditions_of, nogoods
 from envdoctor.solve.undeclared import Undeclared, undeclared
 from envdoctor.solve.variants import OWN_RUNTIME, followers
+from envdoctor.solve.versions import satisfies
 from envdoctor.values import dataclass
 
 
@@ -149,6 +150,7 @@ class Explained:
             *self._asked(name),
             *self._required(name),
             *self._beyond_target(node, bit),
+            *self._beyond_python(node, bit),
             *self._held_back(node, bit),
             *self._avoids(node, bit),
         ]
@@ -242,6 +244,26 @@ class Explained:
         told |= {f"driver {ban.subject}" for ban in bans if ban.what == "driver"}
         if told:
             yield f"not {node.package.versions[place]}: {' and '.join(sorted(told))} cannot run it"
+
+    def _beyond_python(self, node: Node, bit: int) -> Iterator[str]:
+        """Say which newer release that was asked for takes no Python as new as the target's.
+
+        Not every installer heeds that.
+        """
+        newer = sum(ban.mask for ban in node.bans if ban.what == "python")
+        for ban in node.bans:
+            newer &= ~ban.mask if ban.what in ("yanked", "prerelease", "newer") else -1
+        for request in self._requests.get(node.name, ()):
+            newer &= node.admits(request.spec)
+        place = node.places[newer.bit_length() - 1] if newer else -1
+        if node.name in self._requests and place > node.places[bit]:
+            python = ".".join(map(str, self.goal.context.target.python))
+            told = node.pythons(place)
+            bounds = {
+                text for text in told if any(_ends_below(one.strip(), python) for one in text.split(","))
+            }
+            if bounds:
+                yield f"not {node.package.versions[place]}: it needs Python {' or '.join(sorted(bounds))}"
 
     def _held_back(self, node: Node, bit: int) -> Iterator[str]:
         """Say why a package is not at the newest that its request, if there is one, and the target admit.
@@ -338,6 +360,10 @@ class Explained:
         return any(literal.name == name for literal in row.literals) and all(
             _holds(literal, bits) for literal in row.literals
         )
+
+
+def _ends_below(clause: str, python: str) -> bool:
+    return clause.startswith("<") and not satisfies(python, clause)
 
 
 def _holds(literal: Literal, bits: Mapping[str, int]) -> bool:
