@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple
 
 from envdoctor.upgrading.uses import Condition, Place
@@ -122,24 +123,34 @@ def filtered(node: ast.expr) -> ast.expr | None:
 
 
 def own_members(node: ast.ClassDef) -> Iterator[str]:
-    """Yield the names that a class's text defines."""
-    waiting: list[ast.AST] = [node]
-    while waiting:  # as ast.walk, in a third of its time
+    """Yield the names that a class's text defines: what its statements, the inner ones too, bind."""
+    yield node.name
+    waiting: list[ast.AST] = list(node.body)
+    while waiting:  # statements alone: expressions are most of a tree, and bind no member
         inner = waiting.pop()
         if isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             yield inner.name
-        elif isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store):
-            yield inner.attr
-        elif isinstance(inner, ast.Name):
-            if isinstance(inner.ctx, ast.Store):
-                yield inner.id
-            continue
-        for name in inner._fields:
-            part = getattr(inner, name, None)
-            if isinstance(part, list):
-                waiting.extend(one for one in part if isinstance(one, ast.AST))
-            elif isinstance(part, ast.AST):
-                waiting.append(part)
+        elif isinstance(inner, ast.Assign):
+            yield from chain.from_iterable(map(_stored, inner.targets))
+        elif isinstance(inner, (ast.AnnAssign, ast.AugAssign, ast.For, ast.AsyncFor)):
+            yield from _stored(inner.target)
+        elif isinstance(inner, (ast.With, ast.AsyncWith)):
+            yield from chain.from_iterable(_stored(one.optional_vars) for one in inner.items)
+        for part in ("body", "orelse", "handlers", "finalbody", "cases"):
+            waiting.extend(getattr(inner, part, ()))
+
+
+def _stored(target: ast.expr | None) -> Iterator[str]:
+    """Yield the names and attributes that a target binds."""
+    match target:
+        case ast.Name():
+            yield target.id
+        case ast.Attribute():
+            yield target.attr
+        case ast.Tuple() | ast.List():
+            yield from chain.from_iterable(map(_stored, target.elts))
+        case ast.Starred():
+            yield from _stored(target.value)
 
 
 def called_on_self(method: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:

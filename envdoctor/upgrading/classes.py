@@ -52,7 +52,7 @@ class Project:
     """The files that are judged together; a file is looked into when another imports a class from it."""
 
     def __init__(self, files: Iterable[Path], foreign: Callable[[str], bool]) -> None:
-        self._files = {path for path in files if path.suffix == ".py"}
+        self._files = {path.as_posix(): path for path in files if path.suffix == ".py"}
         self._foreign = foreign
         self._outlines: dict[Path, dict[str, ast.ClassDef | tuple[int, str, str]]] = {}
         self._known: dict[tuple[Path, str], Bound] = {}
@@ -121,19 +121,20 @@ class Project:
     def _looked_for(self, importer: Path, level: int, parts: Sequence[str]) -> Path | None:
         if not level and (not parts or self._foreign(parts[0]) or parts[0] in sys.stdlib_module_names):
             return None
+        inner = "/".join(parts)
         for folder in _roots(importer, level):
-            path = folder.joinpath(*parts)
-            for file in (path.with_name(f"{path.name}.py"), path / "__init__.py"):
-                if file in self._files:
+            path = f"{'' if folder == '.' else folder.rstrip('/') + '/'}{inner}" if inner else folder
+            for name in (f"{path}.py", f"{path}/__init__.py"):
+                if file := self._files.get(name):
                     return file
         return None
 
 
-def _roots(importer: Path, level: int) -> list[Path]:
+def _roots(importer: Path, level: int) -> list[str]:
     """Return the folders in which a module is looked for."""
     if level:
-        return [importer.parents[level - 1]] if level <= len(importer.parents) else []
-    return [root for parent in importer.parents for root in (parent, parent / "src")]
+        return [importer.parents[level - 1].as_posix()] if level <= len(importer.parents) else []
+    return [root.as_posix() for parent in importer.parents for root in (parent, parent / "src")]
 
 
 def _outline(text: str) -> dict[str, ast.ClassDef | tuple[int, str, str]]:

@@ -112,7 +112,8 @@ def _tells_only(body: Iterable[ast.stmt]) -> bool:
 
 def asks(test: ast.expr) -> bool:
     """True for a condition that asks for a release or for a name."""
-    return _ASKING.search(ast.unparse(test)) is not None
+    parts = (getattr(part, name, None) for part in ast.walk(test) for name in ("id", "attr", "value", "arg"))
+    return any(_ASKING.search(part) for part in parts if isinstance(part, str))
 
 
 def condition_of(test: ast.expr | None, scopes: Sequence[Scope]) -> Condition | None:

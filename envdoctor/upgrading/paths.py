@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
+from functools import cache
 
 from envdoctor.matrix.interface_records import Record
 from envdoctor.upgrading.gone import Move
@@ -10,9 +12,16 @@ from envdoctor.upgrading.gone import Move
 
 def stands(record: Record, path: str, move: Move) -> bool:
     """True when a module of that path has something of its own in the new release."""
-    below = (spans for module, spans in record.modules.items() if module.startswith(f"{path}."))
-    own = (spans for spans in record.names.get(path, {}).values())
+    modules = _modules(record)
+    first, last = (bisect_left(modules, f"{path}{end}") for end in "./")
+    below = (record.modules[module] for module in modules[first:last])
+    own = record.names.get(path, {}).values()
     return any(record.has(spans, move.new) for spans in (*below, *own))
+
+
+@cache
+def _modules(record: Record) -> Sequence[str]:
+    return sorted(record.modules)
 
 
 def is_open(record: Record, path: str, move: Move) -> bool:

@@ -268,7 +268,7 @@ class _Reader:
         outer, condition = self._guard, condition_of(node.test, scopes)
         asking = outer.asked() if asks(node.test) else outer
         self._guard = outer.below(condition) if condition else asking
-        self._postponed = ast.unparse(node.test).endswith("TYPE_CHECKING")
+        self._postponed = next(last_names(node.test), "") == "TYPE_CHECKING"
         self.body(node.body, scopes)
         self._postponed = False
         self._guard = outer.below(condition.turned()) if condition else asking
