@@ -12,14 +12,16 @@ parse, and those that a second patch would change again.
 from __future__ import annotations
 
 import argparse
+import gc
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from packaging.version import Version
 
 from envdoctor.matrix import Matrix, load_matrix
+from envdoctor.matrix.snapshot import Package, load_snapshot
 from envdoctor.python_source import parse_python
 from envdoctor.upgrading.gone import Move
 from envdoctor.upgrading.judging import Judge
@@ -57,12 +59,36 @@ class Project:
         return str(Path(found.file).relative_to(self.tree)), place
 
 
-def read_project(folder: Path) -> Project:
+def brought(matrix: Matrix, moves: Mapping[str, Move]) -> Iterator[tuple[str, Move]]:
+    """Yield what has to move along: what the old releases and the new ones require has nothing in common.
+
+    The command takes these from its answer: here the newest before and the oldest after are taken.
+    """
+    snapshot = load_snapshot(matrix.folder)
+    for library, move in moves.items():
+        package = snapshot.package(library)
+        told = [_required(package, release) for release in (move.old, move.new)] if package else []
+        for name in sorted(told[0].keys() & told[1].keys()) if told else ():
+            other = snapshot.package(name)
+            before, after = (other.spec_mask(one[name]) & other.finals for one in told) if other else (0, 0)
+            if other and before and after and not before & after and name not in moves:
+                new, old = (after & -after).bit_length() - 1, before.bit_length() - 1
+                yield name, Move(Version(other.versions[new]), Version(other.versions[old]))
+
+
+def _required(package: Package, release: Version | None) -> dict[str, int]:
+    place = package.position.get(str(release)) if release else None
+    row = package.row_of(place) if place is not None else -1
+    return {one.name: one.spec for one in package.requirements(row) if one.marker < 0} if row >= 0 else {}
+
+
+def read_project(folder: Path, matrix: Matrix) -> Project:
     """Return the project in a folder."""
     moves = {}
     for row in (folder / "moves.txt").read_text().splitlines():
         library, old, new = row.split()
         moves[library] = Move(Version(new), Version(old))
+    moves |= dict(brought(matrix, moves))
     lines = (Line(*row.split("\t", 3)) for row in (folder / "truth.tsv").read_text().splitlines())
     return Project(folder, moves, list(lines))
 
@@ -93,8 +119,12 @@ def measure(project: Project, matrix: Matrix, show: bool) -> tuple[int, int, int
     judged = judge_paths(matrix, project.moves, [str(project.tree)])
     spent = time.perf_counter() - started
     reports = {project.key(found): found for found in judged.breaks}
+    first = {
+        (key[0], str(one.told.use.statement.line)) for key, one in reports.items() if one.told.use.statement
+    }
     found = {
-        kind: sum((t.file, t.place) in reports for t in project.truth if t.kind == kind) for kind in "BC"
+        kind: sum((t.file, t.place) in reports.keys() | first for t in project.truth if t.kind == kind)
+        for kind in "BC"
     }
     whole = {kind: sum(t.kind == kind for t in project.truth) for kind in "BC"}
     others = {
@@ -109,12 +139,12 @@ def measure(project: Project, matrix: Matrix, show: bool) -> tuple[int, int, int
         f" {judged.files} files in {spent:.1f} s, {judged.unfollowed} not followed"
     )
     if show:
-        _show(project, reports, others)
+        _show(project, reports.keys() | first, others)
     return found["B"], whole["B"], found["C"], whole["C"]
 
 
 def _show(
-    project: Project, reports: Mapping[tuple[str, str], Found], others: Mapping[tuple[str, str], Found]
+    project: Project, reports: Collection[tuple[str, str]], others: Mapping[tuple[str, str], Found]
 ) -> None:
     for line in project.truth:
         if (line.file, line.place) not in reports:
@@ -130,7 +160,8 @@ def main() -> None:
     parser.add_argument("--show", action="store_true", help="name what is missed and what is found elsewhere")
     options = parser.parse_args()
     matrix = load_matrix()
-    totals = [measure(read_project(folder), matrix, options.show) for folder in options.folders]
+    gc.disable()  # as the command does
+    totals = [measure(read_project(folder, matrix), matrix, options.show) for folder in options.folders]
     found, breaking, following, others = map(sum, zip(*totals, strict=True))
     print(
         f"all: {found} of {breaking} breaking lines, {found + following} of {breaking + others} changed lines"

@@ -7,8 +7,9 @@ from functools import cache
 
 from envdoctor.findings import Certainty
 from envdoctor.matrix.interface_records import Record, Spans
+from envdoctor.rules.interface_lookup import DISTINCT
 from envdoctor.upgrading.breaks import Break
-from envdoctor.upgrading.gone import Move, gone_since, lives
+from envdoctor.upgrading.gone import SETTINGS, Move, gone_since, lives
 from envdoctor.upgrading.uses import ALL, Use
 
 
@@ -34,6 +35,14 @@ def callable_of(record: Record, path: str) -> tuple[str, Mapping[str, Spans]]:
 
 
 @cache
+def base_of(record: Record, name: str) -> str:
+    """Return the library's class of settings by whose name another's class is called; empty for none."""
+    owners = (owner.removesuffix(".__init__") for owner in record.keywords if owner.endswith(".__init__"))
+    fitting = (one for one in owners if len(one) >= DISTINCT and one != name and name.endswith(one))
+    return max((one for one in fitting if one.endswith(SETTINGS)), key=len, default="")
+
+
+@cache
 def methods_named(record: Record) -> Mapping[str, Sequence[str]]:
     """Return the record's keys of methods by the method's name."""
     found: dict[str, list[str]] = {}
@@ -47,11 +56,14 @@ def position(use: Use, record: Record | None, move: Move) -> Break | None:
     told = callable_of(record, use.path)[1] if record else {}
     if record is None or not lives(record, told, move.new):
         return None
-    few = [spans for entry, spans in told.items() if entry[:1] == "~" and int(entry[1:]) < use.count]
-    enough = [spans for entry, spans in told.items() if entry[:1] == "~" and int(entry[1:]) >= use.count]
+    lengths = {entry: spans for entry, spans in told.items() if entry[:1] == "~"}
+    few = [spans for entry, spans in lengths.items() if int(entry[1:]) < use.count]
+    enough = [spans for entry, spans in lengths.items() if int(entry[1:]) >= use.count]
     now = any(record.has(spans, move.new) for spans in few)
     if not now or any(record.has(spans, move.new) for spans in enough):
         return _lacking(use, record, told, move)
+    if not any(move.old is None or record.has(spans, move.old) for spans in enough):
+        return None  # what took as many before is not told: what all releases take is left out
     others = record.others([span for spans in few for span in spans])
     since = gone_since(record, others, move)
     shown = f"{use.path}() with {use.count} positional arguments"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from itertools import chain
 
 from packaging.version import Version
@@ -47,7 +48,10 @@ def gone_since(record: Record, spans: Spans, move: Move) -> str | None:
 
 def left_of(record: Record, move: Move) -> Iterator[tuple[tuple[str, str], str]]:
     """Yield what stands in no class any more since a release: fields of settings, and keywords by method."""
-    members = (("", owner.endswith(SETTINGS), told) for owner, told in record.members.items())
+    members = (
+        ("", owner.endswith(SETTINGS) and not _keeps_any(record, owner, move), told)
+        for owner, told in record.members.items()
+    )
     keywords = ((owner.rpartition(".")[2], True, told) for owner, told in record.keywords.items())
     standing = {("", name) for name in INHERITED}
     ended: dict[tuple[str, str], str] = {}
@@ -60,18 +64,19 @@ def left_of(record: Record, move: Move) -> Iterator[tuple[tuple[str, str], str]]
     yield from ((key, since) for key, since in ended.items() if key not in standing)
 
 
+def _keeps_any(record: Record, owner: str, move: Move) -> bool:
+    """True for a class that is made of any arguments: it may keep as members what no file names."""
+    made = record.keywords.get(f"{owner}.__init__")
+    return made is None or record.has(made.get("**", ()), move.new)
+
+
 def methods_left(record: Record, move: Move) -> Iterator[tuple[tuple[str, str], str]]:
     """Yield the telling names that were members and are no member, name or callable of a release any more.
 
     Of a class that makes members up when they are asked for, only what was a method with a signature.
     """
-    standing, ended = set(INHERITED), dict[str, str]()
-    for names in record.names.values():
-        standing.update(name for name, spans in names.items() if record.has(spans, move.new))
-    for owner, told in record.keywords.items():
-        standing.update((owner.rpartition(".")[2],) if lives(record, told, move.new) else ())
+    standing, ended = names_of(record, move), dict[str, str]()
     for owner, told in record.members.items():
-        standing.update(name for name, spans in told.items() if record.has(spans, move.new))
         if not lives(record, told, move.new):
             continue
         made_up = record.has(told.get("__getattr__", ()), move.new)
@@ -80,6 +85,18 @@ def methods_left(record: Record, move: Move) -> Iterator[tuple[tuple[str, str], 
                 since = gone_since(record, spans, move)
                 ended |= {name: since} if since else {}
     yield from (((METHOD, name), since) for name, since in ended.items() if name not in standing)
+
+
+@cache
+def names_of(record: Record, move: Move) -> frozenset[str]:
+    """Return whatever is a name, a callable or a member somewhere in the new release."""
+    standing = set(INHERITED)
+    for told in (*record.names.values(), *record.members.values()):
+        standing.update(name for name, spans in told.items() if record.has(spans, move.new))
+    standing.update(
+        o.rpartition(".")[2] for o, told in record.keywords.items() if lives(record, told, move.new)
+    )
+    return frozenset(standing)
 
 
 def lives(record: Record, told: Mapping[str, Spans], version: Version) -> bool:

@@ -50,7 +50,8 @@ class Guard:
         if self is OPEN:
             return use
         imported = use.kind in _IMPORTS
-        guarded = use.kind in self.kinds
+        owned = Kind.MEMBER if use.kind is Kind.LOOSE and not use.path else use.kind
+        guarded = owned in self.kinds
         return replace(
             use,
             guarded=guarded,
@@ -112,8 +113,30 @@ def _tells_only(body: Iterable[ast.stmt]) -> bool:
 
 def asks(test: ast.expr) -> bool:
     """True for a condition that asks for a release or for a name."""
-    parts = (getattr(part, name, None) for part in ast.walk(test) for name in ("id", "attr", "value", "arg"))
-    return any(_ASKING.search(part) for part in parts if isinstance(part, str))
+    names = (getattr(part, name, "") for part in ast.walk(test) for name in ("id", "attr"))
+    return any(_ASKING.search(name) for name in names if name)
+
+
+def branches(outer: Guard, test: ast.expr, scopes: Sequence[Scope]) -> tuple[Guard, Guard]:
+    """Return the guards of what runs where a test holds, and where it does not."""
+    parts = test.values if isinstance(test, ast.BoolOp) else [test]
+    asked = [(part, condition_of(part, scopes)) for part in parts]
+    known = [condition for _, condition in asked if condition]
+    rest = [part for part, condition in asked if not condition]
+    plain = outer.asked() if any(asks(part) for part in rest) else outer
+    if not known:
+        return plain, plain
+    one = len(parts) == 1
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or):
+        return outer.asked(), _all(plain, [condition.turned() for condition in known])
+    other = outer.below(known[0].turned()) if one else plain if rest else outer.asked()
+    return _all(plain, known), other
+
+
+def _all(guard: Guard, conditions: Iterable[Condition]) -> Guard:
+    for condition in conditions:
+        guard = guard.below(condition)
+    return guard
 
 
 def condition_of(test: ast.expr | None, scopes: Sequence[Scope]) -> Condition | None:

@@ -17,7 +17,7 @@ from envdoctor.patterns import row_pattern
 from envdoctor.profile.keys import KeyFacts, key_facts
 from envdoctor.rules.interface_lookup import DISTINCT, distribution_of
 from envdoctor.rules.ranges import version_satisfies
-from envdoctor.upgrading.arguments import callable_of, owner_of, position
+from envdoctor.upgrading.arguments import base_of, callable_of, owner_of, position
 from envdoctor.upgrading.bindings import is_class
 from envdoctor.upgrading.breaks import Break, by_rename
 from envdoctor.upgrading.gone import (
@@ -30,6 +30,7 @@ from envdoctor.upgrading.gone import (
     left_of,
     lives,
     methods_left,
+    names_of,
 )
 from envdoctor.upgrading.paths import is_inner, is_open, shared_parts, stands
 from envdoctor.upgrading.uses import ALL, Kind, Use
@@ -49,6 +50,7 @@ class Judge:
     _answered: list[tables.RenameRow] = field(default_factory=list)
     _unsaid: dict[str, list[tables.RenameRow]] = field(default_factory=dict)
     _handed: dict[str, list[tables.RenameRow]] = field(default_factory=dict)
+    _raised: dict[str, list[tables.RenameRow]] = field(default_factory=dict)
     _gone: dict[str, Mapping[tuple[str, str], str]] = field(default_factory=dict)
     _fields: dict[str, KeyFacts | None] = field(default_factory=dict)
     _ended: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -62,6 +64,8 @@ class Judge:
         for row in rows:
             if _WITHOUT in row.old:
                 self._unsaid.setdefault(row.old.partition(_WITHOUT)[0], []).append(row)
+            elif row.old.startswith("except "):
+                self._raised.setdefault(row.old.split(".")[0].removeprefix("except "), []).append(row)
             elif row.old.startswith("def "):
                 self._handed.setdefault(row.old.rpartition(".")[2], []).append(row)
 
@@ -96,11 +100,12 @@ class Judge:
                     self._call(use, libraries) if use.kind is Kind.CALL else self._loose(use, libraries)
                 )
                 continue
-            if use.kind is Kind.OVERRIDE:
-                yield from self._override(use)
+            if use.kind in (Kind.OVERRIDE, Kind.CAUGHT):
+                yield from self._override(use) if use.kind is Kind.OVERRIDE else self._caught(use, uses)
                 continue
             move = self.moves.get(self.library(use.path))
             found = self._judged(use, move) if move is not None else None
+            found = found or self._derived(use)
             if found is not None and use.unsure:
                 found = replace(found, certainty=Certainty.LIKELY)
             if found is not None and (use.place, found.name) not in seen:
@@ -120,7 +125,8 @@ class Judge:
         match use.kind:
             case Kind.IMPORT | Kind.STAR:
                 cared = use.modules and self._module(use, record, move, use.path) is not None
-                return None if cared else self._name(use, record, move, use.path, use.name)
+                lost = replace(move, old=None)  # what the release before lacked as well fails no less
+                return None if cared else self._name(use, record, lost, use.path, use.name)
             case Kind.MODULE:
                 return None if use.modules else self._module(use, record, move, use.path)
             case Kind.PATH:
@@ -160,8 +166,9 @@ class Judge:
         for row in self.matrix.rows(tables.AttributeRow):
             if row.library != library or name not in row.names:
                 continue
-            if not row_pattern(row.owner, case=True).fullmatch(owner):
-                continue
+            form = row_pattern(row.owner, case=True)
+            if not form.fullmatch(owner) or form.fullmatch(f"Zz{owner}"):
+                continue  # of whatever class is called so an error line tells, the code does not
             if version_satisfies(move.new, row.having) or not _had(row.having, move):
                 continue
             path = f"{path}.{name}"
@@ -216,6 +223,20 @@ class Judge:
         since = gone_since(record, spans, move)
         return None if since is None else Break(use, shown, since, certainty=Certainty.LIKELY)
 
+    def _derived(self, use: Use) -> Break | None:
+        """Judge a setting of a class that is named as deriving from one of a library that moves.
+
+        `SentenceTransformerTrainingArguments` takes what `TrainingArguments` does.
+        """
+        short = use.path.rpartition(".")[2]
+        own = self.library(use.path)
+        for library, move in self.moves.items() if use.kind is Kind.KEYWORD and is_class(short) else ():
+            record = load_record(self.matrix.folder, library) if library != own else None
+            above = base_of(record, short) if record else ""
+            if record and above:
+                return self._keyword(replace(use, path=f"{record.root}.{above}", unsure=True), record, move)
+        return None
+
     def _setting_gone(self, use: Use, move: Move) -> str | None:
         """Return since when a setting is gone that a framework's class hands on; empty where it stands.
 
@@ -267,7 +288,8 @@ class Judge:
         if record is None or not spans or use.name in INHERITED or not lives(record, told, move.new):
             return None
         since = gone_since(record, spans, move)
-        if since and is_another(record, told, move):
+        method = f"{owner}.{use.name}" in record.keywords
+        if since and is_another(record, told, move) and (use.name in names_of(record, move) or not method):
             since = self._left(record.library).get((METHOD, use.name))
         if since is None:
             return None
@@ -340,6 +362,19 @@ class Judge:
                 shown = f"{use.path}.{use.name}() without {wanted}"
                 yield Break(use, shown, row.since, told, Certainty.LIKELY, library=row.library)
                 return
+
+    def _caught(self, use: Use, uses: Iterable[Use]) -> Iterator[Break]:
+        """Yield an error that a library's functions raise no more, where nobody else here may raise it."""
+        root = use.path.partition(".")[0]
+        for row in self._raised.get(root, ()):
+            move = self.moves.get(row.library)
+            named = fnmatchcase(f"except {root}.{use.name}", row.old)
+            if move is None or not named or not self._row_holds(row, move):
+                continue
+            paths = [one.path for one in uses if one.kind in (Kind.IMPORT, Kind.MODULE, Kind.PATH)]
+            called = any(one.kind is Kind.POSITION and one.path.startswith(f"{root}.") for one in uses)
+            if not called and any(self.library(path) == row.library for path in paths):
+                yield Break(use, use.path, row.since, row.new, Certainty.LIKELY, library=row.library)
 
     def _instead(self, record: Record | None, move: Move, path: str, name: str) -> str:
         """Return where the name is now: by a row, else in another module of the same library."""

@@ -25,13 +25,18 @@ def _modules(record: Record) -> Sequence[str]:
 
 
 def is_open(record: Record, path: str, move: Move) -> bool:
-    """True where the new release's module makes up names when they are asked: its file does not list all."""
+    """True where the new release's module makes up names when they are asked: its file does not list all.
+
+    Where it did so while the name was on record, the names that it makes up are read from what it lists.
+    """
     if path in record.modules and not record.has(record.modules[path], move.new):
         return False
-    module = path.rpartition(".")[0]
-    made_up = record.names.get(module, {}).get("__getattr__", ())
-    variables = module.endswith(".envs")  # makes up the variables that it names
-    return (record.has(made_up, move.new) and not variables) or record.library == "numpy"
+    module, _, name = path.rpartition(".")
+    names = record.names.get(module, {})
+    made_up = names.get("__getattr__", ())
+    last = max((last for _, last in names.get(name, ())), default=-1)
+    listed = any(first <= last <= end for first, end in made_up)
+    return (record.has(made_up, move.new) and not listed) or record.library == "numpy"
 
 
 def is_inner(module: str) -> bool:

@@ -34,12 +34,15 @@ from envdoctor.upgrading.bindings import (
     valued,
 )
 from envdoctor.upgrading.classes import Brought, class_of, plain_base
-from envdoctor.upgrading.guarding import OPEN, Guard, asks, condition_of, guarded_by, handling
+from envdoctor.upgrading.guarding import OPEN, Guard, branches, condition_of, guarded_by, handling
 from envdoctor.upgrading.uses import ALL, Kind, Place, Read, Use
 
 _OF_ARRAYS = frozenset(("itemset", "ptp"))
 """Short names of methods that arrays alone have."""
+_BY_PATH = frozenset(("patch", "setattr", "delattr", "import_module"))
+"""Functions that take the path of what they put something in the place of, or load, as a text."""
 _BUILTINS = frozenset(dir(builtins)) | {"__file__", "__name__", "__doc__", "__class__"}
+_LEAVING = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -118,9 +121,14 @@ class _Reader:
         return {function.args.args[0].arg: own, "<super>": scopes[-1]["<above>"]}
 
     def body(self, body: Iterable[ast.stmt], scopes: list[Scope]) -> None:
-        """Read statements."""
+        """Read statements; those after a condition that is left by are read as where it does not hold."""
+        outer = self._guard
         for node in body:
             self._statement(node, scopes)
+            test = node.test if isinstance(node, ast.If) and isinstance(node.body[-1], _LEAVING) else None
+            if condition := condition_of(test, scopes):
+                self._guard = self._guard.below(condition.turned())
+        self._guard = outer
 
     def _statement(self, node: ast.stmt, scopes: list[Scope]) -> None:
         match node:
@@ -265,13 +273,12 @@ class _Reader:
 
     def _if(self, node: ast.If, scopes: list[Scope]) -> None:
         self._expression(node.test, scopes)
-        outer, condition = self._guard, condition_of(node.test, scopes)
-        asking = outer.asked() if asks(node.test) else outer
-        self._guard = outer.below(condition) if condition else asking
+        outer = self._guard
+        self._guard, other = branches(outer, node.test, scopes)
         self._postponed = next(last_names(node.test), "") == "TYPE_CHECKING"
         self.body(node.body, scopes)
         self._postponed = False
-        self._guard = outer.below(condition.turned()) if condition else asking
+        self._guard = other
         self._instead([node.orelse], scopes)
         self._guard = outer
 
@@ -286,10 +293,20 @@ class _Reader:
     def _try(self, node: ast.Try, scopes: list[Scope]) -> None:
         outer, self._guard = self._guard, guarded_by(self._guard, node)
         self.body(node.body, scopes)
+        for handler in node.handlers:
+            self._caught(handler.type, scopes)
         self._guard = handling(outer, node.handlers)
         self._instead((handler.body for handler in node.handlers), scopes)
         self._guard = outer
         self.body([*node.orelse, *node.finalbody], scopes)
+
+    def _caught(self, node: ast.expr | None, scopes: Sequence[Scope]) -> None:
+        """Note the errors that are looked out for."""
+        for one in node.elts if isinstance(node, ast.Tuple) else (node,):
+            told = looked_up(one, scopes) if one is not None else UNKNOWN
+            if one is not None and told.path and not told.instance:
+                place = Place(one.lineno, one.col_offset, one.end_col_offset or 0)
+                self._use(Use(Kind.CAUGHT, told.path, place, told.path.rpartition(".")[2]))
 
     def _use(self, use: Use) -> None:
         self.read.uses.append(self._guard.on(replace(use, unsure=True) if self._postponed else use))
@@ -391,6 +408,9 @@ class _Reader:
             and len(node.args) > 1
         ):
             self._dynamic(node, scopes)
+        self._named_in_text(node)
+        if isinstance(node.func, ast.Name) and node.func.id == "isinstance" and len(node.args) > 1:
+            self._caught(node.args[1], scopes)
         self._called_method(node, given, starred)
         if not called.path:
             self._loose_keywords(node)
@@ -418,6 +438,17 @@ class _Reader:
             names = [keyword.arg or ALL for keyword in node.keywords]
             self._use(Use(Kind.POSITION, called.path, place, count=len(node.args), given=frozenset(names)))
         return made_by(called)
+
+    def _named_in_text(self, node: ast.Call) -> None:
+        """Note the path that a call is given as a text, to put something in its place or to load it."""
+        first = node.args[0] if node.args else None
+        if next(last_names(node.func), "") not in _BY_PATH or not isinstance(first, ast.Constant):
+            return
+        parts = first.value.split(".") if isinstance(first.value, str) else []
+        if len(parts) > 1 and all(part.isidentifier() for part in parts):
+            place = Place(first.lineno, first.col_offset + 1, (first.end_col_offset or 0) - 1)
+            for end in range(2, len(parts) + 1):
+                self._use(Use(Kind.PATH, ".".join(parts[:end]), place, unsure=True))
 
     def _called_method(
         self, node: ast.Call, told: Sequence[tuple[ast.keyword, Bound]], starred: bool

@@ -24,6 +24,7 @@ class Kind(Enum):
     SETTING = "setting"
     VARIABLE = "variable"
     REQUIREMENT = "requirement"
+    CAUGHT = "caught"
 
 
 class Place(NamedTuple):

@@ -63,6 +63,8 @@ class RenameRow(Row):
 
     `Callable(argument=value)` is one value alone, `.method()` a method of whatever a text calls it on.
 
+    `except module.Error`: the errors that its functions raise are no longer these; `*` for any letters.
+
     `method() without argument|argument=value`: the answer is another unless one of these is given.
     """
     new: Text
