@@ -12,6 +12,9 @@ from envdoctor.upgrading.breaks import Break
 from envdoctor.upgrading.gone import SETTINGS, Move, gone_since, lives
 from envdoctor.upgrading.uses import ALL, Use
 
+_HOMES = 3
+"""Modules without inner ones in which a function stands, at most, that is defined once and exported."""
+
 
 def owner_of(path: str) -> str:
     """Return the record's key of a callable: a class's `__init__`, a method with its class, a function."""
@@ -53,8 +56,8 @@ def methods_named(record: Record) -> Mapping[str, Sequence[str]]:
 
 def position(use: Use, record: Record | None, move: Move) -> Break | None:
     """Judge a call by how many arguments it gives without naming them, and by those it does not give."""
-    told = callable_of(record, use.path)[1] if record else {}
-    if record is None or not lives(record, told, move.new):
+    owner, told = callable_of(record, use.path) if record else ("", {})
+    if record is None or not lives(record, told, move.new) or _is_common(record, owner):
         return None
     lengths = {entry: spans for entry, spans in told.items() if entry[:1] == "~"}
     few = [spans for entry, spans in lengths.items() if int(entry[1:]) < use.count]
@@ -68,6 +71,13 @@ def position(use: Use, record: Record | None, move: Move) -> Break | None:
     since = gone_since(record, others, move)
     shown = f"{use.path}() with {use.count} positional arguments"
     return None if since is None else Break(use, shown, since, "name the arguments", Certainty.LIKELY)
+
+
+@cache
+def _is_common(record: Record, owner: str) -> bool:
+    """True for a function that several modules define: how each takes its arguments is told together."""
+    homes = {module for module, names in record.names.items() if owner in names}
+    return len({home for home in homes if not any(one.startswith(f"{home}.") for one in homes)}) > _HOMES
 
 
 def _lacking(use: Use, record: Record, told: Mapping[str, Spans], move: Move) -> Break | None:

@@ -151,6 +151,8 @@ def _stored(target: ast.expr | None) -> Iterator[str]:
             yield from chain.from_iterable(map(_stored, target.elts))
         case ast.Starred():
             yield from _stored(target.value)
+        case _:
+            return
 
 
 def called_on_self(method: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import chain
@@ -57,6 +58,7 @@ def left_of(record: Record, move: Move) -> Iterator[tuple[tuple[str, str], str]]
     ended: dict[tuple[str, str], str] = {}
     for method, telling, told in chain(members, keywords):
         open_ = record.has(told.get("**", ()), move.new) and not method
+        open_ = open_ or (bool(method) and is_covered(record, told, move))
         standing.update((method, n) for n, spans in told.items() if open_ or record.has(spans, move.new))
         if telling and lives(record, told, move.new) and (method or not is_another(record, told, move)):
             gone = ((name, gone_since(record, spans, move)) for name, spans in told.items() if name)
@@ -102,6 +104,21 @@ def names_of(record: Record, move: Move) -> frozenset[str]:
 def lives(record: Record, told: Mapping[str, Spans], version: Version) -> bool:
     """True when the callable or class itself stands in that release."""
     return "" not in told or record.has(told[""], version)
+
+
+def is_covered(record: Record, told: Mapping[str, Spans], move: Move) -> bool:
+    """True for a callable of which the new release's file does not tell all: what covers it may take more.
+
+    That is a decorator, which leaves the count of arguments untold, or a base that most fields moved to.
+    """
+    if not lives(record, told, move.new):
+        return False
+    counts = [spans for name, spans in told.items() if name[:1] == "~"]
+    if counts and not any(record.has(spans, move.new) for spans in counts):
+        return True
+    named = [spans for name, spans in told.items() if name.isidentifier()]
+    at_once = Counter(since for spans in named if (since := gone_since(record, spans, move)))
+    return 2 * max(at_once.values(), default=0) > max(len(named), 8)
 
 
 def is_another(record: Record, told: Mapping[str, Spans], move: Move) -> bool:

@@ -27,6 +27,7 @@ from envdoctor.upgrading.gone import (
     Move,
     gone_since,
     is_another,
+    is_covered,
     left_of,
     lives,
     methods_left,
@@ -125,8 +126,7 @@ class Judge:
         match use.kind:
             case Kind.IMPORT | Kind.STAR:
                 cared = use.modules and self._module(use, record, move, use.path) is not None
-                lost = replace(move, old=None)  # what the release before lacked as well fails no less
-                return None if cared else self._name(use, record, lost, use.path, use.name)
+                return None if cared else self._name(use, record, move, use.path, use.name)
             case Kind.MODULE:
                 return None if use.modules else self._module(use, record, move, use.path)
             case Kind.PATH:
@@ -205,7 +205,7 @@ class Judge:
                 return by_rename(use, shown, row, move) if row else None
         if record is None or not lives(record, told, move.new):
             return None
-        if self._is_answered(f"{short}({use.name})", move):
+        if self._is_answered(f"{short}({use.name})", move) or is_covered(record, told, move):
             return None
         if callable_.endswith(".from_pretrained"):
             return None  # what it does not know itself it hands on

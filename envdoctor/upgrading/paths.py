@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_left
 from collections.abc import Sequence
 from functools import cache
+from importlib import import_module
 
 from envdoctor.matrix.interface_records import Record
 from envdoctor.upgrading.gone import Move
@@ -36,7 +38,15 @@ def is_open(record: Record, path: str, move: Move) -> bool:
     made_up = names.get("__getattr__", ())
     last = max((last for _, last in names.get(name, ())), default=-1)
     listed = any(first <= last <= end for first, end in made_up)
+    if _is_standard(module.rpartition(".")[2], name):
+        return True
     return (record.has(made_up, move.new) and not listed) or record.library == "numpy"
+
+
+@cache
+def _is_standard(module: str, name: str) -> bool:
+    """True for what a module of the standard library has: `torch.multiprocessing` brings all of its own."""
+    return module in sys.stdlib_module_names and hasattr(import_module(module), name)
 
 
 def is_inner(module: str) -> bool:

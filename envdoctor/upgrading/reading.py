@@ -259,11 +259,15 @@ class _Reader:
         self.body(node.body, [*scopes, inner])
 
     def _overrides(self, node: ast.ClassDef, base: Bound, made: bool) -> None:
-        """Note the methods that may stand for a library's; `made`: a base of the text's makes the rest."""
+        """Note the methods that may stand for a library's; `made`: a base of the text's makes the rest.
+
+        What is loaded by a way of its own need not be made as the library's loader asks.
+        """
+        brought = any(isinstance(one, _Function) and one.name == "from_pretrained" for one in node.body)
         for method in node.body:
             if not isinstance(method, _Function):
                 continue
-            if method.name == "__init__" and not made and sets_on_self(method):
+            if method.name == "__init__" and not made and not brought and sets_on_self(method):
                 given = called_on_self(method)
             elif method.name != "__init__" and method.args.kwarg is None:
                 given = frozenset(argument.arg for argument in named_in(method.args))
