@@ -9,7 +9,7 @@ from envdoctor.findings import Certainty
 from envdoctor.matrix.interface_records import Record, Spans
 from envdoctor.rules.interface_lookup import DISTINCT
 from envdoctor.upgrading.breaks import Break
-from envdoctor.upgrading.gone import SETTINGS, Move, gone_since, lives
+from envdoctor.upgrading.gone import Move, gone_since, lives
 from envdoctor.upgrading.uses import ALL, Use
 
 _HOMES = 3
@@ -40,9 +40,16 @@ def callable_of(record: Record, path: str) -> tuple[str, Mapping[str, Spans]]:
 @cache
 def base_of(record: Record, name: str) -> str:
     """Return the library's class of settings by whose name another's class is called; empty for none."""
+    return max(
+        (one for one in settings_of(record) if one != name and name.endswith(one)), key=len, default=""
+    )
+
+
+@cache
+def settings_of(record: Record) -> Sequence[str]:
+    """Return the classes of a run's arguments on record, whose names tell whose they are."""
     owners = (owner.removesuffix(".__init__") for owner in record.keywords if owner.endswith(".__init__"))
-    fitting = (one for one in owners if len(one) >= DISTINCT and one != name and name.endswith(one))
-    return max((one for one in fitting if one.endswith(SETTINGS)), key=len, default="")
+    return sorted(one for one in owners if len(one) >= DISTINCT and one.endswith("Arguments"))
 
 
 @cache

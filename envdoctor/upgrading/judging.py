@@ -14,10 +14,10 @@ from envdoctor.findings import Certainty
 from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.interface_records import Record, Spans, load_record
 from envdoctor.patterns import row_pattern
-from envdoctor.profile.keys import KeyFacts, key_facts
+from envdoctor.profile.keys import BASES, KeyFacts, key_facts
 from envdoctor.rules.interface_lookup import DISTINCT, distribution_of
 from envdoctor.rules.ranges import version_satisfies
-from envdoctor.upgrading.arguments import base_of, callable_of, owner_of, position
+from envdoctor.upgrading.arguments import base_of, callable_of, owner_of, position, settings_of
 from envdoctor.upgrading.bindings import is_class
 from envdoctor.upgrading.breaks import Break, by_rename
 from envdoctor.upgrading.gone import (
@@ -85,7 +85,9 @@ class Judge:
         names |= {name for name, told in self._unsaid.items() if self._moves_any(told)}
         handed = (name for name, told in self._handed.items() if self._moves_any(told) and name[:2] != "__")
         words = (*map(re.escape, sorted(names)), *(f"def {re.escape(name)}" for name in sorted(handed)))
-        return re.compile(rf"\b(?:{'|'.join(words)})\b")
+        records = (load_record(self.matrix.folder, library) for library in sorted(self.moves))
+        settings = (f"\\w{{1,60}}{name}" for record in records if record for name in settings_of(record))
+        return re.compile(rf"\b(?:{'|'.join((*words, *settings))})\b")
 
     def _moves_any(self, rows: Iterable[tables.RenameRow]) -> bool:
         return any(row.library in self.moves for row in rows)
@@ -220,8 +222,13 @@ class Judge:
             or any(record.has(entries.get(use.name, ()), move.new) for entries in record.keywords.values())
         ):
             return None  # what takes any argument may hand it on to who takes it
-        since = gone_since(record, spans, move)
+        since = None if self._is_inherited(use, record.library) else gone_since(record, spans, move)
         return None if since is None else Break(use, shown, since, certainty=Certainty.LIKELY)
+
+    def _is_inherited(self, use: Use, library: str) -> bool:
+        """True for a setting of a framework's class that the framework it stands on has today."""
+        bases = (self.settings_of(base) for base in BASES.get(library, ()))
+        return any(facts.has(use.name) is True for facts in bases if facts)
 
     def _derived(self, use: Use) -> Break | None:
         """Judge a setting of a class that is named as deriving from one of a library that moves.

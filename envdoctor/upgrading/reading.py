@@ -20,6 +20,7 @@ from envdoctor.upgrading.bindings import (
     fields_of,
     filtered,
     instance_of,
+    is_class,
     key_of,
     keyword_place,
     last_names,
@@ -192,6 +193,8 @@ class _Reader:
     ) -> None:
         if isinstance(target, ast.Name):
             self._bound[target.id] += 1
+            if bound.keys is not None and self._guard is not OPEN:
+                bound = UNKNOWN  # below a question no one tells whether it has these keys
             scopes[-1][target.id] = bound
         elif isinstance(target, (ast.Tuple, ast.List)):
             for one in target.elts:
@@ -273,7 +276,9 @@ class _Reader:
                 given = frozenset(argument.arg for argument in named_in(method.args))
             else:
                 continue
-            self._use(Use(Kind.OVERRIDE, base.path, place_of(method), method.name, given=given))
+            named = node.name if method.name == "__init__" else ""
+            use = Use(Kind.OVERRIDE, base.path, place_of(method), method.name, given=given, receiver=named)
+            self._use(use)
 
     def _if(self, node: ast.If, scopes: list[Scope]) -> None:
         self._expression(node.test, scopes)
@@ -387,7 +392,8 @@ class _Reader:
         if not base.instance and node.attr in base.own:
             return UNKNOWN
         if not base.instance:
-            self._use(Use(Kind.PATH, f"{base.path}.{node.attr}", place))
+            if isinstance(node.ctx, ast.Load):
+                self._use(Use(Kind.PATH, f"{base.path}.{node.attr}", place))
             return Bound(f"{base.path}.{node.attr}")
         if isinstance(node.ctx, ast.Load) and node.attr not in base.own:
             self._use(Use(Kind.MEMBER, base.path, place, node.attr))
@@ -415,7 +421,7 @@ class _Reader:
         self._named_in_text(node)
         if isinstance(node.func, ast.Name) and node.func.id == "isinstance" and len(node.args) > 1:
             self._caught(node.args[1], scopes)
-        self._called_method(node, given, starred)
+        self._called_method(node, called, given, starred)
         if not called.path:
             self._loose_keywords(node)
             return UNKNOWN
@@ -455,7 +461,7 @@ class _Reader:
                 self._use(Use(Kind.PATH, ".".join(parts[:end]), place, unsure=True))
 
     def _called_method(
-        self, node: ast.Call, told: Sequence[tuple[ast.keyword, Bound]], starred: bool
+        self, node: ast.Call, called: Bound, told: Sequence[tuple[ast.keyword, Bound]], starred: bool
     ) -> None:
         """Note the call of a method with a telling name, and all that it is given.
 
@@ -463,6 +469,8 @@ class _Reader:
         """
         if not isinstance(node.func, ast.Attribute) or not _is_distinct(node.func) or starred:
             return
+        if called.path and not called.member and not is_class(called.path.split(".")[-2]):
+            return  # a module's function
         subject = node.func.attr.partition("_")[2]
         given: set[str] = set()
         for keyword, bound in told:

@@ -140,7 +140,8 @@ def _listed(facts: KeyFacts, text: str) -> Iterator[tuple[str, Place]]:
                 (m[1].replace("-", "_"), word) for word in words if (m := form.fullmatch(ast.unparse(word)))
             ]
             known = sum(name in facts.fields for name, _ in told)
-            if known >= few and known >= share * len(told):
+            stand = sum(facts.has(name) is True for name, _ in told)
+            if known >= few and known >= share * len(told) and 2 * stand > known:
                 for name, word in told:
                     start = word.col_offset + 1
                     end = (word.end_col_offset or 0) - 1

@@ -29,6 +29,7 @@ from envdoctor.values import Shown
 
 SCHEMA = "envdoctor.upgrade/1"
 _WORD = re.compile(r"\w+")
+_LOADED = re.compile(r"(\w+)\.from_pretrained\b")
 _TELLING = 5
 """Letters from which the name of what is called tells its class."""
 
@@ -139,21 +140,30 @@ def judge_paths(matrix: Matrix, moves: Mapping[str, Move], paths: Sequence[str])
     judged, judge, defined = Judged(), Judge(matrix, moves), dict[str, set[Path]]()
     files, apart = find_files(paths), list[Path]()
     project = Project(files, lambda module: judge.library(module) in moves)
-    named = judge.named()
+    named, loaded = judge.named(), set[str]()
     for path in files:
         text = read_text(path)
         if text is None:
             judged.unread.append(str(path))
             continue
         judged.files += 1
+        loaded.update(_LOADED.findall(text))
         if path.suffix == ".py" and not named.search(text) and not project.leans(path, text):
             apart.append(path)
         elif path.suffix in (".py", ".ipynb"):
             _judge_python(judge, path, text, judged, defined, project.brought_to(path))
         judged.breaks += [Found(str(path), 0, one) for one in _judge_text(judge, path, text)]
     _define_apart(apart, judged.breaks, defined)
-    judged.breaks = [one for one in judged.breaks if not _is_own(matrix, one, defined)]
+    judged.breaks = [
+        one for one in judged.breaks if not _is_own(matrix, one, defined) and _is_made_so(one, loaded)
+    ]
     return judged
+
+
+def _is_made_so(found: Found, loaded: Collection[str]) -> bool:
+    """True but for a class made in a way that only matters to one that is loaded, which none here is."""
+    use = found.told.use
+    return use.kind is not Kind.OVERRIDE or not use.receiver or use.receiver in loaded
 
 
 def _define_apart(apart: Sequence[Path], breaks: Sequence[Found], defined: dict[str, set[Path]]) -> None:

@@ -426,6 +426,99 @@ def judged_files(
     )
 
 
+HUB = {"huggingface-hub": Move(Version("1.0.0"), Version("0.35.3"))}
+TF5 = {"transformers": Move(Version("5.0.0"), Version("4.57.6"))}
+
+
+@pytest.mark.parametrize(
+    ("code", "moves", "lines"),
+    [
+        (
+            "import huggingface_hub, requests\ntry:\n    huggingface_hub.whoami()\n"
+            "except (requests.exceptions.HTTPError, OSError):\n    pass\n",
+            HUB,
+            [4],
+        ),
+        (
+            "import huggingface_hub, requests\ntry:\n    requests.get('x')\n"
+            "except requests.HTTPError:\n    pass\n",
+            HUB,
+            [],
+        ),
+        ("from huggingface_hub import HfFolder, HfApi\n", HUB, [1]),
+        (
+            "from sentence_transformers import SentenceTransformerTrainingArguments as A\n"
+            "A('x', overwrite_output_dir=True, fp16=True)\n",
+            TF5,
+            [2],
+        ),
+        (
+            "from unittest import mock\nmock.patch('transformers.AutoModelForVision2Seq')\n"
+            "mock.patch('transformers.AutoModel')\n",
+            TF5,
+            [2],
+        ),
+        (
+            "import transformers\ndef f(x, m):\n    if transformers.__version__ >= '4.40' and m == 'a_v2':\n"
+            "        return transformers.AutoModel\n    elif m:\n        return transformers.AdamW\n"
+            "    return transformers.AutoModelForVision2Seq\n",
+            TF5,
+            [7],
+        ),
+        (
+            "import transformers\nfrom packaging.version import parse\ndef f():\n"
+            "    if parse(transformers.__version__) >= parse('5'):\n        return None\n"
+            "    return transformers.AutoModelForVision2Seq\n",
+            TF5,
+            [],
+        ),
+        (
+            "from transformers import PreTrainedTokenizerBase\ndef f(t: PreTrainedTokenizerBase):\n"
+            "    try:\n        t.encode_plus('x')\n    except TypeError:\n        pass\n",
+            TF5,
+            [4],
+        ),
+        (
+            "from transformers.models.gpt_oss import GptOssConfig\ndef f(c: GptOssConfig):\n"
+            "    return c.pad_token_id\n",
+            TF5,
+            [],
+        ),
+        (
+            "import gradio as gr\nkw = {}\nif gr.__version__ < '4':\n    kw = {'concurrency_count': 5}\n"
+            "gr.Blocks().queue(**kw)\n",
+            {"gradio": Move(Version("5.0.0"))},
+            [],
+        ),
+        ("import trl\ntrl.SFTConfig(logging_steps=1)\n", {"trl": Move(Version("1.0.0"))}, []),
+        ("import numpy as np\nnp.ptp([1])\nx.ptp()\n", {"numpy": Move(Version("2.0.0"))}, [3]),
+        (
+            "from torch.multiprocessing import Queue\nimport torch\ntorch.distributed.get_rank(None)\n",
+            {"torch": Move(Version("2.10.0"), Version("2.9.1"))},
+            [],
+        ),
+        (
+            "from sentence_transformers.losses import SoftmaxLoss\n"
+            "SoftmaxLoss(m, sentence_embedding_dimension=1)",
+            {"sentence-transformers": Move(Version("5.4.0"), Version("5.1.1"))},
+            [],
+        ),
+    ],
+)
+def test_what_is_known_of_other_libraries_and_of_questions(
+    tmp_path: Path, code: str, moves: dict[str, Move], lines: list[int]
+) -> None:
+    assert [line for _, line, _ in judged_files(tmp_path, {"a.py": code}, moves)] == lines
+
+
+def test_a_model_that_nothing_loads_need_not_be_made_as_the_loader_asks(tmp_path: Path) -> None:
+    model = "from transformers import PreTrainedModel\nclass A(PreTrainedModel):\n"
+    made = "    def __init__(self, c):\n        super().__init__(c)\n        self.x = 1\n"
+    assert judged_files(tmp_path, {"a.py": model + made}, TF5) == []
+    files = {"a.py": model + made, "b.py": "from a import A\nA.from_pretrained('x')\n"}
+    assert [(name, line) for name, line, _ in judged_files(tmp_path, files, TF5)] == [("a.py", 3)]
+
+
 MINE = "from transformers import Trainer\nclass Mine(Trainer):\n    pass\n"
 
 
