@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
+from envdoctor.rules.interface_lookup import DISTINCT
 from envdoctor.upgrading.uses import Condition, Place
 from envdoctor.values import dataclass
 
@@ -54,6 +55,10 @@ class Bound:
 
 
 UNKNOWN = Bound()
+_OF_ARRAYS = frozenset(("itemset", "ptp"))
+"""Short names of methods that arrays alone have."""
+_BY_PATH = frozenset(("patch", "setattr", "delattr", "import_module"))
+"""Functions that take the path of what they put something in the place of, or load, as a text."""
 _HELD = re.compile(r"[a-z]{2,30}_(?:config|args|params|options|settings)")
 Scope = dict[str, Bound]
 
@@ -82,6 +87,23 @@ def last_names(node: ast.expr) -> Iterator[str]:
         node = node.func
     if isinstance(node, (ast.Attribute, ast.Name)):
         yield node.attr if isinstance(node, ast.Attribute) else node.id
+
+
+def is_distinct(method: ast.Attribute) -> bool:
+    """True for a method whose name tells whose it is; dtypes have their own `newbyteorder`."""
+    of_dtype = any("dtype" in text for text in last_names(method.value))
+    return (len(method.attr) >= DISTINCT or method.attr in _OF_ARRAYS) and not of_dtype
+
+
+def paths_in(node: ast.Call) -> Iterator[tuple[str, Place]]:
+    """Yield the path that a call is given as a text, to put something in place of or to load, by parts."""
+    first = node.args[0] if node.args else None
+    if next(last_names(node.func), "") not in _BY_PATH or not isinstance(first, ast.Constant):
+        return
+    parts = first.value.split(".") if isinstance(first.value, str) else []
+    if len(parts) > 1 and all(part.isidentifier() for part in parts):
+        place = Place(first.lineno, first.col_offset + 1, (first.end_col_offset or 0) - 1)
+        yield from ((".".join(parts[:end]), place) for end in range(2, len(parts) + 1))
 
 
 def valued(name: str, value: ast.expr) -> str:

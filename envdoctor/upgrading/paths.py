@@ -34,6 +34,8 @@ def is_open(record: Record, path: str, move: Move) -> bool:
     if path in record.modules and not record.has(record.modules[path], move.new):
         return False
     module, _, name = path.rpartition(".")
+    if module in record.modules and not record.has(record.modules[module], move.new):
+        return False
     names = record.names.get(module, {})
     made_up = names.get("__getattr__", ())
     last = max((last for _, last in names.get(name, ())), default=-1)

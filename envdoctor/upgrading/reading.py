@@ -21,6 +21,7 @@ from envdoctor.upgrading.bindings import (
     filtered,
     instance_of,
     is_class,
+    is_distinct,
     key_of,
     keyword_place,
     last_names,
@@ -30,6 +31,7 @@ from envdoctor.upgrading.bindings import (
     named_after,
     named_in,
     options_of,
+    paths_in,
     place_of,
     sets_on_self,
     valued,
@@ -38,10 +40,6 @@ from envdoctor.upgrading.classes import Brought, class_of, plain_base
 from envdoctor.upgrading.guarding import OPEN, Guard, branches, condition_of, guarded_by, handling
 from envdoctor.upgrading.uses import ALL, Kind, Place, Read, Use
 
-_OF_ARRAYS = frozenset(("itemset", "ptp"))
-"""Short names of methods that arrays alone have."""
-_BY_PATH = frozenset(("patch", "setattr", "delattr", "import_module"))
-"""Functions that take the path of what they put something in the place of, or load, as a text."""
 _BUILTINS = frozenset(dir(builtins)) | {"__file__", "__name__", "__doc__", "__class__"}
 _LEAVING = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -69,12 +67,6 @@ def read_cells(sources: Iterable[str], brought: Brought = _nothing) -> Iterator[
         reader.body(tree.body, [known])
         reader.finish()
         yield reader.read
-
-
-def _is_distinct(method: ast.Attribute) -> bool:
-    """True for a method whose name tells whose it is; dtypes have their own `newbyteorder`."""
-    of_dtype = any("dtype" in text for text in last_names(method.value))
-    return (len(method.attr) >= DISTINCT or method.attr in _OF_ARRAYS) and not of_dtype
 
 
 class _Reader:
@@ -450,15 +442,9 @@ class _Reader:
         return made_by(called)
 
     def _named_in_text(self, node: ast.Call) -> None:
-        """Note the path that a call is given as a text, to put something in its place or to load it."""
-        first = node.args[0] if node.args else None
-        if next(last_names(node.func), "") not in _BY_PATH or not isinstance(first, ast.Constant):
-            return
-        parts = first.value.split(".") if isinstance(first.value, str) else []
-        if len(parts) > 1 and all(part.isidentifier() for part in parts):
-            place = Place(first.lineno, first.col_offset + 1, (first.end_col_offset or 0) - 1)
-            for end in range(2, len(parts) + 1):
-                self._use(Use(Kind.PATH, ".".join(parts[:end]), place, unsure=True))
+        """Note the path that a call is given as a text."""
+        for path, place in paths_in(node):
+            self._use(Use(Kind.PATH, path, place, unsure=True))
 
     def _called_method(
         self, node: ast.Call, called: Bound, told: Sequence[tuple[ast.keyword, Bound]], starred: bool
@@ -467,7 +453,7 @@ class _Reader:
 
         Settings that go by the method's own name are what it works with, not how it works.
         """
-        if not isinstance(node.func, ast.Attribute) or not _is_distinct(node.func) or starred:
+        if not isinstance(node.func, ast.Attribute) or not is_distinct(node.func) or starred:
             return
         if called.path and not called.member and not is_class(called.path.split(".")[-2]):
             return  # a module's function

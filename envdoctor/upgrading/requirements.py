@@ -17,6 +17,8 @@ _NAME = re.compile(r"(?<![\w.@/-])([A-Za-z][\w.-]{0,60})(?:\[[\w,.-]{0,60}\])?")
 _CLAUSES = re.compile(r"\(?((?:(?:~=|===?|[!<>]=?|\^|~|=)?[0-9][\w.*+!]{0,40},?){1,8})")
 _CHECKED = re.compile(r"\b(?:check|require)\w{0,20}\(\s?f?[\"'][A-Za-z][\w.-]{0,60}\s?[<>=!~]=?")
 """A call that checks a requirement when it runs."""
+_PAST = re.compile(r"python_version\s?(?:==|<=?)\s?[\"']")
+"""A marker for a Python from a time before: the new release need not exist for it."""
 _CLAUSE = re.compile(r"(~=|===?|[!<>]=?|\^|~|=)?([0-9][\w.*+!]{0,40})")
 _BLANK = str.maketrans("", "", " \t\"'")
 
@@ -27,7 +29,7 @@ def judge_requirements(moves: Mapping[str, Move], text: str, code: bool = False)
     In code, those that a call checks.
     """
     for number, line in enumerate(text.split("\n"), 1):
-        if line.lstrip().startswith("#") or (code and not _CHECKED.search(line)):
+        if line.lstrip().startswith("#") or (code and not _CHECKED.search(line)) or _PAST.search(line):
             continue
         for name, told in _requirements(line):
             move = moves.get(normalise(name))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from envdoctor.errors import InputError
 from envdoctor.inputs import MEBIBYTE, parse_json, read_input
+from envdoctor.upgrading.gone import Move
 from envdoctor.values import dataclass
 
 FILES = 20_000
@@ -17,6 +19,7 @@ COMMANDED = (".sh", ".bash", ".slurm", ".sbatch", ".md", ".mk")
 _KINDS = (".py", ".ipynb", *KEYED, *COMMANDED)
 _REQUIRING = ("pyproject.toml", "setup.py", "setup.cfg", "environment.yml", "environment.yaml")
 _LISTING = ("requirement", "constraint")
+_RELEASE = re.compile(r"([a-z]\w{1,30}?)_v?_?(\d{1,2}(?:_\d{1,3}){1,3})")
 _SKIPPED = frozenset(
     (".git", ".hg", ".venv", "venv", "env", "node_modules", "__pycache__", "site-packages", "build", "dist")
 )
@@ -54,6 +57,13 @@ def _below(folder: Path) -> Iterator[Path]:
             if (name.endswith(_KINDS) or requires(path)) and count < FILES:
                 count += 1
                 yield path
+
+
+def is_for_another(path: Path, moves: Mapping[str, Move]) -> bool:
+    """True for a file below a folder that is named for another release: `third_party/vllm_v_0_5_4`."""
+    told = (_RELEASE.fullmatch(part) for part in path.parts[:-1])
+    named = ((moves.get(found[1].replace("_", "-")), found[2].replace("_", ".")) for found in told if found)
+    return any(move is not None and not str(move.new).startswith(version) for move, version in named)
 
 
 def requires(path: Path) -> bool:

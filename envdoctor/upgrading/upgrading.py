@@ -23,7 +23,15 @@ from envdoctor.upgrading.patching import diff_of, patched
 from envdoctor.upgrading.reading import read_cells
 from envdoctor.upgrading.requirements import judge_requirements
 from envdoctor.upgrading.settings import judge_settings, judge_variables
-from envdoctor.upgrading.sources import COMMANDED, KEYED, find_files, python_of, read_text, requires
+from envdoctor.upgrading.sources import (
+    COMMANDED,
+    KEYED,
+    find_files,
+    is_for_another,
+    python_of,
+    read_text,
+    requires,
+)
 from envdoctor.upgrading.uses import Kind, Use
 from envdoctor.values import Shown
 
@@ -138,7 +146,8 @@ def installed_moves(versions: Mapping[str, str]) -> dict[str, Move]:
 def judge_paths(matrix: Matrix, moves: Mapping[str, Move], paths: Sequence[str]) -> Judged:
     """Judge the files under the paths; raises InputError for a path that is none."""
     judged, judge, defined = Judged(), Judge(matrix, moves), dict[str, set[Path]]()
-    files, apart = find_files(paths), list[Path]()
+    files = [path for path in find_files(paths) if not is_for_another(path, moves)]
+    apart = list[Path]()
     project = Project(files, lambda module: judge.library(module) in moves)
     named, loaded = judge.named(), set[str]()
     for path in files:

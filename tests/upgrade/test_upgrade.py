@@ -511,6 +511,23 @@ def test_what_is_known_of_other_libraries_and_of_questions(
     assert [line for _, line, _ in judged_files(tmp_path, {"a.py": code}, moves)] == lines
 
 
+def test_what_is_written_for_another_release_or_an_old_python_is_not_judged(tmp_path: Path) -> None:
+    moved = "from transformers import AutoModelForVision2Seq\n"
+    files = {
+        "other/transformers_4_50/a.py": moved,
+        "other/transformers_v5_0/a.py": moved,
+        "constraints.txt": "transformers==4.9; python_version == '3.7'\ntransformers==4.57\n",
+    }
+    found = [(name, line) for name, line, _ in judged_files(tmp_path, files, TF5)]
+    assert found == [("constraints.txt", 2), ("other/transformers_v5_0/a.py", 1)]
+
+
+def test_a_module_that_went_takes_along_what_it_made_up(tmp_path: Path) -> None:
+    numpy = {"numpy": Move(Version("2.0.0"), Version("1.26.4"))}
+    code = {"a.py": "from numpy.lib.function_base import _calculate_shapes\n"}
+    assert [line for _, line, _ in judged_files(tmp_path, code, numpy)] == [1]
+
+
 def test_a_model_that_nothing_loads_need_not_be_made_as_the_loader_asks(tmp_path: Path) -> None:
     model = "from transformers import PreTrainedModel\nclass A(PreTrainedModel):\n"
     made = "    def __init__(self, c):\n        super().__init__(c)\n        self.x = 1\n"
