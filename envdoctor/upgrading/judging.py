@@ -17,7 +17,14 @@ from envdoctor.patterns import row_pattern
 from envdoctor.profile.keys import BASES, KeyFacts, key_facts
 from envdoctor.rules.interface_lookup import DISTINCT, distribution_of
 from envdoctor.rules.ranges import version_satisfies
-from envdoctor.upgrading.arguments import base_of, callable_of, owner_of, position, settings_of
+from envdoctor.upgrading.arguments import (
+    base_of,
+    callable_of,
+    methods_named,
+    owner_of,
+    position,
+    settings_of,
+)
 from envdoctor.upgrading.bindings import is_class
 from envdoctor.upgrading.breaks import Break, by_rename
 from envdoctor.upgrading.gone import (
@@ -316,8 +323,17 @@ class Judge:
             shown = f"{use.path}({use.name})" if use.path else f".{use.name}"
             since = self._left(library).get((use.path, use.name))
             if since and not self._is_answered(shown, self.moves[library]):
-                yield Break(use, shown, since, certainty=Certainty.LIKELY, library=library)
+                told = Break(use, shown, since, certainty=Certainty.LIKELY, library=library)
+                yield replace(told, warned=bool(use.path) and self._takes_any(library, use.path))
                 return
+
+    def _takes_any(self, library: str, method: str) -> bool:
+        """True where a method of that name takes any argument: one that it heeds no more fails nothing."""
+        record, new = load_record(self.matrix.folder, library), self.moves[library].new
+        owners = methods_named(record).get(method, ()) if record else ()
+        return record is not None and any(
+            record.has(record.keywords[one].get(ALL, ()), new) for one in owners
+        )
 
     def _call(self, use: Use, libraries: Iterable[str]) -> Iterator[Break]:
         """Answer by the rows of methods whose answer is another where an argument is not given.
