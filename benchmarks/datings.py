@@ -96,7 +96,8 @@ def main() -> None:
                 fetcher, settings.url, user_cache_path("envdoctor") / "lines", time.monotonic() + 600
             )
             try:
-                releases = dater.releases(one.library, one.sights)
+                stood = dater.releases(one.library, one.sights)
+                releases = stood.releases
             except Unavailable as error:
                 failed += 1
                 print(f"    {one.library}: {error}")
@@ -105,7 +106,9 @@ def main() -> None:
                 none += 1
             else:
                 widths.append(minors(releases))
-                right = Version(releases[0]) <= one.version <= Version(releases[-1])
+                right = Version(releases[0]) <= one.version and (
+                    stood.on or one.version <= Version(releases[-1])
+                )
                 inside += right
             if options.show and (not releases or not right or widths[-1] > 3):
                 told = f"{releases[0]} to {releases[-1]}" if releases else "none"

@@ -17,7 +17,7 @@ from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.ranges import parse_version
 
 if TYPE_CHECKING:
-    from envdoctor.harvest.dating import Sight
+    from envdoctor.harvest.dating import Sight, Stood
 
 _SITE = re.compile(r"(?:site|dist)-packages[/\\](.{1,300}\.py)$")
 SOURCE = "the traceback's lines (inferred)"
@@ -109,20 +109,18 @@ def library_sights(facts: Facts, matrix: Matrix) -> Mapping[str, list[Sight]]:
     return found
 
 
-def with_releases(facts: Facts, library: str, releases: list[str]) -> Facts:
+def with_releases(facts: Facts, library: str, stood: Stood) -> Facts:
     """Return the facts with what the lines tell of a library; where its version is stated, only a note."""
-    if not releases:
+    if not stood.releases:
         return facts
-    told = f"{releases[0]} to {releases[-1]}" if len(releases) > 1 else releases[0]
     known = facts.distribution(library)
     if known is not None and known.version:
         version = parse_version(known.version)
-        if version is None or any(parse_version(release) == version for release in releases):
+        if version is None or stood.has(version):
             return facts
-        note = f"{library}: the traceback's lines are those of {told}, and {known.version} is stated"
+        note = f"{library}: the traceback's lines are those of {stood.told}, and {known.version} is stated"
         return replace(facts, notes=(*facts.notes, note))
-    specifier = f">={releases[0]},<={releases[-1]}" if len(releases) > 1 else f"=={releases[0]}"
-    dated = Distribution(library, SOURCE, specifier=specifier)
+    dated = Distribution(library, SOURCE, specifier=stood.specifier)
     distributions = {**facts.environment.distributions, library: dated}
     return replace(facts, environment=replace(facts.environment, distributions=distributions))
 

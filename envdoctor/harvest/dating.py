@@ -45,6 +45,30 @@ class Sight:
     code: str
 
 
+@dataclass(frozen=True, slots=True)
+class Stood:
+    """The releases in which lines stand, in order; `on`: the newest is one of them, so later ones may be."""
+
+    releases: Sequence[str]
+    on: bool = False
+
+    @property
+    def told(self) -> str:
+        """The range in words."""
+        first, last = self.releases[0], self.releases[-1]
+        return f"{first} or later" if self.on else f"{first} to {last}" if first != last else first
+
+    @property
+    def specifier(self) -> str:
+        """The range as a requirement writes it."""
+        first, last = self.releases[0], self.releases[-1]
+        return f">={first}" if self.on else f">={first},<={last}" if first != last else f"=={first}"
+
+    def has(self, version: Version) -> bool:
+        """True for a release in which the lines stand, or may."""
+        return version in map(Version, self.releases) or (self.on and version > Version(self.releases[-1]))
+
+
 @dataclass(frozen=True)
 class Dater:
     """Reads files of releases from one index until a deadline (seconds of `time.monotonic`)."""
@@ -54,8 +78,8 @@ class Dater:
     cache: Path
     deadline: float
 
-    def releases(self, library: str, sights: Sequence[Sight]) -> list[str]:
-        """Return the releases in which every sight stands as it was seen, in order; empty when none is.
+    def releases(self, library: str, sights: Sequence[Sight]) -> Stood:
+        """Return the releases in which every sight stands as it was seen; none where they stand in none.
 
         Raises Unavailable when the index cannot be read, or the time is over before all were looked at.
         """
@@ -65,7 +89,8 @@ class Dater:
         chosen = _chosen(sights)
         with ThreadPoolExecutor(AT_ONCE) as pool:
             fits = list(pool.map(lambda v: self._fits(library, v, known[v], chosen), final))
-        return _without_gaps(final, fits)
+        stood = _without_gaps(final, fits)
+        return Stood(stood, on=bool(stood) and stood[-1] == final[-1])
 
     def _fits(
         self, library: str, version: str, files: Sequence[IndexFile], sights: Mapping[str, list[Sight]]

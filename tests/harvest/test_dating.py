@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 from fake_index import FakeFile, FakeIndex, sdist_bytes, wheel_bytes
+from packaging.version import Version
 
 from envdoctor.errors import Unavailable
 from envdoctor.facts import Facts, Frame
-from envdoctor.harvest.dating import Dater
+from envdoctor.harvest.dating import Dater, Stood
 from envdoctor.online import SOURCE, sights_of, with_releases
 
 FRAMES = (
@@ -42,7 +43,7 @@ def dater(index: FakeIndex, tmp_path: Path):
 
 
 def dated(dater: Dater, *frames: Frame) -> list[str]:
-    return dater.releases("gizmo", [sight for _, sight in sights_of(frames or FRAMES)])
+    return list(dater.releases("gizmo", [sight for _, sight in sights_of(frames or FRAMES)]).releases)
 
 
 def test_lines_date_the_releases_that_have_them(dater: Dater) -> None:
@@ -72,11 +73,23 @@ def test_time_that_is_over_gives_no_half_answer(dater: Dater) -> None:
 def test_an_inferred_range_is_marked_and_a_stated_version_stays() -> None:
     from envdoctor.facts import Distribution, Environment
 
-    inferred = with_releases(Facts(), "gizmo", ["1.1.0", "1.1.1"]).distribution("gizmo")
+    inferred = with_releases(Facts(), "gizmo", Stood(["1.1.0", "1.1.1"])).distribution("gizmo")
     assert inferred is not None
     assert (inferred.version, inferred.specifier, inferred.source) == (None, ">=1.1.0,<=1.1.1", SOURCE)
     stated = Facts(environment=Environment(distributions={"gizmo": Distribution("gizmo", "list", "1.0.0")}))
-    after = with_releases(stated, "gizmo", ["1.1.0", "1.1.1"])
+    after = with_releases(stated, "gizmo", Stood(["1.1.0", "1.1.1"]))
     assert after.distribution("gizmo") == stated.distribution("gizmo")
     assert after.notes == ("gizmo: the traceback's lines are those of 1.1.0 to 1.1.1, and 1.0.0 is stated",)
-    assert with_releases(stated, "gizmo", ["1.0.0"]).notes == ()
+    assert with_releases(stated, "gizmo", Stood(["1.0.0"])).notes == ()
+
+
+def test_lines_that_stand_in_the_newest_release_may_stand_in_later_ones() -> None:
+    open_ = Stood(["1.1.0", "1.1.1"], on=True)
+    inferred = with_releases(Facts(), "gizmo", open_).distribution("gizmo")
+    assert (inferred and inferred.specifier, open_.told) == (">=1.1.0", "1.1.0 or later")
+    assert [open_.has(Version(one)) for one in ("1.0.0", "1.1.1", "2.0.0")] == [False, True, True]
+
+
+def test_the_newest_release_is_told_to_be_open(dater: Dater) -> None:
+    every = dater.releases("gizmo", [])
+    assert (every.on, every.releases[-1]) == (True, "1.2.0")
