@@ -41,7 +41,9 @@ ALLOWED: dict[str, set[str]] = {
     },
     "locks": {"errors", "facts", "inputs"},
     "images": {"errors", "facts", "inputs", "probes"},
-    "pastes": {"bundling", "errors", "facts", "images", "inputs", "locks", "matrix", "patterns"},
+    "pastes": {
+        *("bundling", "errors", "facts", "images", "inputs", "locks", "matrix", "patterns", "python_source"),
+    },
     "rules": {"commands", "errors", "facts", "findings", "matrix", "memory", "patterns", "profile"},
     "solve": {
         *("commands", "errors", "fact_files", "facts", "files", "harvest", "images", "inputs", "locks"),

@@ -14,20 +14,15 @@ Package = tuple[str, Mapping[str, Any], int]
 _GROUPLESS = "it does not tell which packages are for development only: all of them are read"
 
 
-def read_poetry(document: Mapping[str, Any], text: str, project: Mapping[str, Any] | None = None) -> Lock:
-    """Return what `poetry install --only main` installs, as far as the lock tells; raises Unreadable.
-
-    A lock of poetry 1.5 to 1.8 does not tell groups: its `project` (pyproject.toml) does.
-    """
+def read_poetry(document: Mapping[str, Any], text: str) -> Lock:
+    """Return what `poetry install --only main` installs, as far as the lock tells; raises Unreadable."""
     markers = Markers(_poetry_python(text_of(table_of(document.get("metadata")).get("python-versions"))))
     packages = named(tables_of(document.get("package")), header_lines(text, "[[package]]"))
     grouped = any("groups" in table or "category" in table for _, table, _ in packages)
     marked = any("groups" in table for _, table, _ in packages)
     kept = [one for one in packages if _of_main(one[1]) and _poetry_holds(one[1], markers)]
     if not marked:  # markers then stand at what requires a package, not at itself
-        own = {} if grouped else _own(project or {}, markers)
-        needed = _asked_for(kept, own, markers) if own else _needed(kept, markers)
-        kept, grouped = [one for one in kept if one[0] in needed], grouped or bool(own)
+        kept = [one for one in kept if one[0] in _needed(kept, markers)]
     found = tuple(_plain(*one, _poetry_origin(one[1])) for one in kept)
     return Lock("poetry.lock", found, markers.read_for, grouped, notes=() if grouped else (_GROUPLESS,))
 
@@ -55,55 +50,6 @@ def _poetry_python(text: str) -> str:
     """Return poetry's `^3.9` or `~3.9` as a lower bound, the first of its alternatives."""
     first = text.split("||")[0].strip()
     return re.sub(r"[\^~](?!=)\s*", ">=", first) if first != "*" else ""
-
-
-def _own(project: Mapping[str, Any], markers: Markers) -> dict[str, set[str]]:
-    """Return what a project requires of its own on the target, each with the extras wanted of it."""
-    own: dict[str, set[str]] = {}
-    poetry = table_of(table_of(project.get("tool")).get("poetry"))
-    for name, told in table_of(poetry.get("dependencies")).items():
-        for entry in [table_of(one) for one in (told if isinstance(told, list) else [told])]:
-            if name.lower() != "python" and not entry.get("optional") and _wanted(entry, markers):
-                own.setdefault(normalise(name), set()).update(_extras(entry))
-    return own
-
-
-def _wanted(entry: Mapping[str, Any], markers: Markers) -> bool:
-    return markers.admitted_by(entry.get("python")) and markers.hold(entry.get("markers"))
-
-
-def _extras(entry: Mapping[str, Any]) -> list[str]:
-    told = entry.get("extras")
-    return [normalise(text_of(one)) for one in told] if isinstance(told, list) else []
-
-
-def _asked_for(packages: list[Package], own: Mapping[str, set[str]], markers: Markers) -> set[str]:
-    """Return the names that a project's own requirements bring."""
-    tables: dict[str, list[Mapping[str, Any]]] = {}
-    for name, table, _ in packages:
-        tables.setdefault(name, []).append(table)
-    todo = [(name, extra) for name, extras in own.items() for extra in ("", *extras)]
-    seen = set(todo)
-    while todo:
-        name, extra = todo.pop()
-        fresh = {one for table in tables.get(name, ()) for one in _brought(table, extra, markers)} - seen
-        seen |= fresh
-        todo.extend(fresh)
-    return {name for name, _ in seen}
-
-
-def _brought(table: Mapping[str, Any], extra: str, markers: Markers) -> Iterator[tuple[str, str]]:
-    """Yield what a package requires without an extra, or for one, each with the extras wanted of it."""
-    extras = {normalise(name): lines for name, lines in table_of(table.get("extras")).items()}
-    lines = extras.get(extra)
-    named_so = [re.match(r"[\w.-]+", text_of(one)) for one in lines] if isinstance(lines, list) else []
-    of_extra = {normalise(found.group()) for found in named_so if found}
-    for target, wanted in table_of(table.get("dependencies")).items():
-        name = normalise(target)
-        for entry in [table_of(one) for one in (wanted if isinstance(wanted, list) else [wanted])]:
-            asked = name in of_extra if extra else not entry.get("optional")
-            if asked and markers.hold(entry.get("markers"), extra):
-                yield from ((name, one) for one in ("", *_extras(entry)))
 
 
 def _needed(packages: list[Package], markers: Markers) -> set[str]:

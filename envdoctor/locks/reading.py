@@ -27,32 +27,18 @@ def read_lock(path: str | Path) -> Lock:
     if not text.strip():
         raise InputError(f"{path}: empty")
     try:
-        return parse_lock(Path(path).name, text, _project(Path(path)))
+        return parse_lock(Path(path).name, text)
     except Unreadable as error:
         raise InputError(f"{path}: no lock that can be read: {error}") from None
 
 
-def _project(path: Path) -> Mapping[str, Any] | None:
-    """Return the project of poetry's lock, where it lies beside it and can be read."""
-    beside = path.with_name("pyproject.toml")
-    if path.name.lower() != "poetry.lock" or not beside.is_file():
-        return None
-    try:
-        return parse_toml(read_input_text(beside, MEBIBYTE))
-    except (InputError, ValueError, RecursionError):
-        return None
-
-
-def parse_lock(name: str, text: str, project: Mapping[str, Any] | None = None) -> Lock:
-    """Return what a lock's text puts in, told by its file's name; raises Unreadable.
-
-    `project` is the pyproject.toml beside it, for the one that does not tell what is for development only.
-    """
+def parse_lock(name: str, text: str) -> Lock:
+    """Return what a lock's text puts in, told by its file's name; raises Unreadable."""
     read, document = _reader(name.lower()), _document(name.lower(), text)
     if not isinstance(document, Mapping):
         raise Unreadable("holds no table")
     try:
-        return read_poetry(document, text, project) if project else read(document, text)
+        return read(document, text)
     except Unreadable:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

@@ -75,11 +75,9 @@ class Markers:
             "dependency_groups": frozenset(groups),
         }
 
-    def hold(self, marker: object, extra: str = "") -> bool:
+    def hold(self, marker: object) -> bool:
         """Return whether a marker holds; no text always does. Raises Unreadable for what is none."""
         text = marker if isinstance(marker, str) else ""
-        if text and extra:
-            return self._decided(text, extra)
         if text not in self._known:
             self._known[text] = self._decided(text)
         return self._known[text]
@@ -92,11 +90,11 @@ class Markers:
             return True
         return specifier.contains(self._environment["python_full_version"])
 
-    def _decided(self, text: str, extra: str = "") -> bool:
+    def _decided(self, text: str) -> bool:
         try:
             if "extras" in text or "dependency_groups" in text:
                 return Marker(text).evaluate(self._chosen, context="lock_file")
-            return Marker(text).evaluate({**self._environment, "extra": extra})
+            return Marker(text).evaluate(self._environment)
         except (UndefinedEnvironmentName, UndefinedComparison, InvalidMarker, TypeError):
             raise Unreadable(f"cannot decide the marker {text[:80]!r}") from None
 

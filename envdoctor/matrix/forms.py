@@ -16,7 +16,7 @@ Part = tuple[Path, "Form", str]
 
 _CLAUSE = r"\s{0,9}(>=|<=|==|!=|~=|>|<)\s{0,9}([^\s,<>=!~]+)\s{0,9}"
 _NUMBER = r"\s*(>=|<=|==|!=|>|<)\s*-?\d+(\.\d+)?\s*"
-_PLACEHOLDER = r"\{([A-Za-z0-9_.-]+)\}"
+_PLACEHOLDER = r"\{([A-Za-z0-9_./-]+)\}"
 
 
 class Form(NamedTuple):
@@ -197,9 +197,11 @@ def _conditions(when: Mapping[str, str]) -> Iterator[Part]:
 
 def _placeholders(text: str) -> Iterator[Part]:
     yield (), TEXT, text
-    for key in re.findall(_PLACEHOLDER, text):
-        if named := key_part(key):
-            yield (), *named
+    for found in re.findall(_PLACEHOLDER, text):
+        part, _, whole = found.partition("/")
+        for key in (part, f"sym.{whole}") if whole else (part,):
+            if named := key_part(key):
+                yield (), *named
 
 
 def _pins(pins: Mapping[str, str]) -> Iterator[Part]:

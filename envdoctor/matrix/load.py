@@ -15,7 +15,6 @@ from envdoctor.facts.codec import trusting
 from envdoctor.matrix import tables
 from envdoctor.matrix.card_names import CardNames
 from envdoctor.matrix.heads import CONDITIONS, Head, heads_of
-from envdoctor.matrix.package_names import PackageNames
 from envdoctor.matrix.tables.row import Row
 from envdoctor.values import dataclass
 
@@ -31,7 +30,6 @@ class Lexicon:
     symptoms: tuple[tables.SymptomRow, ...] = ()
     keys: tuple[tables.KeyRow, ...] = ()
     cards: CardNames = field(default_factory=CardNames)
-    packages: PackageNames = field(default_factory=PackageNames)
 
 
 class Tables(Mapping[str, Plain]):
@@ -127,15 +125,10 @@ class Matrix:
         """The names of the GPUs."""
         return CardNames(lambda: self.rows(tables.GpuRow))
 
-    @cached_property
-    def packages(self) -> PackageNames:
-        """The names of packages in loose text."""
-        return PackageNames(lambda: self.rows(tables.PackageNameRow))
-
     @property
     def lexicon(self) -> Lexicon:
         """What texts are searched for."""
-        return Lexicon(self.rows(tables.SymptomRow), self.rows(tables.KeyRow), self.cards, self.packages)
+        return Lexicon(self.rows(tables.SymptomRow), self.rows(tables.KeyRow), self.cards)
 
     @cached_property
     def by_id(self) -> Mapping[str, tuple[str, Mapping[str, Any]]]:

@@ -1,19 +1,21 @@
-"""Answers at a Python prompt (`torch.__version__` and the line below), and libraries' own log lines."""
+"""Answers to expressions (`torch.__version__`, `python -c "print(…)"`), and libraries' own log lines."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 
 from envdoctor import lazy_re as re
-from envdoctor.facts import ComputeCapability, CudaVersion
-from envdoctor.matrix.package_names import PackageNames
+from envdoctor.facts import ComputeCapability, CudaVersion, Symptom
+from envdoctor.pastes.distributions import known_distribution
 from envdoctor.pastes.sightings import Paste, Sighting, card_sighting, distribution_sightings
 
-_ASKED = re.compile(
-    r"^(?:In \[\d{1,4}\]: )?(?:print\()?(?P<name>[a-z_]{2,30})\.(?P<what>__version__|version\.cuda|"
-    r"cuda\.(?:get_device_name|get_device_capability|get_arch_list|is_available)\([\w ,.:\"']{0,30}\))\)?\s*$"
-)
+_PROMPT = re.compile(r"^In \[\d{1,4}\]: ")
 _OUT = re.compile(r"^Out\[\d{1,4}\]: ")
+_COMMAND = re.compile(r"\bpython[\d.]{0,5}(?:\.exe)? (?:-\w )?-c ([\"'])(?P<code>.{1,300})\1\s*$")
+_ASKED = re.compile(r"\.(?:__version__|version\.cuda|cuda\.\w{3,30}\()")
+LONG = 300
+"""Letters of the longest line that is read as an expression."""
+UNAVAILABLE = "SYM-CUDA-SAID-UNAVAILABLE"
 _ENGINE = re.compile(r"(?:LLM engine \(v|vLLM API server version |vLLM engine \(v)(\d[\w.+]{1,40})")
 _DEEPSPEED = re.compile(r"DeepSpeed info: version=(\d[\w.+]{1,40}?),")
 _HIGHEST = re.compile(r"Highest compute capability among GPUs detected: (\d{1,2})\.(\d)")
@@ -34,26 +36,41 @@ def parse_console(paste: Paste) -> Iterator[Sighting]:
             yield from _capability(f"({match[1]}, {match[2]})", paste.at("bitsandbytes", index))
         elif "CUDA_VERSION=" in line and (match := _BNB.search(line)):
             yield from _bitsandbytes(match, paste.at("bitsandbytes", index))
-        elif "." in line and len(line) < 120 and (match := _ASKED.match(line)):
-            answer = _answer(lines[index + 1 : index + 3])
-            paste.claimed.update((index, index + 1))
-            source = paste.at("Python prompt", index + 1)
-            yield from _told(match["name"], match["what"], answer, source, paste.packages)
+        elif "." in line and len(line) < LONG and _ASKED.search(line):
+            yield from _answered(paste, index)
 
 
-def _answer(lines: Sequence[str]) -> str:
-    first = next((line for line in lines if line.strip()), "")
-    return _OUT.sub("", first).strip().strip("'\"")
+def _answered(paste: Paste, index: int) -> Iterator[Sighting]:
+    """Yield what the lines below an expression, or a program of one line, printed of it."""
+    from envdoctor.pastes.expressions import parse_printed
+
+    line = _PROMPT.sub("", paste.lines[index])
+    command = _COMMAND.search(line)
+    below = (i for i in range(index + 1, min(index + 12, len(paste.lines))) if paste.lines[i].strip())
+    for asked, looks in parse_printed(command["code"] if command else line.strip(), command is None):
+        place = next(below, None)
+        shown = _OUT.sub("", paste.lines[place]).strip() if place is not None else ""
+        match = re.fullmatch(looks, shown)
+        if place is None or match is None:
+            return
+        paste.claimed.update((index, place))
+        for (name, what), answer in zip(asked, match.groups(), strict=True):
+            yield from _told(name, what, answer, paste.at("Python prompt", place))
 
 
-def _told(name: str, what: str, answer: str, source: str, names: PackageNames) -> Iterator[Sighting]:
+def _told(name: str, what: str, answer: str, source: str) -> Iterator[Sighting]:
     if what == "__version__":
-        if known := names.find(name):
+        if known := known_distribution(name):
             yield from distribution_sightings(known, answer, source, exact=True)
     elif name == "torch":
         for key, tell in _ANSWERS.items():
             if key in what:
                 yield from tell(answer, source)
+
+
+def _available(answer: str, source: str) -> Iterator[Sighting]:
+    if answer == "False":
+        yield Sighting("symptom", Symptom(UNAVAILABLE, f"torch.cuda.is_available() {answer}", source))
 
 
 def _cuda(answer: str, source: str) -> Iterator[Sighting]:
@@ -84,6 +101,7 @@ _ANSWERS: Mapping[str, Callable[[str, str], Iterator[Sighting]]] = {
     "get_device_name": _name,
     "get_device_capability": _capability,
     "get_arch_list": _arch_list,
+    "is_available": _available,
 }
 
 

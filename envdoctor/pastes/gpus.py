@@ -51,6 +51,8 @@ _OF_CARDS = re.compile(
 )
 _OWNED = re.compile(r"(?i)\b(?:an?|my|the|one|single|our|this)\s$")
 _MARKET = re.compile(r"[2-5]0[5-9]0")
+_TIMES = re.compile(r"(?<![\d.x×*] )(?<![\w.])(?:[1-9]|1[0-6])\s[x×*]\s$")
+"""A small number of such cards: no side of a picture or a matrix."""
 _COUNTED = re.compile(
     r"(?i)\s(?:\w{1,16}\s)?(?:steps?|tokens?|samples?|rows?|items?|examples?|iterations?|px|points?)\b"
 )
@@ -117,8 +119,8 @@ def _sighted(line: str, found: CardName, source: str) -> list[Gpu]:
     sure = found.branded or count or (memory and not word.isdigit()) or _PLAIN.fullmatch(word)
     sure = sure or (_LIKELY.fullmatch(word) and _OF_CARDS.search(line))
     if word.isdigit() and not found.branded:
-        owned = _MARKET.fullmatch(word) and _OWNED.search(before) and not _COUNTED.match(after)
-        sure = (count and of_cards) or owned
+        market = _MARKET.fullmatch(word) and not _COUNTED.match(after)
+        sure = (count and of_cards) or (market and (_OWNED.search(before) or _TIMES.search(before)))
     if not sure:
         return []
     name = _written(line, found)

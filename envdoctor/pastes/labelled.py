@@ -9,7 +9,7 @@ from envdoctor import lazy_re as re
 from envdoctor.facts import CudaVersion, DriverVersion, NativeLibrary, Toolkit
 from envdoctor.facts.quantities import parse_size
 from envdoctor.matrix.card_names import CardNames
-from envdoctor.matrix.package_names import PackageNames
+from envdoctor.pastes.distributions import known_distribution
 from envdoctor.pastes.gpus import Listed, parse_capability, parse_gpus, with_those_above
 from envdoctor.pastes.settings import KeyTable, setting_sightings
 from envdoctor.pastes.sightings import Paste, Sighting, card_sighting, distribution_sightings
@@ -55,10 +55,10 @@ def parse_labelled(paste: Paste, table: KeyTable) -> Iterator[Sighting]:
         source = paste.at("", index)
         if _FOREIGN.search(line):
             continue
-        statements = split_statements(line, table, paste.packages)
-        for label, value, key in _uncontrasted(statements, paste.packages):
+        statements = split_statements(line, table)
+        for label, value, key in _uncontrasted(statements):
             label = _in_context(label, line, index - near_driver, previous)
-            found = list(_told(label, value, source, paste)) or list(
+            found = list(_told(label, value, source, paste.cards)) or list(
                 setting_sightings(table, key, value, source)
             )
             if label.startswith(("driver", "nvidia driver")):
@@ -70,12 +70,12 @@ def parse_labelled(paste: Paste, table: KeyTable) -> Iterator[Sighting]:
         previous = fold_label(line.partition(":")[0])
 
 
-def _uncontrasted(statements: Sequence[str], names: PackageNames) -> Iterator[tuple[str, str, str]]:
+def _uncontrasted(statements: Sequence[str]) -> Iterator[tuple[str, str, str]]:
     """Yield the parts of statements; of a package of which two releases are set against each other, none."""
     split = [_split(statement) for statement in statements]
     for label, value, key in split:
         others = {other for name, other, _ in split if name == label and other != value}
-        if not (others and names.find(label)):
+        if not (others and known_distribution(label)):
             yield label, value, key
 
 
@@ -88,23 +88,23 @@ def _in_context(label: str, line: str, since_driver: int, previous: str) -> str:
     return label
 
 
-def split_statements(line: str, table: KeyTable, names: PackageNames) -> list[str]:
+def split_statements(line: str, table: KeyTable) -> list[str]:
     """Return the statements in a line; a piece that begins no known one belongs to the one before it."""
     short = _RUNS.sub("  ", line.strip())
     if _SEVERAL.search(short) is None or _PLURAL.search(line) is None:
         return [line]
     found: list[str] = []
     for piece in _SEVERAL.split(short):
-        if found and not _begins(piece, table, names):
+        if found and not _begins(piece, table):
             found[-1] += f", {piece}"
         else:
             found.append(piece)
     return found
 
 
-def _begins(piece: str, table: KeyTable, names: PackageNames) -> bool:
+def _begins(piece: str, table: KeyTable) -> bool:
     label, _, key = _split(piece)
-    return bool(label) and (_handler(label, names) is not None or bool(table.find(key)))
+    return bool(label) and (_handler(label) is not None or bool(table.find(key)))
 
 
 def _split(line: str) -> tuple[str, str, str]:
@@ -123,15 +123,15 @@ def fold_label(label: str) -> str:
     )
 
 
-def _told(label: str, value: str, source: str, paste: Paste) -> Iterator[Sighting]:
-    handler = _handler(label, paste.packages) if label and not _ABSENT.match(value) else None
+def _told(label: str, value: str, source: str, cards: CardNames) -> Iterator[Sighting]:
+    handler = _handler(label) if label and not _ABSENT.match(value) else None
     if handler is _gpus:
-        yield from _gpus(value, source, paste.cards)
+        yield from _gpus(value, source, cards)
     elif handler is not None:
         yield from handler(value, source)
 
 
-def _handler(label: str, names: PackageNames) -> Handler | None:
+def _handler(label: str) -> Handler | None:
     """Return what reads the value under a folded label, or None for a label that nobody knows."""
     if handler := HANDLERS.get(label):
         return handler
@@ -139,7 +139,7 @@ def _handler(label: str, names: PackageNames) -> Handler | None:
     short = re.sub(r"\s?\b(?:version|versions|ver|info)\b|版本", "", label).strip(" .'?")
     if handler := HANDLERS.get(label) or HANDLERS.get(short):
         return handler
-    name = names.find(short)
+    name = known_distribution(short)
     return partial(_distribution, name) if name else None
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 from envdoctor import lazy_re as re
 from envdoctor.facts import CudaVersion, DriverVersion, Setting, Toolkit
 from envdoctor.facts.names import normalise
 from envdoctor.matrix.card_names import CardNames
-from envdoctor.matrix.package_names import PackageNames
+from envdoctor.pastes.distributions import known_distribution, mention_pattern
 from envdoctor.pastes.gpus import find_gpus
 from envdoctor.pastes.sightings import Paste, Sighting, distribution_sightings
 
@@ -67,6 +68,11 @@ _HINTS = {
 _GLIBC = re.compile(r"(?i)\bglibc[ -]?(2\.\d\d)\b")
 
 
+@cache
+def _mentions() -> re.Pattern[str]:
+    return mention_pattern()
+
+
 def parse_prose(paste: Paste) -> Iterator[Sighting]:
     """Yield the versions, GPUs, driver and Python that unclaimed lines mention as facts."""
     for index, line in paste.loose():
@@ -79,7 +85,7 @@ def parse_prose(paste: Paste) -> Iterator[Sighting]:
         told, source = _INCLUDES.search(line.lower()) is not None, paste.at("", index)
         if told:
             stated = _stated(line, _NO_FACT)
-            yield from _facts_of(stated, source, paste.packages)
+            yield from _facts_of(stated, source)
             yield from _hints(stated, source)
         if told or _CARD.search(line):
             yield from _gpus(_stated(line, _NO_CARD), source, paste.cards)
@@ -97,10 +103,10 @@ def _incompatible(line: str, source: str) -> Iterator[Sighting]:
         yield from distribution_sightings(name, version, source, exact=True)
 
 
-def _facts_of(line: str, source: str, names: PackageNames) -> Iterator[Sighting]:
+def _facts_of(line: str, source: str) -> Iterator[Sighting]:
     told = [
-        (_meant(m["name"], names), m["version"].rstrip("."), "==" in m["between"])
-        for m in names.mention.finditer(line)
+        (_meant(m["name"]), m["version"].rstrip("."), "==" in m["between"])
+        for m in _mentions().finditer(line)
     ]
     for name, version, exact in told:
         if not any(
@@ -119,8 +125,8 @@ def _facts_of(line: str, source: str, names: PackageNames) -> Iterator[Sighting]
         yield from distribution_sightings(name, "installed", source)
 
 
-def _meant(name: str, names: PackageNames) -> str:
-    return names.find(name.lower().replace("_", "-")) or normalise(name)
+def _meant(name: str) -> str:
+    return known_distribution(name.lower().replace("_", "-")) or normalise(name)
 
 
 def _gpus(line: str, source: str, cards: CardNames) -> Iterator[Sighting]:

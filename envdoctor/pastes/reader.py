@@ -49,7 +49,7 @@ SIGNS: Mapping[str, tuple[str, ...]] = {
     "installs": (" install", " add", " sync", "upgrad", "downgrad", "updat", "downdat"),
     "configs": (":", "="),
     "commands": ("from ", "--", "=", "vllm serve", "vllm.entrypoints"),
-    "traces": ("-packages", ".cpython-3", ":\\"),
+    "traces": ("-packages", ".cpython-3", ":\\", "/home/", "/root/"),
     "warned": (
         *(
             "warn",
@@ -118,7 +118,7 @@ def _paste(text: str, name: str, lexicon: Lexicon, file_name: str, folder: Path 
         from envdoctor.pastes.remarks import without_remarks
 
         lines = without_remarks(lines, file_name)
-    return Paste(lines, name, file_name, lexicon.cards, lexicon.packages, folder)
+    return Paste(lines, name, file_name, lexicon.cards, folder)
 
 
 def _sightings(paste: Paste, lexicon: Lexicon) -> Iterator[Sighting]:

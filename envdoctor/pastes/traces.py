@@ -15,10 +15,14 @@ _ARCH = re.compile(r"\.cpython-3\d{1,2}-(x86_64|aarch64)-linux")
 _WINDOWS = re.compile(
     r"\b[A-Za-z]:[/\\]{1,2}(?:[^\s\"']{1,200}[/\\])?(?:site-packages|python\.exe|[\w.-]{1,80}\.py)\b"
 )
+_LINUX = re.compile(
+    r"[\"' ]/(?:home|root)/[^\s\"']{1,200}\.py\b|/dist-packages/|\.cpython-3\d{1,2}-\w{4,8}-linux"
+)
+"""Homes of users, Debian's folder for packages, and the tag of modules that are compiled for Linux."""
 
 
 def parse_traces(paste: Paste) -> Iterator[Sighting]:
-    """Yield Python's version and the architecture from the first path that shows each."""
+    """Yield Python's version, the architecture and the system from the first path that shows each."""
     for index, line in enumerate(paste.lines):
         if "-packages" in line and (match := _SITE.search(line)):
             yield Sighting("environment.python", match[1], paste.at("traceback", index))
@@ -33,4 +37,8 @@ def parse_traces(paste: Paste) -> Iterator[Sighting]:
     for index, line in enumerate(paste.lines):
         if ":\\" in line and _WINDOWS.search(line):
             yield Sighting("host.os", "windows", paste.at("", index))
-            break
+            return
+    for index, line in enumerate(paste.lines):
+        if ("/" in line or "-linux" in line) and _LINUX.search(line):
+            yield Sighting("host.os", "linux", paste.at("traceback", index))
+            return

@@ -94,9 +94,9 @@ def _doubts(case: Case, course: Course) -> Iterator[str]:
 
 
 def _host_words(finding: Finding) -> str:
-    """Return what to ask of whoever looks after the machine, word for word; empty where nothing helps."""
+    """Return what to ask of whoever looks after the machine; empty where nothing helps, or a cause does."""
     asked = next((one for one in advised(finding) if one.administrators), None)
-    if asked is None:
+    if asked is None or finding.consequence_of:
         return ""
     lines = "; ".join(asked.remedy.commands)
     return f"Please: {asked.remedy.text}{f' ({lines})' if lines else ''} Because: {finding.summary}"

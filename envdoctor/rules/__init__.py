@@ -29,6 +29,7 @@ RULES: tuple[Listed, ...] = (
     *family("interfaces", "INTERFACE-MISSING", of="symptoms"),
     *family("minimums", "TRANSFORMERS-MINIMUM"),
     *family("modules", "MODULE-MISSING", of="symptoms"),
+    *family("not_seen", "CUDA-NOT-SEEN", of="symptoms"),
     *family("refusals", "REQUIREMENT-REFUSED", of="symptoms"),
     *family("removals", "REMOVED-IN", of="symptoms"),
     *family("requirements", "REQUIREMENT-UNMET"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from envdoctor import lazy_re as re
@@ -15,7 +16,7 @@ from envdoctor.rules.conditions import Answer, any_holds, conjunction, judge, ju
 from envdoctor.rules.ranges import is_specifier, text_matches
 from envdoctor.rules.view import View, quoted
 
-_PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_.-]+)\}")
+_PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_./-]+)\}")
 _EITHER = re.compile(r"(?:\{sym\.\w{1,40}\}){2,6}")
 _TIDY = re.compile(r" ?\(\(not told\)[^()]*\)")
 _NAMED = re.compile(r"\b([A-Za-z0-9_.-]+) \{([A-Za-z0-9_.-]+)\}")
@@ -147,7 +148,10 @@ def already_met(view: View, pins: Mapping[str, str]) -> bool:
 
 
 class _Filler:
-    """Fills `{torch}`, `{gpu.cc}` or `{sym.lib}` in a row's texts from facts and captured groups."""
+    """Fills `{torch}`, `{gpu.cc}` or `{sym.lib}` in a row's texts from facts and captured groups.
+
+    `{sym.free/total}` is the share that one captured number is of another, down to two digits.
+    """
 
     def __init__(self, view: View, seen: list[Symptom]) -> None:
         self._view = view
@@ -181,9 +185,19 @@ class _Filler:
 
     def _known(self, key: str) -> str | None:
         if key.startswith("sym."):
-            return self._captured.get(key[4:])
+            part, _, whole = key[4:].partition("/")
+            told = self._captured.get(part)
+            return share_of(told, self._captured.get(whole)) if whole else told
         try:
             evidence = judge(self._view, key, "*").evidence
         except ValueError:
             evidence = ()
         return evidence[0].value if evidence else None
+
+
+def share_of(part: str | None, whole: str | None) -> str | None:
+    """Return the share that one number is of another, down to two digits; None where either is none."""
+    try:
+        return f"{math.floor(100 * float(part or '') / float(whole or '')) / 100:.2f}"
+    except (ValueError, ZeroDivisionError, OverflowError):
+        return None

@@ -133,7 +133,8 @@ def _assumed(view: View) -> str:
 def _evidence(view: View, card: OneCard) -> Iterable[Evidence]:
     found = [s for key in ("model", *_SHOWN) if (s := view.facts.setting(key))]
     yield from (Evidence(s.native_key or s.key, s.value, s.source) for s in found)
-    yield Evidence("gpu memory", f"{card.usable / GIB:.1f} GiB ({card.gpu.name})", card.gpu.source)
+    named = f" ({card.gpu.name})" if card.gpu.name else ""
+    yield Evidence("gpu memory", f"{card.usable / GIB:.1f} GiB{named}", card.gpu.source)
 
 
 def _training_remedies(view: View, run: TrainingRun, card: OneCard) -> Iterable[Remedy]:
@@ -143,21 +144,34 @@ def _training_remedies(view: View, run: TrainingRun, card: OneCard) -> Iterable[
         ("Gradient checkpointing", {"grad_ckpt": True, "batch": 1}),
         (
             "QLoRA: 4-bit weights, adapters and checkpointing",
-            {"method": "qlora", "grad_ckpt": True, "batch": 1},
+            {"method": "qlora", "grad_ckpt": True, "batch": 1, **_unsharded(run, card)},
         ),
     ]
     if card.count > 1:
-        sharded = {"parallel": "zero3", "grad_ckpt": True, "batch": 1}
-        changes.append((f"ZeRO-3 over the {card.count} cards, with checkpointing", sharded))
+        sharded: dict[str, object] = {"parallel": "zero3", "grad_ckpt": True, "batch": 1}
+        over = f"ZeRO-3 over the {card.count} cards, with checkpointing"
+        changes.append((over, sharded))
+        changes.append((f"{over}, optimizer states in host memory", {**sharded, "offload_optimizer": True}))
     tried: set[TrainingRun] = {run}
     for text, change in changes:
         prediction = _changed(run, change, card, tried)
         if prediction is not None and prediction.device_bytes <= card.usable:
             yield Remedy(f"{text}: at most {prediction.device_bytes / GIB:.1f} GiB.")
+    count = f" --gpus {card.count}" if card.count > 1 else ""
     yield Remedy(
         "Let `envdoctor profile` choose and write a setting that fits.",
-        commands("envdoctor profile --model {} --gpu {} --seq {}", run.shape.name, card.gpu.name, run.seq),
+        commands(
+            f"envdoctor profile --model {{}} --gpu {{}}{count} --seq {{}}",
+            run.shape.name,
+            card.gpu.name or "NAME",
+            run.seq,
+        ),
     )
+
+
+def _unsharded(run: TrainingRun, card: OneCard) -> Mapping[str, object]:
+    """Return whole weights on every card where they were sharded: 4-bit ones are refused by ZeRO-3."""
+    return {"parallel": "ddp" if card.count > 1 else "none"} if run.parallel == "zero3" else {}
 
 
 def _changed(

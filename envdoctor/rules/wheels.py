@@ -20,6 +20,7 @@ from envdoctor.rules.view import View
 from envdoctor.values import dataclass
 
 _PLATFORMS = {"linux": "linux", "windows": "win", "macos": "macosx"}
+_SYSTEMS = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
 _OLDEST_RECORDED = CudaVersion(11, 8)
 _FAILED = ("SYM-NO-MATCHING", "SYM-NO-VERSION-FOUND")
 _CPYTHON = re.compile(r"cp3(\d{1,2})$")
@@ -33,6 +34,8 @@ class Availability:
     any_python: bool
     source: bool
     versions: int
+    here: bool
+    """Whether some wheel suits the operating system that is told; True where none is."""
 
 
 def check_wheels(view: View) -> Iterable[Finding]:
@@ -61,7 +64,7 @@ def _judge(view: View, snapshot: Snapshot, package: Package, symptom: Symptom) -
     elif have.minors and not have.any_python and _python_may_lack(view, have) and asked:
         yield _no_wheel(view, package, asked, local, have, symptom)
     elif symptom.captured.get("offered", "").startswith("none"):
-        yield _none_offered(package, have, symptom)
+        yield _none_offered(view, package, have, symptom)
     elif (newest := _newest_offered(symptom)) and specifier:
         yield _not_offered(package, asked, newest, symptom)
 
@@ -76,6 +79,7 @@ def availability(snapshot: Snapshot, package: Package, specifier: str, system: s
     systems = [_PLATFORMS[system]] if system in _PLATFORMS else ["linux", "win"]
     minors: dict[str, set[int]] = {name: set() for name in systems}
     any_python = source = False
+    here = len(systems) > 1
     for mask, files in package.file_groups():
         if not mask & chosen:
             continue
@@ -85,10 +89,11 @@ def availability(snapshot: Snapshot, package: Package, specifier: str, system: s
                 continue
             python, abi, platform = snapshot.tags[file.tag].split("-")
             any_python |= python.startswith("py") or abi == "abi3"
+            here |= platform == "any" or systems[0] in platform
             _note(minors, python, platform)
     found = [m for m in minors.values() if m]
     joint = frozenset(set.intersection(*found)) if found else frozenset[int]()
-    return Availability(joint, any_python, source, chosen.bit_count())
+    return Availability(joint, any_python, source, chosen.bit_count(), here)
 
 
 def _note(minors: Mapping[str, set[int]], python: str, platform: str) -> None:
@@ -201,10 +206,13 @@ def _not_offered(package: Package, asked: str, newest: str, symptom: Symptom) ->
     )
 
 
-def _none_offered(package: Package, have: Availability, symptom: Symptom) -> Finding:
+def _none_offered(view: View, package: Package, have: Availability, symptom: Symptom) -> Finding:
     """The package is there, and an installer saw no release at all: its Python, its platform or its index."""
     minors = have.minors if not have.any_python else frozenset[int]()
     wheels = f"; its wheels are for Python 3.{min(minors)} to 3.{max(minors)}" if minors else ""
+    system = view.facts.host.os.get()
+    if not have.here:
+        wheels = f"; none of its releases has a wheel for {_SYSTEMS[system or '']}"
     return Finding(
         id="INDEX-OFFERS-NONE",
         severity=Severity.ERROR,
@@ -215,6 +223,7 @@ def _none_offered(package: Package, have: Availability, symptom: Symptom) -> Fin
         " nothing.",
         evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
         remedies=(
+            *_another_system(have, system),
             *_middle_python(minors),
             Remedy(
                 "See which Python and which index pip uses.",
@@ -226,6 +235,13 @@ def _none_offered(package: Package, have: Availability, symptom: Symptom) -> Fin
         explains=("SYM-NO-VERSION-FOUND", "SYM-NO-MATCHING"),
         prior=0.7,
     )
+
+
+def _another_system(have: Availability, system: str | None) -> Iterator[Remedy]:
+    """Offer Linux where no wheel is for the system that is told."""
+    if not have.here:
+        wsl = " (on Windows: in WSL 2)" if system == "windows" else ""
+        yield Remedy(f"Install it on Linux{wsl}, where its wheels are.", ("wsl --install",) if wsl else ())
 
 
 def _no_such_version(package: Package, asked: str, symptom: Symptom) -> Finding:

@@ -3,7 +3,8 @@
 Levels, first to last:
 
 1. CHANGED   installed packages whose version changes (least-change only; torch's CUDA libraries
-             follow torch and do not count); of as many, those that go back weigh, then those that go far;
+             follow torch and do not count); of as many, those that go back weigh, then those to
+             another major version, and those that go far;
 2. STALE     for each package asked for: days between its version and the newest possible on the target under
              its own request, at most STALE_CAP, so that one hopeless package cannot outweigh the rest;
              with least-change, of what changes;
@@ -21,6 +22,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Collection
 
+from envdoctor.matrix.snapshot import major_of
 from envdoctor.solve.nodes import TORCH, Node
 from envdoctor.solve.problem import bits_of
 from envdoctor.solve.variants import OWN_RUNTIME
@@ -43,6 +45,9 @@ GOING_BACK = 100
 
 FAR = 180
 """Days between two releases that weigh one more: what is near was written for the same neighbours."""
+
+ANOTHER_MAJOR = 4
+"""What another major version weighs beside the way: what was written for one breaks at the next."""
 
 WINDOWS = (0, 180, STALE_CAP)
 """Days of staleness searched first; a wider search follows unless the answer found proves it needless."""
@@ -95,7 +100,9 @@ def _moved(node: Node, bit: int) -> int:
     """Return what changing an installed package to a candidate weighs."""
     place, stood = node.places[bit], node.places[node.installed.bit_length() - 1]
     far = abs(node.days[place] - node.days[stood]) // FAR
-    return ONE_CHANGE + far + (GOING_BACK if place < stood else 0)
+    versions = node.package.versions
+    major = ANOTHER_MAJOR if major_of(versions[place]) != major_of(versions[stood]) else 0
+    return ONE_CHANGE + far + major + (GOING_BACK if place < stood else 0)
 
 
 def behind(node: Node, bit: int, possible: int) -> tuple[int, int]:

@@ -137,10 +137,9 @@ def _of_followers(context: Context, names: Collection[str]) -> Iterator[Nogood]:
     variants = _builds_where(
         torch, lambda build: bool(build.variant) and not _serves(build.cuda, default[build.version])
     )
-    if not variants:
-        return
     for name in sorted(followers(context.matrix, "default") & set(names)):
-        if (node := context.node(name)) is not None:
+        node = context.node(name)
+        if node is not None and variants:
             yield Nogood((Literal(name, node.all), Literal(TORCH, variants)), FOLLOWER + name.upper())
 
 

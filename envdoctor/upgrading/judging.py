@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from itertools import chain
@@ -46,6 +46,14 @@ from envdoctor.values import dataclass
 
 _OWNERLESS = frozenset((Kind.LOOSE, Kind.CALL))
 _WITHOUT = "() without "
+_FAMILIES: Mapping[str, Sequence[tuple[str, str]]] = {
+    "transformers": (
+        ("Config", "PreTrainedConfig"),
+        ("TokenizerFast", "PreTrainedTokenizerBase"),
+        ("Tokenizer", "PreTrainedTokenizerBase"),
+    )
+}
+"""What a library's classes whose own members are not on record derive from, by how they end."""
 
 
 @dataclass(frozen=True)
@@ -293,8 +301,9 @@ class Judge:
         if record is not None and owner not in record.members:
             if found := self._by_row(use, move, use.path, owner, use.name):
                 return found
-            kin = (row for row in self.matrix.rows(tables.ClassFamilyRow) if row.library == record.library)
-            owner = next((row.base for row in kin if owner.endswith(row.ending)), owner)
+            owner = next(
+                (base for end, base in _FAMILIES.get(record.library, ()) if owner.endswith(end)), owner
+            )
         told = record.members.get(owner, {}) if record else {}
         spans = told.get(use.name, ())
         if row := self._row(f"{owner}.{use.name}", move):

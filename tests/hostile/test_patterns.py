@@ -23,8 +23,8 @@ PUT_TOGETHER = {
     "envdoctor/bundling/secret_formats.py": "rows, collected as rows",
     "envdoctor/fixing/lockfiles.py": "a package's escaped name before its versions",
     "envdoctor/matrix/forms.py": "what texts of rows must be like: they meet rows alone",
-    "envdoctor/matrix/package_names.py": "names of rows, collected whole",
     "envdoctor/matrix/references.py": "rows of the matrix, read for the names of their groups",
+    "envdoctor/pastes/distributions.py": "mention_pattern(), collected whole",
     "envdoctor/pastes/settings.py": "a word of _TASKS between look-arounds",
     "envdoctor/patterns.py": "rows of the matrix, collected as rows",
     "envdoctor/probes/builds.py": "a name before BUILDS",
@@ -87,7 +87,9 @@ def check_regular(one: Collected) -> None:
 
 
 def test_rows_look_around_nowhere():
-    assert [one.place for one in patterns_of_rows() if looks_around(one.pattern, one.flags)] == ["mention"]
+    assert [one.place for one in patterns_of_rows() if looks_around(one.pattern, one.flags)] == [
+        "mention_pattern()"
+    ]
 
 
 @pytest.fixture(scope="module")

@@ -315,30 +315,6 @@ def test_a_lock_puts_in_what_its_tool_installs_on_linux(
     assert held(tmp_path, name, text) == expected
 
 
-def test_the_project_beside_an_old_lock_of_poetry_tells_what_is_its_own(tmp_path: Path) -> None:
-    def entry(name: str, more: str = "") -> str:
-        return f'[[package]]\nname = "{name}"\nversion = "1.0"\noptional = false\n{more}\n'
-
-    asks = """[package.dependencies]
-h11 = "*"
-colorama = {version = "*", markers = "sys_platform == 'win32'"}
-uvloop = {version = "*", optional = true, markers = "sys_platform == 'linux' and extra == 'standard'"}
-
-[package.extras]
-standard = ["uvloop (>=0.14)"]
-"""
-    names = ("h11", "colorama", "uvloop", "pytest", "ruff")
-    (tmp_path / "poetry.lock").write_text(entry("uvicorn", asks) + "".join(map(entry, names)))
-    (tmp_path / "pyproject.toml").write_text("""[tool.poetry.dependencies]
-python = "^3.11"
-uvicorn = {version = "^1.0", extras = ["standard"]}
-ruff = {version = "*", optional = true}
-""")
-    lock = read_lock(tmp_path / "poetry.lock")
-    assert {one.name for one in lock.packages} == {"uvicorn", "h11", "uvloop"}
-    assert (lock.whole, lock.notes) == (True, ())
-
-
 def test_the_default_groups_of_a_pylock_are_put_in(tmp_path: Path) -> None:
     """As pdm writes it: what nothing but a group brings has a marker on that group."""
     text = """

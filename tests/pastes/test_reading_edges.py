@@ -204,7 +204,7 @@ def test_a_container_is_told_by_engine_or_image(text: str, container: str) -> No
     ],
 )
 def test_what_a_traceback_runs_through_is_installed_in_the_release_asked_for(told: str, runs: bool) -> None:
-    paste = Paste(["pip install flash-attn==2.6.3"], packages=load_matrix().packages)
+    paste = Paste(["pip install flash-attn==2.6.3"])
     (found,) = parse_installs(paste, [*paste.lines, f'  File "{told}", line 1, in f'])
     assert (found.value.version, found.value.specifier) == (("2.6.3", "") if runs else (None, "==2.6.3"))
 
@@ -214,7 +214,7 @@ def test_lines_that_ask_for_packages_are_claimed_and_no_others() -> None:
     found = {one.value.name: one.value.specifier for one in parse_requirements(paste)}
     assert found == {"torch": "<3,>=2.1", "vllm": "", "triton": ">=3"}
     assert paste.claimed == {0, 2, 3}
-    loose = Paste(["torch>=2.1,<3", "vllm", "nobody-knows-this>=3"], packages=load_matrix().packages)
+    loose = Paste(["torch>=2.1,<3", "vllm", "nobody-knows-this>=3"])
     assert [one.value.name for one in parse_requirements(loose)] == ["torch"]
     assert loose.claimed == {0}
 
@@ -366,15 +366,3 @@ def test_of_resolvers_explanations_forty_sentences_are_enough() -> None:
 def test_a_text_of_which_a_tenth_is_strange_is_still_one(strange: int, plain: int, binary: bool) -> None:
     assert _looks_binary("\x01" * strange + "a" * plain) is binary
     assert _looks_binary("\ufffd" * strange + "a" * plain) is binary
-
-
-@pytest.mark.parametrize(
-    ("label", "name"),
-    [
-        *[("llama factory", "llamafactory"), ("llama_factory", "llamafactory"), ("flash attn", "flash-attn")],
-        *[("autogptq", "auto-gptq"), ("awq", "autoawq"), ("bnb", "bitsandbytes"), ("ms swift", "ms-swift")],
-        *[("torch", "torch"), ("attn", None), ("", None), ("nobody", None)],
-    ],
-)
-def test_what_people_call_packages(label: str, name: str | None) -> None:
-    assert load_matrix().packages.find(label) == name

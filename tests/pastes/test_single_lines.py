@@ -29,6 +29,15 @@ EXAMPLES = [
      {"gpus[0].name": "NVIDIA A100-SXM4-80GB", "gpus[0].memory_total_bytes": 81920 << 20}),
     ("GPU 0: NVIDIA A100 (UUID: GPU-1a2b)\n\nname, memory.total [MiB]\nNVIDIA A100-SXM4-80GB, 81920 MiB",
      {"gpus[0].name": "NVIDIA A100-SXM4-80GB", "gpus[0].memory_total_bytes": 81920 << 20}),
+    ("GPU 0 has a total capacity of 23.65 GiB of which 1.37 GiB is free. Process 7 has 1.2 GiB in use.\n"
+     "zero3 on 4 x 4090, batch 2",
+     {"gpus[3].name": "NVIDIA GeForce RTX 4090", "gpus[3].memory_total_bytes": 25393994137}),
+    # the system
+    ('  File "/home/ann/run/train.py", line 3, in <module>\nValueError: no', {"host.os": "linux"}),
+    ("  File \"/usr/local/lib/python3.11/dist-packages/triton/a.py\", line 3\nValueError: no",
+     {"host.os": "linux", "environment.python": "3.11"}),
+    ("python 3.14, windows", {"host.os": "windows"}),
+    ("I'm using Windows and numpy 2.0.1", {"host.os": "windows"}),
     # torch's build
     ("CUDA SETUP: settings found: CUDA_VERSION=118, Highest Compute Capability: 7.5.",
      {"environment.builds.torch.cuda": "11.8",

@@ -71,6 +71,9 @@ LINES = {
     "undefined symbol:\nc10::cuda::c10_cuda_check_implementation(int, char const*)": "ABI-EXTENSION",
     "RuntimeError: Rank 0 scheduler died during initialization (exit code: -9)": "HOST-OOM-KILLED-GENERAL",
     "RuntimeError: Rank 0 scheduler died during initialization (exit code: -11)": "SGLANG-SCHEDULER-DIED",
+    "NotImplementedError: Could not run 'torchvision::nms' with arguments from the 'CUDA' backend.": (
+        "TORCHVISION-CPU-OPERATORS"
+    ),
 }
 
 

@@ -5,18 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import yaml
-from solve_world import goal, target, world
+from solve_world import target
 
-from envdoctor.errors import Unavailable
 from envdoctor.facts import CudaVersion
-from envdoctor.solve.causes import _first_sentence, _span, causes_of
-from envdoctor.solve.coverage import Coverage
-from envdoctor.solve.explain import DEPTHS, Inquiry
-from envdoctor.solve.manifests import _special
-from envdoctor.solve.policy import Policy
+from envdoctor.solve.causes import _first_sentence, _span
 from envdoctor.solve.projects import _pyproject, _reader_of
-from envdoctor.solve.requests import Request, _is_prerelease, _release_of, _split_marker
+from envdoctor.solve.requests import _is_prerelease, _release_of, _split_marker
 from envdoctor.solve.summary import _listed
 from envdoctor.solve.variants import Build
 from envdoctor.solve.wheels import Wheels, _python_fits, platform_fits
@@ -186,73 +180,3 @@ def test_a_list_is_said_with_how_many_more_there_are() -> None:
 )
 def test_one_of_a_wheel_s_tags_is_enough(tag: str, fits: bool) -> None:
     assert Wheels(target()).install(tag) is fits
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        *(
-            "-e .",
-            "- a",
-            "a: b",
-            "a #b",
-            "'a'",
-            '"a"',
-            "@a",
-            "{a",
-            "a}",
-            "[a]",
-            "&a",
-            "*a",
-            "!a",
-            "|",
-            ">a",
-            "%a",
-        ),
-        *("`a", "torch==2.1", "a-", "a-b", "--index-url=x", "https://h/x"),
-    ],
-)
-def test_what_yaml_reads_as_more_than_a_text_is_quoted(line: str) -> None:
-    try:
-        plain = yaml.safe_load(f"- {line}") == [line]
-    except yaml.YAMLError:
-        plain = False
-    assert _special(line) or plain
-
-
-def test_what_has_nothing_special_is_not_quoted() -> None:
-    assert not any(map(_special, ("torch==2.1", "a-b-", "a_b~=1", "x<2,=3", "git+ssh")))
-
-
-@pytest.mark.parametrize(("asked", "newest"), [(False, 1), (True, 22)])
-def test_a_runtime_library_is_only_old_or_not_unless_it_is_asked_for(asked: bool, newest: int) -> None:
-    name = "nvidia-cublas-cu12"
-    node = goal(world({name: {"1": [], "2": [], "3": []}}), [name]).context.node(name)
-    assert node is not None
-    cost = Policy(False, {name: node.all} if asked else {}).cost(node, 0)
-    assert max(cost[-2:]) == newest
-
-
-def test_an_index_that_cannot_be_reached_is_told_of_each_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    def out_of_reach(*_: object) -> None:
-        raise Unavailable("the index is out of reach")
-
-    monkeypatch.setattr("envdoctor.harvest.refresh.lookup_for", out_of_reach)
-    facts = Coverage(world({"a": {"1": []}}))
-    facts.cover([Request("a", (), "", "x"), Request("b", (), "", "x"), Request("c", (), "", "x")])
-    assert [facts.why(name) for name in "bc"] == ["the index is out of reach"] * 2
-    assert not facts.widen({"b": [""]})
-
-
-@pytest.mark.parametrize(("wanted", "more"), [(3, ""), (4, "; 1 more"), (6, "; 3 more")])
-def test_what_many_releases_ask_is_told_in_part(wanted: int, more: str) -> None:
-    """Each release of `a` asks for another that is there only for what no one else admits."""
-    packages = {
-        "a": {str(n): [f"core=={n}"] for n in range(1, wanted + 1)},
-        "core": {str(n): [] for n in range(1, 9)},
-        "b": {"1": ["core==8"]},
-    }
-    wish = goal(world(packages), ["a", "b"])
-    inquiry = next(i for depth in DEPTHS if (i := Inquiry(wish, depth)).clashes())
-    told = " ".join(cause.text for cause in causes_of(wish, inquiry.minimal() or ()))
-    assert f"core=={wanted - 2}{more}" in told, told

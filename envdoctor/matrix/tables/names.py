@@ -39,20 +39,6 @@ class ImportNameRow(Row):
 
 
 @fact
-class ClassFamilyRow(Row):
-    """What classes of a library derive from whose own members are not on record, by how they end."""
-
-    KIND: ClassVar = "class_family"
-
-    library: Package
-    """Whose classes."""
-    ending: Text
-    """The end of their names."""
-    base: Text
-    """The class whose members they have."""
-
-
-@fact
 class RenameRow(Row):
     """A name, argument or member that goes by another one from a release on."""
 

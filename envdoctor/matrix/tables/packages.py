@@ -18,18 +18,6 @@ class PackageRow(Row):
 
 
 @fact
-class PackageNameRow(Row):
-    """A package that texts name beside its version without a listing, and how people write it."""
-
-    KIND: ClassVar = "package_name"
-
-    name: Text
-    """Its normalized name."""
-    aliases: tuple[str, ...] = ()
-    """What it goes by, in lower case with dashes; blanks and underscores may stand for them."""
-
-
-@fact
 class StackRoleRow(Row):
     """What a stack is for; two that serve different ends may live in environments of their own."""
 

@@ -1,0 +1,71 @@
+"""What is typed as a finding says it: numbers that hold, packages of this system, releases that are near."""
+
+from __future__ import annotations
+
+from envdoctor.diagnosis import diagnose_facts
+from envdoctor.findings import Diagnosis
+from envdoctor.matrix import load_matrix
+from envdoctor.pastes import parse_paste
+
+LEXICON = load_matrix().lexicon
+HEADERS = (
+    '  File "{}/triton/backends/nvidia/driver.py", line 72, in compile_module_from_src\n'
+    "subprocess.CalledProcessError: Command '['gcc', 'cuda_utils.c', '-shared', '-o', 'cuda_utils.so']'"
+    " returned non-zero exit status 1.\ncuda_utils.c:5:10: fatal error: Python.h: No such file or directory\n"
+)
+
+
+def diagnosed(text: str) -> Diagnosis:
+    return diagnose_facts(parse_paste(text, "paste", LEXICON))
+
+
+def test_the_share_that_is_offered_is_free() -> None:
+    line = (
+        "ValueError: Free memory on device (7.89/23.53 GiB) on startup is less than desired GPU memory "
+        "utilization (0.9, 21.18 GiB)."
+    )
+    assert "--gpu-memory-utilization 0.33" in diagnosed(line).findings[0].remedies[1].commands
+
+
+def test_what_is_for_another_system_is_not_offered() -> None:
+    answer = diagnosed(HEADERS.format("/usr/local/lib/python3.11/dist-packages"))
+    typed = {line for finding in answer.findings for one in finding.remedies for line in one.commands}
+    assert not any("triton-windows" in line for line in typed)
+    assert answer.plan
+    assert len(answer.plan.host) == 1
+
+
+def test_the_nearest_release_that_knows_a_model_is_of_the_same_major() -> None:
+    line = (
+        "ValueError: The checkpoint you are trying to load has model type `qwen3_next` but Transformers does "
+        "not recognize this architecture."
+    )
+    answer = diagnosed(f"transformers==4.56.0\n{line}")
+    assert answer.plan
+    assert [move.new for move in answer.plan.moves if move.name == "transformers"] == ["4.57.6"]
+
+
+def test_where_no_release_has_a_wheel_for_the_system_it_is_said() -> None:
+    error = "ERROR: Could not find a version that satisfies the requirement vllm (from versions: none)"
+    found = diagnosed(f"{error}\npython 3.14, windows").findings[0]
+    assert "none of its releases has a wheel for Windows" in found.summary
+    assert "Linux" in found.remedies[0].text
+
+
+def test_cards_that_are_told_beside_an_error_are_counted() -> None:
+    error = (
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.96 GiB. GPU 0 has a total capacity "
+        "of 23.65 GiB of which 1.37 GiB is free."
+    )
+    run = "qwen2.5-7b, full finetune, zero3, cutoff_len 4096, batch 2"
+    typed = {
+        cards: [
+            line
+            for f in diagnosed(f"{error}\n{run}{cards}").findings
+            for r in f.remedies
+            for line in r.commands
+        ]
+        for cards in (", 4 x 4090", "")
+    }
+    assert any('--gpu "NVIDIA GeForce RTX 4090" --gpus 4' in line for line in typed[", 4 x 4090"])
+    assert not any("None" in line for lines in typed.values() for line in lines)
