@@ -84,9 +84,9 @@ def _between(run: TrainingRun, churn: Churn) -> int:
 
     So do those of one pass between the three that a cap makes, one after the other.
     """
-    if run.parallel == "fsdp":  # what is copied out of layers comes and goes between what stays
-        return run.scored * run.shape.vocab * settings_of(run).compute
-    if run.method != "full":
+    if run.method != "full":  # whole layers of a frozen model come and go between what stays
+        return run.scored * run.shape.vocab * settings_of(run).compute if run.parallel == "fsdp" else 0
+    if run.parallel == "fsdp":
         return 0
     capped = run.scored * run.shape.vocab * settings_of(run).compute if run.shape.softcap else 0
     return max(churn.logits if run.grad_accum > 2 else 0, capped)

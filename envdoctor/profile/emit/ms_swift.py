@@ -8,17 +8,19 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from envdoctor.profile.emit import deepspeed
-from envdoctor.profile.emit.layout import to_yaml
+from envdoctor.profile.emit.layout import to_json, to_yaml
 from envdoctor.profile.emit.transformers import long_dtype
 
 if TYPE_CHECKING:
     from envdoctor.profile.emit.plan import Plan
 
+FSDP = "fsdp.json"
+
 
 def emit(plan: Plan) -> dict[str, str]:
     """Return `train.yaml` (or `train.sh` for ms-swift 3); the data set in it is an example to replace."""
     values = arguments(plan)
-    files = deepspeed.beside(plan)
+    files = {**deepspeed.beside(plan), **_beside(plan)}
     action = "rlhf" if plan.choice.task == "grpo" else "sft"
     if plan.work.stack.within("ms-swift", "<4"):
         return {"train.sh": _script(values, action, plan.choice.gpus), **files}
@@ -43,11 +45,11 @@ def arguments(plan: Plan) -> dict[str, Any]:
         "num_train_epochs": 1,
         "optim": choice.optim,
         "attn_impl": choice.attn,
-        "gradient_checkpointing": choice.grad_ckpt,
+        "gradient_checkpointing": choice.grad_ckpt and choice.parallel != "fsdp",
         **_adapter(plan),
         **_sharding(plan),
     }
-    if choice.grad_ckpt:
+    if choice.grad_ckpt and choice.parallel != "fsdp":
         found["gradient_checkpointing_kwargs"] = {"use_reentrant": False}
     if choice.liger:
         found["use_liger_kernel"] = True
@@ -79,7 +81,26 @@ def _adapter(plan: Plan) -> dict[str, Any]:
 def _sharding(plan: Plan) -> dict[str, Any]:
     if plan.choice.deepspeed:
         return {"deepspeed": deepspeed.FILE}
-    return {"fsdp": "fsdp2"} if plan.choice.parallel == "fsdp" else {}
+    if plan.choice.parallel != "fsdp":
+        return {}
+    return {"fsdp": FSDP if _beside(plan) else "fsdp2"}
+
+
+def _beside(plan: Plan) -> dict[str, str]:
+    """Return FSDP's file: the preset `fsdp2` always recomputes and never offloads."""
+    choice = plan.choice
+    if choice.parallel != "fsdp" or plan.work.stack.within("ms-swift", "<4"):
+        return {}
+    config = {
+        "fsdp_version": 2,
+        "reshard_after_forward": True,
+        "auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
+        "cpu_ram_efficient_loading": True,
+        "state_dict_type": "SHARDED_STATE_DICT",
+        "activation_checkpointing": choice.grad_ckpt,
+    }
+    words = f"full_shard auto_wrap{' offload' if choice.offload_params else ''}"
+    return {FSDP: to_json({"fsdp": words, "fsdp_config": config})}
 
 
 def _generation(plan: Plan) -> dict[str, Any]:
