@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from envdoctor.facts import Setting
@@ -60,7 +61,8 @@ LAUNCHED = ("RANK", "LOCAL_RANK", "NODE_RANK", "WORLD_SIZE")
 """Variables of a launcher that are spelt like settings."""
 
 
-def key_table(keys: Iterable[tables.KeyRow]) -> KeyTable:
+@lru_cache(maxsize=2)
+def key_table(keys: tuple[tables.KeyRow, ...]) -> KeyTable:
     """Return the table in which key paths are looked up."""
     by_native: dict[str, list[tables.KeyRow]] = {}
     for key in keys:

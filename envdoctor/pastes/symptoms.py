@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import lru_cache
 from itertools import accumulate
 
 from envdoctor.facts import Symptom
@@ -56,11 +56,13 @@ def scan(
     folded = _fold(text)
     vocabulary = b"\n".join(set(line_templates(lines) if templates is None else templates))
     starts = _line_starts(lines)
-    found: list[Sight] = []
-    for pattern in patterns:
-        needles = [n for n in pattern.needles if _needle_template(n) in vocabulary and n in folded]
-        if needles:
-            found.extend(_sights(pattern, needles, text, folded, starts))
+    met: dict[tables.SymptomRow, list[str]] = {}
+    for needle, template, pattern in _sought(tuple(patterns)):
+        if template in vocabulary and needle in folded:
+            met.setdefault(pattern, []).append(needle)
+    found = [
+        one for pattern, needles in met.items() for one in _sights(pattern, needles, text, folded, starts)
+    ]
     return sorted(found, key=lambda sight: sight.line)
 
 
@@ -71,9 +73,12 @@ def _fold(text: str) -> str:
     return "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
 
 
-@cache
-def _needle_template(needle: str) -> bytes:
-    return line_templates([needle])[0]
+@lru_cache(maxsize=2)
+def _sought(patterns: tuple[tables.SymptomRow, ...]) -> list[tuple[str, bytes, tables.SymptomRow]]:
+    """Return the needles with their templates and rows, for all texts that are read by the same rows."""
+    told = [(needle, pattern) for pattern in patterns for needle in pattern.needles]
+    templates = line_templates([needle for needle, _ in told])
+    return [(needle, template, pattern) for (needle, pattern), template in zip(told, templates, strict=True)]
 
 
 def _line_starts(lines: Sequence[str]) -> list[int]:
