@@ -61,12 +61,15 @@ def read_texts(paths: Sequence[Path]) -> Iterator[tuple[str, str]]:
 
 
 def asked_of(name: str, text: str, matrix: Matrix) -> Iterator[Asked]:
-    """Yield the libraries of a text whose lines can be looked for and whose final release is stated."""
+    """Yield the libraries of a text whose lines can be looked for and whose final release is stated.
+
+    A build of a commit calls itself by the release before it: it is none.
+    """
     facts = parse_paste(text, "", matrix.lexicon)
     for library, sights in library_sights(facts, matrix).items():
         known = facts.distribution(library)
         version = parse_version(known.version) if known and known.version else None
-        if version is not None and not version.is_prerelease:
+        if version is not None and not version.is_prerelease and "git" not in (version.local or ""):
             yield Asked(name, library, Version(version.public), sights)
 
 
