@@ -26,7 +26,7 @@ SECONDS = 30.0
 LIBRARIES = 4
 
 
-def date_facts(facts: Facts, matrix: Matrix, seconds: float = SECONDS) -> Facts:
+def date_facts(facts: Facts, matrix: Matrix) -> Facts:
     """Return the facts with a range of releases for each library whose files a traceback quotes.
 
     A stated version stays; where the lines stand in other releases a note says so. What could not be read in
@@ -42,7 +42,7 @@ def date_facts(facts: Facts, matrix: Matrix, seconds: float = SECONDS) -> Facts:
     if not sights:
         return facts
     settings = read_index_settings()
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + SECONDS
     with Fetcher(FetchSettings(certificates=settings.certificates, proxy=settings.proxy)) as fetcher:
         dater = Dater(fetcher, settings.url, user_cache_path("envdoctor") / "lines", deadline)
         for library, some in list(sights.items())[:LIBRARIES]:

@@ -78,9 +78,9 @@ def redact_diagnosis(diagnosis: Diagnosis, redactor: Redactor | None = None) -> 
     return redact_value(diagnosis, redactor)
 
 
-def redact_value(value: T, redactor: Redactor, name: str = "") -> T:
-    """Return a value, or what is in it, with every text redacted by the `name` that it has."""
-    return _redacted(value, redactor, name)  # type: ignore[no-any-return]
+def redact_value(value: T, redactor: Redactor) -> T:
+    """Return a value, or what is in it, with every text redacted by the name that it has."""
+    return _redacted(value, redactor, "")  # type: ignore[no-any-return]
 
 
 def _redacted(value: Any, redactor: Redactor, name: str) -> Any:

@@ -11,7 +11,7 @@ from envdoctor.facts import ComputeCapability, CudaVersion
 from envdoctor.matrix import tables
 from envdoctor.matrix.driver_tables import ceiling_allows
 from envdoctor.matrix.load import Matrix
-from envdoctor.matrix.torch_wheels import runs_on
+from envdoctor.matrix.torch_wheels import default_wheel, runs_on
 
 
 def torch_releases(matrix: Matrix) -> Iterator[tuple[Version, Mapping[str, Any]]]:
@@ -21,22 +21,23 @@ def torch_releases(matrix: Matrix) -> Iterator[tuple[Version, Mapping[str, Any]]
         yield Version(version), releases[version]
 
 
-def default_wheels_below(matrix: Matrix, ceiling: CudaVersion) -> str | None:
+def default_wheels_below(matrix: Matrix, ceiling: CudaVersion, arch: str) -> str | None:
     """Return the first torch (`2.11`) whose default wheels need more than that ceiling of the driver.
 
-    None when every recorded release fits, or none does.
+    None when every recorded release for that processor fits, or none does.
     """
     some_fit = False
-    for version, release in torch_releases(matrix):
-        if release.get("cuda") and ceiling_allows(ceiling, CudaVersion.parse(release["cuda"])):
-            some_fit = True
+    for version, _ in torch_releases(matrix):
+        wheel = default_wheel(matrix, str(version), arch)
+        if wheel is None or (wheel.cuda and ceiling_allows(ceiling, CudaVersion.parse(wheel.cuda))):
+            some_fit |= wheel is not None
         elif some_fit:
             return f"{version.major}.{version.minor}"
     return None
 
 
 def newest_variant(
-    matrix: Matrix, ceiling: CudaVersion, capabilities: Sequence[ComputeCapability], arch: str = "x86_64"
+    matrix: Matrix, ceiling: CudaVersion, capabilities: Sequence[ComputeCapability], arch: str
 ) -> tables.TorchVariantRow | None:
     """Return the row of the newest CUDA variant that the driver and all the GPUs run, or None."""
     rows = [

@@ -2,7 +2,7 @@
 
     python trial.py '<json>'
 
-Reads one JSON argument (config, setting, steps, limit_bytes) and prints one line `TRIAL {json}` a rank:
+Reads one JSON argument (config, setting, steps) and prints one line `TRIAL {json}` a rank:
 allocated and reserved peaks, or `oom`. Nothing of envdoctor is imported, nothing is downloaded or kept.
 """
 
@@ -25,8 +25,6 @@ def main(text: str) -> None:
     rank = int(os.environ.get("LOCAL_RANK", "0"))
     torch.cuda.set_device(rank)
     free, total = torch.cuda.mem_get_info()
-    if asked.get("limit_bytes"):
-        torch.cuda.set_per_process_memory_fraction(min(1.0, asked["limit_bytes"] / total))
     told: dict[str, Any] = {"rank": rank, "total_bytes": total, "oom": False, "error": None}
     try:
         with tempfile.TemporaryDirectory() as folder:

@@ -81,11 +81,11 @@ def _measured(found: Found, outcome: Mapping[str, Any], notes: Sequence[str]) ->
     }
 
 
-def run_trial(found: Found, matrix: Matrix, python: str, limit_bytes: int | None = None) -> dict[str, Any]:
+def run_trial(found: Found, matrix: Matrix, python: str) -> dict[str, Any]:
     """Run the setting in `python` and return the highest figures of its ranks; raises Unavailable."""
     choice = found.choice
     assert choice is not None
-    request = trial_request(found, matrix, limit_bytes)
+    request = trial_request(found, matrix)
     command = [str(Path(__file__).with_name("trial.py")), json.dumps(request)]
     argv = [python, *command]
     if choice.gpus > 1 or choice.deepspeed:
@@ -106,7 +106,7 @@ def plan_of(found: Found, matrix: Matrix) -> Plan:
     return Plan(found.choice, found.work, Names(matrix, found.work.stack))
 
 
-def trial_request(found: Found, matrix: Matrix, limit_bytes: int | None = None) -> dict[str, Any]:
+def trial_request(found: Found, matrix: Matrix) -> dict[str, Any]:
     """Return what the trial is told: the model's sizes, the setting and the trainer's arguments."""
     choice = found.choice
     assert choice is not None
@@ -120,7 +120,6 @@ def trial_request(found: Found, matrix: Matrix, limit_bytes: int | None = None) 
         "setting": short.to_json(),
         "arguments": arguments,
         "steps": STEPS,
-        "limit_bytes": limit_bytes,
     }
 
 

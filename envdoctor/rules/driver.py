@@ -170,7 +170,7 @@ def _remedies(view: View, limit: _Limit, needed: CudaVersion, row: tables.CudaDr
         yield _driver_remedy(view, least, needed)
     if limit.cuda is not None:
         capabilities = [gpu.compute_capability for gpu in view.gpus.get() or () if gpu.compute_capability]
-        yield from older_torch(view.matrix, limit.cuda, capabilities)
+        yield from older_torch(view.matrix, limit.cuda, capabilities, view.facts.host.arch.get() or "x86_64")
 
 
 def _last_branch(matrix: Matrix, gpu: Gpu) -> int:
@@ -202,15 +202,15 @@ def _contained(view: View) -> bool:
 
 
 def older_torch(
-    matrix: Matrix, ceiling: CudaVersion, capabilities: Sequence[ComputeCapability]
+    matrix: Matrix, ceiling: CudaVersion, capabilities: Sequence[ComputeCapability], arch: str
 ) -> Iterator[Remedy]:
     """Yield torch builds whose CUDA a driver with that ceiling runs: another variant, or an older default."""
-    if variant := newest_variant(matrix, ceiling, capabilities):
+    if variant := newest_variant(matrix, ceiling, capabilities, arch):
         yield Remedy(
             f"Install the {variant.variant} build of torch{variant.torch}, and its companions alike.",
             commands("uv pip install {} --torch-backend={}", f"torch{variant.torch}", variant.variant),
         )
-    if below := default_wheels_below(matrix, ceiling):
+    if below := default_wheels_below(matrix, ceiling, arch):
         yield Remedy(
             f"Take an older torch: the default wheels below {below} are built for a CUDA this driver runs.",
             pip_install(f"torch<{below}"),
