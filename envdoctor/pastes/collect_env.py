@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from envdoctor import lazy_re as re
 from envdoctor.facts import Gpu, NativeLibrary
@@ -10,7 +11,7 @@ from envdoctor.facts.quantities import parse_size
 from envdoctor.pastes.gpus import parse_capability
 from envdoctor.pastes.sightings import Paste, Sighting, distribution_sightings
 
-_GPU = re.compile(r"^\W{0,4}(?:GPU models and configuration\s{0,8}:\s{0,8})?GPU (\d{1,3}): (\S.{0,100})$")
+_GPU = re.compile(r"^\W{0,4}(?:GPU models and configuration\s{0,8}:\s{0,8})?GPU (\d{1,3}(?:,\d{1,3}){0,63}): (\S.{0,100})$")
 _PACKAGE = re.compile(
     r"^\W{0,4}\[(pip3?|conda)\]\s{1,4}([A-Za-z0-9][\w.-]{0,80})(?:==|\s+)(\d[\w.+!-]{0,60})(?:\s+(\S{1,60}))?"
 )
@@ -26,7 +27,10 @@ _SECRET = re.compile(r"TOKEN|SECRET|PASS|KEY|CREDENTIAL|AUTH")
 
 
 def parse_collect_env(paste: Paste) -> Iterator[Sighting]:
-    """Yield what the multi-line parts of collect_env and lines `NAME=value` tell."""
+    """Yield what the multi-line parts of collect_env and lines `NAME=value` tell.
+
+    SGLang's check_env writes cards of one name on a line: `GPU 0,1,2,3: NVIDIA L40`.
+    """
     gpus: dict[int, Gpu] = {}
     for index, line in paste.unclaimed():
         if "GPU " in line and (match := _GPU.match(line)):
@@ -48,8 +52,8 @@ def _gpu(match: re.Match[str], source: str) -> dict[int, Gpu]:
     name = match[2].partition("(UUID:")[0].strip()
     memory, capability = parse_size(name), parse_capability(name)
     name = name.partition("(")[0].rstrip()
-    gpu = Gpu(int(match[1]), source, name=name, memory_total_bytes=memory, compute_capability=capability)
-    return {gpu.index: gpu}
+    card = Gpu(0, source, name=name, memory_total_bytes=memory, compute_capability=capability)
+    return {int(index): replace(card, index=int(index)) for index in match[1].split(",")}
 
 
 def _package(paste: Paste, index: int, line: str) -> Iterator[Sighting]:

@@ -19,6 +19,7 @@ _KEYWORD = re.compile(
 )
 _PROGRAMS = (
     (re.compile(r"\bvllm serve\s+([\w./-]{2,200})|\bvllm\.entrypoints\.\w"), "vllm", ("task", "serve")),
+    (re.compile(r"\bsglang\.(?:launch_server|bench_\w+)|\bsglang serve\b"), "sglang", ("task", "serve")),
     (re.compile(r"\bllamafactory-cli train|src/train(?:_bash)?\.py"), "llamafactory", None),
     (re.compile(r"\bswift (?:sft|pt|rlhf|infer|deploy)\b"), "ms-swift", None),
     (re.compile(r"\baxolotl train\b|axolotl\.cli\.train"), "axolotl", None),
@@ -26,7 +27,7 @@ _PROGRAMS = (
 )
 _NAMES_MODEL = re.compile(r"[\d/.-]")
 """What models' names and paths have, and the words after `vllm serve` in a sentence have not."""
-_PROGRAM_WORDS = ("vllm", "llamafactory", "src/train", "swift ", "axolotl", "weclone")
+_PROGRAM_WORDS = ("vllm", "sglang", "llamafactory", "src/train", "swift ", "axolotl", "weclone")
 _ADVICE = re.compile(
     r"(?i)\bfor example\b|\be\.g\.|\byou can\b|\bplease\b|\btry\b|\binstead\b|\bwithout\b|\brequires?\b"
 )

@@ -201,7 +201,7 @@ def _model(text: str) -> str | None:
 
 _SPELLINGS: Mapping[str, Callable[[str], str | None]] = {
     **dict.fromkeys(
-        ("batch", "grad_accum", "seq", "lora_rank", "gpus", "tp", "pp", "max_model_len"), _integer
+        ("batch", "grad_accum", "seq", "lora_rank", "gpus", "nodes", "tp", "pp", "max_model_len"), _integer
     ),
     **dict.fromkeys(
         ("max_num_seqs", "max_num_batched_tokens", "num_generations", "max_completion"), _integer

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate
 
+from envdoctor import lazy_re as re
 from envdoctor.facts import Symptom
 from envdoctor.matrix import tables
 from envdoctor.pastes.sightings import line_templates
@@ -18,6 +19,8 @@ MATCHES_PER_SYMPTOM = 8
 AGAIN = 16
 """Lines kept of one signature that recurs."""
 TRIES_PER_SYMPTOM = 500
+_SUPPOSED = re.compile(r"(?i)\b(?:may|might|could|can|would|(?:to )?avoid|to prevent)\s(?:\w{1,12}\s){0,2}$")
+"""What stands before words of what has not happened: `This may cause OOM errors`."""
 WINDOW = 4096
 """Characters around a needle that a pattern may look at."""
 
@@ -93,6 +96,8 @@ def _sights(
     for line, begin, end in _windows(needles, text, folded, starts, pattern.wrapped):
         match = compiled.search(text[begin:end])
         if match is None:
+            continue
+        if not pattern.wrapped and _SUPPOSED.search(text[max(begin, begin + match.start() - 40) : begin + match.start()]):
             continue
         captured = {k: v.strip() for k, v in match.groupdict().items() if v is not None}
         key = tuple(sorted(captured.items()))

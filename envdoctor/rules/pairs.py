@@ -12,7 +12,9 @@ from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Finding, Remedy, Severity
 from envdoctor.matrix.torch_pairs import TorchPair, pairs_of
 from envdoctor.rules.base import Rule, Skip
+from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.conditions import judge
+from envdoctor.rules.ranges import parse_version
 from envdoctor.rules.view import View, captured, explained, installed, quoted, symptoms, torch_build
 
 SIGNATURES = {"xformers": ("SYM-XFORMERS-BUILD",), "torchvision": ("SYM-TORCHVISION-NMS",)}
@@ -44,6 +46,8 @@ def check_pair(package: str, view: View) -> Iterable[Finding]:
     torch = view.version("torch")
     if torch is not None and torch.is_prerelease and not seen:
         raise Skip("torch is a pre-release, which no pair is recorded for")
+    if not seen and not _is_release(view, package):
+        raise Skip(f"this {package} is no release that a pair is recorded for")
     if captured(seen, "have") and "+cpu" in (captured(seen, "have") or ""):
         return  # a CPU build of torch is the cause, and has its own check
     pair = installed_pair(view, package)
@@ -53,6 +57,16 @@ def check_pair(package: str, view: View) -> Iterable[Finding]:
     if fits is None and not seen:
         raise Skip(f"the torch that this {package} was built for, or the installed one, is not told")
     yield _finding(view, package, pair, seen)
+
+
+def _is_release(view: View, package: str) -> bool:
+    """False for a nightly, and for a number between releases that none has: somebody's own build."""
+    version, facts = view.version(package), package_facts(view, package)
+    if version is None or facts is None:
+        return True
+    newest = parse_version(facts.versions[-1])
+    own = version.public not in facts.position and newest is not None and version < newest
+    return not (version.is_devrelease or own)
 
 
 def installed_pair(view: View, package: str) -> TorchPair | None:

@@ -54,6 +54,8 @@ def _is_guess(row: ConditionRow, answers: Mapping[str, Answer]) -> bool:
     """
     if row.needs_symptom and "arch" in answers and answers["arch"].holds is None:
         return True
+    if row.needed and row.when and all(answers[key].holds is None for key in row.when):
+        return True
     named = [k for k, text in row.when.items() if k.startswith("setting.") or k == "arch" or text == "*"]
     return bool(named) and all(answers[key].holds is None for key in row.when) and len(named) == len(row.when)
 

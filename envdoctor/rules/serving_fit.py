@@ -58,6 +58,8 @@ def check_serving(view: View) -> Iterable[Finding]:
     """Find a vLLM utilisation that is too low for the model or too high for the card."""
     if value_of(view, "task") not in (None, "serve"):
         raise Skip("vLLM beside a policy in training has rows of its own")
+    if any(setting.framework == "sglang" for setting in view.facts.settings):
+        raise Skip("the engine is SGLang, whose share of a card is another")
     refused = next((s for s in view.facts.symptoms if s.id == NO_BLOCKS), None)
     told = view.facts.setting("vllm_utilization")
     if told is None and refused is None and not _starts_engine(view):

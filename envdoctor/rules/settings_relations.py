@@ -159,7 +159,7 @@ def _finding(relation: Relation, first: Setting, second: Setting) -> Finding:
 def _cards(view: View) -> Iterator[Finding]:
     """More processes or slices than the machine's cards."""
     gpus = view.gpus.get()
-    machines = _number(view, "other.num_machines")
+    machines = _number(view, "other.num_machines") or _number(view, "nodes")
     counted = view.facts.origin == "probe" or len(gpus or ()) > 1  # one named card may stand for several
     if not gpus or not counted or (machines and machines[0] > 1):
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from envdoctor import lazy_re as re
 from envdoctor.facts import Facts
 from envdoctor.findings import Certainty, Finding, Severity
 from envdoctor.values import replace
@@ -12,6 +13,9 @@ from envdoctor.values import replace
 _RIVALS_SHOWN = 3
 _CROWD = 3
 """So many causes of one line cannot each be likely."""
+_WENT_ON = re.compile(r"(?:[(\[][^)\]\n]{1,60}[)\]]\s?){0,2}(?:WARNING|WARN|INFO|DEBUG)\b")
+"""How a line begins that a logger does not call an error."""
+_QUOTES = re.compile(r"(?!ModuleNotFound)\b\w+(?:Error|Exception)\b")
 _OF_ITS_OWN = 0.8
 """What is the cause this often, whenever its line is seen, is no mere report of another line's."""
 _DOUBT = {Certainty.CERTAIN: 0, Certainty.LIKELY: 1, Certainty.UNCERTAIN: 2}
@@ -19,7 +23,7 @@ _DOUBT = {Certainty.CERTAIN: 0, Certainty.LIKELY: 1, Certainty.UNCERTAIN: 2}
 
 def weigh(findings: Sequence[Finding], facts: Facts) -> list[Finding]:
     """Where the facts choose a cause of a symptom, drop the guesses at it; else keep the likeliest few."""
-    findings = _without_crowds(findings)
+    findings = _without_crowds([_as_warned(finding, facts) for finding in findings])
     answered = {s for f in findings if not _is_guess(f) for s in f.explains}
     kept = [f for f in findings if not (_is_guess(f) and f.explains and set(f.explains) <= answered)]
     likely = {s for f in kept if f.certainty is not Certainty.UNCERTAIN for s in f.explains}
@@ -31,6 +35,23 @@ def weigh(findings: Sequence[Finding], facts: Facts) -> list[Finding]:
         rivals = sorted((f for f in kept if symptom in f.explains), key=_rank)
         surplus |= {f.id for f in rivals[_RIVALS_SHOWN:] if f.certainty is Certainty.UNCERTAIN}
     return [finding for finding in kept if finding.id not in surplus]
+
+
+def _as_warned(finding: Finding, facts: Facts) -> Finding:
+    """Take for a warning what only lines tell that a logger does not call errors, beside an exception.
+
+    A line that itself quotes an exception may be the reason of the one that ends the run.
+    """
+    if finding.severity is not Severity.ERROR or not finding.explains:
+        return finding
+    ended = [error for error in facts.errors if error.kind == "exception"]
+    if not ended or any(set(finding.explains) & set(error.symptoms) for error in ended):
+        return finding
+    texts = [symptom.text for symptom in facts.symptoms if symptom.id in finding.explains]
+    if not texts or not all(_WENT_ON.match(text) and not _QUOTES.search(text) for text in texts):
+        return finding
+    certainty = finding.certainty if finding.certainty is Certainty.UNCERTAIN else Certainty.LIKELY
+    return replace(finding, severity=Severity.WARNING, certainty=certainty)
 
 
 def _without_crowds(findings: Sequence[Finding]) -> list[Finding]:
