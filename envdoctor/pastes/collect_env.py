@@ -11,7 +11,9 @@ from envdoctor.facts.quantities import parse_size
 from envdoctor.pastes.gpus import parse_capability
 from envdoctor.pastes.sightings import Paste, Sighting, distribution_sightings
 
-_GPU = re.compile(r"^\W{0,4}(?:GPU models and configuration\s{0,8}:\s{0,8})?GPU (\d{1,3}(?:,\d{1,3}){0,63}): (\S.{0,100})$")
+_GPU = re.compile(
+    r"^\W{0,4}(?:GPU models and configuration\s{0,8}:\s{0,8})?GPU (\d{1,3}(?:,\d{1,3}){0,63}): (\S.{0,100})$"
+)
 _PACKAGE = re.compile(
     r"^\W{0,4}\[(pip3?|conda)\]\s{1,4}([A-Za-z0-9][\w.-]{0,80})(?:==|\s+)(\d[\w.+!-]{0,60})(?:\s+(\S{1,60}))?"
 )

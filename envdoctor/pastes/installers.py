@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from envdoctor import lazy_re as re
 from envdoctor.facts.names import normalise
-from envdoctor.pastes.distributions import VERSION
+from envdoctor.pastes.distributions import VERSION, known_distribution
 from envdoctor.pastes.sightings import Paste, Sighting, distribution_sightings
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}?"
@@ -25,7 +25,9 @@ def parse_installers(paste: Paste) -> Iterator[Sighting]:
     """Yield the versions that pip's own lines tell; of one that it fetched in several releases nothing."""
     fetched: dict[str, dict[str, int]] = {}
     for index, line in enumerate(paste.lines):
-        if "Name:" in line and (match := _SHOWN.match(line)):
+        if line.startswith("Version:") and index:
+            yield from _told_below(paste, index)
+        elif "Name:" in line and (match := _SHOWN.match(line)):
             yield from _shown(paste, match[1], index)
         elif "already satisfied" in line and (match := _FOUND.search(line)):
             yield from distribution_sightings(match[1], match[2], paste.at("pip", index), exact=True)
@@ -46,6 +48,14 @@ def _shown(paste: Paste, name: str, index: int) -> Iterator[Sighting]:
     if match := _SHOWN_VERSION.match(following):
         paste.claimed.update((index, index + 1))
         yield from distribution_sightings(name, match[1], paste.at("pip show", index + 1), exact=True)
+
+
+def _told_below(paste: Paste, index: int) -> Iterator[Sighting]:
+    """Yield the version that stands below a package's bare name."""
+    name, match = known_distribution(paste.lines[index - 1].strip()), _SHOWN_VERSION.match(paste.lines[index])
+    if name and match and index - 1 not in paste.claimed:
+        paste.claimed.update((index - 1, index))
+        yield from distribution_sightings(name, match[1], paste.at("pip show", index), exact=True)
 
 
 def _installed(words: Sequence[str], source: str) -> Iterator[Sighting]:

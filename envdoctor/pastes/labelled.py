@@ -31,7 +31,7 @@ _SEVERAL = re.compile(
 _PLURAL = re.compile(r"[,;]|\s(?:and|with|on)\s|[:=][^:=]+[:=]")
 _FOREIGN = re.compile(
     r"\(you have |\bcompiled (?:w\.|with\b|for\b|against\b)|\bbuilt (?:with|for|against)\b|"
-    r"\bis not supported\b|\bcan ?not (?:be )?install"
+    r"\bis not supported\b|\bcan ?not (?:be )?install|==\S{1,30} works?\b"
 )
 _ABSENT = re.compile(
     r"(?i)^(?:n/?a|none|not (?:installed|found|available|specified)|no|unknown|could not collect|<.*>|\?)\W*$"

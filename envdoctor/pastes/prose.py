@@ -15,7 +15,7 @@ from envdoctor.pastes.sightings import Paste, Sighting, distribution_sightings
 
 _ADVICE = (
     r"\brequire|\bneed|\bsupports?\b|\bexpected?\b|\bshould\b|\bmust\b|\btry\b|https?://|^\s*File \"|"
-    r"\bworks? (?:on|with|in)\b|\binstead\b|\bminimum|\bat least\b"
+    r"\bworks? (?:on|with|in)\b|\bworks?[,.;]|\binstead\b|\bminimum|\bat least\b"
 )
 _NO_CARD = re.compile(rf"(?i){_ADVICE}")
 _NO_FACT = re.compile(
@@ -26,6 +26,8 @@ _NO_FACT = re.compile(
     r"\bsince\b|\bdeprecat|\bwill be\b|\bfixed in\b|\bin (?:the )?NumPy 1|NumPy 1\.x"
 )
 _SENTENCE_END = re.compile(r"(?:(?<=[\w)`]{3}[.!?;])|(?<=\d[.!?;])) (?=\S)")
+_ADDRESS = re.compile(r"\]\(https?://[^\s()]{1,300}\)")
+"""Where a link of Markdown leads: no words of the sentence."""
 _DIGIT = re.compile(r"\d|[lL]o[rR][aA]|LORA|全参")
 _HAVE = re.compile(r"(?i)\bbut you have ([a-z0-9][\w.-]{0,60}) (\d[\w.+]{0,40}?)\.? which is incompatible")
 _INCLUDES = re.compile(
@@ -93,6 +95,7 @@ def parse_prose(paste: Paste) -> Iterator[Sighting]:
 
 def _stated(line: str, other: re.Pattern[str]) -> str:
     """Return a line without the sentences that advise, demand or command: what they name is nobody's fact."""
+    line = _ADDRESS.sub("]", line)
     if not other.search(line):
         return line
     return " ".join(said for said in _SENTENCE_END.split(line) if not other.search(said))

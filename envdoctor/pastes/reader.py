@@ -45,7 +45,7 @@ SIGNS: Mapping[str, tuple[str, ...]] = {
     "resolvers": ("because", "no solution found when", "version solving failed"),
     "requirements": ("[[packages]]", "lock-version", "<", ">", "~=", "!="),
     "listings": ("package", "#", "=", _PIN, "@"),
-    "installers": ("name:", "already satisfied", "successfully installed", "-info", ".whl"),
+    "installers": ("name:", "version:", "already satisfied", "successfully installed", "-info", ".whl"),
     "installs": (" install", " add", " sync", "upgrad", "downgrad", "updat", "downdat"),
     "configs": (":", "="),
     "commands": ("from ", "--", "=", "vllm serve", "vllm.entrypoints"),

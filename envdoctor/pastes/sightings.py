@@ -143,6 +143,13 @@ def build_sighting(name: str, build: Mapping[str, Any], source: str) -> Sighting
     return Sighting("build", (name, dict(build)), source)
 
 
+_BUILDKIT = re.compile(
+    r"(?m)^(?:#\d{1,4} )?\d{1,5}\.\d{1,3} (?=(?:ERROR|WARNING|INFO|error|note|Traceback|Collecting|Looking"
+    r" in|[A-Z]\w{2,40}Error)\b|\s{2,8}File \"|\s{0,8}[×╰│])"
+)
+"""What docker's builder puts before each line of a step: its number and the seconds since it began."""
+
+
 def plain_lines(text: str) -> list[str]:
     """Return the lines of `text` as plain text, one for each line of the original (universal newlines)."""
     text = _unify(text)
@@ -158,6 +165,8 @@ def plain_lines(text: str) -> list[str]:
         text = _BOLD.sub(r"\1\2", text)
     if "&" in text:
         text = _entities(text)
+    if _BUILDKIT.search(text):
+        text = _BUILDKIT.sub("", text)
     if _BLANK in text:
         text = _BLANKS.sub(_BLANK, text)
     return [line[:LINE_LIMIT] for line in text.split("\n")]

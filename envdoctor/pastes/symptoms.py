@@ -97,7 +97,7 @@ def _sights(
         match = compiled.search(text[begin:end])
         if match is None:
             continue
-        if not pattern.wrapped and _SUPPOSED.search(text[max(begin, begin + match.start() - 40) : begin + match.start()]):
+        if not pattern.wrapped and _SUPPOSED.search(text[begin : begin + match.start()][-40:]):
             continue
         captured = {k: v.strip() for k, v in match.groupdict().items() if v is not None}
         key = tuple(sorted(captured.items()))

@@ -23,6 +23,8 @@ UNDEFINED = ("SYM-ABI-FLASH-ATTN", "SYM-ABI-VLLM", "SYM-UNDEFINED-SYMBOL")
 _OWNED = {"SYM-ABI-FLASH-ATTN": "flash-attn", "SYM-ABI-VLLM": "vllm"}
 _CUDAS = re.compile(r"(?:cu|nv|nccl)[A-Za-z]")
 """How the names begin that the driver, CUDA's libraries and NCCL export: they are none of torch's."""
+_SKIPPED = "Skipping import of"
+"""A library says so of an extension that it goes on without."""
 _TORCH_NAMESPACES = ("N2at", "K2at", "3c10", "5torch", "4c10d", "c10::", "torch::")
 
 
@@ -61,7 +63,7 @@ def _finding(view: View, identity: str, seen: tuple[Symptom, ...]) -> Finding:
     torch = view.version_text("torch") or "the installed one"
     return Finding(
         id=identity,
-        severity=Severity.ERROR,
+        severity=Severity.WARNING if all(_SKIPPED in s.text for s in seen) else Severity.ERROR,
         summary=f"{package} was built for another torch than {torch}: undefined symbol at import (ABI).",
         cause=" ".join(_causes(view, package, built)),
         evidence=(*installed(view, package), *torch_build(view), *quoted(seen)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from envdoctor import lazy_re as re
 from envdoctor.commands import commands, pip_install
 from envdoctor.facts import ComputeCapability, Gpu, Observed, Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
@@ -70,12 +71,23 @@ def _said_by_torch(view: View, capability: ComputeCapability) -> bool:
 
 def _supposed_fault(view: View, gpu: Gpu, row: tables.TorchCapabilityRow) -> _Fault | None:
     """The likely fault where no torch is told, a kernel was missing, and only some releases have the code."""
-    if view.facts.distribution("torch") or not symptoms(view, "SYM-NO-KERNEL-IMAGE", "SYM-NO-BINARY"):
+    if view.facts.distribution("torch"):
         return None
+    if not symptoms(view, "SYM-NO-KERNEL-IMAGE", "SYM-NO-BINARY"):
+        return _told_fault(view, gpu, row)
     if symptoms(view, "SYM-FA-CUTLASS-ARCH") or not (row.cuda_below or row.variant):
         return None
     why = f"the default wheels of torch {row.default} hold code for it, others do not"
     return _Fault(gpu, why, row, certainty=Certainty.LIKELY)
+
+
+def _told_fault(view: View, gpu: Gpu, row: tables.TorchCapabilityRow) -> _Fault | None:
+    """What may be behind trouble that is told in words alone, on a card that only newer releases know."""
+    errors = view.facts.errors
+    if not (row.cuda_least and errors and all(error.kind == "said" for error in errors)):
+        return None
+    why = f"torch holds code for it from {row.builds}, built with CUDA {row.cuda_least} or newer, on"
+    return _Fault(gpu, f"{why}; which torch runs here is not told", row, certainty=Certainty.UNCERTAIN)
 
 
 def _architectures(view: View) -> tuple[str, ...]:
@@ -114,10 +126,13 @@ def _finding(view: View, faults: list[_Fault], some_run: bool) -> Finding:
     seen = symptoms(view, *NO_KERNEL)
     worst = faults[0]
     sm = worst.gpu.compute_capability.sm if worst.gpu.compute_capability else ""
+    sure, card = worst.certainty is not Certainty.UNCERTAIN, worst.gpu.name or "this GPU"
     return Finding(
         id="TORCH-ARCH",
-        severity=Severity.WARNING if some_run and not seen else Severity.ERROR,
-        summary=f"torch has no code for {worst.gpu.name or 'this GPU'} ({sm}): no kernel image is available.",
+        severity=Severity.WARNING if (some_run or not sure) and not seen else Severity.ERROR,
+        summary=f"torch has no code for {card} ({sm}): no kernel image is available."
+        if sure
+        else f"an older torch has no code for {card} ({sm}): {worst.why}.",
         cause=_cause(view, worst, sm),
         evidence=(*cards(f.gpu for f in faults), *torch_build(view), *worst.evidence, *quoted(seen)),
         remedies=tuple(_remedies(view, worst)),
@@ -171,14 +186,16 @@ def check_extension_architectures(view: View) -> Iterable[Finding]:
     if not seen or not gpus:
         raise Skip("no missing kernel image, or no GPU, is told")
     named = [name for name in _COMPILED if name.replace("-", "_") in seen[0].text.replace("-", "_")]
+    texts = (error.text for error in view.facts.errors if seen[0].id in error.symptoms)
+    source = next((met for text in texts if (met := _SOURCE_FILE.search(text))), None) if not named else None
     runs = all(_fault(view, gpu) is False for gpu in gpus)
     if symptoms(view, "SYM-FA-CUTLASS-ARCH") or not (runs or named):
         return
     capability = gpus[0].compute_capability
     sm = capability.sm if capability else ""
-    held = named or [name for name in _COMPILED if view.facts.distribution(name)]
+    held = named or ([] if source else [name for name in _COMPILED if view.facts.distribution(name)])
     who = " or ".join(f"{name} {view.version_text(name) or ''}".strip() for name in held)
-    who = who or "a compiled extension in the traceback"
+    who = f"the package of {source[1]}" if source else who or "a compiled extension in the traceback"
     card_name = f"{gpus[0].name or 'the GPU'} ({sm})"
     yield Finding(
         id="EXTENSION-NO-KERNEL",
@@ -201,6 +218,8 @@ def check_extension_architectures(view: View) -> Iterable[Finding]:
     )
 
 
+_SOURCE_FILE = re.compile(r"\bat (/?(?:[\w.-]{1,60}/){1,12}[\w.-]{1,60}\.(?:cuh?|cpp|h)):\d")
+"""The file of the call that failed, as an extension's own error check names it."""
 _COMPILED = (
     "vllm",
     "sglang",

@@ -24,6 +24,7 @@ from envdoctor.rules.view import View
 ID = "RELEASES-APART"
 YOUNG = 730
 """Days for which code that was written for the major release before is still about."""
+_FILE = re.compile(r"\(((?:/|[A-Za-z]:\\)[^()\n]{2,300}\.py)\)")
 _NUMBER = re.compile(r"\d{1,4}")
 
 
@@ -103,7 +104,8 @@ def _owner(view: View, wanted: Wanted) -> str:
     """Return the distribution that is asked: of the module, the class or function, or the patch's name."""
     if wanted.module:
         name = distribution_of(view.matrix, wanted.module)
-        return name if _is_known(view, name) or "-packages" in wanted.symptom.text else ""
+        named = _is_known(view, name) or "-packages" in wanted.symptom.text or _is_elsewhere(wanted)
+        return name if named else ""
     for owner in _names_of(wanted.owner):
         having = libraries_with(view.matrix.folder, owner)
         listed = [name for name in having if view.facts.distribution(name)]
@@ -115,6 +117,14 @@ def _owner(view: View, wanted: Wanted) -> str:
             return meant[0]
     words = wanted.owner.rpartition(".")[2].lower().split("_")
     return next((name for name in STACK if name in words), "")
+
+
+def _is_elsewhere(wanted: Wanted) -> bool:
+    """True where the message names the asked module's file, in another project than the code that asks."""
+    match = _FILE.search(wanted.symptom.text)
+    top = f"/{wanted.module.partition('.')[0]}/"
+    root = match[1].replace("\\", "/").partition(top)[0] if match else ""
+    return bool(root) and wanted.asker is not None and not wanted.asker.file.startswith(root)
 
 
 def _names_of(owner: str) -> Iterator[str]:

@@ -46,6 +46,8 @@ def check_pair(package: str, view: View) -> Iterable[Finding]:
     torch = view.version("torch")
     if torch is not None and torch.is_prerelease and not seen:
         raise Skip("torch is a pre-release, which no pair is recorded for")
+    if not seen and _is_wish(view, package) and not _is_wish(view, "torch"):
+        raise Skip(f"{package} is only asked for, and the torch told is not what was asked for with it")
     if not seen and not _is_release(view, package):
         raise Skip(f"this {package} is no release that a pair is recorded for")
     if captured(seen, "have") and "+cpu" in (captured(seen, "have") or ""):
@@ -57,6 +59,12 @@ def check_pair(package: str, view: View) -> Iterable[Finding]:
     if fits is None and not seen:
         raise Skip(f"the torch that this {package} was built for, or the installed one, is not told")
     yield _finding(view, package, pair, seen)
+
+
+def _is_wish(view: View, name: str) -> bool:
+    """True for what an installer was asked for, which nothing shows to be there."""
+    distribution = view.facts.distribution(name)
+    return distribution is not None and not distribution.version and distribution.specifier.startswith("==")
 
 
 def _is_release(view: View, package: str) -> bool:

@@ -35,9 +35,14 @@ _RULED_OUT = (
 
 
 def decisive(view: View) -> ErrorSeen | None:
-    """Return the last error that is no mere report of another one; None where the paste shows none."""
+    """Return the last error that is no mere report of another one; None where the paste shows none.
+
+    Of errors without a traceback the one in the title is what the text is about.
+    """
     seen = view.facts.errors
     strong = [error for error in seen if not _is_weak(view, error)]
+    if strong and strong[0].line == 1 and not any(error.frames for error in strong):
+        return strong[0]
     shown = [error for error in seen if error.kind != "said"]
     return (strong or shown or seen)[-1] if seen else None
 

@@ -59,6 +59,8 @@ def _judge(view: View, snapshot: Snapshot, package: Package, symptom: Symptom) -
     asked = symptom.captured.get("specifier", "")
     specifier, _, local = asked.partition("+")
     have = availability(snapshot, package, specifier, view.facts.host.os.get())
+    if not have.versions and ".dev" in asked:
+        return  # nightlies are deleted; that is told of the line itself
     if not have.versions:
         yield _no_such_version(package, asked, symptom)
     elif have.minors and not have.any_python and _python_may_lack(view, have) and asked:
