@@ -48,7 +48,7 @@ SIGNS: Mapping[str, tuple[str, ...]] = {
     "installers": ("name:", "version:", "already satisfied", "successfully installed", "-info", ".whl"),
     "installs": (" install", " add", " sync", "upgrad", "downgrad", "updat", "downdat"),
     "configs": (":", "="),
-    "commands": ("from ", "--", "=", "vllm serve", "vllm.entrypoints"),
+    "commands": ("from ", "--", "=", "vllm serve", "vllm.entrypoints", "sglang"),
     "traces": ("-packages", ".cpython-3", ":\\", "/home/", "/root/"),
     "warned": (
         *(
