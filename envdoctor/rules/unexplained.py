@@ -41,8 +41,9 @@ def decisive(view: View) -> ErrorSeen | None:
     """
     seen = view.facts.errors
     strong = [error for error in seen if not _is_weak(view, error)]
-    if strong and strong[0].line == 1 and not any(error.frames for error in strong):
-        return strong[0]
+    title = strong[0] if strong and strong[0].line == 1 and strong[0].beside.startswith("#") else None
+    if title and not any(error.frames for error in strong):
+        return title
     shown = [error for error in seen if error.kind != "said"]
     return (strong or shown or seen)[-1] if seen else None
 

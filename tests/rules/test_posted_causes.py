@@ -48,11 +48,14 @@ def test_cards_of_several_machines_are_not_counted_on_one() -> None:
     assert "SETTING-RELATION-CARDS" not in found_in(f"{run} --nnodes 4")
 
 
-def test_the_engine_that_is_named_is_the_one_to_raise() -> None:
-    said = "{} says AttributeError: 'OmniConfig' object has no attribute 'num_attention_heads'"
-    for engine, command in (("vLLM", "pip install -U vllm"), ("SGLang", "pip install -U sglang")):
+def test_the_engine_that_asks_is_the_one_to_raise() -> None:
+    said = (
+        "  File '/v/{}/config.py'\nAttributeError: 'OmniConfig' object has no attribute 'num_attention_heads'"
+    )
+    for engine in ("vllm", "sglang"):
         found = found_in(said.format(engine))["ENGINE-CONFIG-UNKNOWN"]
-        assert found.remedies[0].commands == (command,)
+        assert found.remedies[0].commands == (f"pip install -U {engine}",)
+    assert "ENGINE-CONFIG-UNKNOWN" not in found_in(said.format("gizmo"))
 
 
 def test_the_titles_error_is_what_a_post_without_traceback_is_about() -> None:
