@@ -74,6 +74,13 @@ LINES = {
     "NotImplementedError: Could not run 'torchvision::nms' with arguments from the 'CUDA' backend.": (
         "TORCHVISION-CPU-OPERATORS"
     ),
+    "RuntimeError: cutlassF: no kernel found to launch!": "CUTLASS-ATTENTION",
+    "TypeError: MyTrainer.compute_loss() got an unexpected keyword argument 'num_items_in_batch'": (
+        "PAIR-COMPUTE-LOSS-NUM-ITEMS"
+    ),
+    "TypeError: BloomForCausalLM.forward() got an unexpected keyword argument 'num_items_in_batch'": (
+        "NUM-ITEMS-REMOTE"
+    ),
 }
 
 
