@@ -1,6 +1,6 @@
 """Healthy environments have no error, and one package out of place is named.
 
-    python benchmarks/healthy.py FOLDER [--sets 200] [--seed 1]
+    python benchmarks/healthy.py FOLDER [--sets 200] [--seed 1] [--jobs 4]
 
 Draws names of the stack, days and Pythons, lets uv resolve them for Linux from wheels, and diagnoses what
 `pip list` or `pip freeze` would show there, beside a card or without one: any error is false. Then each is
@@ -19,8 +19,10 @@ import sys
 import sysconfig
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from datetime import date
+from itertools import islice
 from pathlib import Path
 
 from packaging.version import Version
@@ -81,11 +83,12 @@ class Resolved:
     broken: list[Broken] = field(default_factory=list)
 
 
-def resolve(lines: list[str], day: str, python: str) -> tuple[str, str]:
+def resolve(lines: list[str], day: str, python: str, *options: str) -> tuple[str, str]:
     """Return what uv answers to requirements, and its error text."""
     command = [str(Path(sysconfig.get_path("scripts")) / "uv"), "pip", "compile", "-", "-q", "--no-header"]
     command += ["--exclude-newer", day, "--python-version", python, "--only-binary", ":all:"]
     command += ["--python-platform", "x86_64-manylinux_2_35"]
+    command += options
     asked = "\n".join(lines)
     try:
         done = subprocess.run(command, input=asked, capture_output=True, text=True, timeout=PATIENCE)
@@ -113,7 +116,8 @@ def draw(chance: random.Random) -> Resolved | None:
     names = chance.sample(NAMES, chance.randint(1, 4))
     day = chance.choice(DAYS)
     python = chance.choice([p for p, first, end in PYTHONS if first <= day < end])
-    pins, via = parse_pins(resolve(names, day, python)[0])
+    told, _ = resolve(names, day, python, "--offline")  # what uv's cache has is a set as any other
+    pins, via = parse_pins(told or resolve(names, day, python)[0])
     if not pins:
         return None
     found = Resolved(names, day, python, chance.choice(CARDS), chance.random() < 0.5, pins, via)
@@ -190,21 +194,23 @@ def is_named(name: str, finding: Finding) -> bool:
     return re.search(rf"(?<![\w.-]){pattern}(?![\w-])", words, re.IGNORECASE) is not None
 
 
-def read_sets(folder: Path, wanted: int, seed: int) -> Iterator[Resolved]:
-    """Yield the sets, those kept in the folder first asked."""
+def read_sets(folder: Path, wanted: int, seed: int, jobs: int) -> Iterator[Resolved]:
+    """Yield the sets, those kept in the folder first asked; `jobs` times at once."""
     folder.mkdir(parents=True, exist_ok=True)
-    count = 0
-    for number in range(wanted * 5):
-        path = folder / f"{seed}-{number:04}.json"
-        if not path.exists():
-            found = draw(random.Random(f"{seed} {number}"))
-            path.write_text(json.dumps(asdict(found) if found else None))
-        data = json.loads(path.read_text())
-        if data:
-            yield Resolved(**{**data, "broken": [Broken(**b) for b in data["broken"]]})
-            count += 1
-        if count == wanted:
-            return
+    pool = ThreadPoolExecutor(jobs)  # draws on while what was drawn is judged
+    drawn = pool.map(lambda number: _kept(folder, seed, number), range(wanted * 5))
+    yield from islice(filter(None, drawn), wanted)
+    pool.shutdown(cancel_futures=True)
+
+
+def _kept(folder: Path, seed: int, number: int) -> Resolved | None:
+    """Return one set as the folder has it, drawn where it has none."""
+    path = folder / f"{seed}-{number:04}.json"
+    if not path.exists():
+        found = draw(random.Random(f"{seed} {number}"))
+        path.write_text(json.dumps(asdict(found) if found else None))
+    data = json.loads(path.read_text())
+    return Resolved(**{**data, "broken": [Broken(**b) for b in data["broken"]]}) if data else None
 
 
 def judge(found: Resolved, counts: Counter[str]) -> None:
@@ -236,9 +242,10 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--sets", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=4, help="how often uv is asked at once")
     arguments = parser.parse_args()
     counts: Counter[str] = Counter()
-    for found in read_sets(arguments.folder, arguments.sets, arguments.seed):
+    for found in read_sets(arguments.folder, arguments.sets, arguments.seed, arguments.jobs):
         judge(found, counts)
     kinds = ("misplaced", "missing", "mixed")
     total, named = (sum(counts[k + end] for k in kinds) for end in ("", " named"))

@@ -190,15 +190,15 @@ def make_plan(
 
 def complete_findings(findings: Sequence[Finding], facts: Facts, matrix: Matrix) -> tuple[Finding, ...]:
     """Return the findings with remedies that lead to no error, and commands for what was examined."""
-    if any(remedy.pins for finding in findings for remedy in finding.remedies):
+    if any(remedy.pins or remedy.commands for finding in findings for remedy in finding.remedies):
         from envdoctor.plan.following import proven_remedies
 
         findings = proven_remedies(findings, facts, matrix)
-    if not findings or facts.environment.executable.get() is None:
-        return tuple(findings)
+    if not findings:
+        return ()
     from envdoctor.plan.installing import aimed_findings
 
-    return aimed_findings(findings, facts.environment)
+    return aimed_findings(findings, facts)
 
 
 def read_facts(sources: Sequence[str], python: str | None, matrix: Matrix) -> Facts:

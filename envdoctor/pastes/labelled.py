@@ -124,7 +124,9 @@ def fold_label(label: str) -> str:
 
 
 def _told(label: str, value: str, source: str, cards: CardNames) -> Iterator[Sighting]:
-    handler = _handler(label) if label and not _ABSENT.match(value) else None
+    handler = _handler(label) if label else None
+    if handler is not _built_with and _ABSENT.match(value):
+        handler = None
     if handler is _gpus:
         yield from _gpus(value, source, cards)
     elif handler is not None:
@@ -195,6 +197,13 @@ def _driver_cuda(value: str, source: str) -> Iterator[Sighting]:
 def _torch_cuda(value: str, source: str) -> Iterator[Sighting]:
     if version := _cuda(value):
         yield Sighting("build", ("torch", {"cuda": str(version)}), source)
+
+
+def _built_with(value: str, source: str) -> Iterator[Sighting]:
+    """`None` is what torch says of a build without CUDA; where there is no torch a report has N/A."""
+    if value == "None":
+        yield Sighting("build", ("torch", {"cuda": None}), source)
+    yield from _torch_cuda(value, source)
 
 
 def _gpus(value: str, source: str, cards: CardNames = NAMELESS) -> Iterator[Sighting]:
@@ -291,10 +300,10 @@ _TABLE: tuple[tuple[Handler, str], ...] = (
     ),
     (
         _torch_cuda,
-        """torch cuda, pytorch cuda, torch cuda version, torch.version.cuda, cuda used to build pytorch,
-        cuda (pytorch), cuda (torch), pytorch.cuda version, torch.cuda, pytorch cuda version, pytorch
-        compiled with cuda""",
+        """torch cuda, pytorch cuda, torch cuda version, cuda (pytorch), cuda (torch), pytorch.cuda version,
+        torch.cuda, pytorch cuda version, pytorch compiled with cuda""",
     ),
+    (_built_with, "torch.version.cuda, cuda used to build pytorch"),
     (
         _toolkit,
         """nvcc, nvcc version, cuda toolkit, cuda toolkit version, cuda runtime version, cuda compiler,

@@ -25,6 +25,15 @@ _NO_FACT = re.compile(
     r"\bis not supported$|\bcan ?not (?:be )?install(?:ed)?$|"
     r"\bsince\b|\bdeprecat|\bwill be\b|\bfixed in\b|\bin (?:the )?NumPy 1|NumPy 1\.x"
 )
+_DEMANDED = re.compile(r"(?i)\bdepends? on [^,;]{0,120}?(?=[,;]|$| and | but | or )")
+"""What metadata ask for, which need not be there."""
+_CONTRAST = re.compile(r"(?i),? (?:but|while|whereas|yet|however),? ")
+_ASKS = re.compile(r"(?i)^(.*?)\b(?:requires|needs|wants|asks for)\b")
+_HELD = re.compile(
+    r"(?i)\b(?:have|has|had|got|uses?|using|running)\b(?! (?:to|tried|tested|seen|not)\b)|"
+    r"\b(?:is|was|gets?|got|has been) (?:already |currently )?(?:installed|there|present)\b"
+)
+"""How a person says what is installed, after what is asked for."""
 _SENTENCE_END = re.compile(r"(?:(?<=[\w)`]{3}[.!?;])|(?<=\d[.!?;])) (?=\S)")
 _ADDRESS = re.compile(r"\]\(https?://[^\s()]{1,300}\)")
 """Where a link of Markdown leads: no words of the sentence."""
@@ -80,10 +89,10 @@ def parse_prose(paste: Paste) -> Iterator[Sighting]:
     for index, line in paste.loose():
         if _DIGIT.search(line) is None and _CARD.search(line) is None:
             continue
-        if "but you have" in line:
+        if "which is incompatible" in line:
             yield from _incompatible(line, paste.at("pip", index))
             continue
-        line = line[:600]
+        line = _DEMANDED.sub("", line[:600])
         told, source = _INCLUDES.search(line.lower()) is not None, paste.at("", index)
         if told:
             stated = _stated(line, _NO_FACT)
@@ -98,7 +107,16 @@ def _stated(line: str, other: re.Pattern[str]) -> str:
     line = _ADDRESS.sub("]", line)
     if not other.search(line):
         return line
-    return " ".join(said for said in _SENTENCE_END.split(line) if not other.search(said))
+    parts = (said if not other.search(said) else _beside(said, other) for said in _SENTENCE_END.split(line))
+    return " ".join(filter(None, parts))
+
+
+def _beside(said: str, other: re.Pattern[str]) -> str:
+    """Return what is there by a sentence that sets a demand against: `a 1 needs b>=2, but I have b 1.9`."""
+    demand, *rest = _CONTRAST.split(said)
+    asks = _ASKS.search(demand)
+    there = [part for part in rest if _HELD.search(part) and not other.search(part)]
+    return ". ".join([asks[1], *there]) if asks and there else ""
 
 
 def _incompatible(line: str, source: str) -> Iterator[Sighting]:

@@ -14,7 +14,7 @@ from envdoctor.plan.advice import advised
 from envdoctor.plan.case import Case
 from envdoctor.plan.following import apply_changes, identity
 from envdoctor.plan.settings import with_settings
-from envdoctor.plan.wishes import Leeway, Wish, demands_of, once_more, open_pins
+from envdoctor.plan.wishes import Leeway, Wish, considered, demands_of, once_more, open_pins
 from envdoctor.rules import RULES, run_checks
 from envdoctor.solve.mending import Demands
 from envdoctor.solve.nodes import TORCH
@@ -95,7 +95,16 @@ def left(case: Case, course: Course) -> tuple[int, int]:
     """Return how many errors stand where a course leads, and how much of what is meant is not mended."""
     standing, moved = course.standing, course.moved
     mended = [f for f in case.meant if identity(f) not in standing and is_met(f, course.facts, moved)]
-    return len(course.errors), len(case.meant) - len(mended)
+    return len(course.errors), len(case.meant) - len(mended) + len(brought(case, course))
+
+
+def brought(case: Case, course: Course) -> list[Finding]:
+    """Return the warnings that a course brings."""
+    return [
+        f
+        for f in considered(course.after)
+        if f.severity is Severity.WARNING and identity(f) not in case.known
+    ]
 
 
 def can_be_met(case: Case, wishes: Sequence[Wish]) -> bool:

@@ -1,17 +1,20 @@
 """What following advice leads to: its changes put into the facts, and the facts judged again.
 
-A remedy is shown only when the environment that it leads to has no error that was not there before.
+A remedy is shown only when the environment that it leads to has no error that was not there before; one
+that leaves a new warning is made whole, or says what it leaves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from envdoctor import lazy_re as re
 from envdoctor.commands import install_commands
-from envdoctor.facts import Distribution, DriverVersion, Facts, Observed
-from envdoctor.facts.names import NOT_PACKAGES
+from envdoctor.facts import NOT_TOLD, Distribution, DriverVersion, Facts, Observed
+from envdoctor.facts.names import NOT_PACKAGES, normalise
 from envdoctor.findings import Certainty, Finding, Remedy, Severity
 from envdoctor.matrix import Matrix
+from envdoctor.plan.advice import read_advice
 from envdoctor.rules import RULES, run_checks
 from envdoctor.rules.view import View
 from envdoctor.solve.installer import Installations
@@ -32,7 +35,7 @@ def apply_changes(
     environment = facts.environment
     distributions = {name: one for name, one in environment.distributions.items() if name not in gone}
     for name, version in versions.items():
-        if name not in ("python", "nvidia-driver"):
+        if name not in ASIDE:
             distributions[name] = Distribution(name, APPLIED, version=version)
     whole = {name for name in (*versions, *again) if name in environment.distributions}
     for name in whole & distributions.keys():
@@ -48,15 +51,25 @@ def apply_changes(
         changed = replace(changed, python=Observed(python, APPLIED))
     driver = facts.driver
     if told := versions.get("nvidia-driver"):
-        driver = replace(driver, version=Observed(DriverVersion.parse(told), APPLIED))
+        moved = Observed(DriverVersion.parse(told), APPLIED)
+        together = driver.user_version.get() == driver.version.get()
+        driver = replace(
+            driver, version=moved, user_version=moved if together else driver.user_version, cuda=NOT_TOLD
+        )
     return replace(facts, environment=changed, driver=driver, symptoms=(), errors=(), verdicts=())
 
 
-def new_errors(before: Sequence[Finding], facts: Facts, matrix: Matrix) -> tuple[Finding, ...]:
-    """Return the errors of `facts` that do not stand among the findings `before`."""
+def new_findings(before: Sequence[Finding], facts: Facts, matrix: Matrix) -> tuple[Finding, ...]:
+    """Return the errors and warnings of `facts` that do not stand among the findings `before`; no guesses."""
     known = {identity(finding) for finding in before}
     _, found = run_checks(facts, matrix, RULES)
-    return tuple(f for f in found if f.severity is Severity.ERROR and identity(f) not in known)
+    return tuple(
+        f
+        for f in found
+        if f.severity is not Severity.NOTE
+        and (f.severity is Severity.ERROR or f.certainty is not Certainty.UNCERTAIN)
+        and identity(f) not in known
+    )
 
 
 def identity(finding: Finding) -> tuple[str, str]:
@@ -69,6 +82,8 @@ ONE_A_PACKAGE = frozenset({"REQUIREMENT-UNMET", "TRANSFORMERS-MINIMUM"})
 """Findings that stand once for each package in want; the last of their evidence names it."""
 
 
+LEAVES = "It leaves what another step must mend: "
+"""Opens what a remedy's text tells of the warnings that following it brings."""
 COMPLETED = 3
 """How many remedies are completed: each costs tenths of a second."""
 
@@ -86,15 +101,39 @@ def proven_remedies(findings: Sequence[Finding], facts: Facts, matrix: Matrix) -
     return tuple(replace(f, remedies=followed.remedies(f, f.id in chosen)) for f in findings)
 
 
-ELSEWHERE = ("index", "--torch-backend", "://", "--no-deps", "conda ", " -f ", "--find-links", "==")
-"""What a command has that installs other files than the newest of the default index."""
+ELSEWHERE = ("conda ", "docker ", "apt ", "apt-get ")
+"""What a command opens with that installs by other means than the package index's files."""
+ASIDE = ("python", "nvidia-driver")
+"""What pins may name that facts tell beside the packages."""
+_BOUND = re.compile(r"([<>=~!]+)\s*(\d+(?:\.\d+)*)")
+_EXACT = re.compile(r"(?<![\w.-])([A-Za-z0-9][\w.-]*)(?:\[[\w,-]+\])?==(\d[\w.+!]*)")
 
 
-def _takes_the_index(remedy: Remedy) -> bool:
-    """True when its commands install what its pins admit, and nothing but that."""
-    if remedy.commands == install_commands(remedy.pins):
-        return True
-    return not any(word in command for command in remedy.commands for word in ELSEWHERE)
+def foresee(remedy: Remedy, installations: Installations) -> dict[str, str] | None:
+    """Return the versions that following a remedy leads to, by name; None where that is not known.
+
+    What its commands name exactly is put in, else the newest that the pins admit, and what these pull along;
+    a driver and a Python at the release that is named.
+    """
+    if any(command.startswith(ELSEWHERE) for command in remedy.commands):
+        return None
+    pins = {normalise(name): specifier for name, specifier in remedy.pins.items()}
+    named = _EXACT.findall(" ".join(remedy.commands))
+    exact = {normalise(name): version.rstrip(".") for name, version in named}
+    open_ = {n: spec for n, spec in pins.items() if n not in NOT_PACKAGES and n not in exact}
+    alone = any("--no-deps" in command for command in remedy.commands)
+    asked = open_ | ({} if alone else {name: f"=={version}" for name, version in exact.items()})
+    pulled = installations.foresee(asked) if asked else {}
+    if pulled is None and open_:
+        return None
+    return {**exact, **(pulled or {}), **{name: _reached(pins[name]) for name in ASIDE if name in pins}}
+
+
+def _reached(specifier: str) -> str:
+    """Return the release that a driver's or a Python's specifier names, or the one below an upper bound."""
+    operator, version = _BOUND.findall(specifier)[0]
+    *head, last = version.split(".")
+    return ".".join((*head, str(int(last) - 1))) if operator == "<" and last != "0" else version
 
 
 class _Followed:
@@ -105,7 +144,7 @@ class _Followed:
         self._before = findings
         self._complete = View(facts, matrix).complete
         self._installations = Installations(facts, matrix, self._complete)
-        self._left = COMPLETED
+        self._left = 2 * COMPLETED  # as many again for those that would leave something
 
     def remedies(self, finding: Finding, complete: bool) -> tuple[Remedy, ...]:
         """Return the remedies that hold; with `complete` the first plain installation is made whole."""
@@ -114,23 +153,34 @@ class _Followed:
             plain = bool(remedy.pins) and remedy.commands == install_commands(remedy.pins)
             whole = self._whole(remedy) if plain and complete else None
             complete = complete and whole is None
-            if whole is None and self._holds(remedy):
-                whole = remedy
-            if whole is None and plain:
-                whole = self._whole(remedy)
+            if whole is None:
+                whole = self._as_it_is(remedy, plain)
             if whole is not None:
                 kept.append(whole)
         return tuple(kept)
 
-    def _holds(self, remedy: Remedy) -> bool:
-        """True when what following it leads to has no new error, or cannot be foreseen."""
-        if not remedy.pins:
-            return True
-        pins = {name: spec for name, spec in remedy.pins.items() if name not in NOT_PACKAGES}
-        versions: dict[str, str] | None = {}
-        if pins and _takes_the_index(remedy):
-            versions = self._installations.foresee(pins)
-        return versions is None or self._leads_to_order(versions)
+    def _as_it_is(self, remedy: Remedy, plain: bool) -> Remedy | None:
+        """Return a remedy of which nothing new follows, else made whole, else with what it leaves."""
+        versions = foresee(remedy, self._installations) if remedy.pins else None
+        held = self._told(remedy, versions) if versions else remedy
+        if why := self._barred(remedy):
+            return replace(remedy, text=f"{remedy.text} But {why}.")
+        if held is remedy or not plain:
+            return held
+        return self._whole(remedy) or held
+
+    def _barred(self, remedy: Remedy) -> str:
+        pins = read_advice(remedy).pins
+        plain = all(line.startswith("pip install ") and " -" not in line for line in remedy.commands)
+        return self._installations.barred(pins) if pins and plain else ""
+
+    def _told(self, remedy: Remedy, versions: Mapping[str, str]) -> Remedy | None:
+        """Return a remedy with the warnings that following it leaves; None where an error is new."""
+        worse = new_findings(self._before, apply_changes(self._facts, versions), self._matrix)
+        if any(finding.severity is Severity.ERROR for finding in worse):
+            return None
+        left = "; ".join(finding.summary.rstrip(".") for finding in worse)
+        return replace(remedy, text=f"{remedy.text} {LEAVES}{left}.") if left else remedy
 
     def _whole(self, remedy: Remedy) -> Remedy | None:
         if self._left == 0:
@@ -144,12 +194,6 @@ class _Followed:
             for name, version in found.versions.items()
             if self._complete or name in found.changes or name in remedy.pins
         }
-        if not self._leads_to_order(told):
-            return None
         others = [f"{n} {old} to {new}" for n, (old, new) in found.changes.items() if n not in remedy.pins]
         more = f" What depends on it moves along: {', '.join(others)}." if others else ""
-        return replace(remedy, text=remedy.text + more, commands=found.commands)
-
-    def _leads_to_order(self, versions: Mapping[str, str]) -> bool:
-        changed = apply_changes(self._facts, versions)
-        return not new_errors(self._before, changed, self._matrix)
+        return self._told(replace(remedy, text=remedy.text + more, commands=found.commands), told)

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence, Set
 
 from envdoctor import lazy_re as re
 from envdoctor.commands import ANY, command, commands
-from envdoctor.facts import Distribution, Environment
+from envdoctor.facts import Distribution, Environment, Facts
+from envdoctor.facts.backend import Backend, backend_of
 from envdoctor.findings import Finding, Remedy
 from envdoctor.plan.conda import conda_name, is_condas, manager_of
 from envdoctor.solve.reasons import Pin
@@ -18,6 +19,8 @@ _CALL = re.compile(
 )
 _UVS = {" --force-reinstall": " --reinstall", " --no-cache-dir": " --no-cache", " uninstall -y": " uninstall"}
 """What uv calls what pip has another name for."""
+_PIP = re.compile(r"(?:(\S+) -m |uv )?pip install ")
+_TORCH = re.compile(r"(?<![\w.-])torch(?:vision|audio)?(?![\w.-])")
 _CUDA = re.compile(r"(?:cu\d{2,3}|cpu|rocm[\d.]+|xpu)")
 
 
@@ -73,18 +76,45 @@ def _at(distribution: Distribution | None) -> str:
     return f"=={distribution.version}" if distribution and distribution.version else ""
 
 
-def aimed_findings(findings: Sequence[Finding], environment: Environment) -> tuple[Finding, ...]:
-    """Return findings whose remedies' commands change the examined environment, whichever is active."""
+def aimed_findings(findings: Sequence[Finding], facts: Facts) -> tuple[Finding, ...]:
+    """Return findings whose remedies' commands change the examined environment, whichever is active.
+
+    What they install is built for its accelerator.
+    """
+    environment = facts.environment
     python = environment.executable.get()
-    if python is None or not commands("{}", python):
-        return tuple(findings)
+    known = python is not None and bool(commands("{}", python))
     uv = installer_of(environment).uv
 
     def aimed(remedy: Remedy) -> Remedy:
-        mine = tuple(_aimed(line, python, uv) for line in remedy.commands)
+        lines = built_for(remedy.commands, facts)
+        if python is None or not known:
+            return replace(remedy, commands=lines)
+        mine = tuple(_aimed(line, python, uv) for line in lines)
         return replace(remedy, commands=_managed(remedy, environment) or mine)
 
     return tuple(replace(f, remedies=tuple(map(aimed, f.remedies))) for f in findings)
+
+
+def built_for(lines: Sequence[str], facts: Facts) -> tuple[str, ...]:
+    """Return commands that install torch from where its builds for the accelerator lie.
+
+    The default index has torch for CUDA; of AMD's and Intel's cards uv finds the index that fits the machine
+    (https://github.com/astral-sh/uv/blob/0.12.5/docs/guides/integration/pytorch.md).
+    """
+    if backend_of(facts).get() not in (Backend.ROCM, Backend.XPU):
+        return tuple(lines)
+    return tuple(_from_its_index(line) for line in lines)
+
+
+def _from_its_index(line: str) -> str:
+    if not _TORCH.search(line) or any(word in line for word in ("-index-url", "--torch-backend", "://")):
+        return line
+    match = _PIP.match(line)
+    if match is None:
+        return line
+    python = f" --python {match[1]}" if match[1] not in (None, "python") else ""
+    return f"uv pip install{python} {line[match.end() :]} --torch-backend=auto"
 
 
 def _managed(remedy: Remedy, environment: Environment) -> tuple[str, ...]:

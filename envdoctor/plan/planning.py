@@ -64,10 +64,8 @@ def _new_wishes(case: Case, course: Course, wanted: Sequence[Wish]) -> list[Wish
 
 
 def _is_grave(case: Case, finding: Finding) -> bool:
-    """True for an error that changes bring or leave, and for what a warning about packages says anew."""
-    if finding.severity is Severity.ERROR:
-        return True
-    return identity(finding) not in case.known and "PACKAGES" in finding.id
+    """True for an error that changes bring or leave, and for a warning that they bring."""
+    return finding.severity is Severity.ERROR or identity(finding) not in case.known
 
 
 def _is_better(case: Case, course: Course, best: Course) -> bool:

@@ -8,11 +8,12 @@ from envdoctor.facts import Observed
 from envdoctor.findings import Certainty, Finding, Move, Plan, Severity
 from envdoctor.plan.advice import advised
 from envdoctor.plan.case import Case
-from envdoctor.plan.courses import Course, is_met
+from envdoctor.plan.courses import Course, brought, is_met
 from envdoctor.plan.downloads import download_of
 from envdoctor.plan.following import identity
-from envdoctor.plan.installing import install_lines
+from envdoctor.plan.installing import built_for, install_lines
 from envdoctor.plan.wishes import UNEXPLAINED
+from envdoctor.solve.installer import Installations
 from envdoctor.solve.mending import has_wheel
 
 _INSTALLED = "installed"
@@ -33,9 +34,15 @@ def told(case: Case, course: Course) -> Plan:
         host=tuple(dict.fromkeys(filter(None, map(_host_words, unsolved)))),
         unsolved=tuple(dict.fromkeys(finding.id for finding in unsolved)),
         by_hand=case.by_hand,
-        notes=doubts,
+        notes=(*_brought(case, course), *doubts),
         download=download_of(moves, case.facts, case.matrix),
     )
+
+
+def _brought(case: Case, course: Course) -> Iterator[str]:
+    """Yield the warnings that the changes bring."""
+    for finding in brought(case, course):
+        yield f"it leaves: {finding.summary.rstrip('.')} ({finding.id})"
 
 
 def _unsolved(case: Case, course: Course) -> Iterator[Finding]:
@@ -64,7 +71,9 @@ def _moves(case: Case, course: Course) -> Iterator[Move]:
 def _commands(case: Case, course: Course) -> tuple[str, ...]:
     pins = course.remedy.pins if course.remedy else ()
     environment = case.facts.environment
-    return install_lines(environment, pins, course.open_, course.gone, course.again, _options(case, course))
+    options = _options(case, course)
+    lines = install_lines(environment, pins, course.open_, course.gone, course.again, options)
+    return built_for(lines, case.facts)
 
 
 def _options(case: Case, course: Course) -> list[str]:
@@ -80,6 +89,10 @@ def _options(case: Case, course: Course) -> list[str]:
 def _doubts(case: Case, course: Course) -> Iterator[str]:
     for name in course.open_:
         yield f"the releases of {name} are not known here: the installer chooses one"
+    installations = Installations(case.facts, case.matrix, case.view.complete)
+    for name, version in course.versions.items():
+        if "+" not in version and (why := installations.barred({name: f"=={version}"})):
+            yield why
     if course.remedy:
         yield from course.remedy.doubts
         if not isinstance(case.facts.environment.python, Observed):

@@ -14,6 +14,7 @@ from envdoctor.matrix.torch_wheels import capability_row, generation, runs_on
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.conditions import judge
 from envdoctor.rules.ranges import version_satisfies
+from envdoctor.rules.variants import COMPANIONS
 from envdoctor.rules.view import View, cards, explained, installed, quoted, symptoms, torch_build
 from envdoctor.values import dataclass
 
@@ -320,11 +321,16 @@ def _cuda_builds(view: View, arm: bool) -> Iterator[Remedy]:
         since = row.cuda_since if row else "*"
         yield Remedy(f"Install torch{since}.", pip_install(f"torch{since}", options="-U"), {"torch": since})
         return
-    version = view.version("torch")
-    wanted = f"torch=={version.public}" if version and not version.is_prerelease else "torch"
+    names = [name for name in ("torch", *COMPANIONS) if name == "torch" or view.version(name)]
+    versions = {name: view.version(name) for name in names}
+    wanted = [f"{n}=={v.public}" if v and not v.is_prerelease else n for n, v in versions.items()]
+    words = " {}" * len(names)
     yield Remedy(
-        "Reinstall torch as a CUDA build that fits the driver (and torchvision, torchaudio with it).",
-        ("pip uninstall -y torch", *commands("uv pip install {} --torch-backend=auto", wanted)),
+        "Reinstall torch as a CUDA build that fits the driver, and what is built like it.",
+        (
+            *commands(f"pip uninstall -y{words}", *names),
+            *commands(f"uv pip install{words} --torch-backend=auto", *wanted),
+        ),
     )
 
 

@@ -263,6 +263,7 @@ def _unknown_key(framework: str, key: str, setting: Setting, told: Sequence[Told
     stops = refuses and bool(close) and told[0].is_certain
     hint = f"; {close} is meant?" if close else ""
     written = name if told[0].facts.flat else key
+    read = f"{'that was read ' * unread}from {told[0].facts.versions[0]} on "
     yield Finding(
         id="SETTING-KEY-UNKNOWN",
         severity=Severity.ERROR
@@ -270,7 +271,7 @@ def _unknown_key(framework: str, key: str, setting: Setting, told: Sequence[Told
         else Severity.WARNING
         if (refuses or close) and not unread
         else Severity.NOTE,
-        summary=f"no release of {framework} {'that was read ' * unread}has a key {written}{hint}",
+        summary=f"no release of {framework} {read}has a key {written}{hint}",
         cause="Its parser stops at unknown keys."
         if refuses
         else "Its parser passes over unknown keys in silence, so the setting has no effect.",

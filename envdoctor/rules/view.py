@@ -113,7 +113,7 @@ class View:
         """torch's build facts: what was observed, completed by what its default wheel is known to be."""
         observed = dict(self.facts.environment.builds.get("torch", {}))
         local = self._torch_local()
-        if local == "cpu":
+        if local == "cpu" or (local is None and observed.get("cuda", "") is None):
             observed.setdefault("variant", "cpu")
         elif local and re.fullmatch(r"cu\d{3}", local):
             observed.setdefault("cuda", str(CudaVersion.parse(local)))
@@ -133,6 +133,8 @@ class View:
         version = self.version("torch")
         if version is None or version.is_devrelease or version.is_prerelease:
             return observed
+        if self.facts.host.os.get() not in (None, "linux") and not self.facts.symptoms:
+            return observed  # the default wheels there hold no CUDA, and nothing shows that it is used
         from envdoctor.matrix.torch_wheels import default_wheel, variant_arch_list
 
         arch = self.facts.host.arch.get() or "x86_64"

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from envdoctor.solve.goal import Goal, Picks
+from envdoctor.solve.nodes import TORCH
 from envdoctor.solve.reasons import Explained, Pin
 from envdoctor.solve.requests import Carried
+from envdoctor.solve.variants import followers
 from envdoctor.target.resolve import Target
 from envdoctor.values import Shown, dataclass
 
@@ -143,4 +145,15 @@ def asked_words(goal: Goal) -> tuple[str, ...]:
 def goal_keeps(goal: Goal, pin: Pin, picks: Picks) -> bool:
     """True when a pin is what is installed."""
     node = goal.context.node(pin.name)
-    return node is not None and bool(node.installed >> picks.bits[pin.name] & 1)
+    stands = node is not None and bool(node.installed >> picks.bits[pin.name] & 1)
+    follows = pin.name in followers(goal.context.matrix, "same")
+    return stands and (not follows or _fits_torch(goal, pin, picks))
+
+
+def _fits_torch(goal: Goal, pin: Pin, picks: Picks) -> bool:
+    """False for a companion of torch that is built for another CUDA than the torch that comes in."""
+    torch = goal.context.node(TORCH) if TORCH in picks.bits else None
+    if torch is None or torch.builds is None or torch.installed >> picks.bits[TORCH] & 1:
+        return True
+    build, label = torch.builds[picks.bits[TORCH]], goal.context.installed[pin.name].partition("+")[2]
+    return build.answers(label) if label else build.variant is None

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 
+from envdoctor.commands import ANY
 from envdoctor.errors import EnvdoctorError
-from envdoctor.facts import Facts
+from envdoctor.facts import Facts, Observed
 from envdoctor.facts.names import normalise
 from envdoctor.matrix import Matrix
-from envdoctor.matrix.snapshot import load_snapshot
+from envdoctor.matrix.snapshot import SDIST, load_snapshot, parse_files
+from envdoctor.solve.file_judge import FileJudge
 from envdoctor.solve.nodes import Context, Node, Options
 from envdoctor.solve.problem import Demand, demands_of
 from envdoctor.solve.versions import spec_mask
@@ -51,6 +53,34 @@ class Installations:
             if node is None or not choice.take(node, _admitted(node, specifier)):
                 return None
         return choice.versions()
+
+    def barred(self, pins: Mapping[str, str]) -> str:
+        """Return which of `pins` comes as wheels of which none is for the machine that is told.
+
+        Empty where all have one or come as source alone, and where the Python or the platform is not told.
+        """
+        told = (self._facts.host.os, self._facts.host.arch, self._facts.environment.python)
+        if self._context is None or not all(isinstance(fact, Observed) for fact in told):
+            return ""
+        files = FileJudge(self._context.snapshot, self._context.target, allow_source=False)
+        target = self._context.target
+        for name, specifier in pins.items():
+            node = self._context.node(normalise(name))
+            if node and (mask := spec_mask("" if specifier == "*" else specifier, node.package.versions)):
+                sets = node.package.file_masks(node.package.file_sets)
+                asked = [text for text, versions in sets.items() if versions & mask]
+                if any(map(_has_wheel, asked)) and all(map(files.judge, asked)):
+                    source = any(not self._context.files.judge(text) for text in asked)
+                    shown = f"{node.name}{'' if specifier in ('*', ANY) else specifier}"
+                    where = f"CPython {target.python_minor} on {target.platform.name}"
+                    return f"{shown} has no wheel for {where}" + (
+                        ": it is built from source there" if source else ", nor a source"
+                    )
+        return ""
+
+
+def _has_wheel(kinds: str) -> bool:
+    return any(file.tag != SDIST for file in parse_files(kinds))
 
 
 def _admitted(node: Node, specifier: str) -> int:

@@ -143,9 +143,6 @@ class Explained:
 
     def _pin(self, name: str) -> Pin:
         node, bit = self.nodes[name], self.picks.bits[name]
-        index = node.variant(bit)
-        if name in self._same and TORCH in self.nodes:
-            index = self.nodes[TORCH].variant(self.picks.bits[TORCH])
         reasons = [
             *self._asked(name),
             *self._required(name),
@@ -156,7 +153,22 @@ class Explained:
         ]
         brought = name in self._requests or any(not edge.limit for edge in self._edges_on.get(name, ()))
         apart = bool(self._undeclared_of(name)) and not brought
+        index = self._index if name == TORCH or name in self._same else None
         return Pin(name, node.version(bit), index, tuple(reasons), apart)
+
+    @cached_property
+    def _index(self) -> str | None:
+        """The variant whose index has torch and its companions; None for the default index.
+
+        An installer takes a CPU build for the CUDA build of its release: then the default's CUDA is named.
+        """
+        node = self.nodes.get(TORCH)
+        if node is None or node.builds is None:
+            return None
+        build = node.builds[self.picks.bits[TORCH]]
+        version, _, label = self.goal.context.installed.get(TORCH, "").partition("+")
+        taken = build.variant is None and version == build.version and label and not build.answers(label)
+        return build.cuda.tag if taken and build.cuda else build.variant
 
     def _asked(self, name: str) -> Iterator[str]:
         for request in self._requests.get(name, ()):

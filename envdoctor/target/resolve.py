@@ -167,9 +167,9 @@ def _platform_of(facts: Facts) -> Platform:
     host = facts.host
     os, arch, glibc = host.os.get(), host.arch.get(), host.glibc.get()
     if os == "windows":
-        return parse_platform("windows")
+        return parse_platform("aarch64-pc-windows-msvc" if arch in ("arm64", "aarch64") else "windows")
     if os == "macos":
-        return parse_platform("macos")
+        return parse_platform("x86_64-apple-darwin" if arch == "x86_64" else "macos")
     if glibc:
         return linux_platform(arch or "x86_64", glibc)
     here = this_platform()

@@ -43,9 +43,16 @@ class Stack:
 
 
 def stack_of(facts: Facts) -> Stack:
-    """Return the installed versions that facts tell; what only bounds are known of is left out."""
+    """Return the installed versions that facts tell; what only bounds are known of is left out.
+
+    A torch that is told to be a CPU build is labelled as one, where other builds of its release exist.
+    """
     environment = facts.environment
     versions = {normalise(name): d.version for name, d in environment.distributions.items() if d.version}
+    build, torch = environment.builds.get("torch", {}), versions.get("torch")
+    without = build.get("cuda", "") is None and build.get("variant") in (None, "cpu")
+    if torch and without and "+" not in torch and facts.host.os.get() != "macos":
+        versions["torch"] = f"{torch}+cpu"
     return Stack(versions, environment.complete)
 
 
