@@ -85,7 +85,7 @@ def _supposed_fault(view: View, gpu: Gpu, row: tables.TorchCapabilityRow) -> _Fa
 def _told_fault(view: View, gpu: Gpu, row: tables.TorchCapabilityRow) -> _Fault | None:
     """What may be behind trouble that is told in words alone, on a card that only newer releases know."""
     errors = view.facts.errors
-    newly = row.cuda_least and row.variant
+    newly = row.cuda_least and row.variant and not row.cuda_below
     if not (newly and errors and all(error.kind == "said" for error in errors)):
         return None
     why = f"torch holds code for it from {row.builds}, built with CUDA {row.cuda_least} or newer, on"
