@@ -80,7 +80,7 @@ def _fold(text: str) -> str:
 def _sought(patterns: tuple[tables.SymptomRow, ...]) -> list[tuple[str, bytes, tables.SymptomRow]]:
     """Return the needles with their templates and rows, for all texts that are read by the same rows."""
     told = [(needle, pattern) for pattern in patterns for needle in pattern.needles]
-    templates = line_templates([needle for needle, _ in told])
+    templates = line_templates([needle for needle, _ in told]) if told else ()
     return [(needle, template, pattern) for (needle, pattern), template in zip(told, templates, strict=True)]
 
 
