@@ -11,7 +11,7 @@ from envdoctor.pastes.sightings import Paste, Sighting, card_sighting, distribut
 
 _PROMPT = re.compile(r"^In \[\d{1,4}\]: ")
 _OUT = re.compile(r"^Out\[\d{1,4}\]: ")
-_COMMAND = re.compile(r"\bpython[\d.]{0,5}(?:\.exe)? (?:-\w )?-c ([\"'])(?P<code>.{1,300})\1\s*$")
+_COMMAND = re.compile(r"\bpython[\d.]{0,5}(?:\.exe)? (?:-\w )?-c (?:\"(.{1,300})\"|'(.{1,300})')\s{0,8}$")
 _ASKED = re.compile(r"\.(?:__version__|version\.cuda|cuda\.\w{3,30}\()")
 LONG = 300
 """Letters of the longest line that is read as an expression."""
@@ -47,7 +47,8 @@ def _answered(paste: Paste, index: int) -> Iterator[Sighting]:
     line = _PROMPT.sub("", paste.lines[index])
     command = _COMMAND.search(line)
     below = (i for i in range(index + 1, min(index + 12, len(paste.lines))) if paste.lines[i].strip())
-    for asked, looks in parse_printed(command["code"] if command else line.strip(), command is None):
+    code = command[1] or command[2] if command else line.strip()
+    for asked, looks in parse_printed(code, command is None):
         place = next(below, None)
         shown = _OUT.sub("", paste.lines[place]).strip() if place is not None else ""
         match = re.fullmatch(looks, shown)

@@ -20,7 +20,7 @@ _ADMINISTRATORS = (
     *("winget ", "modprobe ", "ulimit ", "volumes: ", "volumeMounts: "),
 )
 _INSTALL = ("pip install ", "uv pip install ")
-_WORD = re.compile(r" *(?:([^\s'\"\\]+)|'([^'\"\\]*)')(?= |$)")
+_WORD = re.compile(r"([^\s'\"\\]+)|'([^'\"\\]*)'")
 _SHELL = re.compile(r"export (\w+)=\S.*|unset (\w[\w ]*)")
 _REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[\w,-]+\])?((?:[<>=!~]=?=?[^\s;]+)?)")
 _FLAG = re.compile(r"--([a-z][\w.-]*)")
@@ -140,7 +140,7 @@ def variables_of(lines: Sequence[str]) -> dict[str, str | None]:
 def _words(line: str) -> list[str]:
     told = line.partition("  #")[0]
     plain = list(_WORD.finditer(told))
-    if sum(len(word[0]) for word in plain) == len(told.rstrip(" ")):  # shlex takes a hundred times as long
+    if " ".join(word[0] for word in plain) == " ".join(told.split()):  # shlex takes a hundred times as long
         return [word[1] or word[2] or "" for word in plain]
     try:
         return shlex.split(told)

@@ -19,6 +19,7 @@ _CALL = re.compile(
 )
 _UVS = {" --force-reinstall": " --reinstall", " --no-cache-dir": " --no-cache", " uninstall -y": " uninstall"}
 """What uv calls what pip has another name for."""
+_UV = "uv pip install"
 _PIP = re.compile(r"(?:(\S+) -m |uv )?pip install ")
 _TORCH = re.compile(r"(?<![\w.-])torch(?:vision|audio)?(?![\w.-])")
 _CUDA = re.compile(r"(?:cu\d{2,3}|cpu|rocm[\d.]+|xpu)")
@@ -113,8 +114,8 @@ def _from_its_index(line: str) -> str:
     match = _PIP.match(line)
     if match is None:
         return line
-    python = f" --python {match[1]}" if match[1] not in (None, "python") else ""
-    return f"uv pip install{python} {line[match.end() :]} --torch-backend=auto"
+    python = ("--python", match[1]) if match[1] not in (None, "python") else ()
+    return " ".join((_UV, *python, line[match.end() :], "--torch-backend=auto"))
 
 
 def _managed(remedy: Remedy, environment: Environment) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from envdoctor.report.document import Row, Rows, Section, Span, Words, counted
 
 FEW = 3
 """Packages of unknown size that are named; more are counted."""
+ANY_RELEASE, NO_BREAK = ">=0", "\xa0"
 SHOWN = 8
 """Packages that come in by themselves and are named; more are counted."""
 
@@ -45,7 +46,7 @@ def _rows(plan: Plan, here: bool) -> Iterator[Row]:
     coming = [move for move in plan.moves if move.old is None and move.new is not None]
     rows = [Row("", words_of(move)) for move in moving]
     if coming:
-        named = ", ".join(f"{one.name}\xa0{one.new}" for one in coming[:SHOWN])
+        named = ", ".join(f"{one.name}{_release(one, NO_BREAK)}" for one in coming[:SHOWN])
         more = f" and {len(coming) - SHOWN} more" if len(coming) > SHOWN else ""
         rows.append(Row("", f"new: {named}{more}"))
     rows += [Row("", setting_words(one)) for one in plan.settings]
@@ -86,13 +87,18 @@ def megabytes(size: int) -> str:
     return f"{size / 1e3:.0f} kB"
 
 
+def _release(move: Move, blank: str = " ") -> str:
+    """Return the release that comes in after its name; nothing where any release will do."""
+    return "" if move.new == ANY_RELEASE else f"{blank}{move.new}"
+
+
 def words_of(move: Move) -> Words:
     """Return a move in words: `numpy 2.0.1 → 1.26.4`."""
     name = Span(move.name, "code")
     if move.new is None:
         return (name, f" {move.old or ''} → removed")
     if move.old is None:
-        return (name, f" {move.new}, new")
+        return (name, f"{_release(move)}, new")
     return (name, f" {move.old}, installed again" if move.old == move.new else f" {move.old} → {move.new}")
 
 

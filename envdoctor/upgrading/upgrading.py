@@ -37,7 +37,7 @@ from envdoctor.values import Shown
 
 SCHEMA = "envdoctor.upgrade/1"
 _WORD = re.compile(r"\w+")
-_LOADED = re.compile(r"(\w+)\.from_pretrained\b")
+_LOADED = re.compile(r"\b(\w{1,80})\.from_pretrained\b")
 _TELLING = 5
 """Letters from which the name of what is called tells its class."""
 

@@ -27,6 +27,7 @@ PUT_TOGETHER = {
     "envdoctor/pastes/distributions.py": "mention_pattern(), collected whole",
     "envdoctor/pastes/settings.py": "a word of _TASKS between look-arounds",
     "envdoctor/patterns.py": "rows of the matrix, collected as rows",
+    "envdoctor/pastes/console.py": "escaped texts and bounded values, and once what is not known",
     "envdoctor/probes/builds.py": "a name before BUILDS",
     "envdoctor/probes/host.py": "a field at the start of a line of /proc/meminfo",
     "envdoctor/probes/libraries.py": "a library's escaped name",
@@ -42,6 +43,9 @@ PUT_TOGETHER = {
 }
 """Where a pattern is put together as it runs, and why that is known to be linear; examples follow."""
 EXAMPLES = [
+    Collected(
+        "console", r"torch:\s{1,8}['\"]?(\d[\w.+]{0,40})['\"]?\s{1,8}[^\n]{1,80}?\s{1,8}(True|False)", 0, True
+    ),
     Collected("builds", r"torch_info\s*=\s*\{([^{}]*)\}", 0, False),
     Collected("meminfo", r"^MemTotal:\s+(\d+) kB", re.MULTILINE, False),
     Collected("libraries", r"nvidia\-nccl-cu\d+", 0, True),
