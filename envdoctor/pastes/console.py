@@ -70,7 +70,9 @@ def _told(name: str, what: str, answer: str, source: str) -> Iterator[Sighting]:
 
 
 def _available(answer: str, source: str) -> Iterator[Sighting]:
-    if answer == "False":
+    if answer == "True":
+        yield Sighting("build", ("torch", {"available": True}), source)
+    else:
         yield Sighting("symptom", Symptom(UNAVAILABLE, f"torch.cuda.is_available() {answer}", source))
 
 

@@ -213,6 +213,11 @@ def _gpus(value: str, source: str, cards: CardNames = NAMELESS) -> Iterator[Sigh
         yield Sighting("driver.version", DriverVersion.parse(match[1]), source)
 
 
+def _available(value: str, source: str) -> Iterator[Sighting]:
+    if value.strip().lower() == "true":
+        yield Sighting("build", ("torch", {"available": True}), source)
+
+
 def _gpu_count(value: str, source: str) -> Iterator[Sighting]:
     if match := re.match(r"(\d{1,3})(?![\w.])", value):
         yield Sighting("gpu_count", int(match[1]), source)
@@ -319,6 +324,7 @@ _TABLE: tuple[tuple[Handler, str], ...] = (
         显卡, 显卡型号, gpu型号, gpu 型号, gpu.name, gpu(s), nvidia
         gpu, gpu device, product name, gpu 0, gpu 1""",
     ),
+    (_available, "is cuda available, cuda available"),
     (_gpu_count, "gpu number, gpu count, number of gpus, number of gpu, num gpus, gpu数量, 卡数, gpu num"),
     (_gpu_memory, "gpu memory, vram, gpu vram, gpu ram, 显存, gpu显存"),
     (

@@ -43,7 +43,7 @@ def check_driver_for_torch(view: View) -> Iterable[Finding]:
     if needed is None or (limit.version is None and limit.cuda is None):
         raise Skip("the driver, or the CUDA that torch was built with, is not told")
     row = least_driver_row(view.matrix, needed)
-    if row is None or _allowed(view, limit, needed, row):
+    if row is None or _allowed(view, limit, needed, row) or (not seen and _works(view)):
         return
     yield Finding(
         id="DRIVER-TOO-OLD",
@@ -130,6 +130,11 @@ def _needed(view: View, limit: _Limit, seen: tuple[Symptom, ...]) -> tuple[CudaV
         if toolkit.version.major > ceiling.major:
             return toolkit.version, False
     return CudaVersion(ceiling.major + 1, 0), False
+
+
+def _works(view: View) -> bool:
+    """True where torch itself says that it finds CUDA: forward compatibility runs it on an older driver."""
+    return view.torch_build.get("available") is True
 
 
 def _allowed(view: View, limit: _Limit, needed: CudaVersion, row: tables.CudaDriverRow) -> bool:

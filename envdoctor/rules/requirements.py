@@ -120,7 +120,8 @@ def _demands(
 ) -> Iterator[Demand]:
     """Yield what a distribution asks for: its own metadata where they are told, else what is recorded."""
     if not distribution.requires and view.facts.origin != "probe":
-        yield from view.recorded.demands(distribution, extras) if view.recorded else ()
+        found = view.recorded.demands(distribution, extras) if view.recorded else ()
+        yield from (one for one in found if one.name != "torch" or not view.own_torch(distribution.name))
         return
     for line in distribution.requires:
         if demand := _stated(line, environment, extras):

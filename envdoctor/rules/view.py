@@ -125,6 +125,18 @@ class View:
             )
         return self._complete_from_default_wheel(observed)
 
+    def own_torch(self, package: str) -> bool:
+        """True where a package stands beside a torch that its wheels were not built for: `2.1.1+git011de5c`.
+
+        Then it was built for that torch, too, and the default index's wheels tell nothing of the pair. Of
+        PyTorch's own ROCm builds its own companions alone come as wheels.
+        """
+        label = self._torch_local()
+        theirs = (
+            r"cpu|xpu|cu\d{2,3}|rocm[\d.]+" if package in ("torchvision", "torchaudio") else r"cpu|cu\d{2,3}"
+        )
+        return label is not None and not re.fullmatch(theirs, label)
+
     def _torch_local(self) -> str | None:
         version = self.version("torch")
         return version.local if version else None

@@ -71,3 +71,18 @@ def test_what_torch_finds_is_no_finding() -> None:
 def test_what_an_expression_printed_is_read_by_its_pieces(asked: str, answer: str, version: str) -> None:
     one = parse_paste(f">>> {asked}\n{answer}\n", "", LEXICON).distribution("torch")
     assert (one.version if one else None) == version
+
+
+def test_what_torch_says_outweighs_the_versions_of_a_driver() -> None:
+    """Forward compatibility runs a newer CUDA on an old driver, and torch finds it."""
+    machine = "GPU 0: NVIDIA A100-SXM4-80GB\nCUDA Driver Version: 470.103.01\nPyTorch: 2.5.1+cu121\n"
+    assert "DRIVER-TOO-OLD" in told(machine)
+    assert "DRIVER-TOO-OLD" not in told(f"{machine}CUDA available: True\n")
+    asked = "python -c 'import torch; print(torch.cuda.is_available())'"
+    assert "DRIVER-TOO-OLD" not in told(f"{machine}$ {asked}\nTrue\n")
+
+
+@pytest.mark.parametrize("label", ["git011de5c", "rocm6.1"])
+def test_what_stands_beside_a_torch_of_ones_own_is_of_ones_own_too(label: str) -> None:
+    assert {"VLLM-TORCH", "REQUIREMENT-UNMET"} <= told("torch==2.6.0\nvllm==0.7.2\n").keys()
+    assert {"VLLM-TORCH", "REQUIREMENT-UNMET"}.isdisjoint(told(f"torch==2.6.0+{label}\nvllm==0.7.2\n"))
