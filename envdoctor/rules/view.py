@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
+from envdoctor import lazy_re as re
 from envdoctor.facts import (
     ComputeCapability,
     CudaVersion,
@@ -28,6 +28,9 @@ from envdoctor.values import dataclass, replace
 if TYPE_CHECKING:
     from envdoctor.rules.recorded import Recorded
 
+_OF_THE_INDEX = re.compile(r"cpu|cu\d{2,3}")
+_OF_PYTORCH = re.compile(r"cpu|xpu|cu\d{2,3}|rocm[\d.]+")
+"""Labels of torch's builds that others' wheels are built for, and that its own companions are built for."""
 UNFROZEN = frozenset({"pip", "setuptools", "wheel", "distribute"})
 """What `pip freeze` leaves out before Python 3.12."""
 
@@ -132,10 +135,8 @@ class View:
         PyTorch's own ROCm builds its own companions alone come as wheels.
         """
         label = self._torch_local()
-        theirs = (
-            r"cpu|xpu|cu\d{2,3}|rocm[\d.]+" if package in ("torchvision", "torchaudio") else r"cpu|cu\d{2,3}"
-        )
-        return label is not None and not re.fullmatch(theirs, label)
+        theirs = _OF_PYTORCH if package in ("torchvision", "torchaudio") else _OF_THE_INDEX
+        return label is not None and not theirs.fullmatch(label)
 
     def _torch_local(self) -> str | None:
         version = self.version("torch")
