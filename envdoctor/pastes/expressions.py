@@ -39,20 +39,22 @@ def parse_printed(code: str, prompt: bool) -> Iterator[tuple[list[Asked], str]]:
         body = parse_python(code).body
     except SyntaxError:
         return
-    for node in body:
-        if isinstance(node, ast.Expr):
-            printed = _is_print(node.value)
-            given = node.value.args if printed and isinstance(node.value, ast.Call) else [node.value]
-            if printed or prompt:
-                asked: list[Asked] = []
-                looks = r"\s{1,8}".join(_looks(one, asked) for one in given)
-                vague = looks.count("80}?") > 1 or len(given) > PIECES
-                yield asked, "(?!)" if vague else looks
+    for value in (node.value for node in body if isinstance(node, ast.Expr)):
+        given = _printed(value)
+        if given is None and not prompt:
+            continue
+        asked: list[Asked] = []
+        pieces = [value] if given is None else given
+        looks = r"\s{1,8}".join(_looks(one, asked) for one in pieces)
+        vague = looks.count("80}?") > 1 or len(pieces) > PIECES
+        yield asked, "(?!)" if vague else looks
 
 
-def _is_print(node: ast.expr) -> bool:
-    called = isinstance(node, ast.Call) and not node.keywords and node.func
-    return isinstance(called, ast.Name) and called.id == "print"
+def _printed(node: ast.expr) -> list[ast.expr] | None:
+    """Return what a call of print is given; None for whatever is no such call."""
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+        return None
+    return node.args if node.func.id == "print" and not node.keywords else None
 
 
 def _looks(node: ast.expr, asked: list[Asked]) -> str:

@@ -19,6 +19,8 @@ _LINUX = re.compile(
     r"[\"' ]/(?:home|root)/[^\s\"']{1,200}\.py\b|/dist-packages/|\.cpython-3\d{1,2}-\w{4,8}-linux"
 )
 """Homes of users, Debian's folder for packages, and the tag of modules that are compiled for Linux."""
+_OF_LINUX = ("/home/", "/root/", "/dist-packages/", ".cpython-3")
+"""One of these stands in each such path: most lines of a log with a path in them hold none."""
 
 
 def parse_traces(paste: Paste) -> Iterator[Sighting]:
@@ -39,6 +41,6 @@ def parse_traces(paste: Paste) -> Iterator[Sighting]:
             yield Sighting("host.os", "windows", paste.at("", index))
             return
     for index, line in enumerate(paste.lines):
-        if ("/" in line or "-linux" in line) and _LINUX.search(line):
+        if any(sign in line for sign in _OF_LINUX) and _LINUX.search(line):
             yield Sighting("host.os", "linux", paste.at("traceback", index))
             return

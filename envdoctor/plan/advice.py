@@ -125,6 +125,11 @@ def read_advice(remedy: Remedy) -> Advice:
     )
 
 
+def installs_plainly(remedy: Remedy) -> bool:
+    """True where its commands, if any, are calls of pip that install, without any option."""
+    return all(line.startswith("pip install ") and " -" not in line for line in remedy.commands)
+
+
 def variables_of(lines: Sequence[str]) -> dict[str, str | None]:
     """Return what lines for a shell make of variables; None for one that they unset."""
     found: dict[str, str | None] = {}

@@ -14,7 +14,7 @@ from envdoctor.facts import NOT_TOLD, Distribution, DriverVersion, Facts, Observ
 from envdoctor.facts.names import NOT_PACKAGES, normalise
 from envdoctor.findings import Certainty, Finding, Remedy, Severity
 from envdoctor.matrix import Matrix
-from envdoctor.plan.advice import read_advice
+from envdoctor.plan.advice import installs_plainly, read_advice
 from envdoctor.rules import RULES, run_checks
 from envdoctor.rules.view import View
 from envdoctor.solve.installer import Installations
@@ -171,8 +171,7 @@ class _Followed:
 
     def _barred(self, remedy: Remedy) -> str:
         pins = read_advice(remedy).pins
-        plain = all(line.startswith("pip install ") and " -" not in line for line in remedy.commands)
-        return self._installations.barred(pins) if pins and plain else ""
+        return self._installations.barred(pins) if pins and installs_plainly(remedy) else ""
 
     def _told(self, remedy: Remedy, versions: Mapping[str, str]) -> Remedy | None:
         """Return a remedy with the warnings that following it leaves; None where an error is new."""

@@ -9,6 +9,7 @@ from envdoctor.commands import ANY, command, commands
 from envdoctor.facts import Distribution, Environment, Facts
 from envdoctor.facts.backend import Backend, backend_of
 from envdoctor.findings import Finding, Remedy
+from envdoctor.plan.advice import installs_plainly
 from envdoctor.plan.conda import conda_name, is_condas, manager_of
 from envdoctor.solve.reasons import Pin
 from envdoctor.solve.variants import INDEX_URL
@@ -122,7 +123,7 @@ def _managed(remedy: Remedy, environment: Environment) -> tuple[str, ...]:
     """Return the call of conda, or of its kin, that does a remedy's plain installing of what is theirs."""
     if not remedy.pins or not all(is_condas(environment, name) for name in remedy.pins):
         return ()
-    if not all(line.startswith("pip install ") and " -" not in line for line in remedy.commands):
+    if not installs_plainly(remedy):
         return ()
     comes = [_spec(conda_name(name), spec) for name, spec in remedy.pins.items()]
     return manager_of(environment.prefix.get() or "").lines(comes, (), ())

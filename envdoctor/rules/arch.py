@@ -262,16 +262,11 @@ def check_cpu_build(view: View) -> Iterable[Finding]:
         if view.facts.distribution("torch") is None or gpus is None:
             raise Skip("torch's build, or whether there is a GPU, is not told")
         return
-    if seen and view.torch_cuda.get() is not None and not _assumed(view):
+    if seen and view.torch_cuda.get() is not None and not view.cuda_assumed:
         return
     if cpu and gpus == () and not seen:
         return
     yield _cpu_finding(view, seen, cpu)
-
-
-def _assumed(view: View) -> bool:
-    """True when torch's CUDA was only inferred from its version, which an error line outweighs."""
-    return "assumed" in view.torch_build
 
 
 def _is_arm(view: View) -> bool:

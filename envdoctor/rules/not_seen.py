@@ -62,7 +62,7 @@ def _severity(view: View, there: tuple[Evidence, ...]) -> Severity:
 
 
 def _is_cuda_build(view: View) -> bool:
-    return view.torch_cuda.get() is not None and "assumed" not in view.torch_build
+    return view.torch_cuda.get() is not None and not view.cuda_assumed
 
 
 def _cause(view: View, there: tuple[Evidence, ...]) -> str:

@@ -128,6 +128,11 @@ class View:
             )
         return self._complete_from_default_wheel(observed)
 
+    @property
+    def cuda_assumed(self) -> bool:
+        """True when torch's CUDA was only inferred from its version, which an error line outweighs."""
+        return "assumed" in self.torch_build
+
     def own_torch(self, package: str) -> bool:
         """True where a package stands beside a torch that its wheels were not built for: `2.1.1+git011de5c`.
 
