@@ -93,9 +93,14 @@ ISSUED = (
 )
 
 
+BODY = "\n".join(crc32(bytes([n])).to_bytes(4, "big").hex() * 8 for n in range(3))
+FRAMED = Path(__file__).with_name("framed.txt").read_text(encoding="utf-8").splitlines()
+
+
 def texts() -> Iterator[str]:
     """Yield the texts that are changed: labels, secrets in their surroundings, lines that tell people."""
     yield from TOLD
+    yield from (text.replace("\\n", "\n").replace("@body@", BODY) for text in FRAMED)
     yield from (text.replace("@value@", "Zx9!kQ2@bV7w") for text in LABELS[::2])
     for number, place in enumerate(contexts("labelled")):
         rule = ISSUED[number % len(ISSUED)]
@@ -106,11 +111,11 @@ def texts() -> Iterator[str]:
     yield from (cell.text for cell in identities(1, seed=3))
 
 
-def copies(text: str) -> Iterator[str]:
+def copies(text: str, count: int = COPIES) -> Iterator[str]:
     """Yield the text, and what some strokes make of it."""
     dice = random.Random(text)
     yield text
-    for number in range(COPIES):
+    for number in range(count):
         copy = text
         for _ in range(dice.randint(1, 3)):
             copy = dice.choice(STROKES)(copy, dice)

@@ -1,10 +1,11 @@
 """Everything that redaction takes and leaves, not only what one test asks for.
 
 `whole_redactions.tsv` is the record: each *value* with the judgements on it; each *label* in its surroundings
-with a mark for each value beside it (`x` it is taken, `.` it is left, `o` other text is taken, too); each
-*line* that tells who or where, as it is shown; over how much of something a *reach* goes; and what is left of
-values of growing *length*; the *forms* in which a known value is sought; and which *bytes* may stand in
-encoded text. After a finder or a row changed, `python tests/bundle/test_whole_redactions.py`
+with a mark for each value beside it (`x` it is taken, `.` it is left, `o` other text is taken, too), and the
+same in each *place*; each line that tells *who* or where, each *table* and each *rewritten* secret, as it is
+shown; over how much of something a *reach* goes; and what is left of values of growing *length*; the *forms*
+in which a known value is sought; which *bytes* may stand in encoded text; and what is looked at *beside*
+what was taken out. After a finder or a row changed, `python tests/bundle/test_whole_redactions.py`
 writes it anew, and its diff says what else is taken or left.
 """
 
@@ -12,15 +13,17 @@ from __future__ import annotations
 
 import base64
 import random
-from collections.abc import Callable, Iterator
-from itertools import groupby, zip_longest
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
 from pathlib import Path
 
+import pytest
 from secret_grid import Cell, Label, Rule, contexts, identities, labelled, templates
 
 from envdoctor.bundling import Redactor
 from envdoctor.bundling import secret_values as judged
 from envdoctor.bundling.known_values import base64_cores, encodings, is_worth_hiding
+from envdoctor.bundling.redaction import _beside
 from envdoctor.bundling.secret_search import _decode_base64, find_secrets
 from envdoctor.bundling.sought import Searched
 from envdoctor.bundling.spans import merge
@@ -221,6 +224,7 @@ SOUGHT = (
     "é",
     "ab",
     "abcde",
+    "a/b12",
     "\udc80x!1é",
     "tJ8-kd93/nPz+Q2",
 )
@@ -237,26 +241,45 @@ def bytes_within() -> str:
     return "".join("x" if _decode_base64(base64.b64encode(text).decode()) else "." for text in texts)
 
 
-def lines() -> Iterator[str]:
-    """Yield the record as it would be written today."""
-    surroundings = [LABEL.fill(t, "@value@") for t in templates("labelled").values()]
-    yield from (f"value\t{shown(value)}\t{' '.join(judgements(value))}" for value in VALUES)
-    for prefix in PREFIXES:
-        yield from (f"bare\t{prefix!r}\t{n}\t{growing(prefix, letters)}" for n, letters in BODIES.items())
-    yield from (f"line\t{redacted(table)!r}" for table in tables())
-    yield from (f"label\t{t!r}\t{''.join(mark(t, v) for v in BESIDE)}" for t in LABELS)
-    yield from (f"label\t{t!r}\t{''.join(mark(t, v) for v in BESIDE[::6])}" for t in surroundings)
-    yield from (f"line\t{redacted(cell.text)!r}" for cell in (*identities(1, seed=8), *rewritten()))
-    yield from (f"reach\t{name}\t{reach(text)}" for name, text in REACHES.items())
-    yield from (f"length\t{name}\t{lengths(text)}" for name, text in LENGTHS.items())
-    yield from (f"forms\t{value!a}\t{forms(value)}" for value in SOUGHT)
-    yield f"bytes\t{bytes_within()}"
+def edges_of_edits() -> Iterator[str]:
+    """Yield what is looked at again around edits, in texts of so many lines."""
+    for count, places in ((1, [2]), (9, [0]), (9, [8]), (9, [3, 4]), (30, [4, 9, 21]), (30, [14, 29])):
+        rows = [f"row {number}" for number in range(count)]
+        edits = [(sum(map(len, rows[:place])) + place, 3, f"<a-{place}>") for place in places]
+        edited = [(start, start + length, shown) for start, length, shown in edits]
+        text = apply_edits("\n".join(rows), edited)
+        yield f"{count}\t{places}\t{[text[start:end] for start, end in _beside(text, edited)]}"
 
 
-def test_everything_is_taken_and_left_as_it_was() -> None:
-    for said, recorded in zip_longest(lines(), RECORD.read_text(encoding="utf-8").splitlines()):
-        assert said == recorded
+KINDS: dict[str, Callable[[], Iterable[str]]] = {
+    "value": lambda: (f"{shown(value)}\t{' '.join(judgements(value))}" for value in VALUES),
+    "bare": lambda: (f"{p!r}\t{n}\t{growing(p, letters)}" for p in PREFIXES for n, letters in BODIES.items()),
+    "table": lambda: (repr(redacted(table)) for table in tables()),
+    "label": lambda: (f"{t!r}\t{''.join(mark(t, v) for v in BESIDE)}" for t in LABELS),
+    "place": lambda: (
+        f"{t!r}\t{''.join(mark(LABEL.fill(t, '@value@'), v) for v in BESIDE[::6])}"
+        for t in templates("labelled").values()
+    ),
+    "who": lambda: (repr(redacted(cell.text)) for cell in identities(1, seed=8)),
+    "rewritten": lambda: (repr(redacted(cell.text)) for cell in rewritten()),
+    "reach": lambda: (f"{name}\t{reach(text)}" for name, text in REACHES.items()),
+    "length": lambda: (f"{name}\t{lengths(text)}" for name, text in LENGTHS.items()),
+    "forms": lambda: (f"{value!a}\t{forms(value)}" for value in SOUGHT),
+    "bytes": lambda: (bytes_within(),),
+    "beside": edges_of_edits,
+}
+
+
+def lines(kind: str) -> list[str]:
+    """Return a kind's part of the record as it would be written today."""
+    return [f"{kind}\t{line}" for line in KINDS[kind]()]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_everything_is_taken_and_left_as_it_was(kind: str) -> None:
+    recorded = RECORD.read_text(encoding="utf-8").splitlines()
+    assert lines(kind) == [line for line in recorded if line.partition("\t")[0] == kind]
 
 
 if __name__ == "__main__":
-    RECORD.write_text("\n".join(lines()) + "\n", encoding="utf-8")
+    RECORD.write_text("".join(f"{line}\n" for kind in KINDS for line in lines(kind)), encoding="utf-8")
