@@ -51,7 +51,7 @@ def edited(text: str, name: str, moves: Sequence[Move]) -> tuple[str, tuple[str,
         found = [at for at, line in enumerate(lines) if pattern.search(_code(line))]
         for at in found:
             lines[at] = _replaced(lines[at], pattern, move)
-        if not found and _is_requirements(name):
+        if not found and name.endswith((".txt", ".in")):
             end = "" if not lines or lines[-1].endswith("\n") else "\n"
             lines.append(f"{end}{move.name}{_wanted(move)}\n")
         elif not found:
@@ -70,10 +70,6 @@ def write_file(path: Path, before: str, after: str) -> None:
     if read_file(path) != before:
         raise Unavailable(f"fix: {path} was changed meanwhile, it is left as it is")
     replace_file(path, after)
-
-
-def _is_requirements(name: str) -> bool:
-    return name.endswith((".txt", ".in"))
 
 
 def _wanted(move: Move) -> str:

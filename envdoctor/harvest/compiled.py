@@ -108,17 +108,13 @@ def read_binaries(
     for file in _one_a_platform(files):
         archive = RemoteZip(fetcher, file.url)
         for member in archive.members.values():
-            stem = _stem(member.name)
+            stem = member.name.rpartition("/")[2].partition(".")[0]
             if any(fnmatch.fnmatchcase(member.name, pattern) for pattern in source.members) and (
                 stem not in found or member.packed < found[stem][0].packed
             ):
                 found[stem] = member, archive
     for member, archive in found.values():
         yield member.name, list(scan_binary(archive.stream(member.name)))
-
-
-def _stem(name: str) -> str:
-    return name.rpartition("/")[2].partition(".")[0]
 
 
 def _one_a_platform(files: Sequence[IndexFile]) -> Iterator[IndexFile]:

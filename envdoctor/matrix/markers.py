@@ -63,16 +63,12 @@ def clause_holds(operator: str, bound: str, value: tuple[int, ...]) -> bool:
     wildcard = bound.endswith(".*")
     wanted = python_tuple(bound)
     if operator == "~=":
-        return _at_least(value, wanted) and _cut(value, len(wanted) - 1) == wanted[:-1]
+        return (_padded(value) >= _padded(wanted)) and _cut(value, len(wanted) - 1) == wanted[:-1]
     if operator in ("==", "===", "!="):
         equal = _cut(value, len(wanted)) == wanted if wildcard else _padded(value) == _padded(wanted)
         return equal is (operator != "!=")
     a, b = _padded(value), _padded(wanted)
     return {"<": a < b, ">": a > b, "<=": a <= b, ">=": a >= b}[operator]
-
-
-def _at_least(value: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
-    return _padded(value) >= _padded(wanted)
 
 
 def _padded(value: tuple[int, ...]) -> tuple[int, ...]:

@@ -58,7 +58,7 @@ def scan(
     text = "\n".join(lines)
     folded = _fold(text)
     vocabulary = b"\n".join(set(line_templates(lines) if templates is None else templates))
-    starts = _line_starts(lines)
+    starts = [0, *accumulate(len(line) + 1 for line in lines[:-1])]
     met: dict[tables.SymptomRow, list[str]] = {}
     for needle, template, pattern in _sought(tuple(patterns)):
         if template in vocabulary and needle in folded:
@@ -82,10 +82,6 @@ def _sought(patterns: tuple[tables.SymptomRow, ...]) -> list[tuple[str, bytes, t
     told = [(needle, pattern) for pattern in patterns for needle in pattern.needles]
     templates = line_templates([needle for needle, _ in told]) if told else ()
     return [(needle, template, pattern) for (needle, pattern), template in zip(told, templates, strict=True)]
-
-
-def _line_starts(lines: Sequence[str]) -> list[int]:
-    return [0, *accumulate(len(line) + 1 for line in lines[:-1])]
 
 
 def _sights(

@@ -23,7 +23,7 @@ def add_conda(distributions: Dict[str, Json], packages: Dict[str, str]) -> List[
     """Mark what conda installed, add its native CUDA packages, and return where pip replaced conda's copy."""
     replaced = []
     for name, version in packages.items():
-        one = distributions.get(_python_name(name))
+        one = distributions.get({"pytorch": "torch", "pytorch-gpu": "torch"}.get(name, name))
         if one is None:
             if re.search(NATIVE, name):
                 distributions[name] = {
@@ -38,7 +38,3 @@ def add_conda(distributions: Dict[str, Json], packages: Dict[str, str]) -> List[
             text = "%s: conda installed %s, then %s put %s over it"
             replaced.append(text % (one["name"], version, one["installer"], one.get("version")))
     return replaced
-
-
-def _python_name(name: str) -> str:
-    return {"pytorch": "torch", "pytorch-gpu": "torch"}.get(name, name)

@@ -69,15 +69,11 @@ _flat = _make and _make(None, _ENCODER.default, _quoted, None, ": ", ", ", False
 """CPython's encoder, made once: `JSONEncoder.encode` makes one for each call."""
 
 
-def _in_a_line(value: Any) -> str:
-    return "".join(_flat(value, 0)) if _flat else _ENCODER.encode(value)
-
-
 def _written(value: Any, newline: str) -> str:
     """Return a value's JSON: `json.dumps` with an indent is many times as slow as without."""
     items: Any = value.values() if isinstance(value, dict) else value
     if type(value) not in _NESTING or _NESTING.isdisjoint(map(type, items)):
-        return _in_a_line(value)
+        return "".join(_flat(value, 0)) if _flat else _ENCODER.encode(value)
     inner = f"{newline} "
     if isinstance(value, dict):
         parts = [f"{_quoted(str(key))}: {_written(item, inner)}" for key, item in value.items()]

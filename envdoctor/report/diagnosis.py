@@ -64,15 +64,10 @@ def _nothing_found(diagnosis: Diagnosis) -> tuple[str, str, Tone]:
     passed = _count(diagnosis, Outcome.PASSED)
     if not passed:
         return "nothing was judged", "  no check was told what it needs", TONES[Severity.NOTE]
-    if _tells_settings_alone(diagnosis.facts):
+    if diagnosis.facts.origin == "paste" and replace(diagnosis.facts, settings=()) == Facts(origin="paste"):
         note = "  no card, package or error is told"
         return "nothing found in the settings told", note, TONES[Severity.NOTE]
     return "nothing found", f"  {counted(passed, 'check')} passed", "ok"
-
-
-def _tells_settings_alone(facts: Facts) -> bool:
-    """True for a text of which nothing but settings is known: that they are sound says little of the rest."""
-    return facts.origin == "paste" and replace(facts, settings=()) == Facts(origin="paste")
 
 
 def plan_blocks(diagnosis: Diagnosis) -> list[Block]:
