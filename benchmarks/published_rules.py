@@ -13,12 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "bundle")]
+sys.path[:0] = [str(ROOT), str(ROOT / "gathering"), str(ROOT / "tests" / "bundle")]
 
+from pattern_literals import find_literals  # noqa: E402
 from secret_grid import Rule  # noqa: E402
-
-from envdoctor.harvest.pattern_literals import find_literals  # noqa: E402
-from envdoctor.harvest.secret_rules import read_rules, to_both  # noqa: E402
+from secret_rules import read_rules, to_both  # noqa: E402
 
 _CALL = re.compile(r"(?P<name>\w{1,40})\s{1,40}:?=\s{0,4}regexp\.MustCompile\((?P<rest>[^\n]{1,1000})")
 _PREFIX = re.compile(r"detectors\.PrefixRegex\(\[\]string\{(?P<words>[^}]{0,400})\}\)\s{0,4}\+\s{0,4}")

@@ -36,7 +36,7 @@ ALLOWED: dict[str, set[str]] = {
     "fetch": {"errors", "inflating", "inputs", "probes"},
     "matrix": {"errors", "fact_files", "facts", "files", "patterns"},
     "harvest": {
-        *("errors", "fact_files", "fetch", "files", "inflating", "inputs", "matrix", "memory", "probes"),
+        *("errors", "fact_files", "fetch", "files", "inflating", "inputs", "matrix", "probes"),
         "python_source",
     },
     "locks": {"errors", "facts", "inputs"},
@@ -228,7 +228,8 @@ def test_the_page_of_the_house_names_each_room_and_nothing_else() -> None:
 @pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/house.md"])
 def test_every_file_that_a_page_about_the_house_names_is_there(page: str) -> None:
     named = re.findall(
-        r"(?<![\w/])((?:envdoctor|tests|docs|benchmarks|matrices)/[\w./]*\w)", (ROOT / page).read_text()
+        r"(?<![\w/])((?:envdoctor|tests|docs|benchmarks|gathering|matrices)/[\w./]*\w)",
+        (ROOT / page).read_text(),
     )
     missing = {name for name in named if "NAME" not in name and not list(ROOT.glob(f"{name}*"))}
     assert missing == set()

@@ -124,22 +124,6 @@ ACTIVATIONS: Mapping[str, str] = {
     "gelu_fast": "gelu_tanh_composed", "gelu_pytorch_tanh": "gelu_tanh", "relu": "relu", "relu2": "relu2",
     "quick_gelu": "quick_gelu",
 }  # fmt: skip
-_OTHERS = """
-    model_type text_config vision_config audio_config vit_config vision_tower_config rope_parameters
-    patch_size image_size downsample_ratio scale_factor downsample_factor alignment_intermediate_size
-    head_dim tie_word_embeddings multi_query new_decoder_architecture parallel_attn
-    use_parallel_residual alibi attention_bias add_qkv_bias use_qkv_bias mlp_bias bias hidden_act
-    hidden_activation activation_function activation sliding_window sliding_window_pattern
-    use_sliding_window final_logit_softcapping mlp_layer_types moe_intermediate_size
-    deepstack_visual_indexes quantization_config quant_method bits quant_algo format load_in_4bit load_in_8bit
-"""
-SHAPING = frozenset(
-    (
-        *_OTHERS.split(), *(key for keys in ALIASES.values() for key in keys),
-        *EXPERTS, *ACTIVE, *COUNTS, *SHARES, *LAYER_BY_LAYER,
-    )
-)  # fmt: skip
-"""All keys of a config.json that a shape is made of."""
 
 
 def unfit_numbers(config: Mapping[str, Any]) -> list[str]:

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 import re2
+from pattern_literals import find_literals
+from secret_rules import read_rules, to_both
 
 from envdoctor.errors import InputError
-from envdoctor.harvest.pattern_literals import find_literals
-from envdoctor.harvest.secret_rules import read_rules, to_both
 from envdoctor.matrix import load_matrix
 
 _BETWEEN = r"""(?:[ \t\w.-]{0,20})[\s'"]{0,3}(?:=|>|:{1,3}=|\|\||:|=>|\?=|,)[\x60'"\s=]{0,5}"""

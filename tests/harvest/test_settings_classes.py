@@ -5,12 +5,11 @@ from __future__ import annotations
 import textwrap
 
 import pytest
-
-from envdoctor.harvest.config_fields import read_keys
-from envdoctor.harvest.frameworks import Framework
-from envdoctor.harvest.release_sources import Sources
-from envdoctor.harvest.settings_classes import Keys
-from envdoctor.harvest.settings_syntax import Unparsable
+from config_fields import read_keys
+from frameworks import Framework
+from release_sources import Sources
+from settings_classes import Keys
+from settings_syntax import Unparsable
 
 
 def keys_of(files: dict[str, str], **options: object) -> Keys:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from model_rows import main as model_rows
 
 from envdoctor.errors import InputError, Unavailable
-from envdoctor.harvest.model_rows import main as model_rows
 from envdoctor.matrix import load_matrix, tables
 from envdoctor.memory import find_shape, hub, parse_shape, read_shape
 from envdoctor.memory.catalogue import catalogue_name, hub_config, hub_id

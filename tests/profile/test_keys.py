@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from config_fields import Release, encode_fields
+from frameworks import FRAMEWORKS
+from settings_classes import Keys
 
-from envdoctor.harvest.config_fields import Release, encode_fields
-from envdoctor.harvest.frameworks import FRAMEWORKS
-from envdoctor.harvest.settings_classes import Keys
 from envdoctor.matrix import load_matrix, tables
 from envdoctor.profile.keys import KeyFacts, Names, key_facts
 from envdoctor.target.stack import Stack

@@ -1,4 +1,4 @@
-"""`python -m envdoctor.harvest.model_rows ROWS.toml FOLDER=SOURCE...`: rows of models from their config.json.
+"""`python gathering/model_rows.py ROWS.toml FOLDER=SOURCE...`: rows of models from their config.json.
 
 Each FOLDER holds files `ORGANISATION--NAME_config.json`, as the Hub has them; SOURCE says where they were
 opened, with `{file}` and `{hub}` for a file's and a model's name. ROWS.toml is written anew: a row for each
@@ -19,16 +19,32 @@ from envdoctor.errors import InputError
 from envdoctor.files import replace_file
 from envdoctor.matrix import load_matrix, tables
 from envdoctor.memory.catalogue import catalogue_name
-from envdoctor.memory.families import SHAPING, TRAITS
+from envdoctor.memory.families import ACTIVE, ALIASES, COUNTS, EXPERTS, LAYER_BY_LAYER, SHARES, TRAITS
 from envdoctor.memory.model_config import parse_shape, read_config
 
 _HEAD = """\
-# Written by `python -m envdoctor.harvest.model_rows`: shapes of further models, from their config.json.
+# Written by `python gathering/model_rows.py`: shapes of further models, from their config.json.
 
 [defaults]
 checked_on = "{date}"
 basis = "upstream source"
 """
+_OTHERS = """
+    model_type text_config vision_config audio_config vit_config vision_tower_config rope_parameters
+    patch_size image_size downsample_ratio scale_factor downsample_factor alignment_intermediate_size
+    head_dim tie_word_embeddings multi_query new_decoder_architecture parallel_attn
+    use_parallel_residual alibi attention_bias add_qkv_bias use_qkv_bias mlp_bias bias hidden_act
+    hidden_activation activation_function activation sliding_window sliding_window_pattern
+    use_sliding_window final_logit_softcapping mlp_layer_types moe_intermediate_size
+    deepstack_visual_indexes quantization_config quant_method bits quant_algo format load_in_4bit load_in_8bit
+"""
+_SHAPING = frozenset(
+    (
+        *_OTHERS.split(), *(key for keys in ALIASES.values() for key in keys),
+        *EXPERTS, *ACTIVE, *COUNTS, *SHARES, *LAYER_BY_LAYER,
+    )
+)  # fmt: skip
+"""All keys of a config.json that a shape is made of."""
 _IDLE = re.compile(
     r"_?(architectures|auto_map|name_or_path|commit_hash|diffusers_version|torch_dtype|dtype|use_cache"
     r"|initializer_range|initializer_factor|transformers_version|chunk_size_feed_forward|output_\w+|return_dict"
@@ -51,7 +67,7 @@ def _pruned(config: Mapping[str, Any], known: bool) -> Iterator[tuple[str, Any]]
         if (
             value is None
             or _ENDLESS.search(json.dumps(value))
-            or (key not in SHAPING if known else _IDLE.fullmatch(key))
+            or (key not in _SHAPING if known else _IDLE.fullmatch(key))
         ):
             continue
         quantised = key == "quantization_config"

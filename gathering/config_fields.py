@@ -1,6 +1,6 @@
 """Reads which keys the settings of each framework's releases take, from the index.
 
-    python -m envdoctor.harvest.config_fields [FRAMEWORK]...
+    python gathering/config_fields.py [FRAMEWORK]...
 
 writes `matrices/releases/fields/<framework>.json`: `versions`, the final releases that were read; `fields`,
 for each key the ranges of them, as positions in that list, that take it, `section.key` where all keys of a
@@ -20,17 +20,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from frameworks import FRAMEWORKS, KNOWN, Framework
 from packaging.version import Version
+from release_sources import Sources, best_file, read_sources
+from settings_classes import Class, Keys, Outside, Package
+from settings_syntax import Unparsable, constants, options
 
 from envdoctor.errors import Unavailable
 from envdoctor.fact_files import find_folder
 from envdoctor.fetch import Fetcher, FetchSettings
 from envdoctor.files import replace_file
-from envdoctor.harvest.frameworks import FRAMEWORKS, KNOWN, Framework
 from envdoctor.harvest.index_pages import IndexFile, read_project_page
-from envdoctor.harvest.release_sources import Sources, best_file, read_sources
-from envdoctor.harvest.settings_classes import Class, Keys, Outside, Package
-from envdoctor.harvest.settings_syntax import Unparsable, constants, options
 
 SCHEMA = "envdoctor.fields/2"
 CONNECTIONS = 6
@@ -174,7 +174,7 @@ def _write(
         "framework": framework.name,
         "flat": framework.flat,
         "usual": framework.usual,
-        "made_by": "python -m envdoctor.harvest.config_fields",
+        "made_by": "python gathering/config_fields.py",
     }
     data = {**head, **encode_fields(found), "unread": unread}
     text = json.dumps(data, separators=(",", ":"), sort_keys=True) + "\n"

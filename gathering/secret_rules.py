@@ -1,4 +1,4 @@
-"""`python -m envdoctor.harvest.secret_rules RULES LICENSE COMMIT`: how secrets look, by gitleaks' rules.
+"""`python gathering/secret_rules.py RULES LICENSE COMMIT`: how secrets look, by gitleaks' rules.
 
 gitleaks (MIT) publishes what some two hundred issuers' tokens look like, as RE2 patterns. A rule there is
 either a token that its shape gives away, or an issuer's name, an assignment and a value. The first kind is
@@ -15,9 +15,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from pattern_literals import Literals, find_literals
+
 from envdoctor.errors import InputError
 from envdoctor.files import replace_file
-from envdoctor.harvest.pattern_literals import Literals, find_literals
 from envdoctor.toml_text import parse_toml
 
 NAME = "secret-rules"

@@ -1,6 +1,6 @@
 """Which releases of one library import what some releases of another no longer, or not yet, have.
 
-    python -m envdoctor.harvest.import_facts
+    python gathering/import_facts.py
 
 writes `matrices/releases/imports.json` from the recorded interfaces and the snapshot. A record tells what
 any file of a library imports, not whether that file matters, and an interface may be read too narrowly; so
@@ -118,7 +118,7 @@ def main() -> None:
     """Write the file."""
     folder = find_folder()
     facts = import_facts(folder, load_snapshot(folder))
-    document = {"schema": SCHEMA, "made_by": "python -m envdoctor.harvest.import_facts", "facts": facts}
+    document = {"schema": SCHEMA, "made_by": "python gathering/import_facts.py", "facts": facts}
     replace_file(folder / "releases" / "imports.json", json.dumps(document, separators=(",", ":")) + "\n")
 
 

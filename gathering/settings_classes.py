@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from envdoctor.harvest.release_sources import Sources
-from envdoctor.harvest.settings_syntax import (
+from release_sources import Sources
+from settings_syntax import (
     Import,
     Module,
     allows_more,
