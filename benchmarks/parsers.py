@@ -64,11 +64,12 @@ def wrote(framework: str, number: int, seed: int, versions: dict[str, str], fold
             profile = written(framework, model, gpus, stack=versions, **others)
         except EnvdoctorError:
             continue
-        if not profile.files:
+        if not profile.files or profile.found.choice is None:
             continue
         folders.append(folder / f"{len(folders):03}")
         folders[-1].mkdir()
-        for name, text in {**profile.files, "cards": str(len(gpus))}.items():
+        ranks = str(profile.found.choice.gpus)  # vLLM's own cards are none of the trainer's
+        for name, text in {**profile.files, "cards": ranks}.items():
             (folders[-1] / name).write_text(text, encoding="utf-8")
     return folders
 

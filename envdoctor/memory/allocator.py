@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import NamedTuple
 
 from envdoctor.memory.constants import Constants, ReservedBound
@@ -49,22 +50,30 @@ SIGHTED_QUANTISED = 0.1
 """With images, a tower quantised beside them: its matrices are unpacked in sizes of their own."""
 
 
-def replayed_bound(run: TrainingRun, allocated: int, churn: Churn, constants: Constants) -> int:
+def replayed_bound(
+    run: TrainingRun, allocated: int, churn: Churn, constants: Constants, enough: float = inf
+) -> int:
     """Return an upper bound of the reserved bytes of a run whose steps can be replayed.
 
     What a replay does not know moves single blocks: one more of logits where a trainer has them by several
-    names (there the rough bound counts as well), and what lies in the way of others.
+    names (there the rough bound counts as well), and what lies in the way of others. Of a bound that passes
+    `enough` only so much is found out.
     """
-    from envdoctor.memory.sharded_replay import highest
-
-    played = max(allocated, highest(run, constants.cublas_workspace, bool(constants.loss_upcasts)))
     named = _named(run, churn)
     moved = named + (_strewn(run) if run.expandable_segments else _between(run, churn))
     seen = (SIGHTED_QUANTISED if run.method == "qlora" else SIGHTED) if run.images else 0
     logged = LOGGED if run.recipe.held and run.recipe.logged else 0
     margin = max(ROUTED if run.shape.experts else MARGIN, seen, logged)
-    bound = _segments((played + moved) * (1 + margin))
-    return max(bound, reserved_bound(allocated, churn, run.parallel, constants)) if named else bound
+    sure = _segments((allocated + moved) * (1 + margin))
+    if named:
+        sure = max(sure, reserved_bound(allocated, churn, run.parallel, constants))
+    if sure > enough:
+        return sure
+    from envdoctor.memory.sharded_replay import plays
+
+    replays = plays(run, constants.cublas_workspace, bool(constants.loss_upcasts))
+    played = replays.highest(enough / (1 + margin) - moved)
+    return max(sure, _segments((played + moved) * (1 + margin)))
 
 
 def _named(run: TrainingRun, churn: Churn) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import inf
 from typing import NamedTuple
 
 from envdoctor.memory.activations import LayerCost, LayerKind, layer_cost, layer_kinds
@@ -25,8 +26,13 @@ DEFAULT = Constants()
 UNCOUNTED: Mapping[str, str] = {"ppo": "PPO's value and reward models are not counted: each is a model more"}
 
 
-def predict(run: TrainingRun | ServingRun, constants: Constants = DEFAULT, close: bool = True) -> Prediction:
-    """Return the predicted peak of a run on rank 0; without `close` its bound is rough, and had at once."""
+def predict(
+    run: TrainingRun | ServingRun, constants: Constants = DEFAULT, close: bool = True, enough: float = inf
+) -> Prediction:
+    """Return the predicted peak of a run on rank 0; without `close` its bound is rough, and had at once.
+
+    Of a close bound that passes `enough` bytes of the card only so much is found out.
+    """
     if isinstance(run, ServingRun):
         from envdoctor.memory.serving import predict_serving
 
@@ -50,7 +56,7 @@ def predict(run: TrainingRun | ServingRun, constants: Constants = DEFAULT, close
         step = step._replace(churn=step.churn._replace(logits=0))
     if run.recipe.reference == "beside":
         step = step._replace(loss=max(step.loss, beside_reference(run, settings, kinds, loss, step.idle)))
-    return _assemble(run, plan, step, constants, close and can_replay(run))
+    return _assemble(run, plan, step, constants, close and can_replay(run), enough)
 
 
 def _tables(run: TrainingRun, s: Settings) -> int:
@@ -154,7 +160,9 @@ def _heights(
     )
 
 
-def _assemble(run: TrainingRun, plan: Plan, step: Step, constants: Constants, close: bool) -> Prediction:
+def _assemble(
+    run: TrainingRun, plan: Plan, step: Step, constants: Constants, close: bool, enough: float
+) -> Prediction:
     reference = reference_bytes(run, plan)
     lasting = plan.weights + plan.adapters + plan.optimizer + plan.buffers + reference
     phases = {
@@ -169,15 +177,16 @@ def _assemble(run: TrainingRun, plan: Plan, step: Step, constants: Constants, cl
     peaks = {**phases, "load": plan.setup}  # what a trainer builds counts, loading has its own figure
     phase = max(peaks, key=lambda name: peaks[name])
     peak = peaks[phase]
+    outside = _outside_torch(run, constants)
+    beside = sum(part.bytes for part in outside)
     if close:
-        reserved = replayed_bound(run, peak, step.churn, constants)
+        reserved = replayed_bound(run, peak, step.churn, constants, enough - beside)
     else:
         reserved = reserved_bound(peak, step.churn, run.parallel, constants)
-    outside = _outside_torch(run, constants)
     return Prediction(
         peak,
         reserved,
-        reserved + sum(part.bytes for part in outside),
+        reserved + beside,
         phases["load"],
         phase,
         _components(plan, step, phase, peak, reference),

@@ -74,36 +74,48 @@ class CachingAllocator:
     def play(self, events: Iterable[tuple[int, int]], blocks: list[Block]) -> None:
         """Serve requests in their order; `blocks` holds what each slot was given."""
         starting, ending, widened, ends = self._starting, self._ending, self._widened, self._ends
+        wide = WIDE if widened > 1 else PLACE
+        give, small_free, large_free = self.give, self._small, self._large
         least = 0 if ends else SMALL
         for slot, size in events:
             if not size:
-                self.give(blocks[slot])
+                give(blocks[slot])
                 continue
-            if size >= WIDE and widened > 1:
+            if size >= wide:
                 size = granules(int(size * GRANULE * widened))
             small = size <= SMALL
-            free = self._small if small else self._large
+            free = small_free if small else large_free
             found = bisect_left(free, size << PLACES)
             if ends and found + 1 < len(free):
-                found += (free[found] & PLACE) + (free[found] >> PLACES) == ends[small]
+                block = free[found]
+                found += (block & PLACE) + (block >> PLACES) == ends[small]
             if found == len(free):
                 block = self._grown(size) if ends else self._segment(size)
+                place = block & PLACE
                 if slot < 0:
                     insort(free, block)
-                    starting[block & PLACE] = ending[(block & PLACE) + (block >> PLACES)] = block
+                    starting[place] = ending[place + (block >> PLACES)] = block
                     continue
+                rest = (block >> PLACES) - size
+                if rest > least or (small and rest):
+                    cut = rest << PLACES | place + size
+                    insort(free, cut)
+                    starting[place + size] = ending[place + size + rest] = cut
+                    block = size << PLACES | place
             elif slot < 0:
                 continue
             else:
                 block = free.pop(found)
-                del starting[block & PLACE], ending[(block & PLACE) + (block >> PLACES)]
-            rest = (block >> PLACES) - size
-            if rest > least or (small and rest):
                 place = block & PLACE
-                cut = rest << PLACES | place + size
-                insort(free, cut)
-                starting[place + size] = ending[place + size + rest] = cut
-                block = size << PLACES | place
+                del starting[place]
+                rest = (block >> PLACES) - size
+                if rest > least or (small and rest):
+                    cut = rest << PLACES | place + size  # ends where the whole did
+                    insort(free, cut)
+                    starting[place + size] = ending[place + size + rest] = cut
+                    block = size << PLACES | place
+                else:
+                    del ending[place + (block >> PLACES)]
             blocks[slot] = block
 
     def _segment(self, size: int) -> Block:

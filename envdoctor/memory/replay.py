@@ -7,6 +7,7 @@ up for gradients and states no longer serve the next step's logits.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from math import inf
 
 from envdoctor.memory.activations import LayerKind, layer_kinds
 from envdoctor.memory.adapters import adapter_tensors, copied_tensors
@@ -37,6 +38,8 @@ GROWTHS = 16
 """Lengths at which keys and values are copied in a replay of `generate`, instead of at every token."""
 STEPS = 3
 """Optimizer steps until nothing new is asked for: states come with the first, and are in the way after it."""
+SETTLED = 0.005
+"""By what share a step with states may still grow and be the last that is played."""
 MICRO_STEPS = 2
 """Micro batches of a step that are played: those after the second ask for what it did."""
 
@@ -68,8 +71,8 @@ class Replay:
         self.buckets: list[Block] = []
         self.started = False
 
-    def reserved(self) -> int:
-        """Play load and steps, and return what is reserved."""
+    def reserved(self, enough: float = inf) -> int:
+        """Play load and steps, and return what is reserved; once that passes `enough`, no more is played."""
         self._load()
         for step in range(STEPS):
             before = self.taken
@@ -78,8 +81,10 @@ class Replay:
             self._rebuild()
             for micro in range(min(self.run.grad_accum, MICRO_STEPS)):
                 self._pass(accumulating=micro > 0)
+                if self.taken > enough:
+                    return self.taken
             self._step()
-            if step and self.taken == before:
+            if step and self.taken - before <= SETTLED * before:
                 break  # a step with states that found room for all: so does the next
         return self.taken
 

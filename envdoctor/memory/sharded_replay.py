@@ -9,7 +9,7 @@ shards in fp32 until the step is done.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from envdoctor.memory.activations import LayerKind
@@ -27,18 +27,37 @@ WIDENED = 0.003
 """By what share large requests are widened in the second replay."""
 
 
-@lru_cache(maxsize=256)
-def highest(run: TrainingRun, workspace: int, upcasts: bool) -> int:
-    """Return the highest of the replays that agree with what is known of a run, in bytes reserved.
-
-    `workspace` is cuBLAS's, `upcasts` tells that the model's own loss widens the logits.
+class Plays:
+    """The replays that agree with what is known of a run, each played once and no further than is asked.
 
     Which free block serves turns on sizes that lie close together: so once with cuBLAS's second workspace
     asked for early, and once late with requests that are a little larger.
     """
-    kind = ShardedReplay if run.parallel == "fsdp" else Replay
-    plays = (kind(run, workspace, upcasts, early=True), kind(run, workspace, upcasts, widened=WIDENED))
-    return max(play.reserved() for play in plays)
+
+    def __init__(self, run: TrainingRun, workspace: int, upcasts: bool) -> None:
+        kind = ShardedReplay if run.parallel == "fsdp" else Replay
+        self.ways = (
+            partial(kind, run, workspace, upcasts, early=True),
+            partial(kind, run, workspace, upcasts, widened=WIDENED),
+        )
+        self.found: list[int] = []
+
+    def highest(self, enough: float) -> int:
+        """Return the highest in bytes reserved, or some of them that pass `enough`."""
+        for way in self.ways[len(self.found) :]:
+            if max(self.found, default=0) > enough:
+                break
+            taken = way().reserved(enough)
+            if taken > enough:
+                return taken
+            self.found.append(taken)
+        return max(self.found)
+
+
+@lru_cache(maxsize=256)
+def plays(run: TrainingRun, workspace: int, upcasts: bool) -> Plays:
+    """Return a run's replays; `workspace` is cuBLAS's, `upcasts` tells that its own loss widens the logits."""
+    return Plays(run, workspace, upcasts)
 
 
 class Unit(NamedTuple):

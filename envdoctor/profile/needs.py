@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from math import inf
 
 from envdoctor.memory import Constants, Prediction, ServingRun, TrainingRun, predict
 from envdoctor.memory.recipes import Recipe
@@ -70,9 +72,22 @@ class Judge:
         self.replays -= 1
         return self.look_closer(choice).device_bytes <= room
 
+    def any_fits(self, choices: Iterable[Choice]) -> bool:
+        """True when the rough bound of one fits, or the close one of the first few that may fit at all."""
+        room, near = self.work.room, []
+        for choice in choices:
+            need = self.need(choice)
+            if need.refusal or need.least_bytes > room:
+                continue
+            if need.device_bytes <= room:
+                return True
+            near.append(choice)
+        looks = (needed(self.work, choice, self.constants, enough=room) for choice in near[: self.replays])
+        return any(need.device_bytes <= room for need in looks)
+
     def look_closer(self, choice: Choice) -> Need:
         """Return what the setting takes by the close bound."""
-        self.seen[choice] = needed(self.work, choice, self.constants, close=True)
+        self.seen[choice] = needed(self.work, choice, self.constants, enough=inf)
         return self.seen[choice]
 
     def need(self, choice: Choice) -> Need:
@@ -82,9 +97,12 @@ class Judge:
         return self.seen[choice]
 
 
-def needed(work: Workload, choice: Choice, constants: Constants, close: bool = False) -> Need:
-    """Return what a training setting takes of the smallest card, vLLM beside it under GRPO."""
-    prediction = predict(run_of(work, choice), constants, close)
+def needed(work: Workload, choice: Choice, constants: Constants, enough: float | None = None) -> Need:
+    """Return what a training setting takes of the smallest card, vLLM beside it under GRPO.
+
+    The bound is rough, or close where it is told how many bytes are `enough` to know.
+    """
+    prediction = predict(run_of(work, choice), constants, enough is not None, enough or 0)
     if choice.vllm_mode is None:
         return Need(prediction)
     low, _ = utilization_bounds(engine_of(work, choice, 0.5), constants)

@@ -174,12 +174,11 @@ def _notes(work: Workload, choice: Choice | None, judge: Judge, constants: Const
 
 def _why_no_more(work: Workload, choice: Choice, judge: Judge) -> str:
     """Why a setting leaves room: nothing faster exists, or the next larger step does not fit."""
+    same = replace(choice, vllm_utilization=None, max_num_seqs=None)
     larger = [
         c
         for c in training_choices(work)
-        if c.batch > choice.batch
-        and replace(c, batch=0, grad_accum=0)
-        == replace(choice, batch=0, grad_accum=0, vllm_utilization=None, max_num_seqs=None)
+        if c.batch > choice.batch and replace(same, batch=c.batch, grad_accum=c.grad_accum) == c
     ]
     if not larger:
         return f"one micro batch already holds the global batch of {choice.global_batch}; ask for more"
@@ -195,10 +194,8 @@ def _longest(work: Workload, constants: Constants) -> Iterable[str]:
     smallest = _smallest(work)
 
     def fits(seq: int) -> bool:
-        judge = Judge(replace(work, seq=seq), constants)
-        return any(
-            judge.fits(replace(c, seq=seq, max_model_len=seq if c.vllm_mode else None)) for c in smallest
-        )
+        shorter = (replace(c, seq=seq, max_model_len=seq if c.vllm_mode else None) for c in smallest)
+        return Judge(replace(work, seq=seq), constants).any_fits(shorter)
 
     low, high = 0, work.seq // 64
     while high - low > 1:
@@ -214,12 +211,13 @@ def _what_would_do(work: Workload, constants: Constants) -> Iterable[str]:
     """What would make the asked length fit: Liger, where it may be there, or more of the card."""
     if not work.stack.has("liger-kernel") and not work.stack.lacks("liger-kernel"):
         fused = [replace(c, liger=True) for c in _smallest(work)]
-        if any(Judge(work, constants).fits(choice) for choice in fused):
+        if Judge(work, constants, replays=len(fused)).any_fits(fused):
             yield "with Liger's kernels (pip install liger-kernel) it would fit as asked"
     for count in (2, 4, 8):
         if count > len(work.cards):
             wider = replace(work, cards=(work.card,) * count, global_batch=None)
-            if any(Judge(wider, constants).fits(choice) for choice in _smallest(wider)):
+            smallest = _smallest(wider)
+            if Judge(wider, constants, replays=len(smallest)).any_fits(smallest):
                 yield f"{count} of this card would do"
                 return
 

@@ -146,7 +146,7 @@ def accept_axolotl(folder, model):
     with open(os.path.join(folder, "train.yaml")) as stream:
         values = yaml.safe_load(stream)
     cards = 4
-    if os.path.exists("cards"):  # how many the profile is for, where the caller says so
+    if os.path.exists("cards"):  # processes that train, as axolotl's command counts them by WORLD_SIZE
         with open("cards") as stream:
             cards = int(stream.read())
     capability = {"bf16": True, "tf32": True, "fp8": False, "n_gpu": cards, "compute_capability": "sm_89"}
@@ -165,6 +165,7 @@ def main(arguments):
         print(json.dumps(versions_of(framework)))
         return
     warnings.filterwarnings("error", category=FutureWarning, message=".*deprecated.*")
+    warnings.filterwarnings("ignore", message=".*torch.jit.*")  # what imports say, whatever the files
     accept = globals()["accept_" + framework.replace("-", "_")]
     answers = {}
     for folder in arguments[2:]:
