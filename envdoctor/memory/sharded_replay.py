@@ -56,7 +56,7 @@ class Plays:
 
 @lru_cache(maxsize=256)
 def plays(run: TrainingRun, workspace: int, upcasts: bool) -> Plays:
-    """Return a run's replays; `workspace` is cuBLAS's, `upcasts` tells that its own loss widens the logits."""
+    """Return a run's replays; `workspace` is cuBLAS's, `upcasts` tells that its loss widens the logits."""
     return Plays(run, workspace, upcasts)
 
 
