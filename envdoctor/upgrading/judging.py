@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 from itertools import chain
-
-from packaging.version import Version
 
 from envdoctor.findings import Certainty
 from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.interface_records import Record, Spans, load_record
 from envdoctor.patterns import row_pattern
-from envdoctor.profile.keys import BASES, KeyFacts, key_facts
 from envdoctor.rules.interface_lookup import DISTINCT, distribution_of
 from envdoctor.rules.ranges import version_satisfies
 from envdoctor.upgrading.arguments import (
@@ -40,12 +38,13 @@ from envdoctor.upgrading.gone import (
     methods_left,
     names_of,
 )
-from envdoctor.upgrading.paths import is_inner, is_open, shared_parts, stands
+from envdoctor.upgrading.known_settings import KnownSettings
+from envdoctor.upgrading.paths import home_of, is_open, stands
+from envdoctor.upgrading.renames import WITHOUT, Renames, holds
 from envdoctor.upgrading.uses import ALL, Kind, Use
 from envdoctor.values import dataclass
 
 _OWNERLESS = frozenset((Kind.LOOSE, Kind.CALL))
-_WITHOUT = "() without "
 _FAMILIES: Mapping[str, Sequence[tuple[str, str]]] = {
     "transformers": (
         ("Config", "PreTrainedConfig"),
@@ -62,28 +61,18 @@ class Judge:
 
     matrix: Matrix
     moves: Mapping[str, Move]
-    _renames: dict[str, tables.RenameRow] = field(default_factory=dict)
-    _answered: list[tables.RenameRow] = field(default_factory=list)
-    _unsaid: dict[str, list[tables.RenameRow]] = field(default_factory=dict)
-    _handed: dict[str, list[tables.RenameRow]] = field(default_factory=dict)
-    _raised: dict[str, list[tables.RenameRow]] = field(default_factory=dict)
     _gone: dict[str, Mapping[tuple[str, str], str]] = field(default_factory=dict)
-    _fields: dict[str, KeyFacts | None] = field(default_factory=dict)
-    _ended: dict[str, frozenset[str]] = field(default_factory=dict)
     _libraries: dict[str, str] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        """File the known renames by what they rename."""
-        rows = self.matrix.rows(tables.RenameRow)
-        self._renames.update((row.old, row) for row in rows if not row.answered)
-        self._answered.extend(row for row in rows if row.answered)
-        for row in rows:
-            if _WITHOUT in row.old:
-                self._unsaid.setdefault(row.old.partition(_WITHOUT)[0], []).append(row)
-            elif row.old.startswith("except "):
-                self._raised.setdefault(row.old.split(".")[0].removeprefix("except "), []).append(row)
-            elif row.old.startswith("def "):
-                self._handed.setdefault(row.old.rpartition(".")[2], []).append(row)
+    @cached_property
+    def settings(self) -> KnownSettings:
+        """What frameworks' releases tell of their settings."""
+        return KnownSettings(self.matrix, self.moves)
+
+    @cached_property
+    def renames(self) -> Renames:
+        """The rows of renames."""
+        return Renames(self.matrix.rows(tables.RenameRow))
 
     def library(self, path: str) -> str:
         """Return the distribution that brings a dotted path."""
@@ -97,15 +86,10 @@ class Judge:
         names = {row.module.partition(".")[0] for row in rows}
         names |= {name.replace("-", "_") for name in self.moves}
         names |= {"google"} if "protobuf" in self.moves else set()
-        names |= {name for name, told in self._unsaid.items() if self._moves_any(told)}
-        handed = (name for name, told in self._handed.items() if self._moves_any(told) and name[:2] != "__")
-        words = (*map(re.escape, sorted(names)), *(f"def {re.escape(name)}" for name in sorted(handed)))
+        words = (*map(re.escape, sorted(names)), *self.renames.named(self.moves))
         records = (load_record(self.matrix.folder, library) for library in sorted(self.moves))
         settings = (f"\\w{{1,60}}{name}" for record in records if record for name in settings_of(record))
         return re.compile(rf"\b(?:{'|'.join((*words, *settings))})\b")
-
-    def _moves_any(self, rows: Iterable[tables.RenameRow]) -> bool:
-        return any(row.library in self.moves for row in rows)
 
     def breaks(self, uses: Iterable[Use]) -> Iterator[Break]:
         """Yield what breaks, each place once."""
@@ -159,9 +143,9 @@ class Judge:
 
     def _name(self, use: Use, record: Record | None, move: Move, module: str, name: str) -> Break | None:
         path = f"{module}.{name}"
-        if row := self._row(path, move):
+        if row := self.renames.row(path, move):
             return by_rename(use, path, row, move)
-        if self._is_answered(path, move):
+        if self.renames.is_answered(path, move):
             return None
         if found := self._by_row(use, move, module, module, name):
             return found
@@ -189,13 +173,14 @@ class Judge:
             if version_satisfies(move.new, row.having) or not _had(row.having, move):
                 continue
             path = f"{path}.{name}"
-            return Break(use, path, row.having.removeprefix("<"), self._renamed(path, move) or row.hint)
+            renamed = self.renames.new_name(path, move)
+            return Break(use, path, row.having.removeprefix("<"), renamed or row.hint)
         return None
 
     def _module(self, use: Use, record: Record | None, move: Move, module: str) -> Break | None:
         spans = record.modules.get(module, ()) if record else ()
         since = gone_since(record, spans, move) if record and spans else None
-        return None if since is None else Break(use, module, since, self._renamed(module, move))
+        return None if since is None else Break(use, module, since, self.renames.new_name(module, move))
 
     def _path(self, use: Use, record: Record | None, move: Move) -> Break | None:
         parts = use.path.split(".")
@@ -216,13 +201,13 @@ class Judge:
         short = callable_.rpartition(".")[2]
         given = (f"{short}({told})" for told in use.given)
         for old in (*given, f"{callable_}({use.name})", f"{short}({use.name})"):
-            known = self._renames.get(old)
+            known = self.renames.known(old)
             if known and known.library == self.library(use.path):
-                row = self._row(old, move)
+                row = self.renames.row(old, move)
                 return by_rename(use, shown, row, move) if row else None
         if record is None or not lives(record, told, move.new):
             return None
-        if self._is_answered(f"{short}({use.name})", move) or is_covered(record, told, move):
+        if self.renames.is_answered(f"{short}({use.name})", move) or is_covered(record, told, move):
             return None
         if callable_.endswith(".from_pretrained"):
             return None  # what it does not know itself it hands on
@@ -237,13 +222,13 @@ class Judge:
             or any(record.has(entries.get(use.name, ()), move.new) for entries in record.keywords.values())
         ):
             return None  # what takes any argument may hand it on to who takes it
-        since = None if self._is_inherited(use, record.library) else gone_since(record, spans, move)
+        inherited = self.settings.is_inherited(record.library, use.name)
+        since = None if inherited else gone_since(record, spans, move)
         return None if since is None else Break(use, shown, since, certainty=Certainty.LIKELY)
 
-    def _is_inherited(self, use: Use, library: str) -> bool:
-        """True for a setting of a framework's class that the framework it stands on has today."""
-        bases = (self.settings_of(base) for base in BASES.get(library, ()))
-        return any(facts.has(use.name) is True for facts in bases if facts)
+    def _setting_gone(self, use: Use, move: Move) -> str | None:
+        of_class = is_class(use.path.rpartition(".")[2])
+        return self.settings.gone(self.library(use.path), use.name, move) if of_class else None
 
     def _derived(self, use: Use) -> Break | None:
         """Judge a setting of a class that is named as deriving from one of a library that moves.
@@ -258,35 +243,6 @@ class Judge:
             if record and above:
                 return self._keyword(replace(use, path=f"{record.root}.{above}", unsure=True), record, move)
         return None
-
-    def _setting_gone(self, use: Use, move: Move) -> str | None:
-        """Return since when a setting is gone that a framework's class hands on; empty where it stands.
-
-        None for what is none of the framework's settings.
-        """
-        library = self.library(use.path)
-        if not is_class(use.path.rpartition(".")[2]):
-            return None
-        facts = self.settings_of(library)
-        known = facts is not None and use.name in facts.fields
-        return facts.gone_since(use.name, move.new, move.old) if facts and known else None
-
-    def settings_of(self, library: str) -> KeyFacts | None:
-        """Return what a framework's releases tell of its settings."""
-        if library not in self._fields:
-            self._fields[library] = key_facts(self.matrix, library)
-        return self._fields[library]
-
-    def ended(self, library: str) -> Collection[str]:
-        """Return the settings that end with a framework's move, for any of its trainers."""
-        facts, move = self.settings_of(library), self.moves[library]
-        if library not in self._ended and facts:
-            every = (facts, *(replace(facts, fields=fields) for fields in facts.trainers.values()))
-            gone = (
-                (key, one) for one in every for key in one.fields if one.gone_since(key, move.new, move.old)
-            )
-            self._ended[library] = frozenset(key for key, _ in gone)
-        return self._ended.get(library, ())
 
     def _handed_on(self, use: Use, owner: str, record: Record, move: Move) -> Break | None:
         """Judge a keyword that only `**` takes: it ends at what may know it no more."""
@@ -306,7 +262,7 @@ class Judge:
             )
         told = record.members.get(owner, {}) if record else {}
         spans = told.get(use.name, ())
-        if row := self._row(f"{owner}.{use.name}", move):
+        if row := self.renames.row(f"{owner}.{use.name}", move):
             return replace(by_rename(use, f"{use.path}.{use.name}", row, move), certainty=Certainty.LIKELY)
         if record is None or not spans or use.name in INHERITED or not lives(record, told, move.new):
             return None
@@ -331,7 +287,7 @@ class Judge:
         for library in sorted(self.moves.keys() & set(libraries)):
             shown = f"{use.path}({use.name})" if use.path else f".{use.name}"
             since = self._left(library).get((use.path, use.name))
-            if since and not self._is_answered(shown, self.moves[library]):
+            if since and not self.renames.is_answered(shown, self.moves[library]):
                 told = Break(use, shown, since, certainty=Certainty.LIKELY, library=library)
                 yield replace(told, warned=bool(use.path) and self._takes_any(library, use.path))
                 return
@@ -350,15 +306,15 @@ class Judge:
         A row may name receivers whose method it does not mean, as `processor.`.
         Else by the methods that no class of the libraries that the text imports has any more.
         """
-        for row in self._unsaid.get(use.name, ()):
+        for row in self.renames.unsaid.get(use.name, ()):
             move = self.moves.get(row.library)
-            settled = row.old.partition(_WITHOUT)[2].split("|")
+            settled = row.old.partition(WITHOUT)[2].split("|")
             settled += [f"{told.partition('=')[0]}=?" for told in settled if "=" in told]
             given = use.given | {f"{use.receiver.lower().rpartition('_')[2]}."}
-            if move and self._row_holds(row, move) and given.isdisjoint(settled):
+            if move and holds(row, move) and given.isdisjoint(settled):
                 yield replace(by_rename(use, row.old, row, move), certainty=Certainty.LIKELY)
         for library in sorted(self.moves.keys() & set(libraries)):
-            known = self._row(f".{use.name}()", self.moves[library])
+            known = self.renames.row(f".{use.name}()", self.moves[library])
             if known and known.library == library:
                 found = by_rename(use, known.old, known, self.moves[library])
                 yield replace(found, certainty=Certainty.LIKELY)
@@ -367,10 +323,6 @@ class Judge:
                 shown = f".{use.name}()"
                 yield Break(use, shown, since, certainty=Certainty.LIKELY, library=library)
                 return
-
-    def _is_answered(self, shown: str, move: Move) -> bool:
-        """True for what the library still takes or brings, though no file of it tells."""
-        return any(self._row_holds(row, move) and fnmatchcase(shown, row.old) for row in self._answered)
 
     def _left(self, library: str) -> Mapping[tuple[str, str], str]:
         """Return since when members, and keywords by their method, are in no class of a library any more."""
@@ -383,10 +335,10 @@ class Judge:
     def _override(self, use: Use) -> Iterator[Break]:
         """Yield what a class's method lacks that the library calls: `argument=default`, or `method()`."""
         owner = use.path.rpartition(".")[2]
-        for row in self._handed.get(use.name, ()):
+        for row in self.renames.handed.get(use.name, ()):
             move = self.moves.get(row.library)
             wanted = row.new.partition("=")[0]
-            if move is None or not self._row_holds(row, move) or wanted in use.given:
+            if move is None or not holds(row, move) or wanted in use.given:
                 continue
             own = self.library(use.path) == row.library
             if (own or "*." not in row.old) and fnmatchcase(f"def {owner}.{use.name}", row.old):
@@ -398,10 +350,10 @@ class Judge:
     def _caught(self, use: Use, uses: Iterable[Use]) -> Iterator[Break]:
         """Yield an error that a library's functions raise no more, where nobody else here may raise it."""
         root = use.path.partition(".")[0]
-        for row in self._raised.get(root, ()):
+        for row in self.renames.raised.get(root, ()):
             move = self.moves.get(row.library)
             named = fnmatchcase(f"except {root}.{use.name}", row.old)
-            if move is None or not named or not self._row_holds(row, move):
+            if move is None or not named or not holds(row, move):
                 continue
             paths = [one.path for one in uses if one.kind in (Kind.IMPORT, Kind.MODULE, Kind.PATH)]
             called = any(one.kind is Kind.POSITION and one.path.startswith(f"{root}.") for one in uses)
@@ -410,34 +362,8 @@ class Judge:
 
     def _instead(self, record: Record | None, move: Move, path: str, name: str) -> str:
         """Return where the name is now: by a row, else in another module of the same library."""
-        if renamed := self._renamed(path, move):
-            return renamed
-        if record is None:
-            return ""
-        homes = [
-            module
-            for module, names in record.names.items()
-            if name in names and record.has(names[name], move.new) and not is_inner(module)
-        ]
-        module = path.rpartition(".")[0]
-        homes = [home for home in homes if home != module]
-        if record.root in homes:
-            return f"{record.root}.{name}"
-        near = sorted(homes, key=lambda home: (-shared_parts(home, module), home.count("."), home))
-        return f"{near[0]}.{name}" if len(near) == 1 or (near and name[:1].isupper()) else ""
-
-    def _row(self, old: str, move: Move) -> tables.RenameRow | None:
-        row = self._renames.get(old)
-        return row if row is not None and self._row_holds(row, move) else None
-
-    def _row_holds(self, row: tables.RenameRow, move: Move) -> bool:
-        """True where the move meets what the row tells: the end, or a warning of it."""
-        first = Version(row.deprecated or row.since)
-        return move.new >= first and (move.old is None or move.old < Version(row.since))
-
-    def _renamed(self, path: str, move: Move) -> str:
-        row = self._row(path, move)
-        return row.new if row else ""
+        renamed = self.renames.new_name(path, move)
+        return renamed or (home_of(record, move, path, name) if record else "")
 
 
 def _had(having: str, move: Move) -> bool:

@@ -51,12 +51,24 @@ def _is_standard(module: str, name: str) -> bool:
     return module in sys.stdlib_module_names and hasattr(import_module(module), name)
 
 
-def is_inner(module: str) -> bool:
-    """True for a module that nobody imports from: private, or standing in for a missing package."""
-    return any(part.startswith(("_", "dummy_")) for part in module.split("."))
+def home_of(record: Record, move: Move, path: str, name: str) -> str:
+    """Return where a name that left its module is in the new release; empty where that is not plain."""
+    left = path.rpartition(".")[0]
+    homes = [
+        module
+        for module, names in record.names.items()
+        if module != left
+        and name in names
+        and record.has(names[name], move.new)
+        and not any(part.startswith(("_", "dummy_")) for part in module.split("."))
+    ]
+    if record.root in homes:
+        return f"{record.root}.{name}"
+    near = sorted(homes, key=lambda home: (-_shared_parts(home, left), home.count("."), home))
+    return f"{near[0]}.{name}" if len(near) == 1 or (near and name[:1].isupper()) else ""
 
 
-def shared_parts(one: str, other: str) -> int:
+def _shared_parts(one: str, other: str) -> int:
     """Return how many leading parts two modules share."""
     pairs: Sequence[tuple[str, str]] = list(zip(one.split("."), other.split("."), strict=False))
     return next((place for place, (a, b) in enumerate(pairs) if a != b), len(pairs))

@@ -42,8 +42,8 @@ _LAUNCHES: Mapping[str, tuple[str, ...]] = {
 def judge_settings(judge: Judge, suffix: str, text: str) -> Iterator[Break]:
     """Yield the keys or options in a text that the framework's new release lacks."""
     for framework, move in judge.moves.items():
-        facts = judge.settings_of(framework)
-        if facts is None or (suffix == ".py" and _quoted(text).isdisjoint(judge.ended(framework))):
+        facts = judge.settings.of(framework)
+        if facts is None or (suffix == ".py" and _quoted(text).isdisjoint(judge.settings.ended(framework))):
             continue
         for name, place in _found(facts, suffix, text):
             if since := facts.gone_since(name, move.new, move.old):
@@ -109,7 +109,7 @@ def _name_gone(matrix: Matrix, library: str, spans: Spans, move: Move) -> str | 
 def renamed(judge: Judge, key: str, move: Move) -> str:
     """Return the key that took another's place, where a row says so."""
     for owner in ("TrainingArguments", "SFTConfig", "DPOConfig", "GRPOConfig", "LLM"):
-        row = judge._row(f"{owner}({key})", move)
+        row = judge.renames.row(f"{owner}({key})", move)
         if row is not None:
             return row.new
     return ""

@@ -1,0 +1,49 @@
+"""What the releases of frameworks tell of their settings, and which of them end with a move."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from envdoctor.matrix import Matrix
+from envdoctor.profile.keys import BASES, KeyFacts, key_facts
+from envdoctor.upgrading.gone import Move
+
+
+class KnownSettings:
+    """The settings of frameworks, each framework's read once."""
+
+    def __init__(self, matrix: Matrix, moves: Mapping[str, Move]) -> None:
+        self._matrix, self._moves = matrix, moves
+        self._known: dict[str, KeyFacts | None] = {}
+        self._ended: dict[str, frozenset[str]] = {}
+
+    def of(self, library: str) -> KeyFacts | None:
+        """Return what a framework's releases tell of its settings."""
+        if library not in self._known:
+            self._known[library] = key_facts(self._matrix, library)
+        return self._known[library]
+
+    def ended(self, library: str) -> Collection[str]:
+        """Return the settings that end with a framework's move, for any of its trainers."""
+        facts, move = self.of(library), self._moves[library]
+        if library not in self._ended and facts:
+            every = (facts, *(replace(facts, fields=fields) for fields in facts.trainers.values()))
+            gone = (
+                (key, one) for one in every for key in one.fields if one.gone_since(key, move.new, move.old)
+            )
+            self._ended[library] = frozenset(key for key, _ in gone)
+        return self._ended.get(library, ())
+
+    def gone(self, library: str, name: str, move: Move) -> str | None:
+        """Return since when a setting is gone that a framework's class hands on; empty where it stands.
+
+        None for what is none of the framework's settings.
+        """
+        facts = self.of(library)
+        return facts.gone_since(name, move.new, move.old) if facts and name in facts.fields else None
+
+    def is_inherited(self, library: str, name: str) -> bool:
+        """True for a setting of a framework's class that the framework it stands on has today."""
+        bases = (self.of(base) for base in BASES.get(library, ()))
+        return any(facts.has(name) is True for facts in bases if facts)

@@ -1,0 +1,72 @@
+"""The rows of what libraries renamed, filed by what they rename: names, arguments, errors, answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+
+from packaging.version import Version
+
+from envdoctor.matrix import tables
+from envdoctor.upgrading.gone import Move
+
+WITHOUT = "() without "
+
+
+class Renames:
+    """The rows of renames of the libraries that move, each asked for by what stands in the code."""
+
+    def __init__(self, rows: Sequence[tables.RenameRow]) -> None:
+        self._by_old = {row.old: row for row in rows if not row.answered}
+        self._answered = [row for row in rows if row.answered]
+        self.unsaid: dict[str, list[tables.RenameRow]] = {}
+        """Methods whose answer is another where an argument is not given, by their name."""
+        self.handed: dict[str, list[tables.RenameRow]] = {}
+        """Methods that the library calls with more, or in another way, by their name."""
+        self.raised: dict[str, list[tables.RenameRow]] = {}
+        """Errors that are raised no more, by the library's module."""
+        for row in rows:
+            if WITHOUT in row.old:
+                self.unsaid.setdefault(row.old.partition(WITHOUT)[0], []).append(row)
+            elif row.old.startswith("except "):
+                self.raised.setdefault(row.old.split(".")[0].removeprefix("except "), []).append(row)
+            elif row.old.startswith("def "):
+                self.handed.setdefault(row.old.rpartition(".")[2], []).append(row)
+
+    def named(self, libraries: Mapping[str, Move]) -> Iterator[str]:
+        """Yield patterns of the methods that are judged by their name alone where these libraries move."""
+        for name, rows in self.unsaid.items():
+            if _any_of(rows, libraries):
+                yield re.escape(name)
+        for name, rows in self.handed.items():
+            if _any_of(rows, libraries) and name[:2] != "__":
+                yield f"def {re.escape(name)}"
+
+    def known(self, old: str) -> tables.RenameRow | None:
+        """Return the row of a name, whatever moves."""
+        return self._by_old.get(old)
+
+    def row(self, old: str, move: Move) -> tables.RenameRow | None:
+        """Return the row of a name that the move meets."""
+        row = self._by_old.get(old)
+        return row if row is not None and holds(row, move) else None
+
+    def new_name(self, path: str, move: Move) -> str:
+        """Return what a path is called after the move; empty where no row tells."""
+        row = self.row(path, move)
+        return row.new if row else ""
+
+    def is_answered(self, shown: str, move: Move) -> bool:
+        """True for what the library still takes or brings, though no file of it tells."""
+        return any(holds(row, move) and fnmatchcase(shown, row.old) for row in self._answered)
+
+
+def holds(row: tables.RenameRow, move: Move) -> bool:
+    """True where the move meets what the row tells: the end, or a warning of it."""
+    first = Version(row.deprecated or row.since)
+    return move.new >= first and (move.old is None or move.old < Version(row.since))
+
+
+def _any_of(rows: Iterable[tables.RenameRow], libraries: Mapping[str, Move]) -> bool:
+    return any(row.library in libraries for row in rows)
