@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pkgutil
 import random
+import re
 import string
 import sys
+from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 if sys.version_info >= (3, 11):
@@ -34,6 +38,25 @@ def draw(pattern: str, r: random.Random) -> tuple[str, str]:
     return text, groups.get(tree.state.groupdict.get("v", -1), text)
 
 
+BESIDE = ("", " ", "\n", "x", "7", "-", ":", "/", '"', "(", ".", "=")
+
+
+def drawn_of_package(package: str, count: int) -> Iterator[list[str]]:
+    """Yield texts of each pattern that a package's modules hold: drawn, at times changed at an end."""
+    for name in sorted(m.name for m in pkgutil.walk_packages(import_module(package).__path__, f"{package}.")):
+        held = sorted(vars(import_module(name)).items())
+        for pattern in (one.pattern for _, one in held if isinstance(one, re.Pattern)):
+            if isinstance(pattern, str):
+                r = random.Random(pattern)
+                yield [_beside(draw(pattern, r)[0], r) for _ in range(count)]
+
+
+def _beside(text: str, r: random.Random) -> str:
+    if r.random() < 0.3:
+        text = r.choice((text[:-1], text[1:], text + text[-1:], text[: len(text) // 2], text.upper()))
+    return f"at {r.choice(BESIDE)}{text}{r.choice(BESIDE)}" if r.random() < 0.7 else text
+
+
 def _sequence(items: Any, r: random.Random, groups: dict[int, str]) -> str:
     return "".join(_one(code, argument, r, groups) for code, argument in items)
 
@@ -53,7 +76,10 @@ def _one(code: Any, argument: Any, r: random.Random, groups: dict[int, str]) -> 
         least, most, inner = argument
         most = min(int(most), least + _MORE)
         return "".join(_sequence(inner, r, groups) for _ in range(r.randint(least, most)))
-    return "" if code is codes.AT else r.choice(_alphabet(code, argument))
+    if code is codes.GROUPREF:
+        return groups.get(argument, "")
+    nothing = code in (codes.AT, codes.ASSERT, codes.ASSERT_NOT)
+    return "" if nothing else r.choice(_alphabet(code, argument))
 
 
 def _alphabet(code: Any, argument: Any) -> str:

@@ -1,8 +1,9 @@
 """What each finder finds by itself: what one misses another may take, and none may be blind unseen.
 
-`found_alone.tsv` is the record for the changed texts: the finder, the number of the first of some texts, how
-many places it finds in their copies, and a digest of them. After a finder changed, `python
-tests/bundle/test_found_alone.py` writes it anew, and with the NAME of one shows its places.
+`found_alone.tsv` is the record for the changed texts, and for texts drawn from the finders' own patterns: the
+finder, the number of the first of some texts, how many places it finds in their copies, and a digest of them.
+After a finder changed, `python tests/bundle/test_found_alone.py` writes it anew; with the NAME of one shows
+its places.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from pathlib import Path
 from zlib import crc32
 
 import pytest
-from test_changed_texts import TEXTS, copies
+from pattern_draws import drawn_of_package
+from test_changed_texts import KNOWN, TEXTS, TOLD, copies
 
+from envdoctor.bundling import Redactor
 from envdoctor.bundling.addresses import find_addresses
 from envdoctor.bundling.clouds import find_clouds
 from envdoctor.bundling.columns import find_columns
@@ -33,7 +36,7 @@ from envdoctor.bundling.users import find_users
 from envdoctor.bundling.views import View, cells, decoded, joined
 
 RECORD = Path(__file__).with_name("found_alone.tsv")
-COPIES, TOGETHER = 8, 20
+COPIES, TOGETHER, DRAWN, SHORT = 8, 20, 12, 40
 
 
 def ends_in_8(number: str) -> bool:
@@ -43,6 +46,15 @@ def ends_in_8(number: str) -> bool:
 def viewed(view: View | None) -> list[tuple[str, list[tuple[int, int]]]]:
     """Return another way to read a text, and where its halves stand in it."""
     return [(view.text, view.pieces(len(view.text) // 3, len(view.text) - 1))] if view else []
+
+
+def shown(searched: Searched) -> list[str]:
+    """Return what is shown of a short text."""
+    if len(searched.text) > SHORT:
+        return []
+    redactor = Redactor(KNOWN if len(searched.text) % 3 == 0 else None, keep=("kepler",))
+    redactor.learn(searched.text)
+    return [redactor.redact(searched.text + f" {TOLD[1]}" * (len(searched.text) % 5 == 0))]
 
 
 ALONE: dict[str, Callable[[Searched], Iterable[object]]] = {
@@ -61,6 +73,7 @@ ALONE: dict[str, Callable[[Searched], Iterable[object]]] = {
     "labels": find_with_labels,
     "private keys": lambda searched: find_private_keys(searched.text),
     "secrets": find_secrets,
+    "shown": shown,
     "serials": find_serials,
     "urls": find_urls,
     "users": find_users,
@@ -69,20 +82,24 @@ ALONE: dict[str, Callable[[Searched], Iterable[object]]] = {
 
 
 @cache
-def searched(number: int) -> list[Searched]:
-    return [Searched(copy) for copy in copies(TEXTS[number], COPIES)]
+def searched() -> list[list[Searched]]:
+    """Return the texts with their copies, and those of each pattern."""
+    changed = [list(copies(text, COPIES)) for text in TEXTS]
+    return [
+        [Searched(one) for one in ones] for ones in (*changed, *drawn_of_package("envdoctor.bundling", DRAWN))
+    ]
 
 
 def found(name: str, number: int) -> list[list[Span | object]]:
     """Return what a finder finds in a text and its copies."""
-    return [list(ALONE[name](text)) for text in searched(number)]
+    return [list(ALONE[name](text)) for text in searched()[number]]
 
 
 def lines(name: str) -> list[str]:
     """Return a finder's part of the record."""
     said = []
-    for first in range(0, len(TEXTS), TOGETHER):
-        numbers = range(first, min(first + TOGETHER, len(TEXTS)))
+    for first in range(0, len(searched()), TOGETHER):
+        numbers = range(first, min(first + TOGETHER, len(searched())))
         places = [places for number in numbers for places in found(name, number)]
         if count := sum(map(len, places)):
             said.append(f"{name}\t{first}\t{count}\t{crc32(repr(places).encode()):08x}")
@@ -97,7 +114,7 @@ def test_a_finder_finds_what_it_found(name: str) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:]:
-        for number in range(len(TEXTS)):
+        for number in range(len(searched())):
             print(*(f"{number}\t{places}" for places in found(sys.argv[1], number) if places), sep="\n")
     else:
         RECORD.write_text("".join(f"{line}\n" for name in ALONE for line in lines(name)), encoding="utf-8")
