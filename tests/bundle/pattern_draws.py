@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
+from envdoctor import lazy_re
+
 if sys.version_info >= (3, 11):
     from re import _constants as codes
     from re import _parser as parser
@@ -45,7 +47,7 @@ def drawn_of_package(package: str, count: int) -> Iterator[list[str]]:
     """Yield texts of each pattern that a package's modules hold: drawn, at times changed at an end."""
     for name in sorted(m.name for m in pkgutil.walk_packages(import_module(package).__path__, f"{package}.")):
         held = sorted(vars(import_module(name)).items())
-        for pattern in (one.pattern for _, one in held if isinstance(one, re.Pattern)):
+        for pattern in (one.pattern for _, one in held if isinstance(one, (re.Pattern, lazy_re.compile))):
             if isinstance(pattern, str):
                 r = random.Random(pattern)
                 yield [_beside(draw(pattern, r)[0], r) for _ in range(count)]
