@@ -1,9 +1,9 @@
 """What each finder finds by itself: what one misses another may take, and none may be blind unseen.
 
-`found_alone.tsv` is the record for the changed texts, and for texts drawn from the finders' own patterns: the
-finder, the number of the first of some texts, how many places it finds in their copies, and a digest of them.
-After a finder changed, `python tests/bundle/test_found_alone.py` writes it anew; with the NAME of one shows
-its places.
+`found_alone.tsv` is the record for the changed texts, and for texts drawn from the finders' own patterns:
+the finder, the number of the first of some texts, how many places it finds in their copies, and a digest
+of them. After a finder changed, `python tests/bundle/test_found_alone.py` writes it anew; with the NAME
+of one shows its places.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The whole texts of `whole/` and `samples/`, changed by a few strokes each: all that is read of every one.
 
 `changed_pastes.tsv` is the record, a text a line: how many facts each changed copy tells, and a digest of
-them; as for `drawn_lines.tsv`, what hangs on the rows does not count, but errors do. A stroke takes a line out,
-moves, cuts, doubles or marks one, or writes another number: what a reader makes of the lines around is decided
-there. After a reader changed, `python tests/pastes/test_changed_pastes.py` writes it anew; with a number it
-shows a text's copies.
+them; as for `drawn_lines.tsv`, what hangs on the rows does not count, but errors do. A stroke takes a
+line out, moves, cuts, doubles or marks one, or writes another number: what a reader makes of the lines
+around is decided there. After a reader changed, `python tests/pastes/test_changed_pastes.py` writes it
+anew; with a number it shows a text's copies.
 """
 
 from __future__ import annotations
