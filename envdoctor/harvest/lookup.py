@@ -1,6 +1,7 @@
 """Packages that the snapshot does not cover, read from the index while someone waits.
 
-Only what a solve can use is read: the page, and the requirements of the newest releases that were asked for.
+Only what a solve can use is read: the page, and the requirements of the newest releases that were asked for
+and that were out on the day of the question.
 Records are kept, renewed by their ETag once a day, and serve alone where there is no network.
 """
 
@@ -28,6 +29,7 @@ from envdoctor.specifiers import SpecifierSet
 NEWEST = 6
 """So many of the newest releases that the request admits are read of each package."""
 MOST_SPECIFIERS = 8
+ALWAYS = "9999-12-31"
 ROUNDS, MOST = 4, 150
 """How far requirements are followed, and to how many packages in all."""
 PATIENCE_S = 20.0
@@ -52,6 +54,8 @@ class Lookup:
     index: str
     store: PackageStore
     covered: Callable[[str], bool]
+    cutoff: str = ALWAYS
+    """The last day (as `2026-01-31`) on which a release that is read may have come out."""
     today: str = field(default_factory=lambda: date.today().isoformat())
     _records: dict[str, Record] = field(default_factory=dict)
     _problems: dict[str, str] = field(default_factory=dict)
@@ -97,7 +101,10 @@ class Lookup:
 
     def _required(self, records: Iterable[Record]) -> dict[str, set[str]]:
         lines = {
-            line for record in records for r in record["releases"].values() for line in r["requires"] or ()
+            line
+            for record in records
+            for version in out_by(_days(record["releases"]), self.cutoff)
+            for line in record["releases"][version]["requires"] or ()
         }
         found: dict[str, set[str]] = {}
         for line in sorted(lines):
@@ -140,7 +147,7 @@ class _Job:
 
     def _enough(self, kept: Record, specs: Collection[str]) -> bool:
         """True when a kept record has read the releases that the specifiers want."""
-        wanted = newest(kept["releases"], specs, self.count)
+        wanted = newest(out_by(_days(kept["releases"]), self.lookup.cutoff), specs, self.count)
         return all(settled(kept["releases"][version]) for version in wanted)
 
     def _fetched(self, name: str, specs: Collection[str], kept: Record | None, fetcher: Fetcher) -> Record:
@@ -156,7 +163,9 @@ class _Job:
     ) -> Record:
         grouped = page.releases()
         old = kept["releases"] if kept else {}
-        wanted = [v for v in newest(grouped, specs, self.count) if not settled(old.get(v))]
+        days = {version: min(f.uploaded or "" for f in files) for version, files in grouped.items()}
+        there = out_by(days, self.lookup.cutoff)
+        wanted = [v for v in newest(there, specs, self.count) if not settled(old.get(v))]
         read = self.releases.map(
             lambda version: read_requirements(fetcher, self.routes, page.name, grouped[version]), wanted
         )
@@ -173,7 +182,16 @@ class _Job:
         return record
 
 
-def newest(releases: Collection[str] | Record, specs: Collection[str], count: int = NEWEST) -> list[str]:
+def _days(releases: Record) -> dict[str, str]:
+    return {version: min(f["uploaded"] or "" for f in r["files"]) for version, r in releases.items()}
+
+
+def out_by(days: Mapping[str, str], cutoff: str) -> list[str]:
+    """Return the releases (with the time of each's first file; "" unknown) that were out on a day."""
+    return [version for version, time in days.items() if time[:10] <= cutoff]
+
+
+def newest(releases: Collection[str], specs: Collection[str], count: int = NEWEST) -> list[str]:
     """Return the newest releases that each specifier admits: finals, or pre-releases where there are none."""
     ordered = sorted(releases, key=Version)
     finals = [version for version in ordered if not Version(version).is_prerelease]

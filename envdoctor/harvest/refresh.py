@@ -13,7 +13,7 @@ from envdoctor.files import write_folder
 from envdoctor.harvest.closure import CORE
 from envdoctor.harvest.index_pages import checked_name
 from envdoctor.harvest.index_settings import IndexSettings, read_index_settings
-from envdoctor.harvest.lookup import Lookup
+from envdoctor.harvest.lookup import ALWAYS, Lookup
 from envdoctor.harvest.overlay import extended_bytes
 from envdoctor.harvest.release_tables import release_tables
 from envdoctor.harvest.seed import seed_store
@@ -53,13 +53,16 @@ WAITED_FOR = FetchSettings(connections=16, timeout=8.0, deadline=15.0, tries=2, 
 """How patient a look-up is, for which someone waits."""
 
 
-def lookup_for(index_url: str | None, offline: bool, covered: Callable[[str], bool]) -> Lookup:
-    """Return a look-up on the index that this machine uses; raises InputError or Unavailable."""
+def lookup_for(
+    index_url: str | None, offline: bool, covered: Callable[[str], bool], until: str | None = None
+) -> Lookup:
+    """Return a look-up on the index that this machine uses, as of a day; raises InputError or Unavailable."""
+    cutoff = until or ALWAYS
     store = PackageStore(user_folder() / "lookups")
     if offline:
-        return Lookup(None, "", store, covered)
+        return Lookup(None, "", store, covered, cutoff)
     settings = read_index_settings(index_url)
-    return Lookup(lambda: fetcher_for(settings, WAITED_FOR), settings.url, store, covered)
+    return Lookup(lambda: fetcher_for(settings, WAITED_FOR), settings.url, store, covered, cutoff)
 
 
 def refresh_store(

@@ -38,9 +38,12 @@ class Wish:
 def goal_of(wish: Wish, target: Target, matrix: Matrix) -> Goal:
     """Return what to solve for on a target; raises InputError for what cannot be read, else Unavailable."""
     check_index_serves(target, matrix)
+    if wish.exclude_newer:
+        parse_day(wish.exclude_newer)
     asked = asked_by(wish.requests, wish.files).under(target.marker_environment())
     installed = target.stack.versions
-    coverage = Coverage(load_snapshot(matrix.folder), wish.index_url, wish.offline)
+    until = wish.exclude_newer and wish.exclude_newer[:10]
+    coverage = Coverage(load_snapshot(matrix.folder), wish.index_url, wish.offline, until)
     if wish.given:
         _check_not_empty(asked, wish.files)
         coverage.cover(asked.requests)

@@ -19,10 +19,19 @@ _LABEL = re.compile(r"\+[^,]*")
 
 
 class Coverage:
-    """Package facts that grow; `offline` keeps to the snapshot and to what was kept of look-ups."""
+    """Package facts that grow; `offline` keeps to the snapshot and to what was kept of look-ups.
 
-    def __init__(self, snapshot: Snapshot, index_url: str | None = None, offline: bool = False) -> None:
-        self.snapshot, self.index_url, self.offline = snapshot, index_url, offline
+    `until` (as `2026-01-31`) is the last day on which a release that is looked up may have come out.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        index_url: str | None = None,
+        offline: bool = False,
+        until: str | None = None,
+    ) -> None:
+        self.snapshot, self.index_url, self.offline, self.until = snapshot, index_url, offline, until
         self.read: dict[str, str] = {}
         """The packages that were looked up, with the day of each."""
         self.problems: dict[str, str] = {}
@@ -64,6 +73,14 @@ class Coverage:
                 return True
         return False
 
+    def undated(self, names: Iterable[str]) -> list[str]:
+        """Return which of these were looked up where the index tells no day of any release, though one counts.
+
+        Nothing of them was left out, since nothing is known to be newer.
+        """
+        looked_up = (self.snapshot.package(name) for name in names if self.until and name in self.read)
+        return [one.name for one in looked_up if one is not None and not any(one.days)]
+
     def _find(self, wanted: Mapping[str, Collection[str]], further: int = 1) -> None:
         if not wanted:
             return
@@ -84,4 +101,4 @@ class Coverage:
     def _lookup(self) -> Lookup:
         from envdoctor.harvest.refresh import lookup_for
 
-        return lookup_for(self.index_url, self.offline, self.knows)
+        return lookup_for(self.index_url, self.offline, self.knows, self.until)

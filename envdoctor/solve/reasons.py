@@ -86,6 +86,10 @@ class Explained:
                 " and what it requires is not known"
                 for name in sorted(self.goal.context.options.held)
             ),
+            *(
+                f"{name}: the index does not tell when its releases came out: none is left out as too new"
+                for name in (self.goal.coverage.undated(sorted(self.nodes)) if self.goal.coverage else ())
+            ),
         )
 
     def _overridden(self) -> Iterator[str]:

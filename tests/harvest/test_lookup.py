@@ -104,6 +104,45 @@ def test_what_was_read_today_is_not_asked_for_again_and_serves_offline(index: Fa
     assert index.requests == []
 
 
+def monthly(index: FakeIndex, name: str, months: int) -> None:
+    """A release a month from January 2024 on: 1.1 requires unheard-base 1, 1.2 requires unheard-base 2, …"""
+    for month in range(months):
+        day = f"{2024 + month // 12}-{month % 12 + 1:02}-01T00:00:00Z"
+        index.add_wheel(name, f"1.{month + 1}", f"unheard-base=={month + 1}", uploaded=day)
+        index.add_wheel("unheard-base", str(month + 1), uploaded=day)
+
+
+@pytest.mark.parametrize(
+    ("day", "version"), [("2024-03-15", "1.3"), ("2024-02-01", "1.2"), ("2025-12-31", "1.24")]
+)
+def test_as_of_a_day_the_newest_of_that_day_are_read(index: FakeIndex, pin, day: str, version: str) -> None:
+    monthly(index, "unheard-of", 30)
+    answer = pin("unheard-of", "--exclude-newer", day)
+    assert (answer.code, answer.pins["unheard-of"]) == (0, version)
+    assert answer.pins["unheard-base"] == version.removeprefix("1.")
+    assert not [path for path in index.paths() if "1.25-" in path or "1.30-" in path]
+
+
+def test_what_was_kept_today_is_read_on_for_another_day(index: FakeIndex, pin) -> None:
+    monthly(index, "unheard-of", 30)
+    assert pin("unheard-of").pins["unheard-of"] == "1.30"
+    assert pin("unheard-of", "--exclude-newer", "2024-03-15").pins["unheard-of"] == "1.3"
+
+
+def test_what_came_out_later_alone_is_no_release_of_that_day(index: FakeIndex, pin) -> None:
+    monthly(index, "unheard-of", 3)
+    answer = pin("unheard-of", "--exclude-newer", "2023-06-01")
+    assert answer.code == 1
+    assert "unheard-of" in answer.told["conflict"]["causes"][0]["text"]
+
+
+def test_an_index_without_days_leaves_nothing_out_and_says_so(index: FakeIndex, pin) -> None:
+    index.add_wheel("unheard-of", "1.0", uploaded=None)
+    answer = pin("unheard-of", "--exclude-newer", "2024-01-01")
+    assert answer.pins["unheard-of"] == "1.0"
+    assert any("does not tell when" in note for note in answer.told["notes"])
+
+
 def test_what_the_index_lacks_is_carried_and_the_rest_is_solved(index: FakeIndex, pin) -> None:
     answer = pin("einops", "nowhere-to-be-found")
     assert answer.code == 3
