@@ -61,7 +61,8 @@ def goal_of(wish: Wish, target: Target, matrix: Matrix) -> Goal:
         options = holding(context, {request.name for request in asked.requests})
         if options.held:
             context = Context(coverage.snapshot, matrix, target, options, installed)
-    return Goal(context, asked.requests, wish.least_change, asked.carried, asked.options, coverage)
+    told = (asked.carried, asked.options, coverage)
+    return Goal(context, asked.requests, wish.least_change, *told, notes=asked.notes)
 
 
 def asked_by(requests: Sequence[str], files: Sequence[str]) -> Asked:

@@ -74,10 +74,7 @@ class Coverage:
         return False
 
     def undated(self, names: Iterable[str]) -> list[str]:
-        """Return which of these were looked up where the index tells no day of any release, though one counts.
-
-        Nothing of them was left out, since nothing is known to be newer.
-        """
+        """Return which of these were looked up as of a day on an index that tells none of their releases'."""
         looked_up = (self.snapshot.package(name) for name in names if self.until and name in self.read)
         return [one.name for one in looked_up if one is not None and not any(one.days)]
 

@@ -29,6 +29,8 @@ class Goal:
     coverage: Coverage | None = None
     avoided: tuple[Nogood, ...] = ()
     """Combinations that nothing forbids and the answer should not have."""
+    notes: tuple[str, ...] = ()
+    """What was read in the place of what was named."""
 
     def widened(self) -> Goal:
         """Return the goal on the facts that its coverage has now."""

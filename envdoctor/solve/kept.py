@@ -70,7 +70,14 @@ class Place:
 
 def place_of(words: Mapping[str, Any]) -> Place | None:
     """Return where the answer to a command (its options by name) is kept; None where it cannot be."""
-    elsewhere = words["target"] or words["goal"] != "newest" or words["hashes"] or words["format"] == "pylock"
+    plain = all(file.endswith((".txt", ".in")) for file in words["files"])  # a project's names others
+    elsewhere = (
+        words["target"]
+        or not plain
+        or words["goal"] != "newest"
+        or words["hashes"]
+        or words["format"] == "pylock"
+    )
     if elsewhere or not any(words[name] for name in _MACHINE) or not (words["requests"] or words["files"]):
         return None
     try:

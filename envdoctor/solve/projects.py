@@ -6,14 +6,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from envdoctor import lazy_re as re
 from envdoctor.errors import InputError
-from envdoctor.inputs import parse_json, read_input_text
+from envdoctor.inputs import parse_json
 from envdoctor.solve.requests import Asked, Carried, parse_line
 from envdoctor.toml_text import parse_toml
 
@@ -48,20 +47,6 @@ def read_manifest(path: Path, text: str, extras: Collection[str] = ()) -> Asked:
     return _asked(lines, str(path))
 
 
-def read_project(folder: Path, extras: Collection[str] = ()) -> Asked | None:
-    """Return what a project's folder says that it requires; None when no file of it tells.
-
-    Raises InputError naming a file that cannot be read.
-    """
-    for name in ("pyproject.toml", "setup.cfg", "setup.py"):
-        path = folder / name
-        if os.path.isfile(path):
-            found = read_manifest(path, read_input_text(path), extras)
-            if found.requests or any(one.source for one in found.carried):
-                return found
-    return None
-
-
 def _asked(lines: Lines, source: str) -> Asked:
     read = [parse_line(line, source) for line in lines]
     return Asked(
@@ -72,8 +57,8 @@ def _asked(lines: Lines, source: str) -> Asked:
 
 def _reader_of(path: Path) -> Callable[[str, Collection[str]], Lines] | None:
     name = path.name.lower()
-    if name in _PROJECT:
-        return _PROJECT[name]
+    if name in PROJECT_FILES:
+        return PROJECT_FILES[name]
     if name == "pipfile":
         return _pipfile
     if name.startswith("environment") and path.suffix in (".yml", ".yaml"):
@@ -190,8 +175,9 @@ def _shell(text: str, extras: Collection[str]) -> Lines:
             yield from (word for word in one.wanted if one.tool == "pip" and word != ".")
 
 
-_PROJECT: dict[str, Callable[[str, Collection[str]], Lines]] = {
+PROJECT_FILES: dict[str, Callable[[str, Collection[str]], Lines]] = {
     "pyproject.toml": _pyproject,
     "setup.cfg": _setup_cfg,
     "setup.py": _setup_py,
 }
+"""What a project's folder may tell its requirements in, in the order in which builds ask."""

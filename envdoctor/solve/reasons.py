@@ -72,9 +72,10 @@ class Explained:
         return {n: frozenset(spec for _, name, spec in self._uncovered if name == n) for n in sorted(names)}
 
     def notes(self) -> tuple[str, ...]:
-        """Return what was asked for and means nothing (extras of no release), or goes before a check."""
+        """Return what else is to be said: where requests stood, extras of no release, checks gone before."""
         asked = {(r.name, extra) for r in self.goal.requests if r.name in self.nodes for extra in r.extras}
         return (
+            *self.goal.notes,
             *(
                 f"{self.shown(name)} asks for nothing under the extra {extra}"
                 for name, extra in sorted(asked)

@@ -11,7 +11,8 @@ from pathlib import Path
 from envdoctor import lazy_re as re
 from envdoctor.errors import InputError
 from envdoctor.inputs import is_lock, read_input
-from envdoctor.solve.projects import is_manifest, read_manifest, read_project
+from envdoctor.solve.project_folders import beside, read_project
+from envdoctor.solve.projects import PROJECT_FILES, is_manifest, read_manifest
 from envdoctor.solve.requests import Asked, Carried, Request, is_direct, parse_line, without_comment
 
 _NESTED = re.compile(r"(-r|--requirement|-c|--constraint)(?:[\s=]+|(?<=-[rc]))(\S.*)")
@@ -33,7 +34,20 @@ def read_requests(path: Path) -> Asked:
 
         return read_locked(path)
     if is_manifest(path):
-        return read_manifest(path, _text_of(path))
+        return _manifest(path)
+    return _required_in(path)
+
+
+def _manifest(path: Path) -> Asked:
+    """Return what another file lists; a project's may leave it to one beside it."""
+    read = read_manifest(path, _text_of(path))
+    if read.requests or any(one.source for one in read.carried):
+        return read
+    told = read_project(path.parent, (), _required_in, path.name) if path.name in PROJECT_FILES else None
+    return told or Asked(carried=tuple(replace(one, why=one.why + beside(path)) for one in read.carried))
+
+
+def _required_in(path: Path) -> Asked:
     return _Reader().file(path, _text_of(path), binding=False)
 
 
@@ -125,7 +139,8 @@ def _direct(reference: str, line: str, path: Path, source: str) -> Asked:
     folder = path.parent / place
     if not _SCHEME.search(place) and os.path.isdir(folder):
         try:
-            project = read_project(folder, [extra.strip() for extra in extras.split(",") if extra.strip()])
+            named = [extra.strip() for extra in extras.split(",") if extra.strip()]
+            project = read_project(folder, named, _required_in)
         except InputError as error:
             return Asked(carried=(Carried(line, source, str(error)),))
         if project is not None:

@@ -89,13 +89,17 @@ class Carried:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Everything that arguments and files ask for. `options` are lines for an installer, as written."""
+    """Everything that arguments and files ask for.
+
+    `options` are lines for an installer, as written; `notes` say what was read in another's place.
+    """
 
     requests: tuple[Request, ...] = ()
     constraints: tuple[Request, ...] = ()
     carried: tuple[Carried, ...] = ()
     options: tuple[str, ...] = ()
     prereleases: bool = False
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def joined(cls, parts: Iterable[Asked]) -> Asked:
@@ -107,6 +111,7 @@ class Asked:
             tuple(dict.fromkeys(one for part in known for one in part.carried)),
             tuple(dict.fromkeys(option for part in known for option in part.options)),
             any(part.prereleases for part in known),
+            tuple(dict.fromkeys(note for part in known for note in part.notes)),
         )
 
     def under(self, environment: Mapping[str, str]) -> Asked:

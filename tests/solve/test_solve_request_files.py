@@ -203,6 +203,63 @@ def test_other_files_that_list_requirements(pin: Any, name: str, text: str) -> N
     assert list(answer.pins) == ["einops"]
 
 
+SILENT = "[tool.black]\nline-length = 99\n"
+
+
+@pytest.mark.parametrize(
+    ("asked", "files"),
+    [
+        ("pyproject.toml", {"pyproject.toml": SILENT, "setup.cfg": "[options]\ninstall_requires = einops\n"}),
+        ("pyproject.toml", {"pyproject.toml": SILENT, "setup.py": "setup(install_requires=['einops'])\n"}),
+        ("setup.py", {"setup.py": "setup()\n", "setup.cfg": "[options]\ninstall_requires = einops\n"}),
+        ("setup.py", {"setup.py": "setup()\n", "pyproject.toml": '[project]\ndependencies = ["einops"]\n'}),
+        (
+            "setup.py",
+            {"setup.py": "setup(install_requires=open('reqs/require.txt'))", "reqs/require.txt": "einops"},
+        ),
+        (
+            "pyproject.toml",
+            {
+                "pyproject.toml": '[project]\nname = "mine"\ndynamic = ["dependencies"]\n'
+                '[tool.setuptools.dynamic]\ndependencies = {file = ["base.txt"]}\n',
+                "base.txt": "-r more.txt\n",
+                "more.txt": "einops\n",
+            },
+        ),
+    ],
+)
+def test_a_project_file_that_leaves_it_to_another(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, asked: str, files: dict[str, str]
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    answer = Answer(capsys, tmp_path / asked, "--format", "json")
+    assert list(answer.pins) == ["einops"]
+    assert f"{asked} leaves the requirements to " in answer.err
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("pyproject.toml", SILENT), ("setup.py", "setup(install_requires=read('a', 'b'))\n")]
+)
+def test_requirements_beside_a_silent_project_file_are_named(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str, text: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    (tmp_path / "requirements-train.txt").write_text("einops\n")
+    answer = Answer(capsys, tmp_path / name)
+    assert answer.code == 3
+    assert "beside it stands requirements-train.txt" in answer.err
+
+
+def test_a_project_that_says_it_requires_nothing_is_believed(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "mine"\n')
+    (tmp_path / "setup.py").write_text("setup(install_requires=['einops'])\n")
+    assert Answer(capsys, tmp_path / "pyproject.toml", "--format", "json").pins == {}
+
+
 @pytest.mark.parametrize("text", ["", "# nothing\n", "\n\n"])
 def test_a_file_that_asks_for_nothing_is_no_answer(pin: Any, text: str) -> None:
     answer = pin(text)
