@@ -56,7 +56,7 @@ ALLOWED: dict[str, set[str]] = {
     "memory": {"errors", "facts", "fetch", "inputs", "matrix", "processes", "report", "target"},
     "profile": {"errors", "facts", "matrix", "memory", "processes", "report", "target"},
     "smokes": {"errors", "facts", "inputs", "matrix", "patterns", "processes", "report"},
-    "report": {"facts", "findings"},
+    "report": {"commands", "facts", "findings"},
     "bundling": {"errors", "facts", "files", "findings", "inputs", "matrix", "report"},
     "online": {
         *("errors", "facts", "fetch", "findings", "harvest", "matrix", "plan", "rules", "solve", "target"),

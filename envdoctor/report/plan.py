@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from envdoctor.commands import ANY
 from envdoctor.findings import Download, Move, Plan, SettingMove
 from envdoctor.report.document import Row, Rows, Section, Span, Words, counted
 
 FEW = 3
 """Packages of unknown size that are named; more are counted."""
-ANY_RELEASE, NO_BREAK = ">=0", "\xa0"
+NO_BREAK = "\xa0"
 SHOWN = 8
 """Packages that come in by themselves and are named; more are counted."""
 
@@ -89,7 +90,7 @@ def megabytes(size: int) -> str:
 
 def _release(move: Move, blank: str = " ") -> str:
     """Return the release that comes in after its name; nothing where any release will do."""
-    return "" if move.new == ANY_RELEASE else f"{blank}{move.new}"
+    return "" if move.new == ANY else f"{blank}{move.new}"
 
 
 def words_of(move: Move) -> Words:

@@ -24,6 +24,7 @@ from envdoctor.rules.view import View
 ID = "RELEASES-APART"
 YOUNG = 730
 """Days for which code that was written for the major release before is still about."""
+_ANY_DAY = 1 << 20
 _FILE = re.compile(r"\(((?:/|[A-Za-z]:\\)[^()\n]{2,300}\.py)\)")
 _NUMBER = re.compile(r"\d{1,4}")
 
@@ -190,12 +191,29 @@ def _remedies(view: View, wanted: Wanted, owner: str, asker: str) -> Iterator[Re
             " of two releases lie over one another.",
             (*commands("pip uninstall -y {}", owner), *pip_install(owner, options="--no-cache-dir")),
         )
-    names = [name for name in (owner, asker) if name]
+    names = [name for name in (owner, asker) if name and not _stands_newest(view, name)]
+    if owner in names and _newest_lacks(view, wanted, owner):
+        names.remove(owner)
+    if not names:
+        lower = f"Downgrade {owner or asker} to a release that the asking code names in its requirements"
+        yield Remedy(f"{lower}: the newest has it not.")
+        return
     both = f"{' and '.join(names)}{' together' if names[1:] else ''}"
     yield Remedy(
         f"Upgrade {both}, or downgrade to the releases that the asking code names in its requirements.",
         pip_install(*names, options="-U"),
     )
+
+
+def _newest_lacks(view: View, wanted: Wanted, owner: str) -> bool:
+    """True where the newest release on record has not what is missed, and an older one had."""
+    told = [missing for missing in find_missing(view, wanted) if missing.library == owner]
+    return bool(told) and all(one.spans[-1][1] < len(one.record.versions) - 1 for one in told)
+
+
+def _stands_newest(view: View, name: str) -> bool:
+    version = view.version(name)
+    return version is not None and str(version) == newest_on(view, name, _ANY_DAY)
 
 
 def _misspelt(view: View, wanted: Wanted, owner: str) -> Iterator[Remedy]:

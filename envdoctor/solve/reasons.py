@@ -108,8 +108,9 @@ class Explained:
                     )
         for identity in sorted(self.goal.context.options.waived_rows):
             row = self.goal.context.matrix.row(ConditionRow, identity)
-            if row is not None and row.when.keys() <= self.nodes.keys():
-                both = " and ".join(self.shown(name) for name in row.when)
+            named = [name for name in row.when if self.goal.context.node(name)] if row else []
+            if row is not None and self.nodes.keys() >= set(named):
+                both = " and ".join(map(self.shown, named))
                 yield f"{both}, as asked for, install and import, but: {row.cause} ({row.id})"
 
     def _checks(self, name: str) -> Iterable[Wanted]:

@@ -97,3 +97,15 @@ def test_a_name_that_is_spelt_otherwise_is_named() -> None:
 def test_what_the_listed_release_has_is_no_matter_of_releases() -> None:
     text = "transformers==4.53.1\nImportError: cannot import name 'AutoImageProcessor' from 'transformers'\n"
     assert judged(text).keys() & {"RELEASES-APART", "INTERFACE-STALE"} == {"INTERFACE-STALE"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "transformers==5.23.0\nImportError: cannot import name 'NeverThere' from 'transformers'\n",
+        "AttributeError: 'DynamicCache' object has no attribute 'get_max_length'\n",
+    ],
+)
+def test_a_release_that_has_it_no_more_is_not_advised(text: str) -> None:
+    found = judged(text).values()
+    assert not [line for one in found for r in one.remedies for line in r.commands if " -U " in line]
