@@ -8,7 +8,7 @@ from typing import Any
 
 from envdoctor.facts import ComputeCapability, CudaVersion
 from envdoctor.matrix import Matrix, tables
-from envdoctor.matrix.driver_tables import least_driver, least_driver_row
+from envdoctor.matrix.driver_tables import branch_ceiling, least_driver, least_driver_row
 from envdoctor.matrix.torch_wheels import capability_row, runs_on
 from envdoctor.solve.versions import satisfies, spec_mask
 from envdoctor.target.resolve import Target
@@ -63,10 +63,11 @@ def builds_of(
     if target.platform.os == "macos":
         rows = []
     fitting = [(row, spec_mask(row.torch, versions)) for row in rows]
+    ceiling = branch_ceiling(matrix, target.driver) if target.driver else None
     builds = {}
     for place, version in enumerate(versions):
         own = [row for row, mask in fitting if mask >> place & 1]
-        builds[version] = _builds(version, releases.get(version), own, target)
+        builds[version] = _builds(version, releases.get(version), own, target, ceiling)
     for version, label in labels:
         if version in builds and not any(build.answers(label) for build in builds[version]):
             builds[version].insert(0, _labelled(version, label))
@@ -80,8 +81,16 @@ def _labelled(version: str, label: str) -> Build:
 
 
 def _builds(
-    version: str, release: Mapping[str, Any] | None, rows: Iterable[tables.TorchVariantRow], target: Target
+    version: str,
+    release: Mapping[str, Any] | None,
+    rows: Iterable[tables.TorchVariantRow],
+    target: Target,
+    ceiling: CudaVersion | None,
 ) -> list[Build]:
+    """Return a release's builds, the best last: the default, then what the driver itself has (`ceiling`).
+
+    Of those the nearest to the CUDA that the release is made for: others are built for that one.
+    """
     variants = [Build(version, row.variant, row.cuda, row.arch_list, row.source) for row in rows]
     linux = target.platform.os == "linux"
     own = (release or {}).get("platforms", {}).get(target.platform.arch, {}) if linux else {}
@@ -89,8 +98,19 @@ def _builds(
     told = release is not None or not linux or target.platform.arch != "x86_64"
     archs = tuple(own.get("arch_list", ())) if told else None
     default = Build(version, None, cuda, archs, own.get("source", ""))
-    same_cuda = [build for build in variants if build.cuda == cuda and cuda is not None]
-    return [*(build for build in reversed(variants) if build not in same_cuda), default]
+    meant = CudaVersion.parse(release["cuda"]) if release and release.get("cuda") else None
+
+    def merit(build: Build) -> tuple[bool, int]:
+        assert build.cuda is not None
+        native = ceiling is None or build.cuda <= ceiling
+        return native, -_apart(build.cuda, meant) if meant else 0
+
+    others = [build for build in reversed(variants) if build.cuda != cuda or cuda is None]
+    return [*sorted(others, key=merit), default]
+
+
+def _apart(cuda: CudaVersion, other: CudaVersion) -> int:
+    return abs((cuda.major - other.major) * 100 + cuda.minor - other.minor)
 
 
 def driver_allows(matrix: Matrix, cuda: CudaVersion, target: Target) -> bool:
