@@ -119,7 +119,8 @@ def read_advice(remedy: Remedy) -> Advice:
     if "python" in remedy.pins:  # another environment, not another set in this one
         return Advice(remedy)
     out = tuple(name for name in gone if name not in pins)
-    again += [name for name in gone if name in pins]
+    elsewhere = any(word.startswith(_OTHER_BUILDS) for line in remedy.commands for word in line.split())
+    again += [name for name in gone if name in pins and not elsewhere]
     return Advice(
         remedy, pins, out, tuple(again), tuple(settings), (*shell.values(),), options, administrators
     )
