@@ -151,7 +151,8 @@ class View:
         version = self.version("torch")
         if version is None or version.is_devrelease or version.is_prerelease:
             return observed
-        if self.facts.host.os.get() not in (None, "linux") and not self.facts.symptoms:
+        system = self.facts.host.os.get()
+        if system == "macos" or (system not in (None, "linux") and not self.facts.symptoms):
             return observed  # the default wheels there hold no CUDA, and nothing shows that it is used
         from envdoctor.matrix.torch_wheels import default_wheel, variant_arch_list
 

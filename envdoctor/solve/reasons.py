@@ -30,11 +30,13 @@ class Pin:
     because: tuple[str, ...]
     apart: bool = False
     """True where nobody's metadata brings it, so that an installer must be told of it."""
+    labelled: bool = True
+    """False where the variant's index has it without a local label."""
 
     @property
     def label(self) -> str:
         """The version with its variant as a local label."""
-        return f"{self.version}+{self.index}" if self.index else self.version
+        return f"{self.version}+{self.index}" if self.index and self.labelled else self.version
 
 
 class _Edge(NamedTuple):
@@ -160,7 +162,8 @@ class Explained:
         brought = name in self._requests or any(not edge.limit for edge in self._edges_on.get(name, ()))
         apart = bool(self._undeclared_of(name)) and not brought
         index = self._index if name == TORCH or name in self._same else None
-        return Pin(name, node.version(bit), index, tuple(reasons), apart)
+        labelled = name == TORCH or self.goal.context.target.platform.arch != "aarch64"
+        return Pin(name, node.version(bit), index, tuple(reasons), apart, labelled)
 
     @cached_property
     def _index(self) -> str | None:

@@ -126,17 +126,15 @@ def _of_pairs(context: Context, names: Collection[str]) -> Iterator[Nogood]:
 
 
 def _of_followers(context: Context, names: Collection[str]) -> Iterator[Nogood]:
-    """Packages that are built for the default index's torch exclude its variants of another CUDA.
+    """Packages that are built for the CUDA of torch's release exclude its variants of another CUDA.
 
     What is built for a CUDA loads beside a later one of the same major, whose runtime has all that it calls.
+    On aarch64, where torch's default wheels hold no CUDA before 2.11, they are built for the same CUDA.
     """
     torch = context.node(TORCH) if TORCH in names else None
     if torch is None or torch.builds is None:
         return
-    default = {build.version: build.cuda for build in torch.builds if build.variant is None}
-    variants = _builds_where(
-        torch, lambda build: bool(build.variant) and not _serves(build.cuda, default[build.version])
-    )
+    variants = _builds_where(torch, lambda build: bool(build.variant) and not _serves(build.cuda, build.meant))
     for name in sorted(followers(context.matrix, "default") & set(names)):
         node = context.node(name)
         if node is not None and variants:

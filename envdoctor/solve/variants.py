@@ -31,6 +31,8 @@ class Build:
     arch_list: tuple[str, ...] | None
     """None: what its wheel holds is not recorded."""
     source: str
+    meant: CudaVersion | None = None
+    """The CUDA that the release is made for, whatever this build holds: its default one on x86_64 Linux."""
 
     @property
     def label(self) -> str:
@@ -91,14 +93,14 @@ def _builds(
 
     Of those the nearest to the CUDA that the release is made for: others are built for that one.
     """
-    variants = [Build(version, row.variant, row.cuda, row.arch_list, row.source) for row in rows]
+    meant = CudaVersion.parse(release["cuda"]) if release and release.get("cuda") else None
+    variants = [Build(version, row.variant, row.cuda, row.arch_list, row.source, meant) for row in rows]
     linux = target.platform.os == "linux"
     own = (release or {}).get("platforms", {}).get(target.platform.arch, {}) if linux else {}
     cuda = CudaVersion.parse(own["cuda"]) if own.get("cuda") else None
     told = release is not None or not linux or target.platform.arch != "x86_64"
     archs = tuple(own.get("arch_list", ())) if told else None
-    default = Build(version, None, cuda, archs, own.get("source", ""))
-    meant = CudaVersion.parse(release["cuda"]) if release and release.get("cuda") else None
+    default = Build(version, None, cuda, archs, own.get("source", ""), meant)
 
     def merit(build: Build) -> tuple[bool, int]:
         assert build.cuda is not None

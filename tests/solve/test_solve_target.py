@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from packaging.markers import Marker
 
+from envdoctor.api import pin
 from envdoctor.errors import InputError, Unavailable
 from envdoctor.harvest.marker_trees import marker_tree, named_extras, python_clauses
 from envdoctor.matrix import load_matrix
@@ -124,3 +125,34 @@ def test_a_card_that_comes_with_one_processor_tells_the_platform() -> None:
 def test_a_jetson_is_not_served_by_the_package_index() -> None:
     with pytest.raises(Unavailable, match="JetPack"):
         check_index_serves(resolve(Declared(gpus=["Jetson AGX Orin"]), None, MATRIX), MATRIX)
+
+
+@pytest.mark.parametrize(
+    ("card", "driver", "torch"),
+    [("GH200", "550", "+cu12"), ("GB200", "570", "+cu12"), ("GB10", "580", ""), ("GH200", "580", "")],
+)
+def test_vllm_on_arm_takes_the_torch_of_its_wheels_cuda(card: str, driver: str, torch: str) -> None:
+    answer = pin(
+        ["vllm"],
+        gpus=[card],
+        driver=driver,
+        python_version="3.12",
+        platform="aarch64-manylinux_2_35",
+        offline=True,
+    )
+    pins = {one.name: one.label for one in answer.pins}
+    assert answer.status == "solved"
+    assert torch in pins["torch"]
+    assert ("+" in pins["torch"]) == bool(torch)
+    assert "+" not in pins["torchvision"]  # of which the variant's index has no labelled wheels there
+
+
+@pytest.mark.parametrize(
+    ("driver", "label"), [("528.0", "2.7.1+cu118"), ("566.36", "2.7.1+cu126"), (None, "2.7.1+cu126")]
+)
+def test_on_windows_the_build_for_the_cuda_of_the_release_and_the_driver_is_taken(
+    driver: str | None, label: str
+) -> None:
+    told = {"driver": driver, "python_version": "3.11", "platform": "windows", "offline": True}
+    answer = pin(["torch==2.7.1"], gpus=["RTX 4070"], **told)
+    assert next(one.label for one in answer.pins if one.name == "torch") == label
