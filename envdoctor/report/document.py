@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 from envdoctor.findings import Finding, Severity
+from envdoctor.report.counting import counted
 from envdoctor.values import dataclass
 
 Tone = Literal["", "error", "warning", "note", "ok", "strong", "dim", "doubt", "code"]
@@ -32,11 +33,6 @@ def spans(words: Words) -> Iterator[Span]:
 def plain(words: Words) -> str:
     """Return a text without its tones."""
     return "".join(span.text for span in spans(words))
-
-
-def counted(number: int, noun: str) -> str:
-    """Return `1 node`, `2 nodes`."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def severities(findings: Sequence[Finding]) -> str:

@@ -11,8 +11,6 @@ from pathlib import Path
 from envdoctor import lazy_re as re
 from envdoctor.errors import InputError
 from envdoctor.inputs import is_lock, read_input
-from envdoctor.solve.project_folders import beside, read_project
-from envdoctor.solve.projects import PROJECT_FILES, is_manifest, read_manifest
 from envdoctor.solve.requests import Asked, Carried, Request, is_direct, parse_line, without_comment
 
 _NESTED = re.compile(r"(-r|--requirement|-c|--constraint)(?:[\s=]+|(?<=-[rc]))(\S.*)")
@@ -21,6 +19,8 @@ _ELSEWHERE = re.compile(r"(-i|--index-url|--extra-index-url|-f|--find-links)(?:[
 _OWN_OPTIONS = re.compile(r"\s--?[a-z][a-z-]*(?:[\s=]|$)")
 _HASH = re.compile(r"\s--hash[\s=]")
 _SCHEME = re.compile(r"[a-z]{1,20}://", re.IGNORECASE)
+PLAIN = frozenset({".txt", ".in"})
+"""How files of requirements end; `requirements-dockerfile.txt` is no Dockerfile."""
 MAX_DEPTH, MAX_FILES, MAX_LINES = 50, 500, 20_000
 
 
@@ -33,13 +33,19 @@ def read_requests(path: Path) -> Asked:
         from envdoctor.solve.locked import read_locked
 
         return read_locked(path)
-    if is_manifest(path):
-        return _manifest(path)
+    if path.suffix not in PLAIN:
+        from envdoctor.solve.projects import is_manifest  # dear to load
+
+        if is_manifest(path):
+            return _manifest(path)
     return _required_in(path)
 
 
 def _manifest(path: Path) -> Asked:
     """Return what another file lists; a project's may leave it to one beside it."""
+    from envdoctor.solve.project_folders import beside, read_project
+    from envdoctor.solve.projects import PROJECT_FILES, read_manifest
+
     read = read_manifest(path, _text_of(path))
     if read.requests or any(one.source for one in read.carried):
         return read
@@ -138,6 +144,8 @@ def _direct(reference: str, line: str, path: Path, source: str) -> Asked:
     place, _, extras = reference.partition(";")[0].strip().rstrip("]").partition("[")
     folder = path.parent / place
     if not _SCHEME.search(place) and os.path.isdir(folder):
+        from envdoctor.solve.project_folders import read_project
+
         try:
             named = [extra.strip() for extra in extras.split(",") if extra.strip()]
             project = read_project(folder, named, _required_in)
