@@ -134,7 +134,7 @@ def _of_followers(context: Context, names: Collection[str]) -> Iterator[Nogood]:
     torch = context.node(TORCH) if TORCH in names else None
     if torch is None or torch.builds is None:
         return
-    variants = _builds_where(torch, lambda build: bool(build.variant) and not _serves(build.cuda, build.meant))
+    variants = _builds_where(torch, lambda one: bool(one.variant) and not _serves(one.cuda, one.meant))
     for name in sorted(followers(context.matrix, "default") & set(names)):
         node = context.node(name)
         if node is not None and variants:

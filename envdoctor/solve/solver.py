@@ -17,6 +17,8 @@ from envdoctor.solve.rows import nogoods
 
 OUTLINES = 12
 """So often packages that clash are chosen among themselves before all are looked at."""
+CROWD = 16
+"""Of so many packages that clash one is as good as always stale: no narrow window is tried first."""
 NEAR = 1
 """So far from what was asked for a clash is looked for before any window is searched."""
 DOUBTS_ROUNDS = 6
@@ -188,6 +190,7 @@ def _read_off(
                 if not reached.names or (fixed is not newest and reached.names <= names):
                     break
                 names |= reached.names
+        window = None if len(names) > CROWD else window
         outline = _widened(partial(_outline, goal, policy, newest, names), window, WINDOWS[:2])
         if outline is None and not names >= newest.keys():
             names |= newest.keys()
@@ -212,15 +215,18 @@ def _outline(
 
     What else of what was asked for does not stand, newest, beside each of their candidates is added to them.
     """
-    limits = _roots(goal, policy, window)[1]
-    todo = sorted(names & limits.keys())
-    for name in todo:
+    roots, limits = _roots(goal, policy, window)
+    todo = [(name, "") for name in sorted(names & limits.keys())]
+    todo += [(root.name, extra) for root in roots for extra in root.extras if root.name in names]
+    seen = set(todo)
+    for name, extra in todo:
         node = goal.context.node(name)
-        for _, _, needs in parts_of(node, "", limits[name]) if node else ():
-            asked = newest.keys() & needs.keys() - names
-            more = sorted(one for one in asked if not needs[one][0] >> newest[one] & 1)
-            names.update(more)
-            todo += more
+        for _, _, needs in parts_of(node, extra, limits[name]) if node else ():
+            asked = newest.keys() & needs.keys()
+            names |= {one for one in asked - names if not needs[one][0] >> newest[one] & 1}
+            reached = {(one, wanted) for one in asked & names for wanted in ("", *needs[one][1])}
+            todo += sorted(reached - seen)
+            seen |= reached
     return _best(problem_of(goal, policy, window, names), policy, window, alone=True)
 
 
