@@ -94,6 +94,7 @@ def pin(
     allow_source: bool = False,
     index_url: str | None = None,
     offline: bool = False,
+    code: Sequence[str] = (),
 ) -> PinSet:
     """Return versions that work together, or why there are none.
 
@@ -104,14 +105,20 @@ def pin(
     `requests` are requirements (none: what is installed), `files` requirements files; `target` is a file with
     the facts of another machine; what else is not said is this machine's. `exclude_newer` is a day such as
     2026-01-31. With `least_change` as little as possible of what is installed moves. What the package facts
-    do not cover is looked up at `index_url` (None: as pip is configured) unless `offline`.
+    do not cover is looked up at `index_url` (None: as pip is configured) unless `offline`. `code` are files
+    and folders whose imports and calls the pins must still have, as far as that can be.
     """
     from envdoctor.solve.asking import Wish
     from envdoctor.solve.pinning import pin as solve_pins
     from envdoctor.target.resolve import Declared
 
     wish = Wish(requests, files, least_change, exclude_newer, allow_source, index_url, offline)
-    return solve_pins(_goal(wish, target, Declared(gpus, driver, python_version, platform)))
+    goal = _goal(wish, target, Declared(gpus, driver, python_version, platform))
+    if not code:
+        return solve_pins(goal)
+    from envdoctor.upgrading.holding import pinned_for_code
+
+    return pinned_for_code(goal, load_matrix(), code)
 
 
 def why_not(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
 import shlex
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     goals = ("newest", "least-change")
     how = "newest: what fits; least-change: the fewest changes to what is installed"
     add(parser, "--goal", "GOAL", how, choices=goals, default=goals[0])
+    add_list(parser, "--code", "PATH", "the code that it is for: no release that lost what this asks for")
     add_flag(parser, "--hashes", "write the hash of every file that installs (--format requirements)")
 
 
@@ -83,7 +85,8 @@ def _told(args: argparse.Namespace) -> tuple[Told, bool]:
     from envdoctor.solve.kept import Told
 
     gc.disable()  # a short process: looking for garbage would take a tenth of its time
-    answer = pin(args.requests, least_change=args.goal == "least-change", **target_of(args))
+    least_change = args.goal == "least-change"
+    answer = pin(args.requests, least_change=least_change, code=args.code, **target_of(args))
     code = EXIT_CODES[answer.status] or (3 if answer.unjudged or answer.gaps else 0)
     lasting = answer.status == "solved" and code == 0 and not answer.looked_up
     return Told(_rendered(args, answer), list(_notes(args, answer)), code), lasting
@@ -97,10 +100,20 @@ def _notes(args: argparse.Namespace, answer: PinSet) -> Iterator[str]:
 
         typed = [*map(shlex.quote, args.requests), *(f"-r {shlex.quote(file)}" for file in args.files)]
         yield from summary_lines(answer, args.output, typed)
+        yield from _unread_code(args)
     for one in answer.unjudged:
         where = f"{one.source}: " if one.source else ""
         yield f"{where}{one.shown}: not judged, it stays as it stands: {one.why}"
     yield from (*answer.gaps, *answer.notes)
+
+
+def _unread_code(args: argparse.Namespace) -> Iterator[str]:
+    """Yield that code stands beside a requirements file and was not asked what it needs."""
+    folders = {os.path.dirname(file) or "." for file in args.files}
+    for folder in sorted(folders) if not args.code else ():
+        if any(name.endswith(".py") for name in os.listdir(folder)):
+            yield f"code: not read; --code {shlex.quote(folder)} keeps what it imports and calls"
+            return
 
 
 def _rendered(args: argparse.Namespace, answer: PinSet) -> str:
@@ -160,4 +173,6 @@ def command_line(args: argparse.Namespace) -> str:
             words += [f"--{option.replace('_', '-')}", value]
     if args.goal != "newest":
         words += ["--goal", args.goal]
+    for path in args.code:
+        words += ["--code", path]
     return shlex.join([*words, *(["--allow-source"] if args.allow_source else [])])

@@ -73,6 +73,7 @@ def place_of(words: Mapping[str, Any]) -> Place | None:
     plain = all(file.endswith((".txt", ".in")) for file in words["files"])  # a project's names others
     elsewhere = (
         words["target"]
+        or words["code"]
         or not plain
         or words["goal"] != "newest"
         or words["hashes"]

@@ -1,0 +1,64 @@
+"""`pin --code`: no release that lost what the code asks for, where an older one will do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from envdoctor.api import pin
+from envdoctor.cli import main
+from envdoctor.solve.answer import PinSet
+
+ON = {"python_version": "3.11", "platform": "x86_64-manylinux_2_35", "offline": True}
+
+
+def pinned(folder: Path, text: str, *requests: str) -> PinSet:
+    (folder / "train.py").write_text(text)
+    return pin(requests, code=[str(folder)], **ON)  # type: ignore[arg-type]
+
+
+def version(answer: PinSet, name: str) -> tuple[int, ...]:
+    return next(tuple(map(int, one.version.split(".")[:2])) for one in answer.pins if one.name == name)
+
+
+def test_an_import_that_the_newest_lost_holds_it_back_and_says_where(tmp_path: Path) -> None:
+    answer = pinned(tmp_path, "import os\nfrom transformers import AdamW\n", "transformers")
+    assert answer.status == "solved"
+    assert version(answer, "transformers") < (5, 0)
+    assert any("train.py, line 2 asks for transformers.AdamW" in note for note in answer.notes)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from transformers import AutoModel\n",
+        "try:\n    from transformers import AdamW\nexcept ImportError:\n    from torch.optim import AdamW\n",
+        "import torch\nx = torch.tensor([1])\n",
+    ],
+)
+def test_code_that_runs_with_the_newest_holds_nothing(tmp_path: Path, text: str) -> None:
+    held = pinned(tmp_path, text, "transformers", "torch")
+    assert version(held, "transformers") >= (5, 0)
+    assert held.notes == ()
+
+
+def test_what_was_asked_for_goes_before_the_code(tmp_path: Path) -> None:
+    answer = pinned(tmp_path, "from transformers import AdamW\n", "transformers>=5")
+    assert answer.status == "solved"
+    assert version(answer, "transformers") >= (5, 0)
+    assert any("no older release fits what was asked for" in note for note in answer.notes)
+
+
+def test_the_file_says_why_and_a_file_of_requirements_beside_code_is_told_of_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "train.py").write_text("from transformers import AdamW\n")
+    (tmp_path / "requirements.txt").write_text("transformers\n")
+    on = ["--python-version", "3.11", "--platform", "x86_64-manylinux_2_35", "--offline"]
+    asked = ["pin", "-r", str(tmp_path / "requirements.txt"), *on, "-o", str(tmp_path / "pins.txt")]
+    assert main(asked) == 0
+    assert f"--code {tmp_path}" in capsys.readouterr().err
+    assert main([*asked, "--code", str(tmp_path)]) == 0
+    assert "asks for transformers.AdamW" in capsys.readouterr().err
+    assert "# note: transformers<4" in (tmp_path / "pins.txt").read_text()
