@@ -88,6 +88,9 @@ class Finding:
     follows: tuple[str, ...] = ()
     """Patterns of findings that this one is a consequence of, when they stand too (not part of the JSON)."""
 
+    beside: bool = False
+    """True where the run that is shown ended by something else (not part of the JSON)."""
+
     @property
     def is_last_resort(self) -> bool:
         """True for a general answer for which nothing but a line speaks."""
@@ -275,7 +278,7 @@ def order(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """
     present = {finding.id for finding in findings}
     roots = [f for f in findings if f.consequence_of not in present]
-    roots.sort(key=lambda f: (f.severity.rank, _doubt(f), not f.explains, -f.prior))
+    roots.sort(key=lambda f: (f.severity.rank, f.beside, _doubt(f), not f.explains, -f.prior))
     following: dict[str, list[Finding]] = {}
     for finding in findings:
         if finding.consequence_of is not None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from envdoctor.facts.codec import FactsFormatError, from_json, to_json
 from envdoctor.facts.model import (
+    ASKED,
+    CONTRADICTED,
     MENDED,
     NOT_JUDGED,
     NOTHING_READ,
@@ -37,6 +39,8 @@ from envdoctor.facts.observed import (
 )
 
 __all__ = [
+    "ASKED",
+    "CONTRADICTED",
     "MENDED",
     "NOTHING_READ",
     "NOT_JUDGED",

@@ -323,6 +323,10 @@ MENDED = "the text tells that what failed was mended: the errors before that are
 """A note of the reader: what explains such an error is worth knowing and nothing to act on."""
 NOT_JUDGED = "running text, of which no more than facts is read: "
 """How the reader's note begins that quotes a sentence; its place and its words follow."""
+ASKED = "the text asks a question: the error that it quotes in passing is no log of a run"
+"""A note of the reader: what accounts for such an error is no more than likely."""
+CONTRADICTED = ": two versions, "
+"""What stands behind a distribution's name in the reader's note that two versions of it are told."""
 NOTHING_READ = (
     "nothing in it was recognised (readable are tracebacks, logs, pip list or freeze, nvidia-smi, collect_env"
     " and settings files)"

@@ -6,7 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from envdoctor.facts import Distribution, Driver, Environment, Facts, Gpu, Host, Observed, Toolkit
+from envdoctor.facts import (
+    CONTRADICTED,
+    Distribution,
+    Driver,
+    Environment,
+    Facts,
+    Gpu,
+    Host,
+    Observed,
+    Toolkit,
+)
 from envdoctor.facts.names import DISTRIBUTION
 from envdoctor.pastes.gpus import complete_name, same_gpu
 from envdoctor.pastes.sightings import Sighting
@@ -25,7 +35,9 @@ def assemble(sightings: Iterable[Sighting]) -> Facts:
     for sighting in sightings:
         by_place.setdefault(sighting.place, []).append(sighting)
     notes: list[str] = [s.value for s in by_place.get("note", ())]
+    environment = _fields("environment", by_place, notes)
     distributions = _distributions(by_place.get("distribution", ()), notes)
+    _take_out_pythons(distributions, environment.get("python"), notes)
     return Facts(
         origin="paste",
         driver=Driver(**_fields("driver", by_place, notes)),
@@ -34,7 +46,7 @@ def assemble(sightings: Iterable[Sighting]) -> Facts:
         toolkits=_toolkits(by_place.get("toolkit", ())),
         libraries=_unique(by_place.get("library", ())),
         environment=Environment(
-            **_fields("environment", by_place, notes),
+            **environment,
             distributions=distributions,
             complete=any(s.value for s in by_place.get("complete", ())),
             builds=_builds(by_place.get("build", ()), distributions),
@@ -91,6 +103,17 @@ def _distributions(seen: Iterable[Sighting], notes: list[str]) -> dict[str, Dist
     return found
 
 
+def _take_out_pythons(
+    distributions: dict[str, Distribution], python: Observed[str] | None, notes: list[str]
+) -> None:
+    """Leave out what is told of a package in the two numbers of the Python: `PyTorch 3.12` is said of that."""
+    minor = ".".join(python.value.split(".")[:2]) if python else ""
+    for name, told in list(distributions.items()):
+        if minor and told.version is None and told.specifier == f"=={minor}.*":
+            notes.append(f"{name} {minor} ({told.source}) is the Python's version, and not read as its own")
+            del distributions[name]
+
+
 def _same_distribution(old: Distribution, new: Distribution, notes: list[str]) -> Distribution:
     """Return the better informed of two sightings of one distribution, noting a contradiction."""
     if old.version is None or new.version is None:
@@ -98,10 +121,8 @@ def _same_distribution(old: Distribution, new: Distribution, notes: list[str]) -
     public_old, public_new = old.version.partition("+")[0], new.version.partition("+")[0]
     if public_old == public_new:
         return new if "+" in new.version and "+" not in old.version else old
-    if f"{old.name}: two versions" not in " ".join(notes[-20:]):
-        notes.append(
-            f"{old.name}: two versions, {old.version} ({old.source}) and {new.version} ({new.source})"
-        )
+    if f"{old.name}{CONTRADICTED}" not in " ".join(notes[-20:]):
+        notes.append(f"{old.name}{CONTRADICTED}{old.version} ({old.source}) and {new.version} ({new.source})")
     return old
 
 

@@ -15,7 +15,7 @@ from envdoctor.matrix.load import Lexicon
 from envdoctor.pastes.assemble import assemble
 from envdoctor.pastes.labelled import parse_labelled
 from envdoctor.pastes.prose import parse_prose
-from envdoctor.pastes.settings import key_table
+from envdoctor.pastes.settings import key_table, unambiguous
 from envdoctor.pastes.sightings import Paste, Sighting, plain_lines
 from envdoctor.pastes.symptoms import Sight, scan
 
@@ -101,6 +101,8 @@ def parse_paste(
         if data := list(parse_dataset(text, name or file_name, file_name)):
             return assemble(iter(data))  # what rows of training data say is no report of this machine
     facts = assemble(_sightings(_paste(text, name, lexicon, file_name, folder), lexicon))
+    if facts.settings:
+        facts = replace(facts, settings=unambiguous(facts.settings, lexicon.keys))
     told = replace(
         facts,
         errors=tuple(error for error in facts.errors if error.kind != "said"),

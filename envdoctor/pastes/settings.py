@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -86,7 +86,7 @@ def setting_sightings(
     told: set[str] = set()
     for row in rows:
         common = common_value(row, text)
-        if common is None or row.canonical in told or _is_process(row, key, common):
+        if common is None or row.canonical in told:
             continue
         told.add(row.canonical)
         mine = framework or (row.framework if len(rows) == 1 and row.framework != "any" else None)
@@ -94,9 +94,21 @@ def setting_sightings(
         yield from _implied(row, text, key, mine, source)
 
 
-def _is_process(row: tables.KeyRow, key: str, value: str) -> bool:
-    """True for `rank=0` to `rank=7`, which launchers write of processes; adapters have 4, 8 and more."""
-    return row.canonical == "lora_rank" and fold_key(key) == "rank" and value in tuple("0123567")
+def unambiguous(settings: Sequence[Setting], keys: Sequence[tables.KeyRow]) -> tuple[Setting, ...]:
+    """Return the settings without those whose key means it only beside others, and stands without them.
+
+    `rank = 0` is a process's number, and `rank: 16` beside `lora_alpha` an adapter's.
+    """
+    needs = {(fold_key(row.native), row.canonical): row.beside for row in keys if row.beside}
+
+    def meant(setting: Setting) -> bool:
+        key = fold_key((setting.native_key or "").rpartition(".")[2])
+        words = needs.get((key, setting.key), ())
+        others = [one for one in settings if one is not setting]
+        told = " ".join(f"{one.native_key} {one.value}" for one in others).lower()
+        return not words or any(word in told for word in words)
+
+    return tuple(filter(meant, settings))
 
 
 def common_value(row: tables.KeyRow, text: str) -> str | None:

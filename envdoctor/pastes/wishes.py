@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from envdoctor import lazy_re as re
-from envdoctor.facts import MENDED, WISH
+from envdoctor.facts import ASKED, MENDED, WISH
 from envdoctor.pastes.errors import HEADER
 from envdoctor.pastes.sightings import Paste, Sighting
 
@@ -33,19 +33,28 @@ _MENDED = re.compile(
     r"\b(?:solved|fixed|resolved) (?:it |this |the \w{1,20} )?by\b|已解决|解决了"
 )
 _NOT_MENDED = re.compile(r"(?i)\?|\bhow\b|\bbut\b|\buntil\b|\bif\b|\bonly (?:when|if)\b|未解决|没有解决|不能")
+_QUESTION = re.compile(
+    r"^#{1,3} (?:\[\w{1,20}\]:? )?(?:where|what|which|how|why|when|who|is|are|can|could|does|do|should|will)"
+    r"\b.{8,200}\?\s*$",
+    re.IGNORECASE,
+)
 _LINES = 60
 _LONGEST = 600
 
 
 def parse_wishes(paste: Paste) -> Iterator[Sighting]:
-    """Yield a note where the text is a request for a feature and shows no traceback."""
+    """Yield a note where the text is a request for a feature, or a question, and shows no traceback."""
     lines = paste.lines[:_LINES]
     first = next((line for line in lines if line.strip()), "")
     headed = first.startswith("#") and _TITLE.search(first) and not first.startswith("#!")
     wishes = headed or any(line.startswith("#") and _HEADING.search(line) for line in lines)
     wishes = wishes or any(_CHANGE.search(line) for line in lines)
-    if wishes and not any(HEADER in line for line in paste.lines):
+    if any(HEADER in line for line in paste.lines):
+        return
+    if wishes:
         yield Sighting("note", WISH)
+    elif _QUESTION.match(first):
+        yield Sighting("note", ASKED)
 
 
 def parse_mended(paste: Paste, lines: Sequence[str], last_error: int) -> Iterator[Sighting]:

@@ -27,6 +27,7 @@ PYTHONS_OWN = frozenset(
         "SYM-ARGUMENT-NEEDED",
         "SYM-NO-SETTER",
         "SYM-NO-SETTER-NAMED",
+        "SYM-PYTHON-SAYS",
     )
 )
 """Sentences of the interpreter, which libraries imitate: their words alone tell of no library."""

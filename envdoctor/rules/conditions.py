@@ -246,6 +246,14 @@ def _judge_torch_cuda(view: View, text: str) -> Answer:
     return UNKNOWN
 
 
+def _judge_engine(view: View, text: str) -> Answer:
+    """Whose server or trainer the settings are given to; unknown where none is named."""
+    named = next((s for s in reversed(view.facts.settings) if s.framework), None)
+    if named is None or not named.framework:
+        return UNKNOWN
+    return Answer(text_matches(named.framework, text), (Evidence("engine", named.framework, named.source),))
+
+
 def _judge_toolkit(view: View, text: str) -> Answer:
     toolkits = view.facts.toolkits
     if not isinstance(toolkits, Observed):
@@ -289,4 +297,5 @@ _ATOMS: Mapping[str, Callable[[View, str], Answer]] = {
     "gpu.name": _judge_gpu_name,
     "torch.cuda": _judge_torch_cuda,
     "toolkit": _judge_toolkit,
+    "engine": _judge_engine,
 }

@@ -58,8 +58,8 @@ def _places(view: View, finding: Finding) -> Iterator[Evidence]:
     traced = [error for error in errors if error.frames]
     twins = [one for one in traced if any(_same(one, error) for error in about)]
     full = [one for one in about if one.frames] or twins
-    left = [one for one in traced if one.kind == "cut" or not traced[1:]]
-    left = left if not full and (about or finding.explains) else []
+    cut = [one for one in traced if one.kind == "cut" and finding.explains]
+    left = [] if full else cut or (traced if about and not traced[1:] else [])
     telling = (error for error in about if _LACKED not in error.text)
     yield from islice(filter(None, map(partial(raised_in, view), (*full, *telling, *left, *about))), 1)
 

@@ -66,6 +66,8 @@ def run_checks(
         result, left = _run(SENTENCES, lambda: _sentences(view, kept))
         settled.append(result)
         kept.extend(left)
+    if facts.origin == "paste":
+        kept = _as_shown(view, kept)
     if WISH in facts.notes:
         kept = [_as_hint(finding) for finding in kept]
     if MENDED in facts.notes:
@@ -96,6 +98,14 @@ def _unexplained(view: View, findings: Sequence[Finding], checks: Sequence[Check
     from envdoctor.rules.unexplained import find_unexplained
 
     return find_unexplained(view, findings, checks)
+
+
+def _as_shown(view: View, findings: list[Finding]) -> list[Finding]:
+    if not any(finding.severity is Severity.ERROR for finding in findings):
+        return findings
+    from envdoctor.rules.course import as_shown
+
+    return as_shown(view, findings)
 
 
 def _placed(view: View, findings: Sequence[Finding]) -> Sequence[Finding]:

@@ -40,15 +40,17 @@ def decisive(view: View) -> ErrorSeen | None:
     Of errors without a traceback the one in the title is what the text is about.
     """
     seen = view.facts.errors
-    strong = [error for error in seen if not _is_weak(view, error)]
+    strong = [error for error in seen if not is_weak(view, error)]
     title = strong[0] if strong and strong[0].line == 1 and strong[0].beside.startswith("#") else None
-    if title and not any(error.frames for error in strong):
-        return title
+    traced = [error for error in strong if error.frames]
+    if title and (not traced or (meant := [one for one in traced if _same_words(one.text, title.text)])):
+        return meant[-1] if traced else title
     shown = [error for error in seen if error.kind != "said"]
     return (strong or shown or seen)[-1] if seen else None
 
 
-def _is_weak(view: View, error: ErrorSeen) -> bool:
+def is_weak(view: View, error: ErrorSeen) -> bool:
+    """True for an error that tells only that something failed, or that another one did."""
     return error.kind in _WEAK or _reports_another(view.matrix, error)
 
 
@@ -67,7 +69,7 @@ def find_unexplained(
         left = [] if explained else [one for one in view.facts.symptoms if not _informs(view.matrix, one)]
         error = _as_error(left[-1]) if left else None
     elif _accounted_for(view, error, explained, findings):
-        guesses = [f.is_last_resort for f in findings if set(f.explains) & _met_in(view, error)]
+        guesses = [f.is_last_resort for f in findings if set(f.explains) & met_in(view, error)]
         if guesses and all(guesses) and (blamed := blamed_finding(view, error)):
             yield blamed
         error = None
@@ -79,7 +81,7 @@ def _accounted_for(view: View, error: ErrorSeen, explained: set[str], findings: 
     """True where a finding explains the error; mere words are likely about what the facts show to fail."""
     if error.kind == "said" and any(_fails(one) or _is_meant(one, error) for one in findings):
         return True
-    return bool(explained & _met_in(view, error)) or bool(explained and _is_weak(view, error))
+    return bool(explained & met_in(view, error)) or bool(explained and is_weak(view, error))
 
 
 def _is_meant(finding: Finding, error: ErrorSeen) -> bool:
@@ -98,7 +100,7 @@ def _informs(matrix: Matrix, symptom: Symptom) -> bool:
     return row is not None and row.informs
 
 
-def _met_in(view: View, error: ErrorSeen) -> set[str]:
+def met_in(view: View, error: ErrorSeen) -> set[str]:
     """Return the signatures met in an error, and in those of the same words: each is noted once in a text.
 
     A signature that begins above the line, in a title that tells the message before, was met in it too.

@@ -6,7 +6,16 @@ from typing import Annotated, ClassVar, Literal
 
 from envdoctor.facts import ComputeCapability
 from envdoctor.matrix import forms
-from envdoctor.matrix.tables.row import Bound, Capability, Row, SettingName, Text, fact
+from envdoctor.matrix.tables.row import (
+    Bound,
+    Capability,
+    Package,
+    Row,
+    SettingName,
+    SymptomGlob,
+    Text,
+    fact,
+)
 
 Needle = Annotated[str, forms.NEEDLE]
 
@@ -71,6 +80,43 @@ class PlaceRow(Row):
     """What to look at or change, the best first."""
 
 
+Stage = Literal["import", "device", "model", "kernel"]
+"""What a run comes to one after the other: its packages are imported, the device answers, the model is built
+and loaded, kernels compute."""
+
+
+@fact
+class ReachedRow(Row):
+    """What shows that a run had come to a stage: a line that it then prints, a function that it then runs."""
+
+    KIND: ClassVar = "reached"
+
+    stage: Stage
+    """The stage that lay behind it."""
+    symptoms: tuple[SymptomGlob, ...] = ()
+    """Lines of which one shows it."""
+    functions: tuple[Text, ...] = ()
+    """Functions of which one stands in a traceback."""
+    package: Package | None = None
+    """Whose line or function it is; without one any package's."""
+
+
+@fact
+class ShownRow(Row):
+    """When a defect that versions, cards or settings alone tell of would show, and by what errors."""
+
+    KIND: ClassVar = "shown"
+
+    findings: tuple[Text, ...]
+    """Ids of the findings, or globs."""
+    shows: Stage
+    """The stage at which a run with the defect ends."""
+    errors: tuple[Needle, ...]
+    """Words of which one is in an error that it leads to."""
+    named: bool = False
+    """True where such an error, or its traceback, names one of the packages that the finding is about."""
+
+
 @fact
 class SayingRow(Row):
     """A wording by which error messages of any library tell what they lack, refuse or ask for."""
@@ -113,6 +159,8 @@ class KeyRow(Row):
     """Native values to common ones; where it stands, other values tell nothing (`*`: any, `=`: as it is)."""
     versions: Bound = "*"
     """The releases of the framework that have the key."""
+    beside: tuple[Needle, ...] = ()
+    """Words of which one is in another setting, for a key that other programs use of something else."""
 
 
 @fact

@@ -1,0 +1,198 @@
+"""How far the run came that a text shows: what lies behind it is not what ended it.
+
+A finding that versions, cards or settings alone tell of says what must fail. A text that shows it working, or
+shows the run ended by an error that this defect does not give, is evidence against: it is weighed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+
+from envdoctor import lazy_re as re
+from envdoctor.facts import ASKED, CONTRADICTED, ErrorSeen, Frame
+from envdoctor.findings import Certainty, Finding, Severity
+from envdoctor.matrix import tables
+from envdoctor.patterns import glob_matches
+from envdoctor.rules.base import UNEXPLAINED
+from envdoctor.rules.generations import asking_package
+from envdoctor.rules.unexplained import decisive, is_weak, met_in
+from envdoctor.rules.view import View
+from envdoctor.values import dataclass, replace
+
+_STAGES = ("import", "device", "model", "kernel")
+_MODULE = "<module>"
+_QUOTE = 100
+_WARNED = re.compile(r"\b[A-Z]\w{0,40}Warning: ")
+
+
+@dataclass(frozen=True, slots=True)
+class _Reached:
+    """A stage that lay behind the run, of which package, and what shows it."""
+
+    stage: int
+    package: str | None
+    shown: str
+
+
+def as_shown(view: View, findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings, those that the run outlived or did not end by with what that leaves of them."""
+    course = _Course(view)
+    answered = course.answered(findings)
+    return [course.judged(finding, answered) for finding in findings]
+
+
+class _Course:
+    """What a text tells of one run: the error that it ended in, and the stages that lay behind it."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        end = decisive(view)
+        self.end = None if end is None or is_weak(view, end) else end
+        self.contradicted = {
+            note.partition(CONTRADICTED)[0] for note in view.facts.notes if CONTRADICTED in note
+        }
+
+    @cached_property
+    def reached(self) -> tuple[_Reached, ...]:
+        """The stages that lay behind the run, by its lines, its tracebacks and what torch said."""
+        return (*self._told(), *self._by_lines(), *self._by_functions())
+
+    def _told(self) -> Iterator[_Reached]:
+        if self._view.torch_build.get("available") is True:
+            yield _Reached(_STAGES.index("device"), None, "torch told that CUDA is available")
+
+    def _by_lines(self) -> Iterator[_Reached]:
+        for row in self._view.matrix.rows(tables.ReachedRow):
+            for symptom in self._view.facts.symptoms:
+                if symptom.id in row.symptoms:
+                    shown = f"{symptom.text[:_QUOTE]} ({symptom.source})"
+                    yield _Reached(_STAGES.index(row.stage), row.package, shown)
+
+    def _by_functions(self) -> Iterator[_Reached]:
+        rows = self._view.matrix.rows(tables.ReachedRow)
+        for error in self._view.facts.errors:
+            for frame in error.frames:
+                row = next((row for row in rows if frame.function in row.functions), None)
+                if row and row.package in (None, asking_package(self._view, frame)):
+                    shown = f"{frame.function} ran ({error.source})"
+                    yield _Reached(_STAGES.index(row.stage), row.package, shown)
+
+    @cached_property
+    def imported(self) -> dict[str, str]:
+        """What shows each package to have been imported: a function of it ran, or it printed a line."""
+        found = {one.package: one.shown for one in self.reached if one.package}
+        for error in self._view.facts.errors:
+            for name, frame in _ran(self._view, error.frames):
+                found.setdefault(name, f"{frame.function} of {name} ran ({error.source})")
+        return found
+
+    def answered(self, findings: Iterable[Finding]) -> frozenset[str]:
+        """Return the ids of the findings that account for the error which the run ended in."""
+        if self.end is None:
+            return frozenset()
+        met = met_in(self._view, self.end)
+        sure = (f for f in findings if f.certainty is not Certainty.UNCERTAIN)
+        return frozenset(f.id for f in sure if not met.isdisjoint(f.explains))
+
+    def judged(self, finding: Finding, answered: frozenset[str]) -> Finding:
+        """Return a finding as the run leaves it."""
+        if finding.severity is not Severity.ERROR or finding.id == UNEXPLAINED or finding.id in answered:
+            return finding
+        if finding.explains:
+            return self._of_another_error(finding)
+        if any(glob_matches(one, pattern) for one in answered for pattern in finding.follows):
+            return finding
+        row = self._row(finding)
+        if row and self.end and self._gives(row, finding, self.end):
+            return finding
+        if row and (shown := self._outlived(row, finding)):
+            told = f"{finding.cause} But the text shows that the run came further: {shown}."
+            return replace(finding, severity=Severity.WARNING, certainty=_at_most_likely(finding), cause=told)
+        if self.end:
+            beside = bool(answered) or bool(row and row.errors)
+            told = (
+                f"{finding.cause} The run that is shown ended by another error." if beside else finding.cause
+            )
+            return replace(finding, certainty=_at_most_likely(finding), cause=told, beside=beside)
+        if self.contradicted & _packages(self._view, finding):
+            return replace(finding, certainty=_at_most_likely(finding))
+        return finding
+
+    def _of_another_error(self, finding: Finding) -> Finding:
+        """What accounts for another error than the one that the title names is beside the question.
+
+        So is what only a warning tells that leads to other errors than the one which ended the run.
+        """
+        if self.end is None or self._is_asked():
+            return replace(finding, certainty=_at_most_likely(finding)) if self._is_asked() else finding
+        row = self._row(finding)
+        met = [one for one in self._view.facts.symptoms if one.id in finding.explains]
+        in_errors = {symptom for error in self._view.facts.errors for symptom in error.symptoms}
+        warned = all(one.id not in in_errors and _WARNED.search(one.text) for one in met)
+        other = bool(warned and row and not self._gives(row, finding, self.end))
+        return _beside(finding) if other or self._is_titled(self.end) else finding
+
+    def _is_asked(self) -> bool:
+        """True for a question that quotes an error in a sentence."""
+        facts = self._view.facts
+        return ASKED in facts.notes and all(error.kind == "said" for error in facts.errors)
+
+    def _is_titled(self, end: ErrorSeen) -> bool:
+        """True where the title of the text quotes the error, and a traceback shows it."""
+        titles = (one for one in self._view.facts.errors if one.line == 1 and one.beside.startswith("#"))
+        return bool(end.frames) and any(one.text and end.text.startswith(one.text) for one in titles)
+
+    def _row(self, finding: Finding) -> tables.ShownRow | None:
+        rows = self._view.matrix.rows(tables.ShownRow)
+        return next((r for r in rows if any(glob_matches(finding.id, one) for one in r.findings)), None)
+
+    def _gives(self, row: tables.ShownRow, finding: Finding, end: ErrorSeen) -> bool:
+        """True where the error is one that the defect leads to."""
+        told = f"{end.exception} {end.text}".lower()
+        if not any(word in told for word in row.errors):
+            return False
+        if not row.named:
+            return True
+        told = told.replace("_", "-")
+        inside = {asking_package(self._view, frame) for frame in end.frames}
+        return any(name in inside or name in told for name in _packages(self._view, finding))
+
+    def _outlived(self, row: tables.ShownRow, finding: Finding) -> str:
+        """Return what shows that the run had the defect behind it; empty where nothing does."""
+        packages = _packages(self._view, finding)
+        stage = _STAGES.index(row.shows)
+        if stage == 0:
+            asking = packages - {"torch", "numpy"}
+            shown = [self.imported.get(name, "") for name in sorted(asking)]
+            return shown[0] if shown and all(shown) else ""
+        engines = packages & {row.package for row in self._view.matrix.rows(tables.ReachedRow) if row.package}
+        further = (
+            one for one in self.reached if one.stage >= stage and (not engines or one.package in engines)
+        )
+        return next((one.shown for one in further), "")
+
+
+def _ran(view: View, frames: Sequence[Frame]) -> Iterator[tuple[str, Frame]]:
+    """Yield the packages of which a function ran, and which were not being imported then."""
+    loading: set[str] = set()
+    for frame in frames:
+        name = asking_package(view, frame)
+        if name and frame.function == _MODULE:
+            loading.add(name)
+        elif name and frame.function and name not in loading:
+            yield name, frame
+
+
+def _packages(view: View, finding: Finding) -> set[str]:
+    """Return the packages that a finding is about."""
+    return {one.fact for one in finding.evidence if view.facts.distribution(one.fact) is not None}
+
+
+def _beside(finding: Finding) -> Finding:
+    told = f"{finding.cause} The run that is shown ended by another error."
+    return replace(finding, certainty=_at_most_likely(finding), cause=told, beside=True)
+
+
+def _at_most_likely(finding: Finding) -> Certainty:
+    return Certainty.LIKELY if finding.certainty is Certainty.CERTAIN else finding.certainty
