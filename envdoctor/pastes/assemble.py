@@ -106,7 +106,7 @@ def _distributions(seen: Iterable[Sighting], notes: list[str]) -> dict[str, Dist
 def _take_out_pythons(
     distributions: dict[str, Distribution], python: Observed[str] | None, notes: list[str]
 ) -> None:
-    """Leave out what is told of a package in the two numbers of the Python: `PyTorch 3.12` is said of that."""
+    """Leave out what is told of a package in the numbers of the Python: `PyTorch 3.12` is said of that."""
     minor = ".".join(python.value.split(".")[:2]) if python else ""
     for name, told in list(distributions.items()):
         if minor and told.version is None and told.specifier == f"=={minor}.*":

@@ -104,18 +104,14 @@ class _Course:
         if any(glob_matches(one, pattern) for one in answered for pattern in finding.follows):
             return finding
         row = self._row(finding)
-        if row and self.end and self._gives(row, finding, self.end):
+        if self.end and self._gives(row, finding, self.end):
             return finding
         if row and (shown := self._outlived(row, finding)):
             told = f"{finding.cause} But the text shows that the run came further: {shown}."
             return replace(finding, severity=Severity.WARNING, certainty=_at_most_likely(finding), cause=told)
-        if self.end:
-            beside = bool(answered) or bool(row and row.errors)
-            told = (
-                f"{finding.cause} The run that is shown ended by another error." if beside else finding.cause
-            )
-            return replace(finding, certainty=_at_most_likely(finding), cause=told, beside=beside)
-        if self.contradicted & _packages(self._view, finding):
+        if self.end and answered:
+            return _beside(finding)
+        if self.end or self.contradicted & _packages(self._view, finding):
             return replace(finding, certainty=_at_most_likely(finding))
         return finding
 
@@ -147,12 +143,13 @@ class _Course:
         rows = self._view.matrix.rows(tables.ShownRow)
         return next((r for r in rows if any(glob_matches(finding.id, one) for one in r.findings)), None)
 
-    def _gives(self, row: tables.ShownRow, finding: Finding, end: ErrorSeen) -> bool:
-        """True where the error is one that the defect leads to."""
+    def _gives(self, row: tables.ShownRow | None, finding: Finding, end: ErrorSeen) -> bool:
+        """True where the error is one that the defect leads to; of one without a row, where it is named."""
         told = f"{end.exception} {end.text}".lower()
-        if not any(word in told for word in row.errors):
+        known = row if row and row.errors else None
+        if known and not any(word in told for word in known.errors):
             return False
-        if not row.named:
+        if known and not known.named:
             return True
         told = told.replace("_", "-")
         inside = {asking_package(self._view, frame) for frame in end.frames}
@@ -163,7 +160,7 @@ class _Course:
         packages = _packages(self._view, finding)
         stage = _STAGES.index(row.shows)
         if stage == 0:
-            asking = packages - {"torch", "numpy"}
+            asking = {finding.evidence[0].fact} & packages if row.asks else packages - {"torch", "numpy"}
             shown = [self.imported.get(name, "") for name in sorted(asking)]
             return shown[0] if shown and all(shown) else ""
         engines = packages & {row.package for row in self._view.matrix.rows(tables.ReachedRow) if row.package}

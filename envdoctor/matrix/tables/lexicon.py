@@ -115,6 +115,8 @@ class ShownRow(Row):
     """Words of which one is in an error that it leads to."""
     named: bool = False
     """True where such an error, or its traceback, names one of the packages that the finding is about."""
+    asks: bool = False
+    """True where the first package of the evidence asks for the others: it alone shows the defect."""
 
 
 @fact
