@@ -15,6 +15,10 @@ from envdoctor.values import dataclass
 
 _STATED_MEMORY = re.compile(r"(?<![a-z0-9.])(\d{1,3})\s?g(?:i?b)?(?![\w.])")
 _NOMINAL_SHARE = 0.08
+_OTHERS = re.compile(
+    r"(?i)\b(?:AMD|Radeon|Instinct|RX ?\d{3,4}|MI\d{2,3}[AX]?|Intel|Arc|Gaudi|Ascend|TPU|Apple|M[1-9])\b"
+)
+"""How accelerators of other makers than NVIDIA are called."""
 _MAKERS = re.compile(r"^(?:NVIDIA |AMD |Intel )?(?:GeForce |Instinct |Radeon )?")
 _NOISE = re.compile(r"\b(nvidia|geforce|tesla|quadro|graphics|gpu)\b|\(r\)|\(tm\)|[^a-z0-9.+ ]")
 
@@ -117,6 +121,11 @@ def declared_gpu(matrix: Matrix, name: str, index: int = 0) -> Gpu:
         if named := matrix.cards.find(name):
             cards = " and ".join(dict.fromkeys(f"{r.name} ({r.compute_capability})" for r in named[0].rows))
             raise InputError(f"--gpu {name}: the name of several cards, {cards}")
+        if _OTHERS.search(name):
+            raise InputError(
+                f"--gpu {name}: none of NVIDIA's cards, and what others run is not judged: leave --gpu out,"
+                " and take torch from the index for it (uv pip install torch --torch-backend=auto)"
+            )
         near = nearest(name, (_MAKERS.sub("", row.name) for row in matrix.rows(tables.GpuRow)))
         near = near or " (a name such as 'RTX 4090', or sm_89)"
         raise InputError(f"--gpu {name}: no such card in the matrix{near}")

@@ -163,8 +163,8 @@ class _Teller:
     def _ban(self, reason: Reason) -> Cause:
         node, ban = self._node(reason.name), reason.ban
         assert ban is not None
-        mask = ban.mask & self._candidates(reason.name, reason)
-        span = f"{reason.name} {_span(node.package.versions, _versions(node, mask or ban.mask))}"
+        mask = _whole_releases(node, ban.mask & self._candidates(reason.name, reason) or ban.mask)
+        span = f"{reason.name} {_span(node.package.versions, _versions(node, mask))}"
         words: dict[str, Callable[[str, Node, int], Cause]] = {
             "card": self._card,
             "driver": self._driver,
@@ -173,7 +173,7 @@ class _Teller:
             "source": self._source,
         }
         if ban.what in words:
-            told = words[ban.what](span, node, mask or ban.mask)
+            told = words[ban.what](span, node, mask)
             return Cause(told.kind, told.text.replace("{subject}", ban.subject), told.source)
         if ban.what == "kernels":
             row = self.context.matrix.row(tables.PackageCapabilityRow, ban.row)
@@ -246,6 +246,13 @@ def _versions(node: Node, mask: int) -> int:
     if node.name != TORCH:
         return mask
     return sum(1 << place for place in {node.places[bit] for bit in bits_of(mask)})
+
+
+def _whole_releases(node: Node, mask: int) -> int:
+    """Return a mask without the releases of which another build is not in it, where that leaves any."""
+    other = {node.places[bit] for bit in bits_of(node.all & ~mask)} if node.builds else set()
+    whole = sum(1 << bit for bit in bits_of(mask) if node.places[bit] not in other) if other else mask
+    return whole or mask
 
 
 def _span(versions: Sequence[str], mask: int) -> str:

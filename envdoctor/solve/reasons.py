@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+from envdoctor.matrix.driver_tables import architecture_row
 from envdoctor.matrix.snapshot import LIMITS
 from envdoctor.matrix.snapshot import Requirement as Wanted
 from envdoctor.matrix.tables.conditions import ConditionRow
@@ -78,6 +79,7 @@ class Explained:
         asked = {(r.name, extra) for r in self.goal.requests if r.name in self.nodes for extra in r.extras}
         return (
             *self.goal.notes,
+            *self._strange_to_the_driver(),
             *(
                 f"{self.shown(name)} asks for nothing under the extra {extra}"
                 for name, extra in sorted(asked)
@@ -94,6 +96,16 @@ class Explained:
                 for name in (self.goal.coverage.undated(sorted(self.nodes)) if self.goal.coverage else ())
             ),
         )
+
+    def _strange_to_the_driver(self) -> Iterator[str]:
+        """Say which card the driver does not know yet, or no longer: then no torch finds it."""
+        target, driver = self.goal.context.target, self.goal.context.target.driver
+        for card in target.judged_cards if driver else ():
+            known = architecture_row(self.goal.context.matrix, card.capability) if card.capability else None
+            if known and driver and driver.branch < known.first_branch:
+                yield f"driver {driver} does not know {card}: it needs {known.first_branch} or newer"
+            elif known and driver and known.last_branch and driver.branch > known.last_branch:
+                yield f"driver {driver} no longer drives {card}: {known.last_branch} is the last branch"
 
     def _overridden(self) -> Iterator[str]:
         """Say which check of a release, made when it uses another, what was asked for does not pass."""

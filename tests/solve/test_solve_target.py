@@ -156,3 +156,26 @@ def test_on_windows_the_build_for_the_cuda_of_the_release_and_the_driver_is_take
     told = {"driver": driver, "python_version": "3.11", "platform": "windows", "offline": True}
     answer = pin(["torch==2.7.1"], gpus=["RTX 4070"], **told)
     assert next(one.label for one in answer.pins if one.name == "torch") == label
+
+
+@pytest.mark.parametrize(
+    ("card", "driver", "told"),
+    [
+        ("RTX 5090", "550.54", "driver 550.54 does not know RTX 5090 (sm_120): it needs 570 or newer"),
+        ("GTX 1080", "590.10", "driver 590.10 no longer drives GTX 1080 (sm_61): 580 is the last branch"),
+    ],
+)
+def test_a_driver_that_does_not_drive_the_card_is_said(card: str, driver: str, told: str) -> None:
+    answer = pin(["torch"], gpus=[card], driver=driver, python_version="3.11", offline=True)
+    assert told in answer.notes
+
+
+@pytest.mark.parametrize("name", ["MI300X", "Radeon RX 7900 XTX", "Arc B580", "Gaudi 3", "Apple M3 Max"])
+def test_a_card_of_another_maker_is_told_as_one(name: str) -> None:
+    with pytest.raises(InputError, match="none of NVIDIA's cards"):
+        resolve(Declared(gpus=[name]), None, MATRIX)
+
+
+def test_a_card_bars_no_release_of_which_a_build_runs_on_it() -> None:
+    answer = pin(["torch==2.4.0"], gpus=["RTX 5090"], python_version="3.11", offline=True)
+    assert any("cannot run torch 2.4.0" in cause.text for cause in answer.causes)
