@@ -39,6 +39,11 @@ _LOOSE = re.compile(
 )
 _QUALIFIED = re.compile(r"^[\s>`'\"]{0,4}((?:[a-z_]\w{0,60}\.){1,8}[A-Z]\w{0,80}): ([A-Za-z'\"<(].{0,1000})")
 """A class by its module and class name at the head of a line, as the interpreter prints it."""
+_ENDS_MESSAGE = re.compile(
+    r"^(?:\S{1,60}: line \d{1,5}: .{0,80})?(?:Killed|Aborted|Terminated|Segmentation fault|Bus error)"
+    r"(?: \(core dumped\))?\s{0,8}(?:\S.{0,120})?$|\b\d{1,3}%\|"
+)
+"""What a shell says of a process, and a progress bar: neither goes on with a message."""
 _CODE = re.compile(r"^\s*(?:except|raise|return|if|elif|assert|class|def|import|from|#|with)\b")
 _EDITOR = "Exception has occurred: "
 _DIRECT = "The above exception was the direct cause"
@@ -226,7 +231,7 @@ def _message(lines: Sequence[str], index: int, prefix: str, first: str) -> tuple
             break
         if not line or HEADER in line or line.startswith((_DIRECT, _DURING, "```", "+-")) or _frame(line):
             break
-        if ": " in line and _is_exception(line.partition(":")[0][-80:]):
+        if (": " in line and _is_exception(line.partition(":")[0][-80:])) or _ENDS_MESSAGE.search(line):
             break
         parts.append(line)
         last = following

@@ -86,12 +86,17 @@ def setting_sightings(
     told: set[str] = set()
     for row in rows:
         common = common_value(row, text)
-        if common is None or row.canonical in told:
+        if common is None or row.canonical in told or _is_process(row, common):
             continue
         told.add(row.canonical)
         mine = framework or (row.framework if len(rows) == 1 and row.framework != "any" else None)
         yield Sighting("setting", Setting(row.canonical, common, source, key.lstrip("-"), mine), source)
         yield from _implied(row, text, key, mine, source)
+
+
+def _is_process(row: tables.KeyRow, value: str) -> bool:
+    """True for `rank=0` to `rank=7`, which launchers write of processes; adapters have 4, 8 and more."""
+    return bool(row.beside) and value in tuple("0123567")
 
 
 def unambiguous(settings: Sequence[Setting], keys: Sequence[tables.KeyRow]) -> tuple[Setting, ...]:

@@ -23,6 +23,8 @@ from envdoctor.values import dataclass, replace
 _STAGES = ("import", "device", "model", "kernel")
 _MODULE = "<module>"
 _QUOTE = 100
+_SENTENCE = 3
+"""Words before an error by which its line is a sentence."""
 _WARNED = re.compile(r"\b[A-Z]\w{0,40}Warning: ")
 
 
@@ -97,7 +99,12 @@ class _Course:
 
     def judged(self, finding: Finding, answered: frozenset[str]) -> Finding:
         """Return a finding as the run leaves it."""
-        if finding.severity is not Severity.ERROR or finding.id == UNEXPLAINED or finding.id in answered:
+        if finding.severity is not Severity.ERROR or finding.id == UNEXPLAINED:
+            return finding
+        if self._is_quoted(finding):
+            told = f"{finding.cause} The text quotes the line in a sentence, and shows a run that works."
+            return replace(finding, severity=Severity.WARNING, certainty=Certainty.UNCERTAIN, cause=told)
+        if finding.id in answered:
             return finding
         if finding.explains:
             return self._of_another_error(finding)
@@ -133,6 +140,14 @@ class _Course:
         """True for a question that quotes an error in a sentence."""
         facts = self._view.facts
         return ASKED in facts.notes and all(error.kind == "said" for error in facts.errors)
+
+    def _is_quoted(self, finding: Finding) -> bool:
+        """True for a line that stands within sentences alone, in a text that shows kernels to have run."""
+        ran = any(one.stage == len(_STAGES) - 1 for one in self._by_lines())
+        errors = [
+            one for one in self._view.facts.errors if not set(one.symptoms).isdisjoint(finding.explains)
+        ]
+        return ran and bool(errors) and all(_is_in_sentence(one) for one in errors)
 
     def _is_titled(self, end: ErrorSeen) -> bool:
         """True where the title of the text quotes the error, and a traceback shows it."""
@@ -179,6 +194,12 @@ def _ran(view: View, frames: Sequence[Frame]) -> Iterator[tuple[str, Frame]]:
             loading.add(name)
         elif name and frame.function and name not in loading:
             yield name, frame
+
+
+def _is_in_sentence(error: ErrorSeen) -> bool:
+    """True where words of a person stand before an error on its line, and no traceback does."""
+    words = [word for word in error.beside.strip("`'\" ").split() if word.isalpha()]
+    return not error.frames and len(words) >= _SENTENCE
 
 
 def _packages(view: View, finding: Finding) -> set[str]:

@@ -10,6 +10,7 @@ from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.atlas import COMPILED, WARNINGS, Origin, load_atlas
 from envdoctor.rules.asked import PYTHONS_OWN
 from envdoctor.rules.calendar import package_facts
+from envdoctor.rules.foreign import foreign_backend
 from envdoctor.rules.generations import asking_package
 from envdoctor.rules.guards import said_of
 from envdoctor.rules.messages import asked_by, distinct, is_lacking, message_of, newer
@@ -31,6 +32,8 @@ def origin_of(view: View, error: ErrorSeen) -> Origin | None:
     if error.exception != "RuntimeError" and any(symptom in PYTHONS_OWN for symptom in error.symptoms):
         return next((o for o in found if error.frames and _is_at(o, error.frames[-1])), None)
     found = [origin for origin in found if not _is_of_another(view, origin, error)]
+    if found and foreign_backend(view):
+        found = [origin for origin in found if not origin.library.startswith("nvidia-")]
     named = [o for o in found if view.installed(o.library) or _in_frames(o, error) or o.library in error.text]
     return next(iter(named or _originals(view, found)), None)
 

@@ -129,3 +129,29 @@ def test_a_package_in_the_numbers_of_the_python_is_not_told() -> None:
 def test_what_the_interpreter_says_is_no_librarys_own() -> None:
     answers = found("torch==2.6.0\nTypeError: 'NoneType' object is not iterable")
     assert "RAISED-BY-LIBRARY" not in answers
+
+
+def test_a_line_that_is_quoted_beside_a_run_that_works_is_a_warning() -> None:
+    ran = "The server is fired up and ready to roll!\n"
+    line = (
+        "I read: `ImportError: libcudart.so.12: cannot open shared object file: No such file or directory`\n"
+    )
+    said = f"someone else wrote that he got {line[8:]}"
+    assert weight(found(ran + said)["LIB-CUDART-12"]) == "uncertain warning"
+    assert weight(found(said)["LIB-CUDART-12"]) == "likely error"
+
+
+def test_a_process_that_was_killed_below_a_traceback_is_an_error_of_its_own() -> None:
+    text = ENDED.format(file="a/b.py", function="f", error="KeyError: 'x'") + "Loading\nKilled\n"
+    errors = parse_paste(text, "", MATRIX.lexicon).errors
+    assert [error.text for error in errors] == ["KeyError: 'x' Loading", "Killed"]
+
+
+def test_hip_does_not_speak_for_a_library_of_nvidia() -> None:
+    text = "AMD Instinct MI300X\nRuntimeError: HIP error: unspecified launch failure"
+    assert not any("nvidia" in one.summary for one in found(text).values())
+
+
+def test_intels_extension_beside_a_cpu_build_is_no_gpu() -> None:
+    text = "torch==2.6.0+cpu\nintel-extension-for-pytorch==2.6.0\nNameError: name 'x' is not defined"
+    assert "BACKEND-NOT-JUDGED" not in found(text)
