@@ -11,18 +11,26 @@ from envdoctor.locks.values import Lock, Locked, Markers, header_lines, named, t
 
 Package = tuple[str, Mapping[str, Any], int]
 
+_LINE = re.compile(r"\s*([\w.-]+)\s*(?:\[([^\]]*)\])?[^;]*(?:;\s*(.*))?")
+_EXTRA = re.compile(r"extra == \"[^\"]*\"")
 _GROUPLESS = "it does not tell which packages are for development only: all of them are read"
 
 
-def read_poetry(document: Mapping[str, Any], text: str) -> Lock:
-    """Return what `poetry install --only main` installs, as far as the lock tells; raises Unreadable."""
+def read_poetry(document: Mapping[str, Any], text: str, project: Mapping[str, Any] | None = None) -> Lock:
+    """Return what `poetry install --only main` installs, as far as the lock tells; raises Unreadable.
+
+    Locks of poetry before 2 tell nothing of groups: there `project`, the pyproject.toml beside it, does.
+    """
     markers = Markers(_poetry_python(text_of(table_of(document.get("metadata")).get("python-versions"))))
     packages = named(tables_of(document.get("package")), header_lines(text, "[[package]]"))
     grouped = any("groups" in table or "category" in table for _, table, _ in packages)
     marked = any("groups" in table for _, table, _ in packages)
     kept = [one for one in packages if _of_main(one[1]) and _poetry_holds(one[1], markers)]
+    roots = _poetry_roots(project, markers) if project and not marked else {}
     if not marked:  # markers then stand at what requires a package, not at itself
-        kept = [one for one in kept if one[0] in _needed(kept, markers)]
+        needed = _brought(kept, roots, markers) if roots else _needed(kept, markers)
+        kept = [one for one in kept if one[0] in needed]
+        grouped = grouped or bool(roots)
     found = tuple(_plain(*one, _poetry_origin(one[1])) for one in kept)
     return Lock("poetry.lock", found, markers.read_for, grouped, notes=() if grouped else (_GROUPLESS,))
 
@@ -50,6 +58,50 @@ def _poetry_python(text: str) -> str:
     """Return poetry's `^3.9` or `~3.9` as a lower bound, the first of its alternatives."""
     first = text.split("||")[0].strip()
     return re.sub(r"[\^~](?!=)\s*", ">=", first) if first != "*" else ""
+
+
+def _poetry_roots(project: Mapping[str, Any], markers: Markers) -> dict[str, set[str]]:
+    """Return what a project of poetry's requires itself, with the extras that it asks of each."""
+    roots: dict[str, set[str]] = {}
+    own = table_of(table_of(project.get("tool")).get("poetry"))
+    for name, told in table_of(own.get("dependencies")).items():
+        for entry in (table_of(one) for one in (told if isinstance(told, list) else [told])):
+            if name != "python" and not entry.get("optional") and markers.hold(entry.get("markers")):
+                roots.setdefault(normalise(name), set()).update(map(normalise, entry.get("extras") or ()))
+    for line in table_of(project.get("project")).get("dependencies") or ():
+        if (match := _LINE.match(line)) and markers.hold(match[3]):
+            extras = (match[2] or "").replace(" ", "").split(",")
+            roots.setdefault(normalise(match[1]), set()).update(map(normalise, filter(None, extras)))
+    return roots
+
+
+def _brought(packages: list[Package], roots: Mapping[str, set[str]], markers: Markers) -> set[str]:
+    """Return the names that roots bring, by what each package requires and by the extras asked of it."""
+    tables: dict[str, list[Mapping[str, Any]]] = {}
+    for name, table, _ in packages:
+        tables.setdefault(name, []).append(table)
+    todo = [(name, extra) for name, extras in roots.items() for extra in ("", *sorted(extras))]
+    seen = set(todo)
+    for name, extra in todo:
+        for target, more in (
+            pair for table in tables.get(name, ()) for pair in _asked(table, extra, markers)
+        ):
+            fresh = {(target, one) for one in ("", *more)} - seen
+            todo += sorted(fresh)
+            seen |= fresh
+    return {name for name, _ in seen}
+
+
+def _asked(table: Mapping[str, Any], extra: str, markers: Markers) -> Iterator[tuple[str, list[str]]]:
+    """Yield what one package requires, or what one of its extras adds, with the extras asked of that."""
+    told = {normalise(one): lines for one, lines in table_of(table.get("extras")).items()}
+    added = {normalise(match[1]) for line in told.get(extra, ()) if (match := _LINE.match(line))}
+    for name, wanted in table_of(table.get("dependencies")).items():
+        for entry in (table_of(one) for one in (wanted if isinstance(wanted, list) else [wanted])):
+            meant = normalise(name) in added if extra else not entry.get("optional")
+            marker = _EXTRA.sub('python_version > "3"', text_of(entry.get("markers")))
+            if meant and markers.hold(marker):
+                yield normalise(name), [normalise(one) for one in entry.get("extras") or ()]
 
 
 def _needed(packages: list[Package], markers: Markers) -> set[str]:

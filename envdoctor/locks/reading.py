@@ -26,18 +26,25 @@ def read_lock(path: str | Path) -> Lock:
     text = read_input_text(path, LIMIT)
     if not text.strip():
         raise InputError(f"{path}: empty")
+    beside = Path(path).with_name("pyproject.toml")
+    project = read_input_text(beside, LIMIT) if Path(path).name == "poetry.lock" and beside.is_file() else ""
     try:
-        return parse_lock(Path(path).name, text)
+        return parse_lock(Path(path).name, text, project)
     except Unreadable as error:
         raise InputError(f"{path}: no lock that can be read: {error}") from None
 
 
-def parse_lock(name: str, text: str) -> Lock:
-    """Return what a lock's text puts in, told by its file's name; raises Unreadable."""
+def parse_lock(name: str, text: str, project: str = "") -> Lock:
+    """Return what a lock's text puts in, told by its file's name; raises Unreadable.
+
+    `project` is the text of the pyproject.toml beside it.
+    """
     read, document = _reader(name.lower()), _document(name.lower(), text)
     if not isinstance(document, Mapping):
         raise Unreadable("holds no table")
     try:
+        if read is read_poetry and project:
+            return read_poetry(document, text, parse_toml(project))
         return read(document, text)
     except Unreadable:
         raise
