@@ -18,6 +18,11 @@ from envdoctor.profile.speed import CardSpeed, seconds_per_sample, trained_param
 from envdoctor.profile.workload import Choice, Workload
 
 SHOWN = 12
+OFFLOADED = (
+    "start it by accelerate's launcher with FSDP in its configuration, or with ACCELERATE_USE_FSDP=true and"
+    " FSDP_OFFLOAD_PARAMS=true set: otherwise nothing reduces what lies in host memory"
+)
+"""What a run whose parameters FSDP offloads must have (row PG-NO-BACKEND-CPU)."""
 FULL = 0.95
 """A bound that comes this near to the card needs no reason for not using more."""
 
@@ -169,6 +174,8 @@ def _notes(work: Workload, choice: Choice | None, judge: Judge, constants: Const
         trained = trained_parameters(work.shape, choice)
         host = host_bytes(parameters(work.shape), trained, choice.offload_optimizer, choice.offload_params)
         yield f"needs about {host / GIB:.0f} GiB of host memory over all ranks"
+    if choice.parallel == "fsdp" and choice.offload_params:
+        yield OFFLOADED
     yield from filter(None, (work.shape.uncertain, work.shape.unseen))
 
 
