@@ -80,7 +80,7 @@ def tried(framework: str, python: str, number: int, seed: int) -> None:
     if known is None:
         sys.stdout.write(f"{framework}: {python} has it not\n")
         return
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory(prefix="written-") as place:  # axolotl takes "mpt" in a path for a model
         stub = Path(place) / "stub"
         stub.mkdir()
         (stub / "config.json").write_text(json.dumps(STUB), encoding="utf-8")

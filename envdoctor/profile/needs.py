@@ -15,6 +15,8 @@ from envdoctor.profile.workload import Choice, Workload
 SERVER_UTILIZATION = 0.90
 REPLAYS = 1
 """Settings that a search looks at closely, where only the close bound may fit (tens of milliseconds each)."""
+REPLAYS_AGAIN = 3
+"""Settings that are looked at closely before it is said that nothing fits."""
 SEQUENCES = 64
 """Requests that vLLM takes at once beside a policy in training."""
 
@@ -50,18 +52,21 @@ class Judge:
     replays: int = REPLAYS
 
     def fits(self, choice: Choice) -> bool:
-        """True when the setting's bound fits; a setting whose batch of one fails is dead at any batch."""
-        least = replace(choice, batch=1, grad_accum=1)
-        if least in self.dead:
-            return False
-        each = global_batch(self.work, choice) // choice.gpus
+        """True when the setting's bound fits; a setting whose batch of one fails is dead at any batch.
+
+        Micro batches that add up their gradients may hold more than one of them that is larger (FSDP keeps
+        whole gradients between them): a setting without is measured by a batch of one without.
+        """
+        each = global_batch(self.work, choice) // choice.gpus if choice.grad_accum > 1 else 1
         smallest = replace(choice, batch=1, grad_accum=each)
+        if smallest in self.dead:
+            return False
         if choice.batch > 1 and smallest not in self.seen and not self._room(smallest):
-            self.dead.add(least)
+            self.dead.add(smallest)
             return False
         fits = self._room(choice)
         if not fits and choice.batch == 1:
-            self.dead.add(least)
+            self.dead.add(smallest)
         return fits
 
     def _room(self, choice: Choice) -> bool:
@@ -84,6 +89,12 @@ class Judge:
             near.append(choice)
         looks = (needed(self.work, choice, self.constants, enough=room) for choice in near[: self.replays])
         return any(need.device_bytes <= room for need in looks)
+
+    def again(self) -> Judge:
+        """Where nothing fitted: forget what rough bounds ruled out, and look at more settings closely."""
+        self.dead.clear()
+        self.replays = REPLAYS_AGAIN
+        return self
 
     def look_closer(self, choice: Choice) -> Need:
         """Return what the setting takes by the close bound."""

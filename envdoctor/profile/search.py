@@ -62,7 +62,7 @@ def find_training(work: Workload, constants: Constants, speed: CardSpeed) -> Fou
     if not priced:
         raise InputError(f"nothing to choose from: {_contradiction(work)}")
     judge = Judge(work, constants)
-    fitting = list(_first_fitting(priced, judge, 1))
+    fitting = list(_first_fitting(priced, judge, 1)) or list(_first_fitting(priced, judge.again(), 1))
     chosen = fitting[0] if fitting else None
     seconds = chosen[0] if chosen else None
     rejected = _rejections(priced, judge, seconds)
@@ -230,8 +230,10 @@ def _what_would_do(work: Workload, constants: Constants) -> Iterable[str]:
 
 
 def _smallest(work: Workload) -> list[Choice]:
-    """The settings that need the least of their kind: one row a card, checkpointing on."""
-    return [c for c in training_choices(work) if c.batch == 1 and c.grad_ckpt]
+    """The settings that need the least of their kind: checkpointing on, one row a card, or one micro batch
+    where whole gradients lie between several."""
+    found = [c for c in training_choices(work) if c.grad_ckpt]
+    return [c for c in found if c.batch == 1 or (c.grad_accum == 1 and c.parallel == "fsdp")]
 
 
 def brief(choice: Choice) -> dict[str, Any]:

@@ -139,3 +139,10 @@ def test_axolotl_is_told_of_its_kernels_for_adapters(model: str, version: str, k
     file = written("axolotl", model, ("RTX 4090",), method="lora", stack=stack).files["train.yaml"]
     assert kernels in file
     assert ("lora_mlp_kernel" in file) is bool(kernels)
+
+
+def test_axolotl_is_told_how_many_answers_a_step_holds_over_all_cards() -> None:
+    stack = {"axolotl": "0.19.0"}
+    profile = written("axolotl", "qwen2.5-1.5b", ("RTX 4090",) * 4, method="lora", task="grpo", stack=stack)
+    assert profile.found.choice is not None
+    assert f"generation_batch_size: {profile.found.choice.global_batch}" in profile.files["train.yaml"]

@@ -181,3 +181,10 @@ def test_liger_that_is_not_known_to_be_there_is_an_answer() -> None:
         "qwen2.5-7b", ["RTX 3060 12GB"], method="qlora", seq=2048, stack={"liger-kernel": "0.8.5"}
     )
     assert installed.choice is not None
+
+
+def test_one_larger_micro_batch_may_fit_where_several_that_add_up_do_not() -> None:
+    answer = found("qwen2.5-14b", ("RTX 4090",) * 8, method="full", parallel="fsdp", seq=1024)
+    assert answer.choice is not None  # FSDP keeps whole gradients between micro batches
+    assert (answer.choice.batch, answer.choice.grad_accum) == (2, 1)
+    assert any("ACCELERATE_USE_FSDP" in note for note in answer.notes)

@@ -96,3 +96,11 @@ def test_a_name_that_another_projects_file_lacks_sets_two_releases_apart() -> No
     )
     assert "RELEASES-APART" in found_in(text)
     assert "RELEASES-APART" not in found_in(text.replace("/opt/gizmo-lm/", "/opt/NeMo/"))
+
+
+def test_a_group_without_a_backend_for_the_tensors_device_is_told_by_that_device() -> None:
+    line = "[rank0]: RuntimeError: No backend type associated with device type {}\n"
+    assert {"PG-NO-BACKEND-CPU", "PG-NO-BACKEND-CARD"} & found_in(line.format("cpu")).keys() == {
+        "PG-NO-BACKEND-CPU"
+    }
+    assert "PG-NO-BACKEND-CARD" in found_in(line.format("cuda"))

@@ -102,7 +102,7 @@ def _generation(plan: Plan) -> dict[str, Any]:
         raise InputError(
             f"--for axolotl: it wants a --global-batch of {least} or more for {choice.gpus} cards"
         )
-    sized = plan.names.has("axolotl", "generation_batch_size")
+    sized = plan.names.has("axolotl", "trl.generation_batch_size")
     return {
         "rl": "grpo",
         "trl": {
