@@ -54,19 +54,21 @@ class Judge:
     def fits(self, choice: Choice) -> bool:
         """True when the setting's bound fits; a setting whose batch of one fails is dead at any batch.
 
-        Micro batches that add up their gradients may hold more than one of them that is larger (FSDP keeps
-        whole gradients between them): a setting without is measured by a batch of one without.
+        Not so under FSDP where one micro batch is all of a step: several keep whole gradients between them.
         """
-        each = global_batch(self.work, choice) // choice.gpus if choice.grad_accum > 1 else 1
-        smallest = replace(choice, batch=1, grad_accum=each)
-        if smallest in self.dead:
+        if choice.parallel == "fsdp" and choice.grad_accum == 1 and choice.batch > 1:
+            return self._room(choice)
+        least = replace(choice, batch=1, grad_accum=1)
+        if least in self.dead:
             return False
+        each = global_batch(self.work, choice) // choice.gpus
+        smallest = replace(choice, batch=1, grad_accum=each)
         if choice.batch > 1 and smallest not in self.seen and not self._room(smallest):
-            self.dead.add(smallest)
+            self.dead.add(least)
             return False
         fits = self._room(choice)
         if not fits and choice.batch == 1:
-            self.dead.add(smallest)
+            self.dead.add(least)
         return fits
 
     def _room(self, choice: Choice) -> bool:
