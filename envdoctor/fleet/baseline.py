@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from envdoctor.fleet.answer import SCHEMA, Change, Comparison, FleetAnswer
 from envdoctor.fleet.differing import Drift
 from envdoctor.fleet.drift import are_near
 from envdoctor.fleet.merge import Group
-from envdoctor.fleet.nodeset import expand, natural_key
+from envdoctor.fleet.nodeset import expand, in_order
 from envdoctor.fleet.values import Value
 from envdoctor.inputs import parse_json, read_input
 from envdoctor.matrix import tables
@@ -55,8 +55,8 @@ def compare(answer: FleetAnswer, accepted: Sequence[Group], agreement: Agreement
     comparison = Comparison(
         file=file,
         changes=changes,
-        missing=_ordered(set(before) - asked),
-        new=_ordered(set(now) - set(before)),
+        missing=in_order(set(before) - asked),
+        new=in_order(set(now) - set(before)),
     )
     drift = tuple(replace(d, accepted=_was_there(d, changed, before)) for d in answer.drift)
     return replace(answer, drift=drift, comparison=comparison)
@@ -81,7 +81,7 @@ def _changes(
             key = (fact, was.text, is_now.text)
             found.setdefault(key, (Severity(row.severity), []))[1].extend(nodes)
     weight = {severity: position for position, severity in enumerate(Severity)}
-    changes = [Change(*key, _ordered(nodes), severity) for key, (severity, nodes) in found.items()]
+    changes = [Change(*key, in_order(nodes), severity) for key, (severity, nodes) in found.items()]
     return tuple(sorted(changes, key=lambda c: (weight[c.severity], c.fact)))
 
 
@@ -101,7 +101,3 @@ def _counts(old: Value, new: Value, row: tables.AgreementRow) -> bool:
     if old.text is None or new.text is None:
         return row.absence
     return not are_near(old, new, row.nearness)
-
-
-def _ordered(nodes: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted(nodes, key=natural_key))

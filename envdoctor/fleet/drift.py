@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from envdoctor.findings import Severity
@@ -11,7 +11,7 @@ from envdoctor.fleet.agreement import Agreement, absent_value, node_facts
 from envdoctor.fleet.causes import explain
 from envdoctor.fleet.differing import Drift, DriftValue
 from envdoctor.fleet.merge import Group
-from envdoctor.fleet.nodeset import natural_key
+from envdoctor.fleet.nodeset import in_order, natural_key
 from envdoctor.fleet.own import Own
 from envdoctor.fleet.pools import Pool
 from envdoctor.fleet.values import Value
@@ -161,8 +161,3 @@ def are_near(one: Value, other: Value, nearness: float) -> bool:
     if one.size is None or other.size is None:
         return False
     return abs(one.size - other.size) <= nearness * max(one.size, other.size)
-
-
-def in_order(nodes: Iterable[str]) -> tuple[str, ...]:
-    """Return nodes as people count them."""
-    return tuple(sorted(nodes, key=natural_key))

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.fleet.answer import NodeFinding
-from envdoctor.fleet.drift import in_order
-from envdoctor.fleet.nodeset import fold
+from envdoctor.fleet.nodeset import fold, in_order
 from envdoctor.fleet.own import Own
 
 SKEW_S = 2.0

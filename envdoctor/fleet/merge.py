@@ -15,7 +15,7 @@ from envdoctor.facts import Facts, FactsFormatError, Verdict, from_json
 from envdoctor.facts.codec import decode
 from envdoctor.facts.model import SCHEMA
 from envdoctor.fleet.canonical import canonical, distinguishing, mask, without_name
-from envdoctor.fleet.nodeset import natural_key
+from envdoctor.fleet.nodeset import in_order, natural_key
 from envdoctor.fleet.own import Own, own_of_json, read_own
 from envdoctor.inputs import parse_json
 
@@ -93,7 +93,7 @@ class Merge:
             except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
                 unreached.setdefault(f"its facts cannot be read: {type(error).__name__}", []).extend(nodes)
         groups.sort(key=lambda g: (-len(g.nodes), natural_key(g.nodes[0])))
-        return tuple(groups), tuple(Unreached(_ordered(n), r) for r, n in unreached.items())
+        return tuple(groups), tuple(Unreached(in_order(n), r) for r, n in unreached.items())
 
     def _group(self, key: tuple[int, ...], nodes: list[str], decoded: dict[int, Any]) -> Group:
         """Return one group; a section that groups share is decoded once and shared too."""
@@ -104,7 +104,7 @@ class Merge:
             if name != "schema" and identity not in decoded:
                 decoded[identity] = getattr(from_json({"schema": SCHEMA, name: value}), name)
         parts = {self._sections[i][0]: decoded[i] for i in key if i in decoded}
-        return Group(_ordered(nodes), Facts(**parts), data)
+        return Group(in_order(nodes), Facts(**parts), data)
 
     def _gathered(self) -> dict[tuple[int, ...], list[str]]:
         """Return the nodes by their sections, without the variables that are each node's own."""
@@ -224,10 +224,6 @@ class Merge:
                 self.speeds[node] = tuple(decode(Verdict, one, ("verdicts",)) for one in measured)
         except FactsFormatError as error:
             raise NotFacts(f"its facts cannot be read: {error}") from None
-
-
-def _ordered(nodes: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted(nodes, key=natural_key))
 
 
 def _renamed(node: str, section: str, value: Any) -> Any:

@@ -129,3 +129,8 @@ def _expand_ranges(text: str, pattern: str) -> list[str]:
         width = len(match[1]) if match[1].startswith("0") else 0
         found += [f"{n:0{width}d}" for n in range(int(match[1]), int(match[2] or match[1]) + 1)]
     return found
+
+
+def in_order(nodes: Iterable[str]) -> tuple[str, ...]:
+    """Return nodes as people count them."""
+    return tuple(sorted(nodes, key=natural_key))

@@ -12,10 +12,9 @@ from envdoctor.fleet.agreement import Agreement
 from envdoctor.fleet.answer import NodeFinding
 from envdoctor.fleet.comparable import UNSET, comparable_facts, missing_fact, missing_package, packages
 from envdoctor.fleet.differing import Drift
-from envdoctor.fleet.drift import in_order
 from envdoctor.fleet.expecting import Expectation
 from envdoctor.fleet.merge import Group
-from envdoctor.fleet.nodeset import fold
+from envdoctor.fleet.nodeset import fold, in_order
 from envdoctor.fleet.values import Value
 from envdoctor.matrix import Matrix, tables
 

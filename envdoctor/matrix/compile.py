@@ -9,8 +9,7 @@ from pathlib import Path
 from envdoctor.errors import Unavailable
 from envdoctor.fact_files import find_folder, read_files
 from envdoctor.files import write_folder
-from envdoctor.matrix.heads import CONDITIONS, heads_of
-from envdoctor.matrix.load import COMPILED, digest_of
+from envdoctor.matrix.load import COMPILED, CONDITIONS, digest_of, heads_of
 from envdoctor.matrix.references import check_references, known_names
 from envdoctor.matrix.sources import parse_sources, tables_of
 

@@ -8,14 +8,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, S
 from dataclasses import field
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from envdoctor.fact_files import find_folder, read_files, sizes_of, user_releases_folder
 from envdoctor.facts.codec import trusting
 from envdoctor.matrix import tables
 from envdoctor.matrix.card_names import CardNames
-from envdoctor.matrix.heads import CONDITIONS, Head, heads_of
 from envdoctor.matrix.tables.row import Row
+from envdoctor.patterns import glob_matches
 from envdoctor.values import dataclass
 
 COMPILED = "rows.jsonl"
@@ -30,6 +30,34 @@ class Lexicon:
     symptoms: tuple[tables.SymptomRow, ...] = ()
     keys: tuple[tables.KeyRow, ...] = ()
     cards: CardNames = field(default_factory=CardNames)
+
+
+CONDITIONS = "row"
+"""The kind of the rows that have heads."""
+
+
+class Head(NamedTuple):
+    """A row's id, and the symptoms (or globs) without one of which it is silent; None: it needs none."""
+
+    id: str
+    needs: Sequence[str] | None
+
+
+def heads_of(rows: Sequence[dict[str, Any]]) -> Iterator[Head]:
+    """Yield the heads of condition rows that are given as plain tables."""
+    make: Any = trusting(tables.ConditionRow)
+    for row in map(make, rows):
+        yield Head(row.id, row.symptoms if row.needs_symptom else None)
+
+
+def speaking(heads: Sequence[Head], symptoms: Collection[str]) -> set[str]:
+    """Return the ids of the rows that need no symptom, or one of these."""
+    seen = frozenset(symptoms)
+    wanted = {pattern for head in heads for pattern in head.needs or ()} if seen else set()
+    met = {
+        pattern for pattern in wanted if pattern in seen or any(glob_matches(one, pattern) for one in seen)
+    }
+    return {head.id for head in heads if head.needs is None or not met.isdisjoint(head.needs)}
 
 
 class Tables(Mapping[str, Plain]):

@@ -274,7 +274,8 @@ def _cudnn(value: str, source: str) -> Iterator[Sighting]:
     yield Sighting("library", NativeLibrary("cudnn", "", "told", version, wins=True), source)
 
 
-def _arch_list(value: str, source: str) -> Iterator[Sighting]:
+def arch_list(value: str, source: str) -> Iterator[Sighting]:
+    """Yield the architectures that torch was compiled for."""
     archs = re.findall(r"(?:sm|compute)_\d{2,3}[af]?", value)
     if archs:
         yield Sighting("build", ("torch", {"arch_list": archs}), source)
@@ -343,7 +344,7 @@ _TABLE: tuple[tuple[Handler, str], ...] = (
     (_memory("host.memory_total_bytes"), "system ram, ram, cpu ram, host memory, system memory, 内存"),
     (_memory("host.shm_bytes"), "shm, /dev/shm, shared memory (/dev/shm) size, shm size, shm-size"),
     (_cudnn, "cudnn, cudnn version, cudnn runtime, torch.backends.cudnn.version(), cudnn runtime version"),
-    (_arch_list, "torch.cuda.get arch list(), arch list, torch.cuda.get arch list, cuda arch list"),
+    (arch_list, "torch.cuda.get arch list(), arch list, torch.cuda.get arch list, cuda arch list"),
     (_cxx11, "torch.c. glibcxx use cxx11 abi, cxx11 abi, cxx11abi, glibcxx use cxx11 abi"),
     (_cpus, "cpu(s), cpu count, cpus"),
 )

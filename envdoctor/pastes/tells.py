@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 
 from envdoctor.facts import ComputeCapability, CudaVersion, DriverVersion, Setting, Toolkit
 from envdoctor.facts.names import normalise
 from envdoctor.facts.quantities import parse_size
+from envdoctor.pastes.labelled import arch_list
 from envdoctor.pastes.sightings import Sighting, card_sighting, distribution_sightings
 from envdoctor.pastes.symptoms import Sight
 
@@ -67,12 +67,6 @@ def _torch_cuda(text: str, source: str) -> Iterator[Sighting]:
     yield Sighting("build", ("torch", {"cuda": str(version)}), source)
 
 
-def _arch_list(text: str, source: str) -> Iterator[Sighting]:
-    archs = re.findall(r"(?:sm|compute)_\d{2,3}[af]?", text)
-    if archs:
-        yield Sighting("build", ("torch", {"arch_list": archs}), source)
-
-
 def _python(text: str, source: str) -> Iterator[Sighting]:
     digits = text.replace(".", "")
     version = text if "." in text else f"{digits[0]}.{digits[1:]}"
@@ -105,7 +99,7 @@ _TELLERS: Mapping[str, Teller] = {
     "driver.version": _driver_version,
     "toolkit": _toolkit,
     "torch.cuda": _torch_cuda,
-    "torch.arch_list": _arch_list,
+    "torch.arch_list": arch_list,
     "python": _python,
     "host.glibc": _glibc,
     "host.shm": _shm,

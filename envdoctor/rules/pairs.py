@@ -10,12 +10,14 @@ from packaging.version import Version
 from envdoctor.commands import commands, pip_install
 from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Finding, Remedy, Severity
-from envdoctor.matrix.torch_pairs import TorchPair, pairs_of
+from envdoctor.matrix import tables
+from envdoctor.matrix.load import Matrix
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.conditions import judge
 from envdoctor.rules.ranges import parse_version
 from envdoctor.rules.view import View, captured, explained, installed, quoted, symptoms, torch_build
+from envdoctor.values import dataclass
 
 SIGNATURES = {"xformers": ("SYM-XFORMERS-BUILD",), "torchvision": ("SYM-TORCHVISION-NMS",)}
 _ANOTHER = "another torch"
@@ -192,3 +194,45 @@ RULES = tuple(
     Rule(f"{package.upper()}-TORCH", f"{package} fits the installed torch", partial(check_pair, package))
     for package in PAIRED
 )
+
+
+FLOOR_FROM = Version("0.0.35")
+"""From this xformers on its wheels use torch's stable ABI, so that its torch is a floor."""
+
+
+@dataclass(frozen=True, slots=True)
+class TorchPair:
+    """`versions` of a package fit `torch`; `soft` pairs lose features where others fail."""
+
+    id: str
+    package: str
+    versions: str
+    torch: str
+    source: str
+    cuda: str | None = None
+    soft: bool = False
+
+
+def pairs_of(matrix: Matrix, package: str) -> tuple[TorchPair, ...]:
+    """Return the pairs of a package, oldest first; empty when none is recorded."""
+    if package == "xformers":
+        return _xformers_pairs(matrix)
+    return tuple(
+        TorchPair(row.id, package, row.versions, row.torch, row.source, soft=row.soft)
+        for row in matrix.rows(tables.TorchPairRow)
+        if row.package == package
+    )
+
+
+def _xformers_pairs(matrix: Matrix) -> tuple[TorchPair, ...]:
+    releases = matrix.generated("xformers").get("releases", {})
+    pairs = []
+    for version in sorted(releases, key=Version):
+        built = releases[version]
+        torch = Version(built["torch"])
+        spec = f">={torch.major}.{torch.minor}" if Version(version) >= FLOOR_FROM else f"=={torch.public}"
+        identity = f"PAIR-XFORMERS-{version.upper()}"
+        pairs.append(
+            TorchPair(identity, "xformers", f"=={version}", spec, built["source"], cuda=built.get("cuda"))
+        )
+    return tuple(pairs)

@@ -10,7 +10,7 @@ from envdoctor.errors import InputError, nearest
 from envdoctor.facts import MENDED, WISH, Facts, FactUnavailable
 from envdoctor.findings import Certainty, CheckResult, Finding, Outcome, Severity, order
 from envdoctor.matrix import Matrix, tables
-from envdoctor.matrix.heads import speaking
+from envdoctor.matrix.load import speaking
 from envdoctor.patterns import glob_matches
 from envdoctor.rules.base import (
     AFTERWARDS,

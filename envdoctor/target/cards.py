@@ -7,10 +7,10 @@ from dataclasses import field, replace
 
 from envdoctor import lazy_re as re
 from envdoctor.errors import InputError
-from envdoctor.facts import ComputeCapability, Facts, Observed
-from envdoctor.matrix import Matrix
-from envdoctor.matrix.gpus import capability_named, complete_gpu, declared_gpu
-from envdoctor.target.editions import smallest_edition
+from envdoctor.facts import ComputeCapability, Facts, Gpu, Observed
+from envdoctor.facts.quantities import GIB
+from envdoctor.matrix import Matrix, tables
+from envdoctor.matrix.gpus import capability_named, complete_gpu, declared_gpu, normalise_name
 from envdoctor.values import dataclass
 
 DRIVER_PERCENT = 1.5
@@ -112,3 +112,32 @@ def sized_cards(cards: Sequence[Card], count: int | None) -> tuple[Card, ...]:
     if count > len(cards) or any(card.source == "--gpu" for card in cards):
         raise InputError(f"--gpus {count}: {len(cards)} cards are named or seen")
     return tuple(cards[:count])
+
+
+_FORM = re.compile(r"\d+ ?gb|\d+|gb|hbm\w*|pcie|sxm\d?|nvl|dgxs|fhhl|n|h|ls|s|v\d*")
+"""Words of a name that tell an edition of a card and not another card."""
+
+
+def smallest_edition(matrix: Matrix, gpu: Gpu) -> tuple[int | None, str]:
+    """Return the card's bytes, None when they are not known, and what was taken for granted."""
+    if gpu.memory_total_bytes:
+        return gpu.memory_total_bytes, ""
+    sizes = _sizes(matrix, gpu)
+    if not sizes:
+        return None, ""
+    smallest = min(sizes)
+    known = " and ".join(f"{size:g}" for size in sorted(sizes))
+    note = f"{gpu.name} is sold with {known} GiB: taken as the smallest; name it with its size to change that"
+    return int(smallest * GIB), note if len(sizes) > 1 else ""
+
+
+def _sizes(matrix: Matrix, gpu: Gpu) -> set[float]:
+    """The sizes of the card's editions in the matrix: the same words, and beside them only a form's."""
+    base = normalise_name(gpu.name or "").split()
+    found: set[float] = set()
+    for row in matrix.rows(tables.GpuRow):
+        words = normalise_name(row.name).split()
+        rest = words[len(base) :]
+        if base and words[: len(base)] == base and rest and all(_FORM.fullmatch(word) for word in rest):
+            found |= {row.memory_gib} if row.memory_gib else set()
+    return found
