@@ -68,6 +68,22 @@ def place_of(node: ast.stmt) -> Place:
     return Place(node.lineno, node.col_offset, node.end_lineno or node.lineno)
 
 
+def span_of(node: ast.expr) -> Place:
+    """Return where an expression stands, up to its end's column."""
+    return Place(node.lineno, node.col_offset, node.end_col_offset or 0)
+
+
+def member_place(node: ast.Attribute) -> Place:
+    """Return where an attribute's name stands."""
+    end = node.end_col_offset or 0
+    return Place(node.end_lineno or node.lineno, end - len(node.attr.encode()), end)
+
+
+def alias_place(alias: ast.alias) -> Place:
+    """Return where the name that is imported stands."""
+    return Place(alias.lineno, alias.col_offset, alias.col_offset + len(alias.name.encode()))
+
+
 def keyword_place(node: ast.keyword) -> Place:
     """Return where a keyword's name stands."""
     return Place(node.lineno, node.col_offset, node.col_offset + len((node.arg or "").encode()))

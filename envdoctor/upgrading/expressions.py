@@ -1,0 +1,200 @@
+"""Reads the expressions of Python code: what each stands for, and what of libraries it uses on the way."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections import Counter
+from collections.abc import Sequence
+
+from envdoctor.rules.interface_lookup import DISTINCT
+from envdoctor.upgrading.bindings import (
+    UNKNOWN,
+    Bound,
+    Key,
+    Scope,
+    either,
+    filtered,
+    key_of,
+    keyword_place,
+    last_names,
+    literal_keys,
+    looked_up,
+    made_by,
+    member_place,
+    named_after,
+    span_of,
+    valued,
+)
+from envdoctor.upgrading.guarding import OPEN, Guard
+from envdoctor.upgrading.noting import Notes
+from envdoctor.upgrading.uses import Kind, Place, Use
+
+_BUILTINS = frozenset(dir(builtins)) | {"__file__", "__name__", "__doc__", "__class__"}
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Expressions:
+    """What expressions stand for with the names known so far; functions wait until their module is read."""
+
+    def __init__(self, imported: set[str]) -> None:
+        self.notes = Notes()
+        self.read = self.notes.read
+        self._imported = imported
+        self._loose: list[tuple[str, Place]] = []
+        self._waiting: list[tuple[Function | ast.Lambda, list[Scope], Guard]] = []
+        self._bound: Counter[str] = Counter()
+
+    def _expression(self, node: ast.expr | None, scopes: list[Scope]) -> Bound:
+        """Read an expression and return what it stands for."""
+        match node:
+            case None:
+                return UNKNOWN
+            case ast.Name():
+                return self._name(node, scopes)
+            case ast.Attribute():
+                return self._attribute(node, scopes)
+            case ast.Call():
+                return self._call(node, scopes)
+            case ast.Lambda():
+                self._waiting.append((node, list(scopes), self.notes.guard))
+                return UNKNOWN
+            case ast.IfExp():
+                self._expression(node.test, scopes)
+                return either(self._expression(node.body, scopes), self._expression(node.orelse, scopes))
+            case ast.Dict():
+                for part in (*node.keys, *node.values):
+                    self._expression(part, scopes)
+                return Bound(keys=literal_keys(node))
+            case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
+                return self._comprehension(node, scopes)
+            case _:
+                for child in ast.iter_child_nodes(node):
+                    if isinstance(child, ast.expr):
+                        self._expression(child, scopes)
+                return UNKNOWN
+
+    def _comprehension(
+        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, scopes: list[Scope]
+    ) -> Bound:
+        inner: list[Scope] = [*scopes, {}]
+        for generator in node.generators:
+            self._expression(generator.iter, inner)
+            self._bind(generator.target, UNKNOWN, inner)
+            for test in generator.ifs:
+                self._expression(test, inner)
+        parts = (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,)
+        for part in parts:
+            self._expression(part, inner)
+        return Bound(keys=looked_up(kept, scopes).keys) if (kept := filtered(node)) else UNKNOWN
+
+    def _name(self, node: ast.Name, scopes: list[Scope]) -> Bound:
+        bound = next((scope[node.id] for scope in reversed(scopes) if node.id in scope), None)
+        place = span_of(node)
+        if bound is None:
+            if isinstance(node.ctx, ast.Load) and node.id not in _BUILTINS:
+                self._loose.append((node.id, place))
+            return UNKNOWN
+        if bound.path.rpartition(".")[2] == node.id and bound.path in self._imported:
+            self.read.written.setdefault(bound.path, []).append(place)
+        return bound
+
+    def _attribute(self, node: ast.Attribute, scopes: list[Scope]) -> Bound:
+        base = self._expression(node.value, scopes)
+        place = member_place(node)
+        if base.attributes and isinstance(node.ctx, ast.Load) and node.attr in base.attributes:
+            return base.attributes[node.attr]
+        if isinstance(node.ctx, ast.Store):
+            self.read.defined.add(f"{next(last_names(node.value), '')}.{node.attr}")
+        if base.member and (held := named_after(base.path)):
+            self.notes.use(Use(Kind.MEMBER, held, place, node.attr, receiver=base.path.rpartition(".")[2]))
+            return Bound(f"{held}.{node.attr}", member=True)
+        if not base.path or base.member:
+            if isinstance(node.ctx, ast.Load) and len(node.attr) >= DISTINCT:
+                self.notes.use(
+                    Use(Kind.LOOSE, "", place, node.attr, receiver=next(last_names(node.value), ""))
+                )
+            return UNKNOWN
+        if not base.instance and node.attr in base.own:
+            return UNKNOWN
+        if not base.instance:
+            if isinstance(node.ctx, ast.Load):
+                self.notes.use(Use(Kind.PATH, f"{base.path}.{node.attr}", place))
+            return Bound(f"{base.path}.{node.attr}")
+        if isinstance(node.ctx, ast.Load) and node.attr not in base.own:
+            self.notes.use(Use(Kind.MEMBER, base.path, place, node.attr))
+            return Bound(f"{base.path}.{node.attr}", member=True)
+        return UNKNOWN
+
+    def _call(self, node: ast.Call, scopes: list[Scope]) -> Bound:
+        called = self._called(node.func, scopes)
+        starred = any(isinstance(a, ast.Starred) for a in node.args)
+        for argument in node.args:
+            self._expression(argument, scopes)
+        given = [(k, self._expression(k.value, scopes)) for k in node.keywords]
+        if isinstance(node.func, ast.Name) and node.func.id == "dict" and not node.args:
+            plain = ((k, k.arg) for k in node.keywords if k.arg)
+            return Bound(keys=tuple(Key(name, keyword_place(k), valued(name, k.value)) for k, name in plain))
+        named = node.func.id if isinstance(node.func, ast.Name) and len(node.args) > 1 else ""
+        if named in ("getattr", "__import__"):
+            self._dynamic(node, scopes)
+        self.notes.named_in_text(node)
+        if named == "isinstance":
+            self.notes.caught(node.args[1], scopes)
+        self.notes.called_method(node, called, given, starred)
+        if not called.path:
+            self.notes.loose_keywords(node)
+            return UNKNOWN
+        if called.closed:
+            return made_by(called)
+        if called.path in ("importlib.import_module",):
+            self.read.unfollowed += not (node.args and isinstance(node.args[0], ast.Constant))
+            return UNKNOWN
+        self.notes.arguments(node, called, given, starred)
+        return made_by(called)
+
+    def _called(self, node: ast.expr, scopes: list[Scope]) -> Bound:
+        """Return what is called; `super().method` is the base's own."""
+        if (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Call)
+            and isinstance(node.value.func, ast.Name)
+            and node.value.func.id == "super"
+        ):
+            own = next((s["<super>"] for s in reversed(scopes) if "<super>" in s), UNKNOWN)
+            return Bound(f"{own.path}.{node.attr}") if own.path and node.attr not in own.own else UNKNOWN
+        return self._expression(node, scopes)
+
+    def _dynamic(self, node: ast.Call, scopes: list[Scope]) -> None:
+        if not isinstance(node.args[1], ast.Constant) and self._expression(node.args[0], scopes).path:
+            self.read.unfollowed += 1
+
+    def _bind(
+        self, target: ast.expr, bound: Bound, scopes: list[Scope], value: ast.expr | None = None
+    ) -> None:
+        if isinstance(target, ast.Name):
+            self._bound[target.id] += 1
+            if bound.keys is not None and self.notes.guard is not OPEN:
+                bound = UNKNOWN  # below a question no one tells whether it has these keys
+            scopes[-1][target.id] = bound
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            for one in target.elts:
+                self._bind(one, UNKNOWN, scopes)
+        elif isinstance(target, ast.Attribute):
+            self._expression(target, scopes)
+            set_on = looked_up(target.value, scopes).attributes
+            if set_on is not None:
+                known = set_on.setdefault(target.attr, bound)
+                set_on[target.attr] = known if known.path == bound.path else UNKNOWN
+        elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) and value is not None:
+            self._add_key(target.value.id, key_of(target.slice, value), scopes)
+            self._expression(target, scopes)
+        elif not isinstance(target, ast.Starred):
+            self._expression(target, scopes)
+
+    def _add_key(self, name: str, key: Key | None, scopes: Sequence[Scope]) -> None:
+        """Note a key that is set in a dictionary of known keys."""
+        scope = next((scope for scope in reversed(scopes) if name in scope), {})
+        told = not self.notes.guard.when and not self.notes.guard.kinds
+        if told and key and name in scope and (keys := scope[name].keys) is not None:
+            scope[name] = Bound(keys=(*(k for k in keys if k.name != key.name), key))

@@ -1,0 +1,128 @@
+"""What is noted of a text while it is read: each use of a library, with what stands around it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import replace
+
+from envdoctor.rules.interface_lookup import DISTINCT
+from envdoctor.upgrading.bindings import (
+    UNKNOWN,
+    Bound,
+    Scope,
+    called_on_self,
+    is_class,
+    is_distinct,
+    keyword_place,
+    last_names,
+    looked_up,
+    member_place,
+    named_in,
+    options_of,
+    paths_in,
+    place_of,
+    sets_on_self,
+    span_of,
+    valued,
+)
+from envdoctor.upgrading.guarding import OPEN
+from envdoctor.upgrading.uses import ALL, Kind, Read, Use
+
+Told = Sequence[tuple[ast.keyword, Bound]]
+"""The keywords of a call, and what stands behind each."""
+
+
+class Notes:
+    """The uses of one text, each noted under the guard that stands around what is being read."""
+
+    def __init__(self) -> None:
+        self.read = Read()
+        self.guard = OPEN
+        self.postponed = False
+        """True below what no run evaluates."""
+
+    def use(self, use: Use) -> None:
+        """Note a use."""
+        self.read.uses.append(self.guard.on(replace(use, unsure=True) if self.postponed else use))
+
+    def overrides(self, node: ast.ClassDef, base: Bound, made: bool) -> None:
+        """Note the methods that may stand for a library's; `made`: a base of the text's makes the rest.
+
+        What is loaded by a way of its own need not be made as the library's loader asks.
+        """
+        functions = [one for one in node.body if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef))]
+        brought = any(one.name == "from_pretrained" for one in functions)
+        for method in functions:
+            if method.name == "__init__" and not made and not brought and sets_on_self(method):
+                given = called_on_self(method)
+            elif method.name != "__init__" and method.args.kwarg is None:
+                given = frozenset(argument.arg for argument in named_in(method.args))
+            else:
+                continue
+            named = node.name if method.name == "__init__" else ""
+            self.use(
+                Use(Kind.OVERRIDE, base.path, place_of(method), method.name, given=given, receiver=named)
+            )
+
+    def caught(self, node: ast.expr | None, scopes: Sequence[Scope]) -> None:
+        """Note the errors that are looked out for."""
+        for one in node.elts if isinstance(node, ast.Tuple) else (node,):
+            told = looked_up(one, scopes) if one is not None else UNKNOWN
+            if one is not None and told.path and not told.instance:
+                self.use(Use(Kind.CAUGHT, told.path, span_of(one), told.path.rpartition(".")[2]))
+
+    def named_in_text(self, node: ast.Call) -> None:
+        """Note the path that a call is given as a text."""
+        for path, place in paths_in(node):
+            self.use(Use(Kind.PATH, path, place, unsure=True))
+
+    def called_method(self, node: ast.Call, called: Bound, told: Told, starred: bool) -> None:
+        """Note the call of a method with a telling name, and all that it is given.
+
+        Settings that go by the method's own name are what it works with, not how it works.
+        """
+        if not isinstance(node.func, ast.Attribute) or not is_distinct(node.func) or starred:
+            return
+        if called.path and not called.member and not is_class(called.path.split(".")[-2]):
+            return  # a module's function
+        subject = node.func.attr.partition("_")[2]
+        given: set[str] = set()
+        for keyword, bound in told:
+            if keyword.arg:
+                given |= {keyword.arg, valued(keyword.arg, keyword.value)}
+            elif bound.keys is not None:
+                given |= {part for key in bound.keys for part in (key.name, key.value)}
+            elif not subject or subject not in ast.unparse(keyword.value):
+                return
+        receiver, place = next(last_names(node.func.value), ""), member_place(node.func)
+        self.use(Use(Kind.CALL, "", place, node.func.attr, given=frozenset(given), receiver=receiver))
+
+    def arguments(self, node: ast.Call, called: Bound, told: Told, starred: bool) -> None:
+        """Note what a library's callable is given, by name and by position."""
+        for keyword, value in told:
+            if keyword.arg and keyword.arg not in called.taken:
+                known = frozenset((valued(keyword.arg, keyword.value),))
+                self.use(Use(Kind.KEYWORD, called.path, keyword_place(keyword), keyword.arg, given=known))
+            elif keyword.arg:
+                continue
+            elif value.keys is not None:
+                for key in value.keys:
+                    known = frozenset((key.value,))
+                    self.use(Use(Kind.KEYWORD, called.path, key.place, key.name, given=known))
+            else:
+                self.read.unfollowed += 1
+        if not starred and not called.taken:
+            names = frozenset(keyword.arg or ALL for keyword in node.keywords)
+            self.use(Use(Kind.POSITION, called.path, span_of(node), count=len(node.args), given=names))
+
+    def loose_keywords(self, node: ast.Call) -> None:
+        """Note the keywords of a method whose owner nothing tells."""
+        if not isinstance(node.func, ast.Attribute):
+            return
+        receiver = next(last_names(node.func.value), "")
+        self.read.defined.update(options_of(node))
+        for keyword in node.keywords:
+            if keyword.arg and len(node.func.attr) + len(keyword.arg) >= 2 * DISTINCT:
+                place = keyword_place(keyword)
+                self.use(Use(Kind.LOOSE, node.func.attr, place, keyword.arg, receiver=receiver))
