@@ -26,7 +26,7 @@ from envdoctor.facts.codec import to_json
 
 RECORD = Path(__file__).with_name("changed_pastes.tsv")
 COPIES, FEW, LONG = 14, 3, 2000
-OF_ROWS = ("symptoms", "warnings", "notes", *PASSED_OVER)
+OF_ROWS = ("settings", "symptoms", "warnings", "notes", *PASSED_OVER)
 Lines = list[str]
 
 
