@@ -48,7 +48,7 @@ def _told(facts: Facts) -> Iterator[Observed[Backend]]:
     if isinstance(facts.driver.version, Observed):
         yield Observed(Backend.CUDA, f"NVIDIA driver {facts.driver.version.value}")
     for name, backend in _PACKAGES.items():
-        if (found := facts.distribution(name)) and not torch_variant(facts).startswith("cpu"):
+        if found := facts.distribution(name):
             yield Observed(backend, f"{name}, {found.source}")
     yield from _built_for(facts)
     if facts.host.os.get() == "macos":

@@ -150,8 +150,3 @@ def test_a_process_that_was_killed_below_a_traceback_is_an_error_of_its_own() ->
 def test_hip_does_not_speak_for_a_library_of_nvidia() -> None:
     text = "AMD Instinct MI300X\nRuntimeError: HIP error: unspecified launch failure"
     assert not any("nvidia" in one.summary for one in found(text).values())
-
-
-def test_intels_extension_beside_a_cpu_build_is_no_gpu() -> None:
-    text = "torch==2.6.0+cpu\nintel-extension-for-pytorch==2.6.0\nNameError: name 'x' is not defined"
-    assert "BACKEND-NOT-JUDGED" not in found(text)
