@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 from enum import Enum
 from typing import Any, NamedTuple
@@ -271,14 +271,24 @@ def finding_json(finding: Finding) -> dict[str, Any]:
 _DOUBT = {Certainty.CERTAIN: 0, Certainty.LIKELY: 1, Certainty.UNCERTAIN: 2}
 
 
-def order(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+def order(findings: Sequence[Finding], decisive: Collection[str] = ()) -> tuple[Finding, ...]:
     """Return findings worst first, each consequence directly under its root cause.
 
-    Among those of one severity, what accounts for a line of the text stands before what is merely true.
+    Among those of one severity, what accounts for the decisive line (by the signatures met in it) stands
+    before what accounts for another line, and that before what is merely true.
     """
     present = {finding.id for finding in findings}
     roots = [f for f in findings if f.consequence_of not in present]
-    roots.sort(key=lambda f: (f.severity.rank, f.beside, _doubt(f), not f.explains, -f.prior))
+    roots.sort(
+        key=lambda f: (
+            f.severity.rank,
+            f.beside,
+            _doubt(f),
+            not f.explains,
+            not any(symptom in decisive for symptom in f.explains),
+            -f.prior,
+        )
+    )
     following: dict[str, list[Finding]] = {}
     for finding in findings:
         if finding.consequence_of is not None:

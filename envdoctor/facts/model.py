@@ -327,6 +327,10 @@ ASKED = "the text asks a question: the error that it quotes in passing is no log
 """A note of the reader: what accounts for such an error is no more than likely."""
 CONTRADICTED = ": two versions, "
 """What stands behind a distribution's name in the reader's note that two versions of it are told."""
+TOLD_CAUSE = "the text itself tells of a cause: "
+"""How the reader's note begins that quotes a sentence which names a cause; its place and its words follow."""
+TOLD_WAY = "the text itself tells of a way out: "
+"""How the reader's note begins that quotes a sentence which names what helped or would."""
 NOTHING_READ = (
     "nothing in it was recognised (readable are tracebacks, logs, pip list or freeze, nvidia-smi, collect_env"
     " and settings files)"

@@ -34,7 +34,7 @@ _HELD = re.compile(
     r"\b(?:is|was|gets?|got|has been) (?:already |currently )?(?:installed|there|present)\b"
 )
 """How a person says what is installed, after what is asked for."""
-_SENTENCE_END = re.compile(r"(?:(?<=[\w)`]{3}[.!?;])|(?<=\d[.!?;])) (?=\S)")
+SENTENCE_END = re.compile(r"(?:(?<=[\w)`]{3}[.!?;])|(?<=\d[.!?;])) (?=\S)")
 _ADDRESS = re.compile(r"\]\(https?://[^\s()]{1,300}\)")
 """Where a link of Markdown leads: no words of the sentence."""
 _DIGIT = re.compile(r"\d|[lL]o[rR][aA]|LORA|全参")
@@ -107,7 +107,7 @@ def _stated(line: str, other: re.Pattern[str]) -> str:
     line = _ADDRESS.sub("]", line)
     if not other.search(line):
         return line
-    parts = (said if not other.search(said) else _beside(said, other) for said in _SENTENCE_END.split(line))
+    parts = (said if not other.search(said) else _beside(said, other) for said in SENTENCE_END.split(line))
     return " ".join(filter(None, parts))
 
 

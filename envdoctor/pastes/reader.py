@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from envdoctor.facts import NOT_JUDGED, NOTHING_READ, Facts
+from envdoctor.facts import NOT_JUDGED, NOTHING_READ, TOLD_CAUSE, TOLD_WAY, Facts
 from envdoctor.inputs import is_dockerfile, is_program, is_requirements
 from envdoctor.matrix import tables
 from envdoctor.matrix.load import Lexicon
@@ -64,6 +64,36 @@ SIGNS: Mapping[str, tuple[str, ...]] = {
         ),
         *("not used when", "no longer", "ignor", "newly initialized", "no effect", "recommended"),
     ),
+    "diagnosed": (
+        *(
+            "because",
+            "due to",
+            "cause",
+            "reason",
+            "issue",
+            "problem",
+            "seems",
+            "compatib",
+            "conflict",
+            "mismatch",
+        ),
+        *("deprecated", "renamed", "replaced", "removed", "no longer", "missing", "require", "need", "only "),
+        *(
+            "fix",
+            "solv",
+            "work",
+            "grad",
+            "after ",
+            "instead",
+            "should",
+            "recommend",
+            "不",
+            "因",
+            "导致",
+            "解决",
+            "级",
+        ),
+    ),
     "wishes": (
         *("#", "this pr", "pull request", "this patch", "test plan", "summary of changes", "how was this"),
         *(f"{kind}{mark}" for kind in _KINDS_OF_CHANGE for mark in ":!("),
@@ -107,7 +137,7 @@ def parse_paste(
         facts,
         errors=tuple(error for error in facts.errors if error.kind != "said"),
         warnings=(),
-        notes=tuple(note for note in facts.notes if not note.startswith(NOT_JUDGED)),
+        notes=tuple(note for note in facts.notes if not note.startswith((NOT_JUDGED, TOLD_CAUSE, TOLD_WAY))),
     )
     if told == Facts(origin="paste"):
         return replace(facts, unread={name or file_name or "the paste": NOTHING_READ})
@@ -161,6 +191,8 @@ def _sightings(paste: Paste, lexicon: Lexicon) -> Iterator[Sighting]:
     else:
         yield from read("warned", lines)
         yield from _of_words(paste, lines, seen)
+    if not is_program(paste.file_name):
+        yield from read("diagnosed", lines)
     if paste.passed_over:
         yield Sighting("note", f"{paste.passed_over} lines in the middle were not read for loose statements")
 

@@ -56,7 +56,7 @@ def _told_lines(paste: Paste, lines: Sequence[str]) -> Iterator[tuple[int, str]]
     left = {index for index, _ in paste.loose()}
     for index, line in enumerate(lines):
         title = index == 0 and line.startswith("# ")
-        if title or index in left or (index < HEAD and _is_sentence(line, titled=False)):
+        if title or index in left or (index < HEAD and is_sentence(line, titled=False)):
             yield index, line
 
 
@@ -74,10 +74,10 @@ def parse_sentences(paste: Paste, lines: Sequence[str]) -> Iterator[Sighting]:
 
 
 def _is_said(line: str, titled: bool) -> bool:
-    return _is_sentence(line, titled) and not is_logged(line)
+    return is_sentence(line, titled) and not is_logged(line)
 
 
-def _is_sentence(line: str, titled: bool) -> bool:
+def is_sentence(line: str, titled: bool) -> bool:
     """True for a line of six words and more, most of them plain, or of ten ideographs or kana."""
     line = line.lstrip("# ") if titled else line
     if len(line) < _IDEOGRAPHS or _NO_PERSON.match(line):

@@ -31,6 +31,8 @@ _BLANK = " " * 64
 """The longest run of blanks that is kept, so that no pattern meets thousands."""
 _BLANKS = re.compile(r"[ \t]{64,}")
 _LOST_ESCAPES = re.compile(r"\[\d{1,3}(?:;\d{1,3}){0,4}m")
+_IN_A_STRING = "Traceback (most recent call last):\\n"
+"""How a traceback begins that a program logged as a string with its line ends written out."""
 _QUOTES = re.compile(r"(?m)^[ \t]{0,3}(?:>[ \t]?)+")
 _CELLS = re.compile(r"(?i)</?t[dh]\b[^<>\n]{0,200}>")
 _TAGS = re.compile(
@@ -153,6 +155,8 @@ _BUILDKIT = re.compile(
 def plain_lines(text: str) -> list[str]:
     """Return the lines of `text` as plain text, one for each line of the original (universal newlines)."""
     text = _unify(text)
+    if _IN_A_STRING in text:
+        text = _unescaped(text)
     if "\x1b" in text or "\x9b" in text:
         text = _ESCAPES.sub("", text)
     if "[0m" in text:
@@ -170,6 +174,13 @@ def plain_lines(text: str) -> list[str]:
     if _BLANK in text:
         text = _BLANKS.sub(_BLANK, text)
     return [line[:LINE_LIMIT] for line in text.split("\n")]
+
+
+def _unescaped(text: str) -> str:
+    """Return a text whose tracebacks stand in strings (JSON of a log) with their lines as lines."""
+    lines = text.split("\n")
+    told = (line.replace("\\n", "\n").replace('\\"', '"') if _IN_A_STRING in line else line for line in lines)
+    return "\n".join(told)
 
 
 def _unify(text: str) -> str:

@@ -45,6 +45,7 @@ RULES: tuple[Listed, ...] = (
     *family("visibility", "GPU-HIDDEN GPU-ORDER GPU-LOST GPU-REACHABLE GPU-MIG-EMPTY"),
     *family("occupancy", "GPU-ROOM GPU-EXCLUSIVE-TAKEN"),
     *family("wheels", "PYTHON-NO-WHEEL TORCH-VARIANT-NONE", of="symptoms"),
+    *family("unbound", "NAME-UNBOUND", of="symptoms"),
     *family("unread", "UNREAD"),
     *family("untried", "RELEASES-UNTRIED"),
     *family("warned", "WARNING-KNOWN WARNING-STRANGE", of="warnings"),

@@ -301,7 +301,7 @@ def _cpu_finding(view: View, seen: tuple[Symptom, ...], cpu: bool) -> Finding:
         evidence=(*torch_build(view), *cards(gpus), *quoted(seen)),
         remedies=tuple(Remedy(one.text, one.commands) for one in jetson.remedies)
         if jetson
-        else tuple(_cuda_builds(view, arm)),
+        else tuple(_cuda_builds(view, arm, bool(seen))),
         certainty=Certainty.CERTAIN if cpu or seen else Certainty.LIKELY,
         rows=(jetson.id,) if jetson else (ARM_ROW,) if arm else (),
         sources=(jetson.source,) if jetson else ("https://pytorch.org/get-started/locally/",),
@@ -310,7 +310,7 @@ def _cpu_finding(view: View, seen: tuple[Symptom, ...], cpu: bool) -> Finding:
     )
 
 
-def _cuda_builds(view: View, arm: bool) -> Iterator[Remedy]:
+def _cuda_builds(view: View, arm: bool, seen: bool) -> Iterator[Remedy]:
     if arm:
         row = view.matrix.row(tables.TorchPlatformRow, ARM_ROW)
         since = row.cuda_since if row else "*"
@@ -326,6 +326,15 @@ def _cuda_builds(view: View, arm: bool) -> Iterator[Remedy]:
             *commands(f"pip uninstall -y{words}", *names),
             *commands(f"uv pip install{words} --torch-backend=auto", *wanted),
         ),
+    )
+    if seen and not view.gpus.get():
+        yield _without_gpu()
+
+
+def _without_gpu() -> Remedy:
+    return Remedy(
+        'Or, where no NVIDIA GPU is meant to be used, let the program run on the CPU: device="cpu" (on a Mac'
+        ' "mps").'
     )
 
 
@@ -344,7 +353,7 @@ def check_windows_default(view: View) -> Iterable[Finding]:
         summary=f"torch {version} on Windows is probably the default index's CPU build.",
         cause="CUDA wheels for Windows exist only on PyTorch's own index, and their version ends in +cuXXX.",
         evidence=torch_build(view),
-        remedies=tuple(_cuda_builds(view, arm=False)),
+        remedies=tuple(_cuda_builds(view, arm=False, seen=False)),
         certainty=Certainty.LIKELY,
         sources=("https://pytorch.org/get-started/locally/",),
     )

@@ -109,6 +109,7 @@ def _owner(view: View, wanted: Wanted) -> str:
         return name if named else ""
     for owner in _names_of(wanted.owner):
         having = libraries_with(view.matrix.folder, owner)
+        having = tuple(name for name in having if _may_have(view, name, owner.partition(".")[0]))
         listed = [name for name in having if view.facts.distribution(name)]
         having = tuple(n for n in having if n in STACK and view.installed(n) is not False)
         known = listed or list(having)
@@ -138,6 +139,13 @@ def _names_of(owner: str) -> Iterator[str]:
     for start, letter in enumerate(of_class):
         if letter.isupper():
             yield of_class[start:]
+
+
+def _may_have(view: View, library: str, name: str) -> bool:
+    """False where the installed release is recorded to have no class or function of that name."""
+    record, version = load_record(view.matrix.folder, library), view.version(library)
+    spans = [names[name] for names in record.names.values() if name in names] if record else []
+    return not (record and version and spans) or any(record.has(one, version) for one in spans)
 
 
 def _exports(view: View, library: str, name: str) -> bool:

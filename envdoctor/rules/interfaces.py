@@ -180,6 +180,11 @@ def _other_side(view: View, missing: Missing) -> Iterator[Remedy]:
         spans = (
             asking.get(missing.name, ()) if missing.name else [s for many in asking.values() for s in many]
         )
+        if spans and record.versions and max(last for _, last in spans) == len(record.versions) - 1:
+            dated = False
+            name = missing.name or missing.module
+            text = f"{record.library}, up to its last release that was read, asks for {name}: uninstall it"
+            yield Remedy(f"{text} where nothing needs it.", commands("pip uninstall -y {}", record.library))
         without = releases_without(record.versions, spans) if spans else None
         if without and not already_met(view, pins := {record.library: without}):
             dated = False
@@ -242,7 +247,10 @@ def _renamed(view: View, missing: Missing) -> Iterator[Remedy]:
 
 _ASKING = 12
 """Libraries that are looked at for who asks, where no traceback tells."""
-_OFTEN = ("transformers", "peft", "trl", "accelerate", "deepspeed", "sentence-transformers", "datasets")
+_OFTEN = (
+    *("transformers", "peft", "trl", "accelerate", "deepspeed", "sentence-transformers", "datasets"),
+    *("autoawq", "auto-gptq", "gptqmodel", "optimum", "unsloth-zoo"),
+)
 
 
 def _askers(view: View, missing: Missing) -> Iterator[Record]:

@@ -57,7 +57,11 @@ def _finding(view: View, module: str, symptom: Symptom) -> Finding:
         evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
         remedies=(
             *((_installing(name, row),) if known else _finding_out()),
-            Remedy("See which interpreter runs.", ("python -c 'import sys; print(sys.executable)'",)),
+            Remedy(
+                "See which interpreter runs; a launcher (deepspeed, accelerate, torchrun, jupyter) of another"
+                " environment brings its own Python: start it as `python -m`, or install it in this one.",
+                ("python -c 'import sys; print(sys.executable)'", "which -a python pip deepspeed torchrun"),
+            ),
         ),
         certainty=Certainty.UNCERTAIN if installed else Certainty.LIKELY,
         rows=(row.id,) if row else (),

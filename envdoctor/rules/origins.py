@@ -14,6 +14,7 @@ from envdoctor.rules.foreign import foreign_backend
 from envdoctor.rules.generations import asking_package
 from envdoctor.rules.guards import said_of
 from envdoctor.rules.messages import asked_by, distinct, is_lacking, message_of, newer
+from envdoctor.rules.ranges import parse_version
 from envdoctor.rules.sayings import saying_of
 from envdoctor.rules.view import View
 
@@ -83,7 +84,12 @@ def origin_finding(view: View, error: ErrorSeen, origin: Origin) -> Finding:
         f"Here is {version}." if version else "Its release is not told here.",
     )
     ways = (*(saying.remedies if saying else ()), *(way for term in terms for way in term.ways))
-    remedies = (*asked_by(error.text), *ways, *_remedies(origin, told=bool(ways)), *_newer(error, origin))
+    remedies = (
+        *asked_by(error.text),
+        *ways,
+        *_remedies(view, origin, told=bool(ways)),
+        *_newer(error, origin),
+    )
     shown = (*(saying.evidence if saying else ()), *(one for term in terms for one in term.evidence))
     return Finding(
         id=ID,
@@ -116,16 +122,28 @@ def _told(first: str, last: str, newest: str) -> str:
     return first if first == last else f"{first} to {last}"
 
 
-def _remedies(origin: Origin, told: bool) -> Iterator[Remedy]:
+def _remedies(view: View, origin: Origin, told: bool) -> Iterator[Remedy]:
     """Yield what the place tells: its condition where nothing better follows from it, and later releases."""
-    if origin.guard and not told:
+    if origin.guard and not told and not origin.guard.endswith(" is raised"):
         yield Remedy(f"Change what the condition names, so that it no longer holds: {origin.guard}.")
     last = origin.spans[-1][1]
     if last != origin.newest:
         pins = {origin.library: f">{last}"}
         yield Remedy(
-            f"Releases of {origin.library} after {last} no longer say so.", install_commands(pins), pins
+            f"Upgrade {origin.library}: releases after {last} no longer say so.", install_commands(pins), pins
         )
+        yield from _before(view, origin)
+
+
+def _before(view: View, origin: Origin) -> Iterator[Remedy]:
+    """Offer the releases from before a line that later releases took out again."""
+    first = parse_version(origin.spans[0][0])
+    package = package_facts(view, origin.library) if first else None
+    oldest = parse_version(package.versions[0]) if package else None
+    if first and oldest and oldest.release[:2] < first.release[:2]:
+        pins = {origin.library: f"<{first.major}.{first.minor}"}
+        text = f"Or downgrade {origin.library}: the line came with {first.major}.{first.minor}."
+        yield Remedy(text, install_commands(pins), pins)
 
 
 def _newer(error: ErrorSeen, origin: Origin) -> Iterator[Remedy]:

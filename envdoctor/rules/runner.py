@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
 
 from envdoctor.errors import InputError, nearest
-from envdoctor.facts import MENDED, WISH, Facts, FactUnavailable
+from envdoctor.facts import MENDED, TOLD_CAUSE, TOLD_WAY, WISH, Facts, FactUnavailable
 from envdoctor.findings import Certainty, CheckResult, Finding, Outcome, Severity, order
 from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.load import speaking
@@ -72,7 +72,7 @@ def run_checks(
         kept = [_as_hint(finding) for finding in kept]
     if MENDED in facts.notes:
         kept = [_as_history(finding) for finding in kept]
-    return tuple(settled), order(_link(_placed(view, kept)))
+    return tuple(settled), order(_link(_placed(view, kept)), _decisive(view))
 
 
 def _weighed(findings: list[Finding], facts: Facts) -> list[Finding]:
@@ -113,7 +113,22 @@ def _placed(view: View, findings: Sequence[Finding]) -> Sequence[Finding]:
         return findings
     from envdoctor.rules.raisers import with_raisers
 
-    return with_raisers(view, findings)
+    placed = with_raisers(view, findings)
+    if not any(note.startswith((TOLD_CAUSE, TOLD_WAY)) for note in view.facts.notes):
+        return placed
+    from envdoctor.rules.told import with_words
+
+    return with_words(view, placed)
+
+
+def _decisive(view: View) -> Sequence[str]:
+    """Return the signatures that were met in the decisive error."""
+    if not view.facts.errors[1:]:
+        return ()
+    from envdoctor.rules.unexplained import decisive
+
+    error = decisive(view)
+    return error.symptoms if error else ()
 
 
 def _sentences(view: View, findings: Sequence[Finding]) -> Iterable[Finding]:

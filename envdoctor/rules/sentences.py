@@ -7,13 +7,19 @@ from collections.abc import Iterable, Sequence
 from envdoctor.facts import NOT_JUDGED
 from envdoctor.findings import Certainty, Evidence, Finding, Severity
 from envdoctor.rules.base import SENTENCES
+from envdoctor.rules.told import written_finding
 from envdoctor.rules.view import View
 
 
 def find_sentences(view: View, findings: Sequence[Finding]) -> Iterable[Finding]:
     """Yield one note where a person's sentences stand in the text and no finding answers them."""
     told = next((note for note in view.facts.notes if note.startswith(NOT_JUDGED)), None)
-    if told is None or view.facts.unread or any(f.severity is not Severity.NOTE for f in findings):
+    if any(f.severity is not Severity.NOTE for f in findings):
+        return
+    if written := written_finding(view):
+        yield written
+        return
+    if told is None or view.facts.unread:
         return
     place, _, quoted = told.removeprefix(NOT_JUDGED).partition(": ")
     yield Finding(

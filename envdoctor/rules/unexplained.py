@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from envdoctor import lazy_re as re
 from envdoctor.facts import ErrorSeen, Symptom
 from envdoctor.findings import Certainty, CheckResult, Evidence, Finding, Outcome, Severity
 from envdoctor.matrix import Matrix, tables
@@ -11,6 +12,7 @@ from envdoctor.rules.base import UNEXPLAINED
 from envdoctor.rules.blamed import blamed_finding
 from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.dated_names import dated_finding
+from envdoctor.rules.detours import detour_finding, with_detour
 from envdoctor.rules.generations import asking_package
 from envdoctor.rules.import_chains import mixed_finding, package_of
 from envdoctor.rules.interface_lookup import distribution_of
@@ -20,10 +22,15 @@ from envdoctor.rules.places import place_finding
 from envdoctor.rules.ranges import parse_version
 from envdoctor.rules.sayings import said_finding
 from envdoctor.rules.suspects import remote_finding, suspected_finding, unreleased_finding
+from envdoctor.rules.told import told_finding
 from envdoctor.rules.view import View
+from envdoctor.rules.weighing import KILLS, was_killed_after
+from envdoctor.rules.written_for import written_for_finding
 
 _WEAK = frozenset({"cut", "logged", "said"})
 """Kinds of errors that tell only that something failed."""
+_FAREWELLS = frozenset({"__del__", "_exitfunc", "_run_exitfuncs", "_python_exit"})
+_WARNED = re.compile(r"\b[A-Z]\w{2,40}Warning: ")
 TELLING = 24
 """Letters of a quoted line by which it is known again; fewer may be a version or a name."""
 _RULED_OUT = (
@@ -51,7 +58,16 @@ def decisive(view: View) -> ErrorSeen | None:
 
 def is_weak(view: View, error: ErrorSeen) -> bool:
     """True for an error that tells only that something failed, or that another one did."""
-    return error.kind in _WEAK or _reports_another(view.matrix, error)
+    if error.kind in _WEAK or _reports_another(view.matrix, error) or _is_farewell(error):
+        return True
+    if error.kind == "line" and _WARNED.search(error.text[:300]):
+        return True
+    return bool(KILLS & set(error.symptoms)) and was_killed_after(view.facts, error)
+
+
+def _is_farewell(error: ErrorSeen) -> bool:
+    """True for what fails while an object or a process is taken down: what did so failed before."""
+    return any(frame.function.rpartition(".")[2] in _FAREWELLS for frame in error.frames)
 
 
 def _reports_another(matrix: Matrix, error: ErrorSeen) -> bool:
@@ -69,12 +85,15 @@ def find_unexplained(
         left = [] if explained else [one for one in view.facts.symptoms if not _informs(view.matrix, one)]
         error = _as_error(left[-1]) if left else None
     elif _accounted_for(view, error, explained, findings):
-        guesses = [f.is_last_resort for f in findings if set(f.explains) & met_in(view, error)]
-        if guesses and all(guesses) and (blamed := blamed_finding(view, error)):
+        about = [f for f in findings if set(f.explains) & met_in(view, error)]
+        if about and all(f.is_last_resort for f in about) and (blamed := blamed_finding(view, error)):
             yield blamed
+        elif about and all(f.certainty is Certainty.UNCERTAIN for f in about):
+            yield from filter(None, [written_for_finding(view, error) or told_finding(view, error)])
         error = None
     if error is not None:
-        yield _answer(view, error, checks)
+        answer = _answer(view, error, checks)
+        yield with_detour(view, answer, error) if answer.id != UNEXPLAINED else answer
 
 
 def _accounted_for(view: View, error: ErrorSeen, explained: set[str], findings: Sequence[Finding]) -> bool:
@@ -126,12 +145,15 @@ def _answer(view: View, error: ErrorSeen, checks: Iterable[CheckResult]) -> Find
     return (
         mixed_finding(error)
         or place
+        or written_for_finding(view, error)
         or blamed
         or dated_finding(view, error)
         or said_finding(view, error, _speaker(view, error))
         or suspected_finding(view, error)
         or remote_finding(view, error)
         or unreleased_finding(view, error)
+        or told_finding(view, error)
+        or detour_finding(view, error)
         or _finding(view, error, checks)
     )
 

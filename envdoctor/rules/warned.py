@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from envdoctor.facts import WarningSeen
-from envdoctor.findings import Certainty, Evidence, Finding, Severity
+from envdoctor.facts import ErrorSeen, WarningSeen
+from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.atlas import WARNINGS, Origin, load_atlas
 from envdoctor.rules.base import Rule, Skip
-from envdoctor.rules.messages import asked_by
+from envdoctor.rules.messages import asked_by, distinct
 from envdoctor.rules.origins import told_place, told_releases
+from envdoctor.rules.sayings import saying_of
 from envdoctor.rules.view import View
 
 WARNED, STRANGE = "WARNING-KNOWN", "WARNING-STRANGE"
@@ -46,9 +47,17 @@ def check_strange_warnings(view: View) -> Iterable[Finding]:
         cause="A program marked the line as a warning, and went on. Whether anything is wrong is not known"
         " here: no library's release that was read has these words.",
         evidence=tuple(Evidence("warning", one.text, one.source) for one in strange[:SHOWN]),
+        remedies=_ways(view, strange[:SHOWN]),
         certainty=Certainty.UNCERTAIN,
         prior=0.1,
     )
+
+
+def _ways(view: View, strange: Sequence[WarningSeen]) -> tuple[Remedy, ...]:
+    """Return what follows from what warnings say of themselves: a package that is not there, a value."""
+    told = (ErrorSeen(one.text, one.source, "logged") for one in strange)
+    sayings = (saying_of(view, error) for error in told)
+    return distinct(way for saying in sayings if saying for way in saying.remedies)
 
 
 def known_warnings(view: View) -> Iterator[tuple[WarningSeen, Origin]]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from envdoctor import lazy_re as re
-from envdoctor.facts import Facts
+from envdoctor.facts import ErrorSeen, Facts
 from envdoctor.findings import Certainty, Finding, Severity
 from envdoctor.values import replace
 
@@ -18,11 +18,14 @@ _WENT_ON = re.compile(r"(?:[(\[][^)\]\n]{1,60}[)\]]\s?){0,2}(?:WARNING|WARN|INFO
 _QUOTES = re.compile(r"(?!ModuleNotFound)\b\w+(?:Error|Exception)\b")
 _OF_ITS_OWN = 0.8
 """What is the cause this often, whenever its line is seen, is no mere report of another line's."""
+KILLS = frozenset({"SYM-HOST-KILLED", "SYM-SIGKILL", "SYM-SIGKILL-CODE"})
+"""Lines by which a shell or a launcher tells that a process was killed."""
 _DOUBT = {Certainty.CERTAIN: 0, Certainty.LIKELY: 1, Certainty.UNCERTAIN: 2}
 
 
 def weigh(findings: Sequence[Finding], facts: Facts) -> list[Finding]:
     """Where the facts choose a cause of a symptom, drop the guesses at it; else keep the likeliest few."""
+    findings = [finding for finding in findings if not _is_end_of_another(finding, facts)]
     findings = _without_crowds([_as_warned(finding, facts) for finding in findings])
     answered = {s for f in findings if not _is_guess(f) for s in f.explains}
     kept = [f for f in findings if not (_is_guess(f) and f.explains and set(f.explains) <= answered)]
@@ -35,6 +38,19 @@ def weigh(findings: Sequence[Finding], facts: Facts) -> list[Finding]:
         rivals = sorted((f for f in kept if symptom in f.explains), key=_rank)
         surplus |= {f.id for f in rivals[_RIVALS_SHOWN:] if f.certainty is Certainty.UNCERTAIN}
     return [finding for finding in kept if finding.id not in surplus]
+
+
+def _is_end_of_another(finding: Finding, facts: Facts) -> bool:
+    """True for a guess about a killed process whose own traceback stands above: its launcher ended it."""
+    if not finding.explains or not KILLS.issuperset(finding.explains) or not finding.fallback:
+        return False
+    told = [error for error in facts.errors if set(error.symptoms) & set(finding.explains)]
+    return bool(told) and all(error.frames or was_killed_after(facts, error) for error in told)
+
+
+def was_killed_after(facts: Facts, error: ErrorSeen) -> bool:
+    """True where an exception with a traceback stands above the line that tells of a killed process."""
+    return any(one.frames and one.kind == "exception" and one.line < error.line for one in facts.errors)
 
 
 def _as_warned(finding: Finding, facts: Facts) -> Finding:

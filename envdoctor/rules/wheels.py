@@ -65,7 +65,7 @@ def _judge(view: View, snapshot: Snapshot, package: Package, symptom: Symptom) -
         yield _no_such_version(package, asked, symptom)
     elif have.minors and not have.any_python and _python_may_lack(view, have) and asked:
         yield _no_wheel(view, package, asked, local, have, symptom)
-    elif symptom.captured.get("offered", "").startswith("none"):
+    elif symptom.captured.get("offered", "").startswith("none") or not have.here:
         yield _none_offered(view, package, have, symptom)
     elif (newest := _newest_offered(symptom)) and specifier:
         yield _not_offered(package, asked, newest, symptom)

@@ -32,8 +32,8 @@ SUBJECTS = {
     "extensions": "ExtensionRow TorchSymbolRow TorchPairRow FlashAttnWheelRow DeepspeedCudaRow "
     "PackageCapabilityRow CudaBuildRow",
     "fleet": "AgreementRow FleetFactRow FleetPackageRow FleetVariableRow FleetMixtureRow FleetStandardRow",
-    "lexicon": "SymptomRow ConsequenceRow PlaceRow ReachedRow ShownRow SayingRow KeyRow ArchitectureRow "
-    "GpuRow",
+    "lexicon": "SymptomRow ConsequenceRow PlaceRow ReachedRow ShownRow DetourRow SayingRow KeyRow "
+    "ArchitectureRow GpuRow",
     "memory": "MemoryRow TrainerRow ModelRow TextPartRow TowerRow SeeingModelRow SpeedRow",
     "names": "AttributeRow ImportNameRow RenameRow",
     "packages": "PackageRow StackRoleRow PackageTraitRow",

@@ -120,6 +120,26 @@ class ShownRow(Row):
 
 
 @fact
+class DetourRow(Row):
+    """A part that a program can do without, and how: for errors raised in it that nothing explains."""
+
+    KIND: ClassVar = "detour"
+
+    part: Text
+    """What fails, to stand before `fails here`."""
+    paths: tuple[Text, ...] = ()
+    """Parts of a traceback's paths of which one shows that the error was raised in it."""
+    functions: tuple[Text, ...] = ()
+    """Functions in a traceback of which one shows the same."""
+    needles: tuple[Needle, ...] = ()
+    """Words of the error, in lower case, of which one shows the same."""
+    programs: tuple[Annotated[str, forms.NAME], ...] = ()
+    """Packages of which one must be told or run through; without any it holds for all."""
+    ways: tuple[Text, ...]
+    """How to do without it, the best first."""
+
+
+@fact
 class SayingRow(Row):
     """A wording by which error messages of any library tell what they lack, refuse or ask for."""
 

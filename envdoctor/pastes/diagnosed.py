@@ -1,0 +1,98 @@
+"""What a person says of the cause and of what helped: sentences that are told again with an answer.
+
+Of a report the writer often knows the half already: "broken since 4.48", "works with X", "the cause is Y".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from envdoctor import lazy_re as re
+from envdoctor.facts import TOLD_CAUSE, TOLD_WAY
+from envdoctor.pastes.prose import SENTENCE_END
+from envdoctor.pastes.sentences import is_sentence
+from envdoctor.pastes.sightings import HEAD, Paste, Sighting
+from envdoctor.pastes.warned import is_logged
+
+KEPT = 4
+"""Sentences of each kind that are kept."""
+LONGEST = 300
+_LEAST = 4
+"""Words of the shortest sentence that tells something."""
+_FORM = re.compile(
+    r"(?i)^\W{0,4}(?:\[[ xX]\]|if (?:the|your) (?:issue|bug)|please (?:note|use|provide|make|fill)|"
+    r"a clear and|before submitting|make sure|i (?:have )?(?:searched|read|checked)|<!--)|"
+    r"\bwe (?:can )?conclude\b|version solving failed|\bwhich is incompatible\.?$|^because .{1,80} depends on"
+)
+"""What the forms of projects ask for, and what resolvers say."""
+_ASKS = re.compile(
+    r"(?i)\?|(?:^| )(?:how (?:to|do|can|should)|what (?:is|should|could)|"
+    r"any (?:idea|help|suggestion|advice)s?|i wonder|is there|appreciated|thanks|thank you|"
+    r"similar to)\b|请问|怎么|如何|吗|是否"
+)
+_CAUSE = re.compile(
+    r"(?i)\b(?:because|due to|caused? (?:by|is)|root cause|(?:reason|culprit|problem|issue|bug|error) "
+    r"(?:is|was|seems|comes|occurs|arises|happens|appears)|turns? out|it (?:seems|appears|looks)|"
+    r"apparently|i (?:think|believe|guess|suspect|found|noticed|discovered)|mismatch\w{0,2}|"
+    r"(?:not |in)compatib\w{2,6}|conflict(?:s|ing)? (?:with|between)|depends? on|"
+    r"(?:requir|need)(?:es?|s|ing)|deprecated|renamed|replaced|"
+    r"(?:was|were|been|being|is|are|got) (?:removed|dropped|moved|missing|hard-?coded)|"
+    r"no longer|only (?:happens?|occurs?|supports?|works?|accepts?|fails?)|"
+    r"(?:does|do|did|is|are|was)(?:n['’]?t| not) (?:\w{1,12} )?(?:support|exist|have|installed|available|"
+    r"handle|include|provide|work|compatible|a)\w{0,3}|unsupported|missing|"
+    r"defaults? to|fails? (?:on|with|in|for|when|if|to)|since (?:v?\d|the|upgrad|updat)|"
+    r"introduced (?:in|by)|regression|crash\w{0,3} (?:on|with|when|if))\b|"
+    r"因为|原因|由于|导致|不兼容|不支持|冲突|版本[过太不]|缺少|没有安装|未安装"
+)
+_WAY = re.compile(
+    r"(?i)\b(?:works?(?:ed|ing)? (?:\w{1,12} ){0,2}(?:with|when|if|after|on|by|once|without)|"
+    r"(?:fix|solv|resolv|mend|avoid|help|prevent|bypass)(?:e?s|ed|d)? (?:it|this|that|by|the|my)|"
+    r"(?:is|was|be|got|been) (?:fixed|solved|resolved)|work-?arounds?|solution|"
+    r"(?:up|down)grad(?:e[ds]?|ing)|revert\w{0,3}|roll(?:ed|ing)? back|pinn?(?:ed|ing)?|switch(?:ed|ing)? to|"
+    r"(?:after|by|when i|if i|if you|once i) (?:manually )?(?:install|set|remov|delet|disabl|enabl|add|chang|"
+    r"replac|uninstall|us|pass|build|compil|reduc|increas|lower|turn|unset|mov)\w{0,5}|"
+    r"(?:you|we|users?|it|one) (?:will )?(?:need|have|has|needs)s? to|should (?:be|use|have|set|install)|"
+    r"must be|(?:use|using|set|install|call|pass|take|write)\b[^.;]{2,60} instead|"
+    r"instead of\b[^.;]{0,40} (?:use|set)|(?:suggest|recommend)\w{0,3}|now needs?)\b|"
+    r"解决|降级|升级|改成|改为|换成|需要安装|可以用"
+)
+_FUTILE = re.compile(
+    r"(?i)\b(?:did(?:n['’]?t| not)|does(?:n['’]?t| not)|"
+    r"still (?:fail|get|see|the|same|not|have|happen)\w{0,3}|no luck|without success|"
+    r"not (?:fix|help|solv|work|resolv)\w{0,3}|same (?:error|issue|problem|"
+    r"result))\b|还是|仍然"
+)
+"""What was tried in vain."""
+
+
+def parse_diagnosed(paste: Paste, lines: Sequence[str]) -> Iterator[Sighting]:
+    """Yield notes that quote sentences of a person which name a cause or a way out, each with its place."""
+    ways, causes = 0, 0
+    for index, said in _said(paste, lines):
+        if _ASKS.search(said) or _FORM.search(said):
+            continue
+        if ways < KEPT and _WAY.search(said) and not _FUTILE.search(said):
+            ways += 1
+            yield Sighting("note", f"{TOLD_WAY}{paste.at('', index)}: {said}")
+        elif causes < KEPT and _CAUSE.search(said):
+            causes += 1
+            yield Sighting("note", f"{TOLD_CAUSE}{paste.at('', index)}: {said}")
+
+
+def _said(paste: Paste, lines: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Yield the sentences that a person wrote outside of code, with the places of their lines."""
+    fenced = False
+    first = next((index for index, line in enumerate(lines) if line.strip()), 0)
+    for index, line in enumerate(lines[:HEAD]):
+        if line.lstrip().startswith(("```", "~~~")):
+            fenced = not fenced
+            continue
+        titled = index == first and line.startswith("#")
+        if is_logged(line) or line.lstrip().startswith(("/", "http")):
+            continue
+        if fenced or not (titled or is_sentence(line.strip(" -*"), titled=False)):
+            continue
+        for said in SENTENCE_END.split(line.strip("# ")):
+            said = " ".join(said.split())
+            if len(said) <= LONGEST and (len(said.split()) >= _LEAST or not said.isascii()):
+                yield index, said

@@ -1,0 +1,134 @@
+"""What the writer of a text says of the cause and of what helped: told again with the answer, as theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from envdoctor import lazy_re as re
+from envdoctor.commands import commands
+from envdoctor.facts import TOLD_CAUSE, TOLD_WAY, ErrorSeen
+from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.matrix.stack import STACK
+from envdoctor.rules.base import UNEXPLAINED
+from envdoctor.rules.calendar import package_facts
+from envdoctor.rules.guards import wanted_package
+from envdoctor.rules.interface_lookup import distribution_of
+from envdoctor.rules.messages import distinct
+from envdoctor.rules.view import View
+from envdoctor.values import replace
+
+ID = "TOLD-BY-TEXT"
+FACT = "the text tells"
+OLD_PYTHON = 9
+"""The newest minor of Python 3 that is old enough to be left behind by new releases."""
+BEGINNING = 60
+"""Letters of an error by which a sentence that only tells it again is known."""
+_REPLACED = re.compile(
+    r"(?i)(?:(?:replaced|superseded) (?:by|with)|renamed (?:to|as|into)|in favou?r of|now (?:called|named))"
+    r" (?:the )?[`'\"]{0,2}([A-Za-z_][\w.-]{2,60}\w)"
+)
+_NEEDED = re.compile(
+    r"(?i)\b(?:requir(?:es?|ing)|needs?|depends? on|without|missing|lacks?)(?: the)? [`'\"]{0,2}"
+    r"([A-Za-z][\w-]{2,40})[`'\"]{0,2}(?: ?((?:[<>]=?|==) ?\d[\w.]{0,20}\w))?"
+)
+_ABSENT = re.compile(
+    r"(?i)[`'\"]{0,2}\b([A-Za-z][\w-]{2,40})[`'\"]{0,2} (?:(?:is|was|are)(?:n['’]t| not)|package is not|"
+    r"module is not) (?:\w{1,12} )?(?:installed|there|present|found|available)"
+)
+_EXCLUDE = re.compile(
+    r"(?i)\bincompatib|\bnot compatible|\bconflict(?:s|ing)? (?:with|between)|\bmismatch|不兼容|冲突|版本不"
+)
+_ON_PYTHON = re.compile(
+    r"(?i)\b(?:fail|crash|break|broken|error|not (?:work|support|run)|n['’]t (?:work|support|run))\w{0,4}\b"
+    r"[^.;]{0,40}? (?:on|with|under|in|for) python ?3\.(\d{1,2})\b"
+)
+_UNSET = re.compile(
+    r"(?i)\b(?:if|when|because|since) (?:the )?[`'\"]{0,2}(\w{2,40}_\w{2,40})[`'\"]{0,2} (?:is|was) "
+    r"(?:undefined|none|null|not (?:explicitly )?(?:set|given|defined|passed|specified)|unset|empty|"
+    r"missing)\b"
+)
+"""What a sentence about a cause leads to: the new name, the package that lacks, the setting that is unset."""
+
+
+def told_finding(view: View, error: ErrorSeen) -> Finding | None:
+    """Return what the text itself says as the answer to an error; None where it says nothing of a cause."""
+    causes, ways = _told(view, TOLD_CAUSE), _told(view, TOLD_WAY)
+    again = error.text[:BEGINNING] if error.kind != "said" else "\n"
+    told = tuple(one for one in (*causes, *ways) if again not in one.value)
+    if not told:
+        return None
+    return Finding(
+        id=ID,
+        severity=Severity.WARNING if error.kind == "said" else Severity.ERROR,
+        summary=f"the text itself tells of a cause: {told[0].value}",
+        cause="That is what its writer says; nothing known here confirms or denies it. "
+        + " ".join(f"“{one.value}”" for one in told[1:]),
+        evidence=(Evidence("error", error.text, error.source), *told),
+        remedies=_ways(view, causes, ways),
+        certainty=Certainty.UNCERTAIN,
+        explains=error.symptoms,
+        prior=0.55,
+        fallback=True,
+    )
+
+
+def written_finding(view: View) -> Finding | None:
+    """Return what a text without an error line writes of releases that exclude one another; None for none."""
+    causes = [one for one in _told(view, TOLD_CAUSE) if _EXCLUDE.search(one.value)]
+    if not causes or view.facts.errors:
+        return None
+    error = ErrorSeen(causes[0].value, causes[0].source, "said")
+    return told_finding(view, error)
+
+
+def with_words(view: View, findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings, those that explain an error and are not certain with what the text itself says."""
+    return [with_told(view, one) if _is_open(one) else one for one in findings]
+
+
+def _is_open(finding: Finding) -> bool:
+    explains = finding.explains or any(evidence.fact == "error" for evidence in finding.evidence)
+    open_ = finding.severity is not Severity.NOTE and finding.certainty is not Certainty.CERTAIN
+    return open_ and bool(explains) and finding.id != UNEXPLAINED
+
+
+def with_told(view: View, finding: Finding) -> Finding:
+    """Return a finding that is no more than likely with what the text itself says of the error."""
+    causes, ways = _told(view, TOLD_CAUSE), _told(view, TOLD_WAY)
+    known = {evidence.value for evidence in finding.evidence}
+    told = tuple(one for one in (*causes, *ways) if one.value not in known)
+    return replace(
+        finding,
+        evidence=(*finding.evidence, *told),
+        remedies=distinct((*finding.remedies, *_ways(view, causes, ways))),
+    )
+
+
+def _ways(view: View, causes: Sequence[Evidence], ways: Sequence[Evidence]) -> tuple[Remedy, ...]:
+    """Return the ways out that a text tells of, and those that the causes it tells of lead to."""
+    quoted = (Remedy(f"The text itself tells of a way: “{way.value}”") for way in ways)
+    led = (way for one in (*causes, *ways) for way in _led_to(view, one.value))
+    return distinct((*quoted, *led))
+
+
+def _led_to(view: View, said: str) -> Iterator[Remedy]:
+    for name in _REPLACED.findall(said):
+        yield Remedy(f"Use {name} in its place.")
+    for name in _UNSET.findall(said):
+        yield Remedy(f"Set {name} explicitly.")
+    for minor in _ON_PYTHON.findall(said):
+        old = int(minor) <= OLD_PYTHON
+        text = f"Use Python 3.{OLD_PYTHON + 1} or newer." if old else f"Use an older Python than 3.{minor}."
+        yield Remedy(text, commands("uv venv --python 3.{}", OLD_PYTHON + 1 if old else int(minor) - 1))
+    for name, specifier in (*_NEEDED.findall(said), *((name, "") for name in _ABSENT.findall(said))):
+        package = distribution_of(view.matrix, name.lower().replace("-", "_"))
+        known = package in STACK or package_facts(view, package) is not None
+        if known and not view.installed(package):
+            yield from wanted_package(package, specifier.replace(" ", ""))
+
+
+def _told(view: View, kind: str) -> tuple[Evidence, ...]:
+    """Return the sentences of one kind, with their places."""
+    notes = (note.removeprefix(kind) for note in view.facts.notes if note.startswith(kind))
+    split = (note.partition(": ") for note in notes)
+    return tuple(Evidence(FACT, said, place) for place, _, said in split)

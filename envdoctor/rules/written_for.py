@@ -1,0 +1,125 @@
+"""Whom a package was written for: what its extras pin, held against what is installed beside it.
+
+A server or trainer names the releases of its companions in extras that no installer checks afterwards. Where
+code fails between packages, a companion outside of that range is the first to suspect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from envdoctor import lazy_re as re
+from envdoctor.commands import install_commands
+from envdoctor.facts import Distribution, ErrorSeen
+from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.matrix.stack import STACK
+from envdoctor.rules.calendar import package_facts
+from envdoctor.rules.foreign import foreign_backend
+from envdoctor.rules.generations import asking_package, told_release
+from envdoctor.rules.recorded import Demand
+from envdoctor.rules.view import View
+from envdoctor.values import dataclass, replace
+
+ID = "WRITTEN-FOR-ANOTHER"
+LOOKED = 60
+"""Later releases that are looked through for one that takes what is there."""
+_MISFITS = re.compile(r"(?:Attribute|Type|Name|Import|ModuleNotFound|UnboundLocal|Key|Index|Runtime)Error$")
+_INTERFACE = re.compile(
+    r"argument|attribute|import|module|not defined|unpack|signature|schema|operator|subscriptable|"
+    r"callable|op\b"
+)
+"""Words of errors that come of code which calls what another release has."""
+_NOBODYS = re.compile(r"dev|test|doc|lint|quality|build|ci|bench")
+"""Extras of those who work on a package."""
+_OF_A_BACKEND = re.compile(r"cpu|hip|rocm|amd|hpu|xpu|npu|musa|neuron|tpu|mps|apple|metal")
+"""Extras for accelerators other than CUDA's."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Unmet:
+    """What one package's extra asks of another that is at another release; `called` by the error itself."""
+
+    by: Distribution
+    extra: str
+    demand: Demand
+    other: Distribution
+    called: int
+
+
+def written_for_finding(view: View, error: ErrorSeen) -> Finding | None:
+    """Return which companion is of another release than the one that a package was written for."""
+    misfit = _MISFITS.search(error.exception or "") and _INTERFACE.search(error.text)
+    if not misfit or view.recorded is None:
+        return None
+    unmet = max(_unmet(view, error), key=lambda one: one.called, default=None)
+    if unmet is None:
+        return None
+    by, demand, other = unmet.by, unmet.demand, unmet.other
+    pins = {other.name: demand.specifier}
+    return Finding(
+        id=ID,
+        severity=Severity.ERROR,
+        summary=f"{told_release(view, by.name)} is written for {other.name}{demand.specifier}, and"
+        f" {other.version} is installed: {error.text[:240]}",
+        cause=f"The metadata of {by.name} {by.version} name that range under its extra “{unmet.extra}”,"
+        f" which no installer holds on to. Another release of {other.name} has other names, arguments and"
+        " operators.",
+        evidence=(
+            Evidence("error", error.text, error.source),
+            Evidence(other.name, other.version or "", other.source),
+            Evidence(by.name, by.version or "", by.source),
+        ),
+        remedies=(
+            Remedy(
+                f"Install the {other.name} that {by.name} {by.version} names.", install_commands(pins), pins
+            ),
+            *_raised(view, unmet),
+        ),
+        certainty=Certainty.LIKELY if unmet.called > 1 else Certainty.UNCERTAIN,
+        sources=(f"wheel:{by.name}-{by.version}",),
+        explains=error.symptoms,
+        prior=0.6,
+    )
+
+
+def _unmet(view: View, error: ErrorSeen) -> Iterator[_Unmet]:
+    """Yield what the extras of the packages that the error may come from ask for and do not get."""
+    frames = {asking_package(view, frame) for frame in error.frames}
+    listed = view.facts.environment.distributions
+    for by in listed.values():
+        if by.name not in STACK or by.name == "torch" or (frames - {""} and by.name not in frames):
+            continue
+        for extra in _extras(view, by):
+            for demand in view.recorded.demands(by, (extra,)) if view.recorded else ():
+                other = listed.get(demand.name)
+                if other is not None and demand.specifier and not demand.is_met_by(other):
+                    called = (other.name in frames) + (by.name in frames or not frames - {""})
+                    yield _Unmet(by, extra, demand, other, called)
+
+
+def _extras(view: View, by: Distribution) -> list[str]:
+    package = package_facts(view, by.name)
+    place = package.position.get(by.version or "") if package else None
+    if package is None or place is None:
+        return []
+    row = package.row_of(place)
+    foreign = foreign_backend(view) is not None
+    told = sorted(extra for extra in package.extras(row) if not _NOBODYS.search(extra)) if row >= 0 else []
+    return [extra for extra in told if bool(_OF_A_BACKEND.search(extra)) == foreign]
+
+
+def _raised(view: View, unmet: _Unmet) -> Iterator[Remedy]:
+    """Offer the lowest later release of the asking package whose extra takes what is installed."""
+    by, other = unmet.by, unmet.other
+    package = package_facts(view, by.name)
+    place = package.position.get(by.version or "") if package else None
+    for version in package.versions[place + 1 : place + 1 + LOOKED] if package and place is not None else ():
+        later = view.recorded.demands(replace(by, version=version), (unmet.extra,)) if view.recorded else ()
+        asked = [one for one in later if one.name == other.name]
+        final = package is not None and not package.prereleases >> package.position[version] & 1
+        if final and asked and all(one.is_met_by(other) for one in asked):
+            pins = {by.name: f">={version}"}
+            text = f"Or upgrade {by.name}: {version} takes {other.name} {other.version}."
+            yield Remedy(text, install_commands(pins), pins)
+            return
+    yield Remedy(f"Or upgrade {by.name} to a release that was written for {other.name} {other.version}.")

@@ -1,0 +1,80 @@
+"""What a text itself tells of cause and way out, and for whom a package was written, answers an error."""
+
+from __future__ import annotations
+
+from envdoctor.diagnosis import diagnose_facts
+from envdoctor.findings import Certainty, Finding, Severity
+from envdoctor.matrix import load_matrix
+from envdoctor.pastes import parse_paste
+
+
+def found(text: str) -> dict[str, Finding]:
+    matrix = load_matrix()
+    facts = parse_paste(text, "", matrix.lexicon, "issue.md")
+    return {finding.id: finding for finding in diagnose_facts(facts, matrix).findings}
+
+
+def ways(finding: Finding) -> str:
+    return " ".join(remedy.text for remedy in finding.remedies)
+
+
+def test_the_cause_that_a_writer_names_answers_an_error_that_nothing_explains() -> None:
+    told = found("It crashes because `frob_rate` is not set.\n\nFrobError: rate is absent\n")
+    finding = told["TOLD-BY-TEXT"]
+    assert "frob_rate" in finding.summary
+    assert finding.certainty is Certainty.UNCERTAIN
+    assert "Set frob_rate explicitly." in ways(finding)
+
+
+def test_the_way_that_a_writer_found_stands_among_the_ways_of_a_guess() -> None:
+    said = "After a while it fails, and by setting FROB_ASYNC=0 it works again."
+    finding = found(f"{said}\n\nRuntimeError: shapes of the frobnicator differ\n")["SAID-BY-MESSAGE"]
+    assert "FROB_ASYNC=0" in ways(finding)
+
+
+def test_what_was_tried_in_vain_is_no_way_out() -> None:
+    told = found("After upgrading the frobnicator it still fails.\n\nFrobError: rate is absent\n")
+    assert "still" not in " ".join(ways(finding) for finding in told.values())
+
+
+def test_releases_that_exclude_one_another_in_words_alone_are_no_green_tick() -> None:
+    told = found("# The ray that vllm requires is incompatible with the ray of requirements.txt\n")
+    finding = told["TOLD-BY-TEXT"]
+    assert finding.severity is Severity.WARNING
+
+
+def test_a_companion_outside_the_range_of_an_extra_is_suspected_of_a_misfit() -> None:
+    error = "TypeError: frob() missing 1 required positional argument: 'rate'\n"
+    finding = found(f"sglang: 0.4.2.post1\nvllm: 0.7.1\n{error}")["WRITTEN-FOR-ANOTHER"]
+    assert finding.remedies[0].pins == {"vllm": "==0.6.4.post1"}
+
+
+def test_a_name_that_a_guarded_import_left_unbound_names_who_brings_it() -> None:
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/v/lib/python3.11/site-packages/sglang/srt/layers/quantization/gptq.py", line 9, in fits\n'
+        "    return check_marlin_supported(x)\n"
+        "NameError: name 'check_marlin_supported' is not defined\n"
+    )
+    finding = found(text)["NAME-UNBOUND"]
+    assert "vllm" in finding.summary
+    assert finding.remedies[0].pins == {"vllm": ">=0"}
+
+
+def test_a_killed_process_below_a_traceback_is_not_blamed_on_memory() -> None:
+    traceback = (
+        "Traceback (most recent call last):\n"
+        '  File "/v/lib/python3.11/site-packages/flashinfer/decode.py", line 543, in plan\n'
+        "    self._wrapper.plan(x)\n"
+        "RuntimeError: plan failed to dispatch head_dim 96\n"
+    )
+    told = found(f"sglang: 0.3.5\n{traceback}Killed\n")
+    assert "HOST-OOM-KILLED-GENERAL" not in told
+    assert "--attention-backend triton" in ways(next(iter(told.values())))
+    assert "HOST-OOM-KILLED-GENERAL" in found("Loading\nKilled\n")
+
+
+def test_a_traceback_that_a_log_holds_as_a_string_is_read() -> None:
+    line = '{"stderr": "Traceback (most recent call last):\\n  File \\"/a/main.py\\", line 4, in <module>\\n'
+    told = found(line + "ModuleNotFoundError: No module named 'frobnicate'\\n\"}\n")
+    assert "frobnicate" in told["MODULE-MISSING"].summary
