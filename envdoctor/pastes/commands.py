@@ -32,6 +32,10 @@ _ADVICE = re.compile(
     r"(?i)\bfor example\b|\be\.g\.|\byou can\b|\bplease\b|\btry\b|\binstead\b|\bwithout\b|\brequires?\b"
 )
 """Words beside which a flag is advice, not what was run."""
+_SENTENCE = re.compile(
+    r"\s{0,8}(?:[-*>]\s{1,3})?(?:(?i:i|we|my|when|if|with|using)|[A-Z][a-z]{1,20}) [a-z]|.{0,400}[一-鿿]"
+)
+"""A sentence with a command in it tells of more than the command."""
 _QUOTED_WORDS = re.compile(r"[\"',\[\]]+")
 _FROM = re.compile(r"^\s{0,8}FROM\s+(?:--platform=\S{1,40}\s+)?(\S{2,200})(?:\s+(?i:as)\s+\S+)?\s*$")
 _RUN_IMAGE = re.compile(
@@ -50,9 +54,9 @@ def parse_commands(paste: Paste, table: KeyTable) -> Iterator[Sighting]:
         if "--" in line and "[--" not in line:
             framework = _framework(line) or framework
             found = list(_flags(line, table, paste.at("command line", index), framework))
-            if found:
+            if found and not _SENTENCE.match(line):
                 paste.claimed.add(index)
-                yield from found
+            yield from found
         elif _framework(line):
             framework = _framework(line)
             yield from _program(line, paste.at("command line", index))

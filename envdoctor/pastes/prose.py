@@ -65,7 +65,9 @@ _HINTS = {
         r"(?i)(?<![\w/])((?:[\w-]{2,40}/)?(?:llama|qwen|mistral|mixtral|gemma|glm|chatglm|baichuan|yi|deepseek|phi|falcon|"
         r"internlm|vicuna|bloom|opt|starcoder|codellama)[\w.]{0,12}(?:-[\w.]{1,12}){0,3}?-?\d{1,3}(?:\.\d)?b(?:-[\w.]{1,16}){0,3})"
     ),
-    "method": re.compile(r"(?i)(?<![\w/-])(q?lora|full[ -](?:parameter )?fine-?tun\w+|全参数?微调)(?![\w.])"),
+    "method": re.compile(
+        r"(?i)(?<![\w/-])(q?lora|full[ -](?:parameter )?fine[ -]?tun\w+|全参数?微调)(?![\w.])"
+    ),
     "zero_stage": re.compile(r"(?i)(?<![\w/])zero[ -]?(?:stage[ -]?)?([123])(?![\d.\w])"),
     "batch": re.compile(
         r"(?i)\bbatch(?:[ _-]?size(?:\s(?:of|is)|\s?[=:])?\s?|\s?=\s?|\s)(\d{1,4})\b(?![./:]|\s?(?:of|out)\b)"

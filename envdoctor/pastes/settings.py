@@ -212,6 +212,7 @@ def _task(text: str) -> str | None:
 
 def _model(text: str) -> str | None:
     """Return a path or a name of a model; a family alone (`llama`, a chat template's name) is none."""
+    text = re.split(r"[,;] ", text, maxsplit=1)[0]
     told = re.search(r"[A-Za-z]", text) and re.search(r"[\d/-]", text) and "(" not in text
     return text[:300] if told else None
 

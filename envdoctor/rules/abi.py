@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from packaging.version import Version
 
@@ -25,6 +25,12 @@ _CUDAS = re.compile(r"(?:cu|nv|nccl)[A-Za-z]")
 """How the names begin that the driver, CUDA's libraries and NCCL export: they are none of torch's."""
 _SKIPPED = "Skipping import of"
 """A library says so of an extension that it goes on without."""
+_LOADED = "{package} asks for a symbol that torch {torch} has: another torch was loaded than that"
+_WHICH_TORCH = Remedy(
+    "See which torch is loaded where it fails: a second one may lie in ~/.local, in the base environment or"
+    " in the image.",
+    ('python -c "import torch; print(torch.__version__, torch.__file__)"',),
+)
 _TORCH_NAMESPACES = ("N2at", "K2at", "3c10", "5torch", "4c10d", "c10::", "torch::")
 
 
@@ -61,20 +67,31 @@ def _finding(view: View, identity: str, seen: tuple[Symptom, ...]) -> Finding:
     symbol = seen[0].captured.get("symbol", "")
     built = _symbol_rows(view, symbol)
     torch = view.version_text("torch") or "the installed one"
+    elsewhere = _is_of_the_told_torch(view, built)
+    other = f"{package} was built for another torch than {torch}: undefined symbol at import (ABI)."
     return Finding(
         id=identity,
         severity=Severity.WARNING if all(_SKIPPED in s.text for s in seen) else Severity.ERROR,
-        summary=f"{package} was built for another torch than {torch}: undefined symbol at import (ABI).",
+        summary=f"{_LOADED.format(package=package, torch=torch)} (ABI)." if elsewhere else other,
         cause=" ".join(_causes(view, package, built)),
         evidence=(*installed(view, package), *torch_build(view), *quoted(seen)),
-        remedies=tuple(_remedies(view, package, row, built)),
-        certainty=Certainty.CERTAIN if view.version_text("torch") or built else Certainty.LIKELY,
+        remedies=(*([_WHICH_TORCH] if elsewhere else []), *_remedies(view, package, row, built)),
+        certainty=Certainty.LIKELY
+        if elsewhere or not (view.version_text("torch") or built)
+        else Certainty.CERTAIN,
         rows=(identity, *(r.id for r in built)) if row else tuple(r.id for r in built),
         sources=tuple(dict.fromkeys(r.source for r in (row, *built) if r is not None)),
         explains=(*explained(seen), *_also(view, seen)),
         prior=0.9,
         follows=(f"{package.upper()}-TORCH",),
     )
+
+
+def _is_of_the_told_torch(view: View, built: Sequence[tables.TorchSymbolRow]) -> bool:
+    """True where the torch that is told has the symbol that the one that was loaded had not."""
+    if not built or _is_prerelease(view) or any(row.cxx11_abi is not None for row in built):
+        return False
+    return all(judge(view, "torch", row.torch).holds for row in built)
 
 
 def _also(view: View, seen: tuple[Symptom, ...]) -> tuple[str, ...]:
@@ -94,8 +111,7 @@ def _symbol_rows(view: View, symbol: str) -> list[tables.TorchSymbolRow]:
 def _causes(view: View, package: str, built: list[tables.TorchSymbolRow]) -> Iterator[str]:
     yield (
         f"A compiled wheel of {package} fits one minor version of torch (and its CUDA major "
-        f"version, C++ ABI and "
-        "Python); the symbol it asks torch for is not in the installed one."
+        "version, C++ ABI and Python); the symbol it asks torch for is not in the one that was loaded."
     )
     for row in built:
         if row.cxx11_abi is None:

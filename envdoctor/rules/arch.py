@@ -280,6 +280,11 @@ def _known(view: View) -> list[KnownGpu]:
     return [known for known in found if known]
 
 
+def _told_build(view: View) -> tuple[Evidence, ...]:
+    """torch and its CUDA, without one that was only assumed."""
+    return installed(view, "torch") if view.cuda_assumed else torch_build(view)
+
+
 def _cpu_finding(view: View, seen: tuple[Symptom, ...], cpu: bool) -> Finding:
     version = view.version_text("torch")
     arm = _is_arm(view)
@@ -298,7 +303,7 @@ def _cpu_finding(view: View, seen: tuple[Symptom, ...], cpu: bool) -> Finding:
         severity=Severity.ERROR if seen or cpu else Severity.WARNING,
         summary=f"This torch{f' ({version})' if version else ''} is a CPU build: it cannot use a GPU.",
         cause=why,
-        evidence=(*torch_build(view), *cards(gpus), *quoted(seen)),
+        evidence=(*_told_build(view), *cards(gpus), *quoted(seen)),
         remedies=tuple(Remedy(one.text, one.commands) for one in jetson.remedies)
         if jetson
         else tuple(_cuda_builds(view, arm, bool(seen))),
@@ -352,9 +357,10 @@ def check_windows_default(view: View) -> Iterable[Finding]:
         severity=Severity.WARNING,
         summary=f"torch {version} on Windows is probably the default index's CPU build.",
         cause="CUDA wheels for Windows exist only on PyTorch's own index, and their version ends in +cuXXX.",
-        evidence=torch_build(view),
+        evidence=_told_build(view),
         remedies=tuple(_cuda_builds(view, arm=False, seen=False)),
         certainty=Certainty.LIKELY,
+        follows=("TORCH-CPU-BUILD",),
         sources=("https://pytorch.org/get-started/locally/",),
     )
 

@@ -20,12 +20,14 @@ _PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_./-]+)\}")
 _EITHER = re.compile(r"(?:\{sym\.\w{1,40}\}){2,6}")
 _TIDY = re.compile(r" ?\(\(not told\)[^()]*\)")
 _NAMED = re.compile(r"\b([A-Za-z0-9_.-]+) \{([A-Za-z0-9_.-]+)\}")
+_PACKAGE = re.compile("PACKAGE")
+"""What a command calls the package that the text shows being built."""
 NOT_SAID = "(not told)"
 _CURED = (
     " But what mends it is there already, by the versions told:"
     " another environment may have failed, or the cause is another."
 )
-_DECISIVE, _PROBABLE = 0.9, 0.6
+_DECISIVE, _PROBABLE, _HALF = 0.9, 0.6, 0.5
 
 
 def check_row(view: View, row: ConditionRow) -> Finding | None:
@@ -85,7 +87,7 @@ def _finding(
         rows=(row.id,),
         sources=(row.source,),
         explains=tuple(dict.fromkeys(symptom.id for symptom in seen)),
-        prior=row.prior,
+        prior=row.prior * _share_told(answers),
         fallback=row.fallback,
         follows=row.consequence_of,
     )
@@ -102,13 +104,22 @@ def _certainty(
     if verdict and told:
         rivals = row.needs_symptom and row.prior < _DECISIVE
         return Certainty.LIKELY if rivals else Certainty.CERTAIN
-    if any(answer.holds for answer in told.values()):
-        return Certainty.LIKELY
     if told:
-        return Certainty.UNCERTAIN
+        enough = not row.needs_symptom or row.prior * _share_told(told) >= _HALF
+        return (
+            Certainty.LIKELY
+            if enough and any(answer.holds for answer in told.values())
+            else Certainty.UNCERTAIN
+        )
     if row.prior >= _DECISIVE:
         return Certainty.CERTAIN
     return Certainty.LIKELY if row.prior >= _PROBABLE else Certainty.UNCERTAIN
+
+
+def _share_told(answers: Mapping[str, Answer]) -> float:
+    """The share of the settings that a row hangs on that are told: of a run not told of it is a guess."""
+    settings = [answer for key, answer in answers.items() if key.startswith("setting.")]
+    return sum(answer.holds is True for answer in settings) / len(settings) if settings else 1.0
 
 
 def _doubted(certainty: Certainty, cures: int, tried: int) -> Certainty:
@@ -158,6 +169,8 @@ class _Filler:
     def __init__(self, view: View, seen: list[Symptom]) -> None:
         self._view = view
         self._captured = {key: value for symptom in reversed(seen) for key, value in symptom.captured.items()}
+        built = {s.captured["built"].replace("_", "-") for s in view.facts.symptoms if "built" in s.captured}
+        self._built = built.pop() if len(built) == 1 else None
 
     def __call__(self, template: str) -> str:
         told = _NAMED.sub(self._named, _EITHER.sub(self._either, template))
@@ -179,7 +192,7 @@ class _Filler:
         values = {key: self._known(key) for key in _PLACEHOLDER.findall(template)}
         if not all(value and is_inert(value) for value in values.values()):
             return None
-        return self(template)
+        return _PACKAGE.sub(self._built or _PACKAGE.pattern, self(template))
 
     def _value(self, match: re.Match[str]) -> str:
         missing = "…" if match[1].startswith("sym.") else NOT_SAID

@@ -125,8 +125,13 @@ def met_in(view: View, error: ErrorSeen) -> set[str]:
     A signature that begins above the line, in a title that tells the message before, was met in it too.
     """
     same = [one for one in view.facts.errors if one is error or _same_words(one.text, error.text)]
-    around = {symptom.id for symptom in view.facts.symptoms if error.text and error.text in symptom.text}
+    around = {symptom.id for symptom in view.facts.symptoms if _quotes(symptom.text, error.text)}
     return around.union(*(one.symptoms for one in same))
+
+
+def _quotes(line: str, message: str) -> bool:
+    """True where a line holds the message, or the message the whole line."""
+    return bool(message) and (message in line or (len(line) >= TELLING and line in message))
 
 
 def _same_words(one: str, other: str) -> bool:

@@ -13,6 +13,8 @@ from envdoctor.values import replace
 _RIVALS_SHOWN = 3
 _CROWD = 3
 """So many causes of one line cannot each be likely."""
+_OUTSTANDING = 0.96
+"""What arithmetic or the facts make all but sure is not lost in a crowd."""
 _WENT_ON = re.compile(r"(?:[(\[][^)\]\n]{1,60}[)\]]\s?){0,2}(?:WARNING|WARN|INFO|DEBUG)\b")
 """How a line begins that a logger does not call an error."""
 _QUOTES = re.compile(r"(?!ModuleNotFound)\b\w+(?:Error|Exception)\b")
@@ -71,15 +73,14 @@ def _as_warned(finding: Finding, facts: Facts) -> Finding:
 
 
 def _without_crowds(findings: Sequence[Finding]) -> list[Finding]:
-    """Take for uncertain what is one of many likely causes of each line that it explains."""
-    counted = Counter(s for f in findings if f.certainty is Certainty.LIKELY for s in f.explains)
+    """Take for uncertain what is one of many likely causes of each line, but for the one that stands out."""
+    likely = [f for f in findings if f.certainty is Certainty.LIKELY and f.explains]
+    counted = Counter(s for f in likely for s in f.explains)
     crowded = {symptom for symptom, count in counted.items() if count >= _CROWD}
-    return [
-        replace(f, certainty=Certainty.UNCERTAIN)
-        if f.certainty is Certainty.LIKELY and f.explains and crowded.issuperset(f.explains)
-        else f
-        for f in findings
-    ]
+    lost = [f for f in likely if crowded.issuperset(f.explains)]
+    ahead = [f for f in lost if f.prior >= _OUTSTANDING]
+    left = ahead if len(ahead) == 1 else []
+    return [replace(f, certainty=Certainty.UNCERTAIN) if f in lost and f not in left else f for f in findings]
 
 
 def failures(facts: Facts) -> list[frozenset[str]]:
