@@ -42,6 +42,10 @@ _NUMBER_OF_CARDS = re.compile(r"(?:\d[xX*×]|[卡张块个]\s?的?\s?)$")
 _MEMORY_AFTER = re.compile(
     r"(?i)(?:[\s(,-]{1,3}|\swith\s)(?:MIG )?(?:\d{1,2}g\.)?(\d{1,3})\s?(?:GB|GiB|G)\b(?!\.\d)"
 )
+_HOST = r"\s?(?:of )?(?:(?:system|host|cpu|main) (?:ram|memory)|ram\b|ddr\d?|内存)"
+_OF_THE_HOST = re.compile(rf"(?i){_HOST}")
+"""What follows a size that is not a card's."""
+_HOST_MEMORY = re.compile(rf"(?i)\b\d{{1,4}}\s?(?:GB|GiB|G){_HOST}")
 _PLAIN = re.compile(r"[abghlpv]{1,2}\d{3}[a-z]?|[al]40s?|[ah]20|l20|a10g|a\d{4}|k80|p40|m40|p\d{3}|ax800")
 """Names that are nothing but a card's in any sentence."""
 _LIKELY = re.compile(r"[tlp]4|a10|a16|a30|t4g")
@@ -49,7 +53,9 @@ _LIKELY = re.compile(r"[tlp]4|a10|a16|a30|t4g")
 _OF_CARDS = re.compile(
     r"(?i)\b(?:colab|kaggle|gpus?|vram|nvidia|cuda|graphics card|instance|g4dn|g6|b?fp?16|q?lora)\b"
 )
-_OWNED = re.compile(r"(?i)\b(?:an?|my|the|one|single|our|this)\s$")
+_OWNED = re.compile(r"(?i)\b(?:an?|my|the|one|single|our|this)\s$|显卡[::]?\s?$")
+_ON = re.compile(r"(?i)\b(?:on|with|using)\s$")
+_ENDED = re.compile(r"(?i)\s?(?:$|[.,;:!?()]|(?:gpus?|cards?|super|ti|with|using|and)\b)")
 _MARKET = re.compile(r"[2-5]0[5-9]0")
 _TIMES = re.compile(r"(?<![\d.x×*] )(?<![\w.])(?:[1-9]|1[0-6])\s[x×*]\s$")
 """A small number of such cards: no side of a picture or a matrix."""
@@ -65,7 +71,7 @@ _NUMERALS = {
 
 def parse_gpus(text: str, source: str, cards: CardNames) -> tuple[Gpu, ...]:
     """Return the GPUs that the value of a `GPU:` line names, one each; empty when it names none."""
-    told = ((count, _parse_one(name, source, cards)) for count, name in _parts(text))
+    told = ((count, _parse_one(name, source, cards)) for count, name in _parts(_HOST_MEMORY.sub("", text)))
     gpus = [gpu for count, gpu in told if gpu for _ in range(count)]
     return tuple(replace(gpu, index=index) for index, gpu in enumerate(gpus[:1024]))
 
@@ -120,12 +126,23 @@ def _sighted(line: str, found: CardName, source: str) -> list[Gpu]:
     sure = sure or (_LIKELY.fullmatch(word) and _OF_CARDS.search(line))
     if word.isdigit() and not found.branded:
         market = _MARKET.fullmatch(word) and not _COUNTED.match(after)
-        sure = (count and of_cards) or (market and (_OWNED.search(before) or _TIMES.search(before)))
+        owned = _OWNED.search(before) or (_ON.search(before) and _ENDED.match(after))
+        fits = memory is not None and found.row is not None and int(memory[1]) == found.row.memory_gib
+        sure = (count and of_cards) or (market and (owned or fits or _TIMES.search(before)))
     if not sure:
         return []
     name = _written(line, found)
-    size = int(memory[1]) * GIB if memory else _size_in(name, found)
+    size = _size_told(memory, after, found) if memory else _size_in(name, found)
     return [Gpu(0, source, name=name, memory_total_bytes=size)] * (count or 1)
+
+
+def _size_told(memory: re.Match[str], after: str, found: CardName) -> int | None:
+    """Return the size beside a name; none that is the host's, or that a comma parts from another card's name."""
+    size, known = int(memory[1]), found.row.memory_gib if found.row else None
+    if _OF_THE_HOST.match(after, memory.end()):
+        return None
+    apart = "," in memory[0] and known is not None and abs(size - known) > 0.1 * known
+    return None if apart else size * GIB
 
 
 def _size_in(name: str, found: CardName) -> int | None:

@@ -120,7 +120,9 @@ def key_packages(facts: Facts) -> list[Distribution]:
 
 
 def version_words(distribution: Distribution) -> str:
-    """Return a distribution's version, or what is asked of it: `2.7.1`, `>=2.7 (asked for)`."""
+    """Return a distribution's version, or what is asked of it: `2.7.1`, `4.46.*`, `>=2.7 (asked for)`."""
     if distribution.version:
         return distribution.version
+    if distribution.specifier.startswith("==") and distribution.specifier.endswith(".*"):
+        return distribution.specifier.removeprefix("==")
     return f"{distribution.specifier} (asked for)" if distribution.specifier else "version not told"
