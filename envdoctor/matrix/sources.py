@@ -15,6 +15,8 @@ from envdoctor.errors import Unavailable
 from envdoctor.facts.codec import FactsFormatError, decode, hints_of
 from envdoctor.matrix.forms import Form, Part
 from envdoctor.matrix.forms import Path as Place
+from envdoctor.matrix.needles import needles_of
+from envdoctor.matrix.tables.lexicon import SymptomRow
 from envdoctor.matrix.tables.row import Row
 from envdoctor.toml_text import parse_toml
 from envdoctor.values import dataclass
@@ -74,11 +76,18 @@ def parse_sources(files: Mapping[str, bytes]) -> list[SourceRow]:
 
 
 def tables_of(rows: Iterable[SourceRow]) -> tuple[dict[str, list[dict[str, Any]]], str]:
-    """Return rows as plain tables by kind, and the newest day one was checked."""
+    """Return rows as plain tables by kind, what follows from them included, and the newest day of a check."""
     tables: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
-        tables.setdefault(row.kind, []).append(dict(row.data))
+        tables.setdefault(row.kind, []).append({**row.data, **_derived(row)})
     return tables, max((row["checked_on"] for kind in tables.values() for row in kind), default="")
+
+
+def _derived(row: SourceRow) -> Mapping[str, Any]:
+    """Return what a row need not state: the needles of a signature."""
+    if row.kind != SymptomRow.KIND or row.data.get("needle"):
+        return {}
+    return {"needle": needles_of(row.data["pattern"], row.data.get("wrapped", False))}
 
 
 def parse_file(name: str, content: bytes) -> Iterator[SourceRow]:

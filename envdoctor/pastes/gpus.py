@@ -137,7 +137,7 @@ def _sighted(line: str, found: CardName, source: str) -> list[Gpu]:
 
 
 def _size_told(memory: re.Match[str], after: str, found: CardName) -> int | None:
-    """Return the size beside a name; none that is the host's, or that a comma parts from another card's name."""
+    """Return the size beside a name; none that is the host's, or that a comma parts from another card."""
     size, known = int(memory[1]), found.row.memory_gib if found.row else None
     if _OF_THE_HOST.match(after, memory.end()):
         return None

@@ -22,7 +22,8 @@ _NO_FACT = re.compile(
     rf"(?i){_ADVICE}|no matching distribution|could not find a version|\bcompil|\bbuilt (?:for|with|against)|"
     r"\b(?:up|down|de)grad|\brevert|\broll(?:ed|ing)? back\b|pip3? install|conda install|uv (?:pip|add)|"
     r"\bwas (?:added|removed|introduced)|"
-    r"\bwe can conclude\b|\bwe know from\b|\bbecause \S{1,60} depends on\b|\bis not supported$|\bcan ?not (?:be )?install(?:ed)?$|"
+    r"\bwe can conclude\b|\bwe know from\b|\bbecause \S{1,60} depends on\b|"
+    r"\bis not supported$|\bcan ?not (?:be )?install(?:ed)?$|"
     r"\bsince\b|\bdeprecat|\bwill be\b|\bfixed in\b|\bin (?:the )?NumPy 1|NumPy 1\.x"
 )
 _DEMANDED = re.compile(r"(?i)\bdepends? on [^,;]{0,120}?(?=[,;]|$| and | but | or )")

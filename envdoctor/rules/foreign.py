@@ -86,7 +86,10 @@ def without_cuda(backend: Observed[Backend], findings: Sequence[Finding]) -> lis
     kept = [
         f if _is_of_python(f) else replace(f, remedies=_without_cuda(f.remedies))
         for f in findings
-        if f.id.startswith(_OWN) or _is_of_python(f) or not _CUDA.search(f"{f.summary} {f.cause}")
+        if f.id.startswith(_OWN)
+        or _is_of_python(f)
+        or backend.value.value in f.summary.lower()
+        or not _CUDA.search(f"{f.summary} {f.cause}")
     ]
     return [*kept, _note(backend)]
 

@@ -22,18 +22,18 @@ Needle = Annotated[str, forms.NEEDLE]
 
 @fact
 class SymptomRow(Row):
-    """An error line by its signature: where a needle stands, `pattern` is tried."""
+    """An error line by its signature."""
 
     KIND: ClassVar = "symptom"
 
-    needle: Needle | tuple[Needle, ...]
-    """Words of which one is in every such line; they make the search fast."""
     pattern: Annotated[str, forms.REGEX]
     """The signature; its named groups are captured."""
     title: Text
     """What the line means."""
     tells: Annotated[Mapping[str, str], forms.TELLS] = field(default_factory=dict)
     """Facts that captures tell."""
+    needle: Needle | tuple[Needle, ...] = ()
+    """Words of which one is in every such line, where the pattern has none that are rare (`needles_of`)."""
     wrapped: bool = False
     """True when the pattern may run over into the next lines (re-laid tracebacks, tables)."""
     fault: Literal["", "line", "logged", "said"] = ""
@@ -44,8 +44,15 @@ class SymptomRow(Row):
 
     @property
     def needles(self) -> tuple[str, ...]:
-        """The needles, also where there is one."""
+        """Words of which one is in every such line: the pattern is tried where one stands."""
         return (self.needle,) if isinstance(self.needle, str) else self.needle
+
+    def problem(self) -> str | None:
+        """Return what is wrong with the row: a pattern that would be tried nowhere."""
+        from envdoctor.matrix.needles import needles_of
+
+        told = self.needle or needles_of(self.pattern, self.wrapped)
+        return None if told else "no telling words stand in whatever the pattern matches: name a needle"
 
 
 @fact
