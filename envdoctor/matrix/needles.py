@@ -14,9 +14,9 @@ _parser: Any = importlib.import_module("re._parser" if sys.version_info >= (3, 1
 _SHORTEST = 3
 _SPELLINGS = 48
 """So many spellings of one stretch are still listed."""
-_LONG = 16
+_LONG = 12
 """Letters from which on a needle is rare enough."""
-_EACH = 0.2
+_EACH = 1
 """What a further needle costs, in letters of the shortest."""
 _NEWLINE = ord("\n")
 """Ends a line, and with it what a needle may hold."""

@@ -89,7 +89,7 @@ def _sights(
 ) -> Iterator[Sight]:
     compiled = row_pattern(pattern.pattern)
     seen: dict[tuple[tuple[str, str], ...], Sight] = {}
-    for line, begin, end in _windows(needles, text, folded, starts, pattern.wrapped):
+    for line, begin, end in sorted(set(_windows(needles, text, folded, starts, pattern.wrapped))):
         match = compiled.search(text[begin:end])
         if match is None:
             continue

@@ -174,7 +174,6 @@ def test_without_a_package_or_of_another_release_it_tells_nothing(text: str) -> 
     ("code", "file", "told"),
     [
         ("return extract_model_from_parallel(model)", "accelerate/accelerator.py", "_orig_mod"),
-        ("check_torch_load_is_safe()", "transformers/modeling_utils.py", "torch is below 2.6"),
         ("class _ArrayXDExt", "datasets/features/features.py", "PyExtensionType"),
     ],
 )
