@@ -69,6 +69,9 @@ _HINTS = {
     "method": re.compile(
         r"(?i)(?<![\w/-])(q?lora|full[ -](?:parameter )?fine[ -]?tun\w+|全参数?微调)(?![\w.])"
     ),
+    "quant": re.compile(
+        r"(?i)(?<!not )(?<!no )(?<!without )(?<![\w/=-])(4[ -]?bit|8[ -]?bit|nf4|int4|int8)(?:s|ed)?\b(?!\s?[=:])"
+    ),
     "zero_stage": re.compile(r"(?i)(?<![\w/])zero[ -]?(?:stage[ -]?)?([123])(?![\d.\w])"),
     "batch": re.compile(
         r"(?i)\bbatch(?:[ _-]?size(?:\s(?:of|is)|\s?[=:])?\s?|\s?=\s?|\s)(\d{1,4})\b(?![./:]|\s?(?:of|out)\b)"
