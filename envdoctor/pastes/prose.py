@@ -70,7 +70,8 @@ _HINTS = {
         r"(?i)(?<![\w/-])(q?lora|full[ -](?:parameter )?fine[ -]?tun\w+|全参数?微调)(?![\w.])"
     ),
     "quant": re.compile(
-        r"(?i)(?<!not )(?<!no )(?<!without )(?<![\w/=-])(4[ -]?bit|8[ -]?bit|nf4|int4|int8)(?:s|ed)?\b(?!\s?[=:])"
+        r"(?i)(?<!not )(?<!no )(?<!without )(?<![\w/=-])"
+        r"(4[ -]?bit|8[ -]?bit|nf4|int4|int8)(?:s|ed)?\b(?!\s?[=:])"
     ),
     "zero_stage": re.compile(r"(?i)(?<![\w/])zero[ -]?(?:stage[ -]?)?([123])(?![\d.\w])"),
     "batch": re.compile(
