@@ -52,7 +52,7 @@ _WAY = re.compile(
     r"(?:after|by|when i|if i|if you|once i) (?:manually )?(?:install|set|remov|delet|disabl|enabl|add|chang|"
     r"replac|uninstall|us|pass|build|compil|reduc|increas|lower|turn|unset|mov)\w{0,5}|"
     r"(?:you|we|users?|it|one) (?:will )?(?:need|have|has|needs)s? to|should (?:be|use|have|set|install)|"
-    r"must be|(?:use|using|set|install|call|pass|take|write)\b[^.;]{2,60} instead|"
+    r"(?:use|using|set|install|call|pass|take|write)\b[^.;]{2,60} instead|"
     r"instead of\b[^.;]{0,40} (?:use|set)|(?:suggest|recommend)\w{0,3}|now needs?)\b|"
     r"解决|降级|升级|改成|改为|换成|需要安装|可以用"
 )

@@ -15,6 +15,8 @@ from envdoctor.matrix import tables
 from envdoctor.matrix.load import load_matrix
 from envdoctor.pastes import parse_paste
 
+sys.path[:0] = [str(Path(__file__).parents[1] / "bundle")]
+"""Where texts are drawn from patterns."""
 SAMPLES = Path(__file__).parent / "samples"
 ANSWERS = Answers(
     Path(__file__).parent / "read.tsv",

@@ -16,7 +16,7 @@ GIB = 1 << 30
 
 def judged(gib: int, cards: int = 1, **settings: str) -> dict[str, Finding]:
     gpus = tuple(Gpu(i, "paste", "card", memory_total_bytes=gib * GIB) for i in range(cards))
-    told = tuple(Setting(key, value, "line 1") for key, value in settings.items())
+    told = tuple(Setting(key, value, "line 1", key) for key, value in settings.items())
     known = Facts(gpus=Observed(gpus, "paste"), settings=told)
     return {finding.id: finding for finding in diagnose_facts(known, select=("MEM-WEIGHTS",)).findings}
 
