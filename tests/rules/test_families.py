@@ -132,7 +132,6 @@ LINES = [
     ("vllm serve: error: argument --kv-cache-dtype: invalid choice: 'fp8_foo' (choose from auto, fp8)",
      "ARGUMENT-CHOICE"),
     ("ModuleNotFoundError: No module named 'src'", "MODULE-OF-PROJECT"),
-    ("ImportError: /lib/libstdc++.so.6: version `CXXABI_1.3.15' not found (by _c.so)", "GLIBCXX-OLD"),
     ("ImportError: cannot import name 'field_validator' from 'pydantic'", "PYDANTIC-2-NAMES"),
     ("requests.exceptions.HTTPError: 500 Server Error: Internal Server Error for url: https://hf.co/x",
      "HUB-SERVER-ERROR"),
