@@ -87,7 +87,7 @@ def _derived(row: SourceRow) -> Mapping[str, Any]:
     """Return what a row need not state: the needles of a signature."""
     if row.kind != SymptomRow.KIND or row.data.get("needle"):
         return {}
-    return {"needle": needles_of(row.data["pattern"], row.data.get("wrapped", False))}
+    return {"needle": list(needles_of(row.data["pattern"], row.data.get("wrapped", False)))}
 
 
 def parse_file(name: str, content: bytes) -> Iterator[SourceRow]:

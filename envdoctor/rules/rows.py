@@ -20,7 +20,7 @@ _PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_./-]+)\}")
 _EITHER = re.compile(r"(?:\{sym\.\w{1,40}\}){2,6}")
 _TIDY = re.compile(r" ?\(\(not told\)[^()]*\)")
 _NAMED = re.compile(r"\b([A-Za-z0-9_.-]+) \{([A-Za-z0-9_.-]+)\}")
-_PACKAGE = re.compile("PACKAGE")
+_PACKAGE = "PACKAGE"
 """What a command calls the package that the text shows being built."""
 NOT_SAID = "(not told)"
 _CURED = (
@@ -170,7 +170,7 @@ class _Filler:
         self._view = view
         self._captured = {key: value for symptom in reversed(seen) for key, value in symptom.captured.items()}
         built = {s.captured["built"].replace("_", "-") for s in view.facts.symptoms if "built" in s.captured}
-        self._built = built.pop() if len(built) == 1 else None
+        self._built = built.pop() if len(built) == 1 and all(map(is_inert, built)) else _PACKAGE
 
     def __call__(self, template: str) -> str:
         told = _NAMED.sub(self._named, _EITHER.sub(self._either, template))
@@ -192,7 +192,7 @@ class _Filler:
         values = {key: self._known(key) for key in _PLACEHOLDER.findall(template)}
         if not all(value and is_inert(value) for value in values.values()):
             return None
-        return _PACKAGE.sub(self._built or _PACKAGE.pattern, self(template))
+        return self(template).replace(_PACKAGE, self._built)
 
     def _value(self, match: re.Match[str]) -> str:
         missing = "…" if match[1].startswith("sym.") else NOT_SAID
