@@ -86,7 +86,8 @@ def _add_numbers(parser: argparse.ArgumentParser) -> None:
     add_flag(parser, "--liger", "Liger's kernels and fused loss")
     targets = "where adapters are: all linear layers, attention's, q and v alone, or those named (all)"
     add(parser, "--lora-targets", "all|attn|qv|NAME,…", targets, default="all")
-    add(parser, "--lora-dropout", "P", "dropout of the adapters (0)", type=float, default=0.0)
+    dropped = "dropout of the adapters (the trainer's own)"
+    add(parser, "--lora-dropout", "P", dropped, type=float, default=None)
     add_flag(parser, "--dora", "adapters that part magnitude from direction (peft's use_dora)")
     saved = "modules that peft copies and trains whole beside adapters: lm_head, embed_tokens (none)"
     add(parser, "--modules-to-save", "NAME,…", saved, default="")

@@ -61,6 +61,7 @@ class Recipe:
     generates: bool = False
     kbit_upcast: bool = True
     adapters_low: bool = False
+    lora_dropout: float = 0.0
     full_fp32: bool = False
     packed: bool = False
     grad_ckpt: bool = True

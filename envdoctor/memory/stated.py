@@ -56,7 +56,7 @@ class StatedRun:
     attn: str = "sdpa"
     liger: bool = False
     lora_targets: str = "all"
-    lora_dropout: float = 0.0
+    lora_dropout: float | None = None
     dora: bool = False
     modules_to_save: str = ""
     quant: str | None = None
@@ -85,7 +85,7 @@ class StatedRun:
 
 _TAKEN_OVER = (
     "method", "batch", "seq", "grad_accum", "dtype", "amp", "optim", "grad_ckpt", "attn", "liger", "gpus",
-    "lora_rank", "lora_targets", "lora_dropout", "dora", "modules_to_save", "double_quant", "upcast_kbit",
+    "lora_rank", "lora_targets", "dora", "modules_to_save", "double_quant", "upcast_kbit",
     "tp", "pp", "packing", "expandable_segments", "max_completion", "vllm_utilization",
     "max_model_len", "max_num_seqs",
 )  # fmt: skip
@@ -175,6 +175,8 @@ def _training_run(stated: StatedRun, shape: ModelShape, stack: Stack, matrix: Ma
     recipe = recipe_of(matrix.rows(tables.TrainerRow), trainer, task, stack.versions)
     taken = {name: getattr(stated, name) for name in _TAKEN_OVER}
     taken["quant"] = stated.quant or "nf4"
+    adapted = recipe.lora_dropout if stated.method != "full" else 0.0
+    taken["lora_dropout"] = adapted if stated.lora_dropout is None else stated.lora_dropout
     seen: dict[str, Any] = {
         "images": stated.images,
         "pixels": pixels_of(stated.image_size),

@@ -120,6 +120,8 @@ class TrainerRow(Row):
     """True when small weights of a quantised model are raised to fp32."""
     adapters_low: bool | None = None
     """True when adapters are kept in 16 bits."""
+    lora_dropout: float | None = None
+    """What adapters drop of their input, unless told otherwise."""
     full_fp32: bool | None = None
     """True when full training holds its weights in fp32."""
     packed: bool | None = None

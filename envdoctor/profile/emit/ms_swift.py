@@ -63,6 +63,7 @@ def _adapter(plan: Plan) -> dict[str, Any]:
     found: dict[str, Any] = {
         "lora_rank": choice.lora_rank,
         "lora_alpha": 2 * choice.lora_rank,
+        "lora_dropout": 0.0,
         "target_modules": ["all-linear"],
     }
     if choice.method == "qlora":

@@ -40,6 +40,7 @@ def model_arguments(plan: Plan) -> dict[str, Any]:
     }
     if choice.method != "full":
         found |= {"use_peft": True, "lora_r": choice.lora_rank, "lora_alpha": 2 * choice.lora_rank}
+        found["lora_dropout"] = 0.0
         found["lora_target_modules"] = ["all-linear"]
     if choice.method == "qlora":
         found |= {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4", "use_bnb_nested_quant": True}
