@@ -138,17 +138,22 @@ def _sighted(line: str, found: CardName, source: str) -> list[Gpu]:
 
 def _size_told(memory: re.Match[str], after: str, found: CardName) -> int | None:
     """Return the size beside a name; none that is the host's, or that a comma parts from another card."""
-    size, known = int(memory[1]), found.row.memory_gib if found.row else None
+    size = int(memory[1]) * GIB
     if _OF_THE_HOST.match(after, memory.end()):
         return None
-    apart = "," in memory[0] and known is not None and abs(size - known) > 0.1 * known
-    return None if apart else size * GIB
+    return None if "," in memory[0] and _is_of_another(size, found) else size
 
 
 def _size_in(name: str, found: CardName) -> int | None:
     """Return the memory that a name tells; none where that card's own is another: a GH200 480GB has 96 GB."""
-    size, known = parse_size(name), found.row.memory_gib if found.row else None
-    return size if size is None or known is None or abs(size / GIB - known) <= 0.1 * known else None
+    size = parse_size(name)
+    return None if size is None or _is_of_another(size, found) else size
+
+
+def _is_of_another(size: int, found: CardName) -> bool:
+    """True for a size in bytes that is not the one on record for a card."""
+    known = found.row.memory_gib if found.row else None
+    return known is not None and abs(size / GIB - known) > 0.1 * known
 
 
 def _count_told(before: str, after: str) -> tuple[int | None, bool]:

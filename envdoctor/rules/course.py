@@ -58,11 +58,15 @@ class _Course:
     @cached_property
     def reached(self) -> tuple[_Reached, ...]:
         """The stages that lay behind the run, by its lines, its tracebacks and what torch said."""
-        return (*self._told(), *self._by_lines(), *self._by_functions())
+        return (*self._told(), *self._lines, *self._by_functions())
 
     def _told(self) -> Iterator[_Reached]:
         if self._view.torch_build.get("available") is True:
             yield _Reached(_STAGES.index("device"), None, "torch told that CUDA is available")
+
+    @cached_property
+    def _lines(self) -> tuple[_Reached, ...]:
+        return tuple(self._by_lines())
 
     def _by_lines(self) -> Iterator[_Reached]:
         for row in self._view.matrix.rows(tables.ReachedRow):
@@ -143,7 +147,7 @@ class _Course:
 
     def _is_quoted(self, finding: Finding) -> bool:
         """True for a line that stands within sentences alone, in a text that shows kernels to have run."""
-        ran = any(one.stage == len(_STAGES) - 1 for one in self._by_lines())
+        ran = any(one.stage == len(_STAGES) - 1 for one in self._lines)
         errors = [
             one for one in self._view.facts.errors if not set(one.symptoms).isdisjoint(finding.explains)
         ]

@@ -74,13 +74,13 @@ def check_weights(view: View) -> Iterable[Finding]:
     if weights.needed <= weights.card_bytes * _USABLE:
         return
     told = view.facts.setting("quant") or view.facts.setting("method")
-    configured = told is not None and told.native_key is not None
+    sure = told is not None and told.native_key is not None and sharding_told(view)
     model = view.facts.setting("model")
     evidence = [Evidence("model", weights.model, model.source if model else "")]
     evidence.append(Evidence("gpu memory", f"{weights.card_bytes / GIB:.1f} GiB", weights.gpu.source))
     yield Finding(
         id="MEM-WEIGHTS",
-        severity=Severity.ERROR if seen or (configured and sharding_told(view)) else Severity.WARNING,
+        severity=Severity.ERROR if seen or sure else Severity.WARNING,
         summary=(
             f"{weights.model} cannot fit: weights alone take {weights.needed / GIB:.0f} GiB on each card"
             f" of {weights.card_bytes / GIB:.0f}; no batch size or length helps, only sharding or quantising"
@@ -100,7 +100,7 @@ def check_weights(view: View) -> Iterable[Finding]:
         ),
         evidence=(*evidence, *quoted(seen)),
         remedies=tuple(_weight_remedies(view, weights)),
-        certainty=Certainty.CERTAIN if configured and sharding_told(view) else Certainty.LIKELY,
+        certainty=Certainty.CERTAIN if sure else Certainty.LIKELY,
         sources=(SOURCE,),
         explains=tuple(dict.fromkeys(s.id for s in seen)),
         prior=0.97,

@@ -169,8 +169,6 @@ class _Filler:
     def __init__(self, view: View, seen: list[Symptom]) -> None:
         self._view = view
         self._captured = {key: value for symptom in reversed(seen) for key, value in symptom.captured.items()}
-        built = {s.captured["built"].replace("_", "-") for s in view.facts.symptoms if "built" in s.captured}
-        self._built = built.pop() if len(built) == 1 and all(map(is_inert, built)) else _PACKAGE
 
     def __call__(self, template: str) -> str:
         told = _NAMED.sub(self._named, _EITHER.sub(self._either, template))
@@ -192,7 +190,14 @@ class _Filler:
         values = {key: self._known(key) for key in _PLACEHOLDER.findall(template)}
         if not all(value and is_inert(value) for value in values.values()):
             return None
-        return self(template).replace(_PACKAGE, self._built)
+        told = self(template)
+        return told.replace(_PACKAGE, self._built()) if _PACKAGE in told else told
+
+    def _built(self) -> str:
+        """Return the one package that the text shows being built, else the word that stands for it."""
+        symptoms = self._view.facts.symptoms
+        built = {s.captured["built"].replace("_", "-") for s in symptoms if "built" in s.captured}
+        return built.pop() if len(built) == 1 and all(map(is_inert, built)) else _PACKAGE
 
     def _value(self, match: re.Match[str]) -> str:
         missing = "…" if match[1].startswith("sym.") else NOT_SAID

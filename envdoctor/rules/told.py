@@ -83,7 +83,9 @@ def written_finding(view: View) -> Finding | None:
 
 def with_words(view: View, findings: Sequence[Finding]) -> list[Finding]:
     """Return the findings, those that explain an error and are not certain with what the text itself says."""
-    return [with_told(view, one) if _is_open(one) else one for one in findings]
+    causes, ways = _told(view, TOLD_CAUSE), _told(view, TOLD_WAY)
+    led = _ways(view, causes, ways)
+    return [_with(one, (*causes, *ways), led) if _is_open(one) else one for one in findings]
 
 
 def _is_open(finding: Finding) -> bool:
@@ -92,16 +94,11 @@ def _is_open(finding: Finding) -> bool:
     return open_ and bool(explains) and finding.id != UNEXPLAINED
 
 
-def with_told(view: View, finding: Finding) -> Finding:
-    """Return a finding that is no more than likely with what the text itself says of the error."""
-    causes, ways = _told(view, TOLD_CAUSE), _told(view, TOLD_WAY)
+def _with(finding: Finding, told: Sequence[Evidence], ways: Sequence[Remedy]) -> Finding:
+    """Return a finding with the sentences that it does not quote yet, and with the ways that they lead to."""
     known = {evidence.value for evidence in finding.evidence}
-    told = tuple(one for one in (*causes, *ways) if one.value not in known)
-    return replace(
-        finding,
-        evidence=(*finding.evidence, *told),
-        remedies=distinct((*finding.remedies, *_ways(view, causes, ways))),
-    )
+    new = (one for one in told if one.value not in known)
+    return replace(finding, evidence=(*finding.evidence, *new), remedies=distinct((*finding.remedies, *ways)))
 
 
 def _ways(view: View, causes: Sequence[Evidence], ways: Sequence[Evidence]) -> tuple[Remedy, ...]:

@@ -50,8 +50,10 @@ def decisive(view: View) -> ErrorSeen | None:
     strong = [error for error in seen if not is_weak(view, error)]
     title = strong[0] if strong and strong[0].line == 1 and strong[0].beside.startswith("#") else None
     traced = [error for error in strong if error.frames]
-    if title and (not traced or (meant := [one for one in traced if _same_words(one.text, title.text)])):
-        return meant[-1] if traced else title
+    if title and not traced:
+        return title
+    if title and (meant := [one for one in traced if _same_words(one.text, title.text)]):
+        return meant[-1]
     shown = [error for error in seen if error.kind != "said"]
     return (strong or shown or seen)[-1] if seen else None
 
@@ -107,7 +109,7 @@ def _is_meant(finding: Finding, error: ErrorSeen) -> bool:
     """True where the words of trouble are those of a line that a note explains: a known warning, a notice."""
     known = finding.severity is Severity.NOTE and finding.certainty is not Certainty.UNCERTAIN
     quoted = (evidence.value for evidence in finding.evidence)
-    return known and any(len(text) >= TELLING and text in error.text for text in quoted)
+    return known and any(_is_known_by(error.text, text) for text in quoted)
 
 
 def _fails(finding: Finding) -> bool:
@@ -131,7 +133,12 @@ def met_in(view: View, error: ErrorSeen) -> set[str]:
 
 def _quotes(line: str, message: str) -> bool:
     """True where a line holds the message, or the message the whole line."""
-    return bool(message) and (message in line or (len(line) >= TELLING and line in message))
+    return bool(message) and (message in line or _is_known_by(message, line))
+
+
+def _is_known_by(message: str, quoted: str) -> bool:
+    """True where a message holds a quoted text that is long enough to tell it from others."""
+    return len(quoted) >= TELLING and quoted in message
 
 
 def _same_words(one: str, other: str) -> bool:

@@ -84,16 +84,16 @@ def written_for_finding(view: View, error: ErrorSeen) -> Finding | None:
 
 def _unmet(view: View, error: ErrorSeen) -> Iterator[_Unmet]:
     """Yield what the extras of the packages that the error may come from ask for and do not get."""
-    frames = {asking_package(view, frame) for frame in error.frames}
+    frames = {asking_package(view, frame) for frame in error.frames} - {""}
     listed = view.facts.environment.distributions
     for by in listed.values():
-        if by.name not in STACK or by.name == "torch" or (frames - {""} and by.name not in frames):
+        if by.name not in STACK or by.name == "torch" or (frames and by.name not in frames):
             continue
         for extra in _extras(view, by):
             for demand in view.recorded.demands(by, (extra,)) if view.recorded else ():
                 other = listed.get(demand.name)
                 if other is not None and demand.specifier and not demand.is_met_by(other):
-                    called = (other.name in frames) + (by.name in frames or not frames - {""})
+                    called = (other.name in frames) + (by.name in frames or not frames)
                     yield _Unmet(by, extra, demand, other, called)
 
 
