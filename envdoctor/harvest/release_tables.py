@@ -18,6 +18,7 @@ from packaging.version import Version
 from envdoctor.harvest.closure import CORE
 from envdoctor.harvest.seed import SOURCE
 from envdoctor.harvest.store import PackageStore, Record
+from envdoctor.matrix.manylinux import parse_manylinux
 
 SCHEMA = "envdoctor.releases/1"
 COMMAND = "envdoctor matrix update --store DIR --releases matrices/releases"
@@ -30,14 +31,12 @@ _LINUX = {
     "extra": "",
 }
 _PYTHONS = tuple({"python_version": v, "python_full_version": f"{v}.0"} for v in ("3.10", "3.12"))
-_GLIBC = re.compile(r"manylinux_(\d+)_(\d+)_|manylinux(1|2010|2014)_")
 _CPYTHON_LINUX = re.compile(r"-cp3(\d+)-cp3\d+m?-[^-]*linux")
 _MACHINES = {"any": "any", "x86_64": "x86_64", "aarch64": "aarch64", "win_amd64": "windows"}
 _MACS = {"arm64": "macos", "universal2": "macos"}
 """For what machine a wheel is, by how its platform tag ends."""
 LARGE = 20 << 20
 """Bytes: packages of the stack, and others with a file of that size, have theirs on record."""
-_OLD_GLIBC = {"1": "2.5", "2010": "2.12", "2014": "2.17"}
 
 
 def release_tables(
@@ -129,10 +128,9 @@ def _pythons(files: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _glibc(filename: str) -> str | None:
-    match = _GLIBC.search(filename)
-    if match is None:
-        return None
-    return f"{match.group(1)}.{match.group(2)}" if match.group(1) else _OLD_GLIBC[match.group(3)]
+    tags = filename.removesuffix(".whl").rpartition("-")[2].split(".")
+    asked = next(filter(None, map(parse_manylinux, tags)), None)
+    return ".".join(map(str, asked[0])) if asked else None
 
 
 def bitsandbytes_table(record: Record) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from envdoctor.facts import CudaVersion, Observed, Symptom
 from envdoctor.facts.names import normalise
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
+from envdoctor.matrix.manylinux import parse_manylinux
 from envdoctor.matrix.snapshot import SDIST, Package, Snapshot, load_snapshot
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.ranges import parse_version, range_satisfies, version_satisfies
@@ -24,9 +25,7 @@ _SYSTEMS = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
 _OLDEST_RECORDED = CudaVersion(11, 8)
 _FAILED = ("SYM-NO-MATCHING", "SYM-NO-VERSION-FOUND")
 _CPYTHON = re.compile(r"cp3(\d{1,2})$")
-_MANYLINUX = re.compile(r"manylinux(?:_2_)?(\d{1,4})_x86_64")
-_OLD_TAGS = {"1": 5, "2010": 12, "2014": 17}
-_USUAL_GLIBC = 17
+_USUAL_GLIBC = (2, 17)
 """The C library (2.17) that wheels were built for while CentOS 7 lived."""
 
 
@@ -40,11 +39,11 @@ class Availability:
     versions: int
     here: bool
     """Whether some wheel suits the operating system that is told; True where none is."""
-    glibc: int
-    """The lowest C library (2.x) that its wheels for Linux ask for; 0 where there are none."""
+    glibc: tuple[int, int]
+    """The lowest C library that its wheels for Linux ask for; 0.0 where there are none."""
 
 
-_UNKNOWN = Availability(frozenset(), any_python=True, source=False, versions=0, here=True, glibc=0)
+_UNKNOWN = Availability(frozenset(), any_python=True, source=False, versions=0, here=True, glibc=(0, 0))
 """What is known of a package that is not on record."""
 
 
@@ -94,7 +93,7 @@ def availability(snapshot: Snapshot, package: Package, specifier: str, system: s
     systems = [_PLATFORMS[system]] if system in _PLATFORMS else ["linux", "win"]
     minors: dict[str, set[int]] = {name: set() for name in systems}
     any_python = source = False
-    here, floors = len(systems) > 1, set[int]()
+    here, floors = len(systems) > 1, set[tuple[int, int]]()
     for mask, files in package.file_groups():
         if not mask & chosen:
             continue
@@ -105,11 +104,12 @@ def availability(snapshot: Snapshot, package: Package, specifier: str, system: s
             python, abi, platform = snapshot.tags[file.tag].split("-")
             any_python |= python.startswith("py") or abi == "abi3"
             here |= platform == "any" or systems[0] in platform
-            floors |= {_OLD_TAGS.get(tag) or int(tag) for tag in _MANYLINUX.findall(platform)}
+            asked = filter(None, map(parse_manylinux, platform.split(".")))
+            floors |= {glibc for glibc, arch in asked if arch == "x86_64"}
             _note(minors, python, platform)
     found = [m for m in minors.values() if m]
     joint = frozenset(set.intersection(*found)) if found else frozenset[int]()
-    return Availability(joint, any_python, source, chosen.bit_count(), here, min(floors, default=0))
+    return Availability(joint, any_python, source, chosen.bit_count(), here, min(floors, default=(0, 0)))
 
 
 def _note(minors: Mapping[str, set[int]], python: str, platform: str) -> None:
@@ -229,7 +229,7 @@ def _none_offered(view: View, name: str, have: Availability, symptom: Symptom) -
     system = view.facts.host.os.get()
     may_lack = bool(minors) and _python_may_lack(view, have)
     if have.glibc > _USUAL_GLIBC:
-        wheels += f", and on Linux for glibc 2.{have.glibc} or newer" if wheels else ""
+        wheels += f", and on Linux for glibc {_dotted(have.glibc)} or newer" if wheels else ""
     summary = (
         f"no release of {name} was offered to pip (from versions: none): none has a file"
         f" for this Python version or platform, or the index that it asked has none{wheels}"
@@ -268,13 +268,17 @@ def _another_system(have: Availability, system: str | None) -> Iterator[Remedy]:
 
 def _newer_system(have: Availability) -> Iterator[Remedy]:
     """Offer a system of this time where the Python is one that has wheels."""
-    if have.here and have.glibc:
+    if have.here and have.glibc[0]:
         text = (
-            f"See the system's C library: the wheels for Linux ask for glibc 2.{have.glibc} at least, those"
-            " of later releases often for more. Where it is older (CentOS 7 has 2.17), take a newer system"
-            " or a container of one; and a newer pip, for an old one does not know new wheels."
+            f"See the system's C library: the wheels for Linux ask for glibc {_dotted(have.glibc)} at least,"
+            " those of later releases often for more. Where it is older (CentOS 7 has 2.17), take a newer"
+            " system or a container of one; and a newer pip, for an old one does not know new wheels."
         )
         yield Remedy(text, ("ldd --version", *pip_install("pip", options="-U")))
+
+
+def _dotted(version: tuple[int, int]) -> str:
+    return f"{version[0]}.{version[1]}"
 
 
 def _no_such_version(package: Package, asked: str, symptom: Symptom) -> Finding:

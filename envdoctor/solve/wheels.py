@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from envdoctor import lazy_re as re
+from envdoctor.matrix.manylinux import parse_manylinux
 from envdoctor.target.platforms import Platform
 from envdoctor.target.resolve import Target
 
-_LEGACY = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
-_VERSIONED = re.compile(r"(manylinux|musllinux|macosx)_(\d+)_(\d+)_(.+)")
+_VERSIONED = re.compile(r"(musllinux|macosx)_(\d+)_(\d+)_(.+)")
 _MAC_ARCHS = {
     "arm64": ("arm64", "universal2"),
     "x86_64": ("x86_64", "universal2", "intel", "fat64", "fat32", "universal"),
@@ -62,15 +62,15 @@ def platform_fits(tag: str, platform: Platform) -> bool:
         return tag == {"AMD64": "win_amd64", "ARM64": "win_arm64"}[platform.arch]
     if platform.os == "linux" and tag == f"linux_{platform.arch}":
         return True
-    legacy = tag.partition("_")
-    if platform.libc == "glibc" and legacy[0] in _LEGACY:
-        return legacy[2] == platform.arch and _LEGACY[legacy[0]] <= platform.libc_version
+    if platform.libc == "glibc":
+        asked = parse_manylinux(tag)
+        return asked is not None and asked[0] <= platform.libc_version and asked[1] == platform.arch
     match = _VERSIONED.fullmatch(tag)
     return match is not None and _versioned_fits(match, platform)
 
 
 def _versioned_fits(match: re.Match[str], platform: Platform) -> bool:
-    family = {"glibc": "manylinux", "musl": "musllinux", "macos": "macosx"}.get(platform.libc)
+    family = {"musl": "musllinux", "macos": "macosx"}.get(platform.libc)
     if match[1] != family or (int(match[2]), int(match[3])) > platform.libc_version:
         return False
     if family == "macosx":
