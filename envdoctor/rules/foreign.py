@@ -68,6 +68,8 @@ _SOURCES: Mapping[Backend, str] = {
 _OWN = ("ROCM-", "XPU-", "NPU-", "MPS-", "MAC-", "HOST-MACOS")
 """Findings that are of these accelerators themselves, and may name CUDA to say that it is not here."""
 _PYTHONS = ("INTERFACE-", "RELEASES-APART", "RELEASE-SUSPECTED")
+_INSTALLERS = ("UV-", "PIP-", "INDEX-", "WHEEL-", "PYTHON-NO-WHEEL", "BUILD-TORCH-FIRST", "BUILD-NEEDS-TORCH")
+"""Findings about an installer's work, whose causes name packages with CUDA code as an example."""
 _CUDA = re.compile(
     r"\bcuda\b(?![ -]?graph)|nvidia|\bnvcc\b|\bcudnn|\bnvml|\bsm_\d|compute capability|\bcu1[123]\d\b|"
     r"\bptxas\b|xformers|bitsandbytes|flash-attn|the gpu ran out",
@@ -89,7 +91,7 @@ def without_cuda(backend: Observed[Backend], findings: Sequence[Finding]) -> lis
         if f.id.startswith(_OWN)
         or _is_of_python(f)
         or backend.value.value in f.summary.lower()
-        or not _CUDA.search(f"{f.summary} {f.cause}")
+        or not _CUDA.search(f.summary if f.id.startswith(_INSTALLERS) else f"{f.summary} {f.cause}")
     ]
     return [*kept, _note(backend)]
 

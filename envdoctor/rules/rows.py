@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from envdoctor import lazy_re as re
 from envdoctor.commands import commands, install_commands, is_inert
 from envdoctor.facts import Symptom
+from envdoctor.facts.names import normalise
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.tables.conditions import ConditionRow, RowRemedy
 from envdoctor.patterns import glob_matches
@@ -212,8 +213,9 @@ class _Filler:
 
     def _built(self) -> str:
         """Return the one package that the text shows being built, else the word that stands for it."""
-        symptoms = self._view.facts.symptoms
-        built = {s.captured["built"].replace("_", "-") for s in symptoms if "built" in s.captured}
+        seen = [symptom.captured for symptom in self._view.facts.symptoms]
+        failed = {normalise(captured["built"]) for captured in seen if "built" in captured}
+        built = failed or {normalise(captured["asked_for"]) for captured in seen if "asked_for" in captured}
         return built.pop() if len(built) == 1 and all(map(is_inert, built)) else _PACKAGE
 
     def _value(self, match: re.Match[str]) -> str:

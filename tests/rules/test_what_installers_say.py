@@ -1,0 +1,21 @@
+"""What installers, builders and container engines say: each line has its finding, with what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from envdoctor.diagnosis import diagnose_facts
+from envdoctor.matrix import load_matrix
+from envdoctor.pastes import parse_paste
+
+RECORD = None  # what is told here is asked for in the table
+MATRIX = load_matrix()
+
+
+def test_each_line_is_answered_with_what_to_do() -> None:
+    for row in (Path(__file__).parent / "installers_say.tsv").read_text("utf-8").splitlines():
+        identity, way, said = row.split("\t")
+        text = said.replace("\\n", "\n")
+        told = diagnose_facts(parse_paste(text, "", MATRIX.lexicon), MATRIX).findings
+        ways = {one.id: " ".join(f"{r.text} {' '.join(r.commands)}" for r in one.remedies) for one in told[:2]}
+        assert way in ways.get(identity, ""), (row, ways)
