@@ -17,5 +17,5 @@ def test_each_line_is_answered_with_what_to_do() -> None:
         identity, way, said = row.split("\t")
         text = said.replace("\\n", "\n")
         told = diagnose_facts(parse_paste(text, "", MATRIX.lexicon), MATRIX).findings
-        ways = {one.id: " ".join(f"{r.text} {' '.join(r.commands)}" for r in one.remedies) for one in told[:2]}
-        assert way in ways.get(identity, ""), (row, ways)
+        ways = {one.id: [f"{r.text} {' '.join(r.commands)}" for r in one.remedies] for one in told[:2]}
+        assert way in " ".join(ways.get(identity, [])), (row, ways)
