@@ -19,7 +19,7 @@ from envdoctor.fleet.merge import Group
 from envdoctor.fleet.nodeset import natural_key
 from envdoctor.fleet.reply import Reply, Take
 from envdoctor.inputs import parse_json
-from envdoctor.report.document import counted
+from envdoctor.report.counting import counted
 from envdoctor.values import dataclass
 
 DCGM = "dcgm"

@@ -182,10 +182,11 @@ class Package:
             within ^= bit
         return masks
 
-    @property
-    def unread(self) -> bool:
-        """True when the requirements of some versions are not known."""
-        return -1 in self.raw["r"]
+    @cached_property
+    def unread(self) -> int:
+        """The versions whose requirements are not known."""
+        rows = self.raw["r"]
+        return sum(1 << place for place, row in enumerate(rows) if row == -1) if -1 in rows else 0
 
     def row_of(self, place: int) -> int:
         """Return the row of requirements of the version in that place; -1 where they are not known."""

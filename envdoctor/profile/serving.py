@@ -11,7 +11,7 @@ from envdoctor.memory.serving import describe_engine, utilization_bounds
 from envdoctor.profile.needs import Need
 from envdoctor.profile.search import SHOWN, Found, Rejection
 from envdoctor.profile.workload import Choice, Workload
-from envdoctor.report.document import counted
+from envdoctor.report.counting import counted
 
 HIGHEST = 0.95
 """No share above this is chosen: a graph or a kernel's workspace more, and the engine runs out."""

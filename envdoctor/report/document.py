@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 from envdoctor.findings import Finding, Severity
+from envdoctor.report.counting import counted
 from envdoctor.values import dataclass
 
 Tone = Literal["", "error", "warning", "note", "ok", "strong", "dim", "doubt", "code"]
@@ -177,11 +178,6 @@ def trees(
     for place in sorted(range(len(items)), key=lambda p: cause(items[p]) in known):
         if place not in done:
             yield tree(place)
-
-
-def counted(number: int, noun: str) -> str:
-    """Return `1 node`, `2 nodes`."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 # C0 but tab and newline, DEL, C1, bidi and other invisible format controls, line and paragraph separators.

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from envdoctor.commands import ANY
 from envdoctor.findings import Download, Move, Plan, SettingMove
-from envdoctor.report.document import Row, Rows, Section, Span, Words, counted
+from envdoctor.report.counting import counted
+from envdoctor.report.document import Row, Rows, Section, Span, Words
 
 FEW = 3
 """Packages of unknown size that are named; more are counted."""

@@ -35,16 +35,12 @@ class FileJudge:
         kinds = list(kinds)
         if not self._fitting.isdisjoint(kinds):
             return ""
-        found = set()
-        for kind in kinds:
-            verdict = self._kinds.get(kind)
-            if verdict is None:
-                verdict = self._kinds[kind] = self._judge_kind(kind)
-                if not verdict:
-                    self._fitting.add(kind)
-                    return ""
-            found.add(verdict)
-        return _worst(found)
+        for kind in (kind for kind in kinds if kind not in self._kinds):
+            self._kinds[kind] = self._judge_kind(kind)
+            if not self._kinds[kind]:
+                self._fitting.add(kind)
+                return ""
+        return _worst(set(map(self._kinds.__getitem__, kinds)))
 
     def _judge_kind(self, text: str) -> str:
         tag, python, *_ = text.split(",")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from envdoctor.matrix import Matrix, tables
@@ -177,10 +178,7 @@ class Node:
     @cached_property
     def days(self) -> list[int]:
         """Per version: the day from which it or a newer one was out, so that age never falls with version."""
-        days = list(self.package.days)
-        for place in range(len(days) - 2, -1, -1):
-            days[place] = min(days[place], days[place + 1])
-        return days
+        return [*accumulate(reversed(self.package.days), min)][::-1]
 
     @cached_property
     def bans(self) -> list[Ban]:
@@ -270,7 +268,7 @@ class Node:
         yield "prerelease", unasked and unasked & ~kept & ~self._pinned_prereleases
         for what, mask in files:
             yield what, mask & ~kept
-        unread = package.row_masks(package.all).get(-1, 0) if package.unread else 0
+        unread = package.unread
         barred = package.yanked | newer | sum(mask for _, mask in files)
         if not (options.allow_source and package.all & ~barred and not package.all & ~barred & ~unread):
             yield "unread", unread & ~kept & ~(pinned if options.allow_source else 0)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from envdoctor.report import PLAIN, Format, Look, Reported, told
-from envdoctor.report.document import Block, Document, Row, Rows, Section, Text, counted
+from envdoctor.report.counting import counted
+from envdoctor.report.document import Block, Document, Row, Rows, Section, Text
 from envdoctor.solve.answer import UNKNOWN, Cause, PinSet, Relaxation
 
 if TYPE_CHECKING:

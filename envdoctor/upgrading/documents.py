@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 
 from envdoctor.report import PLAIN, Format, Look, Reported, told
-from envdoctor.report.document import Block, Document, Row, Rows, Section, Text, Tone, counted
+from envdoctor.report.counting import counted
+from envdoctor.report.document import Block, Document, Row, Rows, Section, Text, Tone
 from envdoctor.solve.report import causes
 from envdoctor.upgrading.findings import place_of
 from envdoctor.upgrading.upgrading import Found, Upgrade
