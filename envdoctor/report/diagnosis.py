@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from envdoctor.facts import Facts
 from envdoctor.findings import Certainty, CheckResult, Diagnosis, Finding, Outcome, Remedy, Severity
+from envdoctor.report.counting import counted
 from envdoctor.report.document import (
     OPEN,
     Block,
@@ -20,7 +21,6 @@ from envdoctor.report.document import (
     Text,
     Tone,
     Words,
-    counted,
     severities,
     trees,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from envdoctor import lazy_re as re
@@ -14,7 +14,7 @@ def required_by(text: str) -> list[str]:
     """Return the literal `install_requires` of calls of setup(), through names, sums and tables of lists."""
     tree = parse_python(text)
     known: dict[str, Any] = {}
-    for node in tree.body:
+    for node in _statements(tree.body):
         if isinstance(node, ast.Assign):
             value = _value(node.value, known)
             known |= {target.id: value for target in node.targets if isinstance(target, ast.Name)}
@@ -29,6 +29,18 @@ def required_by(text: str) -> list[str]:
         if keyword.arg == "install_requires"
     )
     return [line for lines in given if isinstance(lines, list) for line in lines if isinstance(line, str)]
+
+
+def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield statements, and those within `with`, `try` and what a script alone does: a build runs them."""
+    for node in body:
+        yield node
+        if isinstance(node, ast.With | ast.Try) or (isinstance(node, ast.If) and _is_of_script(node.test)):
+            yield from _statements(node.body)
+
+
+def _is_of_script(test: ast.expr) -> bool:
+    return isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"
 
 
 def _value(node: ast.expr, known: Mapping[str, Any]) -> Any:

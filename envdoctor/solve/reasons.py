@@ -182,6 +182,7 @@ class Explained:
             *self._required(name),
             *self._beyond_target(node, bit),
             *self._beyond_python(node, bit),
+            *self._beyond_reading(node, bit),
             *self._held_back(node, bit),
             *self._avoids(node, bit),
         ]
@@ -317,6 +318,17 @@ class Explained:
             if bounds:
                 yield f"not {node.package.versions[place]}: it needs Python {' or '.join(sorted(bounds))}"
 
+    def _beyond_reading(self, node: Node, bit: int) -> Iterator[str]:
+        """Say which newer release would do as far as is known, but that nobody read what it requires."""
+        newer = self._listed(node) & ~node.reserved
+        for request in self._requests.get(node.name, ()):
+            newer &= node.admits(request.spec)
+        for ban in node.bans:
+            newer &= ban.mask if ban.what == "unread" else ~ban.mask
+        place = node.places[newer.bit_length() - 1] if newer else -1
+        if place > node.places[bit] and any(ban.what == "unread" for ban in node.bans):
+            yield f"not {node.package.versions[place]}: what it requires is not known"
+
     def _held_back(self, node: Node, bit: int) -> Iterator[str]:
         """Say why a package is not at the newest that its request, if there is one, and the target admit.
 
@@ -379,8 +391,10 @@ class Explained:
         for row in self.rows:
             if self._would_break(row, node.name, newest):
                 when = conditions_of(self.goal.context, row.row)
-                pair = " with ".join(f"{key} {spec}" for key, spec in when.items())
-                yield f"{pair or row.literals[0].name} does not work ({row.row})"
+                pair = [f"{key} {spec}" for key, spec in when.items()]
+                others = (one.name for one in row.literals if one.inside and one.name != node.name)
+                built = [node.shown(newest), *map(self.shown, others)]
+                yield f"{' with '.join(pair or built)} does not work ({row.row})"
         for owner, one in self._undeclared_of(node.name):
             if not one.mask >> newest & 1:
                 yield f"{self.shown(owner)} needs {node.name}{one.spec} ({one.row})"

@@ -188,6 +188,11 @@ def test_a_local_project_brings_its_own_requirements(pin: Any, tmp_path: Path) -
             "needs = {'install': ['einops'], 'all': ['peft']}\nlist_ = needs['install']\nlist_ += []\n"
             "list_ = list_ + [*[]]\nsetup(install_requires=list_)\n",
         ),
+        (
+            "setup.py",
+            "if __name__ == '__main__':\n    with open('a') as file:\n        needs = ['einops>=0.7']\n"
+            "    setup(install_requires=needs)\n",
+        ),
         ("Pipfile", '[packages]\neinops = ">=0.7"\n'),
         ("environment.yml", "name: x\ndependencies:\n  - python=3.11\n  - pip:\n      - einops>=0.7\n"),
         ("Dockerfile", "FROM scratch\nRUN pip install --no-cache-dir 'einops>=0.7' && rm -r /tmp/x\n"),

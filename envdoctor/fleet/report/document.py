@@ -11,6 +11,7 @@ from envdoctor.fleet.comparable import comparable_facts, packages
 from envdoctor.fleet.differing import Drift, DriftValue
 from envdoctor.fleet.merge import Group
 from envdoctor.fleet.nodeset import fold, natural_key
+from envdoctor.report.counting import counted
 from envdoctor.report.diagnosis import TONES, finding_section
 from envdoctor.report.document import (
     Bar,
@@ -26,7 +27,6 @@ from envdoctor.report.document import (
     Table,
     Text,
     Tone,
-    counted,
     opened,
     plain,
 )
