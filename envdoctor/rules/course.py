@@ -138,9 +138,10 @@ class _Course:
             return finding
         if row and (shown := self._outlived(row, finding)):
             told = f"{finding.cause} But the text shows that the run came further: {shown}."
-            return replace(finding, severity=Severity.WARNING, certainty=_at_most_likely(finding), cause=told)
-        if self.end and answered:
-            return _beside(finding)
+            sure = finding.certainty if row.declared else _at_most_likely(finding)
+            return replace(finding, severity=Severity.WARNING, certainty=sure, cause=told)
+        if self.end and (answered or (row and row.declared and not self._names(finding, self.end))):
+            return _beside(finding, row)
         if self.end or self._is_elsewhere(finding) or self.contradicted & _packages(self._view, finding):
             return replace(finding, certainty=_at_most_likely(finding))
         return finding
@@ -218,9 +219,11 @@ class _Course:
         known = row if row and row.errors else None
         if known and not any(word in told for word in known.errors):
             return False
-        if known and not known.named:
-            return True
-        told = told.replace("_", "-")
+        return bool(known and not known.named) or self._names(finding, end)
+
+    def _names(self, finding: Finding, end: ErrorSeen) -> bool:
+        """True where the error, or its traceback, names a package that the finding is about."""
+        told = f"{end.exception} {end.text}".lower().replace("_", "-")
         inside = {asking_package(self._view, frame) for frame in end.frames}
         about = _packages(self._view, finding)
         about = about - _EVERYWHERE or about
@@ -269,9 +272,12 @@ def _packages(view: View, finding: Finding) -> set[str]:
     return {one.fact for one in finding.evidence if view.facts.distribution(one.fact) is not None}
 
 
-def _beside(finding: Finding) -> Finding:
-    told = f"{finding.cause} The run that is shown ended by another error."
-    return replace(finding, certainty=_at_most_likely(finding), cause=told, beside=True)
+def _beside(finding: Finding, row: tables.ShownRow | None = None) -> Finding:
+    """Return what did not end the run: less sure, or, where it is declared, as sure and less grave."""
+    told = replace(finding, cause=f"{finding.cause} The run that is shown ended by another error.", beside=True)
+    if row and row.declared:
+        return replace(told, severity=Severity.WARNING)
+    return replace(told, certainty=_at_most_likely(finding))
 
 
 def _at_most_likely(finding: Finding) -> Certainty:

@@ -64,8 +64,14 @@ def test_a_requirement_of_a_package_of_which_a_function_ran_was_met_well_enough(
     text = "transformers==4.40.0\ntokenizers==0.20.0\n"
     assert weight(found(text)["REQUIREMENT-UNMET"]) == "certain error"
     left = found(text + ran)["REQUIREMENT-UNMET"]
-    assert weight(left) == "likely warning"
+    assert weight(left) == "certain warning"
     assert "train of transformers ran" in left.cause
+
+
+def test_a_requirement_that_is_not_met_stays_certain_beside_an_error_of_another_package() -> None:
+    ended = ENDED.format(file="torch/_tensor.py", function="backward", error="KeyError: 'labels'")
+    left = found("torchvision==0.6.1\ntorch==1.10.1\n" + ended)["REQUIREMENT-UNMET"]
+    assert weight(left) == "certain warning"
 
 
 def test_what_was_being_imported_had_not_run() -> None:

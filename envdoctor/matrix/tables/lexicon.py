@@ -124,6 +124,8 @@ class ShownRow(Row):
     """True where such an error, or its traceback, names one of the packages that the finding is about."""
     asks: bool = False
     """True where the first package of the evidence asks for the others: it alone shows the defect."""
+    declared: bool = False
+    """True where files declare it: it holds whatever ended the run, and is a warning beside another error."""
 
 
 @fact
