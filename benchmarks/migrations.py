@@ -96,7 +96,7 @@ def read_project(folder: Path, matrix: Matrix) -> Project:
 def mended(project: Project, matrix: Matrix) -> tuple[int, int, int]:
     """Return how many files are patched, do not parse then, and would be patched again."""
     judge, files, broken, again = Judge(matrix, project.moves), 0, 0, 0
-    for path in sorted(project.tree.rglob("*.py")):
+    for path in sorted(one for one in project.tree.rglob("*.py") if one.is_file()):
         text = path.read_text("utf-8", "replace")
         read = next(read_cells([text]))
         breaks = list(judge.breaks(read.uses)) if read else []

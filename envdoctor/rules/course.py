@@ -274,7 +274,8 @@ def _packages(view: View, finding: Finding) -> set[str]:
 
 def _beside(finding: Finding, row: tables.ShownRow | None = None) -> Finding:
     """Return what did not end the run: less sure, or, where it is declared, as sure and less grave."""
-    told = replace(finding, cause=f"{finding.cause} The run that is shown ended by another error.", beside=True)
+    cause = f"{finding.cause} The run that is shown ended by another error."
+    told = replace(finding, cause=cause, beside=True)
     if row and row.declared:
         return replace(told, severity=Severity.WARNING)
     return replace(told, certainty=_at_most_likely(finding))
