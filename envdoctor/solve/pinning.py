@@ -97,14 +97,15 @@ def _checks_in_use(goal: Goal, owner: str, name: str) -> bool:
 
 
 def solve_covered(goal: Goal) -> tuple[Goal, Picks | None]:
-    """Solve; look up what the answer needs and the facts do not cover or have not read; solve again."""
+    """Solve; look up what the answer needs, or passes over, and the facts do not cover or have not read."""
     goal, picks = solve_without_doubts(goal)
     for _ in range(WIDENINGS):
         if picks is None or goal.coverage is None:
             break
         found = Explained(goal, picks)
         news = [found.uncovered and goal.coverage.widen(found.uncovered)]
-        news.append(found.unread and goal.coverage.read_on(found.unread))
+        unread = {**found.passed_over, **found.unread}
+        news.append(unread and goal.coverage.read_on(unread))
         if not any(news):
             break
         goal, picks = solve_without_doubts(goal.widened())

@@ -84,6 +84,12 @@ class Explained:
             if node.row(bits[name]) < 0 and not node.installed >> bits[name] & 1
         }
 
+    @property
+    def passed_over(self) -> Mapping[str, frozenset[str]]:
+        """The packages with a newer release that only unread requirements bar, with its specifier."""
+        above = {name: self._unread_above(node, self.picks.bits[name]) for name, node in self.nodes.items()}
+        return {name: frozenset((f"=={version}",)) for name, version in above.items() if version}
+
     def notes(self) -> tuple[str, ...]:
         """Return what else is to be said: where requests stood, extras of no release, checks gone before."""
         asked = {(r.name, extra) for r in self.goal.requests if r.name in self.nodes for extra in r.extras}
@@ -320,14 +326,19 @@ class Explained:
 
     def _beyond_reading(self, node: Node, bit: int) -> Iterator[str]:
         """Say which newer release would do as far as is known, but that nobody read what it requires."""
-        newer = self._listed(node) & ~node.reserved
-        for request in self._requests.get(node.name, ()):
+        if version := self._unread_above(node, bit):
+            yield f"not {version}: what it requires is not known"
+
+    def _unread_above(self, node: Node, bit: int) -> str:
+        """Return the newest release that only its unread requirements bar; "" where none is newer."""
+        newer = self._listed(node) & ~node.reserved if node.package.unread else 0
+        for request in self._requests.get(node.name, ()) if newer else ():
             newer &= node.admits(request.spec)
-        for ban in node.bans:
+        for ban in node.bans if newer else ():
             newer &= ban.mask if ban.what == "unread" else ~ban.mask
         place = node.places[newer.bit_length() - 1] if newer else -1
-        if place > node.places[bit] and any(ban.what == "unread" for ban in node.bans):
-            yield f"not {node.package.versions[place]}: what it requires is not known"
+        told = any(ban.what == "unread" for ban in node.bans)
+        return node.package.versions[place] if told and place > node.places[bit] else ""
 
     def _held_back(self, node: Node, bit: int) -> Iterator[str]:
         """Say why a package is not at the newest that its request, if there is one, and the target admit.

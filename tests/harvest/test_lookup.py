@@ -84,6 +84,13 @@ def test_what_still_stands_in_the_way_is_read_whole(
     assert (answer.code, answer.pins["unheard-of"]) == (0, "1.2")
 
 
+def test_what_was_read_for_another_question_keeps_no_newer_release_back(index: FakeIndex, pin) -> None:
+    for minor in range(20):
+        index.add_wheel("unheard-of", f"1.{minor}", requires_python=">=3.13" if minor > 9 else ">=3.8")
+    assert pin("unheard-of==1.3").pins["unheard-of"] == "1.3"
+    assert pin("unheard-of").pins["unheard-of"] == "1.9"
+
+
 def test_of_an_unread_package_is_read_what_the_release_asked_for_wants(
     index: FakeIndex, pin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
