@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from envdoctor import lazy_re as re
 from envdoctor.commands import install_commands
 from envdoctor.facts import ErrorSeen, Frame
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
@@ -19,6 +20,35 @@ from envdoctor.rules.sayings import saying_of
 from envdoctor.rules.view import View
 
 ID = "RAISED-BY-LIBRARY"
+_SPACE = re.compile(r"\W+")
+_SYSTEM = frozenset(
+    (
+        "no such file or directory",
+        "permission denied",
+        "operation not permitted",
+        "operation not supported",
+        "invalid argument",
+        "bad address",
+        "broken pipe",
+        "file exists",
+        "is a directory",
+        "not a directory",
+        "no space left on device",
+        "cannot allocate memory",
+        "too many open files",
+        "resource temporarily unavailable",
+        "device or resource busy",
+        "input output error",
+        "address already in use",
+        "connection refused",
+        "connection reset by peer",
+        "connection timed out",
+        "network is unreachable",
+        "no route to host",
+        "expected str bytes or os pathlike object not",
+    )
+)
+"""What the C library says of a failed call, and Python of a path that is none."""
 
 
 def origin_of(view: View, error: ErrorSeen) -> Origin | None:
@@ -32,11 +62,16 @@ def origin_of(view: View, error: ErrorSeen) -> Origin | None:
     found = [origin for origin in atlas.find(message_of(error)) if origin.kind not in WARNINGS]
     if error.exception != "RuntimeError" and any(symptom in PYTHONS_OWN for symptom in error.symptoms):
         return next((o for o in found if error.frames and _is_at(o, error.frames[-1])), None)
-    found = [origin for origin in found if not _is_of_another(view, origin, error)]
+    found = [one for one in found if not (is_of_system(one.template) or _is_of_another(view, one, error))]
     if found and foreign_backend(view):
         found = [origin for origin in found if not origin.library.startswith("nvidia-")]
     named = [o for o in found if view.installed(o.library) or _in_frames(o, error) or o.library in error.text]
     return next(iter(named or _originals(view, found)), None)
+
+
+def is_of_system(template: str) -> bool:
+    """True where a message is the C library's or Python's own, which any program may print."""
+    return _SPACE.sub(" ", template).strip().lower() in _SYSTEM
 
 
 def _originals(view: View, found: Sequence[Origin]) -> list[Origin]:
