@@ -68,6 +68,9 @@ class Expressions:
             case ast.IfExp():
                 self._expression(node.test, scopes)
                 return either(self._expression(node.body, scopes), self._expression(node.orelse, scopes))
+            case ast.Constant(value=str()):
+                self.notes.path_in_text(node)
+                return UNKNOWN
             case ast.Dict():
                 for part in (*node.keys, *node.values):
                     self._expression(part, scopes)
@@ -119,10 +122,10 @@ class Expressions:
             self.notes.use(Use(Kind.MEMBER, held, place, node.attr, receiver=base.path.rpartition(".")[2]))
             return Bound(f"{held}.{node.attr}", member=True)
         if not base.path or base.member:
-            if isinstance(node.ctx, ast.Load) and len(node.attr) >= DISTINCT:
-                self.notes.use(
-                    Use(Kind.LOOSE, "", place, node.attr, receiver=next(last_names(node.value), ""))
-                )
+            receiver = next(last_names(node.value), "")
+            telling = len(node.attr) >= DISTINCT or receiver.endswith("config")
+            if isinstance(node.ctx, ast.Load) and telling:
+                self.notes.use(Use(Kind.LOOSE, "", place, node.attr, receiver=receiver))
             return UNKNOWN
         if not base.instance and node.attr in base.own:
             return UNKNOWN
@@ -145,7 +148,7 @@ class Expressions:
             plain = ((k, k.arg) for k in node.keywords if k.arg)
             return Bound(keys=tuple(Key(name, keyword_place(k), valued(name, k.value)) for k, name in plain))
         named = node.func.id if isinstance(node.func, ast.Name) and len(node.args) > 1 else ""
-        if named in ("getattr", "__import__"):
+        if named == "getattr":
             self._dynamic(node, scopes)
         self.notes.named_in_text(node)
         if named == "isinstance":
@@ -170,8 +173,14 @@ class Expressions:
         return self._expression(node, scopes)
 
     def _dynamic(self, node: ast.Call, scopes: list[Scope]) -> None:
-        if not isinstance(node.args[1], ast.Constant) and self._expression(node.args[0], scopes).path:
-            self.read.unfollowed += 1
+        """Read what is asked for by its name; where a default speaks for itself, its absence goes unseen."""
+        name, default = node.args[1], node.args[2:]
+        if not isinstance(name, ast.Constant):
+            self.read.unfollowed += bool(self._expression(node.args[0], scopes).path)
+        elif isinstance(name.value, str) and all(isinstance(d, ast.Constant) and d.value for d in default):
+            asked = ast.copy_location(ast.Attribute(node.args[0], name.value, ast.Load()), name)
+            asked.end_col_offset = (name.end_col_offset or 1) - 1
+            self._attribute(asked, scopes)
 
     def _bind(
         self, target: ast.expr, bound: Bound, scopes: list[Scope], value: ast.expr | None = None

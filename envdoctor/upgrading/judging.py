@@ -55,6 +55,8 @@ _FAMILIES: Mapping[str, Sequence[tuple[str, str]]] = {
     )
 }
 """What a library's classes whose own members are not on record derive from, by how they are called."""
+_HELD: Mapping[str, Mapping[str, str]] = {"transformers": {"config": "PreTrainedConfig"}}
+"""The class of what is called so, or ends so after `_`, in a text that uses the library."""
 
 
 @dataclass(frozen=True)
@@ -295,11 +297,25 @@ class Judge:
             if row := self.renames.row(shown, self.moves[library]):
                 yield replace(by_rename(use, shown, row, self.moves[library]), certainty=Certainty.LIKELY)
                 return
+            if found := self._held(use, library):
+                yield found
+                return
             since = self._left(library).get((use.path, use.name))
+            if use.path == "" and len(use.name) < DISTINCT:
+                since = None  # too short to tell whose it is
             if since and not self.renames.is_answered(shown, self.moves[library]):
                 told = Break(use, shown, since, certainty=Certainty.LIKELY, library=library)
                 yield replace(told, warned=bool(use.path) and self._takes_any(library, use.path))
                 return
+
+    def _held(self, use: Use, library: str) -> Break | None:
+        """Judge a member of what is called as the library's own are: `hf_config` is a configuration."""
+        base = _HELD.get(library, {}).get(use.receiver.lower().rpartition("_")[2], "")
+        record = load_record(self.matrix.folder, library) if base and not use.path else None
+        if record is None:
+            return None
+        found = self._member(replace(use, path=f"{record.root}.{base}"), record, self.moves[library])
+        return found and replace(found, use=use)
 
     def _takes_any(self, library: str, method: str) -> bool:
         """True where a method of that name takes any argument: one that it heeds no more fails nothing."""

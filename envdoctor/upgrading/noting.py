@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -30,6 +31,7 @@ from envdoctor.upgrading.bindings import (
 from envdoctor.upgrading.guarding import OPEN
 from envdoctor.upgrading.uses import ALL, Kind, Place, Read, Use
 
+_DOTTED = re.compile(r"[a-z]\w{1,40}(?:[.:][A-Za-z_]\w{0,60}){2,12}")
 Told = Sequence[tuple[ast.keyword, Bound]]
 """The keywords of a call, and what stands behind each."""
 
@@ -84,6 +86,14 @@ class Notes:
         """Note the path that a call is given as a text."""
         for path, place in paths_in(node):
             self.use(Use(Kind.PATH, path, place, unsure=True))
+
+    def path_in_text(self, node: ast.Constant) -> None:
+        """Note a text that is a dotted path into a module, as tables of what is loaded later hold them."""
+        if _DOTTED.fullmatch(node.value):
+            place = Place(node.lineno, node.col_offset + 1, (node.end_col_offset or 0) - 1)
+            parts = node.value.replace(":", ".").split(".")
+            for end in range(2, len(parts) + 1):
+                self.use(Use(Kind.PATH, ".".join(parts[:end]), place, unsure=True))
 
     def called_method(self, node: ast.Call, called: Bound, told: Told, starred: bool) -> None:
         """Note the call of a method with a telling name, and all that it is given.

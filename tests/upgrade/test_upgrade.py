@@ -71,6 +71,10 @@ def after(code: str) -> str:
          "transformers.PreTrainedConfig.rope_theta", "rope_parameters['rope_theta']"),
         ("from transformers import PreTrainedConfig\ndef f(c: PreTrainedConfig | None):\n    c.rope_theta",
          "transformers.PreTrainedConfig.rope_theta", "rope_parameters['rope_theta']"),
+        ("import transformers\ndef f(hf_config):\n    hf_config.rope_theta",
+         "transformers.PreTrainedConfig.rope_theta", "rope_parameters['rope_theta']"),
+        ("import transformers\ndef f(config):\n    return getattr(config, 'rope_theta', 10000)",
+         "transformers.PreTrainedConfig.rope_theta", "rope_parameters['rope_theta']"),
         ("from transformers import AutoConfig\nclass A:\n    def __init__(self):\n"
          "        self.c = AutoConfig.from_pretrained('x')\n    def f(self):\n        self.c.rope_theta",
          "transformers.PreTrainedConfig.rope_theta", "rope_parameters['rope_theta']"),
@@ -306,6 +310,8 @@ def test_telling_names_are_judged_though_nothing_tells_whose_they_are(code: str,
         ("from transformers import AutoTokenizer as A\nA.from_pretrained('x', model_max_length=1)", []),
         ("from transformers import DynamicCache\nDynamicCache.from_legacy_cache(1)",
          ["transformers.DynamicCache.from_legacy_cache", ".from_legacy_cache()"]),
+        ("P = {'a': 'transformers.deepspeed:HfDeepSpeedConfig', 'b': 'transformers.models.bert:X'}",
+         ["transformers.deepspeed"]),
     ],
 )  # fmt: skip
 def test_methods_modules_and_values_that_went_are_told(code: str, found: list[str]) -> None:
