@@ -68,8 +68,8 @@ class Expressions:
             case ast.IfExp():
                 self._expression(node.test, scopes)
                 return either(self._expression(node.body, scopes), self._expression(node.orelse, scopes))
-            case ast.Constant(value=str()):
-                self.notes.path_in_text(node)
+            case ast.Constant(value=str() as text):
+                self.notes.path_in_text(node, text)
                 return UNKNOWN
             case ast.Dict():
                 for part in (*node.keys, *node.values):

@@ -87,11 +87,11 @@ class Notes:
         for path, place in paths_in(node):
             self.use(Use(Kind.PATH, path, place, unsure=True))
 
-    def path_in_text(self, node: ast.Constant) -> None:
+    def path_in_text(self, node: ast.Constant, text: str) -> None:
         """Note a text that is a dotted path into a module, as tables of what is loaded later hold them."""
-        if _DOTTED.fullmatch(node.value):
+        if _DOTTED.fullmatch(text):
             place = Place(node.lineno, node.col_offset + 1, (node.end_col_offset or 0) - 1)
-            parts = node.value.replace(":", ".").split(".")
+            parts = text.replace(":", ".").split(".")
             for end in range(2, len(parts) + 1):
                 self.use(Use(Kind.PATH, ".".join(parts[:end]), place, unsure=True))
 
