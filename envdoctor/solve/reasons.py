@@ -396,19 +396,35 @@ class Explained:
             other = self.nodes.get(wanted.name)
             if other is None or self._follows(wanted.name, node.name) or (not limit and self._gap(wanted)):
                 continue
-            if not other.expand(other.package.spec_mask(wanted.spec)) >> bits[wanted.name] & 1:
+            meets = other.expand(other.package.spec_mask(wanted.spec))
+            if not meets >> bits[wanted.name] & 1:
                 spec = other.package.spec_text(wanted.spec)
-                yield f"it {'works only with' if limit else 'requires'} {wanted.name}{spec}"
+                verb = "works only with" if limit else "requires"
+                yield f"it {verb} {wanted.name}{spec}{self._further(other, meets, node.name)}"
+        yield from self._broken_rows(node, newest)
+        for owner, one in self._undeclared_of(node.name):
+            if not one.mask >> newest & 1:
+                yield f"{self.shown(owner)} needs {node.name}{one.spec} ({one.row})"
+
+    def _further(self, node: Node, meets: int, owner: str) -> str:
+        """Say what else bars the newest that a requirement of `owner` admits of what was not asked for."""
+        newest = (meets & node.allowed).bit_length() - 1
+        if node.name in self._requests or newest < 0:
+            return ""
+        edges = (edge for edge in self._barring(node, newest) if edge.owner != owner and not edge.limit)
+        told = [f"{self.shown(e.owner)} requires {node.package.spec_text(e.wanted.spec)}" for e in edges]
+        told += self._broken_rows(node, newest, owner)
+        return f", and {told[0]}" if told else ""
+
+    def _broken_rows(self, node: Node, newest: int, owner: str = "") -> Iterator[str]:
+        """Yield what the matrix forbids of a candidate beside the pins, but for what it says of `owner`."""
         for row in self.rows:
-            if self._would_break(row, node.name, newest):
+            if self._would_break(row, node.name, newest) and owner not in {one.name for one in row.literals}:
                 when = conditions_of(self.goal.context, row.row)
                 pair = [f"{key} {spec}" for key, spec in when.items()]
                 others = (one.name for one in row.literals if one.inside and one.name != node.name)
                 built = [node.shown(newest), *map(self.shown, others)]
                 yield f"{' with '.join(pair or built)} does not work ({row.row})"
-        for owner, one in self._undeclared_of(node.name):
-            if not one.mask >> newest & 1:
-                yield f"{self.shown(owner)} needs {node.name}{one.spec} ({one.row})"
 
     def _barring(self, node: Node, newest: int) -> Iterator[_Edge]:
         """Yield the requirements in force that the newest does not meet."""
