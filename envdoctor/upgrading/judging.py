@@ -180,7 +180,7 @@ class Judge:
                 continue
             path = f"{path}.{name}"
             renamed = self.renames.new_name(path, move)
-            return Break(use, path, row.having.removeprefix("<"), renamed or row.hint)
+            return Break(use, path, _end_of(row.having), renamed or row.hint)
         return None
 
     def _module(self, use: Use, record: Record | None, move: Move, module: str) -> Break | None:
@@ -394,6 +394,12 @@ class Judge:
         """Return where the name is now: by a row, else in another module of the same library."""
         renamed = self.renames.new_name(path, move)
         return renamed or (home_of(record, move, path, name) if record else "")
+
+
+def _end_of(having: str) -> str:
+    """Return the first release that a row's `having` leaves out after others; empty where it tells none."""
+    found = re.search(r"(?:<|!=)(\d+(?:\.\d+)*)", having)
+    return found[1] if found else ""
 
 
 def _had(having: str, move: Move) -> bool:

@@ -43,6 +43,12 @@ def test_code_that_runs_with_the_newest_holds_nothing(tmp_path: Path, text: str)
     assert held.notes == ()
 
 
+def test_a_name_that_was_gone_for_some_releases_holds_them_back(tmp_path: Path) -> None:
+    answer = pinned(tmp_path, "import numpy as np\n\nKIND = np.bool\n", "numpy<2")
+    assert answer.status == "solved"
+    assert version(answer, "numpy") < (1, 24)
+
+
 def test_what_was_asked_for_goes_before_the_code(tmp_path: Path) -> None:
     answer = pinned(tmp_path, "from transformers import AdamW\n", "transformers>=5")
     assert answer.status == "solved"
