@@ -209,6 +209,15 @@ def called_on_self(method: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[
     )
 
 
+def written_past(method: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Place]:
+    """Yield where a method writes into a tensor's `data`, past whoever looks after the tensor."""
+    for node in ast.walk(method):
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Attribute(attr="data"), attr=name) as called):
+                if name[-1:] == "_":
+                    yield member_place(called)
+
+
 def sets_on_self(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """True for a method that puts something on what it is called on."""
     return any(

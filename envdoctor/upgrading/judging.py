@@ -260,15 +260,18 @@ class Judge:
 
     def _member(self, use: Use, record: Record | None, move: Move) -> Break | None:
         owner = use.path.rpartition(".")[2]
+        families = _FAMILIES.get(record.library, ()) if record else ()
+        family = next((base for form, base in families if fnmatchcase(owner, form)), owner)
         if record is not None and owner not in record.members:
             if found := self._by_row(use, move, use.path, owner, use.name):
                 return found
-            owner = next(
-                (base for form, base in _FAMILIES.get(record.library, ()) if fnmatchcase(owner, form)), owner
-            )
+            owner = family
         told = record.members.get(owner, {}) if record else {}
         spans = told.get(use.name, ())
-        if row := self.renames.row(f"{owner}.{use.name}", move):
+        row = self.renames.row(f"{owner}.{use.name}", move)
+        if row is None and record is not None and not record.has(spans, move.new):
+            row = self.renames.row(f"{family}.{use.name}", move)
+        if row is not None:
             return replace(by_rename(use, f"{use.path}.{use.name}", row, move), certainty=Certainty.LIKELY)
         if record is None or not spans or use.name in INHERITED or not lives(record, told, move.new):
             return None
@@ -369,6 +372,8 @@ class Judge:
             if (own or "*." not in row.old) and fnmatchcase(f"def {owner}.{use.name}", row.old):
                 told = f"call self.{row.new}" if wanted.endswith("()") else f"take {row.new}"
                 shown = f"{use.path}.{use.name}() without {wanted}"
+                if " " in row.new:
+                    told, shown = row.new, f"{use.path}.{use.name}"
                 found = by_rename(use, shown, row, move)
                 yield replace(found, replacement=told, certainty=Certainty.LIKELY)
                 return

@@ -27,6 +27,7 @@ from envdoctor.upgrading.bindings import (
     sets_on_self,
     span_of,
     valued,
+    written_past,
 )
 from envdoctor.upgrading.guarding import OPEN
 from envdoctor.upgrading.uses import ALL, Kind, Place, Read, Use
@@ -58,6 +59,8 @@ class Notes:
         functions = [one for one in node.body if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef))]
         brought = any(one.name == "from_pretrained" for one in functions)
         for method in functions:
+            for place in written_past(method) if method.name == "_init_weights" else ():
+                self.use(Use(Kind.OVERRIDE, base.path, place, "_init_weights(data)"))
             if method.name == "__init__" and (rest := method.args.vararg) is not None:
                 given = frozenset(argument.arg for argument in named_in(method.args))
                 place = Place(rest.lineno, rest.col_offset, rest.end_col_offset or 0)

@@ -206,7 +206,7 @@ def _is_own(matrix: Matrix, found: Found, defined: Mapping[str, Collection[Path]
         if one == file or (not argument and (one.name == "conftest.py" or not _is_test(one)))
     ]
     record = load_record(matrix.folder, found.told.library) if near else None
-    if " without " not in found.told.name or record is None or len(use.receiver) < _TELLING:
+    if record is None or len(use.receiver) < _TELLING or use.receiver.endswith(("args", "config")):
         return bool(near)
     owners = (owner.lower() for owner, members in record.members.items() if use.name in members)
     return not any(use.receiver.lower() in owner for owner in owners)

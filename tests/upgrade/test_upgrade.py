@@ -310,6 +310,11 @@ def test_telling_names_are_judged_though_nothing_tells_whose_they_are(code: str,
         ("from transformers import AutoTokenizer as A\nA.from_pretrained('x', model_max_length=1)", []),
         ("from transformers import DynamicCache\nDynamicCache.from_legacy_cache(1)",
          ["transformers.DynamicCache.from_legacy_cache", ".from_legacy_cache()"]),
+        ("from transformers import PreTrainedTokenizer\ndef f(t: PreTrainedTokenizer):\n"
+         "    t.additional_special_tokens", ["transformers.PreTrainedTokenizer.additional_special_tokens"]),
+        ("from transformers import PreTrainedModel as P\nclass M(P):\n    def _init_weights(self, m):\n"
+         "        m.q.weight.data.normal_(mean=0.0)\n        torch.nn.init.zeros_(m.k)",
+         ["transformers.PreTrainedModel._init_weights(data)"]),
         ("P = {'a': 'transformers.deepspeed:HfDeepSpeedConfig', 'b': 'transformers.models.bert:X'}",
          ["transformers.deepspeed"]),
     ],
