@@ -211,11 +211,10 @@ def called_on_self(method: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[
 
 def written_past(method: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Place]:
     """Yield where a method writes into a tensor's `data`, past whoever looks after the tensor."""
-    for node in ast.walk(method):
-        match node:
-            case ast.Call(func=ast.Attribute(value=ast.Attribute(attr="data"), attr=name) as called):
-                if name[-1:] == "_":
-                    yield member_place(called)
+    calls = (node.func for node in ast.walk(method) if isinstance(node, ast.Call))
+    for call in (one for one in calls if isinstance(one, ast.Attribute) and one.attr[-1:] == "_"):
+        if isinstance(call.value, ast.Attribute) and call.value.attr == "data":
+            yield member_place(call)
 
 
 def sets_on_self(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
