@@ -210,10 +210,14 @@ def called_on_self(method: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[
 
 
 def written_past(method: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Place]:
-    """Yield where a method writes into a tensor's `data`, past whoever looks after the tensor."""
+    """Yield where a method writes into the `data` of a tensor of what its argument holds.
+
+    Of a part that has a weight itself its loader knows: such a part is not made again.
+    """
     calls = (node.func for node in ast.walk(method) if isinstance(node, ast.Call))
     for call in (one for one in calls if isinstance(one, ast.Attribute) and one.attr[-1:] == "_"):
-        if isinstance(call.value, ast.Attribute) and call.value.attr == "data":
+        names = ast.unparse(call.value).split(".")
+        if names[-1] == "data" and (len(names) > 3 or names[1] not in ("weight", "bias")):
             yield member_place(call)
 
 
