@@ -21,6 +21,7 @@ from envdoctor.rules.view import View
 from envdoctor.values import dataclass, replace
 
 _STAGES = ("import", "device", "model", "kernel")
+_LAST = len(_STAGES) - 1
 _MODULE = "<module>"
 _QUOTE = 100
 _EVERYWHERE = frozenset({"torch", "numpy"})
@@ -38,6 +39,7 @@ class _Reached:
     stage: int
     package: str | None
     shown: str
+    line: int = 0
 
 
 def as_shown(view: View, findings: Sequence[Finding]) -> list[Finding]:
@@ -69,27 +71,16 @@ class _Course:
             yield _Reached(_STAGES.index("device"), None, "torch told that CUDA is available")
 
     @cached_property
-    def _stages(self) -> tuple[tuple[int, int], ...]:
-        """The lines that show a stage, each with that."""
-        rows = self._view.matrix.rows(tables.ReachedRow)
-        seen = self._view.facts.symptoms
+    def _lines(self) -> tuple[_Reached, ...]:
         return tuple(
-            (_line_of(one.source), _STAGES.index(row.stage))
-            for row in rows
-            for one in seen
+            _Reached(
+                *(_STAGES.index(row.stage), row.package, f"{one.text[:_QUOTE]} ({one.source})"),
+                line=_line_of(one.source),
+            )
+            for row in self._view.matrix.rows(tables.ReachedRow)
+            for one in self._view.facts.symptoms
             if one.id in row.symptoms
         )
-
-    @cached_property
-    def _lines(self) -> tuple[_Reached, ...]:
-        return tuple(self._by_lines())
-
-    def _by_lines(self) -> Iterator[_Reached]:
-        for row in self._view.matrix.rows(tables.ReachedRow):
-            for symptom in self._view.facts.symptoms:
-                if symptom.id in row.symptoms:
-                    shown = f"{symptom.text[:_QUOTE]} ({symptom.source})"
-                    yield _Reached(_STAGES.index(row.stage), row.package, shown)
 
     def _by_functions(self) -> Iterator[_Reached]:
         rows = self._view.matrix.rows(tables.ReachedRow)
@@ -172,7 +163,7 @@ class _Course:
             return False
         noted = (one for one in self._view.facts.symptoms if one.id in met)
         places = [*(_line_of(one.source) for one in noted), *(error.line for error in errors)]
-        after = max((line for line, stage in self._stages if stage == len(_STAGES) - 1), default=0)
+        after = max((one.line for one in self._lines if one.stage == _LAST), default=0)
         ended = self.end is not None and not met.isdisjoint(met_in(self._view, self.end)) and not errors
         return bool(places) and not ended and 0 < max(places) < after
 
@@ -198,7 +189,7 @@ class _Course:
 
     def _is_quoted(self, finding: Finding) -> bool:
         """True for a line that stands within sentences alone, in a text that shows kernels to have run."""
-        ran = any(one.stage == len(_STAGES) - 1 for one in self._lines)
+        ran = any(one.stage == _LAST for one in self._lines)
         errors = [
             one for one in self._view.facts.errors if not set(one.symptoms).isdisjoint(finding.explains)
         ]
