@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from envdoctor import lazy_re as re
 from envdoctor.facts import Setting
-from envdoctor.facts.quantities import parse_size
+from envdoctor.facts.quantities import MIB, parse_size
 from envdoctor.pastes.platforms import parse_container
 from envdoctor.pastes.settings import KeyTable, setting_sightings
 from envdoctor.pastes.sightings import Paste, Sighting
@@ -40,10 +40,17 @@ _SENTENCE = re.compile(
 """A sentence with a command in it tells of more than the command."""
 _QUOTED_WORDS = re.compile(r"[\"',\[\]]+")
 _FROM = re.compile(r"^\s{0,8}FROM\s+(?:--platform=\S{1,40}\s+)?(\S{2,200})(?:\s+(?i:as)\s+\S+)?\s*$")
-_RUN_IMAGE = re.compile(
-    r"\bdocker run\b.{0,800}?\s((?:[\w.-]{1,60}(?::\d{1,5})?/){0,3}[\w.-]{1,60}:[\w.+-]{1,80})(?:\s|$)"
+_RUN = re.compile(r"\b(?:docker|podman) run\b(.{0,2000})")
+_IMAGE = re.compile(
+    r"\s((?:[\w.-]{1,60}(?::\d{1,5})?/){0,3}[\w.-]{0,60}[A-Za-z][\w.-]{0,60}:[\w.+-]{1,80})(?=\s|$)"
 )
 _SHM = re.compile(r"--shm-size[= ](\d{1,5}\s?[gmGM][bB]?)\b")
+_WITH_GPUS = re.compile(r"\s--(?:gpus|runtime|device)[= ]")
+_SHARED = re.compile(r"--ipc\b|--shm-size\b|/dev/shm")
+_CONTINUED = 40
+"""Lines of one command that are looked through."""
+_DEFAULT_SHM = 64 * MIB
+"""What a container gets of /dev/shm unasked: https://docs.docker.com/engine/containers/run/#runtime-constraints-on-resources"""
 
 
 def parse_commands(paste: Paste, table: KeyTable) -> Iterator[Sighting]:
@@ -59,6 +66,7 @@ def parse_commands(paste: Paste, table: KeyTable) -> Iterator[Sighting]:
             if found and not _SENTENCE.match(line):
                 paste.claimed.add(index)
             yield from found
+            yield from _container(paste, index, line)
         elif _framework(line):
             framework = _framework(line)
             yield from _program(line, paste.at("command line", index))
@@ -91,10 +99,26 @@ def _flags(line: str, table: KeyTable, source: str, framework: str | None) -> It
         line = _QUOTED_WORDS.sub(" ", line)
     for key, value in _FLAG.findall(line):
         yield from setting_sightings(table, key.replace("-", "_"), value or "true", source, framework)
-    if match := _RUN_IMAGE.search(line):
-        yield from parse_container(match[1], source)
     if match := _SHM.search(line):
         yield Sighting("host.shm_bytes", parse_size(match[1]), source)
+
+
+def _container(paste: Paste, index: int, line: str) -> Iterator[Sighting]:
+    """Yield the image of a container that is started, and the shared memory that it gets unasked."""
+    if " run " not in line or _ADVICE.search(line):
+        return
+    whole = [line]
+    for further in paste.lines[index + 1 : index + _CONTINUED]:
+        if not whole[-1].rstrip().endswith("\\"):
+            break
+        whole.append(further)
+    command = _RUN.search(" ".join(one.rstrip().removesuffix("\\") for one in whole))
+    if command is None:
+        return
+    if image := _IMAGE.search(command[1]):
+        yield from parse_container(image[1], paste.at("command line", index))
+    if _WITH_GPUS.search(command[1]) and not _SHARED.search(command[1]):
+        yield Sighting("host.shm_bytes", _DEFAULT_SHM, paste.at("Docker's default", index))
 
 
 def _keywords(line: str, table: KeyTable, source: str) -> Iterator[Sighting]:

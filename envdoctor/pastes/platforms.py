@@ -19,6 +19,8 @@ _DISTRO = re.compile(
 )
 _IMAGE = re.compile(r"\b((?:[\w.-]{1,60}(?::\d{1,5})?/){0,4}[\w.-]{1,60}:[\w][\w.+-]{1,80})")
 _CUDA_IMAGE = re.compile(r"\bcuda:?-?(\d{1,2}\.\d{1,2})")
+_NAMED_IMAGE = re.compile(r"\b(vllm-openai|sglang|llamafactory):v?(\d+\.\d+\.\d+(?:\.post\d+)?)")
+"""Images that carry the release of what they are named for in their tag."""
 _TORCH_IMAGE = re.compile(r"\bpytorch/pytorch:(\d+\.\d+\.\d+)-cuda(\d+\.\d+)")
 
 
@@ -67,7 +69,7 @@ def _image_contents(image: str, source: str) -> Iterator[Sighting]:
         yield Sighting("build", ("torch", {"cuda": match[2]}), source)
     elif match := _CUDA_IMAGE.search(image):
         yield Sighting("toolkit", Toolkit(CudaVersion.parse(match[1]), "container image", source), source)
-    if match := re.search(r"\bvllm-openai:v(\d+\.\d+\.\d+)", image):
-        yield from distribution_sightings("vllm", match[1], source)
+    if match := _NAMED_IMAGE.search(image):
+        yield from distribution_sightings(match[1].removesuffix("-openai"), match[2], source)
     if match := re.search(r"ubuntu(\d\d)\.?(\d\d)", image):
         yield Sighting("host.distro", f"ubuntu {match[1]}.{match[2]}", source)

@@ -48,3 +48,26 @@ def test_a_machine_is_guessed_only_where_torch_asks_for_more_on_it(
     listed = {name: Distribution(name, "pip list", version="2.4.0") for name in names}
     facts = Facts(environment=Environment(distributions=listed))
     assert Recorded(facts, load_snapshot(MATRIX.folder))._machine(facts) == machine
+
+
+RAN_OUT = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of"
+    " 23.69 GiB of which 101.44 MiB is free. Process 3177 has {} GiB memory in use. Including non-PyTorch"
+    " memory, this process has {} GiB memory in use. Of the allocated memory 1.10 GiB is allocated by PyTorch."
+)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "own", "certainty"),
+    [("22.10", "1.47", "likely"), ("9.00", "14.50", "uncertain"), ("1.00", "22.50", None)],
+)
+def test_whose_memory_it_is_that_ran_out(theirs: str, own: str, certainty: str | None) -> None:
+    shared = found(RAN_OUT.format(theirs, own), "OOM-NEIGHBOUR")
+    assert (shared.certainty.value if shared else None) == certainty
+
+
+def test_nccl_in_a_container_without_shared_memory_is_told_first() -> None:
+    text = "docker run --gpus all vllm/vllm-openai:v0.7.1\nRuntimeError: NCCL error: unhandled system error"
+    small = found(text, "SHM-SMALL-NCCL")
+    assert small is not None
+    assert small.remedies[0].commands[0] == "docker run --ipc=host …"
