@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from envdoctor import lazy_re as re
 from envdoctor.facts import Setting
-from envdoctor.facts.quantities import MIB, parse_size
+from envdoctor.facts.quantities import parse_size
 from envdoctor.pastes.platforms import parse_container
 from envdoctor.pastes.settings import KeyTable, setting_sightings
 from envdoctor.pastes.sightings import Paste, Sighting
@@ -49,8 +49,6 @@ _WITH_GPUS = re.compile(r"\s--(?:gpus|runtime|device)[= ]")
 _SHARED = re.compile(r"--ipc\b|--shm-size\b|/dev/shm")
 _CONTINUED = 40
 """Lines of one command that are looked through."""
-_DEFAULT_SHM = 64 * MIB
-"""What a container gets of /dev/shm unasked: https://docs.docker.com/engine/containers/run/#runtime-constraints-on-resources"""
 
 
 def parse_commands(paste: Paste, table: KeyTable) -> Iterator[Sighting]:
@@ -118,7 +116,8 @@ def _container(paste: Paste, index: int, line: str) -> Iterator[Sighting]:
     if image := _IMAGE.search(command[1]):
         yield from parse_container(image[1], paste.at("command line", index))
     if _WITH_GPUS.search(command[1]) and not _SHARED.search(command[1]):
-        yield Sighting("host.shm_bytes", _DEFAULT_SHM, paste.at("Docker's default", index))
+        source = paste.at("command line", index)
+        yield Sighting("setting", Setting("container_shm", "default", source), source)
 
 
 def _keywords(line: str, table: KeyTable, source: str) -> Iterator[Sighting]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from functools import cache
 from typing import Any
 
 from envdoctor import lazy_re as re
@@ -157,6 +158,7 @@ def known_distribution(label: str) -> str | None:
     return _LABELS.get(label) or _LABELS.get(label.replace("_", "-"))
 
 
+@cache
 def mention_pattern() -> re.Pattern[str]:
     """Return a pattern for a name followed by its version in running text (groups name, between, version)."""
 

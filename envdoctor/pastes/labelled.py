@@ -9,7 +9,7 @@ from envdoctor import lazy_re as re
 from envdoctor.facts import CudaVersion, DriverVersion, NativeLibrary, Toolkit
 from envdoctor.facts.quantities import parse_size
 from envdoctor.matrix.card_names import CardNames
-from envdoctor.pastes.distributions import known_distribution
+from envdoctor.pastes.distributions import known_distribution, mention_pattern
 from envdoctor.pastes.gpus import Listed, parse_capability, parse_gpus, with_those_above
 from envdoctor.pastes.settings import KeyTable, setting_sightings
 from envdoctor.pastes.sightings import Paste, Sighting, card_sighting, distribution_sightings
@@ -28,6 +28,9 @@ _RUNS = re.compile(r"[ \t]{3,}")
 _SEVERAL = re.compile(
     r"[,;]\s{0,4}(?=[^\d\s<>=~!])|\s{1,4}(?:and|with|on)\s{1,4}|\s{1,4}(?!(?i:ver|type|model|name|list))(?=[A-Za-z][\w.-]{1,40}\s?[:=]\s)"
 )
+_PIN = re.compile(r"(?<![\w.=-])[A-Za-z][\w.-]{1,40}==\d[\w.+*]{0,40}")
+_LABEL = 2
+"""Words beside pins by which a line is still a list of them, no sentence."""
 _PLURAL = re.compile(r"[,;]|\s(?:and|with|on)\s|[:=][^:=]+[:=]")
 _FOREIGN = re.compile(
     r"\(you have |\bcompiled (?:w\.|with\b|for\b|against\b)|\bbuilt (?:with|for|against)\b|"
@@ -63,11 +66,19 @@ def parse_labelled(paste: Paste, table: KeyTable) -> Iterator[Sighting]:
             )
             if label.startswith(("driver", "nvidia driver")):
                 near_driver = index
-            if found and statements == [line]:
+            if found and statements == [line] and not _names_another(label, value):
                 paste.claimed.add(index)
             listed, found = with_those_above(listed, index, label, found)
             yield from found
         previous = fold_label(line.partition(":")[0])
+
+
+def _names_another(label: str, value: str) -> bool:
+    """True where a package's version is followed by another package with its own: `torch==2.1 trl 0.9.6`."""
+    mine = known_distribution(label)
+    if not mine or " " not in value:
+        return False
+    return any(known_distribution(m["name"].lower()) != mine for m in mention_pattern().finditer(value))
 
 
 def _uncontrasted(statements: Sequence[str]) -> Iterator[tuple[str, str, str]]:
@@ -90,6 +101,9 @@ def _in_context(label: str, line: str, since_driver: int, previous: str) -> str:
 
 def split_statements(line: str, table: KeyTable) -> list[str]:
     """Return the statements in a line; a piece that begins no known one belongs to the one before it."""
+    pins = _PIN.findall(line) if line.count("==") > 1 else []
+    if len(pins) > 1 and len(_PIN.sub("", line).split()) <= _LABEL:
+        return pins
     short = _RUNS.sub("  ", line.strip())
     if _SEVERAL.search(short) is None or _PLURAL.search(line) is None:
         return [line]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 
 from envdoctor import lazy_re as re
 from envdoctor.facts import CudaVersion, DriverVersion, Setting, Toolkit
@@ -86,11 +85,6 @@ _HINTS = {
 _GLIBC = re.compile(r"(?i)\bglibc[ -]?(2\.\d\d)\b")
 
 
-@cache
-def _mentions() -> re.Pattern[str]:
-    return mention_pattern()
-
-
 def parse_prose(paste: Paste) -> Iterator[Sighting]:
     """Yield the versions, GPUs, driver and Python that unclaimed lines mention as facts."""
     for index, line in paste.loose():
@@ -134,7 +128,7 @@ def _incompatible(line: str, source: str) -> Iterator[Sighting]:
 def _facts_of(line: str, source: str) -> Iterator[Sighting]:
     told = [
         (_meant(m["name"]), m["version"].rstrip("."), "==" in m["between"])
-        for m in _mentions().finditer(line)
+        for m in mention_pattern().finditer(line)
     ]
     for name, version, exact in told:
         if not any(

@@ -10,6 +10,7 @@ from envdoctor import lazy_re as re
 from envdoctor.commands import ANY
 from envdoctor.facts.names import NOT_PACKAGES, normalise
 from envdoctor.findings import Finding, Remedy
+from envdoctor.plan.programs import in_own_words
 from envdoctor.rules.features import asks_too_much
 from envdoctor.rules.ranges import is_specifier
 from envdoctor.rules.view import View
@@ -81,9 +82,9 @@ def advised(finding: Finding) -> list[Advice]:
 
 
 def possible_findings(findings: Sequence[Finding], view: View) -> tuple[Finding, ...]:
-    """Return the findings without such remedies as ask of the cards what none of them has."""
-    told = ((f, tuple(r for r in f.remedies if not _is_beyond(view, r))) for f in findings)
-    return tuple(f if len(left) == len(f.remedies) else replace(f, remedies=left) for f, left in told)
+    """Return the findings without what their remedies ask of cards or of programs that have no such thing."""
+    told = ((f, in_own_words(view, [r for r in f.remedies if not _is_beyond(view, r)])) for f in findings)
+    return tuple(f if left == f.remedies else replace(f, remedies=left) for f, left in told)
 
 
 def _is_beyond(view: View, remedy: Remedy) -> bool:

@@ -298,3 +298,19 @@ def test_cards_that_a_word_beside_them_makes_sure(read, line, card):
 @pytest.mark.parametrize("line", ["torch2.5.1+cu124 py3.10", "Python 3.10, torch 2.5.1"])
 def test_python_in_short(read, line):
     assert read(line).environment.python.get() == "3.10"
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (
+            "verl==0.4.1.x  torch==2.4.0  tensordict==0.5.0  vllm==0.6.3",
+            {"verl": "==0.4.1.*", "torch": "2.4.0", "vllm": "0.6.3"},
+        ),
+        ("transformers==4.49.0 llamafactory 0.9.2", {"transformers": "4.49.0", "llamafactory": "0.9.2"}),
+        ("ms-swift 3.5.0 / transformers 4.51 / A800", {"ms-swift": "3.5.0", "transformers": "==4.51.*"}),
+    ],
+)
+def test_packages_on_one_line_are_read_each_with_its_own_version(read, line, told):
+    found = read(line).environment.distributions
+    assert {name: one.version or one.specifier for name, one in found.items()} == told

@@ -53,7 +53,7 @@ def test_a_machine_is_guessed_only_where_torch_asks_for_more_on_it(
 RAN_OUT = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of"
     " 23.69 GiB of which 101.44 MiB is free. Process 3177 has {} GiB memory in use. Including non-PyTorch"
-    " memory, this process has {} GiB memory in use. Of the allocated memory 1.10 GiB is allocated by PyTorch."
+    " memory, this process has {} GiB memory in use. Of the allocated memory 1.10 GiB is used by PyTorch."
 )
 
 
@@ -68,6 +68,22 @@ def test_whose_memory_it_is_that_ran_out(theirs: str, own: str, certainty: str |
 
 def test_nccl_in_a_container_without_shared_memory_is_told_first() -> None:
     text = "docker run --gpus all vllm/vllm-openai:v0.7.1\nRuntimeError: NCCL error: unhandled system error"
-    small = found(text, "SHM-SMALL-NCCL")
+    small = found(text, "SHM-UNASKED")
     assert small is not None
     assert small.remedies[0].commands[0] == "docker run --ipc=host …"
+
+
+TOKENS = "ValueError: Image features and image tokens do not match: tokens: 1500, features 1564"
+
+
+@pytest.mark.parametrize(
+    ("run", "flag"),
+    [
+        ("llamafactory 0.9.2\ncutoff_len: 1024", "--cutoff_len 8192"),
+        ("vllm serve a/b", "--max-model-len 32768"),
+    ],
+)
+def test_a_remedy_names_the_flags_of_the_program_that_ran(run: str, flag: str) -> None:
+    cut = found(f"{run}\n{TOKENS}", "VLLM-MM-TOKENS")
+    assert cut is not None
+    assert cut.remedies[0].commands[0] == flag
