@@ -44,9 +44,8 @@ LOGGED = 0.06
 """Where a trainer holds logits to log from them, or cuts prompts off before the head: copies of some rows
 lie between whole ones."""
 
-NLL, NLL_FULL = 2.25, 0.25
-"""Where a cross entropy of half of the texts is added: blocks of scores that lie idle, beside adapters and in
-full training. Halves and wholes, with a text's last row and without, find no room in each other's place."""
+NLL_FULL = 0.25
+"""In full training where a cross entropy of half of the texts is added: blocks of scores that lie idle."""
 
 SIGHTED = 0.065
 """With images: convolutions, windows and places ask for room of their own before the decoder does."""
@@ -93,8 +92,8 @@ def _named(run: TrainingRun, churn: Churn) -> int:
     if recipe.generates:
         return max(churn.scores, churn.logits)
     if run.task == "orpo":
-        return int(churn.scores * (NLL_FULL if run.method == "full" else NLL))
-    compares = recipe.loss == "logprobs" and recipe.reference and not recipe.nll
+        return int(churn.scores * NLL_FULL) if run.method == "full" else 0
+    compares = recipe.loss in ("logprobs", "softmax") and recipe.reference and not recipe.nll
     return churn.scores if compares and run.method == "full" else 0
 
 

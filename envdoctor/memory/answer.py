@@ -32,6 +32,7 @@ MODELLED = {
 LOSSES = {
     "full": "the model's own loss over all logits",
     "logprobs": "log probabilities from all logits in fp32",
+    "softmax": "log probabilities from all logits in fp32, and their log-softmax",
     "kernel": "log probabilities from all logits in fp32, by a kernel",
     "checkpointed": "the loss in recomputed chunks of tokens",
     "tiled": "the loss in tiles, never all logits",

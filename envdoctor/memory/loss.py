@@ -52,18 +52,21 @@ def loss_cost(
     cost = _own(shape, s, accumulating, recipe, scored or s.tokens)
     if cost is None:
         cost = _liger(shape, s, accumulating) if s.liger else _full(shape, s, accumulating, upcast, scored)
-    if not (recipe.held or recipe.held_reference or recipe.logged):
+    if not (recipe.aside or recipe.held or recipe.held_reference or recipe.logged):
         return cost
     size = rounded((scored or s.tokens) * shape.vocab // s.tp * 4)
-    held = size * (recipe.held + recipe.held_reference)
+    held = size * (recipe.aside + recipe.held + recipe.held_reference)
     entropies = 3 * rounded(4 * ENTROPY_ROWS * shape.vocab // s.tp)
-    logged = {"": 0, "logits": size, "entropy": size + entropies, "answers": _answers(size, s)}[recipe.logged]
+    sizes = {"logits": size, "entropy": size + entropies, "answers": _answers(size, s), "desired": _desired(size)}
+    logged = sizes.get(recipe.logged, 0)
     forward = max(cost.forward, cost.kept + held + logged)
-    return cost._replace(forward=forward, reference=cost.reference + size * recipe.held)
+    return cost._replace(forward=forward, reference=cost.reference + size * (recipe.aside + recipe.held))
 
 
+ALL_LOGITS = ("logprobs", "softmax", "kernel")
+"""Losses that take log probabilities of all logits."""
 _SCORES = {"score": score, "value": value}
-_OWN = {"tiled": tiled, "checkpointed": checkpointed, "logprobs": logprobs, "kernel": logprobs}
+_OWN = {"tiled": tiled, "checkpointed": checkpointed, "logprobs": logprobs, "softmax": logprobs, "kernel": logprobs}
 
 
 def _own(shape: ModelShape, s: Settings, accumulating: bool, recipe: Recipe, scored: int) -> LossCost | None:
@@ -73,7 +76,7 @@ def _own(shape: ModelShape, s: Settings, accumulating: bool, recipe: Recipe, sco
     compute = _OWN.get(recipe.loss)
     if compute is None:
         return None
-    whole = recipe.loss in ("logprobs", "kernel")
+    whole = recipe.loss in ALL_LOGITS
     rows = scored if whole else min(scored, recipe.chunk_tokens)
     size = rounded(rows * (recipe.chunk_columns or shape.vocab // s.tp) * 4)
     cost = _replayed(shape, s, accumulating, lambda tape: compute(tape, s, shape, recipe, scored), 3 * size)
@@ -154,10 +157,11 @@ def compute_loss(
     else:
         out = fused_loss(tape, s, shape) if s.liger else full_loss(tape, s, shape, upcast, scored)
     size = (scored or s.tokens) * shape.vocab // s.tp * 4
-    held = [tape.new(size // 4, 4) for _ in range(recipe.held + recipe.held_reference)]
+    held = [tape.new(size // 4, 4) for _ in range(recipe.aside + recipe.held + recipe.held_reference)]
     entropy = (4 * ENTROPY_ROWS * shape.vocab // s.tp,) * 3
     shifted = s.batch * (s.seq - 1) * shape.vocab // s.tp * 4
-    logged = {"": (), "logits": (shifted,), "entropy": (shifted, *entropy), "answers": (_answers(size, s),)}
+    logged = {"": (), "logits": (shifted,), "entropy": (shifted, *entropy)}
+    logged |= {"answers": (_answers(size, s),), "desired": (_desired(size),)}
     if recipe.logged == "logits":
         tape.touch(*entropy)
     tape.touch(*logged[recipe.logged])
@@ -170,12 +174,17 @@ def _answers(size: int, s: Settings) -> int:
     return size // min(4, s.batch)
 
 
+def _desired(size: int) -> int:
+    """Bytes of the desired answers' logits where a batch draws them by lot: half of three texts in four."""
+    return size * 3 // 8
+
+
 def views_head(loss: str, s: Settings) -> bool:
     """True where the gradient of the head is a view of a product's result, which cannot be added in place.
 
     Autocast's cast of it is a tensor of its own, as are those that a trainer or Liger sums itself.
     """
-    return loss in ("full", "logprobs", "kernel") and not s.liger and s.weight == s.compute
+    return loss in ("full", *ALL_LOGITS) and not s.liger and s.weight == s.compute
 
 
 def fused_loss(tape: Tape, s: Settings, shape: ModelShape) -> Tensor:

@@ -80,12 +80,13 @@ def checkpointed(tape: Tape, s: Settings, shape: ModelShape, recipe: Recipe, sco
 
 
 def logprobs(tape: Tape, s: Settings, shape: ModelShape, recipe: Recipe, scored: int) -> Tensor:
-    """Log probabilities of labels from all logits in fp32: gathered, less a log-sum-exp of each row.
+    """Log probabilities of labels from all logits in fp32: gathered, less a log-sum-exp of each text.
 
-    A text has one row of logits more than are scored: its last, which is cut off by a view.
+    A text has one row of logits more than are scored: its last, which is cut off by a view. A cross entropy of
+    the chosen texts, where there is one, comes first.
     """
     hidden = normed(tape, s, shape)
-    whole = scored if recipe.nll else min(s.tokens, scored + s.batch)
+    whole = min(s.tokens, scored + s.batch)
     rows = Tensor(whole * shape.hidden, hidden.width, hidden.needs)  # a view
     rows.size = 0
     tape.record(rows, (hidden,), (hidden,))
@@ -94,28 +95,59 @@ def logprobs(tape: Tape, s: Settings, shape: ModelShape, recipe: Recipe, scored:
     full = tape.op(logits.numel, 4, (logits,)) if logits.width != 4 else logits
     if full is not logits:
         tape.drop(logits)
-    seen = full if recipe.nll else _shifted(tape, full, scored * (shape.vocab // s.tp))
-    if recipe.held:  # a copy of the view, which is what is saved
+    numel = scored * (shape.vocab // s.tp)
+    entropy = _cross_entropy(tape, full, numel) if recipe.nll else tape.new(0, 4)
+    seen = _view(tape, full, numel)
+    if recipe.loss == "softmax":
+        seen = full = _log_softmax(tape, seen, full)
+    elif recipe.held:  # a copy of the view, which is what is saved
         copy = tape.op(seen.numel, 4, (seen,))
         tape.drop(full)
         seen = full = copy
     if recipe.temperature:
         seen, full = _divided(tape, seen, full, recipe.divides_view)
-    tape.touch(3 * rounded(4 * ENTROPY_ROWS * (shape.vocab // s.tp)))
-    entropy = _cross_entropy(tape, full) if recipe.nll else tape.new(0, 4)
-    scratch = 0 if recipe.loss == "kernel" else full.size  # gradients of single rows beside their stack
-    out = tape.op(scored, 4, (seen,), (full,), temporary=scratch)
+    if not recipe.nll:
+        tape.touch(3 * rounded(4 * ENTROPY_ROWS * (shape.vocab // s.tp)))
+    if recipe.loss == "logprobs":
+        out = _by_text(tape, seen, full, scored, s.batch)
+    else:
+        out = tape.op(scored, 4, (seen,), (full,))
     tape.drop(full)
     total = tape.op(1, 4, (out, entropy))
     tape.drop(out, entropy)
     return total
 
 
-def _shifted(tape: Tape, logits: Tensor, numel: int) -> Tensor:
-    """A view of all but each text's last row; its gradient is filled up with zeros."""
-    view = Tensor(numel, 4, logits.needs)
+def _by_text(tape: Tape, seen: Tensor, full: Tensor, scored: int, texts: int) -> Tensor:
+    """TRL's selective_log_softmax: labels gathered from all logits, and the log-sum-exp of one text at a time.
+
+    On the way back each text has a difference, its exponential and its gradient, of which the last stays
+    until all are stacked.
+    """
+    picked = tape.op(scored, 4, (seen,), (full,))
+    sums = []
+    for text in tape.parts(seen, texts):
+        tape.touch(text.requested)
+        sums.append(tape.op(scored // texts, 4, (text,), (full,), (text.spread, text.spread)))
+    out = tape.op(scored, 4, (picked, *sums))
+    tape.drop(picked, *sums)
+    return out
+
+
+def _log_softmax(tape: Tape, seen: Tensor, full: Tensor) -> Tensor:
+    """Of a view, which is copied to lie in one piece; takes over the hold on `full`."""
+    whole = tape.new(seen.numel, 4)
+    soft = tape.op(seen.numel, 4, (seen,))
+    tape.save_result(soft)
+    tape.drop(whole, full)
+    return soft
+
+
+def _view(tape: Tape, whole: Tensor, numel: int) -> Tensor:
+    """A view of part of a tensor; its gradient is filled up with zeros."""
+    view = Tensor(numel, whole.width, whole.needs)
     view.size = 0
-    tape.record(view, (logits,))
+    tape.record(view, (whole,))
     return view
 
 
@@ -134,12 +166,13 @@ def _divided(tape: Tape, shifted: Tensor, logits: Tensor, in_place: bool) -> tup
     return view, logits
 
 
-def _cross_entropy(tape: Tape, logits: Tensor) -> Tensor:
-    """Of the chosen half of the texts: a copy, and its log-softmax, which is saved."""
-    chosen = tape.op(logits.numel // 2, 4, (logits,))
-    picked = tape.op(chosen.numel, 4, (chosen,))
+def _cross_entropy(tape: Tape, logits: Tensor, numel: int) -> Tensor:
+    """Of the chosen half of the texts, without their last rows: a copy, and its log-softmax, which is saved."""
+    chosen = _view(tape, _view(tape, logits, logits.numel // 2), numel // 2)
+    copy = tape.op(chosen.numel, 4, (chosen,), through=True)
+    picked = tape.op(copy.numel, 4, (copy,))
     tape.save_result(picked)
-    tape.drop(chosen)
+    tape.drop(copy)
     out = tape.op(1, 4, (picked,))
     tape.drop(picked)
     return out
