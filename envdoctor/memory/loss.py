@@ -52,21 +52,34 @@ def loss_cost(
     cost = _own(shape, s, accumulating, recipe, scored or s.tokens)
     if cost is None:
         cost = _liger(shape, s, accumulating) if s.liger else _full(shape, s, accumulating, upcast, scored)
-    if not (recipe.aside or recipe.held or recipe.held_reference or recipe.logged):
+    beside = recipe.aside + recipe.held
+    asked = recipe.aside_reference + recipe.held_reference
+    if not (beside or asked or recipe.logged):
         return cost
     size = rounded((scored or s.tokens) * shape.vocab // s.tp * 4)
-    held = size * (recipe.aside + recipe.held + recipe.held_reference)
+    held = size * (beside + asked)
     entropies = 3 * rounded(4 * ENTROPY_ROWS * shape.vocab // s.tp)
-    sizes = {"logits": size, "entropy": size + entropies, "answers": _answers(size, s), "desired": _desired(size)}
+    sizes = {
+        "logits": size,
+        "entropy": size + entropies,
+        "answers": _answers(size, s),
+        "desired": _desired(size),
+    }
     logged = sizes.get(recipe.logged, 0)
     forward = max(cost.forward, cost.kept + held + logged)
-    return cost._replace(forward=forward, reference=cost.reference + size * (recipe.aside + recipe.held))
+    return cost._replace(forward=forward, reference=cost.reference + size * beside)
 
 
 ALL_LOGITS = ("logprobs", "softmax", "kernel")
 """Losses that take log probabilities of all logits."""
 _SCORES = {"score": score, "value": value}
-_OWN = {"tiled": tiled, "checkpointed": checkpointed, "logprobs": logprobs, "softmax": logprobs, "kernel": logprobs}
+_OWN = {
+    "tiled": tiled,
+    "checkpointed": checkpointed,
+    "logprobs": logprobs,
+    "softmax": logprobs,
+    "kernel": logprobs,
+}
 
 
 def _own(shape: ModelShape, s: Settings, accumulating: bool, recipe: Recipe, scored: int) -> LossCost | None:
@@ -149,15 +162,23 @@ def full_loss(tape: Tape, s: Settings, shape: ModelShape, upcast: bool, scored: 
 def compute_loss(
     tape: Tape, shape: ModelShape, s: Settings, upcast: bool, recipe: Recipe, scored: int
 ) -> Tensor:
-    """Run everything after the last layer on the tape, what a trainer holds and logs beside it included."""
+    """Run everything after the last layer on the tape."""
     if scores := _SCORES.get(recipe.loss):
-        out = scores(tape, s, shape)
-    elif recipe.loss in _OWN:
-        out = _OWN[recipe.loss](tape, s, shape, recipe, scored or s.tokens)
-    else:
-        out = fused_loss(tape, s, shape) if s.liger else full_loss(tape, s, shape, upcast, scored)
+        return scores(tape, s, shape)
+    if recipe.loss in _OWN:
+        return _OWN[recipe.loss](tape, s, shape, recipe, scored or s.tokens)
+    return fused_loss(tape, s, shape) if s.liger else full_loss(tape, s, shape, upcast, scored)
+
+
+def hold(tape: Tape, shape: ModelShape, s: Settings, recipe: Recipe, scored: int) -> tuple[Tensor, ...]:
+    """What a trainer keeps of the policy's logits until the loss is done."""
+    return _copies(tape, shape, s, scored, recipe.held, recipe.aside)
+
+
+def tell(tape: Tape, shape: ModelShape, s: Settings, recipe: Recipe, scored: int) -> None:
+    """Run what a trainer logs, beside what it still has of the reference's logits."""
+    kept = _copies(tape, shape, s, scored, recipe.held_reference, recipe.aside_reference)
     size = (scored or s.tokens) * shape.vocab // s.tp * 4
-    held = [tape.new(size // 4, 4) for _ in range(recipe.aside + recipe.held + recipe.held_reference)]
     entropy = (4 * ENTROPY_ROWS * shape.vocab // s.tp,) * 3
     shifted = s.batch * (s.seq - 1) * shape.vocab // s.tp * 4
     logged = {"": (), "logits": (shifted,), "entropy": (shifted, *entropy)}
@@ -165,8 +186,15 @@ def compute_loss(
     if recipe.logged == "logits":
         tape.touch(*entropy)
     tape.touch(*logged[recipe.logged])
-    tape.drop(*held)
-    return out
+    tape.drop(*kept)
+
+
+def _copies(
+    tape: Tape, shape: ModelShape, s: Settings, scored: int, whole: int, parted: int
+) -> tuple[Tensor, ...]:
+    """Copies of all logits, and such that lie in two parts."""
+    size = (scored or s.tokens) * shape.vocab // s.tp
+    return tuple(tape.new(n, 4) for n in (size,) * whole + (size // 2,) * (2 * parted))
 
 
 def _answers(size: int, s: Settings) -> int:

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from envdoctor.memory.caching import TOUCHED, Events, granules
-from envdoctor.memory.loss import compute_loss
+from envdoctor.memory.loss import compute_loss, hold, tell
 from envdoctor.memory.recipes import Recipe
 from envdoctor.memory.settings import Settings
 from envdoctor.memory.shape import ModelShape
@@ -174,12 +174,15 @@ class Recording(Tape):
 def loss_program(
     shape: ModelShape, s: Settings, accumulating: bool, upcast: bool, recipe: Recipe, scored: int
 ) -> Program:
-    """Return what everything after the last layer asks for."""
+    """Return what everything after the last layer asks for; a reference is asked before the way back."""
     recorder = Recorder()
     tape = Recording(accumulating=accumulating, heap=recorder)
     out = compute_loss(tape, shape, s, upcast, recipe, scored)
+    held = hold(tape, shape, s, recipe, scored)
     tape.drop(out)
     forward = recorder.cut()[1:]
+    tell(tape, shape, s, recipe, scored)
+    tape.drop(*held)
     tape.backward(out)
     leaving = tape.first.gradient.block if tape.first.gradient else INPUT
     return Program(forward, recorder.cut(), recorder.slots, out.block, -1, leaving, (), tuple(tape.trained))

@@ -82,8 +82,8 @@ def checkpointed(tape: Tape, s: Settings, shape: ModelShape, recipe: Recipe, sco
 def logprobs(tape: Tape, s: Settings, shape: ModelShape, recipe: Recipe, scored: int) -> Tensor:
     """Log probabilities of labels from all logits in fp32: gathered, less a log-sum-exp of each text.
 
-    A text has one row of logits more than are scored: its last, which is cut off by a view. A cross entropy of
-    the chosen texts, where there is one, comes first.
+    A text has one row of logits more than are scored: its last, which is cut off by a view. A cross entropy
+    of the chosen texts, where there is one, comes first.
     """
     hidden = normed(tape, s, shape)
     whole = min(s.tokens, scored + s.batch)
@@ -119,7 +119,7 @@ def logprobs(tape: Tape, s: Settings, shape: ModelShape, recipe: Recipe, scored:
 
 
 def _by_text(tape: Tape, seen: Tensor, full: Tensor, scored: int, texts: int) -> Tensor:
-    """TRL's selective_log_softmax: labels gathered from all logits, and the log-sum-exp of one text at a time.
+    """TRL's selective_log_softmax: labels gathered from all logits, log-sum-exps of one text at a time.
 
     On the way back each text has a difference, its exponential and its gradient, of which the last stays
     until all are stacked.
@@ -167,7 +167,7 @@ def _divided(tape: Tape, shifted: Tensor, logits: Tensor, in_place: bool) -> tup
 
 
 def _cross_entropy(tape: Tape, logits: Tensor, numel: int) -> Tensor:
-    """Of the chosen half of the texts, without their last rows: a copy, and its log-softmax, which is saved."""
+    """Of the chosen half of the texts less their last rows: a copy, and its log-softmax, which is saved."""
     chosen = _view(tape, _view(tape, logits, logits.numel // 2), numel // 2)
     copy = tape.op(chosen.numel, 4, (chosen,), through=True)
     picked = tape.op(copy.numel, 4, (copy,))

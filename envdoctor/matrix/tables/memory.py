@@ -86,7 +86,9 @@ class TrainerRow(Row):
     """In which tasks."""
     when: Annotated[Mapping[str, str], forms.STACK] = field(default_factory=dict)
     """Bounds on releases; one that is not known counts as the newest."""
-    loss: Literal["full", "logprobs", "softmax", "kernel", "checkpointed", "tiled", "score", "value"] | None = None
+    loss: (
+        Literal["full", "logprobs", "softmax", "kernel", "checkpointed", "tiled", "score", "value"] | None
+    ) = None
     """How the loss is computed."""
     chunk_tokens: int | None = None
     """Tokens of a chunk or a tile of the loss."""
@@ -105,7 +107,9 @@ class TrainerRow(Row):
     reference_fp32: bool | None = None
     """True when a second model that is the reference is loaded in fp32."""
     aside: int | None = None
-    """Copies of the policy's logits that are kept to log from while the reference is asked."""
+    """Copies of the policy's logits, answer by answer, kept to log from while it is asked."""
+    aside_reference: int | None = None
+    """Such copies of the reference's logits."""
     held: int | None = None
     """fp32 copies of all logits that are kept until the loss is done."""
     held_reference: int | None = None
