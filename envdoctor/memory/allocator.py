@@ -90,7 +90,7 @@ def _named(run: TrainingRun, churn: Churn) -> int:
     """
     recipe = run.recipe
     if recipe.generates:
-        return max(churn.scores, churn.logits)
+        return 0 if recipe.loss == "logprobs" and run.method != "full" else max(churn.scores, churn.logits)
     if run.task == "orpo":
         return int(churn.scores * NLL_FULL) if run.method == "full" else 0
     compares = recipe.loss in ("logprobs", "softmax") and recipe.reference and not recipe.nll
