@@ -38,6 +38,8 @@ class Change:
     made: Callable[[Goal], Goal]
     deep: bool = True
     """False: where it does not help by itself, something else is given up rather than more beside it."""
+    kind: str = ""
+    """Of the changes of one kind, nearest first, the first that helps is told: the others change more."""
 
 
 Changes = tuple[Change, ...]
@@ -72,11 +74,15 @@ def _made(goal: Goal, changes: Changes) -> Goal:
 
 def _working(goal: Goal, ways: Sequence[Changes]) -> tuple[Relaxation, ...]:
     found: dict[str, tuple[Cost, str, Relaxation]] = {}
+    helped = set[str]()
     for changes in ways:
+        if changes[-1].kind in helped:
+            continue
         relaxed = _made(goal, changes)
         picks = solve_nearby(relaxed)
         if picks is None:
             continue
+        helped |= {changes[-1].kind} - {""}
         given = {
             name: node.version(picks.bits[name])
             for name in distinct(goal.requests)
@@ -172,7 +178,7 @@ def _target_proposals(goal: Goal, ban: Ban) -> Iterator[Change]:
         for python in sorted(PYTHONS, key=lambda p: (abs(p[1] - target.python[1]), -p[1])):
             if python != target.python[:2]:
                 text = f"Python {target.python_minor} for {python[0]}.{python[1]}"
-                yield Change(text, partial(_aimed, python=python), deep=False)
+                yield Change(text, partial(_aimed, python=python), deep=False, kind="python")
 
 
 def split(goal: Goal, reasons: Sequence[Reason]) -> tuple[PinSet, ...]:
