@@ -10,8 +10,8 @@ from envdoctor import lazy_re as re
 from envdoctor.commands import ANY
 from envdoctor.facts.names import NOT_PACKAGES, normalise
 from envdoctor.findings import Finding, Remedy
-from envdoctor.plan.programs import in_own_words
 from envdoctor.rules.features import asks_too_much
+from envdoctor.rules.programs import in_own_words
 from envdoctor.rules.ranges import is_specifier
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass, replace
