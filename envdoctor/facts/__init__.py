@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from envdoctor.facts.model import (
         ASKED,
         CONTRADICTED,
+        IN_WORDS,
         MENDED,
         NOT_JUDGED,
         NOTHING_READ,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ASKED",
     "CONTRADICTED",
+    "IN_WORDS",
     "MENDED",
     "NOTHING_READ",
     "NOT_JUDGED",

@@ -331,6 +331,8 @@ TOLD_CAUSE = "the text itself tells of a cause: "
 """How the reader's note begins that quotes a sentence which names a cause; its place and its words follow."""
 TOLD_WAY = "the text itself tells of a way out: "
 """How the reader's note begins that quotes a sentence which names what helped or would."""
+IN_WORDS = "in words"
+"""The capture of a symptom whose line no one quotes: which row reads the words by which it is told."""
 NOTHING_READ = (
     "nothing in it was recognised (readable are tracebacks, logs, pip list or freeze, nvidia-smi, collect_env"
     " and settings files)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import field
 from functools import cache, cached_property
 from pathlib import Path
@@ -30,6 +30,8 @@ class Lexicon:
     symptoms: tuple[tables.SymptomRow, ...] = ()
     keys: tuple[tables.KeyRow, ...] = ()
     cards: CardNames = field(default_factory=CardNames)
+    tellings: Callable[[], tuple[tables.TellingRow, ...]] = tuple
+    """How people tell error lines in their own words; asked for where a text shows none."""
 
 
 CONDITIONS = "row"
@@ -156,7 +158,12 @@ class Matrix:
     @property
     def lexicon(self) -> Lexicon:
         """What texts are searched for."""
-        return Lexicon(self.rows(tables.SymptomRow), self.rows(tables.KeyRow), self.cards)
+        return Lexicon(
+            self.rows(tables.SymptomRow),
+            self.rows(tables.KeyRow),
+            self.cards,
+            lambda: self.rows(tables.TellingRow),
+        )
 
     @cached_property
     def by_id(self) -> Mapping[str, tuple[str, Mapping[str, Any]]]:

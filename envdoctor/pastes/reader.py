@@ -157,7 +157,7 @@ def _sightings(paste: Paste, lexicon: Lexicon) -> Iterator[Sighting]:
         yield from _of_errors(paste, lines, errors)
     else:
         yield from read("warned", lines)
-        yield from _of_words(paste, lines, seen)
+        yield from _of_words(paste, lines, seen, lexicon)
     if not is_program(paste.file_name):
         yield from read("diagnosed", lines)
     if paste.passed_over:
@@ -201,13 +201,25 @@ def _of_errors(paste: Paste, lines: Sequence[str], errors: Sequence[Sighting]) -
     yield from parse_mended(paste, lines, max(error.value.line for error in errors))
 
 
-def _of_words(paste: Paste, lines: Sequence[str], seen: Sequence[Sight]) -> Iterator[Sighting]:
+def _of_words(
+    paste: Paste, lines: Sequence[str], seen: Sequence[Sight], lexicon: Lexicon
+) -> Iterator[Sighting]:
     """Yield what a text without errors tells in words."""
     said = any(sight.pattern.fault == "said" for sight in seen)
     if not said and not any(len(line.split()) >= _SENTENCE or not line.isascii() for line in lines):
         return
     from envdoctor.pastes.sentences import parse_sentences, parse_told
 
-    yield from parse_told(paste, lines, seen)
-    if not is_program(paste.file_name):
-        yield from parse_sentences(paste, lines)
+    if is_program(paste.file_name):
+        yield from parse_told(paste, lines, seen)
+        return
+    from envdoctor.pastes.tellings import parse_tellings, told_error
+
+    told = list(parse_tellings(paste, lines, lexicon.tellings()))
+    yield from (sighting for _, sighting in told)
+    if told:
+        first, sighting = told[0]
+        yield told_error(paste, first, sighting.value.text, [one.value.id for _, one in told])
+    else:
+        yield from parse_told(paste, lines, seen)
+    yield from parse_sentences(paste, lines)

@@ -33,6 +33,11 @@ _WORDS, _SHARE = 6, 0.6
 _IDEOGRAPHS = 10
 
 
+def without_soundness(text: str) -> str:
+    """Return a text without its words of trouble where there is none: `no errors`, `error rate`."""
+    return _SOUND.sub("", text)
+
+
 def parse_told(paste: Paste, lines: Sequence[str], sights: Sequence[Sight]) -> Iterator[Sighting]:
     """Yield the first line that tells of trouble in words and that no reader has understood.
 
@@ -43,7 +48,7 @@ def parse_told(paste: Paste, lines: Sequence[str], sights: Sequence[Sight]) -> I
         return
     pattern = row_pattern(said.pattern)
     for index, line in _told_lines(paste, lines):
-        if not _PIN.match(line) and not _LOGGED.match(line) and pattern.search(_SOUND.sub("", line)):
+        if not _PIN.match(line) and not _LOGGED.match(line) and pattern.search(without_soundness(line)):
             met, text = met_within(sights, index, index), " ".join(line.split())[:400]
             yield Sighting(
                 "error", ErrorSeen(text, paste.at("", index), "said", line=index + 1, symptoms=met)

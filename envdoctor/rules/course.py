@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 from envdoctor import lazy_re as re
-from envdoctor.facts import ASKED, CONTRADICTED, TOLD_CAUSE, TOLD_WAY, ErrorSeen, Frame
+from envdoctor.facts import ASKED, CONTRADICTED, IN_WORDS, TOLD_CAUSE, TOLD_WAY, ErrorSeen, Frame
 from envdoctor.findings import Certainty, Finding, Severity
 from envdoctor.matrix import tables
 from envdoctor.patterns import glob_matches
@@ -112,6 +112,10 @@ class _Course:
         """Return a finding as the run leaves it."""
         if finding.severity is not Severity.ERROR or finding.id == UNEXPLAINED:
             return finding
+        if finding.explains and self._is_in_words(finding):
+            told = f"{finding.cause} No such line is shown: the text tells it in words."
+            severity = Severity.WARNING if ASKED in self._view.facts.notes else finding.severity
+            return replace(finding, severity=severity, certainty=_at_most_likely(finding), cause=told)
         if self._is_quoted(finding):
             told = f"{finding.cause} The text quotes the line in a sentence, and shows a run that works."
             return replace(finding, severity=Severity.WARNING, certainty=Certainty.UNCERTAIN, cause=told)
@@ -194,6 +198,11 @@ class _Course:
             one for one in self._view.facts.errors if not set(one.symptoms).isdisjoint(finding.explains)
         ]
         return ran and bool(errors) and all(_is_in_sentence(one) for one in errors)
+
+    def _is_in_words(self, finding: Finding) -> bool:
+        """True where a person tells all lines that a finding explains, and none is shown."""
+        met = [one for one in self._view.facts.symptoms if one.id in finding.explains]
+        return bool(met) and all(IN_WORDS in one.captured for one in met)
 
     def _is_titled(self, end: ErrorSeen) -> bool:
         """True where the title of the text quotes the error, and a traceback shows it."""

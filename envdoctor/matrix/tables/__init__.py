@@ -32,7 +32,7 @@ SUBJECTS = {
     "extensions": "ExtensionRow TorchSymbolRow TorchPairRow FlashAttnWheelRow DeepspeedCudaRow "
     "PackageCapabilityRow CudaBuildRow",
     "fleet": "AgreementRow FleetFactRow FleetPackageRow FleetVariableRow FleetMixtureRow FleetStandardRow",
-    "lexicon": "SymptomRow ConsequenceRow PlaceRow ReachedRow ShownRow DetourRow SayingRow KeyRow "
+    "lexicon": "SymptomRow TellingRow ConsequenceRow PlaceRow ReachedRow ShownRow DetourRow SayingRow KeyRow "
     "ArchitectureRow GpuRow",
     "memory": "MemoryRow TrainerRow ModelRow TextPartRow TowerRow SeeingModelRow SpeedRow",
     "names": "AttributeRow ImportNameRow RenameRow",

@@ -56,6 +56,20 @@ class SymptomRow(Row):
 
 
 @fact
+class TellingRow(Row):
+    """How people tell in their own words what an error line says."""
+
+    KIND: ClassVar = "telling"
+
+    symptom: SymptomGlob
+    """The line that is told."""
+    words: tuple[tuple[Needle, ...], ...]
+    """Lists of words: of each list one stands in the paragraph, at the beginning of a word."""
+    captured: Mapping[str, str] = field(default_factory=dict)
+    """What the line would capture, where the words leave no doubt of it."""
+
+
+@fact
 class ConsequenceRow(Row):
     """An error that only reports that something else failed."""
 

@@ -1,0 +1,80 @@
+"""Error lines that a person tells in words, where a text shows none: the line is taken as met."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from envdoctor import lazy_re as re
+from envdoctor.facts import IN_WORDS, ErrorSeen, Symptom
+from envdoctor.matrix import tables
+from envdoctor.pastes.sentences import without_soundness
+from envdoctor.pastes.sightings import HEAD, Paste, Sighting
+from envdoctor.pastes.warned import is_logged
+
+LONGEST = 1200
+"""Characters of a paragraph that are read."""
+_LEAST = 5
+"""Words of the shortest paragraph that tells something."""
+_CODE = re.compile(r"\s*(?:[|>$#+]{1,3} |\w+ ?= ?\S|import |from \w|def |class |-{1,2}\w|[\]\[{}()<])")
+_TITLE = re.compile(r"#{1,4} ")
+_DENIED = re.compile(
+    r"(?i)\b(?:used to (?:get|have|see)|(?:no longer|never|don['’]?t|didn['’]?t|did not) "
+    r"(?:get|see|have) (?:this|the|any)|"
+    r"(?:fixed|solved|resolved) (?:by|it|this|the)|(?:is|was|got) (?:fixed|solved|resolved)|"
+    r"(?:how|what) (?:does|is) .{0,40}\bwork)"
+)
+"""Words by which trouble is told that is over, or never was."""
+
+
+def parse_tellings(
+    paste: Paste, lines: Sequence[str], tellings: Sequence[tables.TellingRow]
+) -> Iterator[tuple[int, Sighting]]:
+    """Yield the signatures whose lines are told in words, each with the line of the text, once."""
+    known: set[str] = set()
+    for index, told in _paragraphs(lines):
+        for row in tellings:
+            if row.symptom not in known and all(_stands_any(words, told) for words in row.words):
+                known.add(row.symptom)
+                text = " ".join(lines[index].split())[:400]
+                captured = {**row.captured, IN_WORDS: row.id}
+                yield index, Sighting("symptom", Symptom(row.symptom, text, paste.at("", index), captured))
+
+
+def told_error(paste: Paste, index: int, text: str, met: Sequence[str]) -> Sighting:
+    """Return the trouble that such a paragraph tells of."""
+    return Sighting(
+        "error", ErrorSeen(text, paste.at("", index), "said", line=index + 1, symptoms=tuple(met))
+    )
+
+
+def _paragraphs(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Yield the lines that a person wrote outside of code, in lower case."""
+    fenced = False
+    for index, line in enumerate(lines[:HEAD]):
+        if line.lstrip().startswith(("```", "~~~")):
+            fenced = not fenced
+        elif not fenced and _is_written(line) and not _DENIED.search(line):
+            yield index, without_soundness(_plain(line))
+
+
+def _is_written(line: str) -> bool:
+    if is_logged(line) or (_CODE.match(line) and not _TITLE.match(line)):
+        return False
+    return len(line.split()) >= _LEAST or (not line.isascii() and len(line) > _LEAST)
+
+
+def _plain(line: str) -> str:
+    folded = line[:LONGEST].lower().replace("’", "'").replace("`", "").replace("*", "")
+    return f" {' '.join(folded.split())} "
+
+
+def _stands_any(words: Sequence[str], text: str) -> bool:
+    return any(_stands(word, text) for word in words)
+
+
+def _stands(word: str, text: str) -> bool:
+    """True where a word or phrase begins a word of the text."""
+    place = text.find(word)
+    while place > 0 and word[0].isascii() and word[0].isalnum() and text[place - 1].isalnum():
+        place = text.find(word, place + 1)
+    return place >= 0
