@@ -24,6 +24,8 @@ _DENIED = re.compile(
     r"(?:how|what) (?:does|is) .{0,40}\bwork)"
 )
 """Words by which trouble is told that is over, or never was."""
+_ASKED = re.compile(r"(?:^|[.!?:] )\W{0,3}(?:will|would|can|could|should|do|does|is|are|may) [^.!?]{0,200}\?")
+"""A question that a yes or no answers: of what may come."""
 
 
 def parse_tellings(
@@ -65,7 +67,7 @@ def _is_written(line: str) -> bool:
 
 def _plain(line: str) -> str:
     folded = line[:LONGEST].lower().replace("’", "'").replace("`", "").replace("*", "")
-    return f" {' '.join(folded.split())} "
+    return _ASKED.sub(" ", f" {' '.join(folded.split())} ".lstrip("# "))
 
 
 def _stands_any(words: Sequence[str], text: str) -> bool:

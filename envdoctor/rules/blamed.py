@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from packaging.version import Version
 
@@ -11,7 +12,7 @@ from envdoctor.commands import install_commands, pip_install
 from envdoctor.facts import ErrorSeen, Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.snapshot import STACK
-from envdoctor.rules.calendar import package_facts
+from envdoctor.rules.calendar import is_recorded, package_facts
 from envdoctor.rules.generations import askers_after, asking_package
 from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.ranges import parse_version
@@ -27,8 +28,15 @@ _FAILING = (
     "SYM-TOLD-TO-PIN",
 )
 _WORKING = "SYM-TOLD-WORKING"
-_NAMES = ("name", "blamed", "subject", "leading", "before", "high")
+_COMPARED = ("SYM-TOLD-GOOD-BAD", "SYM-TOLD-BAD-GOOD", "SYM-TOLD-FROM-TO")
+"""Lines that set a release against another; the last tells by itself of no trouble."""
+_NAMES = ("name", "blamed", "subject", "leading", "before", "high", "again")
 _VERSIONS = ("version", "known")
+_TROUBLE = re.compile(
+    r"(?i)slow|regress|fail|br[eo]a?k|wors|degrad|\bdrop|increas|higher|lower|\bbug|error|crash|hang|hung|stuck|"
+    r"\bnan\b|not work|n['’]t|issue|problem|\boom\b|memory|changed|wrong|garbage|gibberish|\bleak|colga|"
+    r"falla|报错|失败|变成|变慢|卡|问题"
+)
 _NOT_TOLD = re.compile(
     r"(?i)\brequires?\b|\bdepends? on\b|\bbut you have\b|compiled using|"
     r"\bplease (?:install|upgrade|update)\b|\bno matching (?:distribution|wheel)\b|"
@@ -40,6 +48,10 @@ _DENIED = re.compile(
     r"[^.;,]{0,40}\b(?:work|run|fine|succeed)"
 )
 _NAME = re.compile(r"[a-z][\w-]{2,30}")
+_OVER = re.compile(
+    r"(?i)\b(?:fixe[sd]|solve[sd]|resolve[sd]|works? now|now works?|no (?:more )?(?:problem|issue|error))"
+)
+"""Words by which an upgrade is told that mended something."""
 _RELEASES = 3
 """How many blamed packages are told."""
 
@@ -59,7 +71,7 @@ class Blame:
 
 def blamed_finding(view: View, error: ErrorSeen) -> Finding | None:
     """Return what the text tells of releases as the answer to an error; None where it blames none."""
-    blames = list(_blames(view))[:_RELEASES]
+    blames = list(compared(view) or _blames(view))[:_RELEASES]
     if not blames:
         return None
     told = [_told(view, blame) for blame in blames]
@@ -76,9 +88,54 @@ def blamed_finding(view: View, error: ErrorSeen) -> Finding | None:
         ),
         remedies=tuple(remedy for blame in blames for remedy in _remedies(view, blame, error)),
         certainty=Certainty.LIKELY if paired else Certainty.UNCERTAIN,
-        explains=error.symptoms,
-        prior=0.45,
+        explains=tuple(dict.fromkeys((*error.symptoms, *(b.symptom.id for b in blames if paired)))),
+        prior=0.8 if paired else 0.45,
     )
+
+
+def compared(view: View) -> tuple[Blame, ...]:
+    """Return the packages of which the text sets a release that works against one that does not."""
+    symptoms = (s for kind in _COMPARED for s in view.facts.symptoms if s.id == kind)
+    found: dict[str, Blame] = {}
+    for blame in filter(None, map(partial(_set_apart, view), symptoms)):
+        found.setdefault(blame.name, blame)
+    return tuple(found.values())
+
+
+def _set_apart(view: View, symptom: Symptom) -> Blame | None:
+    told = symptom.captured
+    bad = told.get("version") or told.get("newer") or ""
+    good = told.get("known") or told.get("older") or ""
+    before, after = parse_version(good), parse_version(bad)
+    if before is None or after is None or before == after or _OVER.search(symptom.text):
+        return None
+    if symptom.id == "SYM-TOLD-FROM-TO":
+        if not _TROUBLE.search(symptom.text):
+            return None
+        good, bad = (good, bad) if before < after else (bad, good)
+    name = _package(view, symptom) or _subject(view, symptom, good, bad) or _unread(view, symptom)
+    known = bool(name) and package_facts(view, name) is not None
+    if not name or (known and not (_release(view, name, good) and _release(view, name, bad))):
+        return None
+    return Blame(name, symptom, bad, "", good)
+
+
+def _unread(view: View, symptom: Symptom) -> str:
+    """Return the package that the line names by its whole name, of which no releases are on record."""
+    words = (word.lower() for word in re.findall(r"[A-Za-z][\w-]{2,40}", symptom.text))
+    return next((word for word in words if "-" in word and is_recorded(view, word)), "")
+
+
+def _subject(view: View, symptom: Symptom, good: str, bad: str) -> str:
+    """Return the one package that two bare releases are of: named in the line, or listed with one of them."""
+    words = (word.replace("_", "-").lower() for word in re.findall(r"[A-Za-z][\w-]{1,30}", symptom.text))
+    named = [name for name in dict.fromkeys(words) if name in STACK]
+    listed = [n for n, one in view.facts.environment.distributions.items() if one.version in (good, bad)]
+    for names in (named, listed, [*view.facts.environment.distributions]):
+        having = [n for n in names if _release(view, n, good) and _release(view, n, bad)]
+        if len(having) == 1:
+            return having[0]
+    return ""
 
 
 def _told(view: View, blame: Blame) -> str:

@@ -23,6 +23,8 @@ from envdoctor.rules.interface_lookup import (
     specifier_for,
 )
 from envdoctor.rules.rows import already_met
+from envdoctor.rules.told_arguments import SYMPTOM as TOLD
+from envdoctor.rules.told_arguments import told_missing
 from envdoctor.rules.view import View
 
 
@@ -35,6 +37,7 @@ def check_missing_interface(view: View) -> Iterable[Finding]:
         for missing in find_missing(view, wanted)
         if not _is_beyond(view, missing)
     ]
+    found += [m for s in view.facts.symptoms if s.id == TOLD for m in told_missing(view, s)]
     if not found:
         raise Skip("no import, attribute or argument error was pasted")
     seen: set[tuple[str, str]] = set()

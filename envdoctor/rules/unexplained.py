@@ -9,7 +9,7 @@ from envdoctor.facts import ErrorSeen, Symptom
 from envdoctor.findings import Certainty, CheckResult, Evidence, Finding, Outcome, Severity
 from envdoctor.matrix import Matrix, tables
 from envdoctor.rules.base import UNEXPLAINED
-from envdoctor.rules.blamed import blamed_finding
+from envdoctor.rules.blamed import blamed_finding, compared
 from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.dated_names import dated_finding
 from envdoctor.rules.detours import detour_finding, with_detour
@@ -85,10 +85,12 @@ def find_unexplained(
     error = decisive(view)
     if error is None:
         left = [] if explained else [one for one in view.facts.symptoms if not _informs(view.matrix, one)]
+        left = left or [blame.symptom for blame in compared(view)]
         error = _as_error(left[-1]) if left else None
     elif _accounted_for(view, error, explained, findings):
         about = [f for f in findings if set(f.explains) & met_in(view, error)]
-        if about and all(f.is_last_resort for f in about) and (blamed := blamed_finding(view, error)):
+        guessed = all(f.is_last_resort for f in about) or (compared(view) and not any(map(_is_sure, about)))
+        if guessed and (blamed := blamed_finding(view, error)):
             yield blamed
         elif about and all(f.certainty is Certainty.UNCERTAIN for f in about):
             yield from filter(None, [written_for_finding(view, error) or told_finding(view, error)])
@@ -110,6 +112,10 @@ def _is_meant(finding: Finding, error: ErrorSeen) -> bool:
     known = finding.severity is Severity.NOTE and finding.certainty is not Certainty.UNCERTAIN
     quoted = (evidence.value for evidence in finding.evidence)
     return known and any(_is_known_by(error.text, text) for text in quoted)
+
+
+def _is_sure(finding: Finding) -> bool:
+    return finding.certainty is Certainty.CERTAIN
 
 
 def _fails(finding: Finding) -> bool:

@@ -144,3 +144,30 @@ def test_a_class_that_is_named_after_a_librarys_is_taken_for_its_kin(
 def test_a_module_whose_name_is_cut_off_is_the_one_that_has_the_name() -> None:
     finding = found("RuntimeError: cannot import name 'shard_checkpoint' from 'transformers.modeling_\n")
     assert "transformers.modeling_utils" in finding["INTERFACE-MISSING"].summary
+
+
+COMPARED = {
+    "# sglang 0.4.4 is OK, 0.4.6 is not\n": ("sglang", "0.4.4", "0.4.6"),
+    "vllm works with 0.8.3 but not with 0.8.4 on my card.\n": ("vllm", "0.8.3", "0.8.4"),
+    "# Training slows down a lot from v0.18.4 to v0.18.5 of deepspeed\n": ("deepspeed", "0.18.4", "0.18.5"),
+    "- nvidia-modelopt: fails on 0.44.0; works on 0.43.0\n": ("nvidia-modelopt", "0.43.0", "0.44.0"),
+    "peft 0.14.0 版本训练正常，升级到 0.15.0 之后 loss 变成 0\n": ("peft", "0.14.0", "0.15.0"),
+    "Desde que actualicé accelerate de 0.34.2 a 1.0.0 mi script falla\n": ("accelerate", "0.34.2", "1.0.0"),
+}
+
+
+def test_a_release_set_against_another_in_words_is_blamed_without_any_error_line() -> None:
+    for text, (name, good, bad) in COMPARED.items():
+        finding = found(text)["RELEASE-BLAMED"]
+        assert finding.remedies[0].pins == {name: f"=={good}"}, text
+        assert f"{name} {bad}" in finding.summary
+        assert finding.certainty is Certainty.LIKELY
+
+
+def test_an_upgrade_that_mended_something_blames_nothing() -> None:
+    for text in (
+        "Upgrading vllm from 0.8.3 to 0.8.4 fixed the crash for me.\n",
+        "We moved transformers from 4.51.3 to 4.52.1 last week.\n",
+        "Python 3.10 works, 3.12 does not\n",
+    ):
+        assert "RELEASE-BLAMED" not in found(text), text
