@@ -155,6 +155,8 @@ def _sightings(paste: Paste, lexicon: Lexicon) -> Iterator[Sighting]:
     yield from read("wishes", [error.value for error in errors])
     if errors:
         yield from _of_errors(paste, lines, errors)
+        if all(error.value.kind in ("cut", "logged") for error in errors):
+            yield from (sighting for _, sighting in _told(paste, lines, lexicon))
     else:
         yield from read("warned", lines)
         yield from _of_words(paste, lines, seen, lexicon)
@@ -201,6 +203,15 @@ def _of_errors(paste: Paste, lines: Sequence[str], errors: Sequence[Sighting]) -
     yield from parse_mended(paste, lines, max(error.value.line for error in errors))
 
 
+def _told(paste: Paste, lines: Sequence[str], lexicon: Lexicon) -> list[tuple[int, Sighting]]:
+    """Return the error lines that a text tells in words, each with its line; none of a program's."""
+    if is_program(paste.file_name):
+        return []
+    from envdoctor.pastes.tellings import parse_tellings
+
+    return list(parse_tellings(paste, lines, lexicon.tellings()))
+
+
 def _of_words(
     paste: Paste, lines: Sequence[str], seen: Sequence[Sight], lexicon: Lexicon
 ) -> Iterator[Sighting]:
@@ -213,9 +224,9 @@ def _of_words(
     if is_program(paste.file_name):
         yield from parse_told(paste, lines, seen)
         return
-    from envdoctor.pastes.tellings import parse_tellings, told_error
+    from envdoctor.pastes.tellings import told_error
 
-    told = list(parse_tellings(paste, lines, lexicon.tellings()))
+    told = _told(paste, lines, lexicon)
     yield from (sighting for _, sighting in told)
     if told:
         first, sighting = told[0]

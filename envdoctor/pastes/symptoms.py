@@ -89,12 +89,15 @@ def _sights(
 ) -> Iterator[Sight]:
     compiled = row_pattern(pattern.pattern)
     seen: dict[tuple[tuple[str, str], ...], Sight] = {}
+    done = 0
     for line, begin, end in sorted(set(_windows(needles, text, folded, starts, pattern.wrapped))):
+        begin = max(begin, done)
         match = compiled.search(text[begin:end])
         if match is None:
             continue
         if not pattern.wrapped and _SUPPOSED.search(text[begin : begin + match.start()][-40:]):
             continue
+        done = begin + match.end()
         captured = {k: v.strip() for k, v in match.groupdict().items() if v is not None}
         key = tuple(sorted(captured.items()))
         if (met := seen.get(key)) is not None:
@@ -120,7 +123,7 @@ def _windows(
             line = bisect_right(starts, position) - 1
             begin, end = _window(text, starts, line, position, wrapped)
             yield line, begin, end
-            position = folded.find(needle, max(end, position + len(needle)))
+            position = folded.find(needle, max(0 if wrapped else end, position + len(needle)))
 
 
 def _spans(starts: Sequence[int], begin: int, end: int) -> Iterator[tuple[int, int, int]]:

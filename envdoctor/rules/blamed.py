@@ -26,6 +26,7 @@ _FAILING = (
     "SYM-TOLD-UPGRADED",
     "SYM-TOLD-LATEST",
     "SYM-TOLD-TO-PIN",
+    "SYM-TOLD-SINCE",
 )
 _WORKING = "SYM-TOLD-WORKING"
 _COMPARED = ("SYM-TOLD-GOOD-BAD", "SYM-TOLD-BAD-GOOD", "SYM-TOLD-FROM-TO")
@@ -128,7 +129,8 @@ def _unread(view: View, symptom: Symptom) -> str:
 
 def _subject(view: View, symptom: Symptom, good: str, bad: str) -> str:
     """Return the one package that two bare releases are of: named in the line, or listed with one of them."""
-    words = (word.replace("_", "-").lower() for word in re.findall(r"[A-Za-z][\w-]{1,30}", symptom.text))
+    words = [word.replace("_", "-").lower() for word in re.findall(r"[A-Za-z][\w-]{1,30}", symptom.text)]
+    words += [word.partition("-")[0] for word in words]
     named = [name for name in dict.fromkeys(words) if name in STACK]
     listed = [n for n, one in view.facts.environment.distributions.items() if one.version in (good, bad)]
     for names in (named, listed, [*view.facts.environment.distributions]):
@@ -155,6 +157,8 @@ def _blames(view: View) -> Iterator[Blame]:
     found: dict[str, Blame] = {}
     for symptom in view.facts.symptoms:
         name = _package(view, symptom) if symptom.id in _FAILING else ""
+        if symptom.id == "SYM-TOLD-SINCE" and _TROUBLE.search(symptom.text):
+            name = _subject(view, symptom, *[_version_of(symptom)] * 2)
         if not name or _NOT_TOLD.search(symptom.text):
             continue
         version = _release(view, name, _version_of(symptom))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from packaging.version import Version
+
 from envdoctor import lazy_re as re
-from envdoctor.commands import commands
+from envdoctor.commands import commands, install_commands
 from envdoctor.facts import TOLD_CAUSE, TOLD_WAY, ErrorSeen
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.snapshot import STACK
@@ -35,6 +37,7 @@ _ABSENT = re.compile(
     r"(?i)[`'\"]{0,2}\b([A-Za-z][\w-]{2,40})[`'\"]{0,2} (?:(?:is|was|are)(?:n['’]t| not)|package is not|"
     r"module is not) (?:\w{1,12} )?(?:installed|there|present|found|available)"
 )
+_WORD = re.compile(r"[A-Za-z][\w-]{2,30}")
 _EXCLUDE = re.compile(
     r"(?i)\bincompatib|\bnot compatible|\bconflict(?:s|ing)? (?:with|between)|\bmismatch|不兼容|冲突|版本不"
 )
@@ -64,12 +67,26 @@ def told_finding(view: View, error: ErrorSeen) -> Finding | None:
         cause="That is what its writer says; nothing known here confirms or denies it. "
         + " ".join(f"“{one.value}”" for one in told[1:]),
         evidence=(Evidence("error", error.text, error.source), *told),
-        remedies=_ways(view, causes, ways),
+        remedies=distinct((*_ways(view, causes, ways), *_newest(view, error, told))),
         certainty=Certainty.UNCERTAIN,
         explains=error.symptoms,
         prior=0.55,
         fallback=True,
     )
+
+
+def _newest(view: View, error: ErrorSeen, told: Sequence[Evidence]) -> Iterator[Remedy]:
+    """Offer a newer release of the one package that the text is about, where there is one."""
+    for said in (error.text, *(one.value for one in told)):
+        words = (word.replace("_", "-").lower() for word in _WORD.findall(said))
+        named = [name for name in dict.fromkeys(words) if name in STACK and name != "torch"]
+        version = view.version(named[0]) if len(named) == 1 else None
+        package = package_facts(view, named[0]) if version else None
+        if version and package and version < Version(package.versions[-1]):
+            pins = {named[0]: f">{version.public}"}
+            text = f"See whether a {named[0]} newer than {version} does it too: much of it is mended by then."
+            yield Remedy(text, install_commands(pins), pins)
+            return
 
 
 def written_finding(view: View) -> Finding | None:

@@ -89,7 +89,9 @@ def find_unexplained(
         error = _as_error(left[-1]) if left else None
     elif _accounted_for(view, error, explained, findings):
         about = [f for f in findings if set(f.explains) & met_in(view, error)]
-        guessed = all(f.is_last_resort for f in about) or (compared(view) and not any(map(_is_sure, about)))
+        guessed = (about and all(f.is_last_resort for f in about)) or (
+            compared(view) and not any(map(_is_sure, (*about, *findings)))
+        )
         if guessed and (blamed := blamed_finding(view, error)):
             yield blamed
         elif about and all(f.certainty is Certainty.UNCERTAIN for f in about):

@@ -133,7 +133,7 @@ def test_a_length_that_is_asked_for_is_no_estimate_of_vllms(line: str) -> None:
     ("words", "identity"),
     [
         ("# addmm_impl_cpu_ not implemented for Half", "OP-HALF-ON-CPU"),
-        ("# SFTTrainer got unexpected keyword dataset_text_field, trl 0.16", "RELEASES-APART"),
+        ("# SFTTrainer got unexpected keyword dataset_text_field, trl 0.16", "INTERFACE-MISSING"),
         (
             "`from transformers.modeling_utils import shard_checkpoint` was removed",
             "INTERFACE",
