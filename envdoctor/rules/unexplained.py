@@ -90,7 +90,7 @@ def find_unexplained(
     elif _accounted_for(view, error, explained, findings):
         about = [f for f in findings if set(f.explains) & met_in(view, error)]
         guessed = (about and all(f.is_last_resort for f in about)) or (
-            compared(view) and not any(map(_is_sure, (*about, *findings)))
+            compared(view) and not any(map(_is_sure, findings))
         )
         if guessed and (blamed := blamed_finding(view, error)):
             yield blamed
@@ -117,7 +117,7 @@ def _is_meant(finding: Finding, error: ErrorSeen) -> bool:
 
 
 def _is_sure(finding: Finding) -> bool:
-    return finding.certainty is Certainty.CERTAIN
+    return finding.severity is Severity.ERROR and finding.certainty is Certainty.CERTAIN
 
 
 def _fails(finding: Finding) -> bool:
