@@ -24,8 +24,9 @@ from envdoctor.rules.interface_lookup import (
 )
 from envdoctor.rules.rows import already_met
 from envdoctor.rules.told_arguments import SYMPTOM as TOLD
-from envdoctor.rules.told_arguments import told_missing
+from envdoctor.rules.told_arguments import tells_trouble, told_missing
 from envdoctor.rules.view import View
+from envdoctor.values import replace
 
 
 def check_missing_interface(view: View) -> Iterable[Finding]:
@@ -45,7 +46,9 @@ def check_missing_interface(view: View) -> Iterable[Finding]:
         if (missing.library, missing.what) not in seen:
             seen.add((missing.library, missing.what))
             if not is_contradicted(view, missing):
-                yield _finding(view, missing)
+                told = missing.symptom.id == TOLD and not tells_trouble(missing.symptom)
+                finding = _finding(view, missing)
+                yield replace(finding, severity=Severity.WARNING) if told else finding
             elif missing.sure and view.version(missing.library) is not None:
                 yield _stale_finding(view, missing)
 

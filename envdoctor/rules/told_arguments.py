@@ -17,11 +17,12 @@ from envdoctor.rules.view import View
 
 SYMPTOM = "SYM-TOLD-ARGUMENT"
 _GROUPS = ("before_quoted", "before", "after_quoted", "after")
-_LOGGED = re.compile(r"^\s*(?:\[|\W{0,3}(?:WARN|INFO|DEBUG)|\d{2,4}[-:/])|\w(?:Warning|WARNING)\b")
+_LOGGED = re.compile(r"\||^\s*(?:\[|\W{0,3}(?:WARN|INFO|DEBUG)|\d{2,4}[-:/])|\w(?:Warning|WARNING)\b")
 _WORD = re.compile(r"\w{3,60}")
 _TROUBLE = re.compile(
-    r"(?i)unexpected|unknown|not (?:be )?(?:accept|recogni|known|pass|under)|n['’]t|complain|error|fail|"
-    r"br[eo]a?k|gone|no longer|报错|不存在"
+    r"(?i)unexpected|unknown|not (?:be )?(?:accept|recogni|known|pass|under)|complain|error|fail|br[eo]a?k|"
+    r"crash|\bdies\b|报错|不存在|(?:n['’]t|does not|do not|can ?not) (?:be )?"
+    r"(?:accept|recogni|know|pass|take|exist|work|find)"
 )
 _CLOSE = 0.88
 """From which likeness on a word is a class's name with a slip of the pen."""
@@ -43,6 +44,11 @@ def told_missing(view: View, symptom: Symptom) -> Iterator[Missing]:
             yield Missing(record, f"{name} of {owner}()", spans, wanted, name=name, sure=False)
 
 
+def tells_trouble(symptom: Symptom) -> bool:
+    """True where such a line tells that something failed, not only that the argument went."""
+    return _TROUBLE.search(symptom.text) is not None
+
+
 def _libraries(view: View, symptom: Symptom) -> list[str]:
     """Return the recorded libraries that the line names, or else those that are listed."""
     words = {word.replace("_", "-") for word in _WORD.findall(symptom.text.lower())}
@@ -59,7 +65,7 @@ def _lost(view: View, record: Record, symptom: Symptom, name: str) -> tuple[str,
     exact = [one for one in lacking if _is_named(one[0], words, 1)]
     meant = exact or [one for one in lacking if _is_named(one[0], words, _CLOSE)]
     lost = [one for one in lacking if _is_lost(view, record, symptom, one[1])]
-    alone = lost if "_" in name and _TROUBLE.search(symptom.text) else []
+    alone = lost if "_" in name and tells_trouble(symptom) else []
     known = [one for one in meant if one in lost] or exact or alone
     of_classes = [one for one in known if one[0].endswith(".__init__")] or known
     return min(of_classes, key=lambda one: (len(one[0]), one[0]), default=None)
