@@ -44,7 +44,7 @@ RULES: tuple[Listed, ...] = (
     *family("variants", "TORCH-VARIANT-MIXED"),
     *family("visibility", "GPU-HIDDEN GPU-ORDER GPU-LOST GPU-REACHABLE GPU-MIG-EMPTY"),
     *family("occupancy", "GPU-ROOM GPU-EXCLUSIVE-TAKEN"),
-    *family("occupancy", "OOM-NEIGHBOUR", of="symptoms"),
+    *family("ran_out", "OOM-NEIGHBOUR", of="symptoms"),
     *family("wheels", "PYTHON-NO-WHEEL TORCH-VARIANT-NONE", of="symptoms"),
     *family("unbound", "NAME-UNBOUND", of="symptoms"),
     *family("unread", "UNREAD"),
