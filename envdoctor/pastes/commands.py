@@ -40,7 +40,7 @@ _SENTENCE = re.compile(
 """A sentence with a command in it tells of more than the command."""
 _QUOTED_WORDS = re.compile(r"[\"',\[\]]+")
 _FROM = re.compile(r"^\s{0,8}FROM\s+(?:--platform=\S{1,40}\s+)?(\S{2,200})(?:\s+(?i:as)\s+\S+)?\s*$")
-_RUN = re.compile(r"\b(?:docker|podman) run\b(.{0,2000})")
+_RUN = re.compile(r"\b(?:docker|podman) run\b(.{0,1000})")
 _IMAGE = re.compile(
     r"\s((?:[\w.-]{1,60}(?::\d{1,5})?/){0,3}[\w.-]{0,60}[A-Za-z][\w.-]{0,60}:[\w.+-]{1,80})(?=\s|$)"
 )

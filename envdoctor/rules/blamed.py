@@ -220,9 +220,9 @@ def _remedies(view: View, blame: Blame, error: ErrorSeen) -> Iterator[Remedy]:
     else:
         yield Remedy(f"Downgrade {name} to the release that the asking code was written for.")
     if told and _has_newer(view, name, told):
-        yield _pinned(
-            name, f">{told.public}", f"Or take a newer {name} than that: a regression is often mended soon."
-        )
+        text = f"Or take a newer {name} than that: a regression is often mended soon."
+        pins = {} if blame.working else {name: f">{told.public}"}  # what is told to work is planned, no guess
+        yield Remedy(text, install_commands(pins), pins)
     yield from _askers(view, blame, error, told)
 
 
