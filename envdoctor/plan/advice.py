@@ -11,7 +11,6 @@ from envdoctor.commands import ANY
 from envdoctor.facts.names import NOT_PACKAGES, normalise
 from envdoctor.findings import Finding, Remedy
 from envdoctor.rules.features import asks_too_much
-from envdoctor.rules.programs import in_own_words
 from envdoctor.rules.ranges import is_specifier
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass, replace
@@ -83,8 +82,16 @@ def advised(finding: Finding) -> list[Advice]:
 
 def possible_findings(findings: Sequence[Finding], view: View) -> tuple[Finding, ...]:
     """Return the findings without what their remedies ask of cards or of programs that have no such thing."""
-    told = ((f, in_own_words(view, [r for r in f.remedies if not _is_beyond(view, r)])) for f in findings)
+    told = ((f, _in_own_words(view, [r for r in f.remedies if not _is_beyond(view, r)])) for f in findings)
     return tuple(f if left == f.remedies else replace(f, remedies=left) for f, left in told)
+
+
+def _in_own_words(view: View, remedies: Sequence[Remedy]) -> tuple[Remedy, ...]:
+    if not any(line.startswith("--") for remedy in remedies for line in remedy.commands):
+        return tuple(remedies)
+    from envdoctor.rules.programs import in_own_words  # dear to load
+
+    return in_own_words(view, remedies)
 
 
 def _is_beyond(view: View, remedy: Remedy) -> bool:

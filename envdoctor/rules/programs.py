@@ -28,8 +28,7 @@ def programs_run(view: View) -> frozenset[str]:
 
 def in_own_words(view: View, remedies: Sequence[Remedy]) -> tuple[Remedy, ...]:
     """Return the remedies without the lines of flags that only other programs know than those that ran."""
-    flags = any(line.startswith("--") for remedy in remedies for line in remedy.commands)
-    programs = programs_run(view) if flags else frozenset()
+    programs = programs_run(view)
     if not programs:
         return tuple(remedies)
     left = [[line for line in r.commands if not _is_foreign(view, line, programs)] for r in remedies]
