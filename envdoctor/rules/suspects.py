@@ -22,6 +22,8 @@ from envdoctor.rules.view import View
 from envdoctor.values import dataclass
 
 ID = "RELEASE-SUSPECTED"
+_MAJOR_IS_NEW = 548
+"""Days after which what others call was written for that major, mostly."""
 YOUNGER = 45
 """Days by which a release that is called is younger than its caller before that is worth saying."""
 _PYTHONS = re.compile(r"[/\\]python3?\.?\d{0,2}[/\\](?!site-packages|dist-packages)|^<frozen |^<string>")
@@ -162,12 +164,21 @@ def _below_major(view: View, name: str) -> Iterator[Remedy]:
     version = view.version(name) or (Version(package.versions[-1]) if package else None)
     if package is None or version is None or version.major < 1 or name == "torch":
         return
+    days = [day for told, day in zip(package.versions, package.days, strict=True) if _is_of(told, version)]
+    if not days or max(days) - min(days) > _MAJOR_IS_NEW:  # nobody's code is from before it any more
+        return
     pins = {name: f"<{version.major}"}
     yield Remedy(
         f"Or stay below {name} {version.major}: a major release changes what others call.",
         install_commands(pins),
         pins,
     )
+
+
+def _is_of(told: str, version: Version) -> bool:
+    """True for a release of that major, up to that version."""
+    other = Version(told)
+    return other.major == version.major and other <= version
 
 
 def _alone(view: View, error: ErrorSeen, calls: _Calls) -> Finding | None:

@@ -87,3 +87,20 @@ def test_a_remedy_names_the_flags_of_the_program_that_ran(run: str, flag: str) -
     cut = found(f"{run}\n{TOKENS}", "VLLM-MM-TOKENS")
     assert cut is not None
     assert cut.remedies[0].commands[0] == flag
+
+
+REMOTE = """transformers {}
+Traceback (most recent call last):
+  File "/root/.cache/huggingface/modules/transformers_modules/m/modeling_m.py", line 9, in forward
+    self.layer(x, use=1)
+TypeError: forward() got an unexpected keyword argument 'use'
+"""
+
+
+@pytest.mark.parametrize(("version", "pins"), [("5.1.0", {"transformers": "<5"}), ("4.48.3", {})])
+def test_a_major_release_of_years_ago_is_nothing_to_go_back_behind(
+    version: str, pins: dict[str, str]
+) -> None:
+    suspected = found(REMOTE.format(version), "RELEASE-SUSPECTED")
+    assert suspected is not None
+    assert suspected.remedies[0].pins == pins
