@@ -18,7 +18,7 @@ from packaging.version import Version
 from envdoctor.harvest.closure import CORE
 from envdoctor.harvest.seed import SOURCE
 from envdoctor.harvest.store import PackageStore, Record
-from envdoctor.matrix.manylinux import parse_manylinux
+from envdoctor.matrix.snapshot import parse_manylinux
 
 SCHEMA = "envdoctor.releases/1"
 COMMAND = "envdoctor matrix update --store DIR --releases matrices/releases"

@@ -15,6 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
+from envdoctor import lazy_re as re
 from envdoctor.errors import Unavailable
 from envdoctor.fact_files import snapshot_paths
 from envdoctor.values import dataclass
@@ -333,3 +334,18 @@ def _body_of(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise Unavailable(f"{path}: the package facts cannot be read: {error.strerror}") from None
+
+
+_OLDER_MANYLINUX = {"1": (2, 5), "2010": (2, 12), "2014": (2, 17)}
+_MANYLINUX = re.compile(r"manylinux(?:_(\d+)_(\d+)|(1|2010|2014))_([a-z]\w*)")
+
+
+def parse_manylinux(tag: str) -> tuple[tuple[int, int], str] | None:
+    """Return glibc's version and the architecture of one tag, `manylinux_2_28_x86_64`; None of any other.
+
+    Source: https://peps.python.org/pep-0600/
+    """
+    match = _MANYLINUX.fullmatch(tag)
+    if match is None:
+        return None
+    return (int(match[1]), int(match[2])) if match[1] else _OLDER_MANYLINUX[match[3]], match[4]

@@ -13,8 +13,7 @@ from envdoctor.facts import CudaVersion, Observed, Symptom
 from envdoctor.facts.names import normalise
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
-from envdoctor.matrix.manylinux import parse_manylinux
-from envdoctor.matrix.snapshot import SDIST, Package, Snapshot, load_snapshot
+from envdoctor.matrix.snapshot import SDIST, Package, Snapshot, load_snapshot, parse_manylinux
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.ranges import parse_version, range_satisfies, version_satisfies
 from envdoctor.rules.view import View

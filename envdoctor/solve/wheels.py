@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from envdoctor import lazy_re as re
-from envdoctor.matrix.manylinux import parse_manylinux
+from envdoctor.matrix.snapshot import parse_manylinux
 from envdoctor.target.platforms import Platform
 from envdoctor.target.resolve import Target
 
