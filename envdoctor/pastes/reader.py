@@ -221,16 +221,14 @@ def _of_words(
         return
     from envdoctor.pastes.sentences import parse_sentences, parse_told
 
-    if is_program(paste.file_name):
-        yield from parse_told(paste, lines, seen)
-        return
-    from envdoctor.pastes.tellings import told_error
-
     told = _told(paste, lines, lexicon)
     yield from (sighting for _, sighting in told)
     if told:
+        from envdoctor.pastes.tellings import told_error
+
         first, sighting = told[0]
         yield told_error(paste, first, sighting.value.text, [one.value.id for _, one in told])
     else:
         yield from parse_told(paste, lines, seen)
-    yield from parse_sentences(paste, lines)
+    if not is_program(paste.file_name):
+        yield from parse_sentences(paste, lines)

@@ -164,21 +164,15 @@ def _below_major(view: View, name: str) -> Iterator[Remedy]:
     version = view.version(name) or (Version(package.versions[-1]) if package else None)
     if package is None or version is None or version.major < 1 or name == "torch":
         return
-    days = [day for told, day in zip(package.versions, package.days, strict=True) if _is_of(told, version)]
-    if not days or max(days) - min(days) > _MAJOR_IS_NEW:  # nobody's code is from before it any more
-        return
+    first, _ = package.majors.get(version.major, (package.days[-1], 0))
+    if (day_of(view, name, version.public) or package.days[-1]) - first > _MAJOR_IS_NEW:
+        return  # nobody's code is from before it any more
     pins = {name: f"<{version.major}"}
     yield Remedy(
         f"Or stay below {name} {version.major}: a major release changes what others call.",
         install_commands(pins),
         pins,
     )
-
-
-def _is_of(told: str, version: Version) -> bool:
-    """True for a release of that major, up to that version."""
-    other = Version(told)
-    return other.major == version.major and other <= version
 
 
 def _alone(view: View, error: ErrorSeen, calls: _Calls) -> Finding | None:

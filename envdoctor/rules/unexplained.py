@@ -83,15 +83,15 @@ def find_unexplained(
     """Yield one finding for the decisive error line where no cause that was found accounts for it."""
     explained = {s for f in findings if f.severity is not Severity.NOTE for s in f.explains}
     error = decisive(view)
+    apart = compared(view)
     if error is None:
         left = [] if explained else [one for one in view.facts.symptoms if not _informs(view.matrix, one)]
-        left = left or [blame.symptom for blame in compared(view)]
+        left = left or [blame.symptom for blame in apart]
         error = _as_error(left[-1]) if left else None
     elif _accounted_for(view, error, explained, findings):
         about = [f for f in findings if set(f.explains) & met_in(view, error)]
-        guessed = (about and all(f.is_last_resort for f in about)) or (
-            compared(view) and not any(map(_is_sure, findings))
-        )
+        last_resort = about and all(f.is_last_resort for f in about)
+        guessed = last_resort or (apart and not any(map(_is_sure, findings)))
         if guessed and (blamed := blamed_finding(view, error)):
             yield blamed
         elif about and all(f.certainty is Certainty.UNCERTAIN for f in about):

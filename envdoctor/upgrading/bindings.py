@@ -216,8 +216,8 @@ def written_past(method: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Pla
     """
     calls = (node.func for node in ast.walk(method) if isinstance(node, ast.Call))
     for call in (one for one in calls if isinstance(one, ast.Attribute) and one.attr[-1:] == "_"):
-        names = ast.unparse(call.value).split(".")
-        if names[-1] == "data" and (len(names) > 3 or names[1] not in ("weight", "bias")):
+        _, *path = ast.unparse(call.value).split(".")
+        if path[-1:] == ["data"] and path not in (["weight", "data"], ["bias", "data"]):
             yield member_place(call)
 
 

@@ -316,6 +316,8 @@ def test_telling_names_are_judged_though_nothing_tells_whose_they_are(code: str,
          "        m.q.weight.data.normal_(mean=0.0)\n        m.weight.data.zero_()\n"
          "        torch.nn.init.zeros_(m.k)",
          ["transformers.PreTrainedModel._init_weights(data)"]),
+        ("from transformers import PreTrainedModel as P\nclass M(P):\n    def _init_weights(self, m):\n"
+         "        data = m.weight.data\n        data.zero_()", []),
         ("P = {'a': 'transformers.deepspeed:HfDeepSpeedConfig', 'b': 'transformers.models.bert:X'}",
          ["transformers.deepspeed"]),
     ],
