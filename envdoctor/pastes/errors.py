@@ -249,7 +249,9 @@ def _loose(lines: Sequence[str], index: int, match: re.Match[str]) -> _Raised | 
     line = match.string
     if _CODE.match(line):
         return None
-    text, last = _message(lines, index, "", line[match.start(1) :])
+    prefix = line[: match.start(1)]
+    each = index > 0 and _bears(lines[index - 1], prefix)
+    text, last = _message(lines, index, prefix if each else "", line[match.start(1) :])
     return _Raised(match[1], text, index, last, [], index, line[: match.start(1)].strip()[-200:])
 
 

@@ -57,7 +57,11 @@ _OWNED = re.compile(r"(?i)\b(?:an?|my|the|one|single|our|this)\s$|显卡[::]?\s?
 _ON = re.compile(r"(?i)\b(?:on|with|using)\s$")
 _ENDED = re.compile(r"(?i)\s?(?:$|[.,;:!?()]|(?:gpus?|cards?|super|ti|with|using|and)\b)")
 _MARKET = re.compile(r"[2-5]0[5-9]0")
-_TIMES = re.compile(r"(?<![\d.x×*] )(?<![\w.])(?:[1-9]|1[0-6])\s[x×*]\s$")
+_TIERED = re.compile(r"(?:10[5-8]0|[2-5]0[5-9]0) (?:ti|super)")
+"""Numbers that are a card's wherever they stand."""
+_TIMES = re.compile(
+    r"(?i)(?<![\d.x×*] )(?<![\w.])(?:[1-9]|1[0-6])\s?[x×*]\s$|\b(?:single|dual|two|three|four|six|eight)[ -]$"
+)
 """A small number of such cards: no side of a picture or a matrix."""
 _COUNTED = re.compile(
     r"(?i)\s(?:\w{1,16}\s)?(?:steps?|tokens?|samples?|rows?|items?|examples?|iterations?|px|points?)\b"
@@ -128,7 +132,8 @@ def _sighted(line: str, found: CardName, source: str) -> list[Gpu]:
         market = _MARKET.fullmatch(word) and not _COUNTED.match(after)
         owned = _OWNED.search(before) or (_ON.search(before) and _ENDED.match(after))
         fits = memory is not None and found.row is not None and int(memory[1]) == found.row.memory_gib
-        sure = (count and of_cards) or (market and (owned or fits or _TIMES.search(before)))
+        tier = _TIERED.fullmatch(" ".join(found.words[:2]))
+        sure = (count and of_cards) or tier or (market and (owned or fits or _TIMES.search(before)))
     if not sure:
         return []
     name = _written(line, found)

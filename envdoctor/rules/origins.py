@@ -159,7 +159,7 @@ def _told(first: str, last: str, newest: str) -> str:
 
 def _remedies(view: View, origin: Origin, told: bool) -> Iterator[Remedy]:
     """Yield what the place tells: its condition where nothing better follows from it, and later releases."""
-    if origin.guard and not told and not origin.guard.endswith(" is raised"):
+    if origin.guard and not told and " is raised" not in origin.guard:
         yield Remedy(f"Change what the condition names, so that it no longer holds: {origin.guard}.")
     last = origin.spans[-1][1]
     if last != origin.newest:
