@@ -3,7 +3,8 @@
     python -m envdoctor.harvest.atlas
 
 writes `matrices/releases/atlas.bin`. What was read of a release is kept in the user's cache, so that an
-interrupted run goes on where it stopped; the same releases give the same bytes.
+interrupted run goes on where it stopped; the same releases give the same bytes. What another reader told of
+a release is read again.
 """
 
 from __future__ import annotations
@@ -28,8 +29,10 @@ from envdoctor.errors import Unavailable
 from envdoctor.fact_files import find_folder
 from envdoctor.fetch import Fetcher, FetchSettings
 from envdoctor.files import replace_file
+from envdoctor.harvest import compiled, messages
 from envdoctor.harvest.compiled import BINARIES, Binaries, read_binaries
 from envdoctor.harvest.index_pages import IndexFile, read_project_page
+from envdoctor.harvest.interface_reader import digest_of
 from envdoctor.harvest.messages import Message, scan_messages
 from envdoctor.harvest.remote_archive import RemoteZip, read_sdist_members
 from envdoctor.matrix.atlas import COUNTS, FILE_NAME, MAGIC, key_of
@@ -266,8 +269,8 @@ def _entries(
     """Yield one entry a template: where it stands, under what, and the releases' ranges."""
     seen: dict[tuple[str, str, str], tuple[list[int], str, str]] = {}
     for position, version in enumerate(versions):
-        for file, messages in releases[version].items():
-            for template, kind, function, guard in messages:
+        for file, rows in releases[version].items():
+            for template, kind, function, guard in rows:
                 places, _, _ = seen.get((template, kind, function), ([], "", ""))
                 if not places or places[-1] != position:
                     places.append(position)
@@ -291,7 +294,7 @@ def main() -> None:
     from envdoctor.harvest.index_settings import read_index_settings
 
     settings = read_index_settings()
-    cache = user_cache_path("envdoctor") / "atlas"
+    cache = user_cache_path("envdoctor") / "atlas" / digest_of(messages, compiled)
     found: dict[str, dict[str, Files]] = {}
     with Fetcher(FetchSettings(certificates=settings.certificates, proxy=settings.proxy)) as fetcher:
         for source in SOURCES:

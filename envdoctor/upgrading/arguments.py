@@ -64,7 +64,7 @@ def methods_named(record: Record) -> Mapping[str, Sequence[str]]:
 def position(use: Use, record: Record | None, move: Move) -> Break | None:
     """Judge a call by how many arguments it gives without naming them, and by those it does not give."""
     owner, told = callable_of(record, use.path) if record else ("", {})
-    if record is None or not lives(record, told, move.new) or _is_common(record, owner):
+    if record is None or not lives(record, told, move.new) or _is_common(record, owner, move):
         return None
     lengths = {entry: spans for entry, spans in told.items() if entry[:1] == "~"}
     few = [spans for entry, spans in lengths.items() if int(entry[1:]) < use.count]
@@ -81,9 +81,17 @@ def position(use: Use, record: Record | None, move: Move) -> Break | None:
 
 
 @cache
-def _is_common(record: Record, owner: str) -> bool:
-    """True for a function that several modules define: how each takes its arguments is told together."""
-    homes = {module for module, names in record.names.items() if owner in names}
+def _is_common(record: Record, owner: str, move: Move) -> bool:
+    """True for a function that several modules define: how each takes its arguments is told together.
+
+    A module that came later, or was gone before, is none of those.
+    """
+    releases = [release for release in (move.old, move.new) if release is not None]
+    homes = {
+        module
+        for module, names in record.names.items()
+        if any(record.has(names.get(owner, ()), release) for release in releases)
+    }
     return len({home for home in homes if not any(one.startswith(f"{home}.") for one in homes)}) > _HOMES
 
 

@@ -60,6 +60,7 @@ _OF_ARRAYS = frozenset(("itemset", "ptp"))
 _BY_PATH = frozenset(("patch", "setattr", "delattr", "import_module"))
 """Functions that take the path of what they put something in the place of, or load, as a text."""
 _HELD = re.compile(r"[a-z]{2,30}_(?:config|args|params|options|settings)")
+_CONFIGURED = re.compile(r"(\w{2,60}?)(?:PreTrained)?(?:Model|For[A-Z]\w{2,60})")
 Scope = dict[str, Bound]
 
 
@@ -221,6 +222,14 @@ def written_past(method: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Pla
             yield member_place(call)
 
 
+def listed_in(node: ast.ClassDef) -> Iterator[tuple[str, Place]]:
+    """Yield the names that a class's body gives a list, with their places."""
+    for inner in node.body:
+        if isinstance(inner, (ast.Assign, ast.AnnAssign)) and isinstance(inner.value, (ast.List, ast.Tuple)):
+            for target in inner.targets if isinstance(inner, ast.Assign) else (inner.target,):
+                yield from ((name, place_of(inner)) for name in _stored(target))
+
+
 def sets_on_self(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """True for a method that puts something on what it is called on."""
     return any(
@@ -322,9 +331,12 @@ def either(one: Bound, other: Bound) -> Bound:
 def named_after(path: str) -> str:
     """Return the class of settings that a member is named after: `model_config` holds a ModelConfig.
 
-    A Trainer's `args` are the arguments of its library's training.
+    A Trainer's `args` are the arguments of its library's training, a model's `config` is called as it is.
     """
     owner, _, name = path.rpartition(".")
+    model = _CONFIGURED.fullmatch(owner.rpartition(".")[2]) if name == "config" else None
+    if model and owner.startswith("transformers."):
+        return f"transformers.{model[1]}Config"
     if name == "args" and owner.endswith("Trainer"):
         return "transformers.TrainingArguments"
     return f"{path.partition('.')[0]}.{name.title().replace('_', '')}" if _HELD.fullmatch(name) else ""

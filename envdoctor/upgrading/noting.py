@@ -18,6 +18,7 @@ from envdoctor.upgrading.bindings import (
     is_distinct,
     keyword_place,
     last_names,
+    listed_in,
     looked_up,
     member_place,
     named_in,
@@ -58,6 +59,8 @@ class Notes:
         """
         functions = [one for one in node.body if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef))]
         brought = any(one.name == "from_pretrained" for one in functions)
+        for name, place in listed_in(node):
+            self.use(Use(Kind.OVERRIDE, base.path, place, f"{name}(list)"))
         for method in functions:
             for place in written_past(method) if method.name == "_init_weights" else ():
                 self.use(Use(Kind.OVERRIDE, base.path, place, "_init_weights(data)"))

@@ -122,6 +122,16 @@ def test_positions_that_are_no_longer_taken() -> None:
     ]
 
 
+def test_a_module_that_came_later_does_not_define_what_a_call_meets() -> None:
+    code = "from vllm.entrypoints.openai.api_server import init_app_state\ninit_app_state(a, b, c, d)\n"
+    read = next(read_cells([code]))
+    moves = {"vllm": Move(Version("0.12.0"), Version("0.11.0"))}
+    assert read is not None
+    assert [one.name for one in Judge(load_matrix(), moves).breaks(read.uses)] == [
+        "vllm.entrypoints.openai.api_server.init_app_state() with 4 positional arguments"
+    ]
+
+
 def test_what_is_not_followed_is_counted() -> None:
     read = next(read_cells(["import numpy as np\nnp.array(**options())\ngetattr(np, name)\n"]))
     assert read is not None
@@ -318,6 +328,12 @@ def test_telling_names_are_judged_though_nothing_tells_whose_they_are(code: str,
          ["transformers.PreTrainedModel._init_weights(data)"]),
         ("from transformers import PreTrainedModel as P\nclass M(P):\n    def _init_weights(self, m):\n"
          "        data = m.weight.data\n        data.zero_()", []),
+        ("from transformers import PreTrainedModel as P\nclass M(P):\n    _tied_weights_keys = ['a', 'b']",
+         ["transformers.PreTrainedModel._tied_weights_keys(list)"]),
+        ("from transformers import PreTrainedModel as P\nclass M(P):\n    _tied_weights_keys = {}", []),
+        ("from transformers import Qwen2VLModel as Q\nclass M(Q):\n    def f(self):\n"
+         "        return self.config.hidden_size, self.config.text_config.hidden_size",
+         ["transformers.Qwen2VLConfig.hidden_size"]),
         ("P = {'a': 'transformers.deepspeed:HfDeepSpeedConfig', 'b': 'transformers.models.bert:X'}",
          ["transformers.deepspeed"]),
     ],
