@@ -82,10 +82,17 @@ def _look(row: Mapping[str, Any], survey: Survey) -> None:
         survey.faults["structure"] += 1
         return
     if survey.structure in ("sharegpt", "messages"):
-        _look_at_turns(row[keys[0]], survey)
+        _look_at_turns(_with_preferred(row[keys[0]], row), survey)
     elif not all(str(row[key] or "").strip() for key in keys[-1:]):
         survey.faults["empty"] += 1
     survey.lengths.append(tokens_of(_text(row)))
+
+
+def _with_preferred(turns: Any, row: Mapping[str, Any]) -> Any:
+    """Return a conversation with the answer of a row that sets two against one another: it stands beside."""
+    chosen = row.get("chosen") if "rejected" in row else None
+    answers = chosen if isinstance(chosen, list) else [chosen]
+    return [*turns, *answers] if chosen and isinstance(turns, list) else turns
 
 
 def _look_at_turns(turns: Any, survey: Survey) -> None:

@@ -48,8 +48,14 @@ def key_files(settings: Iterable[Setting]) -> Iterator[KeyFile]:
             by_file.setdefault(setting.source.rpartition(": ")[0], []).append(setting)
     for found in by_file.values():
         whole = any(setting.key.startswith("other.") for setting in found)
-        if whole and (framework := framework_of([leaf(s) for s in found])):
+        if whole and (framework := framework_of([leaf(s) for s in found if not _is_handed_on(s)])):
             yield KeyFile(framework, tuple({s.native_key: s for s in found}.values()))
+
+
+def _is_handed_on(setting: Setting) -> bool:
+    """True in a section that is named for another program, to which the file's own hands it on."""
+    section, _, key = path_of(setting).partition(".")
+    return bool(key) and section in SIGNATURES
 
 
 def framework_of(keys: Iterable[str]) -> str | None:

@@ -77,7 +77,7 @@ def _judge_file(view: View, file: KeyFile) -> Iterator[Finding]:
     heads = {path_of(setting).partition(".")[0] for setting in file.settings}
     told = list(_told(view, file.framework, heads))
     unknown: dict[str, Setting] = {}
-    gone: list[Finding] = []
+    gone: dict[str, Finding] = {}
     for setting in file.settings:
         if not told or leaf(setting) in FREE or _is_variable(setting.native_key or ""):
             continue
@@ -88,12 +88,12 @@ def _judge_file(view: View, file: KeyFile) -> Iterator[Finding]:
             if finding := _outdated(view, setting, told):
                 yield finding
         elif owner := next((t for t in told if t.facts.span(key)), None):
-            gone.append(_gone(view, file.framework, owner, key, setting))
+            gone.setdefault(key, _gone(view, file.framework, owner, key, setting))
         else:
             unknown.setdefault(key, setting)
     if file.framework in OF_SCRIPTS and sum(not _suggestion(key, told) for key in unknown) > 1:
         return  # a script's own settings stand among the framework's: their names may be anyone's
-    yield from gone
+    yield from gone.values()
     for key, setting in unknown.items():
         yield from _unknown_key(file.framework, key, setting, told)
 
@@ -121,6 +121,9 @@ def missing_key(setting: Setting, told: Sequence[Told]) -> str | None:
 
     A key is followed into its sections as far as their keys are all known.
     """
+    head, *below = path_of(setting).split(".")
+    if below and told[0].facts.flat and any(t.facts.span(head) and t.has(head) is False for t in told):
+        return head
     for spellings in _steps(setting, told[0].facts.flat):
         answers = [t.has(spelling) for t in told for spelling in spellings]
         known = any(t.facts.span(spelling) for t in told for spelling in spellings)
@@ -164,6 +167,7 @@ def _gone(view: View, framework: str, owner: Told, key: str, setting: Setting) -
     facts, version = owner.facts, owner.version
     first, after = facts.span(key) or ("", None)
     row = _renamed(view, facts.framework, key)
+    written = setting.native_key if path_of(setting).endswith(key) else key
     shown = f"{facts.framework} {version}" if version else f"the newest {facts.framework}"
     when = f"it went with {after}" if after else f"it came with {first}"
     instead = f": use {row.to}" if row and row.to else ""
@@ -171,7 +175,7 @@ def _gone(view: View, framework: str, owner: Told, key: str, setting: Setting) -
     return Finding(
         id="SETTING-KEY-GONE",
         severity=_gone_severity(framework, version, setting.native_key or key),
-        summary=f"{shown} has no key {setting.native_key}{instead}{note}; {when}",
+        summary=f"{shown} has no key {written}{instead}{note}; {when}",
         cause=f"{key} is declared by {facts.framework} from {first} to before {after or 'now'}.",
         evidence=(Evidence(setting.native_key or key, setting.value, setting.source),),
         remedies=tuple(_key_remedies(facts, key, row, (first, after), version)),

@@ -34,6 +34,11 @@ def test_good_conversations_are_left_alone(tmp_path: Path) -> None:
     assert found(tmp_path, "data.json", json.dumps([alpaca])) == {}
 
 
+def test_the_answers_that_a_row_prefers_and_rejects_end_its_conversation(tmp_path: Path) -> None:
+    row = {**turns(("human", "hello")), "chosen": {"from": "gpt", "value": "hi"}, "rejected": {"value": "no"}}
+    assert found(tmp_path, "data.json", json.dumps([row] * 3)) == {}
+
+
 def test_broken_conversations_are_counted(tmp_path: Path) -> None:
     rows = [
         GOOD,

@@ -103,3 +103,14 @@ def test_a_file_that_holds_a_script_s_own_settings_beside_trl_s_is_not_judged() 
     )
     assert "model_name" in found_in(usual, "trl==1.5.1")
     assert not found_in(f"{usual}task: office\nproject_name: mine\n", "trl==1.5.1")
+
+
+def test_a_section_handed_to_another_program_does_not_make_the_file_that_program_s() -> None:
+    served = "vllm:\n  gpu_memory_utilization: 0.85\n  max_model_len: 4096\n"
+    assert not found_in(f"base_model: a/b\nrl: grpo\n{served}", "vllm==0.10.0")
+
+
+def test_a_section_that_went_as_a_whole_is_said_once() -> None:
+    text = "zero_optimization:\n  stage: 2\ntrain_batch_size: 8\nelasticity:\n  min_time: 20\n  max_gpus: 4\n"
+    assert found_in(text, "deepspeed==0.19.8").keys() == {"elasticity.min_time"}
+    assert not found_in(text, "deepspeed==0.19.4")
