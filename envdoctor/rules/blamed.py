@@ -12,7 +12,7 @@ from envdoctor.commands import install_commands, pip_install
 from envdoctor.facts import ErrorSeen, Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.snapshot import STACK
-from envdoctor.rules.calendar import is_recorded, package_facts
+from envdoctor.rules.calendar import has_newer, is_recorded, package_facts
 from envdoctor.rules.generations import askers_after, asking_package
 from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.ranges import parse_version
@@ -219,7 +219,7 @@ def _remedies(view: View, blame: Blame, error: ErrorSeen) -> Iterator[Remedy]:
         yield _pinned(name, f"{bound}{told.public}", f"Go back to a release of {name} from before.")
     else:
         yield Remedy(f"Downgrade {name} to the release that the asking code was written for.")
-    if told and _has_newer(view, name, told):
+    if told and has_newer(view, name, told):
         text = f"Or take a newer {name} than that: a regression is often mended soon."
         pins = {} if blame.working else {name: f">{told.public}"}  # what is told to work is planned, no guess
         yield Remedy(text, install_commands(pins), pins)
@@ -251,9 +251,3 @@ def _named_beside(blame: Blame) -> str:
 def _pinned(name: str, specifier: str, text: str) -> Remedy:
     pins = {name: specifier}
     return Remedy(text, install_commands(pins), pins)
-
-
-def _has_newer(view: View, name: str, version: Version) -> bool:
-    package = package_facts(view, name)
-    newest = parse_version(package.versions[-1]) if package else None
-    return newest is not None and newest.release[:2] > version.release[:2]

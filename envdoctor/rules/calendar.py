@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date, timedelta
 
+from packaging.version import Version
+
 from envdoctor.errors import Unavailable
 from envdoctor.matrix.snapshot import Package, load_snapshot
 from envdoctor.rules.view import View
@@ -54,6 +56,11 @@ def first_after(view: View, name: str, day: int) -> str | None:
             break
         later = version
     return later
+
+
+def has_newer(view: View, name: str, version: Version) -> bool:
+    """True where a final release of a package is newer than a version."""
+    return any(Version(final) > version for final, _ in reversed(list(_finals(view, name))))
 
 
 def _finals(view: View, name: str) -> Iterator[tuple[str, int]]:

@@ -16,7 +16,7 @@ from envdoctor.matrix import tables
 from envdoctor.patterns import glob_matches
 from envdoctor.rules.base import UNEXPLAINED
 from envdoctor.rules.generations import asking_package
-from envdoctor.rules.unexplained import decisive, is_weak, met_in
+from envdoctor.rules.unexplained import is_weak, met_in
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass, replace
 
@@ -42,9 +42,9 @@ class _Reached:
     line: int = 0
 
 
-def as_shown(view: View, findings: Sequence[Finding]) -> list[Finding]:
+def as_shown(view: View, end: ErrorSeen | None, findings: Sequence[Finding]) -> list[Finding]:
     """Return the findings, those that the run outlived or did not end by with what that leaves of them."""
-    course = _Course(view)
+    course = _Course(view, end)
     answered = course.answered(findings)
     return [course.judged(finding, answered) for finding in findings]
 
@@ -52,9 +52,8 @@ def as_shown(view: View, findings: Sequence[Finding]) -> list[Finding]:
 class _Course:
     """What a text tells of one run: the error that it ended in, and the stages that lay behind it."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, end: ErrorSeen | None) -> None:
         self._view = view
-        end = decisive(view)
         self.end = None if end is None or is_weak(view, end) else end
         self.cut = end if self.end is None else None
         self.contradicted = {

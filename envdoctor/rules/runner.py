@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
 
 from envdoctor.errors import InputError, nearest
-from envdoctor.facts import MENDED, TOLD_CAUSE, TOLD_WAY, WISH, Facts, FactUnavailable
+from envdoctor.facts import MENDED, TOLD_CAUSE, TOLD_WAY, WISH, ErrorSeen, Facts, FactUnavailable
 from envdoctor.findings import Certainty, CheckResult, Finding, Outcome, Severity, order
 from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.load import speaking
@@ -58,8 +58,9 @@ def run_checks(
     standing = {finding.id for finding in kept}
     gone = {identity for identity, ids in found_by.items() if ids.isdisjoint(standing)}
     settled = [_given_way(result) if result.rule in gone else result for result in results]
+    end = _decisive(view)
     if UNEXPLAINED in chosen:
-        result, left = _run(UNEXPLAINED, lambda: _unexplained(view, kept, settled))
+        result, left = _run(UNEXPLAINED, lambda: _unexplained(view, end, kept, settled))
         settled.append(result)
         kept.extend(left)
     if SENTENCES in chosen:
@@ -67,12 +68,12 @@ def run_checks(
         settled.append(result)
         kept.extend(left)
     if facts.origin == "paste":
-        kept = _as_shown(view, kept)
+        kept = _as_shown(view, end, kept)
     if WISH in facts.notes:
         kept = [_as_hint(finding) for finding in kept]
     if MENDED in facts.notes:
         kept = [_as_history(finding) for finding in kept]
-    return tuple(settled), order(_link(_placed(view, kept)), _decisive(view))
+    return tuple(settled), order(_link(_placed(view, kept)), end.symptoms if end and facts.errors[1:] else ())
 
 
 def _weighed(findings: list[Finding], facts: Facts) -> list[Finding]:
@@ -92,20 +93,22 @@ def _on_its_accelerator(view: View, findings: list[Finding]) -> list[Finding]:
     return without_cuda(backend, findings) if backend else findings
 
 
-def _unexplained(view: View, findings: Sequence[Finding], checks: Sequence[CheckResult]) -> Iterable[Finding]:
+def _unexplained(
+    view: View, end: ErrorSeen | None, findings: Sequence[Finding], checks: Sequence[CheckResult]
+) -> Iterable[Finding]:
     if not (view.facts.errors or view.facts.symptoms):
         return ()
     from envdoctor.rules.unexplained import find_unexplained
 
-    return find_unexplained(view, findings, checks)
+    return find_unexplained(view, end, findings, checks)
 
 
-def _as_shown(view: View, findings: list[Finding]) -> list[Finding]:
+def _as_shown(view: View, end: ErrorSeen | None, findings: list[Finding]) -> list[Finding]:
     if not any(finding.severity is Severity.ERROR for finding in findings):
         return findings
     from envdoctor.rules.course import as_shown
 
-    return as_shown(view, findings)
+    return as_shown(view, end, findings)
 
 
 def _placed(view: View, findings: Sequence[Finding]) -> Sequence[Finding]:
@@ -121,14 +124,13 @@ def _placed(view: View, findings: Sequence[Finding]) -> Sequence[Finding]:
     return with_words(view, placed)
 
 
-def _decisive(view: View) -> Sequence[str]:
-    """Return the signatures that were met in the decisive error."""
-    if not view.facts.errors[1:]:
-        return ()
+def _decisive(view: View) -> ErrorSeen | None:
+    """Return the error that the text ends in; None where it shows none."""
+    if not view.facts.errors:
+        return None
     from envdoctor.rules.unexplained import decisive
 
-    error = decisive(view)
-    return error.symptoms if error else ()
+    return decisive(view)
 
 
 def _sentences(view: View, findings: Sequence[Finding]) -> Iterable[Finding]:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from packaging.version import Version
-
 from envdoctor import lazy_re as re
 from envdoctor.commands import commands, install_commands
 from envdoctor.facts import TOLD_CAUSE, TOLD_WAY, ErrorSeen
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.snapshot import STACK
 from envdoctor.rules.base import UNEXPLAINED
-from envdoctor.rules.calendar import package_facts
+from envdoctor.rules.calendar import has_newer, package_facts
 from envdoctor.rules.guards import wanted_package
 from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.messages import distinct
@@ -81,8 +79,7 @@ def _newest(view: View, error: ErrorSeen, told: Sequence[Evidence]) -> Iterator[
         words = (word.replace("_", "-").lower() for word in _WORD.findall(said))
         named = [name for name in dict.fromkeys(words) if name in STACK and name != "torch"]
         version = view.version(named[0]) if len(named) == 1 else None
-        package = package_facts(view, named[0]) if version else None
-        if version and package and version < Version(package.versions[-1]):
+        if version and has_newer(view, named[0], version):
             pins = {named[0]: f">{version.public}"}
             text = f"See whether a {named[0]} newer than {version} does it too: much of it is mended by then."
             yield Remedy(text, install_commands(pins), pins)

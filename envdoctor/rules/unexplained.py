@@ -78,11 +78,10 @@ def _reports_another(matrix: Matrix, error: ErrorSeen) -> bool:
 
 
 def find_unexplained(
-    view: View, findings: Sequence[Finding], checks: Iterable[CheckResult]
+    view: View, error: ErrorSeen | None, findings: Sequence[Finding], checks: Iterable[CheckResult]
 ) -> Iterable[Finding]:
     """Yield one finding for the decisive error line where no cause that was found accounts for it."""
     explained = {s for f in findings if f.severity is not Severity.NOTE for s in f.explains}
-    error = decisive(view)
     apart = compared(view)
     if error is None:
         left = [] if explained else [one for one in view.facts.symptoms if not _informs(view.matrix, one)]
