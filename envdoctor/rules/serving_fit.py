@@ -25,6 +25,8 @@ SOURCE = "https://docs.vllm.ai/en/latest/configuration/conserving_memory.html"
 NO_BLOCKS = "SYM-NO-CACHE-BLOCKS"
 """The engine loaded its weights, ran one step, and found nothing left of its share."""
 OUT_OF_MEMORY = ("SYM-CUDA-OOM", "SYM-OOM-")
+BESIDE_TRAINER = "vllm_"
+"""How a trainer's own keys for the engine in its process begin."""
 LENGTH_STEP = 1024
 """Lengths are advised in steps of so many tokens; a shorter one serves nobody."""
 
@@ -181,12 +183,22 @@ def _low(share: Share, run: ServingRun, bounds: Budget) -> Finding:
         f"gpu_memory_utilization {share.value:g} is too low for {run.shape.name} {_where(run)}: from"
         f" {low:.2f} on one longest request fits, and {high:.2f} is the most"
     )
-    raised = max(low, min(0.9, high))
-    raise_it = Remedy(
-        f"Set it between {low:.2f} and {high:.2f}.", commands("--gpu-memory-utilization {}", f"{raised:.2f}")
-    )
     shorten = Remedy("Or shorten max_model_len, or lower max_num_seqs.", ("--max-model-len 4096",))
-    return _finding("VLLM-BUDGET-LOW", share, summary, (raise_it, shorten))
+    return _finding("VLLM-BUDGET-LOW", share, summary, (_raised(share, bounds), shorten))
+
+
+def _raised(share: Share, bounds: Budget) -> Remedy:
+    """Raise the share to the usual one; beside a trainer only as far as the engine needs."""
+    low, high = bounds
+    key = share.told.native_key if share.told else None
+    if key and key.startswith(BESIDE_TRAINER):
+        least = f"{min(high, (floor(low * 20) + 1) / 20):.2f}"
+        text = f"Set it to {least}, no more than it needs: the trainer takes what is left of the card."
+        return Remedy(text, commands("--{} {}", key, least))
+    return Remedy(
+        f"Set it between {low:.2f} and {high:.2f}.",
+        commands("--gpu-memory-utilization {}", f"{max(low, min(0.9, high)):.2f}"),
+    )
 
 
 def _high(share: Share, bounds: Budget) -> Finding:

@@ -222,3 +222,18 @@ def is_more_than_a_note(identity: str, name: str, text: str) -> bool:
         matrix = load_matrix()
         findings = diagnose_facts(read_facts([str(path)], None, matrix), matrix).findings
     return any(f.id == identity and f.severity is not Severity.NOTE for f in findings)
+
+
+def test_beside_a_trainer_the_engine_is_given_no_more_than_it_needs() -> None:
+    text = (
+        "Full training of Qwen2.5-7B on a single H100 80GB dies at its start\n\ntrl==0.18.1\nvllm==0.8.5\n\n"
+        "    raise ValueError('No available memory for the cache blocks. ')\n"
+        "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization`.\n"
+        "GRPOConfig(use_vllm=True, vllm_mode='colocate', vllm_gpu_memory_utilization=0.2)\n"
+    )
+    matrix = load_matrix()
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "issue.md").write_text(text)
+        facts = read_facts([f"{folder}/issue.md"], None, matrix)
+    found = {f.id: f for f in diagnose_facts(facts, matrix).findings}
+    assert found["VLLM-BUDGET-LOW"].remedies[0].commands == ("--vllm_gpu_memory_utilization 0.30",)
