@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 COUNTS = {
     "batch": (1, "rows a card takes in one step"),
     "seq": (2048, "tokens of a row (prompt and answer together)"),
+    "shortest-row": (None, "tokens of the shortest row, where rows differ in length (all as long as --seq)"),
     "grad-accum": (1, "steps whose gradients are summed before the optimizer's"),
     "lora-rank": (8, "rank of the adapters"),
     "gpus": (1, "cards of this run, all nodes together"),

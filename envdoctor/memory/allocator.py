@@ -54,9 +54,16 @@ SIGHTED_QUANTISED = 0.1
 """With images, a tower quantised beside them: its matrices are unpacked in sizes of their own."""
 
 
+class Bound(NamedTuple):
+    """At most so many bytes are reserved; `idle` ones of them torch gives back when the card is full."""
+
+    reserved: int
+    idle: int = 0
+
+
 def replayed_bound(
     run: TrainingRun, allocated: int, churn: Churn, constants: Constants, enough: float = inf
-) -> int:
+) -> Bound:
     """Return an upper bound of the reserved bytes of a run whose steps can be replayed.
 
     What a replay does not know moves single blocks: one more of logits where a trainer has them by several
@@ -75,12 +82,20 @@ def replayed_bound(
     if named:
         sure = max(sure, reserved_bound(allocated, churn, run.parallel, constants))
     if sure > enough:
-        return sure
+        return Bound(sure)
     from envdoctor.memory.sharded_replay import plays
 
     replays = plays(run, constants.cublas_workspace, bool(constants.loss_upcasts))
     played = replays.highest(enough / (1 + margin) - moved)
-    return max(sure, _segments((played + moved) * (1 + margin)))
+    even = max(sure, _segments((played + moved) * (1 + margin)))
+    if not run.uneven or even > enough:
+        return Bound(even)
+    from envdoctor.memory.uneven import play_uneven
+
+    least = int(even / (1 + margin)) - moved
+    orders = play_uneven(run, constants.cublas_workspace, bool(constants.loss_upcasts), least)
+    reserved, needed = (_segments((size + moved) * (1 + margin)) for size in orders)
+    return Bound(reserved, reserved - needed)
 
 
 def _named(run: TrainingRun, churn: Churn) -> int:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from envdoctor.memory.activations import LayerCost, LayerKind, layer_cost, layer_kinds
 from envdoctor.memory.adapters import adapts_experts
-from envdoctor.memory.allocator import Churn, replayed_bound, reserved_bound
+from envdoctor.memory.allocator import Bound, Churn, replayed_bound, reserved_bound
 from envdoctor.memory.attention import masks
 from envdoctor.memory.constants import Constants
 from envdoctor.memory.images import ImageCost, image_cost
@@ -191,13 +191,13 @@ def _assemble(
     outside = _outside_torch(run, constants)
     beside = sum(part.bytes for part in outside)
     if close:
-        reserved = replayed_bound(run, peak, step.churn, constants, enough - beside)
+        bound = replayed_bound(run, peak, step.churn, constants, enough - beside)
     else:
-        reserved = reserved_bound(peak, step.churn, run.parallel, constants)
+        bound = Bound(reserved_bound(peak, step.churn, run.parallel, constants))
     return Prediction(
         peak,
-        reserved,
-        reserved + beside,
+        bound.reserved,
+        bound.reserved - bound.idle + beside,
         phases["load"],
         phase,
         _components(plan, step, phase, peak, reference),
@@ -206,6 +206,7 @@ def _assemble(
         (),
         "; ".join(filter(None, (run.shape.uncertain, UNCOUNTED.get(run.task), _unseen(run)))),
         outside=outside,
+        idle_bytes=bound.idle,
     )
 
 

@@ -49,6 +49,12 @@ class Tier(NamedTuple):
     python: str
 
 
+GROWING = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
+USUAL_SHORTEST = 0.35
+"""Of the length: the shortest row where nothing is told of the data."""
+NOTED = 0.01
+"""Shares that are worth a word."""
+
 ANALYTIC = Tier("analytic", {}, "")
 
 
@@ -101,13 +107,35 @@ def _assuming(prediction: Prediction, question: Question) -> Prediction:
     if isinstance(run, TrainingRun):
         notes += [_taken(name, stack.get(name)) for name in _libraries(run)]
         notes += [_trainer_note(run, stack)]
-        notes.append("every row as long as --seq")
+        notes += _row_notes(question)
         notes += _host_note(run)
         notes += _image_note(run)
         if run.seq > run.shape.positions:
             beyond = f"--seq {run.seq} lies beyond the {run.shape.positions} positions of {run.shape.name}"
             notes.insert(0, f"{beyond}: it needs its rotary embedding scaled")
     return replace(prediction, assumptions=(*question.notes, *notes, *prediction.assumptions))
+
+
+def _row_notes(question: Question) -> list[str]:
+    """Which lengths of rows the figures are for, and what rows of unlike length would take."""
+    run = question.run
+    assert isinstance(run, TrainingRun)
+    if run.uneven:
+        lies = f"rows of {run.shortest_row} to {run.seq} tokens, filled up to the longest of their batch"
+        return [
+            lies if run.expandable_segments else f"{lies} ({GROWING} reserves little more than is needed)"
+        ]
+    notes = ["every row as long as --seq"]
+    shortest = int(run.seq * USUAL_SHORTEST)
+    if run.packed or run.images or not shortest:
+        return notes
+    told = f"with shorter ones among them, torch may reserve more than that: --shortest-row {shortest} tells"
+    padded = predict(replace(run, shortest_row=shortest), question.constants, close=False)
+    more = (
+        padded.peak_allocated_bytes / predict(run, question.constants, close=False).peak_allocated_bytes - 1
+    )
+    masks = f", and masks take {more:.0%} more" if more >= NOTED else ""
+    return [*notes, f"{told}{masks}"]
 
 
 def _host_note(run: TrainingRun) -> list[str]:

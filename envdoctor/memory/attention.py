@@ -21,7 +21,7 @@ def attention(tape: Tape, s: Settings, shape: ModelShape, x: Tensor, windowed: b
         query, key, value = _projections(tape, s, shape, x, matrices)
     query, key, value = _lowered(tape, s, query), _lowered(tape, s, key), _lowered(tape, s, value)
     wide = s.attn == "sdpa" and (
-        s.packed or s.masked or (windowed and s.seq >= shape.window > 0)
+        s.packed or s.padded or s.masked or (windowed and s.seq >= shape.window > 0)
     )  # flash-attn needs no mask
     if s.attn == "eager" or shape.alibi:
         context = _eager(tape, s, shape, query, key, value)
@@ -46,9 +46,9 @@ def attention(tape: Tape, s: Settings, shape: ModelShape, x: Tensor, windowed: b
 def masks(shape: ModelShape, s: Settings) -> int:
     """How many masks of a byte for each pair of tokens a batch has under sdpa."""
     windowed = bool(shape.windowed_layers) and s.seq >= shape.window > 0
-    if s.attn != "sdpa" or not (s.packed or s.masked or windowed):
+    if s.attn != "sdpa" or not (s.packed or s.padded or s.masked or windowed):
         return 0
-    return 2 if s.masked and shape.windowed_layers else 1
+    return 2 if (s.padded or s.masked) and shape.windowed_layers else 1
 
 
 def _key_heads(shape: ModelShape) -> int:

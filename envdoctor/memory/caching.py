@@ -3,8 +3,9 @@
 As c10/cuda/CUDACachingAllocator.cpp: requests are rounded to 512 bytes; up to 1 MiB they share segments of
 2 MiB, below 10 MiB segments of 20 MiB, and from there on each gets one of its own, a multiple of 2 MiB. The
 smallest free block that is large enough serves, of equal ones that of the lowest address; its rest is cut off
-where it is of use; neighbours that are free are joined; a segment is never given back while training goes on.
-The driver hands addresses out from the top down.
+where it is of use; neighbours that are free are joined. A segment is given back only when the driver has none
+left: then all go that lie free as a whole, and the request is tried once more. The driver hands addresses out
+from the top down.
 
 With expandable segments each pool is one segment that grows at its end, by whole steps of 2 or 20 MiB; any
 rest is cut off, and the free block at the end, which could grow, serves last.
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable
+from math import inf
 
 GRANULE = 512
 SMALL = (1 << 20) // GRANULE
@@ -43,15 +45,25 @@ def granules(size: int) -> int:
     return -(-size // GRANULE)
 
 
+class OutOfRoom(Exception):
+    """A request that nothing is left for, with all that lies idle given back."""
+
+
 class CachingAllocator:
-    """What is `reserved` of the card; large requests are taken as larger by a share `widened`."""
+    """What is `reserved` of the card; large requests are taken as larger by a share `widened`.
+
+    Of the card no more than `room` bytes are had; a request beyond that raises OutOfRoom.
+    """
 
     __slots__ = (
-        "_bottom", "_ending", "_ends", "_large", "_small", "_starting", "_widened", "granules", "large"
+        "_bottom", "_ending", "_ends", "_large", "_room", "_small", "_starting", "_wholes", "_widened",
+        "granules", "large",
     )  # fmt: skip
 
-    def __init__(self, widened: float = 0.0, expandable: bool = False) -> None:
+    def __init__(self, widened: float = 0.0, expandable: bool = False, room: float = inf) -> None:
         self.granules = self.large = 0
+        self._room = room / GRANULE
+        self._wholes: dict[int, int] = {}  # segments: where each begins, and its granules
         self._widened = 1 + widened
         self._ends = [PLACE >> 1, 0] if expandable else []  # where the pools' segments end: large, small
         self._bottom = PLACE
@@ -123,11 +135,27 @@ class CachingAllocator:
             whole = SMALL_SEGMENT
         else:
             whole = SHARED_SEGMENT if size < SHARED else -(-size // LARGE_STEP) * LARGE_STEP
+        if self.granules + whole > self._room:
+            self._release()
+            if self.granules + whole > self._room:
+                raise OutOfRoom
         self.granules += whole
         if size > SMALL:
             self.large += whole
         self._bottom -= whole + 1  # a gap: segments are never joined
+        self._wholes[self._bottom] = whole
         return whole << PLACES | self._bottom
+
+    def _release(self) -> None:
+        """Give every segment back that lies free as a whole."""
+        for free in (self._small, self._large):
+            for block in [b for b in free if self._wholes.get(b & PLACE) == b >> PLACES]:
+                place, whole = block & PLACE, block >> PLACES
+                free.remove(block)
+                del self._starting[place], self._ending[place + whole], self._wholes[place]
+                self.granules -= whole
+                if free is self._large:
+                    self.large -= whole
 
     def _grown(self, size: int) -> Block:
         """Return the end of a pool's one segment, with as much mapped behind it as a request lacks."""

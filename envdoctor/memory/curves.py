@@ -29,7 +29,7 @@ def curves_of(question: Question, stated: Prediction) -> tuple[Curve, ...]:
     if isinstance(question.run, ServingRun):
         return ()
     rough = replace(question, tier=ANALYTIC, notes=(), close=False)
-    held = stated.peak_reserved_bytes / stated.peak_allocated_bytes
+    held = (stated.peak_reserved_bytes - stated.idle_bytes) / stated.peak_allocated_bytes
     batch = Curve("batch", tuple(_points(rough, question.run, "batch", held)))
     return batch, Curve("length", tuple(_points(rough, question.run, "seq", held)))
 

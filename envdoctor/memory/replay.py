@@ -7,6 +7,7 @@ up for gradients and states no longer serve the next step's logits.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from math import inf
 
 from envdoctor.memory.activations import LayerKind, layer_kinds
@@ -57,12 +58,21 @@ class Replay:
     """The allocator, and what lies in it through the steps of one run."""
 
     def __init__(
-        self, run: TrainingRun, workspace: int, upcasts: bool, *, widened: float = 0.0, early: bool = False
+        self,
+        run: TrainingRun,
+        workspace: int,
+        upcasts: bool,
+        *,
+        widened: float = 0.0,
+        early: bool = False,
+        widths: tuple[int, ...] = (),
+        room: float = inf,
     ) -> None:
         self.run, self.workspace, self.upcasts, self.early = run, workspace, upcasts, early
+        self.stated, self.widths = run, widths
         self.s = settings_of(run)
         self.shape = run.shape
-        self.heap = CachingAllocator(widened, run.expandable_segments)
+        self.heap = CachingAllocator(widened, run.expandable_segments, room)
         self.tower = tower_of(run)
         self.optimizer = find_optimizer(run.optim)
         self.kinds = [kind for kind in layer_kinds(run.shape, run.pp) for _ in range(kind.number)]
@@ -72,9 +82,13 @@ class Replay:
         self.started = False
 
     def reserved(self, enough: float = inf) -> int:
-        """Play load and steps, and return what is reserved; once that passes `enough`, no more is played."""
+        """Play load and steps, and return what is reserved; once that passes `enough`, no more is played.
+
+        A step for each of the `widths` in their order, in tokens of a row; without them all are as stated.
+        """
         self._load()
-        for step in range(STEPS):
+        for step, width in enumerate(self.widths or (self.run.seq,) * STEPS):
+            self._narrow(width)
             before = self.taken
             if self.run.recipe.generates and self.run.vllm_utilization is None:
                 self._generate()
@@ -84,7 +98,7 @@ class Replay:
                 if self.taken > enough:
                     return self.taken
             self._step()
-            if step and self.taken - before <= SETTLED * before:
+            if step and not self.widths and self.taken - before <= SETTLED * before:
                 break  # a step with states that found room for all: so does the next
         return self.taken
 
@@ -92,6 +106,14 @@ class Replay:
     def taken(self) -> int:
         """Bytes taken of the card."""
         return self.heap.reserved
+
+    def _narrow(self, width: int) -> None:
+        """Let the rows that follow be as wide as that."""
+        if width != self.run.seq:
+            told = self.stated.max_completion
+            answer = max(1, told * width // self.stated.seq) if told else None
+            self.run = replace(self.stated, seq=width, max_completion=answer)
+            self.s = settings_of(self.run)
 
     def _load(self) -> None:
         """Weights, adapters, a second model where there is one, and DDP's buckets."""

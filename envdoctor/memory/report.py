@@ -77,10 +77,15 @@ def _peaks(prediction: Prediction) -> Table:
     where = f"expected, in the {prediction.phase} phase ({prediction.method})"
     rows = (
         ("allocated", gib(prediction.peak_allocated_bytes), where),
-        ("reserved", gib(prediction.peak_reserved_bytes), "at most"),
+        ("reserved", gib(prediction.peak_reserved_bytes), _reserved_at_most(prediction)),
         ("on the device", gib(prediction.device_bytes), "at most"),
     )
     return Table(("peak", "", ""), rows, (1,))
+
+
+def _reserved_at_most(prediction: Prediction) -> str:
+    idle = prediction.idle_bytes
+    return f"at most, {gib(idle)} of which torch gives back when the card is full" if idle else "at most"
 
 
 def peak_bars(prediction: Prediction, gpu_bytes: int | None) -> Bars:
@@ -96,9 +101,10 @@ def peak_bars(prediction: Prediction, gpu_bytes: int | None) -> Bars:
 
 def chart_parts(prediction: Prediction) -> tuple[Component, ...]:
     """Return the parts of all that must fit: the peak's, what the allocator may hold, the context."""
-    held = prediction.peak_reserved_bytes - prediction.peak_allocated_bytes
+    needed = prediction.peak_reserved_bytes - prediction.idle_bytes
+    held = needed - prediction.peak_allocated_bytes
     told = prediction.outside
-    outside = prediction.device_bytes - prediction.peak_reserved_bytes - sum(part.bytes for part in told)
+    outside = prediction.device_bytes - needed - sum(part.bytes for part in told)
     extra = (Component("held by the allocator", held), *told, Component("CUDA context", outside))
     return (*prediction.components, *(part for part in extra if part.bytes > 0))
 

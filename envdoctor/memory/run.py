@@ -42,13 +42,15 @@ class TrainingRun:
     """One stated run of a trainer on `gpus` equal cards; `recipe` says what that trainer's release does.
 
     `batch` counts rows: a row of dpo, orpo and reward holds a chosen and a rejected text. Of a row's tokens
-    `max_completion` are answer, where the task tells prompt and answer apart (default: half).
+    `max_completion` are answer, where the task tells prompt and answer apart (default: half). Rows are all
+    `seq` tokens long, or between `shortest_row` and that, filled up to the longest of their batch.
     """
 
     shape: ModelShape
     method: str = "full"
     batch: int = 1
     seq: int = 2048
+    shortest_row: int | None = None
     grad_accum: int = 1
     dtype: str = "bf16"
     amp: str = "bf16"
@@ -122,6 +124,11 @@ class TrainingRun:
         return self.recipe.texts if self.recipe.apart else 1
 
     @property
+    def uneven(self) -> bool:
+        """True when rows differ in length."""
+        return self.shortest_row is not None and self.shortest_row < self.seq
+
+    @property
     def packed(self) -> bool:
         """True when the rows of a micro batch follow each other, held apart by a mask or by the kernel."""
         return self.packing or self.recipe.packed
@@ -169,6 +176,8 @@ def _check_agreement(run: TrainingRun) -> None:
         )
     if run.offload_params and run.parallel in ("zero1", "zero2"):
         raise InputError(f"--offload-params needs --parallel zero3 or fsdp, not {run.parallel}")
+    if run.shortest_row is not None and not 1 <= run.shortest_row <= run.seq:
+        raise InputError(f"--shortest-row {run.shortest_row}: rows have 1 to {run.seq} tokens (--seq)")
     if run.seq > run.shape.learned_positions > 0:
         raise InputError(f"--seq {run.seq}: the model knows {run.shape.learned_positions} positions")
     if run.amp == "fp16" and run.dtype == "fp16" and run.method == "full":
@@ -201,9 +210,10 @@ def _check_images(run: TrainingRun) -> None:
     if not v.fixed and not all(v.patch * v.merge <= side <= LARGEST_IMAGE for side in run.pixels):
         raise InputError(f"--image-size: {run.pixels[0]}x{run.pixels[1]} is no size of an image")
     tokens = run.images * v.tokens(*v.sides(run.pixels))
-    if tokens > run.seq:
+    if tokens > (least := run.shortest_row or run.seq):
         one = "x".join(map(str, v.sides(run.pixels)))
-        raise InputError(f"--seq {run.seq}: {run.images} images of {one} alone are {tokens} tokens")
+        told = "--seq" if least == run.seq else "--shortest-row"
+        raise InputError(f"{told} {least}: {run.images} images of {one} alone are {tokens} tokens")
 
 
 def _check_targets(run: TrainingRun) -> None:
@@ -289,7 +299,8 @@ class Prediction(Shown):
     """The peak of a run on rank 0, in bytes, and the phase it falls in.
 
     `peak_allocated_bytes` is the expected `torch.cuda.max_memory_allocated`, `peak_reserved_bytes` an upper
-    bound of `max_memory_reserved`, `device_bytes` adds what lies `outside` torch: what must fit on the card.
+    bound of `max_memory_reserved`, of which torch gives `idle_bytes` back when the card is full;
+    `device_bytes` is the rest with what lies `outside` torch: what must fit on the card.
     """
 
     peak_allocated_bytes: int
@@ -304,6 +315,7 @@ class Prediction(Shown):
     uncertain: str = ""
     refused: str = ""
     outside: tuple[Component, ...] = ()
+    idle_bytes: int = 0
 
     def fits(self, gpu_bytes: int | None) -> bool | None:
         """True when it fits a card of that size and starts there; None when the card is not known."""
@@ -318,6 +330,7 @@ class Prediction(Shown):
             "peak_allocated_bytes": self.peak_allocated_bytes,
             "peak_reserved_bytes": self.peak_reserved_bytes,
             "device_bytes": self.device_bytes,
+            **({"idle_bytes": self.idle_bytes} if self.idle_bytes else {}),
             "load_peak_bytes": self.load_peak_bytes,
             "phase": self.phase,
             "phases": dict(self.phases),

@@ -42,6 +42,7 @@ class Settings(NamedTuple):
     copies_table: bool = False  # peft's modules_to_save: a copy of the embedding is trained ...
     copies_head: bool = False  # ... or of the head
     copied: int = 2  # bytes a weight of such a copy
+    padded: bool = False  # rows of a batch are filled up, which sdpa tells by a mask
     masked: bool = False  # the decoder sees images' tokens both ways, by a mask
     tower_frozen: bool = False
     tower_trains: bool = False  # the tower's own weights are trained
@@ -120,6 +121,7 @@ def settings_of(run: TrainingRun) -> Settings:
         copies_table=not copied.isdisjoint(TABLES),
         copies_head=not copied.isdisjoint(HEADS),
         copied=run.weight_bytes if low_adapters else vector,
+        padded=run.uneven and not run.packed and run.texts > run.turns,
         masked=bool(run.images and run.shape.vision and run.shape.vision.both_ways),
         tower_frozen=run.frozen_tower,
         tower_trains=run.method == "full" and not run.frozen_tower and run.images != 0,

@@ -81,9 +81,16 @@ class ShardedReplay(Replay):
     """What three pools hold through the steps of one run, on a card of `replicas`."""
 
     def __init__(
-        self, run: TrainingRun, workspace: int, upcasts: bool, *, widened: float = 0.0, early: bool = False
+        self,
+        run: TrainingRun,
+        workspace: int,
+        upcasts: bool,
+        *,
+        widened: float = 0.0,
+        early: bool = False,
+        widths: tuple[int, ...] = (),
     ) -> None:
-        super().__init__(run, workspace, upcasts, widened=widened, early=early)
+        super().__init__(run, workspace, upcasts, widened=widened, early=early, widths=widths)
         self.cards = run.replicas
         self.gathers = CachingAllocator(widened, run.expandable_segments)
         self.reduces = CachingAllocator(widened, run.expandable_segments)
@@ -103,6 +110,10 @@ class ShardedReplay(Replay):
     def taken(self) -> int:
         """Bytes of all three pools."""
         return self.heap.reserved + self.gathers.reserved + self.reduces.reserved
+
+    def _narrow(self, width: int) -> None:
+        super()._narrow(width)
+        self.extended.clear()
 
     def _unit(self, elements: tuple[int, ...]) -> Unit:
         kept, trained = (FP32, sum(elements)) if self.s.trains else (self.s.loaded, 0)

@@ -37,6 +37,7 @@ class StatedRun:
     packing: bool = False
     batch: int = 1
     seq: int = 2048
+    shortest_row: int | None = None
     grad_accum: int = 1
     lora_rank: int = 8
     gpus: int = 1
@@ -84,7 +85,8 @@ class StatedRun:
 
 
 _TAKEN_OVER = (
-    "method", "batch", "seq", "grad_accum", "dtype", "amp", "optim", "grad_ckpt", "attn", "liger", "gpus",
+    "method", "batch", "seq", "shortest_row", "grad_accum", "dtype", "amp", "optim", "grad_ckpt", "attn",
+    "liger", "gpus",
     "lora_rank", "lora_targets", "dora", "modules_to_save", "double_quant", "upcast_kbit",
     "tp", "pp", "packing", "expandable_segments", "max_completion", "vllm_utilization",
     "max_model_len", "max_num_seqs",

@@ -41,7 +41,7 @@ class Need:
         """The least that a close bound may be: what is allocated and its margin, and what lies beside it."""
         prediction = self.prediction
         least = int(prediction.peak_allocated_bytes * (1 + MARGIN))
-        return self.device_bytes - prediction.peak_reserved_bytes + least
+        return self.device_bytes - prediction.peak_reserved_bytes + prediction.idle_bytes + least
 
 
 @dataclass(slots=True)

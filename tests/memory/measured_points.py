@@ -51,6 +51,7 @@ def parse_point(row: Mapping[str, Any]) -> Point:
         method=row["method"],
         batch=row["batch"],
         seq=row["seq"],
+        shortest_row=int(row["seq"] * row["vary"]) if "vary" in row else None,
         grad_accum=row.get("accum", 1),
         dtype=row["dtype"],
         amp="bf16" if amp is True else "none" if amp is False else amp,

@@ -1,0 +1,76 @@
+"""Rows of unlike length: masks of filled-up batches, what broken blocks reserve, and what a full card gets back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from envdoctor.errors import InputError
+from envdoctor.facts.quantities import MIB
+from envdoctor.memory import find_shape, predict
+from envdoctor.memory.caching import CachingAllocator, OutOfRoom
+from envdoctor.memory.run import TrainingRun
+from envdoctor.memory.uneven import widths_of
+
+RUN = TrainingRun(
+    replace(find_shape("qwen2.5-0.5b"), layers=2), "lora", batch=4, seq=512, grad_ckpt=False, gpus=1
+)
+UNEVEN = replace(RUN, shortest_row=128)
+
+
+def test_a_full_card_gets_back_what_lies_free_as_a_whole() -> None:
+    heap = CachingAllocator(room=40 * MIB)
+    first, second = heap.take(16 * MIB, 16 * MIB)
+    heap.give(first)
+    heap.take(24 * MIB)  # 56 MiB with the idle segment, 40 without it
+    assert heap.reserved == 40 * MIB
+    with pytest.raises(OutOfRoom):
+        heap.take(2 * MIB)
+    heap.give(second)
+    heap.take(4 * MIB)
+    assert heap.reserved == 40 * MIB  # what is free was cut up, and serves
+
+
+def test_a_cut_segment_is_not_given_back() -> None:
+    heap = CachingAllocator(room=32 * MIB)
+    (whole,) = heap.take(16 * MIB)
+    heap.give(whole)
+    heap.take(8 * MIB)
+    with pytest.raises(OutOfRoom):
+        heap.take(20 * MIB)
+
+
+def test_filled_up_batches_need_a_mask_and_repeated_keys() -> None:
+    even, uneven = predict(RUN), predict(UNEVEN)
+    assert uneven.peak_allocated_bytes > even.peak_allocated_bytes
+    flash = replace(RUN, attn="flash_attention_2")
+    alone = replace(RUN, batch=1)
+    for run in (flash, alone):  # that kernel needs no mask, and one row is never filled up
+        other = replace(run, shortest_row=128)
+        assert predict(run).peak_allocated_bytes == predict(other).peak_allocated_bytes
+
+
+def test_rows_that_grow_reserve_more_of_which_a_full_card_needs_little() -> None:
+    even, uneven = predict(RUN), predict(UNEVEN)
+    assert uneven.peak_reserved_bytes > 1.3 * even.peak_reserved_bytes
+    assert 0 < uneven.idle_bytes < uneven.peak_reserved_bytes - uneven.peak_allocated_bytes
+    assert uneven.device_bytes < 1.25 * even.device_bytes
+    assert uneven.to_json()["idle_bytes"] == uneven.idle_bytes
+    assert "idle_bytes" not in even.to_json()
+
+
+def test_one_growing_segment_breaks_up_little() -> None:
+    grown = predict(replace(UNEVEN, expandable_segments=True))
+    assert grown.idle_bytes == 0
+    assert grown.peak_reserved_bytes < predict(UNEVEN).peak_reserved_bytes
+
+
+def test_widths_lie_between_the_shortest_row_and_the_longest() -> None:
+    assert widths_of(UNEVEN, (0.0, 0.5, 1.0)) == (128, 320, 512)
+
+
+@pytest.mark.parametrize("length", [0, 513])
+def test_the_shortest_row_is_no_longer_than_the_longest(length: int) -> None:
+    with pytest.raises(InputError, match="--shortest-row"):
+        replace(RUN, shortest_row=length)
