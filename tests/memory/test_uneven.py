@@ -1,4 +1,4 @@
-"""Rows of unlike length: masks of filled-up batches, what broken blocks reserve, and what a full card gets back."""
+"""Rows of unlike length: masks of filled-up batches, blocks that break up, and what a full card gets back."""
 
 from __future__ import annotations
 
