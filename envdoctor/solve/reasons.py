@@ -88,7 +88,11 @@ class Explained:
     def passed_over(self) -> Mapping[str, frozenset[str]]:
         """The packages with a newer release that only unread requirements bar, with its specifier."""
         above = {name: self._unread_above(node, self.picks.bits[name]) for name, node in self.nodes.items()}
-        return {name: frozenset((f"=={version}",)) for name, version in above.items() if version}
+        found = {name: {f"=={version}"} for name, version in above.items() if version}
+        for name in self._requests.keys() & self.nodes.keys():
+            for needed, spec in self._unread_below(self.nodes[name], self.picks.bits[name]):
+                found.setdefault(needed, set()).add(spec)
+        return {name: frozenset(specs) for name, specs in found.items()}
 
     def notes(self) -> tuple[str, ...]:
         """Return what else is to be said: where requests stood, extras of no release, checks gone before."""
@@ -339,6 +343,26 @@ class Explained:
         place = node.places[newer.bit_length() - 1] if newer else -1
         told = any(ban.what == "unread" for ban in node.bans)
         return node.package.versions[place] if told and place > node.places[bit] else ""
+
+    def _unread_below(self, node: Node, bit: int) -> Iterator[tuple[str, str]]:
+        """Give what the newest release asked for requires, where all that it admits is unread."""
+        newer = self._listed(node) & ~node.reserved
+        for request in self._requests[node.name]:
+            newer &= node.admits(request.spec)
+        for ban in node.bans:
+            newer &= ~ban.mask
+        newest = newer.bit_length() - 1
+        for wanted, limit in self._requirements(node.name, newest, "") if newest > bit else ():
+            other = self.goal.context.node(wanted.name)
+            if other is None or limit:
+                continue
+            spec = other.package.spec_text(wanted.spec)
+            admitted = other.admits(spec)
+            unread = [ban.mask for ban in other.bans if ban.what == "unread"]
+            for ban in other.bans:
+                admitted &= ~ban.mask if ban.what != "unread" else -1
+            if admitted and any(admitted & ~mask == 0 for mask in unread):
+                yield wanted.name, spec
 
     def _held_back(self, node: Node, bit: int) -> Iterator[str]:
         """Say why a package is not at the newest that its request, if there is one, and the target admit.

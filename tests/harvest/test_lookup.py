@@ -102,6 +102,15 @@ def test_of_an_unread_package_is_read_what_the_release_asked_for_wants(
     assert pin("unheard-of==1.9").pins["unheard-base"] == "9"
 
 
+def test_what_the_facts_list_unread_is_read_before_an_older_release_is_taken(index: FakeIndex, pin) -> None:
+    """The shipped facts have read the requirements of decorator 5 alone."""
+    index.add_wheel("unheard-of", "1.0")
+    index.add_wheel("unheard-of", "2.0", "decorator<5")
+    index.add_wheel("decorator", "4.4.2")
+    answer = pin("unheard-of")
+    assert (answer.pins["unheard-of"], answer.pins["decorator"]) == ("2.0", "4.4.2")
+
+
 def test_what_was_read_today_is_not_asked_for_again_and_serves_offline(index: FakeIndex, pin) -> None:
     index.add_wheel("unheard-of", "1.0")
     pin("unheard-of")
