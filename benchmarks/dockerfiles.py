@@ -104,7 +104,9 @@ def main() -> None:
             hits[named] += found
             if not found:
                 print(f"{path.name}: missed {named}", flush=True)
-    print(f"{min(args.count, len(paths))} files, {errors} with an error as they stand, {remarks} with one of a remark")
+    print(
+        f"{min(args.count, len(paths))} files, {errors} with an error as they stand, {remarks} with one of a remark"
+    )
     print(f"{sum(hits.values())} of {sum(tried.values())} planted faults found: ", end="")
     print(", ".join(f"{named} {hits[named]}/{count}" for named, count in tried.items()))
 
