@@ -8,8 +8,10 @@ from envdoctor import lazy_re as re
 from envdoctor.values import dataclass
 
 INSTRUCTIONS = frozenset(
-    "ADD ARG CMD COPY ENTRYPOINT ENV EXPOSE FROM HEALTHCHECK LABEL MAINTAINER RUN SHELL STOPSIGNAL USER "
-    "VOLUME WORKDIR".split()
+    (
+        *("ADD", "ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "EXPOSE", "FROM", "HEALTHCHECK", "LABEL"),
+        *("MAINTAINER", "RUN", "SHELL", "STOPSIGNAL", "USER", "VOLUME", "WORKDIR"),
+    )
 )
 """What a Dockerfile's lines begin with; a line of another word is of something put beneath it."""
 MAX_LINES, MAX_VALUE = 20_000, 20_000
