@@ -105,7 +105,7 @@ def main() -> None:
             if not found:
                 print(f"{path.name}: missed {named}", flush=True)
     print(
-        f"{min(args.count, len(paths))} files, {errors} with an error as they stand, {remarks} with a remark's"
+        f"{min(args.count, len(paths))} files, {errors} with an error as they are, {remarks} with a remark's"
     )
     print(f"{sum(hits.values())} of {sum(tried.values())} planted faults found: ", end="")
     print(", ".join(f"{named} {hits[named]}/{count}" for named, count in tried.items()))

@@ -165,7 +165,7 @@ def _sightings(paste: Paste, lexicon: Lexicon) -> Iterator[Sighting]:
 
 
 def _of_dockerfile(paste: Paste, lexicon: Lexicon) -> Iterator[Sighting]:
-    """Yield what a Dockerfile's steps and commands tell, and leave only the lines that are none of its own."""
+    """Yield what a Dockerfile's steps and commands tell, and leave only lines that are none of its own."""
     from envdoctor.pastes.commands import parse_commands
     from envdoctor.pastes.dockerfiles import own_lines, parse_dockerfile
 
