@@ -26,13 +26,28 @@ BASE = re.compile(
 OTHERS = re.compile(r"rocm|ascend|cann|npu|xpu|hpu|gaudi|tpu", re.IGNORECASE)
 """Images for other accelerators, of which nothing of CUDA is said."""
 BUILD = "RUN pip install --no-build-isolation git+https://github.com/NVIDIA/apex"
-APPENDED = (
-    ("RUN pip install flash-attn==2.6.3", "IMAGE-TORCH-FIRST"),
-    ("RUN pip install torch==2.1.0 numpy==2.1.0", "NUMPY2-TORCH"),
-    ("RUN pip install vllm==0.5.0 torch==2.4.0", "VLLM-TORCH"),
-    ("RUN pip install transformers==4.46.2 tokenizers==0.15.0", "tokenizers"),
-    ("RUN pip install torch==2.6.0 bitsandbytes==0.45.0", "BNB-TRITON-OPS"),
+APPENDED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("RUN pip install flash-attn==2.6.3", "IMAGE-TORCH-FIRST", ()),
+    ("RUN pip install torch==2.1.0 numpy==2.1.0", "NUMPY2-TORCH", ()),
+    ("RUN <<EOF\npip install vllm==0.5.0 torch==2.4.0\nEOF", "VLLM-TORCH", ()),
+    (
+        "ARG TOK=0.15.0\nRUN --mount=type=cache,target=/root/.cache pip install transformers==4.46.2 \\\n"
+        "# held back\n    tokenizers==${TOK}",
+        "tokenizers",
+        (),
+    ),
+    ("RUN pip install torch==2.6.0 bitsandbytes==0.45.0", "BNB-TRITON-OPS", ()),
+    ('ENV CUDA_VISIBLE_DEVICES=""', "GPU-HIDDEN", ("--gpu", "RTX 3090")),
+    ('ENV TORCH_CUDA_ARCH_LIST="7.0 7.5"', "ARCH-LIST-LACKS-CARD", ("--gpu", "RTX 3090")),
+    ("RUN pip install --force-reinstall torch==2.5.1", "TORCH-ARCH", ("--gpu", "RTX 5090")),
 )
+REMARK = """
+# without it: ImportError: libGL.so.1: cannot open shared object file: No such file or directory
+RUN echo more && \\
+    # RuntimeError: CUDA error: no kernel image is available for execution on the device
+    true
+"""
+"""Errors that a remark quotes: nothing of them may be found."""
 
 
 def judged(text: str, *words: str) -> list[str]:
@@ -51,8 +66,8 @@ def judged(text: str, *words: str) -> list[str]:
 
 def planted(text: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """Yield the text with a fault in it, what a finding of it names, and more options."""
-    for step, named in APPENDED:
-        yield f"{text.rstrip()}\n{step}\n", named, ()
+    for step, named, words in APPENDED:
+        yield f"{text.rstrip()}\n{step}\n", named, words
     base = BASE.search(text)
     if base and len(re.findall(r"^FROM\s", text, re.MULTILINE)) == 1:
         yield text, "DRIVER-CONTAINER-IMAGE", ("--driver", "418.40.04")
@@ -69,10 +84,14 @@ def main() -> None:
     args = parser.parse_args()
     paths = sorted(args.folder.iterdir(), key=lambda path: hashlib.sha256(path.name.encode()).digest())
     tried, hits = collections.Counter[str](), collections.Counter[str]()
-    errors = 0
+    errors = remarks = 0
     for path in paths[: args.count]:
         text = path.read_text(encoding="utf-8")
         before = judged(text)
+        more = set(judged(text.rstrip() + REMARK)) - set(before)
+        if more:
+            print(f"{path.name}: a remark's error is found: {more}", flush=True)
+        remarks += bool(more)
         wrong = [one for one in before if one.startswith(("error", "REFUSED"))]
         errors += bool(wrong)
         if wrong:
@@ -85,7 +104,9 @@ def main() -> None:
             hits[named] += found
             if not found:
                 print(f"{path.name}: missed {named}", flush=True)
-    print(f"{min(args.count, len(paths))} files, {errors} with an error as they stand")
+    print(
+        f"{min(args.count, len(paths))} files, {errors} with an error as they are, {remarks} with a remark's"
+    )
     print(f"{sum(hits.values())} of {sum(tried.values())} planted faults found: ", end="")
     print(", ".join(f"{named} {hits[named]}/{count}" for named, count in tried.items()))
 

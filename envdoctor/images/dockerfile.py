@@ -7,6 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from envdoctor import lazy_re as re
 from envdoctor.values import dataclass
 
+INSTRUCTIONS = frozenset(
+    (
+        *("ADD", "ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "EXPOSE", "FROM", "HEALTHCHECK", "LABEL"),
+        *("MAINTAINER", "RUN", "SHELL", "STOPSIGNAL", "USER", "VOLUME", "WORKDIR"),
+    )
+)
+"""What a Dockerfile's lines begin with; a line of another word is of something put beneath it."""
 MAX_LINES, MAX_VALUE = 20_000, 20_000
 _INSTRUCTION = re.compile(r"\s*([A-Za-z]+)\s+(.*)", re.DOTALL)
 _HEREDOC = re.compile(r"<<-?\s?[\"']?(\w{1,60})[\"']?")

@@ -21,6 +21,8 @@ _NVCC = re.compile(
 _PYTHON = re.compile(r"(?:^|/)python:(\d+\.\d+(?:\.\d+)?)")
 _APT_PYTHON = re.compile(r"python(3\.\d{1,2})(?:-(?:dev|venv|distutils|full|minimal))?$")
 _CONDA_PYTHON = re.compile(r"python==?(3\.\d{1,2}(?:\.\d{1,3})?)(?:[.*=].*)?$")
+_UNKNOWN = re.compile(r"(?:\$(?:\w+|\{\w+\})[;:, ]*)+")
+"""A value of which nothing is known but variables that nobody sets."""
 _PIP = ("pip", "pip3", "pip2")
 _PREFIXES = ("sudo", "exec", "time", "nice", "then", "do", "else", "!", "(", "{")
 _VALUED = frozenset(
@@ -101,7 +103,8 @@ class _Reader:
             kept = {name: value for name, value in found.items() if value or one.word == "ENV"}
             self._told |= kept
             if one.word == "ENV":
-                self._variables |= {name: (value, one.line) for name, value in kept.items()}
+                told = {name: value for name, value in kept.items() if not _UNKNOWN.fullmatch(value)}
+                self._variables |= {name: (value, one.line) for name, value in told.items()}
         elif one.word == "RUN":
             for command in commands_of(one.text):
                 self._command([expanded(word, self._told) for word in command], one)

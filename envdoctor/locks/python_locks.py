@@ -7,7 +7,18 @@ from typing import Any
 
 from envdoctor import lazy_re as re
 from envdoctor.facts.names import normalise
-from envdoctor.locks.values import Lock, Locked, Markers, header_lines, named, table_of, tables_of, text_of
+from envdoctor.locks.values import (
+    MINORS,
+    Lock,
+    Locked,
+    Markers,
+    header_lines,
+    named,
+    oldest_minor,
+    table_of,
+    tables_of,
+    text_of,
+)
 
 Package = tuple[str, Mapping[str, Any], int]
 
@@ -26,11 +37,11 @@ def read_poetry(document: Mapping[str, Any], text: str, project: Mapping[str, An
     grouped = any("groups" in table or "category" in table for _, table, _ in packages)
     marked = any("groups" in table for _, table, _ in packages)
     kept = [one for one in packages if _of_main(one[1]) and _poetry_holds(one[1], markers)]
-    roots = _poetry_roots(project, markers) if project and not marked else {}
+    roots = _poetry_roots(project, markers) if project and not marked else None
     if not marked:  # markers then stand at what requires a package, not at itself
-        needed = _brought(kept, roots, markers) if roots else _needed(kept, markers)
+        needed = _needed(kept, markers) if roots is None else _brought(kept, roots, markers)
         kept = [one for one in kept if one[0] in needed]
-        grouped = grouped or bool(roots)
+        grouped = grouped or roots is not None
     found = tuple(_plain(*one, _poetry_origin(one[1])) for one in kept)
     return Lock("poetry.lock", found, markers.read_for, grouped, notes=() if grouped else (_GROUPLESS,))
 
@@ -55,15 +66,19 @@ def _poetry_origin(table: Mapping[str, Any]) -> str | None:
 
 
 def _poetry_python(text: str) -> str:
-    """Return poetry's `^3.9` or `~3.9` as a lower bound, the first of its alternatives."""
+    """Return poetry's `^3.9`, `~3.9` or `3.9` as a specifier, the first of its alternatives."""
     first = text.split("||")[0].strip()
+    if first[:1].isdigit():
+        return f"=={first}"
     return re.sub(r"[\^~](?!=)\s*", ">=", first) if first != "*" else ""
 
 
-def _poetry_roots(project: Mapping[str, Any], markers: Markers) -> dict[str, set[str]]:
-    """Return what a project of poetry's requires itself, with the extras that it asks of each."""
+def _poetry_roots(project: Mapping[str, Any], markers: Markers) -> dict[str, set[str]] | None:
+    """Return what a project of poetry's requires itself, with the extras asked of each; None if not told."""
     roots: dict[str, set[str]] = {}
     own = table_of(table_of(project.get("tool")).get("poetry"))
+    if "dependencies" not in own and "dependencies" not in table_of(project.get("project")):
+        return None
     for name, told in table_of(own.get("dependencies")).items():
         for entry in (table_of(one) for one in (told if isinstance(told, list) else [told])):
             if name != "python" and not entry.get("optional") and markers.hold(entry.get("markers")):
@@ -161,8 +176,8 @@ def read_pylock(document: Mapping[str, Any], text: str) -> Lock:
     """Return what an installer puts in from a `pylock.toml` with no extra and its default groups."""
     groups = document.get("default-groups")
     chosen = [text_of(one) for one in groups] if isinstance(groups, list) else []
-    markers = Markers(text_of(document.get("requires-python")), chosen)
     packages = named(tables_of(document.get("packages")), header_lines(text, "[[packages]]"))
+    markers = Markers(_pylock_python(document, packages), chosen)
     found = tuple(
         _plain(
             name, table, line, _pylock_origin(table), bool(table_of(table.get("directory")).get("editable"))
@@ -171,6 +186,29 @@ def read_pylock(document: Mapping[str, Any], text: str) -> Lock:
         if markers.hold(table.get("marker"))
     )
     return Lock("pylock.toml", found, markers.read_for)
+
+
+def _pylock_python(document: Mapping[str, Any], packages: list[Package]) -> str:
+    """Return which Pythons the lock admits: of one alone where it names wheels of no other."""
+    told = text_of(document.get("requires-python"))
+    fit = set(MINORS).intersection(*(_wheel_minors(table) for _, table, _ in packages))
+    oldest = oldest_minor(told)
+    chosen = next((minor for minor in sorted(fit) if minor >= oldest), oldest)
+    return told if chosen == oldest else f"==3.{chosen}.*"
+
+
+def _wheel_minors(table: Mapping[str, Any]) -> set[int]:
+    """Return the minors of Python 3 for which a package is there: all but where it has wheels alone."""
+    found: set[int] = set()
+    wheels = tables_of(table.get("wheels"))
+    for one in wheels:
+        file = text_of(one.get("name")) or text_of(one.get("url")) or text_of(one.get("path"))
+        python, abi = (*file.rpartition("/")[2].split("-")[-3:], "", "")[:2]
+        minors = [int(tag[3:]) for tag in python.split(".") if re.fullmatch(r"cp3\d{1,2}", tag)]
+        if not minors:
+            return set(MINORS)
+        found |= {*range(min(minors), MINORS[-1] + 1)} if abi in ("abi3", "none") else {*minors}
+    return found if wheels and "sdist" not in table else set(MINORS)
 
 
 def _pylock_origin(table: Mapping[str, Any]) -> str | None:

@@ -13,6 +13,8 @@ from envdoctor.values import dataclass
 
 MINORS = tuple(range(8, 15))
 """Minor versions of Python 3 among which a lock's oldest is looked for."""
+PATCHES = range(40)
+"""Their patch releases, looked through where a specifier admits single ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,9 @@ def oldest_minor(requires_python: str) -> int:
         specifier = SpecifierSet(requires_python)
     except InvalidSpecifier:
         return MINORS[-1]
-    return next((minor for minor in MINORS if specifier.contains(f"3.{minor}.99")), MINORS[-1])
+    found = (minor for minor in MINORS if specifier.contains(f"3.{minor}.99"))
+    single = (m for m in MINORS for patch in PATCHES if specifier.contains(f"3.{m}.{patch}"))
+    return next(found, None) or next(single, MINORS[-1])
 
 
 def text_of(value: object) -> str:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from envdoctor import lazy_re as re
 from envdoctor.errors import InputError
 from envdoctor.facts import Setting
 from envdoctor.facts.names import normalise
-from envdoctor.images.dockerfile import last_stage, parse_instructions
+from envdoctor.images.dockerfile import INSTRUCTIONS, last_stage, parse_instructions
 from envdoctor.images.recipe import Install, Recipe, allowed_variables, read_recipe
 from envdoctor.inputs import read_input_text
 from envdoctor.pastes.distributions import Told, parse_told
 from envdoctor.pastes.platforms import parse_container
 from envdoctor.pastes.sightings import Paste, Sighting, build_sighting, told_sightings
+from envdoctor.values import dataclass
 
 _WANTED = re.compile(
     r"([A-Za-z0-9][\w.-]{0,100})(?:\[[\w,. -]{0,80}\])?\s*((?:[<>=!~]=?=?\s*[\w.*+!]{1,60}\s*,?\s*){0,8})"
@@ -28,6 +29,24 @@ _OF_TORCH = ("torch", "torchvision", "torchaudio")
 _FOLLOWED = ("FROM", "ARG", "ENV", "RUN", "COPY", "ADD")
 LISTED = 2000
 """Lines of a file of requirements that are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnLines:
+    """Places (from 0) of a Dockerfile's own lines: what an error is called there happened to nobody."""
+
+    remarks: frozenset[int]
+    instructions: frozenset[int]
+
+
+def own_lines(lines: Sequence[str]) -> OwnLines:
+    """Return which lines are a Dockerfile's; none of a text without FROM."""
+    steps = [one for one in parse_instructions("\n".join(lines)) if one.word in INSTRUCTIONS]
+    if not any(one.word == "FROM" for one in steps):
+        return OwnLines(frozenset(), frozenset())
+    remarks = frozenset(index for index, line in enumerate(lines) if line.lstrip().startswith("#"))
+    inside = (index for one in steps for index in range(one.line - 1, one.last))
+    return OwnLines(remarks, frozenset(inside) - remarks)
 
 
 def parse_dockerfile(paste: Paste) -> Iterator[Sighting]:

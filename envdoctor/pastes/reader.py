@@ -122,6 +122,8 @@ def _paste(text: str, name: str, lexicon: Lexicon, file_name: str, folder: Path 
 
 def _sightings(paste: Paste, lexicon: Lexicon) -> Iterator[Sighting]:
     """Yield the sightings of all readers, the best informed kinds of paste first."""
+    if is_dockerfile(paste.file_name):
+        yield from _of_dockerfile(paste, lexicon)
     read, lines = _reader(paste), list(paste.lines)
     seen = recognised = _recognised(paste, lexicon.symptoms)
     errors = list(read("errors", seen, needed=any(sight.pattern.fault for sight in seen)))
@@ -131,10 +133,6 @@ def _sightings(paste: Paste, lexicon: Lexicon) -> Iterator[Sighting]:
         yield from read(kind)
     yield from read("backends", SIGNS["backends"])
     yield from read("console")
-    if is_dockerfile(paste.file_name):
-        from envdoctor.pastes.dockerfiles import parse_dockerfile
-
-        yield from parse_dockerfile(paste)
     for sight in recognised:
         if not sight.pattern.informs:
             paste.blank(sight.spans)
@@ -164,6 +162,21 @@ def _sightings(paste: Paste, lexicon: Lexicon) -> Iterator[Sighting]:
         yield from read("diagnosed", lines)
     if paste.passed_over:
         yield Sighting("note", f"{paste.passed_over} lines in the middle were not read for loose statements")
+
+
+def _of_dockerfile(paste: Paste, lexicon: Lexicon) -> Iterator[Sighting]:
+    """Yield what a Dockerfile's steps and commands tell, and leave only lines that are none of its own."""
+    from envdoctor.pastes.commands import parse_commands
+    from envdoctor.pastes.dockerfiles import own_lines, parse_dockerfile
+
+    own = own_lines(paste.lines)
+    yield from parse_dockerfile(paste)
+    for index in own.remarks:
+        paste.lines[index] = ""
+    if own.instructions:
+        yield from parse_commands(paste, key_table(lexicon.keys))
+    for index in own.instructions:
+        paste.lines[index] = ""
 
 
 def _reader(paste: Paste) -> Callable[..., Iterator[Sighting]]:

@@ -13,6 +13,8 @@ from envdoctor.matrix import tables
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.view import View
 
+_BEFORE = "only a pip before 25.3, with wheel installed, builds a package without pyproject.toml in place"
+_NEWS = "https://github.com/pypa/pip/blob/main/NEWS.rst"
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 
 
@@ -82,9 +84,11 @@ def check_torch_first(view: View) -> Iterable[Finding]:
         brings = (
             flavour is None or based is None or "pytorch" in based.value
         )  # what another image holds is not known
+        found = "torch" in state or brings
         if "isolated" in state:
             why = "pip builds it apart from what is installed (build isolation), where there is no torch"
-        elif "torch" not in state and not brings:
+            why += f"; {_BEFORE}" if found else ""
+        elif not found:
             why = (
                 "no earlier step installs torch; one in the same command does not count, as builds come first"
             )
@@ -92,7 +96,7 @@ def check_torch_first(view: View) -> Iterable[Finding]:
             continue
         yield Finding(
             id="IMAGE-TORCH-FIRST",
-            severity=Severity.ERROR,
+            severity=Severity.WARNING if found else Severity.ERROR,
             summary=f"{row.package}'s build imports torch and does not find it: {why}",
             cause="Its setup.py imports torch without requiring it for the build: pip neither installs torch "
             "for it nor, in isolation, shows the one that is there.",
@@ -108,7 +112,7 @@ def check_torch_first(view: View) -> Iterable[Finding]:
             ),
             certainty=Certainty.LIKELY,
             rows=(row.id,),
-            sources=(row.source,),
+            sources=(row.source, *((_NEWS,) if found else ())),
         )
 
 

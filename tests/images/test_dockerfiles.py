@@ -151,3 +151,33 @@ def test_variables_that_look_secret_are_left_out() -> None:
 def test_a_dockerfile_is_known_by_its_name() -> None:
     assert all(map(is_dockerfile, ("a/Dockerfile", "Dockerfile.gpu", "train.dockerfile", "Containerfile")))
     assert not any(map(is_dockerfile, ("Dockerfiles.md", "docker-compose.yml")))
+
+
+def test_errors_that_a_dockerfile_quotes_happened_to_nobody(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (
+        DEVEL + TORCH + "# AttributeError: 'A' object has no attribute 'b'\nRUN echo 'ValueError: no' && \\\n"
+        "    # RuntimeError: CUDA error: no kernel image is available for execution on the device\n    true\n"
+    )
+    assert facts_of(text).errors == () == facts_of(text).symptoms
+    beneath = text + "\nTraceback (most recent call last):\nAttributeError: 'A' object has no attribute 'b'\n"
+    assert [error.line for error in facts_of(beneath).errors] == [10]
+    assert "[error]" not in findings(capsys, tmp_path, text)
+
+
+def test_a_variable_of_which_nothing_is_known_is_not_judged() -> None:
+    steps = "ARG ARCHES\nENV TORCH_CUDA_ARCH_LIST=${ARCHES} CUDA_VISIBLE_DEVICES=0\n"
+    assert {*facts_of(DEVEL + steps).variables} == {"CUDA_VISIBLE_DEVICES"}
+
+
+def test_isolation_from_a_torch_that_is_there_depends_on_pip(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "Dockerfile").write_text(
+        DEVEL + TORCH + "RUN pip install flash-attn==2.6.3\n", encoding="utf-8"
+    )
+    assert main(["diagnose", "--from", str(tmp_path / "Dockerfile")]) == 0
+    assert "IMAGE-TORCH-FIRST" in capsys.readouterr().out
+    (tmp_path / "Dockerfile").write_text(DEVEL + "RUN pip install flash-attn==2.6.3\n", encoding="utf-8")
+    assert main(["diagnose", "--from", str(tmp_path / "Dockerfile")]) == 1

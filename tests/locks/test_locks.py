@@ -418,3 +418,18 @@ def test_groups_that_a_project_may_install_by_default_are_named() -> None:
     text = UV.replace('dev = [{ name = "pytest" }]', 'dev = []\ncuda = [{ name = "pytest" }]')
     assert parse_lock("uv.lock", UV).notes == ()
     assert "the groups cuda are not read" in parse_lock("uv.lock", text).notes[0]
+
+
+def test_a_lock_of_one_python_is_read_for_that_one() -> None:
+    wheel = '[[packages]]\nname = "numpy"\nversion = "2.3.0"\n[[packages.wheels]]\nurl = "https://h/{}"\n'
+    exact = wheel.format("numpy-2.3.0-cp313-cp313-manylinux_2_17_x86_64.whl")
+    assert parse_lock("pylock.toml", exact).read_for.startswith("Python 3.13 ")
+    stable = wheel.format("numpy-2.3.0-cp310-abi3-manylinux_2_17_x86_64.whl")
+    assert parse_lock("pylock.toml", stable).read_for.startswith("Python 3.10 ")
+    single = '[[package]]\nname = "numpy"\nversion = "2.3.0"\n[metadata]\npython-versions = "3.11.5"\n'
+    assert parse_lock("poetry.lock", single).read_for.startswith("Python 3.11 ")
+
+
+def test_a_project_that_requires_nothing_itself_brings_nothing() -> None:
+    lock = '[[package]]\nname = "tool"\nversion = "1"\n[metadata]\npython-versions = "^3.9"\n'
+    assert parse_lock("poetry.lock", lock, '[tool.poetry.dependencies]\npython = "^3.9"\n').packages == ()
