@@ -3,8 +3,7 @@
 FOLDER holds a folder for each lock: the lock, and beside it the pyproject.toml (those of a workspace's
 members as well) or Pipfile of its project. Both readings are of the packages on Linux (x86_64), with the
 project's own requirements, for the Python that our reader names; a difference is printed. `uv` runs the
-tools, each in an environment that it keeps: `uv export`, `poetry export`, `pdm export`, `pipenv
-requirements`, conda-lock's and packaging's own parsers, and py-rattler, with which pixi reads. Local projects are left out of both readings.
+tools, each in an environment that it keeps. Local projects are left out of both readings.
 """
 
 from __future__ import annotations
