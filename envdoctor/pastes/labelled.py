@@ -34,7 +34,8 @@ _LABEL = 2
 _PLURAL = re.compile(r"[,;]|\s(?:and|with|on)\s|[:=][^:=]+[:=]")
 _FOREIGN = re.compile(
     r"\(you have |\bcompiled (?:w\.|with\b|for\b|against\b)|\bbuilt (?:with|for|against)\b|"
-    r"\bis not supported\b|\bcan ?not (?:be )?install|==\S{1,30} works?\b"
+    r"\bis not supported\b|\bcan ?not (?:be )?install|\d[`'\"]{0,2} works?\b|回退|降级|"
+    r"\d ?(?:的)?(?:版本)?(?:都|就|是|也)?(?:正常|没问题|没有问题|可以(?!复现))"
 )
 _ABSENT = re.compile(
     r"(?i)^(?:n/?a|none|not (?:installed|found|available|specified)|no|unknown|could not collect|<.*>|\?)\W*$"

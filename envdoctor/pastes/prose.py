@@ -23,6 +23,8 @@ _NO_FACT = re.compile(
     r"\bwas (?:added|removed|introduced)|"
     r"\bwe can conclude\b|\bwe know from\b|\bbecause \S{1,60} depends on\b|"
     r"\bis not supported$|\bcan ?not (?:be )?install(?:ed)?$|"
+    r"\d[`'\"]{0,2} works?\b|回退|降级|"
+    r"\d ?(?:的)?(?:版本)?(?:都|就|是|也)?(?:正常|没问题|没有问题|可以(?!复现))|"
     r"\bsince\b|\bdeprecat|\bwill be\b|\bfixed in\b|\bin (?:the )?NumPy 1|NumPy 1\.x"
 )
 _DEMANDED = re.compile(r"(?i)\bdepends? on [^,;]{0,120}?(?=[,;]|$| and | but | or )")

@@ -192,12 +192,13 @@ def check_extension_architectures(view: View) -> Iterable[Finding]:
     runs = all(_fault(view, gpu) is False for gpu in gpus)
     if symptoms(view, "SYM-FA-CUTLASS-ARCH") or not (runs or named):
         return
-    capability = gpus[0].compute_capability
-    sm = capability.sm if capability else ""
+    sms = list(dict.fromkeys(gpu.compute_capability.sm for gpu in gpus if gpu.compute_capability))
+    sm = " or ".join(sms)
     held = named or ([] if source else [name for name in _COMPILED if view.facts.distribution(name)])
     who = " or ".join(f"{name} {view.version_text(name) or ''}".strip() for name in held)
     who = f"the package of {source[1]}" if source else who or "a compiled extension in the traceback"
-    card_name = f"{gpus[0].name or 'the GPU'} ({sm})"
+    names = " or ".join(dict.fromkeys(gpu.name or "the GPU" for gpu in gpus))
+    card_name = f"{names} ({sm})"
     yield Finding(
         id="EXTENSION-NO-KERNEL",
         severity=Severity.ERROR,
@@ -211,7 +212,7 @@ def check_extension_architectures(view: View) -> Iterable[Finding]:
             "frame of the traceback names the package whose kernel was launched."
         ),
         evidence=(*cards(gpus), *torch_build(view), *installed(view, *held), *quoted(seen)),
-        remedies=tuple(_extension_remedies(held, sm)),
+        remedies=tuple(_extension_remedies(held, sms)),
         certainty=Certainty.LIKELY,
         sources=("https://github.com/vllm-project/vllm/issues/19906",),
         explains=explained(seen),
@@ -237,16 +238,21 @@ _COMPILED = (
 _FROM_SOURCE = "pip install --no-build-isolation --no-binary {} {}"
 
 
-def _extension_remedies(held: list[str], sm: str) -> Iterator[Remedy]:
+def _extension_remedies(held: list[str], sms: list[str]) -> Iterator[Remedy]:
     names = ["flashinfer-python" if name == "flashinfer" else name for name in held]
-    if int(sm[3:]) < 90:
-        yield Remedy(f"Do without it, or take a release of it whose kernels still include {sm}.")
-    elif names:
-        yield Remedy("Raise it: newer wheels are compiled for newer GPUs.", pip_install(*names, options="-U"))
+    newer = pip_install(*names, options="-U") if names else ()
+    if any(int(sm[3:]) < 90 for sm in sms):
+        yield Remedy(
+            f"Take another release of it: a newer one where {' or '.join(sms)} came to it later, an older "
+            "one where it went; or do without it.",
+            newer,
+        )
+    else:
+        yield Remedy("Raise it: newer wheels are compiled for newer GPUs.", newer)
     yield Remedy(
-        f"Compile it from source for {sm}.",
+        f"Compile it from source for {' and '.join(sms)}.",
         (
-            *commands("export TORCH_CUDA_ARCH_LIST={}", f"{sm[3:-1]}.{sm[-1]}"),
+            *commands("export TORCH_CUDA_ARCH_LIST={}", ";".join(f"{sm[3:-1]}.{sm[-1]}" for sm in sms)),
             *(c for n in names[:1] for c in commands(_FROM_SOURCE, n, n)),
         ),
     )

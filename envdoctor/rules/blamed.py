@@ -32,7 +32,7 @@ _WORKING = "SYM-TOLD-WORKING"
 _COMPARED = ("SYM-TOLD-GOOD-BAD", "SYM-TOLD-BAD-GOOD", "SYM-TOLD-FROM-TO")
 """Lines that set a release against another; the last tells by itself of no trouble."""
 _NAMES = ("name", "blamed", "subject", "leading", "before", "high", "again")
-_VERSIONS = ("version", "known")
+_VERSIONS = ("version", "known", "fine")
 _TROUBLE = re.compile(
     r"(?i)slow|regress|fail|br[eo]a?k|wors|degrad|\bdrop|increas|higher|lower|\bbug|error|crash|hang|hung|stuck|"
     r"\bnan\b|not work|n['’]t|issue|problem|\boom\b|memory|changed|wrong|garbage|gibberish|\bleak|colga|"
@@ -172,7 +172,7 @@ def _blames(view: View) -> Iterator[Blame]:
             found[name] = blame
     for name, symptom in worked.items():
         installed = view.version_text(name) or ""
-        if name not in found and installed and installed != _version_of(symptom):
+        if name not in found and installed != _version_of(symptom):
             found[name] = Blame(name, symptom, installed, "", _version_of(symptom))
     yield from sorted(found.values(), key=lambda blame: (not blame.failing, not blame.working))
 

@@ -14,6 +14,7 @@ from envdoctor.matrix.interface_ranges import specifier_of
 from envdoctor.matrix.interface_records import Record, Spans, load_record
 from envdoctor.rules.asked import Wanted, module_of, wanted_of
 from envdoctor.rules.base import Rule, Skip
+from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.generations import askers_after, askers_before, asking_package
 from envdoctor.rules.interface_lookup import (
     Missing,
@@ -83,13 +84,15 @@ def _finding(view: View, missing: Missing) -> Finding:
     older = _older_range(missing, specifier)
     shown = (Evidence(library, installed, distribution.source),) if installed and distribution else ()
     renamed, own = tuple(_renamed(view, missing)), _is_own_code(view, missing)
+    mixed = _asks_itself(view, missing)
     return Finding(
         id="INTERFACE-MISSING",
         severity=Severity.ERROR,
         summary=f"{missing.what}: only {library} {_having(missing, specifier)} it; {have}",
-        cause=f"{_history(missing, specifier)} {_asker(view, missing.wanted)}",
+        cause=f"{_history(missing, specifier)} {_asker(view, missing.wanted, library)}",
         evidence=(*shown, Evidence(missing.symptom.id, missing.symptom.text, missing.symptom.source)),
         remedies=(
+            *(_whole(view, missing) if mixed else ()),
             *(renamed if own else ()),
             Remedy(
                 f"{_turn(view, missing)} {library} to a release that has it.", install_commands(pins), pins
@@ -158,7 +161,7 @@ def _older_range(missing: Missing, specifier: str) -> dict[str, str]:
     return {missing.library: before} if before and specifier == older[-1] else {}
 
 
-def _asker(view: View, wanted: Wanted) -> str:
+def _asker(view: View, wanted: Wanted, library: str) -> str:
     """Say who asks, as far as the traceback tells."""
     frame = wanted.asker
     if frame is None:
@@ -167,7 +170,31 @@ def _asker(view: View, wanted: Wanted) -> str:
     if record is None:
         return f"{_short(frame)} asks for it: it was written for those releases."
     version = view.version_text(record.library)
-    return f"{record.library}{f' {version}' if version else ''} asks for it ({_short(frame)})."
+    told = f"{record.library}{f' {version}' if version else ''} asks for it ({_short(frame)})"
+    if record.library == library:
+        return f"{told}, its own code: files of two versions are mixed, or that path of it is broken."
+    return f"{told}."
+
+
+def _asks_itself(view: View, missing: Missing) -> bool:
+    """True where the library's own code asks for what it lacks."""
+    frame = missing.wanted.asker
+    record = asking_library(view, frame) if frame else None
+    return record is not None and record.library == missing.library
+
+
+def _whole(view: View, missing: Missing) -> Iterator[Remedy]:
+    """Offer to lay one release whole, and a later one than that which calls what it lacks."""
+    library, version = missing.library, view.version(missing.library)
+    yield Remedy(
+        f"Reinstall {library} whole: an update that was cut short, or a checkout beside a wheel, mixes files "
+        "of two versions (a checkout: pull, and build it again).",
+        commands("python -m pip install --force-reinstall --no-deps {}", library),
+    )
+    package = package_facts(view, library)
+    if version is not None and package and version < Version(package.versions[-1]):
+        pins = {library: f">{version.public}"}
+        yield Remedy(f"Or take a newer {library}.", install_commands(pins), pins)
 
 
 def _short(frame: Frame) -> str:

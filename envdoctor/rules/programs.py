@@ -14,6 +14,8 @@ from envdoctor.values import replace
 _TRAINERS = ("llamafactory", "axolotl", "ms-swift")
 """Programs that nobody installs but to run them; engines and libraries stand in many environments unused."""
 _OTHERS = ("vllm", "sglang", "trl", "transformers", "accelerate", "deepspeed")
+ENGINES = frozenset({*_TRAINERS, "vllm", "sglang", "lmdeploy", "trl"})
+"""Programs that change so fast that what is wrong in one is mostly tried with its newest release."""
 _FLAG = re.compile(r"--([A-Za-z][\w.-]*)")
 
 

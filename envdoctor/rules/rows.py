@@ -74,7 +74,7 @@ def _explains(row: ConditionRow, symptom: Symptom) -> bool:
 def _finding(
     view: View, row: ConditionRow, answers: Mapping[str, Answer], verdict: bool | None, seen: list[Symptom]
 ) -> Finding:
-    fill = _Filler(view, seen)
+    fill = _Filler(view, seen, answers)
     cures = [r for r in row.remedies if conjunction(judge_all(view, r.when).values()) is not False]
     met = [remedy for remedy in cures if already_met(view, remedy.pins)]
     tried = met if seen else []
@@ -184,9 +184,12 @@ class _Filler:
     `{sym.free/total}` is the share that one captured number is of another, down to two digits.
     """
 
-    def __init__(self, view: View, seen: list[Symptom]) -> None:
+    def __init__(self, view: View, seen: list[Symptom], answers: Mapping[str, Answer]) -> None:
         self._view = view
-        self._captured = {key: value for symptom in reversed(seen) for key, value in symptom.captured.items()}
+        asked = {key[4:]: one.evidence[0].value for key, one in answers.items() if _is_captured(key, one)}
+        self._captured = asked | {
+            key: value for symptom in reversed(seen) for key, value in symptom.captured.items()
+        }
 
     def __call__(self, template: str) -> str:
         told = _NAMED.sub(self._named, _EITHER.sub(self._either, template))
@@ -232,6 +235,11 @@ class _Filler:
         except ValueError:
             evidence = ()
         return evidence[0].value if evidence else None
+
+
+def _is_captured(key: str, answer: Answer) -> bool:
+    """True for a condition on what another line captured, which holds."""
+    return key.startswith("sym.") and bool(answer.evidence)
 
 
 def share_of(part: str | None, whole: str | None) -> str | None:

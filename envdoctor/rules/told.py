@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from envdoctor import lazy_re as re
-from envdoctor.commands import commands, install_commands
+from envdoctor.commands import commands, install_commands, pip_install
 from envdoctor.facts import TOLD_CAUSE, TOLD_WAY, ErrorSeen
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.snapshot import STACK
@@ -14,6 +14,7 @@ from envdoctor.rules.calendar import has_newer, package_facts
 from envdoctor.rules.guards import wanted_package
 from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.messages import distinct
+from envdoctor.rules.programs import ENGINES, programs_run
 from envdoctor.rules.view import View
 from envdoctor.values import replace
 
@@ -35,6 +36,7 @@ _ABSENT = re.compile(
     r"(?i)[`'\"]{0,2}\b([A-Za-z][\w-]{2,40})[`'\"]{0,2} (?:(?:is|was|are)(?:n['’]t| not)|package is not|"
     r"module is not) (?:\w{1,12} )?(?:installed|there|present|found|available)"
 )
+_NUMBER = re.compile(r"\d\.\d")
 _WORD = re.compile(r"[A-Za-z][\w-]{2,30}")
 _EXCLUDE = re.compile(
     r"(?i)\bincompatib|\bnot compatible|\bconflict(?:s|ing)? (?:with|between)|\bmismatch|不兼容|冲突|版本不"
@@ -75,15 +77,32 @@ def told_finding(view: View, error: ErrorSeen) -> Finding | None:
 
 def _newest(view: View, error: ErrorSeen, told: Sequence[Evidence]) -> Iterator[Remedy]:
     """Offer a newer release of the one package that the text is about, where there is one."""
-    for said in (error.text, *(one.value for one in told)):
+    sentences = (error.text, *(one.value for one in told))
+    numbered = any(_NUMBER.search(said) for said in sentences)
+    for said in sentences:
         words = (word.replace("_", "-").lower() for word in _WORD.findall(said))
         named = [name for name in dict.fromkeys(words) if name in STACK and name != "torch"]
-        version = view.version(named[0]) if len(named) == 1 else None
-        if version and has_newer(view, named[0], version):
-            pins = {named[0]: f">{version.public}"}
-            text = f"See whether a {named[0]} newer than {version} does it too: much of it is mended by then."
-            yield Remedy(text, install_commands(pins), pins)
+        if len(named) == 1 and (newer := list(_newer(view, named[0], numbered))):
+            yield from newer
             return
+    ran = sorted(programs_run(view) & ENGINES)
+    if len(ran) == 1:
+        yield from _newer(view, ran[0], numbered)
+
+
+def _newer(view: View, name: str, numbered: bool) -> Iterator[Remedy]:
+    """Offer the releases after the one told; where no number is told at all, the newest to compare with."""
+    version, package = view.version(name), package_facts(view, name)
+    if package is None:
+        return
+    if version is None:
+        if name in ENGINES and not numbered:
+            text = f"The text does not tell the release of {name}: see whether the newest does it too."
+            yield Remedy(text, pip_install(name, options="-U"))
+    elif has_newer(view, name, version):
+        pins = {name: f">{version.public}"}
+        text = f"See whether a {name} newer than {version} does it too: much of it is mended by then."
+        yield Remedy(f"{text} Upgrade it for a trial.", install_commands(pins), pins)
 
 
 def written_finding(view: View) -> Finding | None:
