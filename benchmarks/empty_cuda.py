@@ -24,12 +24,12 @@ ret
 def put_in(folder: Path, site: Path) -> list[str]:
     """Write the libraries that extensions under `site` need; return their names."""
     extensions = [p for p in site.rglob("*.so*") if p.is_file() and ".so" in p.suffixes]
-    brought = {p.name for p in extensions}
     needed: set[str] = set()
     functions: dict[str, set[str]] = defaultdict(set)
     for extension in extensions:
         wanted = set(re.findall(r"NEEDED.*\[(.+?)\]", _told("readelf", "-d", str(extension))))
-        absent = {name for name in wanted - brought if _CUDA.match(name)}
+        # what lies in another folder (triton brings a libcupti of its own) is not found by the loader
+        absent = {name for name in wanted if _CUDA.match(name) and not (extension.parent / name).exists()}
         if not absent and not any(_CUDA.match(name) for name in wanted):
             continue
         needed |= absent
