@@ -19,7 +19,9 @@ _COUNT_AFTER = re.compile(
     r"(?i)(?:[\s(,][x*×]|[*×])\s?(\d{1,4})\)?(?:\s(?:gpus?|cards?|cluster|node|server|machine))?\s*$|"
     r"\s(\d{1,3})\s?[x*×]\)?$"
 )
-_COUNT_BEHIND = re.compile(r"(?i)\s?(?:[(-]?\d{1,3}\s?GB?\)?)?(?:\s[x*×]|[*×])\s?(\d{1,2})(?![\w.])")
+_COUNT_BEHIND = re.compile(
+    r"(?i)(?:\s?(?:[(-]?\d{1,3}\s?GB?\)?)?(?:\s[x*×]|[*×])\s?|\. Num GPUs = )(\d{1,2})(?!\w|\.\w)"
+)
 _CAPABILITY = re.compile(
     r"(?i)(?:sm[_ ]?|cc\s?|compute capability[: ]{0,2}|capability[: ]{0,2})(\d{1,2}\.?\d)\b"
 )

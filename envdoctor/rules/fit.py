@@ -44,6 +44,8 @@ _USABLE = 0.97
 """The share of a card that is left beside the CUDA context."""
 _SHARDS = ("zero_stage", "fsdp", "tp", "pp", "parallel", "device_map", "offload_params", "model_parallel")
 """Settings that say how several cards share a model."""
+_SPREAD = ("auto", "balanced", "balanced_low_0", "sequential")
+"""Device maps that lay a model's layers over all cards (accelerate's big-model loading)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +176,7 @@ def _shards(view: View, cards: int) -> int:
     sharded = (stage and stage.value.startswith("3")) or (
         fsdp and fsdp.value.lower() not in ("false", "0", "")
     )
-    if sharded or (device_map and device_map.value == "auto"):
+    if sharded or (device_map and device_map.value in _SPREAD):
         return max(shards, cards)
     if _serves(view) and view.facts.setting("tp") is None:
         return max(shards, cards)  # what is not told is taken at its best

@@ -216,9 +216,6 @@ def shape_of(view: View) -> ModelShape:
     config = catalogue_config(setting.value)
     if config is None:
         raise Skip(f"{setting.value[:60]}: its shape is not in the catalogue")
-    others = {s.value for s in view.facts.settings if s.key == "model"} - {setting.value}
-    if any(catalogue_name(other) != catalogue_name(setting.value) for other in others):
-        raise Skip("several models are told")
     shape = parse_shape(config, setting.value)
     if not shape.known:
         raise Skip(f"model type {shape.model_type} is not known")

@@ -190,6 +190,8 @@ def test_dressed_lines(read, dressed):
         ("of the 3 A100 runs two failed", ["A100"]),
         ("with torch 2 A100 is slow", ["A100"]),
         ("step 4090 of two epochs", []),
+        ("vllm dies on my 2x 3090", ["NVIDIA GeForce RTX 3090"] * 2),
+        ("   \\\\   /|    Tesla T4. Num GPUs = 2. Max memory: 14.563 GB.", ["Tesla T4"] * 2),
     ],
 )
 def test_counts_of_cards_in_words(read, line, names):

@@ -50,6 +50,7 @@ def test_thirteen_billion_unsharded_pass_24_gib_whatever_the_batch() -> None:
         {"model": "Llama-2-13b", "method": "qlora", "quant": "nf4"},
         {"model": "Llama-2-7b", "method": "lora"},
         {"model": "Llama-2-70b-AWQ", "tp": "2"},
+        {"model": "Llama-2-13b", "method": "lora", "device_map": "balanced"},
         {"model": "Llama-2-13b"},
     ],
 )

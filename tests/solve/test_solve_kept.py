@@ -54,7 +54,7 @@ def test_a_file_counts_by_what_it_says(
     capsys: pytest.CaptureFixture[str], solved: list[str], tmp_path: Path
 ) -> None:
     file = tmp_path / "requirements.txt"
-    for text in ("idna>3\n", "idna>3\n", "idna>3.5\n", "idna>3 # see https://example.com\n"):
+    for text in ("idna>3\n", "idna>3\n", "idna>3 # see https://example.com\n", "idna>3.5\n"):
         file.write_text(text)
         told(capsys, "-r", str(file))
     assert len(solved) == 2
