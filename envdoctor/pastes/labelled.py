@@ -9,7 +9,7 @@ from envdoctor import lazy_re as re
 from envdoctor.facts import CudaVersion, DriverVersion, NativeLibrary, Toolkit
 from envdoctor.facts.quantities import parse_size
 from envdoctor.matrix.card_names import CardNames
-from envdoctor.pastes.distributions import known_distribution, mention_pattern
+from envdoctor.pastes.distributions import ELSEWHERE, known_distribution, mention_pattern
 from envdoctor.pastes.gpus import Listed, parse_capability, parse_gpus, with_those_above
 from envdoctor.pastes.settings import KeyTable, setting_sightings
 from envdoctor.pastes.sightings import Paste, Sighting, card_sighting, distribution_sightings
@@ -34,8 +34,7 @@ _LABEL = 2
 _PLURAL = re.compile(r"[,;]|\s(?:and|with|on)\s|[:=][^:=]+[:=]")
 _FOREIGN = re.compile(
     r"\(you have |\bcompiled (?:w\.|with\b|for\b|against\b)|\bbuilt (?:with|for|against)\b|"
-    r"\bis not supported\b|\bcan ?not (?:be )?install|\d[`'\"]{0,2} works?\b|回退|降级|"
-    r"\d ?(?:的)?(?:版本)?(?:都|就|是|也)?(?:正常|没问题|没有问题|可以(?!复现))"
+    rf"\bis not supported\b|\bcan ?not (?:be )?install|{ELSEWHERE}"
 )
 _ABSENT = re.compile(
     r"(?i)^(?:n/?a|none|not (?:installed|found|available|specified)|no|unknown|could not collect|<.*>|\?)\W*$"

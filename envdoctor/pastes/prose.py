@@ -8,7 +8,7 @@ from envdoctor import lazy_re as re
 from envdoctor.facts import CudaVersion, DriverVersion, Setting, Toolkit
 from envdoctor.facts.names import normalise
 from envdoctor.matrix.card_names import CardNames
-from envdoctor.pastes.distributions import known_distribution, mention_pattern
+from envdoctor.pastes.distributions import ELSEWHERE, known_distribution, mention_pattern
 from envdoctor.pastes.gpus import find_gpus
 from envdoctor.pastes.sightings import Paste, Sighting, distribution_sightings
 
@@ -23,8 +23,7 @@ _NO_FACT = re.compile(
     r"\bwas (?:added|removed|introduced)|"
     r"\bwe can conclude\b|\bwe know from\b|\bbecause \S{1,60} depends on\b|"
     r"\bis not supported$|\bcan ?not (?:be )?install(?:ed)?$|"
-    r"\d[`'\"]{0,2} works?\b|回退|降级|"
-    r"\d ?(?:的)?(?:版本)?(?:都|就|是|也)?(?:正常|没问题|没有问题|可以(?!复现))|"
+    rf"{ELSEWHERE}|"
     r"\bsince\b|\bdeprecat|\bwill be\b|\bfixed in\b|\bin (?:the )?NumPy 1|NumPy 1\.x"
 )
 _DEMANDED = re.compile(r"(?i)\bdepends? on [^,;]{0,120}?(?=[,;]|$| and | but | or )")
