@@ -32,23 +32,27 @@ def marked_processes(scratch: str) -> list[int]:
 
 
 def _environment(name: str) -> list[bytes]:
-    """Return a process's environment; while exec has not set it yet, on a busy machine for long, wait."""
+    """Return a process's environment; while exec has not set it yet, on a busy machine for long, wait.
+
+    Asked for before reading whether exec was done: one that ends between the two reads nothing.
+    """
     told = b""
     for _ in range(500):
+        amid_exec = _is_amid_exec(name)
         with open(f"/proc/{name}/environ", "rb") as stream:
             told = stream.read()
-        if told or not _is_amid_exec(name):
+        if told or not amid_exec:
             break
         time.sleep(0.002)
     return told.split(b"\0")
 
 
 def _is_amid_exec(name: str) -> bool:
-    """True for a process that has memory, and no place in it for its arguments yet."""
+    """True for a process that has memory, and no place in it for its environment yet."""
     with open(f"/proc/{name}/stat", "rb") as stream:
         fields = stream.read().rpartition(b")")[2].split()
-    vsize, arg_end = fields[20], fields[46]
-    return vsize != b"0" and arg_end == b"0"
+    vsize, env_end = fields[20], fields[48]
+    return vsize != b"0" and env_end == b"0"
 
 
 def clear(scratch: str, looks: int = 3, pause_s: float = 0.01, patience_s: float = 10.0) -> None:
