@@ -150,6 +150,8 @@ class Expressions:
         named = node.func.id if isinstance(node.func, ast.Name) and len(node.args) > 1 else ""
         if named == "getattr":
             self._dynamic(node, scopes)
+        for keyword, bound in given:
+            self.notes.keys(keyword.arg or "", bound.keys or ())
         self.notes.named_in_text(node)
         if named == "isinstance":
             self.notes.caught(node.args[1], scopes)
@@ -188,6 +190,7 @@ class Expressions:
         if isinstance(target, ast.Name):
             self._bound[target.id] += 1
             self.notes.made(target.id, value, scopes)
+            self.notes.keys(target.id, bound.keys or ())
             if bound.keys is not None and self.notes.guard is not OPEN:
                 bound = UNKNOWN  # below a question no one tells whether it has these keys
             scopes[-1][target.id] = bound
@@ -200,8 +203,11 @@ class Expressions:
             if set_on is not None:
                 known = set_on.setdefault(target.attr, bound)
                 set_on[target.attr] = known if known.path == bound.path else UNKNOWN
-        elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) and value is not None:
-            self._add_key(target.value.id, key_of(target.slice, value), scopes)
+        elif isinstance(target, ast.Subscript) and value is not None:
+            key, name = key_of(target.slice, value), next(last_names(target.value), "")
+            self.notes.keys(name, (key,))
+            if isinstance(target.value, ast.Name):
+                self._add_key(name, key, scopes)
             self._expression(target, scopes)
         elif not isinstance(target, ast.Starred):
             self._expression(target, scopes)

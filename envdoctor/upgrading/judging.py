@@ -44,7 +44,7 @@ from envdoctor.upgrading.renames import WITHOUT, Renames, holds
 from envdoctor.upgrading.uses import ALL, Kind, Use
 from envdoctor.values import dataclass
 
-_OWNERLESS = frozenset((Kind.LOOSE, Kind.CALL))
+_OWNERLESS = frozenset((Kind.LOOSE, Kind.CALL, Kind.KEY))
 _FAMILIES: Mapping[str, Sequence[tuple[str, str]]] = {
     "transformers": (
         ("*Config", "PreTrainedConfig"),
@@ -98,27 +98,41 @@ class Judge:
         return re.compile(rf"\b(?:{'|'.join((*words, *settings))})\b")
 
     def breaks(self, uses: Iterable[Use]) -> Iterator[Break]:
-        """Yield what breaks, each place once."""
+        """Yield what breaks, each place once; of a key that is followed to what takes it, that."""
         seen: set[tuple[object, str]] = set()
         uses = [use for use in uses if use.kind in self.kinds and not use.guarded and self._is_met(use)]
         libraries = {self.library(use.path) for use in uses if use.kind not in _OWNERLESS}
-        for use in uses:
-            if use.kind in _OWNERLESS:
-                yield from (
-                    self._call(use, libraries) if use.kind is Kind.CALL else self._loose(use, libraries)
-                )
-                continue
-            if use.kind in (Kind.OVERRIDE, Kind.CAUGHT):
-                yield from self._override(use) if use.kind is Kind.OVERRIDE else self._caught(use, uses)
-                continue
-            move = self.moves.get(self.library(use.path))
-            found = self._judged(use, move) if move is not None else None
-            found = found or self._derived(use)
-            if found is not None and use.unsure:
-                found = replace(found, certainty=Certainty.LIKELY)
-            if found is not None and (use.place, found.name) not in seen:
-                seen.add((use.place, found.name))
-                yield found
+        for use in sorted(uses, key=lambda use: use.kind is Kind.KEY):
+            for found in self._broken(use, uses, libraries):
+                name = "" if use.kind is Kind.KEY else found.name
+                if (use.place, name) not in seen:
+                    seen |= {(use.place, name), (use.place, "")}
+                    yield found
+
+    def _broken(self, use: Use, uses: Sequence[Use], libraries: Collection[str]) -> Iterator[Break]:
+        match use.kind:
+            case Kind.CALL:
+                yield from self._call(use, libraries)
+            case Kind.KEY:
+                yield from self._key(use, libraries)
+            case Kind.LOOSE:
+                yield from self._loose(use, libraries)
+            case Kind.OVERRIDE:
+                yield from self._override(use)
+            case Kind.CAUGHT:
+                yield from self._caught(use, uses)
+            case _:
+                yield from self._owned(use, libraries)
+
+    def _owned(self, use: Use, libraries: Collection[str]) -> Iterator[Break]:
+        move = self.moves.get(self.library(use.path))
+        found = self._judged(use, move) if move is not None else None
+        if found := found or self._derived(use):
+            yield replace(found, certainty=Certainty.LIKELY) if use.unsure else found
+            return
+        owner, _, function = use.path.rpartition(".")
+        if move is None and use.kind is Kind.KEYWORD and not is_class(owner.rpartition(".")[2]):
+            yield from self._key(replace(use, kind=Kind.KEY, path=function), libraries)
 
     def _is_met(self, use: Use) -> bool:
         """True for what runs with the new releases; what asks for another library's is cared for."""
@@ -282,6 +296,21 @@ class Judge:
         if since is None:
             return None
         return Break(use, f"{use.path}.{use.name}", since, certainty=Certainty.LIKELY)
+
+    def _key(self, use: Use, libraries: Collection[str]) -> Iterator[Break]:
+        """Yield an argument that is on its way to a library's function, and that it takes by another name.
+
+        Where another library that the text imports takes an argument of that name, it may be that one's.
+        """
+        for row in self.renames.handed_on.get(use.name, ()):
+            move = self.moves.get(row.library)
+            if move is None or row.library not in libraries or not holds(row, move):
+                continue
+            others = (load_record(self.matrix.folder, one) for one in libraries if one != row.library)
+            if not any(use.name in told for one in others if one for told in one.keywords.values()):
+                found = by_rename(use, f"{row.library}: {use.name}", row, move)
+                yield replace(found, certainty=Certainty.LIKELY)
+                return
 
     def _loose(self, use: Use, libraries: Iterable[str]) -> Iterator[Break]:
         """Yield what no class of the libraries that the text imports has any more: the name is telling.

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from envdoctor.rules.interface_lookup import DISTINCT
 from envdoctor.upgrading.bindings import (
     UNKNOWN,
     Bound,
+    Key,
     Scope,
     called_on_self,
     calls_in,
     is_class,
     is_distinct,
+    key_of,
     keyword_place,
     last_names,
     listed_in,
@@ -31,9 +33,12 @@ from envdoctor.upgrading.bindings import (
     written_past,
 )
 from envdoctor.upgrading.guarding import OPEN
-from envdoctor.upgrading.uses import ALL, Kind, Place, Read, Use
+from envdoctor.upgrading.uses import ALL, TELLING, Kind, Place, Read, Use
 
 _DOTTED = re.compile(r"[a-z]\w{1,40}(?:[.:][A-Za-z_]\w{0,60}){2,12}")
+_HANDED = re.compile(r"(?:\w{0,60}_)?(?:kwargs|args|arguments|options|params)\d?")
+"""How dictionaries of arguments are called."""
+_INTO = ("update", "setdefault")
 Told = Sequence[tuple[ast.keyword, Bound]]
 """The keywords of a call, and what stands behind each."""
 
@@ -160,11 +165,26 @@ class Notes:
             case _:
                 return frozenset()
 
+    def keys(self, name: str, keys: Iterable[Key | None]) -> None:
+        """Note what is put into a dictionary that is called as arguments are."""
+        for key in keys if _HANDED.fullmatch(name) else ():
+            if key is not None:
+                self.use(Use(Kind.KEY, "", key.place, key.name, receiver=name))
+
     def loose_keywords(self, node: ast.Call) -> None:
-        """Note the keywords of a method whose owner nothing tells."""
+        """Note the keywords of a function or method whose owner nothing tells."""
+        if isinstance(node.func, ast.Name) and not is_class(node.func.id):
+            for keyword in node.keywords:
+                if keyword.arg and len(keyword.arg) >= TELLING:
+                    self.use(Use(Kind.KEY, node.func.id, keyword_place(keyword), keyword.arg))
         if not isinstance(node.func, ast.Attribute):
             return
         receiver = next(last_names(node.func.value), "")
+        if node.func.attr in _INTO:
+            named = (Key(k.arg, keyword_place(k), "") for k in node.keywords if k.arg)
+            first = key_of(node.args[0], node.args[-1]) if node.args else None
+            self.keys(receiver, (*named, first))
+            return
         self.read.defined.update(options_of(node))
         for keyword in node.keywords:
             if keyword.arg and len(node.func.attr) + len(keyword.arg) >= 2 * DISTINCT:

@@ -42,7 +42,7 @@ def patched(text: str, breaks: Sequence[Break], written: Mapping[str, Sequence[P
 
 def _edits(one: Break, text: str, written: Mapping[str, Sequence[Place]]) -> Iterable[Edit]:
     use, new = one.use, one.replacement
-    if use.kind in (Kind.KEYWORD, Kind.SETTING, Kind.MEMBER) and _WORD.fullmatch(new):
+    if use.kind in (Kind.KEYWORD, Kind.KEY, Kind.SETTING, Kind.MEMBER) and _WORD.fullmatch(new):
         yield Edit(use.place, new)
     elif use.kind is Kind.PATH and _PATH.fullmatch(new):
         if new.rpartition(".")[0] == one.name.rpartition(".")[0]:

@@ -10,8 +10,10 @@ from packaging.version import Version
 
 from envdoctor.matrix import tables
 from envdoctor.upgrading.gone import Move
+from envdoctor.upgrading.uses import TELLING
 
 WITHOUT = "() without "
+_OF_FUNCTION = re.compile(r"[a-z]\w{1,60}\(([a-z]\w{1,60})\)")
 
 
 class Renames:
@@ -24,9 +26,14 @@ class Renames:
         """Methods whose answer is another where an argument is not given, by their name."""
         self.handed: dict[str, list[tables.RenameRow]] = {}
         """Methods that the library calls with more, or in another way, by their name."""
+        self.handed_on: dict[str, list[tables.RenameRow]] = {}
+        """Arguments of functions and methods, by their telling name: whoever hands them on gives the same."""
         self.raised: dict[str, list[tables.RenameRow]] = {}
         """Errors that are raised no more, by the library's module."""
         for row in rows:
+            found = _OF_FUNCTION.fullmatch(row.old)
+            if found and len(found[1]) >= TELLING:
+                self.handed_on.setdefault(found[1], []).append(row)
             if WITHOUT in row.old:
                 self.unsaid.setdefault(row.old.partition(WITHOUT)[0], []).append(row)
             elif row.old.startswith("except "):

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator, Mapping
 
 from envdoctor.findings import Certainty
-from envdoctor.matrix import Matrix
+from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.interface_records import Spans, load_record
 from envdoctor.profile.keys import KeyFacts
 from envdoctor.python_source import parse_python
-from envdoctor.upgrading.breaks import Break
+from envdoctor.upgrading.breaks import Break, by_rename
 from envdoctor.upgrading.gone import Move, gone_since
 from envdoctor.upgrading.judging import Judge
 from envdoctor.upgrading.sources import KEYED
@@ -46,9 +46,11 @@ def judge_settings(judge: Judge, suffix: str, text: str) -> Iterator[Break]:
         if facts is None or (suffix == ".py" and _quoted(text).isdisjoint(judge.settings.ended(framework))):
             continue
         for name, place in _found(facts, suffix, text):
+            use, row = Use(Kind.SETTING, framework, place, name), _row_of(judge, name, move)
             if since := facts.gone_since(name, move.new, move.old):
-                use = Use(Kind.SETTING, framework, place, name)
-                yield Break(use, f"{framework}: {name}", since, renamed(judge, name, move))
+                yield Break(use, f"{framework}: {name}", since, row.new if row else "")
+            elif row is not None and row.library == framework:
+                yield by_rename(use, f"{framework}: {name}", row, move)
         yield from _assigned(facts, judge, text, move) if suffix == ".py" else ()
 
 
@@ -75,7 +77,8 @@ def _assigned(facts: KeyFacts, judge: Judge, text: str, move: Move) -> Iterator[
             place = Place(node.lineno, node.col_offset + 1, (node.end_col_offset or 0) - 1)
             use = Use(Kind.SETTING, facts.framework, place, name)
             shown = f"{facts.framework}: {name}"
-            yield Break(use, shown, since, renamed(judge, name, move), Certainty.LIKELY)
+            row = _row_of(judge, name, move)
+            yield Break(use, shown, since, row.new if row else "", Certainty.LIKELY)
 
 
 def judge_variables(matrix: Matrix, moves: Mapping[str, Move], suffix: str, text: str) -> Iterator[Break]:
@@ -106,13 +109,11 @@ def _name_gone(matrix: Matrix, library: str, spans: Spans, move: Move) -> str | 
     return gone_since(record, spans, move) if record and spans else None
 
 
-def renamed(judge: Judge, key: str, move: Move) -> str:
-    """Return the key that took another's place, where a row says so."""
-    for owner in ("TrainingArguments", "SFTConfig", "DPOConfig", "GRPOConfig", "LLM"):
-        row = judge.renames.row(f"{owner}({key})", move)
-        if row is not None:
-            return row.new
-    return ""
+def _row_of(judge: Judge, key: str, move: Move) -> tables.RenameRow | None:
+    """Return the row that tells which key took another's place."""
+    owners = ("TrainingArguments", "SFTConfig", "DPOConfig", "GRPOConfig", "LLM")
+    rows = (judge.renames.row(f"{owner}({key})", move) for owner in owners)
+    return next((row for row in rows if row is not None), None)
 
 
 def _found(facts: KeyFacts, suffix: str, text: str) -> Iterator[tuple[str, Place]]:

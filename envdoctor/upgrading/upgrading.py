@@ -198,6 +198,8 @@ def _is_own(matrix: Matrix, found: Found, defined: Mapping[str, Collection[Path]
     of the text that defines it. What is called as the library's classes are named is the library's.
     """
     use, file = found.told.use, Path(found.file)
+    if use.kind is Kind.KEY and use.path and use.path not in defined:
+        return True  # handed to what is not the code's own, which is whoever's
     argument = use.kind is Kind.LOOSE and bool(use.path)
     near = [
         one
@@ -209,7 +211,7 @@ def _is_own(matrix: Matrix, found: Found, defined: Mapping[str, Collection[Path]
     if record is None or len(use.receiver) < _TELLING or use.receiver.endswith(("args", "config")):
         return bool(near)
     owners = (owner.lower() for owner, members in record.members.items() if use.name in members)
-    return not any(use.receiver.lower() in owner for owner in owners)
+    return not any(use.receiver.lower().strip("_") in owner for owner in owners)
 
 
 def _own_names(use: Use, suffix: str) -> Iterator[str]:
@@ -221,7 +223,7 @@ def _own_names(use: Use, suffix: str) -> Iterator[str]:
     match use.kind:
         case Kind.SETTING:
             yield from () if suffix == ".py" else (use.name,)
-        case Kind.LOOSE if use.path:
+        case Kind.LOOSE | Kind.KEY if use.path:
             yield f"{use.path}({use.name})"
         case Kind.LOOSE | Kind.CALL:
             yield from (use.name, f"{use.receiver}.{use.name}")

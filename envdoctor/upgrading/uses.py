@@ -20,6 +20,7 @@ class Kind(Enum):
     NAME = "name"
     OVERRIDE = "override"
     LOOSE = "loose"
+    KEY = "key"
     CALL = "call"
     SETTING = "setting"
     VARIABLE = "variable"
@@ -37,6 +38,8 @@ class Place(NamedTuple):
 
 ALL = "**"
 """Stands for arguments of any name."""
+TELLING = 9
+"""Letters from which the name of an argument tells whose it is."""
 
 
 class Condition(NamedTuple):
@@ -57,6 +60,7 @@ class Use:
     """One use. `path` is the module of an import, else the dotted path of what is used or called.
 
     Nothing tells whose a loose one is: `path` is the method that a keyword is given to, empty for a member.
+    A key is an argument on its way: `path` is the function that hands it on, empty for a dictionary.
     A setting is a key among others that look like one framework's; a requirement names a release.
     """
 

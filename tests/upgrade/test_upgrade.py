@@ -734,6 +734,26 @@ def test_what_a_project_takes_and_declares_itself_is_its_own(tmp_path: Path) -> 
     assert [(name, line) for name, line, _ in judged_files(tmp_path, declared)] == [("a.py", 3)]
 
 
+def test_an_argument_on_its_way_to_the_library_is_told(tmp_path: Path) -> None:
+    code = (
+        "from transformers import AutoModel\nfrom own import load, load_named\ndef f(kwargs, table, v):\n"
+        "    kwargs['torch_dtype'] = v\n    kwargs.setdefault('torch_dtype', v)\n"
+        "    kwargs.update(torch_dtype=v)\n"
+        "    load('a', torch_dtype=v)\n    table['torch_dtype'] = v\n    load_named('a', torch_dtype=v)\n"
+    )
+    files = {"a.py": code, "own.py": "def load(name, **rest): ...\ndef load_named(name, torch_dtype): ...\n"}
+    found = [(line, name) for _, line, name in judged_files(tmp_path, files)]
+    assert found == [(line, "transformers: torch_dtype") for line in (4, 5, 6, 7)]
+    others = {"b.py": code.replace("import AutoModel", "import AutoModel\nimport diffusers")}
+    assert judged_files(tmp_path, {**others, "own.py": files["own.py"], "a.py": ""}) == []
+
+
+def test_a_key_that_a_row_renames_is_told_though_the_release_still_takes_it(tmp_path: Path) -> None:
+    keys = "output_dir: a\nlearning_rate: 1\nnum_train_epochs: 1\nwarmup_ratio: 0.1\n"
+    moves = {"transformers": Move(Version("5.5.0"), Version("4.57.6"))}
+    assert judged_files(tmp_path, {"d.yaml": keys}, moves) == [("d.yaml", 4, "transformers: warmup_ratio")]
+
+
 def test_what_a_dictionary_is_given_for_another_release_is_left_out() -> None:
     code = (
         "import transformers as t\nk = {'model': 1}\nif parse(t.__version__) < parse('5'):\n"
