@@ -70,7 +70,9 @@ def run(args: argparse.Namespace) -> int:
     place = place_of(vars(args))
     told = place.read() if place else None
     if told is None:
-        told, lasting = _told(args)
+        answer = _answer(args)
+        args = _without_file(args) if _is_unpinned(args, answer) else args
+        told, lasting = _told(args, answer)
         if place and lasting:
             place.keep(told)
     write(args, told.text)
@@ -79,14 +81,29 @@ def run(args: argparse.Namespace) -> int:
     return told.code
 
 
-def _told(args: argparse.Namespace) -> tuple[Told, bool]:
-    """Return what is to be said, and whether it stays so while the request and the facts do."""
+def _answer(args: argparse.Namespace) -> PinSet:
     from envdoctor.api import pin
-    from envdoctor.solve.kept import Told
 
     gc.disable()  # a short process: looking for garbage would take a tenth of its time
     least_change = args.goal == "least-change"
-    answer = pin(args.requests, least_change=least_change, code=args.code, **target_of(args))
+    return pin(args.requests, least_change=least_change, code=args.code, **target_of(args))
+
+
+def _is_unpinned(args: argparse.Namespace, answer: PinSet) -> bool:
+    """True for an answer that holds no pins, where a file of pins was asked for."""
+    return bool(args.output) and args.format != "json" and answer.status in ("conflict", "unknown")
+
+
+def _without_file(args: argparse.Namespace) -> argparse.Namespace:
+    """Return the arguments for an answer on standard output; what the file held before, it keeps."""
+    note(args, f"{args.output}: not written, there are no pins")
+    return argparse.Namespace(**{**vars(args), "output": None})
+
+
+def _told(args: argparse.Namespace, answer: PinSet) -> tuple[Told, bool]:
+    """Return what is to be said, and whether it stays so while the request and the facts do."""
+    from envdoctor.solve.kept import Told
+
     code = EXIT_CODES[answer.status] or (3 if answer.unjudged or answer.gaps else 0)
     lasting = answer.status == "solved" and code == 0 and not answer.looked_up
     return Told(_rendered(args, answer), list(_notes(args, answer)), code), lasting

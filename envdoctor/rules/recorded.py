@@ -12,7 +12,7 @@ from envdoctor.facts import Distribution, Facts
 from envdoctor.matrix import Matrix
 from envdoctor.matrix.markers import decide
 from envdoctor.matrix.snapshot import Package, Requirement, Snapshot, load_snapshot
-from envdoctor.rules.ranges import parse_version, version_satisfies
+from envdoctor.rules.ranges import parse_specifier, parse_version, version_satisfies
 
 FEW = 3
 SHARE = 0.04
@@ -40,8 +40,14 @@ class Demand(NamedTuple):
 
 @cache
 def _meets(text: str, specifier: str) -> bool:
+    """Compare as PEP 440 does: a pre-release is older than its release.
+
+    But for a build of one's own (NGC's torch 2.6.0a0+ecf3bae), which stands where the release would.
+    """
     version = parse_version(text)
-    return version is None or version_satisfies(version, specifier)
+    if version is None or not version.is_prerelease or (version.pre and version.local):
+        return version is None or version_satisfies(version, specifier)
+    return parse_specifier(specifier).contains(version)
 
 
 VARIANT = re.compile(r"(?:cu\d|cpu|rocm|xpu|pt\d|torch\d)")

@@ -44,10 +44,14 @@ def goal_of(wish: Wish, target: Target, matrix: Matrix) -> Goal:
     installed = target.stack.versions
     until = wish.exclude_newer and wish.exclude_newer[:10]
     coverage = Coverage(load_snapshot(matrix.folder), wish.index_url, wish.offline, until)
+    given: frozenset[str] = frozenset()
     if wish.given:
         _check_not_empty(asked, wish.files)
-        coverage.cover(asked.requests)
-        asked = direct_references(without_uncovered(asked, coverage), coverage.snapshot)
+        coverage.cover(request for request in asked.requests if request.exact or not request.line)
+        asked = direct_references(asked, coverage.snapshot)
+        given = frozenset(request.name for request in asked.requests if _is_given(request))
+        rest = tuple(request for request in asked.requests if request.name not in given)
+        asked = without_uncovered(replace(asked, requests=rest), coverage)
     elif not installed:
         raise InputError(
             "nothing to pin: no requirement was given, and nothing is installed in that environment"
@@ -55,7 +59,7 @@ def goal_of(wish: Wish, target: Target, matrix: Matrix) -> Goal:
     elif not wish.least_change:
         requests = (Request(name, (), "", "installed") for name in sorted(installed))
         asked = Asked(tuple(r for r in requests if coverage.knows(r.name)))
-    options = options_of(asked, wish.exclude_newer, wish.allow_source)
+    options = replace(options_of(asked, wish.exclude_newer, wish.allow_source), given=given)
     context = Context(coverage.snapshot, matrix, target, options, installed)
     if wish.least_change:
         options = holding(context, {request.name for request in asked.requests})
@@ -93,24 +97,28 @@ def without_uncovered(asked: Asked, coverage: Coverage) -> Asked:
 
 
 def direct_references(asked: Asked, snapshot: Snapshot) -> Asked:
-    """Carry what a URL or path gives; it is solved for as the release that it names, else as any release."""
+    """Carry what a URL or path gives; it is solved for as the release that it names, where that is known."""
     requests, carried = [], []
     for request in asked.requests:
-        package = snapshot.package(request.name) if request.line else None
-        if package is not None:
-            public = (request.exact or "").partition("+")[0]
-            known = public in package.position
+        if request.line:
+            package, public = snapshot.package(request.name), (request.exact or "").partition("+")[0]
+            known = package is not None and public in package.position
             request = request if known else replace(request, spec="")
             carried.append(_reference(request, public if known else ""))
         requests.append(request)
     return replace(asked, requests=tuple(requests), carried=(*asked.carried, *carried))
 
 
+def _is_given(request: Request) -> bool:
+    """True for what a URL or path gives without naming a release: what it requires is not known."""
+    return bool(request.line) and not request.spec
+
+
 def _reference(request: Request, version: str) -> Carried:
     if version:
         why = f"a direct reference, judged as {request.name} {version}"
     else:
-        why = f"a direct reference, of which nothing is known; any {request.name} is assumed"
+        why = "a direct reference: which release it is, and what it requires, is not known"
     return Carried(request.line, request.source, why, judged=bool(version))
 
 

@@ -52,7 +52,8 @@ class Goal:
         if not self.least_change:
             return []
         names = (name for name in sorted(self.context.installed) if not name.startswith(OWN_RUNTIME))
-        nodes = ((name, self.context.node(name)) for name in names)
+        chosen = (name for name in names if not self.context.is_there(name))
+        nodes = ((name, self.context.node(name)) for name in chosen)
         return [name for name, node in nodes if node is not None and node.installed]
 
 
@@ -74,7 +75,8 @@ def holding(context: Context, asked: Collection[str]) -> Options:
 
     What such a release requires is not known, and no other is what stands there.
     """
-    named = (name for name in context.installed if name not in asked and not name.startswith(OWN_RUNTIME))
+    free = {*asked, *context.options.given}
+    named = (name for name in context.installed if name not in free and not name.startswith(OWN_RUNTIME))
     nodes = ((name, context.node(name)) for name in named)
     held = frozenset(name for name, node in nodes if node is not None and not node.installed)
     return replace(context.options, held=held)

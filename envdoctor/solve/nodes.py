@@ -42,6 +42,8 @@ class Options:
     """Rows that tell of failures in use alone, before which what was asked for goes, too."""
     held: frozenset[str] = frozenset()
     """Installed packages whose release is not on record (a vendor's build): they stay as they are."""
+    given: frozenset[str] = frozenset()
+    """Packages that a URL or path gives: of which release, and what it requires, is not known."""
 
 
 class Ban(NamedTuple):
@@ -90,8 +92,15 @@ class Context:
         return self._nodes[name]
 
     def stands(self, name: str, spec: str) -> bool:
-        """True when a package that is held meets a specifier as it is installed."""
-        return name in self.options.held and satisfies(self.installed[name].partition("+")[0], spec)
+        """True when a package meets a specifier that is there without being chosen, or may meet it."""
+        held = name in self.options.held
+        return name in self.options.given or (
+            held and satisfies(self.installed[name].partition("+")[0], spec)
+        )
+
+    def is_there(self, name: str) -> bool:
+        """True for a package that is not chosen, and of which more than that it is there is not known."""
+        return name in self.options.given or name in self.options.held
 
     def marker_holds(self, number: int) -> bool:
         """True when the snapshot's marker of that number holds on the target."""

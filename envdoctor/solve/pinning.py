@@ -170,18 +170,14 @@ def _left(goal: Goal, node: Node) -> int:
 
 
 def without_unread(goal: Goal, reasons: Sequence[Reason]) -> Goal | None:
-    """Leave out the requests that nothing but unread requirements stand against; None when no other is left.
-
-    So it is with a URL or path that tells no version: that no known release fits says nothing of it.
-    """
+    """Leave out the requests that unread requirements alone stand against; None when no other is left."""
     unread = {reason.name for reason in reasons if reason.ban is not None and reason.ban.what == "unread"}
-    unknown = {r.name for r in (reason.request for reason in reasons) if r and r.line and not r.spec}
-    lost = [request for request in goal.requests if request.name in unread | unknown]
+    lost = [request for request in goal.requests if request.name in unread]
     left = tuple(request for request in goal.requests if request not in lost)
     if not lost or not left:
         return None
     why = "what it requires is not known (--allow-source takes it as if it required nothing)"
-    carried = tuple(Carried(r.line or str(r), r.source, why) for r in lost if r.name not in unknown)
+    carried = tuple(Carried(r.line or str(r), r.source, why) for r in lost)
     return replace(goal, requests=left, carried=(*goal.carried, *carried))
 
 

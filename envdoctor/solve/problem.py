@@ -168,7 +168,7 @@ def _shares(node: Node) -> list[tuple[int, bool, tuple[Demand, ...]]]:
     told: tuple[Demand, ...] = ()
     shares = [(mask, own, told) for own, mask in _variant_masks(node)]
     for one in undeclared(node):
-        if one.name in node.context.options.held:
+        if node.context.is_there(one.name):
             continue
         demand = Demand(one.name, one.mask, (), False, -1)
         with_it = [(mask & one.owners, own, (*needed, demand)) for mask, own, needed in shares]

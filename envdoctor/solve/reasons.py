@@ -262,7 +262,8 @@ class Explained:
             name, extra = todo.pop()
             for wanted, limit in self._requirements(name, self.picks.bits[name], extra):
                 if wanted.name not in self.nodes:
-                    if not limit and self.goal.context.node(wanted.name) is None:
+                    there = self.goal.context.is_there(wanted.name)
+                    if not limit and not there and self.goal.context.node(wanted.name) is None:
                         package = self.goal.context.snapshot.package(wanted.name)
                         spec = package.spec_text(wanted.spec) if package else ""
                         self._uncovered.add((name, wanted.name, spec))
@@ -357,11 +358,13 @@ class Explained:
             if other is None or limit:
                 continue
             spec = other.package.spec_text(wanted.spec)
-            admitted = other.admits(spec)
-            unread = [ban.mask for ban in other.bans if ban.what == "unread"]
+            admitted, unread = other.admits(spec), 0
             for ban in other.bans:
-                admitted &= ~ban.mask if ban.what != "unread" else -1
-            if admitted and any(admitted & ~mask == 0 for mask in unread):
+                if ban.what == "unread":
+                    unread |= ban.mask
+                else:
+                    admitted &= ~ban.mask
+            if admitted and not admitted & ~unread:
                 yield wanted.name, spec
 
     def _held_back(self, node: Node, bit: int) -> Iterator[str]:
@@ -466,7 +469,7 @@ class Explained:
         """Say so when nothing that installs on the target meets a requirement, or nothing that was read."""
         node = self.goal.context.node(wanted.name)
         meets = node.expand(node.package.spec_mask(wanted.spec)) if node is not None else 0
-        if node is None or meets & node.allowed:
+        if node is None or meets & node.allowed or self.goal.context.is_there(wanted.name):
             return ""
         unread = any(ban.mask & meets for ban in node.bans if ban.what == "unread")
         why = "what that requires is not known" if unread else "there is none for this target"

@@ -60,6 +60,8 @@ def _literal(
     answer = _target_answer(context, key, text)
     if answer is not None or "." in key:
         return True if answer is inside else None
+    if context.is_there(key):
+        return None
     node = context.node(key) if key in names else None
     if node is None:
         return True if (text == "absent") is inside else None

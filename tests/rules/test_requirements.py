@@ -24,6 +24,12 @@ def test_a_demand_of_what_the_stack_needs_is_a_warning_and_of_others_a_note() ->
     assert other.severity is Severity.NOTE
 
 
+def test_a_pre_release_is_older_than_its_release_but_a_vendors_build_stands_for_it() -> None:
+    early = judged("transformers==5.0.0\nhuggingface-hub==1.0.0rc6\n")
+    assert any("huggingface-hub>=1.3.0" in f.summary or "huggingface-hub" in f.summary for f in early)
+    assert not judged("accelerate==1.2.0\ntorch==2.6.0a0+ecf3bae40a.nv25.01\n")
+
+
 def test_the_extras_that_another_asks_for_are_asked_too() -> None:
     text = "Python 3.12.3\ntriton==3.7.0\ntorch==2.12.0\ncuda-toolkit==13.0.2\nnvidia-nvtx==13.1.115\n"
     assert [f for f in judged(text) if "cuda-toolkit 13.0.2 requires nvidia-nvtx" in f.summary]

@@ -91,6 +91,17 @@ def test_a_conflict_is_exit_1_with_causes_and_relaxations(capsys: pytest.Capture
     assert dropped[">=0.14 of peft"]["peft"] == "0.13.2"
 
 
+def test_a_conflict_leaves_the_file_of_pins_as_it_was(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "constraints.txt"
+    file.write_text("torch==2.6.0\n", encoding="utf-8")
+    code, out, err = answer(capsys, "pin", "transformers<4.38", "peft>=0.14", "-o", str(file), *ON)
+    assert (code, file.read_text(encoding="utf-8")) == (1, "torch==2.6.0\n")
+    assert "peft" in out
+    assert f"{file}: not written, there are no pins" in err
+
+
 def test_one_set_for_several_cards(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = answer(
         capsys, "pin", "torch", "--gpu", "T4", "--gpu", "H100", "--driver", "550.54.15", *ON

@@ -126,6 +126,15 @@ def test_a_direct_reference_without_a_release_is_not_pinned_over(pin: Any) -> No
     assert "peft" in answer.pins
 
 
+def test_a_direct_reference_without_a_release_forbids_nothing(pin: Any) -> None:
+    """No known release of peft goes with both; that of a branch may."""
+    lines = "transformers<4.38\nhuggingface-hub<0.24\n"
+    assert pin(f"peft>=0.14\n{lines}").code == 1
+    answer = pin(f"peft @ git+https://example.com/peft.git\n{lines}")
+    assert (answer.code, answer.json["status"]) == (3, "solved")
+    assert "transformers" in answer.pins
+
+
 def test_hashes_and_options_of_a_line_do_not_hide_it(pin: Any) -> None:
     answer = pin(f"einops==0.8.0 \\\n    --hash=sha256:{'0' * 64}\n--prefer-binary\n--no-index\n")
     assert answer.code == 0
