@@ -10,10 +10,13 @@ import re
 import subprocess
 from collections import defaultdict
 from pathlib import Path
+from typing import TypeAlias
 
 _CUDA = re.compile(r"lib(cu|nv|nccl)[\w-]*\.so(\.\d+)*$")
 _FUNCTION = re.compile(r"(__cuda|__nv|__fatbin|cu|nv|nccl)")
 NO_DEVICE = 100
+Wanted: TypeAlias = dict[str, dict[str, set[str]]]
+"""By library and version of a symbol ("" for none): the functions."""
 _CODE = """.globl {name}
 .type {name},@function
 {name}: {body}
@@ -25,7 +28,7 @@ def put_in(folder: Path, site: Path) -> list[str]:
     """Write the libraries that extensions under `site` need; return their names."""
     extensions = [p for p in site.rglob("*.so*") if p.is_file() and ".so" in p.suffixes]
     needed: set[str] = set()
-    functions: dict[str, set[str]] = defaultdict(set)
+    functions: Wanted = defaultdict(lambda: defaultdict(set))
     for extension in extensions:
         wanted = set(re.findall(r"NEEDED.*\[(.+?)\]", _told("readelf", "-d", str(extension))))
         # what lies in another folder (triton brings a libcupti of its own) is not found by the loader
@@ -33,25 +36,36 @@ def put_in(folder: Path, site: Path) -> list[str]:
         if not absent and not any(_CUDA.match(name) for name in wanted):
             continue
         needed |= absent
+        owners = _owners(extension)
         for line in _told(
             "nm", "-D", "--undefined-only", "--with-symbol-versions", str(extension)
         ).splitlines():
             name, _, version = line.split()[-1].partition("@")
+            version = version.lstrip("@")
             if version or _FUNCTION.match(name):
-                functions[version.lstrip("@")].add(name)
+                functions[owners.get(version, "")][version].add(name)
     folder.mkdir(parents=True, exist_ok=True)
     for name in sorted(needed):
         _build(folder, name, functions)
     return sorted(needed)
 
 
-def _build(folder: Path, library: str, functions: dict[str, set[str]]) -> None:
+def _owners(extension: Path) -> dict[str, str]:
+    """Return which library each version of a symbol is asked of (NVSHMEM names none by itself)."""
+    owners, library = {}, ""
+    for line in _told("readelf", "-V", str(extension)).splitlines():
+        if file := re.search(r"File: (\S+)", line):
+            library = file[1]
+        elif version := re.search(r"Name: (\S+)  Flags", line):
+            owners[version[1]] = library
+    return owners
+
+
+def _build(folder: Path, library: str, functions: Wanted) -> None:
     """Compile one library: its versioned functions, and all that have no version."""
-    stem = library.split(".so")[0]
-    exact = {library} & functions.keys()
-    versions = {v: functions[v] for v in exact or {v for v in functions if v.split(".so")[0] == stem}}
+    versions = functions.get(library, {})
     named = set().union(*versions.values()) if versions else set()
-    plain = functions.get("", set()) - named
+    plain = functions[""][""] - named
     lines = [".data", 'told: .asciz "no device"', ".text"]
     for name in sorted(named | plain):
         text = re.search(r"Get(Error|Status)(String|Name)|getErrorString", name)

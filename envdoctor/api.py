@@ -231,6 +231,7 @@ def choose_profile(
     task: str | None = None,
     framework: str | None = None,
     seq: int | None = None,
+    shortest_row: int | None = None,
     global_batch: int | None = None,
     parallel: str | None = None,
     lora_rank: int = 8,
@@ -247,6 +248,7 @@ def choose_profile(
             Path(name).write_text(text)
 
     `task` is sft, grpo or serve (what the framework is for, else sft); `count` how many of the card;
+    samples have `shortest_row` (None: `seq`) to `seq` tokens;
     `beside_gib` what others hold of each card; `target` a file with facts. `validate` runs a few steps on
     this machine's card and steps down if need be.
     """
@@ -274,6 +276,7 @@ def choose_profile(
         task=task,
         method=method,
         seq=seq,
+        shortest_row=shortest_row,
         global_batch=global_batch,
         beside_bytes=int(beside_gib * (1 << 30)),
         lora_rank=lora_rank,

@@ -37,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     used = "sft: fine-tuning; grpo: reinforcement with TRL; serve: vLLM (what --for is for, else sft)"
     add(parser, "--task", "TASK", used, choices=tasks)
     add(parser, "--seq", "N", "tokens of the longest sample (2048)", type=int)
+    add(parser, "--shortest-row", "N", "tokens of the shortest sample (all as long as --seq)", type=int)
     add(parser, "--global-batch", "N", "samples of one optimizer step (16)", type=int)
     add_list(parser, "--gpu", "NAME", "a card in place of this machine's (repeatable)")
     add(parser, "--gpus", "N", "how many of that card", type=int)
@@ -62,6 +63,7 @@ def run(args: argparse.Namespace) -> int:
         task=args.task,
         framework=args.framework,
         seq=args.seq,
+        shortest_row=args.shortest_row,
         global_batch=args.global_batch,
         parallel=args.parallel,
         lora_rank=args.lora_rank,

@@ -50,6 +50,9 @@ class Constants:
     vllm_graphs_inside: int = 1  # 1 when the share that the engine may take counts its graphs
     vllm_marlin: int = 1  # 1 when experts of four bits lie as its kernels want them
     vllm_logit_bytes: int = 14  # of one logit while vLLM profiles its sampling
+    vllm_graph_layer: int = 0  # bytes of the graphs of one layer, where they were measured
+    vllm_keeps_experts: int = 1  # 1 when what 16-bit experts worked in is kept after profiling
+    vllm_keeps_fp8_experts: int = 1
     vllm_utilization_percent: int = 92
     grpo_utilization_percent: int = 30
     reserved: Mapping[str, ReservedBound] = field(default_factory=lambda: MappingProxyType({}))

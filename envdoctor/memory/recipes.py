@@ -22,7 +22,7 @@ TRAINERS: Mapping[str, str] = {
     "axolotl": "axolotl",
 }
 """Trainers that `--trainer` knows, and the distribution whose release decides what they do."""
-TASKS = ("sft", "pretrain", "dpo", "kto", "orpo", "reward", "grpo", "ppo")
+TASKS = ("sft", "pretrain", "dpo", "kto", "orpo", "reward", "grpo", "ppo", "rloo")
 BUILT_ON: Mapping[str, str] = {"axolotl": "trl", "ms-swift": "trl"}
 """Trainers that take another's for the tasks they have no rows of their own for."""
 NEWEST = Version("9999")

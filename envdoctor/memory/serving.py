@@ -138,7 +138,18 @@ def card_bytes(shape: ModelShape, width: int, tp: int, pp: int, marlin: bool = T
             elif linear.role == "kv_b" and not plain:
                 more += count * linear.weight * width
         whole += count * sum(layer.stacks[2:3]) * width * (tp - 1)
-    return int(served_bytes(shape, width, marlin) + whole + more) // (tp * pp)
+    return int(served_bytes(shape, width, marlin) + whole + more) // (tp * pp) + _rotary_bytes(shape)
+
+
+def _rotary_bytes(shape: ModelShape) -> int:
+    """Bytes of the table of angles: as long as the model's positions, in 16 bits, whole on each card.
+
+    https://github.com/vllm-project/vllm/blob/v0.18.0/vllm/model_executor/layers/rotary_embedding/base.py
+    """
+    if not shape.rope or shape.alibi or shape.learned_positions:
+        return 0
+    turned = shape.latent.rope_width if shape.latent else int(shape.head_dim * shape.rotary_share)
+    return shape.positions * turned * DTYPES["bf16"]
 
 
 def _padding(shape: ModelShape, experts: Experts, marlin: bool) -> float:
@@ -164,20 +175,41 @@ def describe_engine(run: ServingRun, constants: Constants) -> Engine:
     batched = run.max_batched_tokens or usual[1]
     weights = card_bytes(shape, width, run.tp, run.pp, constants.vllm_marlin > 0)
     joined = constants.vllm_parallel if run.tp > 1 else 0
-    inner = batched * (2 * shape.hidden + 3 * max(shape.ffn, shape.hidden) // run.tp) * width
+    spread, held = _spread_tokens(shape, batched, run.tp, constants)
+    inner = batched * (2 * shape.hidden + 3 * max(shape.ffn, shape.hidden) // run.tp) * width + spread
     rows = min(sequences, batched)
-    sampled = rows * shape.vocab * constants.vllm_logit_bytes + (batched + rows) * shape.hidden * width
-    graphs = 3 * min(sequences, 512) * shape.layers * shape.hidden * width // 8 if run.cuda_graphs else 0
+    sampled = rows * shape.vocab * constants.vllm_logit_bytes + (batched + rows) * shape.hidden * width + held
     return Engine(
         weights,
         max(inner, sampled),
-        graphs + (200 * MIB if run.cuda_graphs else 0),
+        _graph_bytes(shape, width, sequences, constants) if run.cuda_graphs else 0,
         constants.vllm_context + joined,
         constants.vllm_graphs_inside > 0,
         int(run.utilization * run.gpu_bytes),
         request_keys(shape, run.key_bytes, run.tp, run.pp, longest, batched),
         longest,
     )
+
+
+def _spread_tokens(shape: ModelShape, batched: int, tp: int, constants: Constants) -> tuple[int, int]:
+    """Bytes of a step's tokens, one copy for each of their experts: while profiling, and kept since then.
+
+    Kernels of the modular kind keep what they worked in, two such copies, so that sampling comes on top.
+    https://github.com/vllm-project/vllm/blob/v0.18.0/vllm/model_executor/layers/fused_moe/modular_kernel.py
+    """
+    if shape.experts is None:
+        return 0, 0
+    wide = max(2 * shape.experts.width // tp, shape.hidden)
+    spread = 2 * batched * shape.experts.active * wide * DTYPES["bf16"]
+    kept = {"": constants.vllm_keeps_experts, "fp8": constants.vllm_keeps_fp8_experts}.get(shape.stored, 0)
+    return spread, spread if kept else 0
+
+
+def _graph_bytes(shape: ModelShape, width: int, sequences: int, constants: Constants) -> int:
+    """Bytes of the graphs: of so many a layer where that is known by measuring, else of what they hold."""
+    if constants.vllm_graph_layer:
+        return shape.layers * constants.vllm_graph_layer
+    return 200 * MIB + 3 * min(sequences, 512) * shape.layers * shape.hidden * width // 8
 
 
 class Budget(NamedTuple):

@@ -26,9 +26,10 @@ from envdoctor.values import dataclass
 class StatedRun:
     """What is run, in the words of `envdoctor memory`; lengths in tokens, `batch` in rows a card and step.
 
-    `task` is sft, dpo, kto, orpo, reward, grpo, ppo or serve; `trainer` None is transformers', or trl's but
-    for sft; `parallel` None is DDP on several cards; `deepspeed` is the path of a configuration; `quant` is
-    nf4 or int8 (qlora; None: nf4), or what a served model's plain weights become while they are loaded.
+    `task` is sft, dpo, kto, orpo, reward, grpo, ppo, rloo or serve; `trainer` None is transformers', or
+    trl's but for sft; `parallel` None is DDP on several cards; `deepspeed` is the path of a configuration;
+    `quant` is nf4 or int8 (qlora; None: nf4), or what a served model's plain weights become while they
+    are loaded.
     """
 
     method: str = "full"
@@ -208,8 +209,8 @@ def _check_generations(stated: StatedRun, task: str) -> None:
     wanted = stated.num_generations
     if wanted is None:
         return
-    if task != "grpo":
-        raise InputError(f"--num-generations: only GRPO has it, not {task}")
+    if task not in ("grpo", "rloo"):
+        raise InputError(f"--num-generations: only GRPO and RLOO have it, not {task}")
     rows = stated.batch * stated.gpus * stated.grad_accum
     if wanted < 2:
         raise InputError(f"--num-generations {wanted}: GRPO compares at least two")

@@ -30,6 +30,8 @@ class Need:
     prediction: Prediction
     engine_bytes: int = 0
     refusal: str = ""
+    close: bool = False
+    """Whether the bound was replayed, and is no more than the rough one."""
 
     @property
     def device_bytes(self) -> int:
@@ -80,11 +82,20 @@ class Judge:
         return fits
 
     def _room(self, choice: Choice) -> bool:
-        """True when the rough bound fits, or for the first few that may fit at all, the close one."""
+        """True when the rough bound fits, or for the first few that may fit at all, the close one.
+
+        The rough one knows rows of one length alone: where they differ, the close one must fit.
+        """
         need, room = self.need(choice), self.work.room
-        if not self.may_fit(choice) or need.device_bytes <= room or not self.replays:
-            return not need.refusal and need.device_bytes <= room
-        self.replays -= 1
+        if not self.may_fit(choice):
+            return False
+        rough = need.device_bytes <= room
+        if need.close or (rough and not self.work.uneven):
+            return rough
+        if not rough:
+            if not self.replays:
+                return False
+            self.replays -= 1
         close = needed(self.work, choice, self.constants, enough=room)
         if close.device_bytes > room:
             return False
@@ -102,7 +113,7 @@ class Judge:
         for choice in choices:
             if not self.may_fit(choice):
                 continue
-            if self.need(choice).device_bytes <= room:
+            if self.need(choice).device_bytes <= room and not self.work.uneven:
                 return True
             near.append(choice)
         looks = (needed(self.work, choice, self.constants, enough=room) for choice in near[: self.replays])
@@ -116,7 +127,8 @@ class Judge:
 
     def look_closer(self, choice: Choice) -> Need:
         """Return what the setting takes by the close bound."""
-        self.seen[choice] = needed(self.work, choice, self.constants, enough=inf)
+        if not self.need(choice).close:
+            self.seen[choice] = needed(self.work, choice, self.constants, enough=inf)
         return self.seen[choice]
 
     def need(self, choice: Choice) -> Need:
@@ -131,16 +143,17 @@ def needed(work: Workload, choice: Choice, constants: Constants, enough: float |
 
     The bound is rough, or close where it is told how many bytes are `enough` to know.
     """
-    prediction = predict(run_of(work, choice), constants, enough is not None, enough or 0)
+    close = enough is not None
+    prediction = predict(run_of(work, choice), constants, close, enough or 0)
     if choice.vllm_mode is None:
-        return Need(prediction)
+        return Need(prediction, close=close)
     low, _ = utilization_bounds(engine_of(work, choice, 0.5), constants)
     if choice.vllm_mode == "server":
         too_large = low > SERVER_UTILIZATION
         refusal = f"vLLM alone needs {low:.2f} of a card, on {choice.vllm_tp} cards" if too_large else ""
-        return Need(prediction, 0, refusal)
+        return Need(prediction, 0, refusal, close)
     engine = predict(engine_of(work, choice, min(1.0, max(low, 0.01))), constants)
-    return Need(prediction, max(0, engine.device_bytes - constants.cuda_context))
+    return Need(prediction, max(0, engine.device_bytes - constants.cuda_context), close=close)
 
 
 def run_of(work: Workload, choice: Choice) -> TrainingRun:
@@ -150,6 +163,7 @@ def run_of(work: Workload, choice: Choice) -> TrainingRun:
         choice.method,
         batch=choice.batch,
         seq=choice.seq,
+        shortest_row=work.shortest_row,
         grad_accum=choice.grad_accum,
         dtype=choice.dtype,
         amp=choice.amp,

@@ -168,6 +168,7 @@ def _notes(work: Workload, choice: Choice | None, judge: Judge, constants: Const
         yield from _longest(work, constants)
         yield from _what_would_do(work, constants)
         return
+    yield rows_of(work)
     need = judge.need(replace(choice, vllm_utilization=None, max_num_seqs=None))
     share = need.device_bytes / work.room
     if share < FULL:
@@ -179,6 +180,16 @@ def _notes(work: Workload, choice: Choice | None, judge: Judge, constants: Const
     if choice.parallel == "fsdp" and choice.offload_params:
         yield OFFLOADED
     yield from filter(None, (work.shape.uncertain, work.shape.unseen))
+
+
+def rows_of(work: Workload) -> str:
+    """For which rows a setting holds."""
+    if not work.uneven:
+        more = "; shorter ones among them may take more: --shortest-row N counts them"
+        return f"holds for rows of {work.seq} tokens, all alike{'' if work.shortest_row else more}"
+    return (
+        f"holds for rows of {work.shortest_row} to {work.seq} tokens, filled up to the longest of their batch"
+    )
 
 
 def _why_no_more(work: Workload, choice: Choice, judge: Judge) -> str:
@@ -204,7 +215,8 @@ def _longest(work: Workload, constants: Constants) -> Iterable[str]:
 
     def asked(seq: int, replays: int) -> tuple[Judge, list[Choice]]:
         shorter = [replace(c, seq=seq, max_model_len=seq if c.vllm_mode else None) for c in smallest]
-        return Judge(replace(work, seq=seq), constants, replays=replays), shorter
+        shortest = None if work.shortest_row is None else min(work.shortest_row, seq)
+        return Judge(replace(work, seq=seq, shortest_row=shortest), constants, replays=replays), shorter
 
     def fits(units: int, replays: int) -> bool:
         judge, shorter = asked(units * 64, replays)

@@ -63,11 +63,29 @@ def train(asked: dict[str, Any], folder: str) -> None:
     arguments = TrainingArguments(**given)
     model = build(asked["config"], setting)
     ids = torch.randint(0, min(30000, asked["config"]["vocab_size"]), (64, setting["seq"]))
-    rows = [{"input_ids": row, "labels": row.clone(), "attention_mask": torch.ones_like(row)} for row in ids]
+    rows = [{"input_ids": ids[n][:length]} for n, length in enumerate(lengths(asked))]
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
-    Trainer(model=model, args=arguments, train_dataset=rows).train()
+    Trainer(model=model, args=arguments, train_dataset=rows, data_collator=filled_up).train()
     torch.cuda.synchronize()
+
+
+def lengths(asked: dict[str, Any]) -> list[int]:
+    """Return the lengths of 64 rows: as long as told, or from the shortest to that in some order."""
+    longest = asked["setting"]["seq"]
+    shortest = asked.get("shortest_row") or longest
+    return [shortest + (longest - shortest) * (37 * n % 64) // 63 for n in range(64)]
+
+
+def filled_up(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return rows as one batch, each filled up to the longest."""
+    import torch
+
+    batch = [row["input_ids"] for row in rows]
+    told = {"input_ids": batch, "labels": batch, "attention_mask": [torch.ones_like(row) for row in batch]}
+    fill = {"input_ids": 0, "labels": -100, "attention_mask": 0}
+    pad = torch.nn.utils.rnn.pad_sequence
+    return {key: pad(values, batch_first=True, padding_value=fill[key]) for key, values in told.items()}
 
 
 def build(sizes: dict[str, Any], setting: dict[str, Any]) -> Any:

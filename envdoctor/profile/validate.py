@@ -118,6 +118,7 @@ def trial_request(found: Found, matrix: Matrix) -> dict[str, Any]:
     return {
         "config": sizes_of(found.work),
         "setting": short.to_json(),
+        "shortest_row": found.work.shortest_row,
         "arguments": arguments,
         "steps": STEPS,
     }

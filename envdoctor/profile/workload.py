@@ -20,13 +20,17 @@ USUAL_BATCH = 16
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What to run, on which (equal) cards, with which versions. Lengths in tokens, sizes in bytes."""
+    """What to run, on which (equal) cards, with which versions. Lengths in tokens, sizes in bytes.
+
+    Rows are all `seq` tokens long, or between `shortest_row` and that.
+    """
 
     shape: ModelShape
     cards: tuple[Card, ...]
     task: str = "sft"
     method: str = "auto"
     seq: int = 2048
+    shortest_row: int | None = None
     global_batch: int | None = None
     stack: Stack = field(default_factory=Stack)
     model: str = ""
@@ -46,6 +50,10 @@ class Workload:
                 raise InputError(f"--{name}: {value} is no count")
         if self.global_batch is not None and self.global_batch < 1:
             raise InputError(f"--global-batch: {self.global_batch} is no count")
+        if self.shortest_row is not None and not 1 <= self.shortest_row <= self.seq:
+            raise InputError(f"--shortest-row {self.shortest_row}: rows have 1 to {self.seq} tokens (--seq)")
+        if self.shortest_row is not None and self.task == "serve":
+            raise InputError("--shortest-row: is of training, not of --task serve")
         if self.shape.learned_positions and self.seq > self.shape.learned_positions:
             raise InputError(f"--seq {self.seq}: the model knows {self.shape.learned_positions} positions")
         if self.task == "grpo" and self.global_batch and self.global_batch % self.num_generations:
@@ -70,6 +78,11 @@ class Workload:
     def room(self) -> int:
         """Bytes of the smallest card that are left for this run."""
         return self.card.usable_bytes - self.beside_bytes
+
+    @property
+    def uneven(self) -> bool:
+        """True when rows differ in length."""
+        return self.shortest_row is not None and self.shortest_row < self.seq
 
     @property
     def bf16(self) -> bool:

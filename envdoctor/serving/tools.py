@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from envdoctor import api
 from envdoctor.errors import InputError, nearest
+from envdoctor.memory.recipes import TASKS, TRAINERS
 from envdoctor.memory.stated import StatedRun
 
 Arguments = Mapping[str, Any]
@@ -167,8 +168,8 @@ def explain(arguments: Arguments, settings: Settings) -> dict[str, Any]:
 
 _WORDS: dict[str, Schema] = {
     "method": {"enum": ["full", "lora", "qlora"]},
-    "task": {"enum": ["sft", "pretrain", "dpo", "kto", "orpo", "reward", "grpo", "ppo", "serve"]},
-    "trainer": {"enum": ["transformers", "trl", "llamafactory", "ms-swift", "axolotl"]},
+    "task": {"enum": [*TASKS, "serve"]},
+    "trainer": {"enum": [*TRAINERS]},
     "parallel": {"enum": ["none", "ddp", "zero1", "zero2", "zero3", "fsdp"]},
 }
 _KINDS: dict[str, Schema] = {

@@ -68,7 +68,7 @@ def test_every_option_is_explained(command):
     [
         ("--task grpo --batch 4 --num-generations 8", "does not divide the 4 rows of a step"),
         ("--task grpo --batch 4 --num-generations 1", "GRPO compares at least two"),
-        ("--task sft --num-generations 8", "only GRPO has it"),
+        ("--task sft --num-generations 8", "only GRPO and RLOO have it"),
     ],
 )
 def test_a_number_of_completions_that_the_trainer_refuses(capsys, call, said):

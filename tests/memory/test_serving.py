@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from envdoctor.cli import main
@@ -155,7 +157,28 @@ def test_what_is_left_on_cards_that_split_each_layer(
 
 
 def test_fewer_key_heads_than_cards_lie_on_several_of_them() -> None:
-    shape = find_shape("qwen2.5-7b")  # four key heads
+    shape = replace(find_shape("qwen2.5-7b"), rope=False)  # four key heads; no table, which is whole on each
     assert shape.kv_heads == 4
     keys = 2 * shape.hidden * shape.kv_heads * shape.head_dim * shape.layers * 2
     assert card_bytes(shape, 2, 8, 1) - card_bytes(shape, 2, 4, 1) / 2 == pytest.approx(keys / 8, rel=0.001)
+
+
+@pytest.mark.parametrize(
+    ("release", "card", "kept"),
+    [
+        ("0.13.0", (9, 0), 0),
+        ("0.14.1", (9, 0), 1),
+        ("0.16.0", (9, 0), 0),
+        ("0.18.0", (9, 0), 1),
+        ("0.18.0", (10, 0), 0),
+    ],
+)
+def test_what_experts_worked_in_stays_while_sampling_is_profiled(
+    release: str, card: tuple[int, int], kept: int
+) -> None:
+    constants = read_constants(load_matrix().rows(tables.MemoryRow), {"vllm": release}, card)
+    run = ServingRun(find_shape("deepseek-ai/DeepSeek-R1-0528"), 140 * GIB, 0.92, tp=8)
+    without = replace(constants, vllm_keeps_fp8_experts=0)
+    more = describe_engine(run, constants).activations - describe_engine(run, without).activations
+    assert kept == (more > 0)
+    assert more <= 2 * 8192 * 8 * 7168 * 2

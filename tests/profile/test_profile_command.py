@@ -41,6 +41,19 @@ def test_files_are_written_to_the_folder(tmp_path: Path, capsys: pytest.CaptureF
     assert (folder / "env.sh").read_text().startswith("export PYTORCH_ALLOC_CONF=")
 
 
+def test_a_setting_says_for_which_rows_it_holds(capsys: pytest.CaptureFixture[str]) -> None:
+    run = ("--model", "qwen2.5-0.5b", "--gpu", "RTX 4090", "--method", "full", "--seq", "1024")
+    _, alike, _ = call(capsys, *run)
+    assert "holds for rows of 1024 tokens, all alike; shorter ones" in " ".join(alike.split())
+    code, uneven, _ = call(capsys, *run, "--shortest-row", "256")
+    assert code == 0
+    assert "holds for rows of 256 to 1024 tokens" in " ".join(uneven.split())
+    code, _, err = call(capsys, *run, "--shortest-row", "2048")
+    assert (code, err.strip()) == (
+        2, "envdoctor: --shortest-row 2048: rows have 1 to 1024 tokens (--seq)",
+    )  # fmt: skip
+
+
 def test_nothing_fits_is_1(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call(
         capsys, "--model", "llama-3.1-70b", "--gpu", "RTX 4090", "--method", "lora", "--parallel", "none"

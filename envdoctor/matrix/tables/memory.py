@@ -11,7 +11,8 @@ from envdoctor.matrix.tables.row import Capability, Row, Text, fact
 Constant = Literal[
     "cublas_workspace", "cuda_context", "int8_context", "nccl_ddp", "nccl_fsdp", "nccl_zero3", "nccl_zero12",
     "loss_upcasts", "fsdp_version", "vllm_context", "vllm_logit_bytes", "vllm_utilization_percent",
-    "vllm_parallel", "vllm_graphs_inside", "vllm_marlin", "grpo_utilization_percent", "reserved",
+    "vllm_parallel", "vllm_graphs_inside", "vllm_marlin", "vllm_graph_layer", "vllm_keeps_experts",
+    "vllm_keeps_fp8_experts", "grpo_utilization_percent", "reserved",
 ]  # fmt: skip
 
 CONFIG_KEY = forms.Form(
@@ -82,7 +83,7 @@ class TrainerRow(Row):
 
     trainer: Literal["transformers", "trl", "llamafactory", "ms-swift", "axolotl"]
     """Whose step."""
-    tasks: tuple[Literal["sft", "pretrain", "dpo", "kto", "orpo", "reward", "grpo", "ppo"], ...]
+    tasks: tuple[Literal["sft", "pretrain", "dpo", "kto", "orpo", "reward", "grpo", "ppo", "rloo"], ...]
     """In which tasks."""
     when: Annotated[Mapping[str, str], forms.STACK] = field(default_factory=dict)
     """Bounds on releases; one that is not known counts as the newest."""

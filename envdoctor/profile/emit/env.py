@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from envdoctor.profile.search import rows_of
+
 if TYPE_CHECKING:
     from envdoctor.profile.emit.plan import Plan
 
@@ -31,4 +33,5 @@ def variables(plan: Plan) -> dict[str, str]:
 def emit(plan: Plan) -> dict[str, str]:
     """Return `env.sh`, to be sourced before the run; no file when nothing is to be set."""
     lines = [f"export {name}={value}" for name, value in variables(plan).items()]
-    return {"env.sh": "\n".join(lines) + "\n"} if lines else {}
+    rows = [f"# {rows_of(plan.work)}"] if lines and plan.work.uneven else []
+    return {"env.sh": "\n".join((*rows, *lines)) + "\n"} if lines else {}
