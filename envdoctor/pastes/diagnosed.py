@@ -22,6 +22,7 @@ _LEAST = 4
 _FORM = re.compile(
     r"(?i)^\W{0,4}(?:\[[ xX]\]|if (?:the|your) (?:issue|bug)|please (?:note|use|provide|make|fill)|"
     r"a clear and|before submitting|make sure|i (?:have )?(?:searched|read|checked)|<!--)|"
+    r"\d{1,5} upgraded, \d{1,5} newly installed|"
     r"\bwe (?:can )?conclude\b|version solving failed|\bwhich is incompatible\.?$|^because .{1,80} depends on"
 )
 """What the forms of projects ask for, and what resolvers say."""

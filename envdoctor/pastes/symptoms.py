@@ -21,6 +21,8 @@ AGAIN = 16
 TRIES_PER_SYMPTOM = 500
 _SUPPOSED = re.compile(r"(?i)\b(?:may|might|could|can|would|(?:to )?avoid|to prevent)\s(?:\w{1,12}\s){0,2}$")
 """What stands before words of what has not happened: `This may cause OOM errors`."""
+_LISTED = re.compile(r"[ \t]{0,12}(\d{1,5})[ \t]")
+_RAN = re.compile(r"[ \t]{0,4}-{1,12}> ?(\d{1,5})\b")
 WINDOW = 4096
 """Characters around a needle that a pattern may look at."""
 
@@ -95,6 +97,8 @@ def _sights(
         match = compiled.search(text[begin:end])
         if match is None:
             continue
+        if "\n" not in match[0] and _is_beside_code(text, starts, begin + match.start()):
+            continue
         if not pattern.wrapped and _SUPPOSED.search(text[begin : begin + match.start()][-40:]):
             continue
         done = begin + match.end()
@@ -109,6 +113,20 @@ def _sights(
         if len(seen) >= MATCHES_PER_SYMPTOM:
             break
     yield from seen.values()
+
+
+def _is_beside_code(text: str, starts: Sequence[int], position: int) -> bool:
+    """True within a numbered line of code that IPython shows around the one that ran: it printed nothing."""
+    line = bisect_right(starts, position) - 1
+    number = _LISTED.match(text, starts[line])
+    if number is None:
+        return False
+    for other, step in ((line - 1, -1), (line + 1, 1)):
+        start = starts[other] if 0 <= other < len(starts) else len(text)
+        near = _RAN.match(text, start) or _LISTED.match(text, start)
+        if near and int(near[1]) == int(number[1]) + step:
+            return True
+    return False
 
 
 def _windows(

@@ -6,6 +6,7 @@ What no recorded interface answers is at least told with both packages and the r
 from __future__ import annotations
 
 import builtins
+import sys
 from collections.abc import Iterable, Iterator
 
 from envdoctor import lazy_re as re
@@ -50,6 +51,8 @@ def _finding(view: View, wanted: Wanted) -> Finding | None:
     owner, asker = _owner(view, wanted), asking_package(view, wanted.asker)
     asker = "" if asker == owner else asker
     what = _what(wanted)
+    if wanted.module.partition(".")[0] in sys.stdlib_module_names:
+        return None  # which Python has the name, or whose file hides the module, is told elsewhere
     if not what or not (owner or (asker and (wanted.lack is not Lack.MEMBER or _is_of_stack(wanted, asker)))):
         return None
     here = f"{told_release(view, owner)} here" if owner else "what is called"

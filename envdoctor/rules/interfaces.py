@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from packaging.version import Version
 
+from envdoctor import lazy_re as re
 from envdoctor.commands import commands, install_commands
 from envdoctor.facts import Frame
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
@@ -29,6 +30,9 @@ from envdoctor.rules.told_arguments import tells_trouble, told_missing
 from envdoctor.rules.view import View
 from envdoctor.values import replace
 
+_LOADED = re.compile(r"\(((?:\.{0,2}/|[A-Za-z]:\\)[^()\n]{2,300}\.py)\)")
+_INSTALLED = re.compile(r"(?:site|dist)-packages|[/\\]lib[/\\]python3")
+
 
 def check_missing_interface(view: View) -> Iterable[Finding]:
     """Find which releases have the name, module or argument that an error line misses."""
@@ -46,7 +50,10 @@ def check_missing_interface(view: View) -> Iterable[Finding]:
     for missing in found:
         if (missing.library, missing.what) not in seen:
             seen.add((missing.library, missing.what))
-            if not is_contradicted(view, missing):
+            if _is_hidden(view, missing):
+                if missing.sure:
+                    yield _hidden_finding(view, missing)
+            elif not is_contradicted(view, missing):
                 told = missing.symptom.id == TOLD and not tells_trouble(missing.symptom)
                 finding = _finding(view, missing)
                 yield replace(finding, severity=Severity.WARNING) if told else finding
@@ -151,6 +158,55 @@ def _stale_finding(view: View, missing: Missing) -> Finding:
         prior=0.4,
         fallback=True,
     )
+
+
+def _is_hidden(view: View, missing: Missing) -> bool:
+    """True where every release has what is missed, and no listed one shows that another copy ran."""
+    unlisted = view.version(missing.library) is None or bool(loaded_file(missing.symptom.text))
+    return unlisted and not specifier_for(view, missing)
+
+
+def _hidden_finding(view: View, missing: Missing) -> Finding:
+    """Every release has what the failing process missed: what it imported is another thing of that name."""
+    library, module = missing.library, (missing.module or missing.record.root).partition(".")[0]
+    told = loaded_file(missing.symptom.text)
+    lies = f"{told} was imported, which is none of its files: it" if told else "What was imported"
+    return Finding(
+        id="INTERFACE-STALE",
+        severity=Severity.ERROR,
+        summary=f"{missing.what}: every release of {library} that was read has it, so that something else"
+        f" bears the name {module} here" + (f": {told}" if told else ""),
+        cause=f"{lies} shadows the installed {library}: a file or folder {module} of one's own (the script's"
+        " folder and the working directory come first), another distribution with a module of that name (a"
+        " fork, a build for another backend) laid over it, or half an installation.",
+        evidence=(Evidence(missing.symptom.id, missing.symptom.text, missing.symptom.source),),
+        remedies=(
+            Remedy(
+                f"See which file is loaded; rename or move a file or folder {module} of your own (with its"
+                " __pycache__), or start from another folder.",
+                commands("python -c {}", f"import {module}; print({module}.__file__, {module}.__path__)"),
+            ),
+            Remedy(
+                f"Else uninstall {library} and whatever else brings {module}, and reinstall the one that is"
+                " meant.",
+                (
+                    *commands("pip uninstall -y {}", library),
+                    *commands("pip install --no-cache-dir --no-deps {}", library),
+                ),
+            ),
+        ),
+        certainty=Certainty.LIKELY if told else Certainty.UNCERTAIN,
+        sources=(f"wheel:{library}", "https://docs.python.org/3/library/sys_path_init.html"),
+        explains=(missing.symptom.id,),
+        prior=0.7,
+        fallback=True,
+    )
+
+
+def loaded_file(message: str) -> str:
+    """Return the file that an import error names as the module's, where no installer laid it; else empty."""
+    match = _LOADED.search(message)
+    return match[1] if match and not _INSTALLED.search(match[1]) else ""
 
 
 def _older_range(missing: Missing, specifier: str) -> dict[str, str]:

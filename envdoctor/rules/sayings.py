@@ -123,6 +123,11 @@ class _Read:
 def said_finding(view: View, error: ErrorSeen, library: str) -> Finding | None:
     """Return what an error message says of itself as the answer to it; None where no wording is known."""
     saying = saying_of(view, error, library) if error.kind != "said" else None
+    asked = asked_by(error.text) if error.kind != "said" else ()
+    if saying is None and asked and not any(map(partial(_is_known, view), error.symptoms)):
+        saying = Saying(
+            "", "the message itself says what to do", "", "What it asks for was not done, or not so."
+        )
     if saying is None:
         return None
     return Finding(
@@ -131,10 +136,10 @@ def said_finding(view: View, error: ErrorSeen, library: str) -> Finding | None:
         summary=f"{saying.title}: {error.text[:240]}",
         cause=f"{saying.cause} That is what the message says of itself; no rule knows more of it.",
         evidence=(Evidence("error", error.text, error.source), *saying.evidence),
-        remedies=distinct((*asked_by(error.text), *saying.remedies)),
+        remedies=distinct((*asked, *saying.remedies)),
         certainty=Certainty.LIKELY if saying.evidence else Certainty.UNCERTAIN,
-        rows=(saying.row,),
-        sources=(saying.source,),
+        rows=(saying.row,) if saying.row else (),
+        sources=(saying.source,) if saying.source else (),
         explains=error.symptoms,
         prior=0.3,
     )

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from envdoctor import lazy_re as re
-from envdoctor.commands import commands, install_commands, pip_install
+from envdoctor.commands import commands
 from envdoctor.facts import TOLD_CAUSE, TOLD_WAY, ErrorSeen
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.snapshot import STACK
 from envdoctor.rules.base import UNEXPLAINED
-from envdoctor.rules.calendar import has_newer, package_facts
+from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.guards import wanted_package
 from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.messages import distinct
-from envdoctor.rules.programs import ENGINES, programs_run
+from envdoctor.rules.newest import newest_ways
 from envdoctor.rules.view import View
 from envdoctor.values import replace
 
@@ -36,8 +36,6 @@ _ABSENT = re.compile(
     r"(?i)[`'\"]{0,2}\b([A-Za-z][\w-]{2,40})[`'\"]{0,2} (?:(?:is|was|are)(?:n['’]t| not)|package is not|"
     r"module is not) (?:\w{1,12} )?(?:installed|there|present|found|available)"
 )
-_NUMBER = re.compile(r"\d\.\d")
-_WORD = re.compile(r"[A-Za-z][\w-]{2,30}")
 _EXCLUDE = re.compile(
     r"(?i)\bincompatib|\bnot compatible|\bconflict(?:s|ing)? (?:with|between)|\bmismatch|不兼容|冲突|版本不"
 )
@@ -67,42 +65,14 @@ def told_finding(view: View, error: ErrorSeen) -> Finding | None:
         cause="That is what its writer says; nothing known here confirms or denies it. "
         + " ".join(f"“{one.value}”" for one in told[1:]),
         evidence=(Evidence("error", error.text, error.source), *told),
-        remedies=distinct((*_ways(view, causes, ways), *_newest(view, error, told))),
+        remedies=distinct(
+            (*_ways(view, causes, ways), *newest_ways(view, error, [one.value for one in told]))
+        ),
         certainty=Certainty.UNCERTAIN,
         explains=error.symptoms,
         prior=0.55,
         fallback=True,
     )
-
-
-def _newest(view: View, error: ErrorSeen, told: Sequence[Evidence]) -> Iterator[Remedy]:
-    """Offer a newer release of the one package that the text is about, where there is one."""
-    sentences = (error.text, *(one.value for one in told))
-    numbered = any(_NUMBER.search(said) for said in sentences)
-    for said in sentences:
-        words = (word.replace("_", "-").lower() for word in _WORD.findall(said))
-        named = [name for name in dict.fromkeys(words) if name in STACK and name != "torch"]
-        if len(named) == 1 and (newer := list(_newer(view, named[0], numbered))):
-            yield from newer
-            return
-    ran = sorted(programs_run(view) & ENGINES)
-    if len(ran) == 1:
-        yield from _newer(view, ran[0], numbered)
-
-
-def _newer(view: View, name: str, numbered: bool) -> Iterator[Remedy]:
-    """Offer the releases after the one told; where no number is told at all, the newest to compare with."""
-    version, package = view.version(name), package_facts(view, name)
-    if package is None:
-        return
-    if version is None:
-        if name in ENGINES and not numbered:
-            text = f"The text does not tell the release of {name}: see whether the newest does it too."
-            yield Remedy(text, pip_install(name, options="-U"))
-    elif has_newer(view, name, version):
-        pins = {name: f">{version.public}"}
-        text = f"See whether a {name} newer than {version} does it too: much of it is mended by then."
-        yield Remedy(f"{text} Upgrade it for a trial.", install_commands(pins), pins)
 
 
 def written_finding(view: View) -> Finding | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 
 from packaging.version import Version
@@ -62,7 +63,9 @@ def check_wheels(view: View) -> Iterable[Finding]:
         if package is not None and package.crawled:
             yield from _judge(view, snapshot, package, symptom)
         elif symptom.captured.get("offered", "").startswith("none"):
-            yield _none_offered(view, normalise(symptom.captured["name"]), _UNKNOWN, symptom)
+            name = normalise(symptom.captured["name"])
+            own = name.replace("-", "_") in sys.stdlib_module_names
+            yield _of_python(name, symptom) if own else _none_offered(view, name, _UNKNOWN, symptom)
 
 
 def _judge(view: View, snapshot: Snapshot, package: Package, symptom: Symptom) -> Iterable[Finding]:
@@ -253,6 +256,22 @@ def _none_offered(view: View, name: str, have: Availability, symptom: Symptom) -
         ),
         certainty=Certainty.LIKELY,
         sources=(f"wheel:{name}",),
+        explains=("SYM-NO-VERSION-FOUND", "SYM-NO-MATCHING"),
+        prior=0.7,
+    )
+
+
+def _of_python(name: str, symptom: Symptom) -> Finding:
+    """What is asked of an index and comes with Python itself."""
+    return Finding(
+        id="INDEX-OFFERS-NONE",
+        severity=Severity.ERROR,
+        summary=f"{name} is a module of Python itself: no index has it, it is there to be imported",
+        cause=f"The installer looked for a distribution {name}, and the standard library is none.",
+        evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
+        remedies=(Remedy(f"Leave {name} out of the command and of requirements; import it as it is."),),
+        certainty=Certainty.LIKELY,
+        sources=("https://docs.python.org/3/library/index.html",),
         explains=("SYM-NO-VERSION-FOUND", "SYM-NO-MATCHING"),
         prior=0.7,
     )

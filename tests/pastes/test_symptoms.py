@@ -152,3 +152,12 @@ def test_a_pattern_is_tried_wherever_it_matches():
 def _is_deaf(row, text):
     heard = any(needle in text.lower() for needle in row.needles)
     return not heard and python_re.search(row.pattern, text) is not None
+
+
+def test_code_that_ipython_shows_around_the_line_that_ran_printed_nothing():
+    row = symptom_row("BoomError")
+    caught = "    400 except BoomError as e:"
+    shown = ["File ~/hub.py:398, in cached_file(path)", "--> 398     download(path)", "    399     )", caught]
+    assert scan(shown, [row]) == []
+    assert [sight.line for sight in scan([*shown, "", "BoomError: 401"], [row])] == [5]
+    assert len(scan([caught], [row])) == 1

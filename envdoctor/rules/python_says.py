@@ -1,0 +1,351 @@
+"""What Python's interpreter says of an error of which no package is known: what it means, and the ways out.
+
+A value that is None, an argument that is not taken, a part of a package that is not there, a program that is
+not found: such sentences are the same whoever runs, so that what they mean can be told without a row.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+
+from envdoctor import lazy_re as re
+from envdoctor.commands import commands, pip_install
+from envdoctor.facts import ErrorSeen
+from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.rules.calendar import is_recorded, package_facts
+from envdoctor.rules.foreign import foreign_backend
+from envdoctor.rules.generations import asking_package
+from envdoctor.rules.interface_lookup import distribution_of
+from envdoctor.rules.messages import distinct
+from envdoctor.rules.newest import newest_ways
+from envdoctor.rules.view import View
+from envdoctor.values import dataclass
+
+ID = "PYTHON-SAYS"
+_QUOTES = "['\"`]"
+_NONE = re.compile(
+    r"'NoneType' object (?:has no attribute '(?P<member>\w{1,80})'|"
+    r"is not (?:subscriptable|iterable|callable)|does not support \w+ assignment)|"
+    r"object of type 'NoneType' has no len|argument of type 'NoneType' is not iterable|"
+    r"not supported between instances of (?:'NoneType'|'\w{1,40}' and 'NoneType')|"
+    r"unsupported operand type\(s\) for [^:\n]{1,20}: (?:'NoneType'|'\w{1,40}' and 'NoneType')|"
+    r"not '?NoneType'?$|infer dtype of NoneType"
+)
+_KEYWORD = re.compile(
+    r"(?:\b(?P<owner>[A-Za-z_][\w.]{0,160})\(\) )?got an unexpected keyword argument"
+    rf"(?: {_QUOTES}(?P<name>\w{{1,80}}))?"
+)
+_MODULE = re.compile(
+    rf"No module named {_QUOTES}?(?P<top>[A-Za-z_]\w{{0,80}})(?P<rest>(?:\.\w{{1,80}}){{0,8}})"
+)
+_NAME = re.compile(
+    rf"cannot import name {_QUOTES}(?P<name>\w{{1,80}}){_QUOTES} from {_QUOTES}(?P<module>[\w.]{{1,160}})"
+)
+_MEMBER = re.compile(
+    r"(?:module '(?P<module>[\w.]{1,120})'|(?:type object )?'(?P<owner>[A-Za-z_]\w{0,80})'(?: object)?) "
+    r"(?:has no attribute '(?P<member>\w{1,80})'|(?P<state>is not (?:subscriptable|iterable|callable)))"
+)
+_LIBRARY = re.compile(r"(?P<lib>\blib[\w+.-]{1,60}\.so(?:\.\d{1,4}){0,4}): cannot open shared object")
+_SYMBOL = re.compile(
+    r"(?P<file>[^\s:'\"]{1,300}\.so(?:\.\d{1,4}){0,4}): undefined symbol: ?(?P<symbol>\w{1,200})"
+)
+_PROGRAM = re.compile(r"No such file or directory: '(?P<program>[A-Za-z][\w+-]{1,30}(?:\.exe)?)'")
+_ASKED = re.compile(r"(?P<holder>[A-Za-z_][\w.]{0,80})\.(?P<member>\w{1,80})\b")
+_WORKED_WITH = re.compile(
+    r"([A-Za-z_][\w.]{1,80})\s{0,2}(?:[<>]=?|[*/+-])\s{0,2}[\w.]|len\(([A-Za-z_][\w.]{1,80})\)"
+)
+_OF_CUDA = re.compile(r"cuda|libcu|nvrtc|libnv|cudnn|nccl")
+_MEMBERS_OF_PYTHON = frozenset({"dict", "list", "tuple", "str", "int", "float", "bytes", "set", "bool"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What a sentence means: the answer in one line, why, and the ways out, best first."""
+
+    summary: str
+    cause: str
+    remedies: tuple[Remedy, ...]
+
+
+def python_finding(view: View, error: ErrorSeen) -> Finding | None:
+    """Return what a sentence of the interpreter means where no package is known to it; None for another."""
+    for pattern, read in _READERS:
+        match = pattern.search(error.text)
+        told = read(view, error, {k: v for k, v in match.groupdict().items() if v}) if match else None
+        if told is not None:
+            return Finding(
+                id=ID,
+                severity=Severity.ERROR,
+                summary=f"{told.summary}: {error.text[:240]}",
+                cause=told.cause,
+                evidence=(Evidence("error", error.text, error.source),),
+                remedies=distinct((*told.remedies, *newest_ways(view, error))),
+                certainty=Certainty.UNCERTAIN,
+                sources=("https://docs.python.org/3/library/exceptions.html",),
+                explains=error.symptoms,
+                prior=0.3,
+            )
+    return None
+
+
+def stdlib_finding(view: View, error: ErrorSeen) -> Finding | None:
+    """Return the answer where a module of Python itself lacks what an installed package asks of it."""
+    match = _MEMBER.search(error.text)
+    module = (match and match["module"]) or ""
+    return python_finding(view, error) if module.partition(".")[0] in sys.stdlib_module_names else None
+
+
+def is_of_python(text: str) -> bool:
+    """True for a sentence of the interpreter, whose words no library chose."""
+    return any(
+        pattern.search(text) for pattern in (_NONE, _KEYWORD, _MODULE, _NAME, _SYMBOL, _PROGRAM, _MEMBER)
+    )
+
+
+def _none(view: View, error: ErrorSeen, told: Mapping[str, str]) -> _Told:
+    name = _holder(error, told.get("member", ""))
+    named = name or "a value that it uses"
+    return _Told(
+        f"{named} is None where a value is needed",
+        f"{named} was not set, not found or not returned: an argument or setting left out (or given as None,"
+        " null), a file or part of a checkpoint that is not there, or a call that failed in silence before.",
+        (
+            Remedy(
+                f"Give {named} a value explicitly (argument, setting, config file)."
+                if name
+                else "See in the line above the error what is None: give that argument or setting a value."
+            ),
+        ),
+    )
+
+
+def _holder(error: ErrorSeen, member: str) -> str:
+    """Return the expression that is None in the innermost line of code; empty where it cannot be told."""
+    code = error.frames[-1].code if error.frames else ""
+    if member:
+        holders = (one["holder"] for one in _ASKED.finditer(code) if one["member"] == member)
+        return next(holders, "").removeprefix("self.")
+    found = _WORKED_WITH.findall(code)
+    names = [next(filter(None, one)) for one in found]
+    return names[0].removeprefix("self.") if len(names) == 1 else ""
+
+
+def _keyword(view: View, error: ErrorSeen, told: Mapping[str, str]) -> _Told:
+    name, owner = told.get("name", ""), told.get("owner", "")
+    class_ = owner.partition(".")[0] if owner[:1].isupper() else ""
+    taker, given = f"{owner}()" if owner else "what is called", name or "an argument that it is given"
+    cause = (
+        f"{taker} of the release that runs does not take {given}: who calls it was written for another"
+        " release, or hands on a key of a settings file, a command line or a checkpoint's config that it does"
+        " not know."
+    )
+    ways = []
+    if not name.startswith("_"):  # such a name is a library's own, and nobody's setting
+        text = (
+            f"Take {name or 'it'} out of the call, command or config, or write what this release has instead."
+        )
+        ways.append(Remedy(text))
+    if class_.endswith("Config"):
+        cause += f" {class_} is filled from a file, which a newer release of its library may have written."
+        ways.append(
+            Remedy(
+                "Or delete the key from that file (config.json, adapter_config.json), or upgrade the library"
+                f" that has {class_} to the release that wrote it."
+            )
+        )
+    caller = next(filter(None, (asking_package(view, frame) for frame in reversed(error.frames))), "")
+    if caller and package_facts(view, caller):
+        text = f"Or upgrade {caller}, which calls it, together with what it calls; or downgrade the callee."
+        ways.append(Remedy(text, pip_install(caller, options="-U")))
+    else:
+        text = "Or bring caller and callee to releases of one time: upgrade the older of the two."
+        ways.append(Remedy(text))
+    return _Told(f"{taker} does not take {given}", cause, tuple(ways))
+
+
+def _module(view: View, error: ErrorSeen, told: Mapping[str, str]) -> _Told | None:
+    top, rest = told["top"], told.get("rest", "")
+    name = distribution_of(view.matrix, top)
+    if not rest:
+        return (
+            None
+            if top in sys.stdlib_module_names
+            else _absent(top, name, known=package_facts(view, name) is not None)
+        )
+    return _Told(
+        f"{top} is there, but has no {top}{rest}",
+        f"The module {top}{rest} is not packaged in the {top} that is imported: another release of it has it"
+        " (moved, renamed, taken out or not there yet), its installation left out subpackages, or a file or"
+        f" folder {top} of one's own is imported in its place.",
+        (
+            Remedy(
+                f"See which {top} is imported.",
+                commands("python -c {}", f"import {top}; print({top}.__path__)"),
+            ),
+            Remedy(
+                f"Upgrade {name}, or pin the older release where a new one took the module out.",
+                pip_install(name, options="-U") if is_recorded(view, name) else (),
+            ),
+            Remedy(
+                "For a project of your own: install it from source, editable (pip install -e .), and see that"
+                " each of its folders has an __init__.py and is listed in the packages of pyproject.toml."
+            ),
+        ),
+    )
+
+
+def _absent(module: str, name: str, known: bool) -> _Told:
+    ways = (
+        (Remedy(f"Install {name} with that very interpreter.", pip_install(name)),)
+        if known
+        else (
+            Remedy(
+                f"Install what brings {module} as its project's instructions say (from source where no index"
+                " has it; some are for Linux alone), or run from the project's root."
+            ),
+        )
+    )
+    return _Told(
+        f"the module {module} is not installed where this runs",
+        f"Python found no {module} on its path: an optional dependency that was left out (an extra, or a"
+        " marker for another platform), or another interpreter than the one it was installed for.",
+        ways,
+    )
+
+
+def _name(view: View, error: ErrorSeen, told: Mapping[str, str]) -> _Told:
+    name, module = told["name"], told["module"]
+    top = module.partition(".")[0]
+    here, owner = top in sys.stdlib_module_names, distribution_of(view.matrix, top)
+    ways = (
+        Remedy(
+            "See which file is imported; rename a file of your own that bears that name.",
+            commands("python -c {}", f"import {top}; print({top}.__file__)"),
+        ),
+        Remedy(
+            "Take a Python that has the name: it came, or went, with one of its releases."
+            if here
+            else f"Upgrade {top}, or pin the release from which {name} was still there.",
+            () if here or not is_recorded(view, owner) else pip_install(owner, options="-U"),
+        ),
+    )
+    cause = (
+        f"The {module} that is imported has no {name}: it came or went with another release, or what is"
+        " imported is not that module but a file of its name."
+    )
+    return _Told(f"{module} has no {name} here", cause, ways if here else ways[::-1])
+
+
+def _member(view: View, error: ErrorSeen, told: Mapping[str, str]) -> _Told | None:
+    module, owner = told.get("module", ""), told.get("owner", "")
+    what = told.get("member") or told.get("state", "")
+    if module.partition(".")[0] in sys.stdlib_module_names:
+        return _name(view, error, {"name": what, "module": module})
+    if owner in _MEMBERS_OF_PYTHON or owner == "NoneType":
+        return None
+    subject = module or owner
+    lacks = f"{subject} has no {what} here" if "member" in told else f"a {subject} {what} here"
+    return _Told(
+        lacks,
+        f"The code that asks was written for another release of what has {subject}: names and members come"
+        " and go with releases, and a class takes the place of a tuple or dict.",
+        (
+            Remedy(
+                f"Bring the code that asks and the library that has {subject} to releases of one time:"
+                " upgrade the older of the two, or downgrade the younger one (below its last major release)."
+            ),
+        ),
+    )
+
+
+def _library(view: View, error: ErrorSeen, told: Mapping[str, str]) -> _Told | None:
+    lib = told["lib"]
+    if _is_foreign(view, lib):
+        return None
+    stem = lib.partition(".so")[0]
+    return _Told(
+        f"the loader finds no {lib}",
+        f"What is imported was linked against {lib}, and no folder that the loader looks into has that very"
+        " file: its system package is missing, is of another release (the number behind .so must be the"
+        " same), or lies where only LD_LIBRARY_PATH reaches.",
+        (
+            Remedy(
+                "See what asks for it, what this machine has, and which system package brings it.",
+                (*commands("ldconfig -p | grep {}", stem), *commands("apt-file search {}", lib)),
+            ),
+            Remedy(
+                "Where the system has another number of it: take a release (pin an older one) or a build of"
+                " the importing package that was linked against that, or build it from source here."
+            ),
+            Remedy(
+                "Where the file is there: put its folder on the loader's path.",
+                ("export LD_LIBRARY_PATH=/folder/of/it:$LD_LIBRARY_PATH",),
+            ),
+        ),
+    )
+
+
+def _symbol(view: View, error: ErrorSeen, told: Mapping[str, str]) -> _Told | None:
+    file, symbol = told["file"], told["symbol"]
+    if _is_foreign(view, file):
+        return None
+    short = file.replace("\\", "/").rpartition("/")[2]
+    folders = file.replace("\\", "/").split("/")[:-1]
+    names = (distribution_of(view.matrix, folder) for folder in folders)
+    owner = next((name for name in names if package_facts(view, name)), "")
+    whose = f"{short} of {owner}" if owner else short
+    ways = [
+        Remedy(
+            "Let the copy that belongs to it come first, or alone: see which is loaded, and take a module"
+            " load or LD_LIBRARY_PATH that brings another one out (the environment's own lib folder first).",
+            (*commands("ldd {}", file), "echo $LD_LIBRARY_PATH", "unset LD_LIBRARY_PATH"),
+        ),
+        Remedy("Else bring it and the library that should have the symbol to releases of one time."),
+    ]
+    if owner:
+        text = f"Or upgrade {owner}, import it after what needs the real library, or uninstall it."
+        ways.insert(0, Remedy(text, pip_install(owner, options="-U")))
+    return _Told(
+        f"{whose} does not fit the library it is loaded with",
+        f"{whose} has, or finds, no {symbol}: a stub or an older copy of a shared library stands before the"
+        " right one (LD_LIBRARY_PATH, a module load, another package that was imported first), or the two"
+        " were built for other releases.",
+        tuple(ways),
+    )
+
+
+def _is_foreign(view: View, file: str) -> bool:
+    """True for a library of CUDA's where another maker's card runs: no copy of it would help."""
+    return foreign_backend(view) is not None and bool(_OF_CUDA.search(file.lower()))
+
+
+def _program(view: View, error: ErrorSeen, told: Mapping[str, str]) -> _Told:
+    program = told["program"].removesuffix(".exe")
+    return _Told(
+        f"the program {program} is not installed, or not on PATH, where this runs",
+        f"A child process should run {program}, and the PATH of this process has none.",
+        (
+            Remedy(
+                f"Install {program} (system, conda or pip package, whichever brings it), or load its module.",
+                commands("which {}", program),
+            ),
+            Remedy(
+                "Where it is installed: put its folder on the PATH of the process that fails (a service, a"
+                " batch job and a container have their own).",
+                ("export PATH=/folder/of/it:$PATH",),
+            ),
+        ),
+    )
+
+
+_READERS: tuple[tuple[re.Pattern[str], Callable[[View, ErrorSeen, Mapping[str, str]], _Told | None]], ...] = (
+    (_NONE, _none),
+    (_KEYWORD, _keyword),
+    (_MODULE, _module),
+    (_NAME, _name),
+    (_SYMBOL, _symbol),
+    (_LIBRARY, _library),
+    (_PROGRAM, _program),
+    (_MEMBER, _member),
+)
