@@ -18,7 +18,7 @@ MAX_LINES, MAX_VALUE = 20_000, 20_000
 _INSTRUCTION = re.compile(r"\s*([A-Za-z]+)\s+(.*)", re.DOTALL)
 _HEREDOC = re.compile(r"<<-?\s?[\"']?(\w{1,60})[\"']?")
 _VARIABLE = re.compile(r"\\\$|\$(\w{1,100})|\$\{(\w{1,100})(?:(:?[-+])([^{}]{0,300}))?\}")
-_PAIR = re.compile(r"([\w.]{1,200})=(\"(?:[^\"\\]|\\.){0,1000}\"|'[^']{0,1000}'|(?:[^\s\\]|\\.){0,1000})")
+_PAIR = re.compile(r"([\w.]{1,100})=(\"(?:[^\"\\]|\\.){0,1000}\"|'[^']{0,1000}'|(?:[^\s\\]|\\.){0,1000})")
 
 
 @dataclass(frozen=True, slots=True)

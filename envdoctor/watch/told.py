@@ -22,7 +22,7 @@ _FILE_BYTES = 1 << 20
 _MOST_FILES = 8
 _TRAINERS = {"trl": "trl", "swift": "ms-swift", "llamafactory": "llamafactory"}
 _IMPORTS = re.compile(r"^[ \t]{0,20}(?:from|import) (trl|swift|llamafactory)\b", re.MULTILINE)
-_NAMED = re.compile(r"[\w./+-]{1,200}\.(?:ya?ml|json|toml)(?![\w.])")
+_NAMED = re.compile(r"[\w./+-]{1,160}\.(?:ya?ml|json|toml)(?![\w.])")
 
 
 def told_facts(
