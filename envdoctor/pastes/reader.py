@@ -15,6 +15,7 @@ from envdoctor.matrix.load import Lexicon
 from envdoctor.pastes.assemble import assemble
 from envdoctor.pastes.labelled import parse_labelled
 from envdoctor.pastes.prose import parse_prose
+from envdoctor.pastes.sentences import is_generated
 from envdoctor.pastes.settings import key_table, unambiguous
 from envdoctor.pastes.sightings import Paste, Sighting, plain_lines
 from envdoctor.pastes.symptoms import Sight, scan
@@ -194,6 +195,7 @@ def _reader(paste: Paste) -> Callable[..., Iterator[Sighting]]:
 def _recognised(paste: Paste, symptoms: Sequence[tables.SymptomRow]) -> list[Sight]:
     """Return the signatures met; in a file of a program's, those that are none of its own words."""
     found = [] if is_dockerfile(paste.file_name) else scan(paste.lines, symptoms, paste.templates)
+    found = [one for one in found if not (one.pattern.informs and is_generated(paste.lines[one.line]))]
     if not (found and is_program(paste.file_name)):
         return found
     from envdoctor.pastes.remarks import reports

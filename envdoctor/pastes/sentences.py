@@ -27,6 +27,12 @@ _SOUND = re.compile(
     r"\b(?:fail|error)[- ](?:fast|safe|free|over)\b|\b(?:bug|issue)[- ](?:fix|tracker|report|template)"
 )
 """Words of trouble where there is none."""
+_OF_A_MODEL = re.compile(
+    r"(?i)[\s>*#-]{0,6}(?:prompt: .{0,200}?)?"
+    r"(?:(?:generated|output|completion|response)[ _]?(?:text|tokens)?|assistant|answer|reply|bot|"
+    r"model(?:'s)? (?:output|answer|response)|模型(?:输出|回答|回复)|回答)\W{0,4}[:：]\W{0,3}['\"“‘「]"
+)
+"""How a line begins that quotes what a model wrote: its words are no person's."""
 _PIN = re.compile(r"\s*[\w.\[\],-]{1,100}==")
 _LOGGED = re.compile(r"[\s\[]{0,4}(?:WARN(?:ING)?|INFO|DEBUG)\b")
 _WORDS, _SHARE = 6, 0.6
@@ -82,10 +88,15 @@ def _is_said(line: str, titled: bool) -> bool:
     return is_sentence(line, titled) and not is_logged(line)
 
 
+def is_generated(line: str) -> bool:
+    """True for a line that quotes what a model wrote."""
+    return bool(_OF_A_MODEL.match(line))
+
+
 def is_sentence(line: str, titled: bool) -> bool:
     """True for a line of six words and more, most of them plain, or of ten ideographs or kana."""
     line = line.lstrip("# ") if titled else line
-    if len(line) < _IDEOGRAPHS or _NO_PERSON.match(line):
+    if len(line) < _IDEOGRAPHS or _NO_PERSON.match(line) or is_generated(line):
         return False
     if not line.isascii() and sum("\u3040" <= character <= "\u9fff" for character in line) >= _IDEOGRAPHS:
         return True

@@ -29,6 +29,12 @@ _ATTENTIONS = {
     "fa3": "flash_attention_3", "flash_attention_3": "flash_attention_3", "sdpa": "sdpa", "eager": "eager",
     "disabled": "eager", "xformers": "xformers", "true": "flash_attention_2",
 }  # fmt: skip
+_OF_ANOTHER = re.compile(
+    r"(?:^|[._])(?:generation|generate|gen|sampling|decoding|prompts?|tokenizer|tokenization|logging|logger|"
+    r"logs?|display|task_specific_params|curriculum\w{0,9}|text_config|vision\w{0,8}|audio\w{0,8}|speech|"
+    r"image\w{0,10}|preview|memory_bank|cache|retriever|reranker|rag)(?:$|[._])"
+)
+"""Sections of a settings file in which a length, a batch or a rate is no setting of the run itself."""
 _CONSTANT = re.compile(r"[A-Z][A-Z0-9]{0,30}(?:_[A-Z0-9]{1,30}){1,8}")
 """How a program names a value that it holds elsewhere (`MAX_SEQ_LENGTH`)."""
 _COUNTS = """batch epochs gpu_memory_utilization grad_accum learning_rate lora_alpha lora_dropout lora_rank
@@ -49,6 +55,8 @@ class KeyTable:
     def find(self, key: str) -> tuple[tables.KeyRow, ...]:
         """Return the rows for a key path such as `zero_optimization.stage`; empty when none is known."""
         folded = "" if key in LAUNCHED else fold_key(key)
+        if folded not in self.by_native and is_of_another(folded):
+            return ()
         while True:
             if rows := self.by_native.get(folded):
                 return rows
@@ -59,6 +67,11 @@ class KeyTable:
 
 LAUNCHED = ("RANK", "LOCAL_RANK", "NODE_RANK", "WORLD_SIZE")
 """Variables of a launcher that are spelt like settings."""
+
+
+def is_of_another(path: str) -> bool:
+    """True for a key in a section of another matter than the run itself."""
+    return bool(_OF_ANOTHER.search(fold_key(path.rpartition(".")[0])))
 
 
 @lru_cache(maxsize=2)

@@ -51,10 +51,12 @@ def _unsolved(case: Case, course: Course) -> Iterator[Finding]:
     aside = {identity(finding) for finding in case.aside}
     met = {identity(f) for f in case.findings if is_met(f, course.facts, moved)} | aside
     answered = {text for f in case.findings if identity(f) in met for text in f.explains}
+    solved = {f.id for f in case.findings if identity(f) in met and identity(f) not in standing}
     for finding in case.findings:
         if finding.severity is Severity.NOTE or identity(finding) in aside:
             continue
-        accounted = bool(finding.explains) and set(finding.explains) <= answered
+        follows = finding.consequence_of in solved
+        accounted = follows or (bool(finding.explains) and set(finding.explains) <= answered)
         if identity(finding) in standing or not (identity(finding) in met or accounted):
             yield finding
 

@@ -235,26 +235,32 @@ _COMPILED = (
 )
 
 
+_AMPERE = 80
+"""What sets newer wheels apart from older cards: CUDA 13 compiles for 7.5 and newer, most kernels for 8.0."""
+_NAMED_THERE = "PACKAGE"
 _FROM_SOURCE = "pip install --no-build-isolation --no-binary {} {}"
 
 
 def _extension_remedies(held: list[str], sms: list[str]) -> Iterator[Remedy]:
-    names = ["flashinfer-python" if name == "flashinfer" else name for name in held]
-    newer = pip_install(*names, options="-U") if names else ()
-    if any(int(sm[3:]) < 90 for sm in sms):
-        yield Remedy(
-            f"Take another release of it: a newer one where {' or '.join(sms)} came to it later, an older "
-            "one where it went; or do without it.",
-            newer,
-        )
-    else:
-        yield Remedy("Raise it: newer wheels are compiled for newer GPUs.", newer)
-    yield Remedy(
-        f"Compile it from source for {' and '.join(sms)}.",
+    names = ["flashinfer-python" if name == "flashinfer" else name for name in held] or [_NAMED_THERE]
+    which = "" if held else f" ({_NAMED_THERE}: the one whose file the lowest frame of the traceback names)"
+    oldest, told = min(int(sm[3:]) for sm in sms), " or ".join(sms)
+    compiled = Remedy(
+        f"Compile it from source for {' and '.join(sms)}{which}.",
         (
             *commands("export TORCH_CUDA_ARCH_LIST={}", ";".join(f"{sm[3:-1]}.{sm[-1]}" for sm in sms)),
-            *(c for n in names[:1] for c in commands(_FROM_SOURCE, n, n)),
+            *commands(_FROM_SOURCE, names[0], names[0]),
         ),
+    )
+    if oldest >= _AMPERE:
+        text = "Raise it: newer wheels are compiled for newer GPUs"
+        yield Remedy(f"{text}{which}.", pip_install(*names, options="-U"))
+        yield compiled
+        return
+    yield compiled
+    yield Remedy(
+        f"Where its kernels are not written for {told} (many begin with sm_80): do without it, or take a card"
+        " of compute capability 8.0 or newer. A release from before it left the card out has them still."
     )
 
 

@@ -16,6 +16,7 @@ from envdoctor.matrix import tables
 from envdoctor.patterns import glob_matches
 from envdoctor.rules.base import UNEXPLAINED
 from envdoctor.rules.generations import asking_package
+from envdoctor.rules.passed import line_of, went_on
 from envdoctor.rules.unexplained import is_weak, met_in
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass, replace
@@ -28,7 +29,6 @@ _EVERYWHERE = frozenset({"torch", "numpy"})
 """Packages that run in all that others do: that they are named or ran tells nothing of a pair."""
 _SENTENCE = 3
 """Words before an error by which its line is a sentence."""
-_LINE = re.compile(r"\bline (\d{1,9})$")
 _WARNED = re.compile(r"\b[A-Z]\w{0,40}Warning: ")
 
 
@@ -74,7 +74,7 @@ class _Course:
         return tuple(
             _Reached(
                 *(_STAGES.index(row.stage), row.package, f"{one.text[:_QUOTE]} ({one.source})"),
-                line=_line_of(one.source),
+                line=line_of(one.source),
             )
             for row in self._view.matrix.rows(tables.ReachedRow)
             for one in self._view.facts.symptoms
@@ -118,6 +118,9 @@ class _Course:
         if self._is_quoted(finding):
             told = f"{finding.cause} The text quotes the line in a sentence, and shows a run that works."
             return replace(finding, severity=Severity.WARNING, certainty=Certainty.UNCERTAIN, cause=told)
+        if finding.explains and self._went_on(finding):
+            told = f"{finding.cause} The text shows that the run went on without it."
+            return replace(finding, severity=Severity.NOTE, certainty=Certainty.UNCERTAIN, cause=told)
         if finding.id in answered:
             return finding
         if finding.explains and self._is_outlived(finding):
@@ -158,6 +161,16 @@ class _Course:
         last = asking_package(self._view, self.cut.frames[-1]) if self.cut.frames else ""
         return last not in _packages(self._view, finding)
 
+    def _went_on(self, finding: Finding) -> bool:
+        """True for lines, no tracebacks, above one that a run prints where it goes on without what failed."""
+        met = set(finding.explains)
+        noted = [one.source for one in self._view.facts.symptoms if one.id in met]
+        errors = [one for one in self._view.facts.errors if not met.isdisjoint(one.symptoms)]
+        if any(error.frames for error in errors):
+            return False
+        last = max((*map(line_of, noted), *(error.line for error in errors)), default=0)
+        return went_on(self._view, finding.id, last)
+
     def _is_outlived(self, finding: Finding) -> bool:
         """True for lines, no exceptions and all but the last of the text, below which kernels ran."""
         met = set(finding.explains)
@@ -165,7 +178,7 @@ class _Course:
         if any(error.frames or error.kind != "line" for error in errors):
             return False
         noted = (one for one in self._view.facts.symptoms if one.id in met)
-        places = [*(_line_of(one.source) for one in noted), *(error.line for error in errors)]
+        places = [*(line_of(one.source) for one in noted), *(error.line for error in errors)]
         after = max((one.line for one in self._lines if one.stage == _LAST), default=0)
         ended = self.end is not None and not met.isdisjoint(met_in(self._view, self.end)) and not errors
         return bool(places) and not ended and 0 < max(places) < after
@@ -252,12 +265,6 @@ def _ran(view: View, frames: Sequence[Frame]) -> Iterator[tuple[str, Frame]]:
             loading.add(name)
         elif name and frame.function and name not in loading:
             yield name, frame
-
-
-def _line_of(source: str) -> int:
-    """Return the number of the line that a source names; zero for none."""
-    match = _LINE.search(source)
-    return int(match[1]) if match else 0
 
 
 def _is_in_sentence(error: ErrorSeen) -> bool:

@@ -11,6 +11,7 @@ from envdoctor.matrix import tables
 from envdoctor.matrix.torch_wheels import generation
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.conditions import judge
+from envdoctor.rules.passed import line_of, went_on
 from envdoctor.rules.ranges import text_matches
 from envdoctor.rules.view import View, cards, explained, quoted, symptoms
 
@@ -78,13 +79,15 @@ def _finding(
         certainty=Certainty.CERTAIN if first else Certainty.LIKELY,
         rows=(row.id,),
         sources=(row.source,),
-        explains=(*explained(seen), *_consequences(view, row)),
+        explains=(*explained(seen), *_consequences(view, row, seen)),
         prior=0.95,
     )
 
 
-def _consequences(view: View, row: tables.HardwareFeatureRow) -> tuple[str, ...]:
+def _consequences(view: View, row: tables.HardwareFeatureRow, seen: tuple[Symptom, ...]) -> tuple[str, ...]:
     """Error lines that follow where software falls back silently (eager attention and memory, say)."""
+    if seen and went_on(view, row.id, max(line_of(one.source) for one in seen)):
+        return ()
     return explained(symptoms(view, *row.leads_to))
 
 

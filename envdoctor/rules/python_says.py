@@ -51,6 +51,8 @@ _SYMBOL = re.compile(
     r"(?P<file>[^\s:'\"]{1,300}\.so(?:\.\d{1,4}){0,4}): undefined symbol: ?(?P<symbol>\w{1,200})"
 )
 _PROGRAM = re.compile(r"No such file or directory: '(?P<program>[A-Za-z][\w+-]{1,30}(?:\.exe)?)'")
+_CALLED_NONE = "'NoneType' object is not callable"
+_CALL = re.compile(r"([A-Za-z_][\w.]{1,80})\(")
 _ASKED = re.compile(r"(?P<holder>[A-Za-z_][\w.]{0,80})\.(?P<member>\w{1,80})\b")
 _WORKED_WITH = re.compile(
     r"([A-Za-z_][\w.]{1,80})\s{0,2}(?:[<>]=?|[*/+-])\s{0,2}[\w.]|len\(([A-Za-z_][\w.]{1,80})\)"
@@ -96,6 +98,11 @@ def stdlib_finding(view: View, error: ErrorSeen) -> Finding | None:
     return python_finding(view, error) if module.partition(".")[0] in sys.stdlib_module_names else None
 
 
+def none_called(view: View, error: ErrorSeen) -> Finding | None:
+    """Return the answer where what is called is None: no release of the code that calls is at fault there."""
+    return python_finding(view, error) if _CALLED_NONE in error.text else None
+
+
 def is_of_python(text: str) -> bool:
     """True for a sentence of the interpreter, whose words no library chose."""
     return any(
@@ -104,6 +111,8 @@ def is_of_python(text: str) -> bool:
 
 
 def _none(view: View, error: ErrorSeen, told: Mapping[str, str]) -> _Told:
+    if _CALLED_NONE in error.text:
+        return _called_none(view, error)
     name = _holder(error, told.get("member", ""))
     named = name or "a value that it uses"
     return _Told(
@@ -116,6 +125,27 @@ def _none(view: View, error: ErrorSeen, told: Mapping[str, str]) -> _Told:
                 if name
                 else "See in the line above the error what is None: give that argument or setting a value."
             ),
+        ),
+    )
+
+
+def _called_none(view: View, error: ErrorSeen) -> _Told:
+    code = error.frames[-1].code if error.frames else ""
+    found = list(dict.fromkeys(_CALL.findall(code)))
+    name = found[0].removeprefix("self.") if len(found) == 1 else ""
+    owner = asking_package(view, error.frames[-1]) if error.frames else ""
+    named, whose = name or "what is called", f" for {owner}" if owner else ""
+    return _Told(
+        f"{named} is None where a function or class is needed",
+        f"{named} was never put in its place: an optional package that brings it is not installed or failed"
+        " to import in silence (its name is set to None then), or a value was given as None that should be a"
+        " function.",
+        (
+            Remedy(
+                f"See where {named} is set: import by hand what it comes from, whose own error tells what is"
+                f" missing; install or repair that package{whose}."
+            ),
+            Remedy(f"Or give {named} explicitly, where it is an argument that was left out."),
         ),
     )
 

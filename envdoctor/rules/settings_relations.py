@@ -199,7 +199,12 @@ def _global_batch(view: View) -> Iterator[Finding]:
 
 
 def _model(view: View) -> Iterator[Finding]:
-    """Lengths beyond the model's positions, and slices that do not divide its heads."""
+    """Lengths beyond the model's positions, and slices that do not divide its heads.
+
+    Where several models are told, which of them a number is for is not known.
+    """
+    if len({setting.value for setting in view.facts.settings if setting.key == "model"}) > 1:
+        return
     try:
         shape = shape_of(view)
     except Skip:

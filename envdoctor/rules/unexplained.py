@@ -19,7 +19,7 @@ from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.messages import asked_by
 from envdoctor.rules.origins import origin_finding, origin_of
 from envdoctor.rules.places import place_finding
-from envdoctor.rules.python_says import is_of_python, python_finding, stdlib_finding
+from envdoctor.rules.python_says import is_of_python, none_called, python_finding, stdlib_finding
 from envdoctor.rules.ranges import parse_version
 from envdoctor.rules.sayings import said_finding
 from envdoctor.rules.suspects import remote_finding, suspected_finding, unreleased_finding
@@ -169,6 +169,7 @@ def _answer(view: View, error: ErrorSeen, checks: Iterable[CheckResult]) -> Find
         or blamed
         or dated_finding(view, error)
         or stdlib_finding(view, error)
+        or none_called(view, error)
         or (None if is_of_python(error.text) else said_finding(view, error, _speaker(view, error)))
         or suspected_finding(view, error)
         or remote_finding(view, error)

@@ -120,6 +120,8 @@ class ReachedRow(Row):
     """Functions of which one stands in a traceback."""
     package: Package | None = None
     """Whose line or function it is; without one any package's."""
+    past: tuple[Text, ...] = ()
+    """Ids of findings, or globs: lines of theirs that stand above one of its lines did not end the run."""
 
 
 @fact
