@@ -13,8 +13,10 @@ _ARCH = re.compile(r"\.cpython-3\d{1,2}-(x86_64|aarch64)-linux")
 
 
 _WINDOWS = re.compile(
-    r"\b[A-Za-z]:[/\\]{1,2}(?:[^\s\"']{1,200}[/\\])?(?:site-packages|python\.exe|[\w.-]{1,80}\.py)\b"
+    r"\b[A-Za-z]:[/\\]{1,2}(?:[^\s\"']{1,200}[/\\])?(?:site-packages|python\.exe|[\w.-]{1,80}\.py)\b|"
+    r"^(?:\([\w.-]{1,40}\) ?)?(?:PS )?[A-Z]:\\[^<>|\n]{0,200}>"
 )
+"""A path of Python's with a drive, and the prompt of Windows' shells."""
 _LINUX = re.compile(
     r"[\"' ]/(?:home|root)/[^\s\"']{1,200}\.py\b|/dist-packages/|\.cpython-3\d{1,2}-\w{4,8}-linux"
 )

@@ -12,6 +12,7 @@ from envdoctor.commands import commands, install_commands, pip_install
 from envdoctor.facts import CudaVersion, Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
+from envdoctor.rules.conditions import judge
 from envdoctor.rules.ranges import range_satisfies
 from envdoctor.rules.view import View, quoted
 from envdoctor.values import dataclass
@@ -36,6 +37,8 @@ def check_binary(view: View) -> Iterable[Finding]:
         raise Skip("bitsandbytes is not told to be installed")
     if "BNB_CUDA_VERSION" in view.facts.variables:
         raise Skip("BNB_CUDA_VERSION chooses the library")
+    if view.facts.host.os.get() == "windows" and judge(view, "bitsandbytes", "<0.43").holds:
+        raise Skip("no bitsandbytes before 0.43 holds a library for Windows")
     wanted = _wanted(view, seen)
     carried = _carried(view)
     if carried is not None and wanted.cuda.tag.removeprefix("cu") in carried:

@@ -17,6 +17,7 @@ from envdoctor.matrix.snapshot import STACK
 from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.messages import distinct
+from envdoctor.rules.not_seen import ways_to_cuda
 from envdoctor.rules.ranges import parse_version
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass
@@ -67,6 +68,8 @@ class Said:
     words: str
     ways: tuple[Remedy, ...] = ()
     evidence: tuple[Evidence, ...] = ()
+    of_machine: bool = False
+    """True for a state of the machine that no release of the library changes."""
 
 
 def said_of(view: View, guard: str, message: str, function: str = "") -> tuple[Said, ...]:
@@ -197,7 +200,8 @@ class _Speaker:
             inner = next(_terms(term.args[0], holds))
             return self.said(*inner)
         if called == "is_available" and "cuda" in _text(term.func):
-            return Said(f"torch sees {'a' if holds else 'no'} GPU")
+            words, ways = f"torch sees {'a' if holds else 'no'} GPU", () if holds else ways_to_cuda(self.view)
+            return Said(words, ways, of_machine=not holds)
         if called in _CAPABLE and term.args and (wanted := _number(term.args[0])):
             return self._card(wanted, enough=holds)
         if name := _package_word(called):

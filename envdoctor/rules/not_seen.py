@@ -38,7 +38,7 @@ def check_not_seen(view: View) -> Iterable[Finding]:
         summary=f"torch finds no CUDA device (it answers False){', though one is told' if there else ''}.",
         cause=_cause(view, there),
         evidence=(*quoted(seen[:1]), *there, *torch_build(view)),
-        remedies=tuple(_remedies(view)),
+        remedies=ways_to_cuda(view),
         certainty=Certainty.LIKELY,
         sources=(SOURCE,),
         explains=explained(seen),
@@ -82,6 +82,11 @@ def _cause(view: View, there: tuple[Evidence, ...]) -> str:
             f"This torch is built for CUDA {view.torch_cuda.get()}: it is no CPU build. Left are: {hidden}."
         )
     return f"Most often torch is a CPU build: its variant is not told. Else {hidden}."
+
+
+def ways_to_cuda(view: View) -> tuple[Remedy, ...]:
+    """Return what to try where torch answers that it has no CUDA device."""
+    return tuple(_remedies(view)) if view.facts.host.os.get() != "macos" else ()
 
 
 def _remedies(view: View) -> Iterator[Remedy]:

@@ -118,13 +118,11 @@ def origin_finding(view: View, error: ErrorSeen, origin: Origin) -> Finding:
         f"The condition there: {origin.guard}." if origin.guard else "",
         f"Here is {version}." if version else "Its release is not told here.",
     )
-    ways = (*(saying.remedies if saying else ()), *(way for term in terms for way in term.ways))
-    remedies = (
-        *asked_by(error.text),
-        *ways,
-        *_remedies(view, origin, told=bool(ways)),
-        *_newer(error, origin),
-    )
+    of_machine = any(term.of_machine for term in terms)
+    said = saying.remedies if saying and not of_machine else ()
+    ways = (*(way for term in terms for way in term.ways), *said)
+    of_releases = (*_remedies(view, origin, told=bool(ways)), *_newer(error, origin))
+    remedies = (*asked_by(error.text), *ways, *(() if of_machine else of_releases))
     shown = (*(saying.evidence if saying else ()), *(one for term in terms for one in term.evidence))
     return Finding(
         id=ID,

@@ -29,6 +29,8 @@ _CURED = (
     " But what mends it is there already, by the versions told:"
     " another environment may have failed, or the cause is another."
 )
+_SYSTEM = ("os", "arch")
+"""What a row or a remedy for one system hangs on: said of no other, and not where none is told."""
 _DECISIVE, _PROBABLE, _HALF = 0.9, 0.6, 0.5
 
 
@@ -52,11 +54,11 @@ def check_row(view: View, row: ConditionRow) -> Finding | None:
 
 
 def _is_guess(row: ConditionRow, answers: Mapping[str, Answer]) -> bool:
-    """True when a row hangs on settings, the architecture or a package being there, and none is told.
+    """True when a row hangs on settings, the system, its architecture or a package, and none is told.
 
     An error line that names neither is answered by the general row for it.
     """
-    if row.needs_symptom and "arch" in answers and answers["arch"].holds is None:
+    if row.needs_symptom and any(answers[key].holds is None for key in _SYSTEM if key in answers):
         return True
     if row.needed and row.when and all(answers[key].holds is None for key in row.when):
         return True
@@ -75,7 +77,7 @@ def _finding(
     view: View, row: ConditionRow, answers: Mapping[str, Answer], verdict: bool | None, seen: list[Symptom]
 ) -> Finding:
     fill = _Filler(view, seen, answers)
-    cures = [r for r in row.remedies if conjunction(judge_all(view, r.when).values()) is not False]
+    cures = [remedy for remedy in row.remedies if _applies(view, remedy)]
     met = [remedy for remedy in cures if already_met(view, remedy.pins)]
     tried = met if seen else []
     return Finding(
@@ -96,6 +98,12 @@ def _finding(
         fallback=row.fallback,
         follows=row.consequence_of,
     )
+
+
+def _applies(view: View, remedy: RowRemedy) -> bool:
+    answers = judge_all(view, remedy.when)
+    untold = any(answers[key].holds is None for key in _SYSTEM if key in answers)
+    return conjunction(answers.values()) is not False and not untold
 
 
 def _elsewhere(view: View, tried: Sequence[RowRemedy]) -> Iterable[Remedy]:

@@ -79,8 +79,11 @@ _NO_VALUE = frozenset(
 _SPAN = re.compile(r"(\d{1,9})\)?\s*$")
 _VOID = frozenset(["you", "it", "we", "this", "that", "there", "which", "they"])
 """Words that name nothing by themselves."""
-_NOTHING = re.compile(r"(?i)(?:behaviou?r|errors?|exception)\b")
-"""How a part begins that names no thing: an unexpected error."""
+_NOTHING = re.compile(
+    r"(?i)(?:behaviou?r|errors?|exception|indent|symbols?|references?|syntax|characters?|tokens?|eof|"
+    r"end of)\b"
+)
+"""How a part begins that names no thing: an unexpected error, an undefined symbol."""
 _PACKAGES = frozenset({"command", "needed"})
 """Groups of wordings that call the word a package."""
 _SELF_MADE = frozenset(

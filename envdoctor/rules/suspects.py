@@ -40,6 +40,8 @@ _MISFITS = frozenset(
         "IndexError",
         "RecursionError",
         "AssertionError",
+        "SyntaxError",
+        "IndentationError",
     ]
 )
 """What Python raises where code and what it calls do not suit one another, not of what a user set."""

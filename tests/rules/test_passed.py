@@ -103,3 +103,42 @@ def test_a_consequence_of_what_a_plan_mends_is_not_left() -> None:
     judged = diagnose_facts(parse_paste(text, "", MATRIX.lexicon), MATRIX, complete=True)
     assert judged.plan is not None
     assert not judged.plan.unsolved
+
+
+def test_what_is_for_one_system_is_not_said_where_no_system_is_told() -> None:
+    failed = "ERROR: Failed building wheel for flash-attn\n"
+    assert "BUILD-FLASH-ATTN-WINDOWS" not in found(failed)
+    assert "BUILD-FLASH-ATTN-WINDOWS" in found(f"OS: Windows 11\n{failed}")
+    for prompt in ("PS C:\\ai> ", "(venv) D:\\a b\\c>"):
+        assert "BUILD-FLASH-ATTN-WINDOWS" in found(f"{prompt}pip install flash-attn\n{failed}")
+
+
+def test_a_windows_machine_is_not_sent_back_to_a_wheel_of_linux_libraries() -> None:
+    text = (
+        "OS: Windows 11\nbitsandbytes==0.41.1\n"
+        "CUDA SETUP: Required library version not found: libbitsandbytes_cuda121.so\n"
+    )
+    assert found(text)["BNB-WINDOWS-BINARY"].remedies[0].pins == {"bitsandbytes": ">=0.43"}
+    assert "BNB-BROKEN-COPY" not in found(text)
+
+
+@pytest.mark.parametrize("error", ["IndentationError: unexpected indent", "OSError: a.so: undefined symbol"])
+def test_no_thing_is_taken_from_words_that_name_none(error: str) -> None:
+    assert "is not supported" not in diagnosis(f"{error}\n").findings[0].summary
+
+
+def test_a_card_that_torch_does_not_see_is_sought_on_the_machine_and_in_no_release() -> None:
+    text = """Traceback (most recent call last):
+  File "/env/lib/python3.10/site-packages/unsloth/__init__.py", line 93, in <module>
+    raise NotImplementedError("Unsloth: No NVIDIA GPU found? Unsloth currently only supports GPUs!")
+NotImplementedError: Unsloth: No NVIDIA GPU found? Unsloth currently only supports GPUs!
+"""
+    first = diagnosis(text).findings[0]
+    assert "torch sees no GPU" in first.cause
+    assert any("--torch-backend=auto" in line for way in first.remedies for line in way.commands)
+    assert not any("unsloth" in line for way in first.remedies for line in way.commands)
+
+
+def test_cmake_without_a_toolkit_is_answered() -> None:
+    text = "CMake Error at ggml/src/ggml-cuda/CMakeLists.txt:25 (message):\n  CUDA Toolkit not found\n"
+    assert diagnosis(text).findings[0].id == "CMAKE-CUDA-COMPILER"
