@@ -58,7 +58,7 @@ def _is_guess(row: ConditionRow, answers: Mapping[str, Answer]) -> bool:
 
     An error line that names neither is answered by the general row for it.
     """
-    if row.needs_symptom and any(answers[key].holds is None for key in _SYSTEM if key in answers):
+    if row.needs_symptom and _hangs_on_a_system(row.when, answers):
         return True
     if row.needed and row.when and all(answers[key].holds is None for key in row.when):
         return True
@@ -102,8 +102,12 @@ def _finding(
 
 def _applies(view: View, remedy: RowRemedy) -> bool:
     answers = judge_all(view, remedy.when)
-    untold = any(answers[key].holds is None for key in _SYSTEM if key in answers)
-    return conjunction(answers.values()) is not False and not untold
+    return conjunction(answers.values()) is not False and not _hangs_on_a_system(remedy.when, answers)
+
+
+def _hangs_on_a_system(when: Mapping[str, str], answers: Mapping[str, Answer]) -> bool:
+    """True where another system than Linux, or a processor, is meant and none is told."""
+    return any(k in when and when[k] != "linux" and answers[k].holds is None for k in _SYSTEM)
 
 
 def _elsewhere(view: View, tried: Sequence[RowRemedy]) -> Iterable[Remedy]:
