@@ -197,7 +197,7 @@ class Replay:
 
     def _watch(self, s: Settings) -> None:
         """A forward pass without a graph."""
-        turns, casts = Turns(self.heap), []
+        turns, casts = Turns(self.heap, len(self.kinds)), []
         (last,) = self.heap.take(s.tokens * self.shape.hidden * s.stream)
         programs = [watched_layer(self.shape, s, kind.moe, kind.windowed) for kind in self.kinds]
         programs.append(watched_loss(self.shape, s, self.upcasts, self.run.recipe, self.run.scored))
@@ -244,7 +244,7 @@ class Replay:
     def _forward(self, stream: Block, accumulating: bool) -> tuple[list[Frame], Block]:
         """Every layer in turn; the model's own code holds the embedded input until all are done."""
         frames: list[Frame] = []
-        turns, last = Turns(self.heap), stream
+        turns, last = Turns(self.heap, len(self.kinds)), stream
         programs = [self._program(kind, accumulating) for kind in self.kinds]
         for program, following in paired(programs):
             frame = frame_of(program, last)
@@ -265,7 +265,7 @@ class Replay:
         self.heap.play(loss.program.backward[begun:], loss.blocks)
         head = self._keep_head(loss)
         gradient = loss.blocks[loss.program.leaving]
-        turns = Turns(self.heap)
+        turns = Turns(self.heap, len(self.kinds))
         for place, (frame, following) in enumerate(paired(frames[::-1]), 1):
             program = frame.program
             frame.blocks[program.arriving] = gradient

@@ -34,9 +34,7 @@ class Uneven(NamedTuple):
     needed: int
 
 
-def play_uneven(
-    run: TrainingRun, workspace: int, upcasts: bool, even: int, enough: float = inf
-) -> Uneven:
+def play_uneven(run: TrainingRun, workspace: int, upcasts: bool, even: int, enough: float = inf) -> Uneven:
     """Return what orders of widths reserve, for a run whose widest rows alone reserve `even` bytes.
 
     Of what is needed that passes `enough` only so much is found out.
