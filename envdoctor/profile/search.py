@@ -24,7 +24,7 @@ OFFLOADED = (
 )
 """What a run whose parameters FSDP offloads must have (row PG-NO-BACKEND-CPU)."""
 SAVING = 8
-"""Settings whose longest rows are sought: those that need the least for short rows, and for those asked for."""
+"""Settings whose longest rows are sought: those that need the least for short ones, and for those asked."""
 CLOSE_LENGTHS = 2
 """Lengths looked at closely, between the longest that fits by the rough bound and what cannot fit."""
 FULL = 0.95
