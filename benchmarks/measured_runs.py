@@ -23,7 +23,8 @@ GIB = 1 << 30
 WORDS = 2000
 WRITING = ("grpo", "rloo")
 NAMES = {
-    "sft": "SFT", "dpo": "DPO", "reward": "Reward", "grpo": "GRPO", "rloo": "RLOO", "kto": "KTO", "orpo": "ORPO",
+    "sft": "SFT", "dpo": "DPO", "kto": "KTO", "orpo": "ORPO", "reward": "Reward", "grpo": "GRPO",
+    "rloo": "RLOO",
 }  # fmt: skip
 APART = {"kto": "trl.experimental.kto", "orpo": "trl.experimental.orpo"}
 """Where a release of TRL keeps trainers that its package does not name."""
