@@ -10,6 +10,7 @@ installed.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import random
@@ -20,6 +21,13 @@ from typing import Any
 
 GIB = 1 << 30
 WORDS = 2000
+WRITING = ("grpo", "rloo")
+NAMES = {
+    "sft": "SFT", "dpo": "DPO", "kto": "KTO", "orpo": "ORPO", "reward": "Reward", "grpo": "GRPO",
+    "rloo": "RLOO",
+}  # fmt: skip
+APART = {"kto": "trl.experimental.kto", "orpo": "trl.experimental.orpo"}
+"""Where a release of TRL keeps trainers that its package does not name."""
 
 
 def main(case: dict[str, Any]) -> None:
@@ -45,7 +53,7 @@ def config_of(case: dict[str, Any]) -> Any:
 
     kind, settings = case["shape"]
     config = AutoConfig.for_model(kind, **{"max_position_embeddings": 32768, **settings})
-    config.use_cache = case.get("task") == "grpo"
+    config.use_cache = case.get("task") in WRITING
     config.pad_token_id, config.eos_token_id, config.bos_token_id = WORDS - 3, WORDS - 2, None
     return config
 
@@ -59,7 +67,7 @@ def arguments(case: dict[str, Any]) -> dict[str, Any]:
         "gradient_checkpointing": case["ckpt"],
         "optim": case.get("optim", "adamw_torch_fused"),
         "use_liger_kernel": bool(case.get("liger")),
-        "max_steps": case.get("steps", 3),
+        "max_steps": case.get("steps", 12 if "vary" in case else 3),
         "bf16": True,
         "learning_rate": 1e-5,
         "report_to": [],
@@ -142,17 +150,29 @@ def words(number: int) -> str:
     return " ".join(f"w{random.randrange(WORDS - 100)}" for _ in range(number))
 
 
-def row(case: dict[str, Any]) -> dict[str, Any]:
+def row(case: dict[str, Any], length: int, number: int) -> dict[str, Any]:
     """Return one row of the task's data."""
-    length = case["seq"]
+    task = case["task"]
     pair = {"chosen": length // 2, "rejected": length // 2}
     numbers = {
         "sft": {"text": length + 8},
         "dpo": {"prompt": length // 2, **pair},
+        "orpo": {"prompt": length // 2, **pair},
+        "kto": {"prompt": length // 2, "completion": length // 2},
         "reward": {"chosen": length - 2, "rejected": length - 2},
-        "grpo": {"prompt": length - case.get("completion", 0)},
-    }[case["task"]]
-    return {name: words(number) for name, number in numbers.items()}
+    }.get(task, {"prompt": length - case.get("completion", 0)})
+    told = {name: words(number) for name, number in numbers.items()}
+    return {**told, "label": number % 2 == 0} if task == "kto" else told
+
+
+def lengths(case: dict[str, Any]) -> list[int]:
+    """Return how long each of 64 rows is: where they vary, one of eight is as long as told, by lot."""
+    longest = case["seq"]
+    if "vary" not in case:
+        return [longest] * 64
+    lot = random.Random(case["seed"])
+    shortest = int(case["vary"] * longest)
+    return [longest if not lot.randrange(8) else lot.randint(shortest, longest) for _ in range(64)]
 
 
 def from_trl(case: dict[str, Any]) -> Any:
@@ -171,16 +191,17 @@ def from_trl(case: dict[str, Any]) -> Any:
     loaded = getattr(transformers, kind).from_pretrained(
         folder, device_map="cuda", dtype=dtype_of(case), **scores
     )
-    prefix = {"sft": "SFT", "dpo": "DPO", "reward": "Reward", "grpo": "GRPO"}[task]
+    prefix = NAMES[task]
+    home = trl if hasattr(trl, prefix + "Trainer") else importlib.import_module(APART[task])
     told: dict[str, Any] = {**arguments(case), "logging_steps": 1}
     rewards: dict[str, Any] = {}
-    if task == "grpo":
+    if task in WRITING:
         told |= {"num_generations": case["gens"], "max_completion_length": case["completion"]}
         rewards["reward_funcs"] = lambda completions, **_: [random.random() for _ in completions]
     else:
         told["max_length"] = case["seq"]
-    make, settings = getattr(trl, prefix + "Trainer"), getattr(trl, prefix + "Config")(**told)
-    data = Dataset.from_list([row(case) for _ in range(64)])
+    make, settings = getattr(home, prefix + "Trainer"), getattr(home, prefix + "Config")(**told)
+    data = Dataset.from_list([row(case, length, n) for n, length in enumerate(lengths(case))])
     given = {"train_dataset": data, "processing_class": names, "peft_config": adapters(case), **rewards}
     return lambda: make(model=loaded, args=settings, **given)
 

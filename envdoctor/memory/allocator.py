@@ -93,7 +93,8 @@ def replayed_bound(
     from envdoctor.memory.uneven import play_uneven
 
     least = int(even / (1 + margin)) - moved
-    orders = play_uneven(run, constants.cublas_workspace, bool(constants.loss_upcasts), least)
+    most = enough / (1 + margin) - moved
+    orders = play_uneven(run, constants.cublas_workspace, bool(constants.loss_upcasts), least, most)
     reserved, needed = (_segments((size + moved) * (1 + margin)) for size in orders)
     return Bound(reserved, reserved - needed)
 

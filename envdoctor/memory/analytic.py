@@ -14,7 +14,12 @@ from envdoctor.memory.attention import masks
 from envdoctor.memory.constants import Constants
 from envdoctor.memory.images import ImageCost, image_cost
 from envdoctor.memory.loss import LossCost, loss_cost, views_head
-from envdoctor.memory.references import beside_reference, generation_bytes, reference_bytes
+from envdoctor.memory.references import (
+    beside_reference,
+    generation_bytes,
+    reference_bytes,
+    scoring_bytes,
+)
 from envdoctor.memory.replay import can_replay
 from envdoctor.memory.run import Component, Prediction, ServingRun, TrainingRun
 from envdoctor.memory.settings import Settings, settings_of
@@ -25,7 +30,6 @@ from envdoctor.memory.tape import rounded
 DEFAULT = Constants()
 UNCOUNTED: Mapping[str, str] = {
     "ppo": "PPO's value and reward models are not counted: each is a model more",
-    "rloo": "of four measured RLOO runs one reserved a quarter more than this bound, for a reason not found",
 }
 
 
@@ -188,6 +192,8 @@ def _assemble(
     }
     if run.recipe.generates and run.vllm_utilization is None:
         phases["generate"] = lasting + generation_bytes(run)
+    if scoring := scoring_bytes(run):
+        phases["score"] = lasting + scoring
     peaks = {**phases, "load": plan.setup}  # what a trainer builds counts, loading has its own figure
     phase = max(peaks, key=lambda name: peaks[name])
     peak = peaks[phase]

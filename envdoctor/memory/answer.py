@@ -79,11 +79,11 @@ def answer(question: Question) -> Prediction:
     Raises InputError for a tier that does not know this kind of run, Unavailable when it cannot run.
     """
     run, constants, tier = question.run, question.constants, question.tier
-    prediction = predict(run, constants, question.close)
+    prediction = analytic = predict(run, constants, question.close)
     if isinstance(run, ServingRun):
         if tier.name != "analytic":
             raise InputError("--trace and --measure are for training runs")
-        return _assuming(prediction, question)
+        return _assuming(prediction, question, analytic)
     if tier.name == "trace":
         from envdoctor.memory.trace import trace_run
 
@@ -96,10 +96,10 @@ def answer(question: Question) -> Prediction:
         from envdoctor.memory.grpo import add_engine
 
         prediction = add_engine(run, prediction, question.gpu_bytes, constants)
-    return _assuming(prediction, question)
+    return _assuming(prediction, question, analytic)
 
 
-def _assuming(prediction: Prediction, question: Question) -> Prediction:
+def _assuming(prediction: Prediction, question: Question, analytic: Prediction) -> Prediction:
     run, stack = question.run, question.stack
     total, active = parameters(run.shape), active_parameters(run.shape)
     used = f", {active / 1e9:.2f} active" if active < total else ""
@@ -107,7 +107,7 @@ def _assuming(prediction: Prediction, question: Question) -> Prediction:
     if isinstance(run, TrainingRun):
         notes += [_taken(name, stack.get(name)) for name in _libraries(run)]
         notes += [_trainer_note(run, stack)]
-        notes += _row_notes(question)
+        notes += _row_notes(question, analytic)
         notes += _host_note(run)
         notes += _image_note(run)
         if run.seq > run.shape.positions:
@@ -116,7 +116,7 @@ def _assuming(prediction: Prediction, question: Question) -> Prediction:
     return replace(prediction, assumptions=(*question.notes, *notes, *prediction.assumptions))
 
 
-def _row_notes(question: Question) -> list[str]:
+def _row_notes(question: Question, even: Prediction) -> list[str]:
     """Which lengths of rows the figures are for, and what rows of unlike length would take."""
     run = question.run
     assert isinstance(run, TrainingRun)
@@ -131,9 +131,7 @@ def _row_notes(question: Question) -> list[str]:
         return notes
     told = f"with shorter ones among them, torch may reserve more than that: --shortest-row {shortest} tells"
     padded = predict(replace(run, shortest_row=shortest), question.constants, close=False)
-    more = (
-        padded.peak_allocated_bytes / predict(run, question.constants, close=False).peak_allocated_bytes - 1
-    )
+    more = padded.peak_allocated_bytes / even.peak_allocated_bytes - 1
     masks = f", and masks take {more:.0%} more" if more >= NOTED else ""
     return [*notes, f"{told}{masks}"]
 

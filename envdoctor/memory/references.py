@@ -36,6 +36,33 @@ def beside_reference(
     return idle + max(stream + layers, own)
 
 
+def earlier_scores(run: TrainingRun) -> tuple[int, ...]:
+    """Bytes of a micro batch's logits, and of their quotient, that Python still names while the next one's
+    texts go through the model: a step's texts are written at once, and scored one micro batch after another
+    before the training pass.
+    https://github.com/huggingface/trl/blob/v1.11.0/trl/trainer/rloo_trainer.py
+    """
+    recipe = run.recipe
+    if not (recipe.generates and recipe.reference == "before" and recipe.loss in ("logprobs", "kernel")):
+        return ()
+    if run.grad_accum == 1:
+        return ()
+    divided = recipe.temperature and not recipe.divides_view
+    return (_scores(run, 4 if run.autocast else run.weight_bytes),) * (1 + divided)
+
+
+def scoring_bytes(run: TrainingRun) -> int:
+    """Height of the passes that score a step's texts before it is trained on them, where several do."""
+    earlier = earlier_scores(run)
+    widened = _scores(run, 4) if run.autocast else 0
+    return sum(earlier) + _scores(run, run.compute_bytes) + widened if earlier else 0
+
+
+def _scores(run: TrainingRun, width: int) -> int:
+    """Bytes of the logits of a micro batch's answers, with the one before them."""
+    return rounded(run.texts * (run.completion + 1) * (run.shape.vocab // run.tp) * width)
+
+
 def generation_bytes(run: TrainingRun) -> int:
     """Bytes that transformers' `generate` takes for the texts of one optimizer step.
 

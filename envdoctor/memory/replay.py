@@ -27,7 +27,7 @@ from envdoctor.memory.programs import (
     watched_layer,
     watched_loss,
 )
-from envdoctor.memory.references import reference_settings
+from envdoctor.memory.references import earlier_scores, reference_settings
 from envdoctor.memory.run import TrainingRun
 from envdoctor.memory.serving import key_bytes_per_token
 from envdoctor.memory.settings import Settings, settings_of
@@ -110,10 +110,15 @@ class Replay:
     def _narrow(self, width: int) -> None:
         """Let the rows that follow be as wide as that."""
         if width != self.run.seq:
-            told = self.stated.max_completion
-            answer = max(1, told * width // self.stated.seq) if told else None
-            self.run = replace(self.stated, seq=width, max_completion=answer)
+            self.run = replace(self.stated, seq=width, max_completion=self._answer(width))
             self.s = settings_of(self.run)
+
+    def _answer(self, width: int) -> int | None:
+        """Tokens of answer in a row of that width: a policy writes as many whatever it was asked."""
+        stated = self.stated
+        if stated.recipe.generates:
+            return max(1, min(width - 1, stated.completion))
+        return max(1, stated.max_completion * width // stated.seq) if stated.max_completion else None
 
     def _load(self) -> None:
         """Weights, adapters, a second model where there is one, and DDP's buckets."""
@@ -192,12 +197,13 @@ class Replay:
 
     def _refer(self) -> None:
         """The reference model's forward pass, of which only the texts' log probabilities remain."""
-        plain = reference_settings(self.run, self.s)
-        self._watch(plain)
+        earlier = self._take(earlier_scores(self.run))
+        self._watch(reference_settings(self.run, self.s))
+        self._give(earlier)
 
     def _watch(self, s: Settings) -> None:
         """A forward pass without a graph."""
-        turns, casts = Turns(self.heap), []
+        turns, casts = Turns(self.heap, len(self.kinds)), []
         (last,) = self.heap.take(s.tokens * self.shape.hidden * s.stream)
         programs = [watched_layer(self.shape, s, kind.moe, kind.windowed) for kind in self.kinds]
         programs.append(watched_loss(self.shape, s, self.upcasts, self.run.recipe, self.run.scored))
@@ -244,7 +250,7 @@ class Replay:
     def _forward(self, stream: Block, accumulating: bool) -> tuple[list[Frame], Block]:
         """Every layer in turn; the model's own code holds the embedded input until all are done."""
         frames: list[Frame] = []
-        turns, last = Turns(self.heap), stream
+        turns, last = Turns(self.heap, len(self.kinds)), stream
         programs = [self._program(kind, accumulating) for kind in self.kinds]
         for program, following in paired(programs):
             frame = frame_of(program, last)
@@ -265,7 +271,7 @@ class Replay:
         self.heap.play(loss.program.backward[begun:], loss.blocks)
         head = self._keep_head(loss)
         gradient = loss.blocks[loss.program.leaving]
-        turns = Turns(self.heap)
+        turns = Turns(self.heap, len(self.kinds))
         for place, (frame, following) in enumerate(paired(frames[::-1]), 1):
             program = frame.program
             frame.blocks[program.arriving] = gradient

@@ -237,12 +237,11 @@ class ShardedReplay(Replay):
         gradients = program.gradients
         if self.synced:
             if not gradients:  # an earlier micro batch left them
-                held = range(former + 1, former + 1 + len(self.held[0]))
+                held = range(former + 1, former + 1 + len(self.held[self.kinds.index(kind)]))
             reduced = held or gradients
             width = LOW if self.s.trains else self.s.adapter
-            back = (
-                *back, (former, 0), (copy, granules(unit.trained * width)), *((slot, 0) for slot in reduced)
-            )  # fmt: skip
+            copied = granules(max(1, unit.trained * width))  # a size of nothing would give back
+            back = (*back, (former, 0), (copy, copied), *((slot, 0) for slot in reduced))
             gradients = ()
         return Extended(
             program._replace(
@@ -266,7 +265,8 @@ class ShardedReplay(Replay):
     def _leave(self, place: int, frame: Frame, accumulating: bool) -> None:
         if self.synced:
             self.copy = frame.blocks[self.extended[self.kinds[place], accumulating].copy]
-            self._reduce(self.units[self.kinds[place].moe].trained)
+            if trained := self.units[self.kinds[place].moe].trained:
+                self._reduce(trained)
         else:
             self.held[place] = [frame.blocks[slot] for slot in frame.program.gradients]
 

@@ -11,6 +11,8 @@ from envdoctor.memory.programs import Program
 T = TypeVar("T")
 ABRIDGED = 2
 """Layers alike of which only what stays is placed, between two that are played whole."""
+DEEP = 14
+"""Of a deep model more are: one for so many of its layers."""
 
 
 class Turns:
@@ -20,8 +22,9 @@ class Turns:
     is played whole again, since blocks that are kept use up what was free, and so is the last.
     """
 
-    def __init__(self, heap: CachingAllocator) -> None:
+    def __init__(self, heap: CachingAllocator, layers: int = 0) -> None:
         self.heap = heap
+        self.abridged = max(ABRIDGED, layers // DEEP)
         self.events: Events = ()
         self.stays: Events = ()
         self.asked: int | None = None
@@ -35,7 +38,7 @@ class Turns:
         whole = last or not self.left
         self.heap.play(events if whole else self.stays, blocks)
         asked = self.heap.large - before
-        left = ABRIDGED if whole else self.left - 1
+        left = self.abridged if whole else self.left - 1
         self.left = left if asked == self.asked else 0
         self.asked = asked
 

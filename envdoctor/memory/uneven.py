@@ -10,6 +10,7 @@ https://github.com/pytorch/pytorch/blob/v2.11.0/c10/cuda/CUDACachingAllocator.cp
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 from typing import NamedTuple
 
 from envdoctor.memory.caching import OutOfRoom
@@ -33,14 +34,22 @@ class Uneven(NamedTuple):
     needed: int
 
 
-def play_uneven(run: TrainingRun, workspace: int, upcasts: bool, even: int) -> Uneven:
-    """Return what orders of widths reserve, for a run whose widest rows alone reserve `even` bytes."""
+def play_uneven(run: TrainingRun, workspace: int, upcasts: bool, even: int, enough: float = inf) -> Uneven:
+    """Return what orders of widths reserve, for a run whose widest rows alone reserve `even` bytes.
+
+    Of what is needed that passes `enough` only so much is found out.
+    """
     from envdoctor.memory.sharded_replay import ShardedReplay
 
     kind = ShardedReplay if run.parallel == "fsdp" else Replay
-    played = [kind(run, workspace, upcasts, widths=widths_of(run, order)).reserved() for order in RISING]
-    reserved = max(even, *played)
-    if run.expandable_segments or run.parallel == "fsdp":
+    kept = run.expandable_segments or run.parallel == "fsdp"
+    reserved = even
+    for order in RISING:
+        if kept and reserved > enough:
+            break
+        played = kind(run, workspace, upcasts, widths=widths_of(run, order))
+        reserved = max(reserved, played.reserved(enough if kept else inf))
+    if kept:
         return Uneven(reserved, reserved)
     return Uneven(reserved, next(_rooms(run, workspace, upcasts, even, reserved)))
 

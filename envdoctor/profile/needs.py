@@ -54,6 +54,8 @@ class Judge:
     constants: Constants
     seen: dict[Choice, Need] = field(default_factory=dict)
     dead: set[Choice] = field(default_factory=set)
+    alive: set[Choice] = field(default_factory=set)
+    """Settings whose batch of one may fit."""
     replays: int = -1
 
     def __post_init__(self) -> None:
@@ -71,26 +73,27 @@ class Judge:
         least = replace(choice, batch=1, grad_accum=1)
         if least in self.dead:
             return False
-        each = global_batch(self.work, choice) // choice.gpus
-        smallest = replace(choice, batch=1, grad_accum=each)
-        if choice.batch > 1 and smallest not in self.seen and not self._room(smallest):
-            self.dead.add(least)
-            return False
+        if choice.batch > 1 and least not in self.alive:
+            each = global_batch(self.work, choice) // choice.gpus
+            if not self._room(replace(choice, batch=1, grad_accum=each), surely=False):
+                self.dead.add(least)
+                return False
+            self.alive.add(least)
         fits = self._room(choice)
         if not fits and choice.batch == 1:
             self.dead.add(least)
         return fits
 
-    def _room(self, choice: Choice) -> bool:
+    def _room(self, choice: Choice, surely: bool = True) -> bool:
         """True when the rough bound fits, or for the first few that may fit at all, the close one.
 
-        The rough one knows rows of one length alone: where they differ, the close one must fit.
+        The rough one knows rows of one length alone: where they differ, the close one must fit to be sure.
         """
         need, room = self.need(choice), self.work.room
         if not self.may_fit(choice):
             return False
         rough = need.device_bytes <= room
-        if need.close or (rough and not self.work.uneven):
+        if need.close or (rough and not (surely and self.work.uneven)):
             return rough
         if not rough:
             if not self.replays:
@@ -122,6 +125,7 @@ class Judge:
     def again(self) -> Judge:
         """Where nothing fitted: forget what rough bounds ruled out, and look at more settings closely."""
         self.dead.clear()
+        self.alive.clear()
         self.replays = REPLAYS_AGAIN
         return self
 

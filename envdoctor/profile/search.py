@@ -23,6 +23,8 @@ OFFLOADED = (
     " FSDP_OFFLOAD_PARAMS=true set: otherwise nothing reduces what lies in host memory"
 )
 """What a run whose parameters FSDP offloads must have (row PG-NO-BACKEND-CPU)."""
+SAVING = 8
+"""Settings whose longest rows are sought: those that need the least for short ones, and for those asked."""
 CLOSE_LENGTHS = 2
 """Lengths looked at closely, between the longest that fits by the rough bound and what cannot fit."""
 FULL = 0.95
@@ -217,6 +219,12 @@ def _longest(work: Workload, constants: Constants) -> Iterable[str]:
         shorter = [replace(c, seq=seq, max_model_len=seq if c.vllm_mode else None) for c in smallest]
         shortest = None if work.shortest_row is None else min(work.shortest_row, seq)
         return Judge(replace(work, seq=seq, shortest_row=shortest), constants, replays=replays), shorter
+
+    def least(seq: int) -> set[int]:
+        judge, shorter = asked(seq, 0)
+        return set(sorted(range(len(shorter)), key=lambda n: judge.need(shorter[n]).device_bytes)[:SAVING])
+
+    smallest = [smallest[n] for n in sorted(least(64) | least(work.seq))]
 
     def fits(units: int, replays: int) -> bool:
         judge, shorter = asked(units * 64, replays)
