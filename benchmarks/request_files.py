@@ -26,6 +26,12 @@ from pathlib import Path
 from packaging.version import Version
 
 PLATFORM = "x86_64-manylinux_2_35"
+FACTS = "2026-11-21"
+"""The day of the package facts: what came out later is asked of neither."""
+UNREACHED = re.compile(
+    "Failed to (resolve requirements|build|fetch)|Distribution not found|not found in the|Git operation"
+)
+"""What uv says of a place out of reach, of a build that lacks the rest of the project, of an unknown name."""
 TARGETS = (("RTX 4090", "550.54.14", "3.11"), ("A100", "525.60.13", "3.10"), ("B200", "580.65.06", "3.12"))
 UV_READS = re.compile(r"(requirements.*\.txt|pyproject\.toml|setup\.py)$")
 
@@ -60,10 +66,11 @@ def ours(file: Path, python: str, *more: str) -> subprocess.CompletedProcess[str
 def uvs(file: Path, python: str, *more: str) -> subprocess.CompletedProcess[str]:
     """Ask uv; it takes the newest of all indexes, as pip does, and PyTorch's own is left out."""
     told = ("--python-version", python, "--python-platform", PLATFORM, "--no-header", "--no-annotate", "-q")
-    best = ("--index-strategy", "unsafe-best-match")
+    best = ("--index-strategy", "unsafe-best-match", "--exclude-newer", FACTS)
     if file.suffix != ".txt":
         return run("uv", "pip", "compile", str(file), *told, *best, *more, cwd=str(file.parent))
-    lines = [one for one in file.read_text().splitlines() if "download.pytorch.org" not in one]
+    beyond = re.compile(r"download\.pytorch\.org|git\+|^\s*(-e|--editable)\b|^\s*\.")
+    lines = [one for one in file.read_text().splitlines() if not beyond.search(one)]
     copy = file.with_suffix(".in")
     copy.write_text(re.sub(r"\+(cu\d{2,3}|cpu)\b", "", "\n".join(lines)) + "\n")
     return run("uv", "pip", "compile", str(copy), *told, *best, *more, cwd=str(file.parent))
@@ -90,7 +97,7 @@ def judge(file: Path, card: str, driver: str, python: str) -> Judged:
         return Judged(name, card, answer["status"], f"{said} {done.stderr.strip()[-300:]}")
     if UV_READS.search(file.name):
         theirs = uvs(file, python)
-        if theirs.returncode and theirs.returncode != 124:
+        if theirs.returncode not in (0, 124) and not UNREACHED.search(theirs.stderr):
             return Judged(name, card, "uv's conflict", f"{said} || {theirs.stderr.strip()[-300:]}")
     kinds = {one["kind"] for one in causes}
     if any(re.search("cannot run|driver", one["text"]) for one in causes):
@@ -108,7 +115,7 @@ def _solved(name: str, card: str, file: Path, python: str, answer: dict) -> Judg
         pins.write_text("".join(f"{n}=={v}\n" for n, v in kept.items()))
         read = bool(UV_READS.search(file.name))
         checked = uvs(file, python, "-c", str(pins)) if read else uvs(pins, python)
-        if re.search("Failed to (resolve requirements|build|fetch)", checked.stderr):
+        if UNREACHED.search(checked.stderr):
             checked = uvs(pins, python)  # what only a build or a place out of reach would tell
     torch = mine.get("torch", "")
     if checked.returncode:
