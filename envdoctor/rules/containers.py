@@ -234,9 +234,9 @@ def check_capabilities(view: View) -> Iterable[Finding]:
 
 
 RULES = (
+    Rule("IMAGE-NO-NVCC", "What a Dockerfile compiles has its compiler", check_nvcc),
+    Rule("IMAGE-TORCH-FIRST", "What a Dockerfile builds against torch finds it", check_torch_first),
     Rule("IMAGE-CUDA-MAJOR", "What a Dockerfile compiles meets torch's CUDA", check_cuda_major),
     Rule("IMAGE-PYTHON", "What a Dockerfile pins has a wheel for its Python", check_python),
     Rule("IMAGE-DRIVER-CAPABILITIES", "A Dockerfile asks for the driver's CUDA", check_capabilities),
-    Rule("IMAGE-NO-NVCC", "What a Dockerfile compiles has its compiler", check_nvcc),
-    Rule("IMAGE-TORCH-FIRST", "What a Dockerfile builds against torch finds it", check_torch_first),
 )
