@@ -40,6 +40,9 @@ APPENDED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ('ENV CUDA_VISIBLE_DEVICES=""', "GPU-HIDDEN", ("--gpu", "RTX 3090")),
     ('ENV TORCH_CUDA_ARCH_LIST="7.0 7.5"', "ARCH-LIST-LACKS-CARD", ("--gpu", "RTX 3090")),
     ("RUN pip install --force-reinstall torch==2.5.1", "TORCH-ARCH", ("--gpu", "RTX 5090")),
+    ("RUN uv venv --python 3.13\nRUN uv pip install torch==2.1.0", "IMAGE-PYTHON", ()),
+    ("RUN pip install torch==2.5.1\nENV NVIDIA_DRIVER_CAPABILITIES=graphics", "IMAGE-DRIVER-CAP", ()),
+    ("ENV NVIDIA_DRIVER_CAPABILITIES compute,video", "IMAGE-DRIVER-CAP", ()),
 )
 REMARK = """
 # without it: ImportError: libGL.so.1: cannot open shared object file: No such file or directory
@@ -74,6 +77,10 @@ def planted(text: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
         if not re.search("nvcc|toolkit|cuda-", text.replace(base[0], "")):
             plain = text.replace(base[0], base[0].replace("-devel", "-runtime"))
             yield f"{plain.rstrip()}\n{BUILD}\n", "IMAGE-NO-NVCC", ()
+            devel = text.replace(base[0], base[0].replace("-runtime", "-devel"))
+            other = "cu118" if "cuda:12" in base[0] else "cu124"
+            torch = f"RUN pip install torch==2.4.1 --index-url https://download.pytorch.org/whl/{other}"
+            yield f"{devel.rstrip()}\n{torch}\n{BUILD}\n", "IMAGE-CUDA-MAJOR", ()
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import re
 import shlex
 from typing import TYPE_CHECKING, Any
 
@@ -71,8 +72,11 @@ def run(args: argparse.Namespace) -> int:
     told = place.read() if place else None
     if told is None:
         answer = _answer(args)
-        args = _without_file(args) if _is_unpinned(args, answer) else args
-        told, lasting = _told(args, answer)
+        unpinned = _is_unpinned(args, answer)
+        if unpinned:
+            _write_each(args, answer)
+            args = _without_file(args, "each set has its own file" if answer.sets else "there are no pins")
+        told, lasting = _told(args, answer, unpinned)
         if place and lasting:
             place.keep(told)
     write(args, told.text)
@@ -90,23 +94,43 @@ def _answer(args: argparse.Namespace) -> PinSet:
 
 
 def _is_unpinned(args: argparse.Namespace, answer: PinSet) -> bool:
-    """True for an answer that holds no pins, where a file of pins was asked for."""
-    return bool(args.output) and args.format != "json" and answer.status in ("conflict", "unknown")
+    """True for an answer that is no one set of pins, where a file of pins was asked for."""
+    return bool(args.output) and args.format != "json" and answer.status in ("conflict", "unknown", "split")
 
 
-def _without_file(args: argparse.Namespace) -> argparse.Namespace:
+def _write_each(args: argparse.Namespace, answer: PinSet) -> None:
+    """Write each set of a split into a file named for what only it has, and say which is which."""
+    for one in answer.sets:
+        others = {word for other in answer.sets if other is not one for word in other.asked}
+        own = next((word for word in one.asked if word not in others), one.asked[0])
+        file = _beside(args.output, re.split(r"[^A-Za-z0-9._-]", own)[0])
+        write(argparse.Namespace(**{**vars(args), "output": file}), _pins_text(args, one))
+        note(args, f"{file}: the environment of {', '.join(one.asked)}")
+
+
+def _beside(file: str, name: str) -> str:
+    """Return the file of one set: `constraints.txt` is `constraints-vllm.txt`.
+
+    What installers know by its name, `pylock.toml`, has the set's within: `pylock.vllm.toml`.
+    """
+    stem, suffix = os.path.splitext(file)
+    between = "." if os.path.basename(stem).startswith("pylock") else "-"
+    return f"{stem}{between}{name}{suffix}"
+
+
+def _without_file(args: argparse.Namespace, why: str) -> argparse.Namespace:
     """Return the arguments for an answer on standard output; what the file held before, it keeps."""
-    note(args, f"{args.output}: not written, there are no pins")
+    note(args, f"{args.output}: not written, {why}")
     return argparse.Namespace(**{**vars(args), "output": None})
 
 
-def _told(args: argparse.Namespace, answer: PinSet) -> tuple[Told, bool]:
+def _told(args: argparse.Namespace, answer: PinSet, unpinned: bool) -> tuple[Told, bool]:
     """Return what is to be said, and whether it stays so while the request and the facts do."""
     from envdoctor.solve.kept import Told
 
     code = EXIT_CODES[answer.status] or (3 if answer.unjudged or answer.gaps else 0)
     lasting = answer.status == "solved" and code == 0 and not answer.looked_up
-    return Told(_rendered(args, answer), list(_notes(args, answer)), code), lasting
+    return Told(_rendered(args, answer, unpinned), list(_notes(args, answer)), code), lasting
 
 
 def _notes(args: argparse.Namespace, answer: PinSet) -> Iterator[str]:
@@ -133,24 +157,38 @@ def _unread_code(args: argparse.Namespace) -> Iterator[str]:
             return
 
 
-def _rendered(args: argparse.Namespace, answer: PinSet) -> str:
-    format: Pinned = args.format
-    if format is Format.JSON:
-        return as_json(answer.as_json())
-    from envdoctor.matrix import load_matrix
-    from envdoctor.matrix.snapshot import load_snapshot
-    from envdoctor.solve import documents
-
-    if answer.status in ("conflict", "unknown"):
+def _rendered(args: argparse.Namespace, answer: PinSet, unpinned: bool) -> str:
+    if args.format is Format.JSON:
+        return _pins_text(args, answer)
+    if answer.status in ("conflict", "unknown") or unpinned:
         from envdoctor.solve.report import conflict_document
 
         return draw(conflict_document(answer), Format.TEXT, look_of(args))
-    matrix = load_matrix()
-    date = load_snapshot(matrix.folder).date
-    header = documents.Header(__version__, matrix.version, date, command_line(args))
     if answer.status == "split":
-        return documents.split_text(answer, header)
+        from envdoctor.solve.documents import split_text
+
+        return split_text(answer, _header(args))
+    return _pins_text(args, answer)
+
+
+def _header(args: argparse.Namespace) -> documents.Header:
+    from envdoctor.matrix import load_matrix
+    from envdoctor.matrix.snapshot import load_snapshot
+    from envdoctor.solve.documents import Header
+
+    matrix = load_matrix()
+    return Header(__version__, matrix.version, load_snapshot(matrix.folder).date, command_line(args))
+
+
+def _pins_text(args: argparse.Namespace, answer: PinSet) -> str:
+    """Return pins in the format that was asked for."""
+    from envdoctor.solve import documents
+
+    format: Pinned = args.format
+    header = _header(args)
     match format:
+        case Format.JSON:
+            return as_json(answer.as_json())
         case Format.CONSTRAINTS:
             return documents.constraints_text(answer, header)
         case Format.REQUIREMENTS:

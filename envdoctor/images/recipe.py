@@ -15,7 +15,7 @@ _CUDA = re.compile(r"(?:^|/)(?:nvidia/cuda|cuda)(?::|$)|(?:^|/)pytorch/pytorch:|
 _FLAVOUR = re.compile(r"-(runtime|devel|base)(?=-|$)")
 _WHOLE = re.compile(r"nvcr\.io/nvidia/(?:pytorch|nemo|tritonserver|cuda-dl-base|tensorrt):")
 _NVCC = re.compile(
-    r"(?:^|/)(?:nvidia-cuda-toolkit|cuda-nvcc[\w.-]*|cuda-toolkit[\w.-]*|cuda-compiler[\w.-]*|cuda-\d[\d-]*"
+    r"(?:^|[/:])(?:nvidia-cuda-toolkit|cuda-nvcc[\w.-]*|cuda-toolkit[\w.-]*|cuda-compiler[\w.-]*|cuda-\d[\d-]*"
     r"|cuda|cudatoolkit-dev)(?:[=:<>]|$)"
 )
 _PYTHON = re.compile(r"(?:^|/)python:(\d+\.\d+(?:\.\d+)?)")
@@ -49,6 +49,8 @@ class Install:
     isolated: bool
     """True where pip builds apart from what is installed."""
     nvcc: bool | None
+    another: bool
+    """True where a step before it installs a toolkit, so that the image's own may not be the one in use."""
     line: int
     last: int
 
@@ -82,6 +84,7 @@ class _Reader:
         found = _PYTHON.search(built.base)
         self._python = (found[1], built.line) if found else None
         self._nvcc = {"devel": True, "runtime": False, "base": False, "none": False}.get(flavour(built.base))
+        self._another = self._several = False
 
     def recipe(self) -> Recipe:
         """Return all of it."""
@@ -93,7 +96,7 @@ class _Reader:
             flavour(self._built.base),
             self._variables,
             tuple(self._installs),
-            self._python,
+            None if self._several else self._python,
             tuple(dict.fromkeys(self._notes)),
         )
 
@@ -115,20 +118,22 @@ class _Reader:
         line = step.line
         if installer := pip_command(words):
             verb, rest = installer
-            self._installs.append(_install(verb, rest, self._nvcc, step))
+            self._installs.append(_install(verb, rest, self._nvcc, self._another, step))
             self._see_nvcc(rest)
         elif words[0] in ("conda", "mamba", "micromamba"):
             self._conda(words, step)
         elif words[0] in ("apt-get", "apt", "yum", "dnf", "microdnf", "apk") and "install" in words:
             self._see_nvcc(words)
             pythons = [match[1] for word in words if (match := _APT_PYTHON.match(word))]
-            if pythons and self._python is None:
-                self._python = (pythons[-1], line)
+            if pythons:
+                self._see_python(pythons[-1], line)
+        elif words[0] == "pyenv":
+            self._several = True
         elif (words[0] == "uv" and words[1:2] == ["venv"]) or words[:3] == ["uv", "python", "install"]:
             if found := re.search(r"\b(3\.\d{1,2}(?:\.\d{1,3})?)\b", " ".join(words)):
                 self._python = (found[1], line)
         elif any(word.endswith(".run") and "cuda" in word for word in words):
-            self._nvcc = True  # NVIDIA's own installer of a toolkit
+            self._nvcc = self._another = True  # NVIDIA's own installer of a toolkit
 
     def _conda(self, words: Sequence[str], step: Instruction) -> None:
         if not {"install", "create"} & set(words[:3]):
@@ -138,11 +143,18 @@ class _Reader:
         pythons = [match[1] for word in wanted if (match := _CONDA_PYTHON.match(word))]
         if pythons:
             self._python = (pythons[-1], step.line)
-        self._installs.append(Install("conda", wanted, (), "", True, self._nvcc, step.line, step.last))
+        self._installs.append(_of_conda(wanted, self._nvcc, self._another, step))
+
+    def _see_python(self, version: str, line: int) -> None:
+        """Keep the Python that the system's packages bring; of two nobody can say which one runs."""
+        if self._python is None:
+            self._python = (version, line)
+        elif ".".join(self._python[0].split(".")[:2]) != version:
+            self._several = True
 
     def _see_nvcc(self, words: Sequence[str]) -> None:
         if any(_NVCC.search(word) for word in words):
-            self._nvcc = True
+            self._nvcc = self._another = True
 
 
 def allowed_variables(told: dict[str, str]) -> dict[str, str]:
@@ -208,10 +220,14 @@ def installs_of(script: str) -> Iterator[Install]:
     step = Instruction("RUN", script, 1, 1)
     for words in commands_of(script):
         if installer := pip_command(words):
-            yield _install(*installer, None, step)
+            yield _install(*installer, None, False, step)
 
 
-def _install(verb: str, words: Sequence[str], nvcc: bool | None, step: Instruction) -> Install:
+def _of_conda(wanted: tuple[str, ...], nvcc: bool | None, another: bool, step: Instruction) -> Install:
+    return Install("conda", wanted, (), "", True, nvcc, another, step.line, step.last)
+
+
+def _install(verb: str, words: Sequence[str], nvcc: bool | None, another: bool, step: Instruction) -> Install:
     wanted, files, index = [], [], ""
     isolated = "--no-build-isolation" not in words
     skip = False
@@ -231,4 +247,4 @@ def _install(verb: str, words: Sequence[str], nvcc: bool | None, step: Instructi
             wanted.append(word)
         skip = option in _VALUED and not value and word.startswith("-")
     tool = "pip" if verb == "install" else "uninstall"
-    return Install(tool, tuple(wanted), tuple(files), index, isolated, nvcc, step.line, step.last)
+    return Install(tool, tuple(wanted), tuple(files), index, isolated, nvcc, another, step.line, step.last)

@@ -10,7 +10,7 @@ from envdoctor import lazy_re as re
 from envdoctor.errors import InputError
 from envdoctor.facts import Setting
 from envdoctor.facts.names import normalise
-from envdoctor.images.dockerfile import INSTRUCTIONS, last_stage, parse_instructions
+from envdoctor.images.dockerfile import INSTRUCTIONS, Instruction, last_stage
 from envdoctor.images.recipe import Install, Recipe, allowed_variables, read_recipe
 from envdoctor.inputs import read_input_text
 from envdoctor.pastes.distributions import Told, parse_told
@@ -39,19 +39,18 @@ class OwnLines:
     instructions: frozenset[int]
 
 
-def own_lines(lines: Sequence[str]) -> OwnLines:
+def own_lines(lines: Sequence[str], steps: Sequence[Instruction]) -> OwnLines:
     """Return which lines are a Dockerfile's; none of a text without FROM."""
-    steps = [one for one in parse_instructions("\n".join(lines)) if one.word in INSTRUCTIONS]
-    if not any(one.word == "FROM" for one in steps):
+    own = [one for one in steps if one.word in INSTRUCTIONS]
+    if not any(one.word == "FROM" for one in own):
         return OwnLines(frozenset(), frozenset())
     remarks = frozenset(index for index, line in enumerate(lines) if line.lstrip().startswith("#"))
-    inside = (index for one in steps for index in range(one.line - 1, one.last))
+    inside = (index for one in own for index in range(one.line - 1, one.last))
     return OwnLines(remarks, frozenset(inside) - remarks)
 
 
-def parse_dockerfile(paste: Paste) -> Iterator[Sighting]:
+def parse_dockerfile(paste: Paste, steps: Sequence[Instruction]) -> Iterator[Sighting]:
     """Yield what a Dockerfile leads to; files of requirements are looked for in its folder."""
-    steps = list(parse_instructions("\n".join(paste.lines)))
     built = last_stage(steps)
     if built is None:
         return
@@ -119,6 +118,7 @@ class _Reader:
                 with_torch = any(re.match(r"torch\b(?!-)", other) for other, _, _ in lines[:place])
                 told = [word, "isolated" if install.isolated else "", "torch" if torch_there else ""]
                 told += ["torch beside it" if with_torch else "", _said(install.nvcc)]
+                told += ["another toolkit" if install.another else ""]
                 yield self._setting("image.install", " | ".join(filter(None, told)), line)
 
     def _line_of(self, word: str, install: Install) -> int:

@@ -167,11 +167,13 @@ def _sightings(paste: Paste, lexicon: Lexicon) -> Iterator[Sighting]:
 
 def _of_dockerfile(paste: Paste, lexicon: Lexicon) -> Iterator[Sighting]:
     """Yield what a Dockerfile's steps and commands tell, and leave only lines that are none of its own."""
+    from envdoctor.images.dockerfile import parse_instructions
     from envdoctor.pastes.commands import parse_commands
     from envdoctor.pastes.dockerfiles import own_lines, parse_dockerfile
 
-    own = own_lines(paste.lines)
-    yield from parse_dockerfile(paste)
+    steps = tuple(parse_instructions("\n".join(paste.lines)))
+    own = own_lines(paste.lines, steps)
+    yield from parse_dockerfile(paste, steps)
     for index in own.remarks:
         paste.lines[index] = ""
     if own.instructions:

@@ -198,10 +198,12 @@ class _Teller:
 
     def _card(self, span: str, node: Node, mask: int) -> Cause:
         build = (node.builds or [])[mask.bit_length() - 1]
-        archs = ", ".join(build.arch_list or ()) or "no GPU code"
-        return Cause(
-            "target", f"{{subject}} cannot run {span}: the wheel of {build.label} holds {archs}", build.source
-        )
+        if build.arch_list is None:
+            held = f"releases of the time of {build.label} hold no code for such a card"
+        else:
+            archs = ", ".join(build.arch_list) or "no GPU code"
+            held = f"the wheel of {build.label} holds {archs}"
+        return Cause("target", f"{{subject}} cannot run {span}: {held}", build.source)
 
     def _driver(self, span: str, node: Node, mask: int) -> Cause:
         built = [build for bit in bits_of(mask) if (build := (node.builds or [])[bit]).cuda]

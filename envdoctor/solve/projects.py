@@ -7,11 +7,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from envdoctor import lazy_re as re
 from envdoctor.errors import InputError
+from envdoctor.facts.names import normalise
 from envdoctor.inputs import parse_json
 from envdoctor.solve.requests import Asked, Carried, parse_line
 from envdoctor.toml_text import parse_toml
@@ -25,6 +27,7 @@ _UNREADABLE = (
 
 _MARKED = re.compile(r"^\s*(?:RUN\s+|[!%]\s*)")
 """How a Dockerfile and a notebook's cell open a line for the shell."""
+_NAMED = re.compile(r"\s*([A-Za-z0-9][\w.-]{0,100})(?:\s?\[[\w,. -]{0,200}\])?")
 
 
 def is_manifest(path: Path) -> bool:
@@ -44,7 +47,17 @@ def read_manifest(path: Path, text: str, extras: Collection[str] = ()) -> Asked:
     if not lines:
         why = "names no requirement that can be read without running it"
         return Asked(carried=(Carried(str(path), "", why),))
-    return _asked(lines, str(path))
+    asked = _asked(lines, str(path))
+    return replace(asked, notes=(*asked.notes, *_unheld(path, text)))
+
+
+def _unheld(path: Path, text: str) -> Iterator[str]:
+    """Yield what a project makes its installer do that is not done here."""
+    if path.name == "pyproject.toml":
+        told = parse_toml(text).get("tool", {}).get("uv", {}).get("override-dependencies")
+        if isinstance(told, list) and told:
+            named = ", ".join(str(one) for one in told[:4]) + (" and more" if len(told) > 4 else "")
+            yield f"{path}: override-dependencies ({named}) are not applied: what is required stands"
 
 
 def _asked(lines: Lines, source: str) -> Asked:
@@ -71,14 +84,47 @@ def _reader_of(path: Path) -> Callable[[str, Collection[str]], Lines] | None:
 def _pyproject(text: str, extras: Collection[str]) -> Lines:
     document = parse_toml(text)
     project = document.get("project", {})
-    yield from project.get("dependencies", ())
+    places = _places(document.get("tool", {}).get("uv", {}).get("sources", {}))
+    for line in project.get("dependencies", ()):
+        yield from _placed(line, places)
     for extra in extras:
-        yield from project.get("optional-dependencies", {}).get(extra, ())
+        for line in project.get("optional-dependencies", {}).get(extra, ()):
+            yield from _placed(line, places)
     for group in ("dev",) if not project and not document.get("tool", {}).get("poetry") else ():
         yield from (
             line for line in document.get("dependency-groups", {}).get(group, ()) if isinstance(line, str)
         )
     yield from _table_lines(document.get("tool", {}).get("poetry", {}).get("dependencies", {}))
+
+
+def _places(sources: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return where `tool.uv.sources` takes packages from that no index gives, each place with its marker."""
+    found: dict[str, list[str]] = {}
+    for name, told in sources.items():
+        for one in told if isinstance(told, list) else [told]:
+            marker = f" ; {one['marker']}" if one.get("marker") else ""
+            if place := "./" if one.get("workspace") else _place(one):
+                found.setdefault(normalise(name), []).append(f"{place}{marker}")
+    return found
+
+
+def _placed(line: str, places: Mapping[str, list[str]]) -> Iterator[str]:
+    """Yield a requirement as it stands, or with each place that stands for the index."""
+    named = _NAMED.match(line)
+    of_it = places.get(normalise(named[1])) if named else None
+    if named is None or of_it is None:
+        yield line
+    else:
+        yield from (f"{named[0]} @ {place}" for place in of_it)
+
+
+def _place(entry: Mapping[str, Any]) -> str:
+    """Return the place that a table of uv's, poetry's or a Pipfile names, as a requirement names it."""
+    place = entry.get("url") or entry.get("path") or entry.get("git")
+    if not place:
+        return ""
+    revision = entry.get("tag") or entry.get("rev") or entry.get("ref") or entry.get("branch")
+    return f"{'git+' if 'git' in entry else ''}{place}{f'@{revision}' if revision else ''}"
 
 
 def _pipfile(text: str, extras: Collection[str]) -> Lines:
@@ -93,10 +139,8 @@ def _table_lines(table: Mapping[str, Any]) -> Iterator[str]:
             continue
         extras = f"[{','.join(entry['extras'])}]" if entry.get("extras") else ""
         marker = f" ; {entry['markers']}" if entry.get("markers") else ""
-        if place := entry.get("url") or entry.get("path") or entry.get("git"):
-            revision = entry.get("tag") or entry.get("rev") or entry.get("ref") or entry.get("branch")
-            git = "git+" if "git" in entry else ""
-            yield f"{name}{extras} @ {git}{place}{f'@{revision}' if revision else ''}{marker}"
+        if place := _place(entry):
+            yield f"{name}{extras} @ {place}{marker}"
         else:
             yield f"{name}{extras}{_poetry_specifier(str(entry.get('version', '*')))}{marker}"
 

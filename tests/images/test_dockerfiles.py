@@ -17,6 +17,7 @@ RUNTIME = (
     "FROM nvidia/cuda:12.4.1-cudnn-runtime-ubuntu22.04\nRUN apt-get update && apt-get install -y python3.10\n"
 )
 DEVEL = RUNTIME.replace("runtime", "devel")
+APEX = "RUN pip install --no-build-isolation git+https://github.com/NVIDIA/apex\n"
 TORCH = "RUN pip install torch==2.4.0 --index-url https://download.pytorch.org/whl/cu124\n"
 
 
@@ -103,6 +104,10 @@ def test_a_file_of_requirements_beside_it_is_read_and_one_that_is_not_is_said(tm
         (DEVEL + "RUN pip install --no-build-isolation torch flash-attn\n", "IMAGE-TORCH-FIRST"),
         (DEVEL + "RUN pip install torch==2.1.0 numpy==2.1.0\n", "NUMPY2-TORCH"),
         (DEVEL + TORCH + "RUN pip install vllm==0.5.0\n", "VLLM-TORCH"),
+        (DEVEL.replace("12.4.1", "11.8.0") + TORCH + APEX, "IMAGE-CUDA-MAJOR"),
+        ("FROM python:3.13-slim\nRUN pip install torch==2.1.0\n", "IMAGE-PYTHON"),
+        (DEVEL + TORCH + "ENV NVIDIA_DRIVER_CAPABILITIES=graphics,utility\n", "IMAGE-DRIVER-CAPABILITIES"),
+        (DEVEL + TORCH + "ENV NVIDIA_DRIVER_CAPABILITIES compute\n", "IMAGE-DRIVER-CAPABILITIES"),
     ],
 )
 def test_a_planted_fault_is_found(
@@ -123,6 +128,14 @@ def test_a_planted_fault_is_found(
         "FROM example.com/serving:1\nRUN pip install --no-build-isolation git+https://github.com/NVIDIA/apex\n",
         RUNTIME + "# This avoids an error: Failed to build mpi4py\n" + TORCH,
         "FROM pytorch/pytorch:2.4.0-cuda12.4-cudnn9-devel\nRUN pip install --no-build-isolation flash-attn\n",
+        DEVEL.replace("12.4.1", "12.1.0") + TORCH + APEX,
+        DEVEL.replace("12.4.1", "11.8.0") + "RUN apt-get install -y cuda-toolkit-12-4\n" + TORCH + APEX,
+        DEVEL + TORCH + "ENV NVIDIA_DRIVER_CAPABILITIES=all\n",
+        DEVEL + TORCH + "ENV NVIDIA_DRIVER_CAPABILITIES=compute,utility,video\n",
+        "FROM python:3.11\nRUN pip install torch==2.1.0\n",
+        "FROM python:3.13\nRUN pip install sentencepiece==0.1.99 einops==0.7.0\n",
+        "FROM python:3.13\nRUN pyenv install 3.10.2\nRUN pip install torch==2.1.0\n",
+        "FROM python:3.13\nRUN apt-get install -y python3.10-venv\nRUN pip install torch==2.1.0\n",
     ],
 )
 def test_a_healthy_one_has_no_finding(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -355,3 +355,37 @@ def test_options_go_along_as_they_stand(
     assert asked.options == (line,)
     assert [one.text for one in asked.carried if one.judged] == ([line] if judged_elsewhere else [])
     assert asked.prereleases is prereleases
+
+
+def test_what_uv_takes_from_a_place_is_not_looked_for_on_the_index(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "pyproject.toml").write_text(
+        '[project]\nname = "a"\ndependencies = ["library>=1", "einops", "own[x]", "Held_One"]\n'
+        '[tool.uv.sources]\nlibrary = { path = "sd-scripts" }\nown = { workspace = true }\n'
+        'einops = { index = "some" }\n'
+        'held-one = [{ git = "https://example.com/held", rev = "ab", '
+        "marker = \"sys_platform == 'linux'\" }]\n",
+        encoding="utf-8",
+    )
+    words = ["-r", str(tmp_path / "pyproject.toml"), "--python-version", "3.10", "--offline"]
+    main(["pin", *words, "--platform", "x86_64-manylinux_2_35", "--format", "json"])
+    told = json.loads(capsys.readouterr().out)
+    assert [one["name"] for one in told["pins"]] == ["einops"]
+    assert [one["text"].split(" ;")[0] for one in told["carried"]] == [
+        "library @ sd-scripts",
+        "own[x] @ ./",
+        "Held_One @ git+https://example.com/held@ab",
+    ]
+
+
+def test_overrides_of_a_project_are_named_where_they_are_not_applied(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "pyproject.toml").write_text(
+        '[project]\nname = "a"\ndependencies = ["einops"]\n'
+        '[tool.uv]\noverride-dependencies = ["protobuf>=3.20,<6"]\n',
+        encoding="utf-8",
+    )
+    assert main(["pin", "-r", str(tmp_path / "pyproject.toml"), "--offline"]) == 0
+    assert "override-dependencies (protobuf>=3.20,<6) are not applied" in capsys.readouterr().err

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from solve_world import EMPTY, goal, shipped, target, world
 
+from envdoctor.cli import main
 from envdoctor.matrix import Matrix
 from envdoctor.solve.pinning import pin
 
@@ -57,3 +60,34 @@ def test_only_stacks_of_different_ends_that_clash_are_parted(asked: list[str], s
     assert [{pin.name for pin in half.pins} for half in answer.sets] == (
         [{*asked, "core"} - {"trainer"}, {*asked, "core"} - {"engine"}] if status == "split" else []
     )
+
+
+def test_a_split_is_written_as_one_file_a_set_and_says_which(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "pins.txt"
+    file.write_text("kept==1\n", encoding="utf-8")
+    words = ["vllm==0.32.0", "trl[vllm]==1.16.0", "torch"]
+    told = ["--python-version", "3.12", "--platform", "x86_64-manylinux_2_35", "--offline", "--allow-source"]
+    assert main(["pin", *words, *told, "-o", str(file)]) == 1
+    out, err = capsys.readouterr()
+    assert file.read_text(encoding="utf-8") == "kept==1\n"
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["pins-trl.txt", "pins-vllm.txt", "pins.txt"]
+    serving, training = (
+        (tmp_path / f"pins-{one}.txt").read_text(encoding="utf-8") for one in ("vllm", "trl")
+    )
+    assert "\nvllm==0.32.0\n" in serving
+    assert "trl==" not in serving
+    assert "\ntrl==1.16.0\n" in training
+    assert "\ntorch==" in serving
+    assert "\ntorch==" in training
+    assert "pins-vllm.txt: the environment of vllm==0.32.0, torch" in err
+    assert "pins-trl.txt: the environment of " in err
+    assert "trl 1.16.0" in out
+
+
+def test_a_split_as_locks_gives_names_that_installers_take_for_locks(tmp_path: Path) -> None:
+    words = ["vllm==0.32.0", "axolotl==0.21.0", "--format", "uv", "--offline", "--allow-source"]
+    told = ["--python-version", "3.12", "--platform", "x86_64-manylinux_2_35"]
+    assert main(["pin", *words, *told, "-o", str(tmp_path / "pylock.toml")]) == 1
+    assert {one.name for one in tmp_path.iterdir()} == {"pylock.vllm.toml", "pylock.axolotl.toml"}

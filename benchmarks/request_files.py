@@ -1,0 +1,168 @@
+"""Requirement files of public projects, each pinned for two targets.
+
+    python benchmarks/request_files.py FOLDER [--out FILE] [--only PATTERN]
+
+FOLDER holds PROJECT/DAY folders, each with the files as the project had them and `ASK`, their names in
+lines. Of each answer: was it solved, or is the conflict one that uv has, too (or one of the card, the driver
+or a row, which uv does not know); does uv accept the pins; is a name asked for older than in uv's answer
+without a reason; and is anything refused. uv needs the index, PyTorch's own is not asked: of a set with a
+build from there, what that build brings of CUDA's is not held against uv.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from packaging.version import Version
+
+PLATFORM = "x86_64-manylinux_2_35"
+FACTS = "2026-11-21"
+"""The day of the package facts: what came out later is asked of neither."""
+UNREACHED = re.compile(
+    "Failed to (resolve requirements|build|fetch)|Distribution not found|not found in the|Git operation"
+)
+"""What uv says of a place out of reach, of a build that lacks the rest of the project, of an unknown name."""
+TARGETS = (("RTX 4090", "550.54.14", "3.11"), ("A100", "525.60.13", "3.10"), ("B200", "580.65.06", "3.12"))
+UV_READS = re.compile(r"(requirements.*\.txt|pyproject\.toml|setup\.py)$")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What became of a file on a target."""
+
+    file: str
+    card: str
+    kind: str
+    """solved; a conflict of uv's, of the card's or of a row's (what no metadata tells); or what is wrong."""
+    said: str = ""
+    older: tuple[str, ...] = ()
+    torch: str = ""
+
+
+def run(*words: str, cwd: str = "/") -> subprocess.CompletedProcess[str]:
+    """Run a command; one that takes too long has the code 124."""
+    try:
+        return subprocess.run(words, capture_output=True, text=True, check=False, timeout=90, cwd=cwd)
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(words, 124, "", "took too long")
+
+
+def ours(file: Path, python: str, *more: str) -> subprocess.CompletedProcess[str]:
+    """Ask for pins of a file."""
+    told = ("--python-version", python, "--platform", PLATFORM, "--allow-source", "--format", "json")
+    return run(sys.executable, "-m", "envdoctor", "pin", "-r", str(file), *told, *more)
+
+
+def uvs(file: Path, python: str, *more: str) -> subprocess.CompletedProcess[str]:
+    """Ask uv; it takes the newest of all indexes, as pip does, and PyTorch's own is left out."""
+    told = ("--python-version", python, "--python-platform", PLATFORM, "--no-header", "--no-annotate", "-q")
+    best = ("--index-strategy", "unsafe-best-match", "--exclude-newer", FACTS)
+    if file.suffix != ".txt":
+        return run("uv", "pip", "compile", str(file), *told, *best, *more, cwd=str(file.parent))
+    beyond = re.compile(r"download\.pytorch\.org|git\+|^\s*(-e|--editable)\b|^\s*\.")
+    lines = [one for one in file.read_text().splitlines() if not beyond.search(one)]
+    copy = file.with_suffix(".in")
+    copy.write_text(re.sub(r"\+(cu\d{2,3}|cpu)\b", "", "\n".join(lines)) + "\n")
+    return run("uv", "pip", "compile", str(copy), *told, *best, *more, cwd=str(file.parent))
+
+
+def pins_of(text: str) -> dict[str, str]:
+    """Return the pins in uv's answer."""
+    return dict(re.findall(r"^([a-z0-9][a-z0-9.-]*)==([^\s;]+)", text, re.MULTILINE))
+
+
+def judge(file: Path, card: str, driver: str, python: str) -> Judged:
+    """Pin a file for a target, and hold the answer against uv's."""
+    name = f"{file.parent.parent.name}/{file.parent.name}/{file.name}"
+    done = ours(file, python, "--gpu", card, "--driver", driver)
+    try:
+        answer = json.loads(done.stdout)
+    except ValueError:
+        return Judged(name, card, "refused", f"{done.returncode} {done.stderr.strip()[-400:]}")
+    if answer["status"] == "solved":
+        return _solved(name, card, file, python, answer)
+    causes = (answer.get("conflict") or {}).get("causes", [])
+    said = " / ".join(one["text"] for one in causes)
+    if answer["status"] not in ("conflict", "split"):
+        return Judged(name, card, answer["status"], f"{said} {done.stderr.strip()[-300:]}")
+    if UV_READS.search(file.name):
+        theirs = uvs(file, python)
+        if theirs.returncode not in (0, 124) and not UNREACHED.search(theirs.stderr):
+            return Judged(name, card, "uv's conflict", f"{said} || {theirs.stderr.strip()[-300:]}")
+    kinds = {one["kind"] for one in causes}
+    if any(re.search("cannot run|driver", one["text"]) for one in causes):
+        return Judged(name, card, "the card's conflict", said)
+    return Judged(name, card, "a row's conflict" if "row" in kinds else "conflict of ours alone", said)
+
+
+def _solved(name: str, card: str, file: Path, python: str, answer: dict) -> Judged:  # type: ignore[type-arg]
+    mine = {one["name"]: one["version"] for one in answer["pins"]}
+    reasons = {one["name"]: [b for b in one["because"] if "not " in b] for one in answer["pins"]}
+    with tempfile.TemporaryDirectory() as folder:
+        pins = Path(folder) / "pins.txt"
+        of_variant = any(one["index"] for one in answer["pins"])
+        kept = {n: v for n, v in mine.items() if not (of_variant and re.match("nvidia-|cuda-|triton", n))}
+        pins.write_text("".join(f"{n}=={v}\n" for n, v in kept.items()))
+        read = bool(UV_READS.search(file.name))
+        checked = uvs(file, python, "-c", str(pins)) if read else uvs(pins, python)
+        if UNREACHED.search(checked.stderr):
+            checked = uvs(pins, python)  # what only a build or a place out of reach would tell
+    torch = mine.get("torch", "")
+    if checked.returncode:
+        return Judged(name, card, "uv refuses", checked.stderr.strip()[-500:], (), torch)
+    theirs = uvs(file, python) if UV_READS.search(file.name) else None
+    got = pins_of(theirs.stdout) if theirs and not theirs.returncode else {}
+    asked = {one["name"] for one in answer["pins"] if any("asked for" in why for why in one["because"])}
+    older = tuple(
+        f"{n} {mine[n]} < {got[n]}"
+        for n in sorted(set(mine) & set(got))
+        if n in asked and Version(mine[n]) < Version(got[n]) and not reasons[n]
+    )
+    return Judged(name, card, "solved", "", older, torch)
+
+
+def main() -> None:
+    """Print a line for each that is neither solved nor confirmed, and the sums."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--only", default="", help="files whose path this pattern finds")
+    args = parser.parse_args()
+    os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    files = [
+        asked.parent / line
+        for asked in sorted(args.folder.glob("*/*/ASK"))
+        for line in dict.fromkeys(asked.read_text().split())
+        if re.search(args.only, f"{asked.parent}/{line}")
+    ]
+    told: collections.Counter[str] = collections.Counter()
+    older = 0
+    for file in files:
+        left_out = hashlib.sha256(str(file.parent.name + file.name).encode()).digest()[0] % 3
+        for target in (one for place, one in enumerate(TARGETS) if place != left_out):
+            one = judge(file, *target)
+            told[one.kind] += 1
+            older += bool(one.older)
+            if args.out:
+                with args.out.open("a") as out:
+                    out.write(json.dumps(asdict(one)) + "\n")
+            if one.kind != "solved" or one.older:
+                print(f"{one.kind}: {one.file} {one.card}: {one.said[:300]} {one.older}", flush=True)
+    good = told["solved"] + sum(told[f"{whose} conflict"] for whose in ("uv's", "the card's", "a row's"))
+    print(
+        f"{good} of {sum(told.values())} solved or a proven conflict; {dict(told)}; older unsaid in {older}"
+    )
+
+
+if __name__ == "__main__":
+    main()
