@@ -610,6 +610,13 @@ MINE = "from transformers import Trainer\nclass Mine(Trainer):\n    pass\n"
         ),
         (
             {
+                "own.py": f"{MINE}Other = Mine\nLoop = Loop\n",
+                "run.py": "from own import Other, Loop\nOther(tokenizer=None)\nLoop(tokenizer=None)\n",
+            },
+            [("run.py", 2, "transformers.Trainer(tokenizer)")],
+        ),
+        (
+            {
                 "mix.py": f"{MINE}class Own:\n    tokenizer = None\n",
                 "sub.py": "from mix import Mine, Own\nclass Sub(Own, Mine):\n    def f(self):\n"
                 "        return self.tokenizer\n",
