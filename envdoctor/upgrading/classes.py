@@ -17,6 +17,8 @@ _HOPS = 12
 _INNER = re.compile(r"^[ \t]{1,200}from[ \t]{1,8}(\.{0,20})([.\w]{0,200})[ \t]{1,8}import\b", re.MULTILINE)
 Brought = Callable[[int, str, str], Bound]
 """What an import brings: its level, its module, the name."""
+Told = ast.ClassDef | ast.Name | tuple[int, str, str]
+"""What a name of a file stands for: a class, another name of the file, an import."""
 
 
 def class_of(node: ast.ClassDef, bases: Sequence[Bound]) -> Bound:
@@ -54,7 +56,7 @@ class Project:
     def __init__(self, files: Iterable[Path], foreign: Callable[[str], bool]) -> None:
         self._files = {path.as_posix(): path for path in files if path.suffix == ".py"}
         self._foreign = foreign
-        self._outlines: dict[Path, dict[str, ast.ClassDef | tuple[int, str, str]]] = {}
+        self._outlines: dict[Path, dict[str, Told]] = {}
         self._known: dict[tuple[Path, str], Bound] = {}
         self._found: dict[tuple[Path, int, str], Path | None] = {}
 
@@ -92,7 +94,9 @@ class Project:
             found = self._outline(file).get(name)
             if isinstance(found, ast.ClassDef):
                 self._known[key] = class_of(found, [self._base(file, base, hops) for base in found.bases])
-            elif found is not None:
+            elif isinstance(found, ast.Name) and hops <= _HOPS:
+                self._known[key] = self._in(file, found.id, hops + 1)
+            elif isinstance(found, tuple):
                 self._known[key] = self._brought(file, *found, hops)
         return self._known[key]
 
@@ -107,7 +111,7 @@ class Project:
         module = self._outline(file).get(root[0])
         return Bound(f"{module[2]}.{root[2]}") if isinstance(module, tuple) and not module[1] else UNKNOWN
 
-    def _outline(self, file: Path, text: str | None = None) -> dict[str, ast.ClassDef | tuple[int, str, str]]:
+    def _outline(self, file: Path, text: str | None = None) -> dict[str, Told]:
         if file not in self._outlines:
             self._outlines[file] = _outline((read_text(file) or "") if text is None else text)
         return self._outlines[file]
@@ -137,18 +141,23 @@ def _roots(importer: Path, level: int) -> list[str]:
     return [root.as_posix() for parent in importer.parents for root in (parent, parent / "src")]
 
 
-def _outline(text: str) -> dict[str, ast.ClassDef | tuple[int, str, str]]:
-    """Return the classes of a text and what its names are imported from; `import x` is told by module ''."""
+def _outline(text: str) -> dict[str, Told]:
+    """Return the classes of a text, their other names, and what its names are imported from.
+
+    `import x` is told by module ''.
+    """
     try:
         tree = parse_python(text)
     except SyntaxError:
         return {}
-    found: dict[str, ast.ClassDef | tuple[int, str, str]] = {}
+    found: dict[str, Told] = {}
     waiting: list[ast.stmt] = list(tree.body)
     while waiting:
         node = waiting.pop(0)
         if isinstance(node, ast.ClassDef):
             found[node.name] = node
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Name):
+            found |= {one.id: node.value for one in node.targets if isinstance(one, ast.Name)}
         elif isinstance(node, ast.ImportFrom):
             found |= {a.asname or a.name: (node.level, node.module or "", a.name) for a in node.names}
         elif isinstance(node, ast.Import):

@@ -51,7 +51,7 @@ class Guard:
             return use
         imported = use.kind in _IMPORTS
         owned = Kind.MEMBER if use.kind is Kind.LOOSE and not use.path else use.kind
-        guarded = owned in self.kinds
+        guarded = self.cares_for(owned)
         return replace(
             use,
             guarded=guarded,
@@ -59,6 +59,10 @@ class Guard:
             unsure=use.unsure or (self.passed and imported),
             when=self.when,
         )
+
+    def cares_for(self, kind: Kind) -> bool:
+        """True where the absence of such a use is cared for."""
+        return kind in self.kinds
 
     def asked(self) -> Guard:
         """Return the guard below a condition that asks what cannot be answered here."""
@@ -100,6 +104,13 @@ def handling(outer: Guard, handlers: Sequence[ast.ExceptHandler]) -> Guard:
     """Return the guard of what handlers do: it runs where something is absent."""
     names = {name.rpartition(".")[2].strip() for handler in handlers for name in caught_by(handler)}
     return outer.asked() if names & _CAUGHT.keys() else outer
+
+
+def fallbacks(handlers: Iterable[ast.ExceptHandler]) -> frozenset[int]:
+    """Return the lines of the imports that stand in for one that fails: where they fail too, all does."""
+    return frozenset(
+        one.lineno for handler in handlers for one in handler.body if isinstance(one, ast.ImportFrom)
+    )
 
 
 def _tells_only(body: Iterable[ast.stmt]) -> bool:

@@ -44,6 +44,9 @@ from envdoctor.upgrading.renames import WITHOUT, Renames, holds
 from envdoctor.upgrading.uses import ALL, Kind, Use
 from envdoctor.values import dataclass
 
+_WORD = 5
+"""Letters from which a part of a name tells after what something is called."""
+_CLASS = re.compile(r"\b([A-Z]\w{1,60})\(")
 _OWNERLESS = frozenset((Kind.LOOSE, Kind.CALL, Kind.KEY))
 _FAMILIES: Mapping[str, Sequence[tuple[str, str]]] = {
     "transformers": (
@@ -57,6 +60,10 @@ _FAMILIES: Mapping[str, Sequence[tuple[str, str]]] = {
 """What a library's classes whose own members are not on record derive from, by how they are called."""
 _HELD: Mapping[str, Mapping[str, str]] = {"transformers": {"config": "PreTrainedConfig"}}
 """The class of what is called so, or ends so after `_`, in a text that uses the library."""
+
+
+_CALLED: Mapping[str, Collection[str]] = {"diffusers": ("pipeline", "unet", "vae", "scheduler")}
+"""How what a library makes is called, in a text that uses it."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +107,8 @@ class Judge:
     def breaks(self, uses: Iterable[Use]) -> Iterator[Break]:
         """Yield what breaks, each place once; of a key that is followed to what takes it, that."""
         seen: set[tuple[object, str]] = set()
-        uses = [use for use in uses if use.kind in self.kinds and not use.guarded and self._is_met(use)]
+        uses = [use for use in uses if use.kind in self.kinds and self._is_met(use)]
+        uses = [use for use in uses if not use.guarded or self._fails_too(use)]
         libraries = {self.library(use.path) for use in uses if use.kind not in _OWNERLESS}
         for use in sorted(uses, key=lambda use: use.kind is Kind.KEY):
             for found in self._broken(use, uses, libraries):
@@ -141,6 +149,15 @@ class Judge:
             if move is None or not version_satisfies(move.new, f"{condition.operator}{condition.version}"):
                 return False
         return True
+
+    def _fails_too(self, use: Use) -> bool:
+        """True for an import whose stand-in, of whatever age, the new release lacks as well."""
+        move = self.moves.get(self.library(use.path)) if use.instead else None
+        record = load_record(self.matrix.folder, self.library(use.path)) if move else None
+        if move is None or record is None:
+            return False
+        ever = replace(move, old=None)
+        return any(self._name(use, record, ever, module, name) for module, name in use.instead)
 
     def _judged(self, use: Use, move: Move) -> Break | None:
         record = load_record(self.matrix.folder, self.library(use.path))
@@ -306,11 +323,23 @@ class Judge:
             move = self.moves.get(row.library)
             if move is None or row.library not in libraries or not holds(row, move):
                 continue
+            if self._is_taken_by_new(use, row):
+                return
             others = (load_record(self.matrix.folder, one) for one in libraries if one != row.library)
             if not any(use.name in told for one in others if one for told in one.keywords.values()):
                 found = by_rename(use, f"{row.library}: {use.name}", row, move)
                 yield replace(found, certainty=Certainty.LIKELY)
                 return
+
+    def _is_taken_by_new(self, use: Use, row: tables.RenameRow) -> bool:
+        """True for a dictionary of the class in the row's answer: called after it, or with what it takes."""
+        owner = _CLASS.search(row.new)
+        words = use.receiver.lower().split("_") if owner else ()
+        if any(len(word) >= _WORD and word in row.new.lower() for word in words):
+            return True
+        record = load_record(self.matrix.folder, row.library) if owner else None
+        told = record.keywords.get(f"{owner[1]}.__init__", {}) if record and owner else {}
+        return any(name in told for name in use.given - {use.name})
 
     def _loose(self, use: Use, libraries: Iterable[str]) -> Iterator[Break]:
         """Yield what no class of the libraries that the text imports has any more: the name is telling.
@@ -318,6 +347,7 @@ class Judge:
         What is named for another of them is that one's.
         """
         others = {library.replace("-", "_") for library in libraries if library not in self.moves} - {""}
+        others |= {name for library in others for name in _CALLED.get(library, ())}
         if use.path == "from_pretrained":
             return  # called on a class, which anybody's may be
         if any(other in use.receiver for other in others):

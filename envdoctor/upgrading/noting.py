@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from envdoctor.rules.interface_lookup import DISTINCT
@@ -43,6 +43,12 @@ Told = Sequence[tuple[ast.keyword, Bound]]
 """The keywords of a call, and what stands behind each."""
 
 
+def _same_library(use: Use, others: Iterable[Use]) -> frozenset[tuple[str, str]]:
+    root = use.path.partition(".")[0]
+    imports = (one for one in others if one.kind is Kind.IMPORT)
+    return frozenset((one.path, one.name) for one in imports if one.path.partition(".")[0] == root)
+
+
 class Notes:
     """The uses of one text, each noted under the guard that stands around what is being read."""
 
@@ -56,6 +62,18 @@ class Notes:
     def use(self, use: Use) -> None:
         """Note a use."""
         self.read.uses.append(self.guard.on(replace(use, unsure=True) if self.postponed else use))
+
+    def in_turn(self, first: int, second: int, lines: Collection[int]) -> None:
+        """Let the imports that are tried, and those on the lines of what stands in for them, know each other.
+
+        They are the uses from the first on, and from the second on.
+        """
+        tried, others = self.read.uses[first:second], self.read.uses[second:]
+        others = [use for use in others if use.statement and use.statement.line in lines]
+        for start, ones, rest in ((first, tried, others), (second, self.read.uses[second:], tried)):
+            for position, use in enumerate(ones, start):
+                if use.kind is Kind.IMPORT and (use in tried or use in others):
+                    self.read.uses[position] = replace(use, instead=_same_library(use, rest))
 
     def overrides(self, node: ast.ClassDef, base: Bound, made: bool) -> None:
         """Note the methods that may stand for a library's; `made`: a base of the text's makes the rest.
@@ -167,9 +185,10 @@ class Notes:
 
     def keys(self, name: str, keys: Iterable[Key | None]) -> None:
         """Note what is put into a dictionary that is called as arguments are."""
-        for key in keys if _HANDED.fullmatch(name) else ():
-            if key is not None:
-                self.use(Use(Kind.KEY, "", key.place, key.name, receiver=name))
+        told = [key for key in keys if key is not None] if _HANDED.fullmatch(name) else []
+        given = frozenset(key.name for key in told)
+        for key in told:
+            self.use(Use(Kind.KEY, "", key.place, key.name, given=given, receiver=name))
 
     def loose_keywords(self, node: ast.Call) -> None:
         """Note the keywords of a function or method whose owner nothing tells."""

@@ -20,7 +20,7 @@ from envdoctor.upgrading.bindings import (
 )
 from envdoctor.upgrading.classes import Brought, class_of, plain_base
 from envdoctor.upgrading.expressions import Expressions, Function
-from envdoctor.upgrading.guarding import branches, condition_of, guarded_by, handling
+from envdoctor.upgrading.guarding import branches, condition_of, fallbacks, guarded_by, handling
 from envdoctor.upgrading.uses import Kind, Read, Use
 
 _LEAVING = (ast.Return, ast.Raise, ast.Continue, ast.Break)
@@ -218,10 +218,14 @@ class _Reader(Expressions):
 
     def _try(self, node: ast.Try, scopes: list[Scope]) -> None:
         outer, self.notes.guard = self.notes.guard, guarded_by(self.notes.guard, node)
+        first = len(self.read.uses)
         self.body(node.body, scopes)
+        second = len(self.read.uses)
         for handler in node.handlers:
             self.notes.caught(handler.type, scopes, node.body)
         self.notes.guard = handling(outer, node.handlers)
         self._instead((handler.body for handler in node.handlers), scopes)
+        if not outer.cares_for(Kind.IMPORT):
+            self.notes.in_turn(first, second, fallbacks(node.handlers))
         self.notes.guard = outer
         self.body([*node.orelse, *node.finalbody], scopes)

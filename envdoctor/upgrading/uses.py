@@ -82,7 +82,7 @@ class Use:
     given: frozenset[str] = frozenset()
     """The arguments that an overriding method takes, or that a call gives (`name`, and `name=value`).
 
-    `name()` is a method that an overriding one calls on `self`.
+    `name()` is a method that an overriding one calls on `self`. Of a key, those beside it in its dictionary.
     """
     receiver: str = ""
     """The last name of what a method is called on."""
@@ -90,6 +90,8 @@ class Use:
     """The libraries whose callables made what a method is called on, as far as told; `.`: one's own."""
     statement: Place | None = None
     """The first line of the import statement it stands in."""
+    instead: frozenset[tuple[str, str]] = frozenset()
+    """The imports of the same library (module, name) that are tried where it fails, or before it."""
 
 
 @dataclass(slots=True)

@@ -428,6 +428,27 @@ def test_what_a_class_of_the_code_defines_and_what_a_library_redirects_stands(tm
     assert judge_paths(load_matrix(), moves, [str(tmp_path)]).breaks == []
 
 
+@pytest.mark.parametrize(
+    ("keys", "name", "found"),
+    [
+        ("'load_in_4bit': True", "kwargs", 1),
+        ("'load_in_4bit': True, 'bnb_4bit_quant_type': 'nf4'", "kwargs", 0),
+        ("'load_in_4bit': True", "quant_config_kwargs", 0),
+    ],
+)
+def test_arguments_of_a_quantization_are_not_those_of_what_is_loaded(
+    keys: str, name: str, found: int
+) -> None:
+    code = f"import transformers\ndef f(made):\n    {name} = {{{keys}}}\n    return made(**{name})\n"
+    assert len(told(code)) == found
+
+
+def test_a_pipeline_is_that_of_the_library_of_pipelines_where_the_text_uses_it() -> None:
+    save = "def f(pipeline):\n    pipeline.save_pretrained('x', safe_serialization=True)\n"
+    assert len(told(f"import transformers\n{save}")) == 1
+    assert not told(f"import transformers, diffusers\n{save}")
+
+
 def test_a_field_that_a_class_of_the_code_declares_is_its_own(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("import transformers\ndef f(a):\n    return a.save_safetensors\n")
     assert judge_paths(load_matrix(), MOVES, [str(tmp_path)]).breaks
@@ -589,6 +610,13 @@ MINE = "from transformers import Trainer\nclass Mine(Trainer):\n    pass\n"
         ),
         (
             {
+                "own.py": f"{MINE}Other = Mine\nLoop = Loop\n",
+                "run.py": "from own import Other, Loop\nOther(tokenizer=None)\nLoop(tokenizer=None)\n",
+            },
+            [("run.py", 2, "transformers.Trainer(tokenizer)")],
+        ),
+        (
+            {
                 "mix.py": f"{MINE}class Own:\n    tokenizer = None\n",
                 "sub.py": "from mix import Mine, Own\nclass Sub(Own, Mine):\n    def f(self):\n"
                 "        return self.tokenizer\n",
@@ -636,6 +664,13 @@ def test_classes_are_followed_from_file_to_file(
         ("try:\n    from transformers import AdamW\nexcept ImportError:\n    pass\nAdamW = 1\n", 0),
         ("try:\n    from transformers import AdamW\nexcept ModuleNotFoundError:\n    AdamW = None\n", 1),
         ("try:\n    from transformers import AdamW\nexcept ImportError:\n    pytest.skip('old')\n", 0),
+        ("try:\n    from transformers import AdamW\nexcept ImportError:\n"
+         "    from transformers.optimization import AdamW\n", 2),
+        ("try:\n    from transformers import AutoModel\nexcept ImportError:\n"
+         "    from transformers import AdamW\n", 0),
+        ("try:\n    from transformers import AdamW\nexcept ImportError:\n    try:\n"
+         "        from transformers.optimization import AdamW\n    except ImportError:\n"
+         "        AdamW = None\n", 0),
         ("import numpy as np\ntry:\n    np.Inf\nexcept ImportError:\n    x = 1\n", 1),
         ("import numpy as np\ntry:\n    np.Inf\nexcept AttributeError:\n    x = 1\n", 0),
         ("import numpy as np\ntry:\n" + "    f()\n" * 6 + "    np.Inf\nexcept Exception:\n    x = 1\n", 1),
