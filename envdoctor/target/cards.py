@@ -35,6 +35,8 @@ class Card:
     """What a person called it."""
     note: str = field(default="", compare=False)
     """What was taken for granted, such as the smallest of the sizes it is sold in."""
+    largest_bytes: int = field(default=0, compare=False)
+    """The largest of the sizes it is sold in, where `memory_bytes` is the smallest of several."""
 
     @property
     def label(self) -> str:
@@ -77,8 +79,9 @@ def _named(asked: str, matrix: Matrix) -> Card:
     if capability := capability_named(asked):
         return Card(capability.sm, capability)
     gpu = declared_gpu(matrix, asked)
-    size, note = smallest_edition(matrix, gpu)
-    return Card(gpu.name or asked, gpu.compute_capability, size, asked=asked, note=note)
+    name = gpu.name or asked
+    size, largest, note = _smallest(name, edition_bytes(matrix, gpu))
+    return Card(name, gpu.compute_capability, size, asked=asked, note=note, largest_bytes=largest)
 
 
 def cards_in(facts: Facts, matrix: Matrix) -> tuple[Card, ...]:
@@ -122,17 +125,20 @@ _FORM = re.compile(r"\d+ ?gb|\d+|gb|hbm\w*|pcie|sxm\d?|nvl|dgxs|fhhl|n|h|ls|s|v\
 """Words of a name that tell an edition of a card and not another card."""
 
 
-def smallest_edition(matrix: Matrix, gpu: Gpu) -> tuple[int | None, str]:
-    """Return the card's bytes, None when they are not known, and what was taken for granted."""
+def edition_bytes(matrix: Matrix, gpu: Gpu) -> tuple[int, ...]:
+    """Return the bytes of the card, or of each edition that its name may mean, the smallest first."""
     if gpu.memory_total_bytes:
-        return gpu.memory_total_bytes, ""
-    sizes = _sizes(matrix, gpu)
-    if not sizes:
-        return None, ""
-    smallest = min(sizes)
-    known = " and ".join(f"{size:g}" for size in sorted(sizes))
-    note = f"{gpu.name} is sold with {known} GiB: taken as the smallest; name it with its size to change that"
-    return int(smallest * GIB), note if len(sizes) > 1 else ""
+        return (gpu.memory_total_bytes,)
+    return tuple(int(size * GIB) for size in sorted(_sizes(matrix, gpu)))
+
+
+def _smallest(name: str, sizes: tuple[int, ...]) -> tuple[int | None, int, str]:
+    """Return the least of a card's sizes, the largest of several, and what was taken for granted."""
+    if len(sizes) < 2:
+        return (sizes[0] if sizes else None), 0, ""
+    known = " and ".join(f"{round(size / GIB, 2):g}" for size in sizes)
+    note = f"{name} is sold with {known} GiB: taken as the smallest; name it with its size to change that"
+    return sizes[0], sizes[-1], note
 
 
 def _sizes(matrix: Matrix, gpu: Gpu) -> set[float]:
