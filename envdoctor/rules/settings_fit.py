@@ -12,10 +12,10 @@ from envdoctor.facts import Gpu, Setting
 from envdoctor.facts.quantities import GIB, whole_number
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import Matrix, tables
+from envdoctor.matrix.gpus import edition_bytes
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.fit import sharding_told
 from envdoctor.rules.view import View
-from envdoctor.target.cards import edition_bytes
 from envdoctor.values import dataclass
 
 if TYPE_CHECKING:  # the memory room is imported when a run is judged, not when rules are listed

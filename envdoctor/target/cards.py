@@ -10,12 +10,12 @@ from envdoctor import lazy_re as re
 from envdoctor.errors import InputError
 from envdoctor.facts import ComputeCapability, Observed
 from envdoctor.facts.quantities import GIB
-from envdoctor.matrix import Matrix, tables
-from envdoctor.matrix.gpus import capability_named, complete_gpu, declared_gpu, normalise_name
+from envdoctor.matrix import Matrix
+from envdoctor.matrix.gpus import capability_named, complete_gpu, declared_gpu, edition_bytes
 from envdoctor.values import dataclass
 
 if TYPE_CHECKING:
-    from envdoctor.facts import Facts, Gpu
+    from envdoctor.facts import Facts
 
 DRIVER_PERCENT = 1.5
 """Of the memory that NVML reports, what the driver keeps and CUDA never offers (a 24,576 MiB card offers
@@ -121,17 +121,6 @@ def sized_cards(cards: Sequence[Card], count: int | None) -> tuple[Card, ...]:
     return tuple(cards[:count])
 
 
-_FORM = re.compile(r"\d+ ?gb|\d+|gb|hbm\w*|pcie|sxm\d?|nvl|dgxs|fhhl|n|h|ls|s|v\d*")
-"""Words of a name that tell an edition of a card and not another card."""
-
-
-def edition_bytes(matrix: Matrix, gpu: Gpu) -> tuple[int, ...]:
-    """Return the bytes of the card, or of each edition that its name may mean, the smallest first."""
-    if gpu.memory_total_bytes:
-        return (gpu.memory_total_bytes,)
-    return tuple(int(size * GIB) for size in sorted(_sizes(matrix, gpu)))
-
-
 def _smallest(name: str, sizes: tuple[int, ...]) -> tuple[int | None, int, str]:
     """Return the least of a card's sizes, the largest of several, and what was taken for granted."""
     if len(sizes) < 2:
@@ -139,15 +128,3 @@ def _smallest(name: str, sizes: tuple[int, ...]) -> tuple[int | None, int, str]:
     known = " and ".join(f"{round(size / GIB, 2):g}" for size in sizes)
     note = f"{name} is sold with {known} GiB: taken as the smallest; name it with its size to change that"
     return sizes[0], sizes[-1], note
-
-
-def _sizes(matrix: Matrix, gpu: Gpu) -> set[float]:
-    """The sizes of the card's editions in the matrix: the same words, and beside them only a form's."""
-    base = normalise_name(gpu.name or "").split()
-    found: set[float] = set()
-    for row in matrix.rows(tables.GpuRow):
-        words = normalise_name(row.name).split()
-        rest = words[len(base) :]
-        if base and words[: len(base)] == base and rest and all(_FORM.fullmatch(word) for word in rest):
-            found |= {row.memory_gib} if row.memory_gib else set()
-    return found
