@@ -162,6 +162,7 @@ class Expressions:
         if called.closed:
             return made_by(called)
         if called.path in ("importlib.import_module",):
+            self.notes.asks()
             self.read.unfollowed += not (node.args and isinstance(node.args[0], ast.Constant))
             return UNKNOWN
         self.notes.arguments(node, called, given, starred)
@@ -178,7 +179,10 @@ class Expressions:
         """Read what is asked for by its name; where a default speaks for itself, its absence goes unseen."""
         name, default = node.args[1], node.args[2:]
         if not isinstance(name, ast.Constant):
-            self.read.unfollowed += bool(self._expression(node.args[0], scopes).path)
+            owner = self._expression(node.args[0], scopes)
+            self.read.unfollowed += bool(owner.path)
+            if owner.path and not owner.instance:
+                self.notes.asks()
         elif isinstance(name.value, str) and all(isinstance(d, ast.Constant) and d.value for d in default):
             asked = ast.copy_location(ast.Attribute(node.args[0], name.value, ast.Load()), name)
             asked.end_col_offset = (name.end_col_offset or 1) - 1

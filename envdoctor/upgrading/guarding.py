@@ -91,8 +91,9 @@ def guarded_by(outer: Guard, node: ast.Try) -> Guard:
         kinds: frozenset[Kind] = frozenset().union(*(_CAUGHT[name] for name in names))
         if not kinds:
             continue
-        if kinds == _IMPORTS and _tells_only(handler.body):
-            outer = replace(outer, passed=True, modules=outer.modules or names == {"ModuleNotFoundError"})
+        if kinds >= _IMPORTS and _tells_only(handler.body):
+            modules = outer.modules or names == {"ModuleNotFoundError"}
+            outer = replace(outer, kinds=outer.kinds | (kinds - _IMPORTS), passed=True, modules=modules)
         elif names == {"ModuleNotFoundError"}:
             outer = replace(outer, modules=True)
         else:

@@ -47,7 +47,7 @@ from envdoctor.values import dataclass
 _WORD = 5
 """Letters from which a part of a name tells after what something is called."""
 _CLASS = re.compile(r"\b([A-Z]\w{1,60})\(")
-_OWNERLESS = frozenset((Kind.LOOSE, Kind.CALL, Kind.KEY))
+_OWNERLESS = frozenset((Kind.LOOSE, Kind.CALL, Kind.KEY, Kind.ASKED))
 _FAMILIES: Mapping[str, Sequence[tuple[str, str]]] = {
     "transformers": (
         ("*Config", "PreTrainedConfig"),
@@ -129,6 +129,8 @@ class Judge:
                 yield from self._override(use)
             case Kind.CAUGHT:
                 yield from self._caught(use, uses)
+            case Kind.ASKED:
+                yield from self._asked(use, libraries)
             case _:
                 yield from self._owned(use, libraries)
 
@@ -141,6 +143,15 @@ class Judge:
         owner, _, function = use.path.rpartition(".")
         if move is None and use.kind is Kind.KEYWORD and not is_class(owner.rpartition(".")[2]):
             yield from self._key(replace(use, kind=Kind.KEY, path=function), libraries)
+
+    def _asked(self, use: Use, libraries: Collection[str]) -> Iterator[Break]:
+        """Yield a name that a library's own module had, of the libraries that the text uses."""
+        for library in sorted(self.moves.keys() & set(libraries)):
+            record, move = load_record(self.matrix.folder, library), self.moves[library]
+            found = self._name(use, record, move, record.root, use.name) if record else None
+            if found is not None:
+                yield replace(found, certainty=Certainty.LIKELY, library=library)
+                return
 
     def _is_met(self, use: Use) -> bool:
         """True for what runs with the new releases; what asks for another library's is cared for."""

@@ -35,6 +35,7 @@ from envdoctor.upgrading.bindings import (
 from envdoctor.upgrading.guarding import OPEN
 from envdoctor.upgrading.uses import ALL, TELLING, Kind, Place, Read, Use
 
+_CLASS = re.compile(r"[A-Z]\w{8,60}")
 _DOTTED = re.compile(r"[a-z]\w{1,40}(?:[.:][A-Za-z_]\w{0,60}){2,12}")
 _HANDED = re.compile(r"(?:\w{0,60}_)?(?:kwargs|args|arguments|options|params)\d?")
 """How dictionaries of arguments are called."""
@@ -56,6 +57,8 @@ class Notes:
         self.read = Read()
         self.guard = OPEN
         self._made: dict[str, frozenset[str]] = {}
+        self._asked = False
+        self._texts: list[Use] = []
         self.postponed = False
         """True below what no run evaluates."""
 
@@ -75,9 +78,10 @@ class Notes:
                 if use.kind is Kind.IMPORT and (use in tried or use in others):
                     self.read.uses[position] = replace(use, instead=_same_library(use, rest))
 
-    def overrides(self, node: ast.ClassDef, base: Bound, made: bool) -> None:
+    def overrides(self, node: ast.ClassDef, base: Bound, made: bool, called: str = "") -> None:
         """Note the methods that may stand for a library's; `made`: a base of the text's makes the rest.
 
+        By what it is `called` a class is loaded; one made in a function is what its caller calls it.
         What is loaded by a way of its own need not be made as the library's loader asks.
         """
         functions = [one for one in node.body if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef))]
@@ -97,7 +101,7 @@ class Notes:
                 given = frozenset(argument.arg for argument in named_in(method.args))
             else:
                 continue
-            named = node.name if method.name == "__init__" else ""
+            named = called if method.name == "__init__" else ""
             self.use(
                 Use(Kind.OVERRIDE, base.path, place_of(method), method.name, given=given, receiver=named)
             )
@@ -116,8 +120,19 @@ class Notes:
         for path, place in paths_in(node):
             self.use(Use(Kind.PATH, path, place, unsure=True))
 
+    def asks(self) -> None:
+        """Note that a module is asked for a name that only a run tells."""
+        self._asked = True
+
+    def finish(self) -> None:
+        """Note the texts that may be such names."""
+        self.read.uses += self._texts if self._asked else ()
+
     def path_in_text(self, node: ast.Constant, text: str) -> None:
         """Note a text that is a dotted path into a module, as tables of what is loaded later hold them."""
+        if _CLASS.fullmatch(text) and is_class(text):
+            place = Place(node.lineno, node.col_offset + 1, (node.end_col_offset or 0) - 1)
+            self._texts.append(self.guard.on(Use(Kind.ASKED, "", place, text, unsure=True)))
         if _DOTTED.fullmatch(text):
             place = Place(node.lineno, node.col_offset + 1, (node.end_col_offset or 0) - 1)
             parts = text.replace(":", ".").split(".")

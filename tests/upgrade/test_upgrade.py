@@ -661,6 +661,8 @@ def test_classes_are_followed_from_file_to_file(
         ("try:\n    from transformers import AdamW\nexcept ImportError:\n    pass\n", 1),
         ("try:\n    from transformers import AdamW\nexcept ImportError as e:\n    raise E from e\n", 1),
         ("try:\n    from transformers import AdamW\nexcept ImportError:\n    AdamW = None\n", 0),
+        ("try:\n    from transformers import AdamW\nexcept Exception:\n    pass\n", 1),
+        ("try:\n    from transformers import AdamW\nexcept Exception:\n    AdamW = None\n", 0),
         ("try:\n    from transformers import AdamW\nexcept ImportError:\n    pass\nAdamW = 1\n", 0),
         ("try:\n    from transformers import AdamW\nexcept ModuleNotFoundError:\n    AdamW = None\n", 1),
         ("try:\n    from transformers import AdamW\nexcept ImportError:\n    pytest.skip('old')\n", 0),
@@ -695,6 +697,8 @@ def test_what_cares_for_an_absence_and_what_does_not(code: str, found: int) -> N
         ("class A(LlamaPreTrainedModel):\n    def __init__(self, c):\n        super().__init__(c)\n"
          "        self.head = 1\n        self.post_init()\n", 0),
         ("class A(LlamaPreTrainedModel):\n    def __init__(self, *a):\n        super().__init__(*a)\n", 0),
+        ("def f(base_pretrained_model):\n    class A(base_pretrained_model):\n"
+         "        def __init__(self, c):\n            self.x = 1\n    return A\n", 1),
         ("class A(LlamaPreTrainedModel):\n    def __init__(self, c):\n        self.x = 1\n"
          "        self.post_init()\nclass B(A):\n    def __init__(self, c):\n        self.y = 1\n", 0),
     ],
@@ -717,6 +721,20 @@ def test_a_model_calls_what_its_base_no_longer_does(code: str, found: int) -> No
 )
 def test_what_a_call_is_given_is_read_off_its_dictionaries(code: str, found: int) -> None:
     assert len(told(code)) == found
+
+
+@pytest.mark.parametrize(
+    ("asking", "found"),
+    [
+        ("getattr(transformers, name)", 1),
+        ("getattr(importlib.import_module(library), name)", 1),
+        ("getattr(self, name)", 0),
+    ],
+)
+def test_a_class_that_is_named_as_a_text_is_told_where_names_are_asked_for(asking: str, found: int) -> None:
+    table = "TABLE = {'image-to-text': ('AutoModelForVision2Seq', 'AutoModelForCausalLM')}\n"
+    code = f"import importlib, transformers\n{table}def load(self, library, name):\n    return {asking}\n"
+    assert [name for _, name, _ in told(code)] == ["transformers.AutoModelForVision2Seq"] * found
 
 
 def test_what_tests_define_is_theirs_and_a_tokenizer_is_the_librarys(tmp_path: Path) -> None:
