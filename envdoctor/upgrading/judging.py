@@ -9,6 +9,8 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from itertools import chain
 
+from packaging.version import Version
+
 from envdoctor.findings import Certainty
 from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.interface_records import Record, Spans, load_record
@@ -182,10 +184,14 @@ class Judge:
                 return self._path(use, record, move)
             case Kind.KEYWORD:
                 return self._keyword(use, record, move)
+            case Kind.DECORATED:
+                return self._unsaid(use, move)
             case Kind.POSITION:
-                return position(use, record, move)
+                return self._unsaid(use, move) or position(use, record, move)
             case Kind.MEMBER:
                 return self._member(use, record, move)
+            case Kind.COMPARED:
+                return _misread(use, record, move)
             case _:
                 return None  # told with its import, without an owner, or from another text
 
@@ -248,7 +254,7 @@ class Judge:
         callable_ = owner.removesuffix(".__init__")
         short = callable_.rpartition(".")[2]
         given = (f"{short}({told})" for told in use.given)
-        for old in (*given, f"{callable_}({use.name})", f"{short}({use.name})"):
+        for old in (*given, shown, f"{callable_}({use.name})", f"{short}({use.name})"):
             known = self.renames.known(old)
             if known and known.library == self.library(use.path):
                 row = self.renames.row(old, move)
@@ -422,6 +428,15 @@ class Judge:
                 yield Break(use, shown, since, certainty=Certainty.LIKELY, library=library)
                 return
 
+    def _unsaid(self, use: Use, move: Move) -> Break | None:
+        """Answer by the rows of a module's functions that need an argument which is not given."""
+        owner, _, name = use.path.rpartition(".")
+        for row in self.renames.unsaid.get(name, ()) if not is_class(owner.rpartition(".")[2]) else ():
+            settled = {*row.old.partition(WITHOUT)[2].split("|"), ALL}
+            if row.library == self.library(use.path) and holds(row, move) and use.given.isdisjoint(settled):
+                return by_rename(use, row.old, row, move)
+        return None
+
     def _left(self, library: str) -> Mapping[tuple[str, str], str]:
         """Return since when members, and keywords by their method, are in no class of a library any more."""
         if library not in self._gone:
@@ -443,7 +458,7 @@ class Judge:
                 told = f"call self.{row.new}" if wanted.endswith("()") else f"take {row.new}"
                 shown = f"{use.path}.{use.name}() without {wanted}"
                 if " " in row.new:
-                    told, shown = row.new, f"{use.path}.{use.name}"
+                    told, shown = row.new, f"{use.path}{': ' if ' ' in use.name else '.'}{use.name}"
                 found = by_rename(use, shown, row, move)
                 yield replace(found, replacement=told, certainty=Certainty.LIKELY)
                 return
@@ -469,6 +484,24 @@ class Judge:
         """Return where the name is now: by a row, else in another module of the same library."""
         renamed = self.renames.new_name(path, move)
         return renamed or (home_of(record, move, path, name) if record else "")
+
+
+def _misread(use: Use, record: Record | None, move: Move) -> Break | None:
+    """Judge a release that is compared as a text: `0.10.0` comes before `0.9.2` there."""
+
+    def wrong(version: str) -> bool:
+        text, other = version, use.name
+        by_text = text >= other if use.receiver == ">=" else text > other
+        if use.receiver[0] == "<":
+            by_text = text <= other if use.receiver == "<=" else text < other
+        return by_text != version_satisfies(Version(version), f"{use.receiver}{other}")
+
+    if not wrong(str(move.new)) or (move.old is not None and wrong(str(move.old))):
+        return None
+    later = (one for one in record.versions if move.old is None or Version(one) > move.old) if record else ()
+    since = next((one for one in later if wrong(one)), str(move.new))
+    shown = f"{use.path}.__version__ {use.receiver} {use.name!r}, compared as texts"
+    return Break(use, shown, since, "packaging.version.Version of both sides")
 
 
 def _end_of(having: str) -> str:
