@@ -9,8 +9,6 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from itertools import chain
 
-from packaging.version import Version
-
 from envdoctor.findings import Certainty
 from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.interface_records import Record, Spans, load_record
@@ -27,6 +25,7 @@ from envdoctor.upgrading.arguments import (
 )
 from envdoctor.upgrading.bindings import is_class
 from envdoctor.upgrading.breaks import Break, by_rename
+from envdoctor.upgrading.comparing import misread
 from envdoctor.upgrading.gone import (
     INHERITED,
     METHOD,
@@ -191,7 +190,7 @@ class Judge:
             case Kind.MEMBER:
                 return self._member(use, record, move)
             case Kind.COMPARED:
-                return _misread(use, record, move)
+                return misread(use, record, move)
             case _:
                 return None  # told with its import, without an owner, or from another text
 
@@ -484,24 +483,6 @@ class Judge:
         """Return where the name is now: by a row, else in another module of the same library."""
         renamed = self.renames.new_name(path, move)
         return renamed or (home_of(record, move, path, name) if record else "")
-
-
-def _misread(use: Use, record: Record | None, move: Move) -> Break | None:
-    """Judge a release that is compared as a text: `0.10.0` comes before `0.9.2` there."""
-
-    def wrong(version: str) -> bool:
-        text, other = version, use.name
-        by_text = text >= other if use.receiver == ">=" else text > other
-        if use.receiver[0] == "<":
-            by_text = text <= other if use.receiver == "<=" else text < other
-        return by_text != version_satisfies(Version(version), f"{use.receiver}{other}")
-
-    if not wrong(str(move.new)) or (move.old is not None and wrong(str(move.old))):
-        return None
-    later = (one for one in record.versions if move.old is None or Version(one) > move.old) if record else ()
-    since = next((one for one in later if wrong(one)), str(move.new))
-    shown = f"{use.path}.__version__ {use.receiver} {use.name!r}, compared as texts"
-    return Break(use, shown, since, "packaging.version.Version of both sides")
 
 
 def _end_of(having: str) -> str:
