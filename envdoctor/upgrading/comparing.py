@@ -12,7 +12,7 @@ from envdoctor.upgrading.uses import Use
 
 
 def misread(use: Use, record: Record | None, move: Move) -> Break | None:
-    """Judge a comparison by the releases on both sides of the move: `0.10.0` comes before `0.9.2` as a text."""
+    """Judge a comparison by the releases on both sides of the move: as a text `0.10.0` is below `0.9.2`."""
     if not _is_wrong(use, str(move.new)) or (move.old is not None and _is_wrong(use, str(move.old))):
         return None
     later = (one for one in record.versions if move.old is None or Version(one) > move.old) if record else ()
