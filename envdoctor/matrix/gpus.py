@@ -142,3 +142,26 @@ def declared_gpu(matrix: Matrix, name: str, index: int = 0) -> Gpu:
         compute_capability=known.compute_capability,
         memory_total_bytes=known.memory_bytes,
     )
+
+
+_FORM = re.compile(r"\d+ ?gb|\d+|gb|hbm\w*|pcie|sxm\d?|nvl|dgxs|fhhl|n|h|ls|s|v\d*")
+"""Words of a name that tell an edition of a card and not another card."""
+
+
+def edition_bytes(matrix: Matrix, gpu: Gpu) -> tuple[int, ...]:
+    """Return the bytes of the card, or of each edition that its name may mean, the smallest first."""
+    if gpu.memory_total_bytes:
+        return (gpu.memory_total_bytes,)
+    return tuple(int(size * GIB) for size in sorted(_sizes(matrix, gpu)))
+
+
+def _sizes(matrix: Matrix, gpu: Gpu) -> set[float]:
+    """The sizes of the card's editions in the matrix: the same words, and beside them only a form's."""
+    base = normalise_name(gpu.name or "").split()
+    found: set[float] = set()
+    for row in matrix.rows(tables.GpuRow):
+        words = normalise_name(row.name).split()
+        rest = words[len(base) :]
+        if base and words[: len(base)] == base and rest and all(_FORM.fullmatch(word) for word in rest):
+            found |= {row.memory_gib} if row.memory_gib else set()
+    return found

@@ -245,7 +245,10 @@ def _check_adapters(run: TrainingRun) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ServingRun:
-    """A vLLM engine: weights of `dtype` on `tp` × `pp` cards of `gpu_bytes` each, called `card`."""
+    """A vLLM engine: weights of `dtype` on `tp` × `pp` cards of `gpu_bytes` each, called `card`.
+
+    A card that is sold in several sizes has the smallest in `gpu_bytes`, in `largest_bytes` the largest.
+    """
 
     shape: ModelShape
     gpu_bytes: int
@@ -260,6 +263,7 @@ class ServingRun:
     beside_bytes: int = 0
     card: str = ""
     kv_dtype: str = "auto"  # of keys and values, as --kv-cache-dtype names it
+    largest_bytes: int = 0
 
     @property
     def key_bytes(self) -> int:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from envdoctor.facts.quantities import MIB
+from envdoctor.errors import InputError
+from envdoctor.facts.quantities import GIB, MIB
 from envdoctor.memory.constants import Constants
 from envdoctor.memory.extras import STORED_BYTES
 from envdoctor.memory.layout import layers, parameters
@@ -27,6 +29,20 @@ IN_FLIGHT = {"bitsandbytes": "nf4", "nf4": "nf4", "fp8": "fp8"}
 """What vLLM makes of plain weights while it loads them, by the method that is asked for.
 https://docs.vllm.ai/en/latest/features/quantization/bnb.html
 https://docs.vllm.ai/en/latest/features/quantization/fp8.html
+"""
+SAME: Mapping[str, tuple[str, ...]] = {
+    "bitsandbytes": ("nf4", "int8"),
+    "gptq": ("int8",),
+    "awq": ("int8",),
+    "compressed-tensors": ("awq", "fp8", "int8", "int4-g32", "nvfp4"),
+    "marlin": ("awq", "gptq"),
+    "fbgemm_fp8": ("fp8",),
+    "modelopt": ("fp8",),
+    "modelopt_fp4": ("nvfp4",),
+    "moe_wna16": ("awq", "gptq"),
+}
+"""Ways of storing that a method's name in vLLM covers, beside its own.
+https://github.com/vllm-project/vllm/blob/v0.18.0/vllm/model_executor/layers/quantization/__init__.py
 """
 SPLITS = (2, 4, 8, 16)
 LENGTH_STEP = 1024
@@ -233,11 +249,39 @@ def utilization_bounds(run: ServingRun, constants: Constants) -> Budget:
     return Budget(needed / run.gpu_bytes, USABLE - outside / run.gpu_bytes)
 
 
-def predict_serving(run: ServingRun, constants: Constants) -> Prediction:
-    """Return what the engine takes of its card; too low a utilisation is said in `uncertain`."""
-    engine = describe_engine(run, constants)
-    low, high = bounds = utilization_bounds(run, constants)
+class Verdict(NamedTuple):
+    """Whether an engine runs: `refusal` is empty, or why it does not; `uncertain` is why neither is sure."""
+
+    bounds: Budget
+    refusal: str
+    uncertain: str
+
+
+def judge(run: ServingRun, constants: Constants) -> Verdict:
+    """Return the verdict on an engine, the same for whoever asks."""
+    bounds = utilization_bounds(run, constants)
     refusal = bounds.refusal(run.utilization)
+    uncounted = () if refusal else (run.shape.uncertain, run.shape.unseen)  # more changes no refusal
+    doubts = (_by_size(run, constants, refusal), *uncounted)
+    return Verdict(bounds, refusal, "; ".join(filter(None, doubts)))
+
+
+def _by_size(run: ServingRun, constants: Constants, refusal: str) -> str:
+    """Say that the verdict on a card sold in several sizes hangs on which it is, where it does."""
+    if run.largest_bytes <= run.gpu_bytes:
+        return ""
+    larger = replace(run, gpu_bytes=run.largest_bytes, largest_bytes=0)
+    if bool(utilization_bounds(larger, constants).refusal(run.utilization)) is bool(refusal):
+        return ""
+    other = "it would run" if refusal else "it would not run"
+    return f"the card is sold in several sizes, and with {run.largest_bytes / GIB:.2f} GiB {other}"
+
+
+def predict_serving(run: ServingRun, constants: Constants) -> Prediction:
+    """Return what the engine takes of its card, and the verdict on it."""
+    engine = describe_engine(run, constants)
+    bounds, refusal, uncertain = judge(run, constants)
+    low, high = bounds
     held = max(engine.budget, engine.fixed) + engine.outside
     allocated = held - engine.context - engine.graphs
     device = held + constants.cuda_context + run.beside_bytes
@@ -266,7 +310,7 @@ def predict_serving(run: ServingRun, constants: Constants) -> Prediction:
         {"load": engine.weights, "generate": allocated},
         "analytic",
         tuple(notes),
-        "; ".join(filter(None, (run.shape.uncertain, run.shape.unseen))),
+        uncertain or run.shape.uncertain,
         refused,
     )
 
@@ -293,3 +337,22 @@ def least_split(run: ServingRun, constants: Constants) -> int | None:
 
 def _runs(run: ServingRun, constants: Constants) -> bool:
     return not utilization_bounds(run, constants).refusal(run.utilization)
+
+
+def loaded_as(shape: ModelShape, quant: str | None) -> ModelShape:
+    """Return a shape as vLLM loads it, told by that name of a method; raises InputError where it cannot be.
+
+    Stored weights stay what they are, whichever kernels are named for them (`awq_marlin`).
+    """
+    method = (quant or "none").lower().removesuffix("_marlin")
+    if method in ("none", "null", shape.stored):
+        return shape
+    if shape.stored:
+        if shape.stored in SAME.get(method, ()):
+            return shape
+        raise InputError(f"--quant {method}: the weights of {shape.name} are stored as {shape.stored}")
+    made = IN_FLIGHT.get(method)
+    if made is None:
+        known = ", ".join(IN_FLIGHT)
+        raise InputError(f"--quant {method}: vLLM makes {known} of plain weights while it loads them")
+    return replace(shape, stored=made)

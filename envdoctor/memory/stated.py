@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 from envdoctor.errors import InputError, Unavailable
@@ -15,7 +15,7 @@ from envdoctor.memory.deepspeed_file import read_deepspeed
 from envdoctor.memory.optimizer import find_optimizer
 from envdoctor.memory.recipes import recipe_of, shaped
 from envdoctor.memory.run import USUAL_PIXELS, ServingRun, TrainingRun
-from envdoctor.memory.serving import IN_FLIGHT
+from envdoctor.memory.serving import loaded_as
 from envdoctor.memory.shape import ModelShape
 from envdoctor.target.cards import Card, cards_in, named_cards, unsized
 from envdoctor.target.stack import Stack, find_sites, parse_stack, read_stack, stack_of
@@ -157,7 +157,8 @@ def ask(
         else _training_run(stated, shape, versions, matrix)
     )
     made = f"plain weights become {run.shape.stored} while they are loaded"
-    notes = tuple(filter(None, (card.note if card else "", made if stated.serves and stated.quant else "")))
+    becomes = made if stated.serves and run.shape.stored != shape.stored else ""
+    notes = tuple(filter(None, (card.note if card else "", becomes)))
     size = card.memory_bytes if card else None
     return Question(run, constants, size, versions.versions, _tier_of(model, run, how, python), notes)
 
@@ -229,19 +230,8 @@ def _serving_run(stated: StatedRun, shape: ModelShape, card: Card | None, consta
         loaded_as(shape, stated.quant), card.memory_bytes, share, stated.dtype, stated.max_model_len,
         stated.max_num_seqs, stated.max_num_batched_tokens, stated.tp, stated.pp,
         cuda_graphs=not stated.enforce_eager, card=card.name, kv_dtype=stated.kv_cache_dtype,
+        largest_bytes=card.largest_bytes,
     )  # fmt: skip
-
-
-def loaded_as(shape: ModelShape, quant: str | None) -> ModelShape:
-    """Return a shape whose plain weights vLLM makes into such ones as it loads them; raises InputError."""
-    if quant is None or shape.stored == quant:
-        return shape
-    made = IN_FLIGHT.get(quant.lower())
-    if made is None or shape.stored not in ("", made):
-        stored = f"; the weights of {shape.name} are stored as {shape.stored}" if shape.stored else ""
-        known = ", ".join(IN_FLIGHT)
-        raise InputError(f"--quant {quant}: vLLM makes {known} of plain weights while it loads them{stored}")
-    return replace(shape, stored=made)
 
 
 def _sharding(stated: StatedRun, hidden: int) -> dict[str, Any]:

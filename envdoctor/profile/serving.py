@@ -7,31 +7,28 @@ from dataclasses import replace
 
 from envdoctor.facts.quantities import GIB
 from envdoctor.memory import Constants, ServingRun, predict
-from envdoctor.memory.serving import describe_engine, utilization_bounds
+from envdoctor.memory.serving import describe_engine, judge, utilization_bounds
 from envdoctor.profile.needs import Need
 from envdoctor.profile.search import SHOWN, Found, Rejection
 from envdoctor.profile.workload import Choice, Workload
 from envdoctor.report.counting import counted
 
 HIGHEST = 0.95
-"""No share above this is chosen: a graph or a kernel's workspace more, and the engine runs out."""
+"""No share above this is chosen while one below will do: a workspace more, and the engine runs out."""
 SEQUENCES = (256, 128, 64, 32, 16)
 
 
 def find_serving(work: Workload, constants: Constants) -> Found:
     """Return the engine with the fewest cards that holds a request of `work.seq` tokens."""
-    rejected: list[Rejection] = []
-    tried = 0
-    for choice in _engines(work):
-        tried += 1
-        low, high = utilization_bounds(_run(work, choice, 0.5), constants)
-        share = int(min(HIGHEST, high) * 100) / 100
+    rejected: dict[Choice, Rejection] = {}
+    for most, choice in ((most, choice) for most in (HIGHEST, 1.0) for choice in _engines(work)):
+        low, share = _shares(work, choice, constants, most)
         if share >= low:
-            return _found(
-                work, replace(choice, vllm_utilization=share), low, constants, tuple(rejected), tried
-            )
-        rejected.append(Rejection(choice, _why(choice, low, share)))
-    nearest = rejected[::-1][:SHOWN]  # the most cards and the fewest sequences come closest
+            chosen = replace(choice, vllm_utilization=share)
+            return _found(work, chosen, low, constants, tuple(rejected.values()))
+        rejected[choice] = Rejection(choice, _why(choice, low, share))
+    nearest = list(rejected.values())[::-1][:SHOWN]  # the most cards and the fewest sequences come closest
+    tried = len(rejected)
     return Found(
         work, None, None, tuple(nearest), considered=tried, predicted=tried, notes=_shorter(work, constants)
     )
@@ -58,6 +55,12 @@ def _engines(work: Workload) -> Iterator[Choice]:
             )
 
 
+def _shares(work: Workload, choice: Choice, constants: Constants, most: float) -> tuple[float, float]:
+    """Return the least share with which an engine starts, and the largest one, at most `most`, with room."""
+    low, high = utilization_bounds(_run(work, choice, 0.5), constants)
+    return low, int(min(most, high) * 100) / 100
+
+
 def _run(work: Workload, choice: Choice, utilization: float) -> ServingRun:
     return ServingRun(
         work.shape,
@@ -78,8 +81,8 @@ def _found(
     low: float,
     constants: Constants,
     rejected: tuple[Rejection, ...],
-    tried: int,
 ) -> Found:
+    tried = len(rejected) + 1
     run = _run(work, choice, choice.vllm_utilization or low)
     engine = describe_engine(run, constants)
     tokens = engine.tokens
@@ -90,6 +93,7 @@ def _found(
     ]
     if work.beside_bytes:
         notes.append(f"{work.beside_bytes / GIB:.1f} GiB of the card are left to what runs beside the engine")
+    notes += filter(None, (judge(run, constants).uncertain,))
     return Found(
         work,
         choice,
@@ -124,7 +128,7 @@ def _shorter(work: Workload, constants: Constants) -> tuple[str, ...]:
 def find_bounds(work: Workload, constants: Constants) -> bool:
     """True when some engine can serve one request of `work.seq` tokens."""
     for choice in _engines(work):
-        low, high = utilization_bounds(_run(work, choice, 0.5), constants)
-        if min(HIGHEST, high) >= low:
+        low, share = _shares(work, choice, constants, 1.0)
+        if share >= low:
             return True
     return False

@@ -13,7 +13,7 @@ from envdoctor.facts import Setting, Symptom
 from envdoctor.facts.quantities import GIB
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
-from envdoctor.rules.settings_fit import OneCard, card_of, number_of, shape_of, value_of
+from envdoctor.rules.settings_fit import OneCard, edition_of, number_of, shape_of, value_of
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass
 
@@ -66,7 +66,7 @@ def check_serving(view: View) -> Iterable[Finding]:
     told = view.facts.setting("vllm_utilization")
     if told is None and refused is None and not _starts_engine(view):
         raise Skip("no utilisation is told")
-    shape, card = shape_of(view), card_of(view)
+    shape, card = shape_of(view), edition_of(view)
     value = float(told.value) if told else card.constants.vllm_utilization_percent / 100
     if not 0 < value <= 1:
         raise Skip("the utilisation is no share")
@@ -85,10 +85,11 @@ def _starts_engine(view: View) -> bool:
 
 
 def _judged(share: Share, run: ServingRun) -> Iterator[Finding]:
-    from envdoctor.memory.serving import utilization_bounds
+    from envdoctor.memory.serving import judge
 
-    bounds = utilization_bounds(run, share.card.constants)
-    refusal = bounds.refusal(share.value)
+    bounds, refusal, uncertain = judge(run, share.card.constants)
+    if uncertain:
+        raise Skip(uncertain)
     if refusal == "none":
         yield _no_share(share, run, bounds)
     elif refusal == "low":
@@ -100,17 +101,12 @@ def _judged(share: Share, run: ServingRun) -> Iterator[Finding]:
 def engine_of(view: View, shape: ModelShape, card: OneCard, share: float) -> ServingRun:
     """Return the engine that settings state, with that share of a card; raises Skip."""
     from envdoctor.memory import ServingRun
-    from envdoctor.memory.serving import IN_FLIGHT
+    from envdoctor.memory.serving import loaded_as
 
-    quant = (value_of(view, "quant") or "none").lower()
-    if not shape.stored and quant in IN_FLIGHT:
-        shape = replace(shape, stored=IN_FLIGHT[quant])
-    elif not shape.stored and quant not in ("none", "null"):
-        raise Skip(f"weights that the engine quantises by {quant[:30]} are not predicted")
     dtype = value_of(view, "dtype")
     try:
         return ServingRun(
-            shape,
+            loaded_as(shape, value_of(view, "quant")),
             card.gpu.memory_total_bytes or 0,
             share,
             dtype if dtype in ("fp16", "fp32") else "bf16",
@@ -122,6 +118,7 @@ def engine_of(view: View, shape: ModelShape, card: OneCard, share: float) -> Ser
             cuda_graphs=value_of(view, "enforce_eager") != "true",
             card=card.gpu.name or "",
             kv_dtype=value_of(view, "kv_cache_dtype") or "auto",
+            largest_bytes=card.largest,
         )
     except EnvdoctorError as error:
         raise Skip(f"the engine cannot be predicted: {error}") from None
@@ -132,12 +129,12 @@ def _unsplit(share: Share, run: ServingRun) -> Iterator[Finding]:
 
     Split over all of them it needs least of each: what fits in no split is said of that one.
     """
-    from envdoctor.memory.serving import utilization_bounds
+    from envdoctor.memory.serving import judge
 
     splits = [replace(run, tp=n) for n in _splits(run.shape.heads, share.card.count)]
     for split in splits:
-        bounds = utilization_bounds(split, share.card.constants)
-        if not bounds.refusal(share.value):
+        bounds, refusal, _ = judge(split, share.card.constants)
+        if not refusal:
             if split.tp > 1:
                 yield _too_few(share, split, bounds)
             return

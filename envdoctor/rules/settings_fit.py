@@ -12,6 +12,7 @@ from envdoctor.facts import Gpu, Setting
 from envdoctor.facts.quantities import GIB, whole_number
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import Matrix, tables
+from envdoctor.matrix.gpus import edition_bytes
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.fit import sharding_told
 from envdoctor.rules.view import View
@@ -32,12 +33,16 @@ _LENGTHS = {"llamafactory": 2048, "trl": 1024, "ms-swift": 2048, "axolotl": 2048
 
 @dataclass(frozen=True, slots=True)
 class OneCard:
-    """The smallest card, its bytes that CUDA offers, how many there are, and the constants for it."""
+    """The smallest card, its bytes that CUDA offers, how many there are, and the constants for it.
+
+    `largest` are the bytes of the largest edition of a name that may mean several.
+    """
 
     gpu: Gpu
     usable: int
     count: int
     constants: Constants
+    largest: int = 0
 
 
 def check_training(view: View) -> Iterable[Finding]:
@@ -195,13 +200,27 @@ def card_of(view: View) -> OneCard:
     gpus = [gpu for gpu in view.gpus.get() or () if gpu.memory_total_bytes]
     if not gpus:
         raise Skip("the card's memory is not known")
+    gpu = min(gpus, key=lambda g: g.memory_total_bytes or 0)
+    return _one_card(view, gpu, len(gpus))
+
+
+def edition_of(view: View) -> OneCard:
+    """Return the smallest card that is told, of a name that may mean several the smallest; raises Skip."""
+    sized = [(one, gpu) for gpu in view.gpus.get() or () if (one := edition_bytes(view.matrix, gpu))]
+    if not sized:
+        raise Skip("the card's memory is not known")
+    least, gpu = min(sized, key=lambda pair: pair[0][0])
+    card = _one_card(view, replace(gpu, memory_total_bytes=least[0]), len(sized))
+    return replace(card, largest=least[-1] if len(least) > 1 else 0)
+
+
+def _one_card(view: View, gpu: Gpu, seen: int) -> OneCard:
     from envdoctor.memory import read_constants
 
-    gpu = min(gpus, key=lambda g: g.memory_total_bytes or 0)
     capability = gpu.compute_capability
     pair = (capability.major, capability.minor) if capability else None
     constants = read_constants(view.matrix.rows(tables.MemoryRow), _versions(view), pair)
-    count = max(len(gpus), number_of(view, "gpus", 1))  # one named card may stand for all of a run's
+    count = max(seen, number_of(view, "gpus", 1))  # one named card may stand for all of a run's
     return OneCard(gpu, int((gpu.memory_total_bytes or 0) * _DRIVER_SHARE), count, constants)
 
 

@@ -10,12 +10,12 @@ from envdoctor import lazy_re as re
 from envdoctor.errors import InputError
 from envdoctor.facts import ComputeCapability, Observed
 from envdoctor.facts.quantities import GIB
-from envdoctor.matrix import Matrix, tables
-from envdoctor.matrix.gpus import capability_named, complete_gpu, declared_gpu, normalise_name
+from envdoctor.matrix import Matrix
+from envdoctor.matrix.gpus import capability_named, complete_gpu, declared_gpu, edition_bytes
 from envdoctor.values import dataclass
 
 if TYPE_CHECKING:
-    from envdoctor.facts import Facts, Gpu
+    from envdoctor.facts import Facts
 
 DRIVER_PERCENT = 1.5
 """Of the memory that NVML reports, what the driver keeps and CUDA never offers (a 24,576 MiB card offers
@@ -35,6 +35,8 @@ class Card:
     """What a person called it."""
     note: str = field(default="", compare=False)
     """What was taken for granted, such as the smallest of the sizes it is sold in."""
+    largest_bytes: int = field(default=0, compare=False)
+    """The largest of the sizes it is sold in, where `memory_bytes` is the smallest of several."""
 
     @property
     def label(self) -> str:
@@ -77,8 +79,9 @@ def _named(asked: str, matrix: Matrix) -> Card:
     if capability := capability_named(asked):
         return Card(capability.sm, capability)
     gpu = declared_gpu(matrix, asked)
-    size, note = smallest_edition(matrix, gpu)
-    return Card(gpu.name or asked, gpu.compute_capability, size, asked=asked, note=note)
+    name = gpu.name or asked
+    size, largest, note = _smallest(name, edition_bytes(matrix, gpu))
+    return Card(name, gpu.compute_capability, size, asked=asked, note=note, largest_bytes=largest)
 
 
 def cards_in(facts: Facts, matrix: Matrix) -> tuple[Card, ...]:
@@ -118,30 +121,10 @@ def sized_cards(cards: Sequence[Card], count: int | None) -> tuple[Card, ...]:
     return tuple(cards[:count])
 
 
-_FORM = re.compile(r"\d+ ?gb|\d+|gb|hbm\w*|pcie|sxm\d?|nvl|dgxs|fhhl|n|h|ls|s|v\d*")
-"""Words of a name that tell an edition of a card and not another card."""
-
-
-def smallest_edition(matrix: Matrix, gpu: Gpu) -> tuple[int | None, str]:
-    """Return the card's bytes, None when they are not known, and what was taken for granted."""
-    if gpu.memory_total_bytes:
-        return gpu.memory_total_bytes, ""
-    sizes = _sizes(matrix, gpu)
-    if not sizes:
-        return None, ""
-    smallest = min(sizes)
-    known = " and ".join(f"{size:g}" for size in sorted(sizes))
-    note = f"{gpu.name} is sold with {known} GiB: taken as the smallest; name it with its size to change that"
-    return int(smallest * GIB), note if len(sizes) > 1 else ""
-
-
-def _sizes(matrix: Matrix, gpu: Gpu) -> set[float]:
-    """The sizes of the card's editions in the matrix: the same words, and beside them only a form's."""
-    base = normalise_name(gpu.name or "").split()
-    found: set[float] = set()
-    for row in matrix.rows(tables.GpuRow):
-        words = normalise_name(row.name).split()
-        rest = words[len(base) :]
-        if base and words[: len(base)] == base and rest and all(_FORM.fullmatch(word) for word in rest):
-            found |= {row.memory_gib} if row.memory_gib else set()
-    return found
+def _smallest(name: str, sizes: tuple[int, ...]) -> tuple[int | None, int, str]:
+    """Return the least of a card's sizes, the largest of several, and what was taken for granted."""
+    if len(sizes) < 2:
+        return (sizes[0] if sizes else None), 0, ""
+    known = " and ".join(f"{round(size / GIB, 2):g}" for size in sizes)
+    note = f"{name} is sold with {known} GiB: taken as the smallest; name it with its size to change that"
+    return sizes[0], sizes[-1], note

@@ -13,6 +13,7 @@ from envdoctor.upgrading.bindings import UNKNOWN, Bound, handed_up, own_members
 from envdoctor.upgrading.sources import read_text
 
 _NOTHING = frozenset(("object", "ABC", "Generic", "Protocol"))
+_BASES = {"pretrainedmodel": "transformers.PreTrainedModel"}
 _HOPS = 12
 _INNER = re.compile(r"^[ \t]{1,200}from[ \t]{1,8}(\.{0,20})([.\w]{0,200})[ \t]{1,8}import\b", re.MULTILINE)
 Brought = Callable[[int, str, str], Bound]
@@ -36,6 +37,14 @@ def class_of(node: ast.ClassDef, bases: Sequence[Bound]) -> Bound:
         closed=first.closed or taken is None,
         open=len({(base.path.partition(".")[0], base.path.rpartition(".")[2]) for base in told}) > 1
         or any(base.open or not (base.path or base.plain) for base in bases),
+    )
+
+
+def called_after(bases: Iterable[ast.expr]) -> Bound:
+    """Return the library's class that a base is called after, as arguments are: `base_pretrained_model`."""
+    named = (base.id.replace("_", "").lower() for base in bases if isinstance(base, ast.Name))
+    return next(
+        (Bound(path) for name in named for end, path in _BASES.items() if name.endswith(end)), UNKNOWN
     )
 
 

@@ -27,7 +27,7 @@ from envdoctor.upgrading.bindings import (
     span_of,
     valued,
 )
-from envdoctor.upgrading.guarding import OPEN, Guard
+from envdoctor.upgrading.guarding import OPEN, Guard, versions_compared
 from envdoctor.upgrading.noting import Notes
 from envdoctor.upgrading.uses import Kind, Place, Use
 
@@ -70,6 +70,11 @@ class Expressions:
                 return either(self._expression(node.body, scopes), self._expression(node.orelse, scopes))
             case ast.Constant(value=str() as text):
                 self.notes.path_in_text(node, text)
+                return UNKNOWN
+            case ast.Compare(left=left, ops=[sign], comparators=[right]):
+                self.notes.compared(node, versions_compared(left, sign, right, scopes))
+                self._expression(left, scopes)
+                self._expression(right, scopes)
                 return UNKNOWN
             case ast.Dict():
                 for part in (*node.keys, *node.values):
@@ -141,7 +146,7 @@ class Expressions:
     def _call(self, node: ast.Call, scopes: list[Scope]) -> Bound:
         called = self._called(node.func, scopes)
         starred = any(isinstance(a, ast.Starred) for a in node.args)
-        for argument in node.args:
+        for argument in node.args if next(last_names(node.func), "") != "getLogger" else ():
             self._expression(argument, scopes)
         given = [(k, self._expression(k.value, scopes)) for k in node.keywords]
         if isinstance(node.func, ast.Name) and node.func.id == "dict" and not node.args:
@@ -162,6 +167,7 @@ class Expressions:
         if called.closed:
             return made_by(called)
         if called.path in ("importlib.import_module",):
+            self.notes.asks()
             self.read.unfollowed += not (node.args and isinstance(node.args[0], ast.Constant))
             return UNKNOWN
         self.notes.arguments(node, called, given, starred)
@@ -178,7 +184,10 @@ class Expressions:
         """Read what is asked for by its name; where a default speaks for itself, its absence goes unseen."""
         name, default = node.args[1], node.args[2:]
         if not isinstance(name, ast.Constant):
-            self.read.unfollowed += bool(self._expression(node.args[0], scopes).path)
+            owner = self._expression(node.args[0], scopes)
+            self.read.unfollowed += bool(owner.path)
+            if owner.path and not owner.instance:
+                self.notes.asks()
         elif isinstance(name.value, str) and all(isinstance(d, ast.Constant) and d.value for d in default):
             asked = ast.copy_location(ast.Attribute(node.args[0], name.value, ast.Load()), name)
             asked.end_col_offset = (name.end_col_offset or 1) - 1

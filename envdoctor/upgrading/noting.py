@@ -15,6 +15,7 @@ from envdoctor.upgrading.bindings import (
     Scope,
     called_on_self,
     calls_in,
+    fields_in,
     is_class,
     is_distinct,
     key_of,
@@ -33,8 +34,9 @@ from envdoctor.upgrading.bindings import (
     written_past,
 )
 from envdoctor.upgrading.guarding import OPEN
-from envdoctor.upgrading.uses import ALL, TELLING, Kind, Place, Read, Use
+from envdoctor.upgrading.uses import ALL, TELLING, Condition, Kind, Place, Read, Use
 
+_CLASS = re.compile(r"[A-Z]\w{8,60}")
 _DOTTED = re.compile(r"[a-z]\w{1,40}(?:[.:][A-Za-z_]\w{0,60}){2,12}")
 _HANDED = re.compile(r"(?:\w{0,60}_)?(?:kwargs|args|arguments|options|params)\d?")
 """How dictionaries of arguments are called."""
@@ -56,6 +58,8 @@ class Notes:
         self.read = Read()
         self.guard = OPEN
         self._made: dict[str, frozenset[str]] = {}
+        self._asked = False
+        self._texts: list[Use] = []
         self.postponed = False
         """True below what no run evaluates."""
 
@@ -75,15 +79,18 @@ class Notes:
                 if use.kind is Kind.IMPORT and (use in tried or use in others):
                     self.read.uses[position] = replace(use, instead=_same_library(use, rest))
 
-    def overrides(self, node: ast.ClassDef, base: Bound, made: bool) -> None:
+    def overrides(self, node: ast.ClassDef, base: Bound, made: bool, called: str = "") -> None:
         """Note the methods that may stand for a library's; `made`: a base of the text's makes the rest.
 
+        By what it is `called` a class is loaded; one made in a function is what its caller calls it.
         What is loaded by a way of its own need not be made as the library's loader asks.
         """
         functions = [one for one in node.body if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef))]
         brought = any(one.name == "from_pretrained" for one in functions)
         for name, place in listed_in(node):
             self.use(Use(Kind.OVERRIDE, base.path, place, f"{name}(list)"))
+        for name, place in fields_in(node):
+            self.use(Use(Kind.OVERRIDE, base.path, place, name))
         for method in functions:
             for place in written_past(method) if method.name == "_init_weights" else ():
                 self.use(Use(Kind.OVERRIDE, base.path, place, "_init_weights(data)"))
@@ -97,7 +104,7 @@ class Notes:
                 given = frozenset(argument.arg for argument in named_in(method.args))
             else:
                 continue
-            named = node.name if method.name == "__init__" else ""
+            named = called if method.name == "__init__" else ""
             self.use(
                 Use(Kind.OVERRIDE, base.path, place_of(method), method.name, given=given, receiver=named)
             )
@@ -116,13 +123,36 @@ class Notes:
         for path, place in paths_in(node):
             self.use(Use(Kind.PATH, path, place, unsure=True))
 
+    def compared(self, node: ast.expr, asked: Condition | None) -> None:
+        """Note a release that is asked for by comparing texts: it stands among its conditions alone."""
+        if asked is not None:
+            place = Place(node.lineno, node.col_offset, node.end_col_offset or 0)
+            use = Use(Kind.COMPARED, asked.library, place, asked.version, receiver=asked.operator)
+            self.read.uses.append(self.guard.on(use))
+
+    def asks(self) -> None:
+        """Note that a module is asked for a name that only a run tells."""
+        self._asked = True
+
+    def finish(self) -> None:
+        """Note the texts that may be such names."""
+        self.read.uses += self._texts if self._asked else ()
+
     def path_in_text(self, node: ast.Constant, text: str) -> None:
         """Note a text that is a dotted path into a module, as tables of what is loaded later hold them."""
+        if _CLASS.fullmatch(text) and is_class(text):
+            place = Place(node.lineno, node.col_offset + 1, (node.end_col_offset or 0) - 1)
+            self._texts.append(self.guard.on(Use(Kind.ASKED, "", place, text, unsure=True)))
         if _DOTTED.fullmatch(text):
             place = Place(node.lineno, node.col_offset + 1, (node.end_col_offset or 0) - 1)
             parts = text.replace(":", ".").split(".")
             for end in range(2, len(parts) + 1):
                 self.use(Use(Kind.PATH, ".".join(parts[:end]), place, unsure=True))
+
+    def decorated(self, node: ast.expr, bound: Bound) -> None:
+        """Note a library's decorator that stands without a call: nothing is given."""
+        if bound.path and not bound.instance and isinstance(node, (ast.Name, ast.Attribute)):
+            self.use(Use(Kind.DECORATED, bound.path, span_of(node)))
 
     def called_method(self, node: ast.Call, called: Bound, told: Told, starred: bool) -> None:
         """Note the call of a method with a telling name, and all that it is given.

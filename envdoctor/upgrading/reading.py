@@ -18,7 +18,7 @@ from envdoctor.upgrading.bindings import (
     named_in,
     place_of,
 )
-from envdoctor.upgrading.classes import Brought, class_of, plain_base
+from envdoctor.upgrading.classes import Brought, called_after, class_of, plain_base
 from envdoctor.upgrading.expressions import Expressions, Function
 from envdoctor.upgrading.guarding import branches, condition_of, fallbacks, guarded_by, handling
 from envdoctor.upgrading.uses import Kind, Read, Use
@@ -68,6 +68,7 @@ class _Reader(Expressions):
                 self._expression(function.body, [*scopes, inner])
             else:
                 self.body(function.body, [*scopes, inner])
+        self.notes.finish()
         for name, place in self._loose if self._stars else ():
             for module in self._stars:
                 self.read.uses.append(Use(Kind.STAR, module, place, name))
@@ -108,8 +109,10 @@ class _Reader(Expressions):
                 taken = (f"{node.name}({argument.arg})" for argument in named_in(node.args))
                 self.read.defined.update((node.name, *taken))
                 scopes[-1][node.name] = UNKNOWN
-                for part in (*node.decorator_list, *node.args.defaults, *node.args.kw_defaults):
-                    self._expression(part, scopes)
+                for part in node.decorator_list:
+                    self.notes.decorated(part, self._expression(part, scopes))
+                for default in (*node.args.defaults, *node.args.kw_defaults):
+                    self._expression(default, scopes)
                 rest = (node.args.vararg, node.args.kwarg)
                 for argument in (*named_in(node.args), *(one for one in rest if one is not None)):
                     self._annotation(argument.annotation, scopes)
@@ -194,7 +197,11 @@ class _Reader(Expressions):
         self._bound[node.name] += 1
         scopes[-1][node.name] = whole
         if whole.path:
-            self.notes.overrides(node, whole, any("__init__" in base.own for base in bases))
+            self.notes.overrides(node, whole, any("__init__" in base.own for base in bases), node.name)
+        elif (
+            held := called_after(base for base, bound in zip(node.bases, bases, strict=True) if not bound.own)
+        ).path:
+            self.notes.overrides(node, held, made=False)
         self.body(node.body, [*scopes, inner])
 
     def _if(self, node: ast.If, scopes: list[Scope]) -> None:

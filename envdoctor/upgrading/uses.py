@@ -26,6 +26,9 @@ class Kind(Enum):
     VARIABLE = "variable"
     REQUIREMENT = "requirement"
     CAUGHT = "caught"
+    ASKED = "asked"
+    COMPARED = "compared"
+    DECORATED = "decorated"
 
 
 class Place(NamedTuple):
@@ -61,6 +64,7 @@ class Use:
 
     Nothing tells whose a loose one is: `path` is the method that a keyword is given to, empty for a member.
     A key is an argument on its way: `path` is the function that hands it on, empty for a dictionary.
+    What is asked for is a text that may name a class, where names are asked for that only a run tells.
     A setting is a key among others that look like one framework's; a requirement names a release.
     """
 

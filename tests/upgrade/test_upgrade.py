@@ -661,6 +661,8 @@ def test_classes_are_followed_from_file_to_file(
         ("try:\n    from transformers import AdamW\nexcept ImportError:\n    pass\n", 1),
         ("try:\n    from transformers import AdamW\nexcept ImportError as e:\n    raise E from e\n", 1),
         ("try:\n    from transformers import AdamW\nexcept ImportError:\n    AdamW = None\n", 0),
+        ("try:\n    from transformers import AdamW\nexcept Exception:\n    pass\n", 1),
+        ("try:\n    from transformers import AdamW\nexcept Exception:\n    AdamW = None\n", 0),
         ("try:\n    from transformers import AdamW\nexcept ImportError:\n    pass\nAdamW = 1\n", 0),
         ("try:\n    from transformers import AdamW\nexcept ModuleNotFoundError:\n    AdamW = None\n", 1),
         ("try:\n    from transformers import AdamW\nexcept ImportError:\n    pytest.skip('old')\n", 0),
@@ -695,6 +697,8 @@ def test_what_cares_for_an_absence_and_what_does_not(code: str, found: int) -> N
         ("class A(LlamaPreTrainedModel):\n    def __init__(self, c):\n        super().__init__(c)\n"
          "        self.head = 1\n        self.post_init()\n", 0),
         ("class A(LlamaPreTrainedModel):\n    def __init__(self, *a):\n        super().__init__(*a)\n", 0),
+        ("def f(base_pretrained_model):\n    class A(base_pretrained_model):\n"
+         "        def __init__(self, c):\n            self.x = 1\n    return A\n", 1),
         ("class A(LlamaPreTrainedModel):\n    def __init__(self, c):\n        self.x = 1\n"
          "        self.post_init()\nclass B(A):\n    def __init__(self, c):\n        self.y = 1\n", 0),
     ],
@@ -717,6 +721,20 @@ def test_a_model_calls_what_its_base_no_longer_does(code: str, found: int) -> No
 )
 def test_what_a_call_is_given_is_read_off_its_dictionaries(code: str, found: int) -> None:
     assert len(told(code)) == found
+
+
+@pytest.mark.parametrize(
+    ("asking", "found"),
+    [
+        ("getattr(transformers, name)", 1),
+        ("getattr(importlib.import_module(library), name)", 1),
+        ("getattr(self, name)", 0),
+    ],
+)
+def test_a_class_that_is_named_as_a_text_is_told_where_names_are_asked_for(asking: str, found: int) -> None:
+    table = "TABLE = {'image-to-text': ('AutoModelForVision2Seq', 'AutoModelForCausalLM')}\n"
+    code = f"import importlib, transformers\n{table}def load(self, library, name):\n    return {asking}\n"
+    assert [name for _, name, _ in told(code)] == ["transformers.AutoModelForVision2Seq"] * found
 
 
 def test_what_tests_define_is_theirs_and_a_tokenizer_is_the_librarys(tmp_path: Path) -> None:
@@ -848,3 +866,57 @@ def test_what_every_release_takes_and_warns_of_breaks_nothing(tmp_path: Path) ->
         ("dtype", "", True)
     ]
     assert not told.failing
+
+
+@pytest.mark.parametrize(
+    ("code", "old", "found"),
+    [
+        ("import vllm\nNEW = vllm.__version__ >= '0.9.2'\n", "0.9.2", 1),
+        ("import vllm\nNEW = '0.9.2' < vllm.__version__\n", "0.9.2", 1),
+        ("import vllm\nNEW = vllm.__version__ >= '0.9.2'\n", "0.10.0", 0),
+        ("import vllm\nNEW = vllm.__version__ >= '0.10.0'\n", "0.9.2", 0),
+        ("import vllm\nfrom packaging.version import parse as p\nNEW = p(vllm.__version__) >= p('0.9.2')\n",
+         "0.9.2", 0),
+        ("from importlib.metadata import version\nNEW = version('vllm') >= '0.9.2'\n", "0.9.2", 1),
+    ],
+)  # fmt: skip
+def test_releases_that_are_compared_as_texts_are_told_where_the_order_turns(
+    tmp_path: Path, code: str, old: str, found: int
+) -> None:
+    moves = {"vllm": Move(Version("0.10.1"), Version(old))}
+    assert len(judged_files(tmp_path, {"a.py": code}, moves)) == found
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("x: Optional[int]", ["a default: a field that may be None is no longer None by itself"]),
+        ("x: int | None = Field(description='d')",
+         ["a default: a field that may be None is no longer None by itself"]),
+        ("x: Optional[int] = None", []),
+        ("x: Optional[int] = Field(None, description='d')", []),
+        ("x: int", []),
+        ("__root__: list[int]", ["a class of pydantic.RootModel, with the field root"]),
+        ("@root_validator\n    def f(cls, v): ...", ["model_validator, or skip_on_failure=True"]),
+        ("@root_validator()\n    def f(cls, v): ...", ["model_validator, or skip_on_failure=True"]),
+        ("@root_validator(pre=True)\n    def f(cls, v): ...", []),
+    ],
+)  # fmt: skip
+def test_models_of_fields_are_judged_by_how_the_release_reads_them(
+    tmp_path: Path, body: str, found: list[str]
+) -> None:
+    code = (
+        "from typing import Optional\nfrom pydantic import BaseModel, Field, root_validator\n"
+        f"class A(BaseModel):\n    {body}\n"
+    )
+    (tmp_path / "a.py").write_text(code)
+    moves = {"pydantic": Move(Version("2.3.0"), Version("1.10.12"))}
+    assert [b.told.replacement for b in judge_paths(load_matrix(), moves, [str(tmp_path)]).failing] == found
+
+
+def test_what_a_text_asks_of_itself_cares_for_members_alone_and_a_loggers_name_for_nothing() -> None:
+    asked = "import transformers as t\nclass A:\n    def f(self, name):\n        if not hasattr(self, {}):\n"
+    assert len(told(asked.format("name") + "            t.AdamW()\n")) == 1
+    assert len(told(asked.format("'x'") + "            t.AutoModel.from_pretrained('x', use_auth_token=1)\n"))
+    assert told("import logging, transformers\nlogging.getLogger('transformers.generation_utils')\n") == []
+    assert len(told("import importlib\nimportlib.import_module('transformers.generation_utils')\n")) == 1
