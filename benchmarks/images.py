@@ -1,29 +1,42 @@
-"""What `diagnose --image` costs on a synthetic image: `python benchmarks/images.py [--gib 10] [--gzip]`.
+"""What `diagnose --image` costs on a synthetic image, and whether it answers right.
 
-The layers hold hundreds of packages and large files of zeros (sparse on disk); with `--gzip` they are
-compressed random blocks, so that unpacking costs what it costs.
+    python benchmarks/images.py [--gib 10] [--packed none|gzip|zstd] [--layout docker|oci] [--bomb]
+
+The layers hold hundreds of packages, among them ones that a later layer replaces or takes away, and large
+files: of zeros (sparse on disk), or, packed, of this interpreter's own libraries, which are packed once and
+written again and again, so that unpacking costs what it costs. `--gib` is the size of the archive. With
+`--bomb` a last layer unpacks to a thousand times its size: it must be refused. zstd needs `backports.zstd`.
 """
 
 from __future__ import annotations
 
 import argparse
 import gzip
-import io
 import json
 import os
-import random
 import resource
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import tempfile
 import time
+from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 SITE = "usr/local/lib/python3.11/site-packages"
 LAYERS, PACKAGES, SMALL = 8, 300, 15_000
 """Layers; packages in all; small files in each layer."""
+REPLACED, GONE = range(0, 40), range(40, 60)
+"""Packages of which the last layer has a newer release, and ones that it takes away."""
+BLOCK = 32 << 20
+PACK: dict[str, Callable[[bytes], bytes]] = {
+    "none": lambda data: data,
+    "gzip": lambda data: gzip.compress(data, 6),
+    "zstd": lambda data: import_module("backports.zstd").compress(data),
+}
 
 
 def header(path: str, size: int) -> bytes:
@@ -33,90 +46,146 @@ def header(path: str, size: int) -> bytes:
     return info.tobuf(tarfile.PAX_FORMAT)
 
 
-def layer(out: BinaryIO, number: int, large: int, packed: bool) -> None:
-    """Write one layer of `large` bytes in four files, small files and packages."""
-    start = out.tell()
-    for place in range(SMALL):
-        out.write(header(f"{SITE}/package{number}/module{place}.py", 100) + b"x = 1\n".ljust(512, b"\0"))
-    for place in range(number, PACKAGES, LAYERS):
-        text = f"Name: package{place}\nVersion: 1.{place}\nRequires-Dist: numpy\n\n".encode()
-        text += b"text\n" * 2000
-        out.write(header(f"{SITE}/package{place}-1.{place}.dist-info/METADATA", len(text)))
-        out.write(text.ljust(-(-len(text) // 512) * 512, b"\0"))
-    out.write(header("usr/local/bin/python3.11", 0) + header("usr/local/bin/python3", 0))
-    for place in range(4):
-        out.write(header(f"{SITE}/torch/lib/lib{number}-{place}.so", large // 4 // 512 * 512))
-        if packed:
-            block = random.Random(number).randbytes(1 << 20)
-            for _ in range(large // 4 // len(block)):
-                out.write(block)
-            out.write(b"\0" * (large // 4 // 512 * 512 % len(block)))
-        else:
-            out.seek(large // 4 // 512 * 512, os.SEEK_CUR)
-    out.write(b"\0" * 1024)
-    assert (out.tell() - start) % 512 == 0
+def member(path: str, data: bytes) -> bytes:
+    """Return a small file as a tar holds it."""
+    return header(path, len(data)) + data.ljust(-(-len(data) // 512) * 512, b"\0")
 
 
-def write_image(path: Path, gib: float, packed: bool) -> None:
-    """Write a saved image of that size."""
-    names = [f"layer{number}/layer.tar" for number in range(LAYERS)]
-    large = int(gib * (1 << 30) / LAYERS)
-    config = json.dumps({"architecture": "amd64", "os": "linux", "config": {"Env": ["PATH=/usr/local/bin"]}})
-    manifest = json.dumps([{"Config": "config.json", "Layers": names}])
+def package(place: int, version: str) -> bytes:
+    """Return the metadata of an installed package."""
+    text = f"Name: package{place}\nVersion: {version}\nRequires-Dist: numpy\n\n".encode() + b"text\n" * 2000
+    return member(f"{SITE}/package{place}-{version}.dist-info/METADATA", text)
+
+
+def small(number: int) -> bytes:
+    """Return the small files of a layer."""
+    parts = [member(f"{SITE}/package{number}/module{place}.py", b"x = 1\n" * 16) for place in range(SMALL)]
+    parts += [package(place, f"1.{place}") for place in _of_layer(number)]
+    parts += [member("usr/local/bin/python3.11", b""), member("usr/local/bin/python3", b"")]
+    if number == LAYERS - 1:
+        for place in (*REPLACED, *GONE):
+            parts.append(member(f"{SITE}/.wh.package{place}-1.{place}.dist-info", b""))
+        parts += [package(place, "2.0") for place in REPLACED]
+    return b"".join(parts)
+
+
+def _of_layer(number: int) -> Sequence[int]:
+    return range(number, PACKAGES, LAYERS - 1) if number < LAYERS - 1 else ()
+
+
+def expected() -> dict[str, str]:
+    """Return what the image holds in the end."""
+    first = {f"package{place}": f"1.{place}" for place in range(PACKAGES) if place not in GONE}
+    return {**first, **{f"package{place}": "2.0" for place in REPLACED}}
+
+
+def libraries() -> bytes:
+    """Return a block of what this interpreter's libraries hold, so that it packs as real layers do."""
+    block = bytearray()
+    for path in sorted(Path(sysconfig.get_paths()["platlib"]).rglob("*.so*")):
+        block += path.read_bytes()[: 4 << 20]
+        if len(block) >= BLOCK:
+            break
+    return bytes(block.ljust(BLOCK, b"\1")[:BLOCK])
+
+
+def write_layer(out: BinaryIO, number: int, size: int, packed: str, block: bytes) -> None:
+    """Write one layer that takes about `size` bytes of the archive."""
+    pack, start = PACK[packed], out.tell()
+    out.write(pack(small(number)))
+    times = max(1, size // len(block))
+    held = BLOCK if packed != "none" else len(block)
+    out.write(pack(header(f"{SITE}/torch/lib/lib{number}.so", times * held)))
+    if packed == "none":
+        out.seek(times * held, os.SEEK_CUR)
+    else:
+        for _ in range(times):
+            out.write(block)
+    out.write(pack(b"\0" * 1024))
+    assert out.tell() > start
+
+
+def write_image(path: Path, gib: float, packed: str, layout: str, bomb: bool) -> int:
+    """Write a saved image of that size; return how much its layers unpack to."""
+    block = PACK[packed](libraries())
+    size = int(gib * (1 << 30) / LAYERS)
+    config = {"architecture": "amd64", "os": "linux", "config": {"Env": ["PATH=/usr/local/bin"]}}
+    names = [f"blobs/sha256/{number:064x}" for number in range(LAYERS + bomb)]
     with path.open("wb") as out:
-        for name, text in (("config.json", config), ("manifest.json", manifest)):
-            out.write(header(name, len(text)) + text.encode().ljust(-(-len(text) // 512) * 512, b"\0"))
+        for name, document in documents(layout, names).items():
+            out.write(member(name, json.dumps(document).encode()))
+        out.write(member(f"blobs/sha256/{'c' * 64}", json.dumps(config).encode()))
         for number, name in enumerate(names):
             place = out.tell()
             out.write(b"\0" * 512)
-            if packed:
-                with gzip.GzipFile(fileobj=out, mode="wb", compresslevel=1) as inner:
-                    layer(Counting(inner), number, large, True)  # type: ignore[arg-type]
+            if number == LAYERS:
+                write_bomb(out)
             else:
-                layer(out, number, large, False)
-            size = out.tell() - place - 512
-            out.write(b"\0" * (-size % 512))
+                write_layer(out, number, size, packed, block)
+            length = out.tell() - place - 512
+            out.write(b"\0" * (-length % 512))
             end = out.tell()
             out.seek(place)
-            out.write(header(name, size))
+            out.write(header(name, length))
             out.seek(end)
         out.write(b"\0" * 1024)
+    return LAYERS * max(1, size // len(block)) * BLOCK
 
 
-class Counting:
-    """A stream that only knows how far it is."""
+def documents(layout: str, layers: Sequence[str]) -> dict[str, Any]:
+    """Return the documents that name the layers, by their paths."""
+    config = f"blobs/sha256/{'c' * 64}"
+    if layout == "docker":
+        return {"manifest.json": [{"Config": config, "Layers": list(layers)}]}
 
-    def __init__(self, inner: io.BufferedIOBase) -> None:
-        self._inner, self._place = inner, 0
+    def blob(path: str, kind: str) -> dict[str, str]:
+        kind = f"application/vnd.oci.image.{kind}"
+        return {"mediaType": kind, "digest": f"sha256:{path.rpartition('/')[2]}"}
 
-    def write(self, data: bytes) -> int:
-        """Write on."""
-        self._place += len(data)
-        return self._inner.write(data)
+    manifest = f"blobs/sha256/{'d' * 64}"
+    listed = {
+        "config": blob(config, "config.v1+json"),
+        "layers": [blob(one, "layer.v1.tar") for one in layers],
+    }
+    return {"index.json": {"manifests": [blob(manifest, "manifest.v1+json")]}, manifest: listed}
 
-    def tell(self) -> int:
-        """Return how much was written."""
-        return self._place
+
+def write_bomb(out: BinaryIO) -> None:
+    """Write a layer of 8 GiB of zeros, packed."""
+    out.write(gzip.compress(header("zeros", 8 << 30)))
+    zeros = gzip.compress(b"\0" * BLOCK, 9)
+    for _ in range((8 << 30) // BLOCK):
+        out.write(zeros)
 
 
 def main() -> None:
-    """Write an image, read it, and print what that took."""
+    """Write an image, read it, and print what that took and whether the answer is right."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gib", type=float, default=10)
-    parser.add_argument("--gzip", action="store_true")
+    parser.add_argument("--packed", choices=[*PACK], default="none")
+    parser.add_argument("--layout", choices=["docker", "oci"], default="docker")
+    parser.add_argument("--bomb", action="store_true")
     args = parser.parse_args()
+    code = "from envdoctor.images.environment import read_image as r; import sys, json, re, pathlib"
+    code += "; found = r(sys.argv[1]).environment.distributions"
+    code += "; peak = re.search(r'VmHWM:\\s+(\\d+)', pathlib.Path('/proc/self/status').read_text())[1]"
+    code += "; print(json.dumps([int(peak) >> 10, {n: d.version for n, d in found.items()}]))"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "image.tar"
-        write_image(path, args.gib, args.gzip)
+        whole = write_image(path, args.gib, args.packed, args.layout, args.bomb)
         start = time.perf_counter()
-        code = "from envdoctor.images.environment import read_image as r; import sys"
-        code += "; print(len(r(sys.argv[1]).environment.distributions), 'packages')"
-        subprocess.run([sys.executable, "-c", code, str(path)], check=True)
+        done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True)
         wall = time.perf_counter() - start
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        if args.bomb:
+            said, peak = done.stderr.strip().splitlines()[-1] if done.returncode else "TAKEN", "-"
+        else:
+            peak, found = json.loads(done.stdout)
+            said = "right" if found == expected() else "WRONG"
         print(
-            f"{path.stat().st_size / (1 << 30):.1f} GiB, {LAYERS * SMALL:,} small files: {wall:.1f} s wall, "
-            f"{used.ru_utime + used.ru_stime:.1f} s CPU, {used.ru_maxrss >> 10} MiB"
+            f"{args.layout}, {args.packed}: {path.stat().st_size / (1 << 30):.1f} GiB of "
+            f"{whole / (1 << 30):.1f}, {LAYERS * SMALL:,} small files: {wall:.1f} s wall, "
+            f"{used.ru_utime + used.ru_stime:.1f} s CPU, {peak} MiB; {said}"
         )
 
 

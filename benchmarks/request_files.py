@@ -32,9 +32,11 @@ PLATFORM = "x86_64-manylinux_2_35"
 FACTS = "2026-11-21"
 """The day of the package facts: what came out later is asked of neither."""
 UNREACHED = re.compile(
-    "Failed to (resolve requirements|build|fetch)|Distribution not found|not found in the|Git operation"
+    "Failed to (resolve requirements|build|fetch|parse)|Distribution not found|not found in the|Git operation"
 )
 """What uv says of a place out of reach, of a build that lacks the rest of the project, of an unknown name."""
+CLASH = re.compile("No solution found|unsatisfiable|conflicting")
+"""What uv says of lines that cannot stand together."""
 TARGETS = (("RTX 4090", "550.54.14", "3.11"), ("A100", "525.60.13", "3.10"), ("B200", "580.65.06", "3.12"))
 UV_READS = re.compile(r"(requirements.*\.txt|pyproject\.toml|setup\.py)$")
 
@@ -87,15 +89,25 @@ def uv_words(python: str) -> tuple[str, ...]:
     return (*told, "--index-strategy", "unsafe-best-match", "--exclude-newer", FACTS)
 
 
+def clashes(done: subprocess.CompletedProcess[str]) -> bool:
+    """True when uv found that lines cannot stand together."""
+    return done.returncode not in (0, 124) and bool(CLASH.search(done.stderr))
+
+
 def proven(causes: list[dict[str, str]], python: str, cwd: Path) -> str:
     """Return what uv says against the lines alone that a conflict names; empty where it takes them."""
-    lines = [one["text"].removesuffix(" is asked for") for one in causes if one["kind"] == "request"]
+    texts = [re.sub(r"\+(cu\d{2,3}|cpu)\b", "", one["text"]) for one in causes if one["kind"] == "request"]
+    lines, bounds = (
+        [one.removesuffix(end) for one in texts if one.endswith(end)]
+        for end in (" is asked for", " is a constraint")
+    )
     with tempfile.TemporaryDirectory() as folder:
-        named = Path(folder) / "named.in"
-        named.write_text("\n".join(re.sub(r"\+(cu\d{2,3}|cpu)\b", "", one) for one in lines) + "\n")
-        checked = run("uv", "pip", "compile", str(named), *uv_words(python), cwd=str(cwd))
-        faulty = checked.returncode not in (0, 124) and not UNREACHED.search(checked.stderr)
-        if faulty:
+        named, bound = Path(folder) / "named.in", Path(folder) / "bound.txt"
+        named.write_text("\n".join(lines) + "\n")
+        bound.write_text("\n".join(bounds) + "\n")
+        told = (str(named), "-c", str(bound), *uv_words(python))
+        checked = run("uv", "pip", "compile", *told, cwd=str(cwd))
+        if clashes(checked):
             return checked.stderr.strip()[-300:]
         if any(one["source"].endswith("Requires-Python") for one in causes):
             refused = pips(lines, python, folder)
@@ -145,7 +157,7 @@ def judge(file: Path, card: str, driver: str, python: str) -> Judged:
         return Judged(name, card, answer["status"], f"{said} {done.stderr.strip()[-300:]}")
     if UV_READS.search(file.name):
         theirs = uvs(file, python)
-        if theirs.returncode not in (0, 124) and not UNREACHED.search(theirs.stderr):
+        if clashes(theirs) and not UNREACHED.search(theirs.stderr):
             return Judged(name, card, "uv's conflict", f"{said} || {theirs.stderr.strip()[-300:]}")
     kinds = {one["kind"] for one in causes}
     if any(re.search("cannot run|driver", one["text"]) for one in causes):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from typing import Any, BinaryIO
 
 from envdoctor.errors import InputError
@@ -22,6 +23,7 @@ MAX_RATIO = 200
 """How many times its size a layer may unpack to, beyond the first GiB; real ones stay below 20."""
 FREE = 1 << 30
 CHUNK = 1 << 20
+GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _MANIFESTS = ("application/vnd.oci.image.manifest", "application/vnd.docker.distribution.manifest.v2")
 _INDEXES = ("application/vnd.oci.image.index", "application/vnd.docker.distribution.manifest.list")
 
@@ -158,34 +160,61 @@ class Window:
         self.position = min(self.position + size, self._end)
 
 
-class Inflated:
-    """A gzip layer, unpacked piece by piece; raises Broken for what unpacks to too much."""
+def _inflated(window: Window) -> Iterator[bytes]:
+    """Yield what gzip data unpacks to, at most a MiB at a time."""
+    engine = zlib.decompressobj(31)
+    while chunk := window.read(CHUNK):
+        while chunk:
+            try:
+                yield engine.decompress(chunk, CHUNK)
+            except zlib.error as error:
+                raise Broken(str(error)) from None
+            chunk = engine.unconsumed_tail
+            if engine.eof:
+                chunk, engine = engine.unused_data, zlib.decompressobj(31)
+                if not chunk.startswith(GZIP):
+                    chunk = b""
 
-    def __init__(self, window: Window, size: int) -> None:
-        self._chunks = self._inflated(window)
+
+def _of_zstd(window: Window, module: Any) -> Iterator[bytes]:
+    """Yield what zstd data unpacks to, at most a MiB at a time; frames may follow one another."""
+    engine = module.ZstdDecompressor()
+    while chunk := window.read(CHUNK):
+        while chunk or not engine.needs_input:
+            try:
+                yield engine.decompress(chunk, CHUNK)
+            except module.ZstdError as error:
+                raise Broken(str(error)) from None
+            chunk = b""
+            if engine.eof:
+                chunk, engine = engine.unused_data, module.ZstdDecompressor()
+
+
+def _zstd() -> Any:
+    """Return the module that reads zstd; raises Broken where this Python has none."""
+    for name in ("compression.zstd", "backports.zstd"):
+        try:
+            return import_module(name)
+        except ImportError:
+            pass
+    raise Broken("it is compressed with zstd, which Python reads from 3.14 on, before with backports.zstd")
+
+
+class Unpacked:
+    """A compressed layer, unpacked piece by piece; raises Broken for what unpacks to too much."""
+
+    def __init__(self, pieces: Iterator[bytes], size: int) -> None:
+        self._chunks = self._counted(pieces, FREE + MAX_RATIO * size)
         self._held = b""
-        self._given, self._limit = 0, FREE + MAX_RATIO * size
 
-    def _inflated(self, window: Window) -> Iterator[bytes]:
-        engine = zlib.decompressobj(31)
-        while chunk := window.read(CHUNK):
-            while chunk:
-                try:
-                    piece = engine.decompress(chunk, CHUNK)
-                except zlib.error as error:
-                    raise Broken(str(error)) from None
-                chunk = engine.unconsumed_tail
-                if engine.eof:
-                    chunk, engine = engine.unused_data, zlib.decompressobj(31)
-                    if not chunk.startswith(b"\x1f\x8b"):
-                        chunk = b""
-                self._count(len(piece))
+    def _counted(self, pieces: Iterator[bytes], limit: int) -> Iterator[bytes]:
+        given = 0
+        for piece in pieces:
+            given += len(piece)
+            if given > limit:
+                raise Broken(f"it unpacks to more than {limit >> 20:,} MiB")
+            if piece:
                 yield piece
-
-    def _count(self, size: int) -> None:
-        self._given += size
-        if self._given > self._limit:
-            raise Broken(f"it unpacks to more than {self._limit >> 20:,} MiB")
 
     def read(self, size: int) -> bytes:
         """Return that many bytes, fewer at the end."""
@@ -217,8 +246,8 @@ def open_layer(stream: BinaryIO, place: Place) -> Source:
     stream.seek(place.offset)
     head = stream.read(4)
     window = Window(stream, place)
-    if head.startswith(b"\x1f\x8b"):
-        return Inflated(window, place.size)
-    if head == b"\x28\xb5\x2f\xfd":
-        raise Broken("it is compressed with zstd, which is not read here")
+    if head.startswith(GZIP):
+        return Unpacked(_inflated(window), place.size)
+    if head == ZSTD:
+        return Unpacked(_of_zstd(window, _zstd()), place.size)
     return window

@@ -99,7 +99,7 @@ def read_tree(stream: BinaryIO, saved: Saved, name: str) -> Tree:
                 if held > MAX_TEXT or len(tree.names) + len(upper.names) + len(upper.links) > MAX_KEPT:
                     raise Broken("it holds more packages than an image can")
         except Broken as error:
-            if "zstd" not in str(error):
+            if "backports.zstd" not in str(error):
                 raise InputError(f"{name}: layer {number} ({layer[:80]}): {error}") from None
             upper.problems.append(f"layer {number} is not read: {error}")
         tree.overlay(upper, hidden, emptied)

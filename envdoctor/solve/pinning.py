@@ -79,7 +79,8 @@ def _without_checks_in_use(goal: Goal, reasons: Sequence[Reason]) -> Options:
     All that it speaks of must be asked for with a specifier: then it stands against a person's own lines,
     which every installer takes and which import.
     """
-    narrowed = {request.name for request in goal.requests if request.spec}
+    lines = (*goal.requests, *goal.context.options.constraints)
+    narrowed = {one.name for one in lines if one.spec}
     pairs = {(r.name, r.target) for r in reasons if r.kind == "edge" and {r.name, r.target} <= narrowed}
     told = [r.nogood for r in reasons if r.nogood and {one.name for one in r.nogood.literals} <= narrowed]
     in_use = {row.id for row in goal.context.matrix.standing if row.in_use}

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import io
 import json
+import sys
 import tarfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -187,11 +188,47 @@ def test_a_layer_that_unpacks_to_too_much_is_refused(image: Path, monkeypatch: p
         read_image(str(image))
 
 
-def test_a_layer_in_zstd_is_said_to_be_unread(image: Path) -> None:
+def test_a_layer_in_zstd_is_said_to_be_unread_where_python_reads_none(
+    image: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "compression.zstd", None)
+    monkeypatch.setitem(sys.modules, "backports.zstd", None)
     image.write_bytes(docker([tar(BASE), b"\x28\xb5\x2f\xfd" + b"\0" * 600]))
     facts = read_image(str(image))
     assert not facts.environment.complete
     assert "zstd" in facts.unread["layers"]
+
+
+def zstd(data: bytes) -> bytes:
+    name = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+    return pytest.importorskip(name).compress(data)  # type: ignore[no-any-return]
+
+
+def test_layers_in_zstd_are_read_like_others(image: Path) -> None:
+    half = tar(BASE)[: 512 * 9]
+    layers = [zstd(half) + zstd(tar(BASE)[512 * 9 :]), zstd(tar(metadata("torch", "2.5.0")))]
+    image.write_bytes(oci(layers))
+    facts = read_image(str(image))
+    assert facts.environment.complete
+    assert facts.environment.distributions["numpy"].version == "1.26.4"
+
+
+def test_a_layer_in_zstd_that_unpacks_to_too_much_is_refused(
+    image: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "FREE", 1 << 20)
+    monkeypatch.setattr(archive, "MAX_RATIO", 10)
+    image.write_bytes(docker([zstd(tar({"big": "\0" * (8 << 20)}))]))
+    with pytest.raises(InputError, match="unpacks to more than"):
+        read_image(str(image))
+
+
+@pytest.mark.parametrize("end", [30, 200])
+def test_a_layer_in_zstd_that_is_broken_is_refused_in_one_line(end: int, image: Path) -> None:
+    whole = zstd(tar(BASE))
+    image.write_bytes(docker([whole[:end] + b"\xff" * (len(whole) - end)]))
+    with pytest.raises(InputError, match="layer 1"):
+        read_image(str(image))
 
 
 def test_paths_that_lead_elsewhere_are_passed_over(image: Path) -> None:
