@@ -91,3 +91,49 @@ def test_what_a_form_asked_about_and_was_not_done_is_no_way_out() -> None:
         "NotImplementedError: Unsloth cannot find any torch accelerator? You need a GPU.\n"
     )
     assert not any("way:" in remedy.text for f in found_in(text).values() for remedy in f.remedies)
+
+
+def test_an_extension_built_for_numpy_2_asks_for_numpy_2() -> None:
+    said = "numpy.dtype size changed, may indicate binary incompatibility."
+    line = f"ValueError: {said} Expected {{}} from C header, got {{}}"
+    raised = found_in(line.format(96, 88) + " from PyObject")
+    assert raised["NUMPY-1-LOADED"].remedies[0].pins == {"numpy": ">=2"}
+    assert "NUMPY-DTYPE-SIZE" not in raised
+    assert "NUMPY-1-LOADED" not in found_in(line.format(88, 96) + " from PyObject")
+
+
+def test_an_attribute_that_the_told_release_has_is_not_said_to_be_gone_from_it() -> None:
+    line = "AttributeError: 'Qwen2Tokenizer' object has no attribute 'all_special_tokens_extended'"
+    for told in ("4.54", "4.54.1"):
+        assert "ATTRIBUTE-MISSING" not in found_in(f"transformers {told}\n{line}\n")
+    assert found_in(f"transformers 5.0.0\n{line}\n")["ATTRIBUTE-MISSING"].certainty is Certainty.CERTAIN
+
+
+def test_versions_stand_behind_arrows_and_in_the_names_of_images() -> None:
+    text = "pip show torch -> 2.7.0, pip show torchaudio -> 2.6.0\nimage vllm/vllm-openai:v0.8.2\n"
+    told = {name: d.version for name, d in read(text).environment.distributions.items()}
+    assert told == {"torch": "2.7.0", "torchaudio": "2.6.0", "vllm": "0.8.2"}
+
+
+def test_a_card_that_a_message_names_as_an_example_is_nobodys() -> None:
+    text = "FP8 quantized models is only supported on compute capability >= 8.9 (e.g 4090/H100)\nusing 3090\n"
+    assert [card.name for card in read(text).gpus.require()] == ["NVIDIA GeForce RTX 3090"]
+
+
+def test_a_server_gets_no_advice_for_training() -> None:
+    text = "running vllm serve on 2 gpus\nRuntimeError: CUDA error: out of memory\n2x3090, 70B awq\n"
+    advice = " ".join(remedy.text for f in found_in(text).values() for remedy in f.remedies)
+    assert "ZeRO" not in advice and "gradient" not in advice
+
+
+def test_a_plan_splits_no_model_over_cards_that_are_not_told() -> None:
+    text = "sglang 0.4.3\nRuntimeError: Not enough memory. Please try to increase --mem-fraction-static.\n"
+    assert not any(
+        "--tp" in c for f in found_in(f"GPU: L40S\n{text}").values() for r in f.remedies for c in r.commands
+    )
+
+
+def test_a_question_and_an_attempt_are_no_ways_out() -> None:
+    text = "However, if I set it to 0.84, I receive the following error:\nAny insights or workarounds?\n"
+    found = found_in(f"{text}RuntimeError: the gizmo is blue\n")
+    assert not any("way:" in remedy.text for f in found.values() for remedy in f.remedies)
