@@ -152,7 +152,7 @@ def test_a_name_that_is_exported_lazily_stands_though_its_stand_in_is_gone(relea
 
 def test_what_answers_for_a_name_that_is_not_there_does_not_ask_for_it() -> None:
     text = (
-        'Traceback (most recent call last):\n  File "/opt/env/lib/python3.12/site-packages/sentiment/model.py", '
+        f'Traceback (most recent call last):\n  File "{SITE}/sentiment/model.py", '
         "line 25, in predict\n    encoded = self.tokenizer.batch_encode_plus(texts)\n"
         '  File "/opt/env/lib/python3.12/site-packages/transformers/tokenization_utils_base.py", line 1291, '
         "in __getattr__\n"
