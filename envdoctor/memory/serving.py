@@ -259,6 +259,10 @@ class Verdict(NamedTuple):
 
 def judge(run: ServingRun, constants: Constants) -> Verdict:
     """Return the verdict on an engine, the same for whoever asks."""
+    if run.engine == "sglang":
+        from envdoctor.memory.sglang import judge_static
+
+        return judge_static(run, constants)
     bounds = utilization_bounds(run, constants)
     refusal = bounds.refusal(run.utilization)
     uncounted = () if refusal else (run.shape.uncertain, run.shape.unseen)  # more changes no refusal
@@ -336,7 +340,7 @@ def least_split(run: ServingRun, constants: Constants) -> int | None:
 
 
 def _runs(run: ServingRun, constants: Constants) -> bool:
-    return not utilization_bounds(run, constants).refusal(run.utilization)
+    return not judge(run, constants).refusal
 
 
 def loaded_as(shape: ModelShape, quant: str | None) -> ModelShape:

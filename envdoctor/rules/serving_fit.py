@@ -103,6 +103,8 @@ def engine_of(view: View, shape: ModelShape, card: OneCard, share: float) -> Ser
     from envdoctor.memory import ServingRun
     from envdoctor.memory.serving import loaded_as
 
+    if (held := view.facts.setting("cpu_offload_gb")) and held.value not in ("0", "0.0"):
+        raise Skip("weights that lie in host memory are not predicted")
     dtype = value_of(view, "dtype")
     try:
         return ServingRun(
