@@ -40,7 +40,8 @@ def goal_of(wish: Wish, target: Target, matrix: Matrix) -> Goal:
     check_index_serves(target, matrix)
     if wish.exclude_newer:
         parse_day(wish.exclude_newer)
-    asked = asked_by(wish.requests, wish.files).under(target.marker_environment())
+    told = asked_by(wish.requests, wish.files)
+    asked, over = told.under(target.marker_environment()), told.overrides
     installed = target.stack.versions
     until = wish.exclude_newer and wish.exclude_newer[:10]
     coverage = Coverage(load_snapshot(matrix.folder), wish.index_url, wish.offline, until)
@@ -59,14 +60,14 @@ def goal_of(wish: Wish, target: Target, matrix: Matrix) -> Goal:
     elif not wish.least_change:
         requests = (Request(name, (), "", "installed") for name in sorted(installed))
         asked = Asked(tuple(r for r in requests if coverage.knows(r.name)))
-    options = replace(options_of(asked, wish.exclude_newer, wish.allow_source), given=given)
+    options = replace(options_of(asked, wish.exclude_newer, wish.allow_source), given=given, overrides=over)
     context = Context(coverage.snapshot, matrix, target, options, installed)
     if wish.least_change:
         options = holding(context, {request.name for request in asked.requests})
         if options.held:
             context = Context(coverage.snapshot, matrix, target, options, installed)
-    told = (asked.carried, asked.options, coverage)
-    return Goal(context, asked.requests, wish.least_change, *told, notes=asked.notes)
+    beside = (asked.carried, asked.options, coverage)
+    return Goal(context, asked.requests, wish.least_change, *beside, notes=asked.notes)
 
 
 def asked_by(requests: Sequence[str], files: Sequence[str]) -> Asked:

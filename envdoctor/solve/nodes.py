@@ -12,6 +12,7 @@ from envdoctor.matrix.markers import decide
 from envdoctor.matrix.snapshot import Package, Snapshot
 from envdoctor.matrix.tables.conditions import ConditionRow
 from envdoctor.solve.file_judge import FileJudge
+from envdoctor.solve.overrides import overridden
 from envdoctor.solve.requests import Request
 from envdoctor.solve.variants import Build, builds_of, driver_allows
 from envdoctor.solve.versions import clauses, satisfies, spec_mask
@@ -35,6 +36,8 @@ class Options:
     """Versions of torch with the local label that was asked for."""
     constraints: tuple[Request, ...] = ()
     """What holds of a package if it is there at all."""
+    overrides: tuple[Request, ...] = ()
+    """What stands in the place of every requirement on its package (what it asks is a constraint, too)."""
     any_prerelease: bool = False
     waived: frozenset[tuple[str, str]] = frozenset()
     """Pairs of a package and another that it checks only when it uses it: what was asked for goes before."""
@@ -66,10 +69,11 @@ class Context:
         options: Options | None = None,
         installed: Mapping[str, str] | None = None,
     ) -> None:
-        self.snapshot, self.matrix, self.target = snapshot, matrix, target
+        self.matrix, self.target = matrix, target
         self.options = options or Options()
         self.installed = installed or {}
         self.environment = target.marker_environment()
+        self.snapshot = overridden(snapshot, self.options.overrides, self.environment)
         self._nodes: dict[str, Node | None] = {}
         self.files = FileJudge(snapshot, target, self.options.allow_source)
         self._markers: dict[int, bool] = {-1: True}

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,17 +46,24 @@ def read_manifest(path: Path, text: str, extras: Collection[str] = ()) -> Asked:
     if not lines:
         why = "names no requirement that can be read without running it"
         return Asked(carried=(Carried(str(path), "", why),))
-    asked = _asked(lines, str(path))
-    return replace(asked, notes=(*asked.notes, *_unheld(path, text)))
+    return Asked.joined((_asked(lines, str(path)), told_to_uv(path, text)))
 
 
-def _unheld(path: Path, text: str) -> Iterator[str]:
-    """Yield what a project makes its installer do that is not done here."""
-    if path.name == "pyproject.toml":
-        told = parse_toml(text).get("tool", {}).get("uv", {}).get("override-dependencies")
-        if isinstance(told, list) and told:
-            named = ", ".join(str(one) for one in told[:4]) + (" and more" if len(told) > 4 else "")
-            yield f"{path}: override-dependencies ({named}) are not applied: what is required stands"
+def told_to_uv(path: Path, text: str) -> Asked:
+    """Return what a project makes uv hold beside what it requires."""
+    if path.name != "pyproject.toml":
+        return Asked()
+    told = parse_toml(text).get("tool", {}).get("uv", {})
+    bound, over = (
+        _asked(filter(None, told.get(key) or ()), f"{path}: {key}")
+        for key in ("constraint-dependencies", "override-dependencies")
+    )
+    return Asked(
+        tuple(one for one in over.requests if one.line),
+        constraints=bound.requests,
+        overrides=tuple(one for one in over.requests if not one.line),
+        carried=(*bound.carried, *over.carried),
+    )
 
 
 def _asked(lines: Lines, source: str) -> Asked:

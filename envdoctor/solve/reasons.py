@@ -219,6 +219,9 @@ class Explained:
     def _asked(self, name: str) -> Iterator[str]:
         for request in self._requests.get(name, ()):
             yield f"asked for as {request}" if str(request) != name else "asked for"
+        for one in self.goal.context.options.constraints:
+            if one.name == name and one.spec:
+                yield f"held to {one.spec} by {one.source}"
         installed = self.goal.context.installed.get(name)
         if self.goal.least_change and installed:
             same = self.nodes[name].installed >> self.picks.bits[name] & 1

@@ -91,11 +91,13 @@ class Carried:
 class Asked:
     """Everything that arguments and files ask for.
 
-    `options` are lines for an installer, as written; `notes` say what was read in another's place.
+    `overrides` stand in the place of all that is required of their packages; `options` are lines for an
+    installer, as written; `notes` say what was read in another's place.
     """
 
     requests: tuple[Request, ...] = ()
     constraints: tuple[Request, ...] = ()
+    overrides: tuple[Request, ...] = ()
     carried: tuple[Carried, ...] = ()
     options: tuple[str, ...] = ()
     prereleases: bool = False
@@ -108,6 +110,7 @@ class Asked:
         return cls(
             tuple(request for part in known for request in part.requests),
             tuple(one for part in known for one in part.constraints),
+            tuple(one for part in known for one in part.overrides),
             tuple(dict.fromkeys(one for part in known for one in part.carried)),
             tuple(dict.fromkeys(option for part in known for option in part.options)),
             any(part.prereleases for part in known),
@@ -116,15 +119,41 @@ class Asked:
 
     def under(self, environment: Mapping[str, str]) -> Asked:
         """Return what is asked for in a marker environment; requests left out are carried."""
+        if self.overrides:
+            return self._overridden(environment).under(environment)
         out = [request for request in self.requests if not request.holds(environment)]
-        why = "its marker does not hold on this target"
-        carried = tuple(Carried(f"{r}; {r.marker}", r.source, why, judged=True) for r in out)
         return replace(
             self,
             requests=tuple(request for request in self.requests if request not in out),
             constraints=tuple(one for one in self.constraints if one.holds(environment)),
-            carried=self.carried + carried,
+            carried=(*self.carried, *_left(out, "its marker does not hold on this target")),
         )
+
+    def _overridden(self, environment: Mapping[str, str]) -> Asked:
+        """Return what overrides leave of what is asked for: they bind, a requirement only names."""
+        names = {one.name for one in self.overrides}
+        binding = tuple(one for one in self.overrides if one.holds(environment))
+        extras = {one.name: one.extras for one in binding}
+        out = [one for one in self.requests if one.name in names - extras.keys()]
+        asked = (
+            replace(one, extras=extras[one.name], spec="", marker="", line="") if one.name in extras else one
+            for one in self.requests
+            if one not in out
+        )
+        return replace(
+            self,
+            requests=tuple(asked),
+            constraints=(*self.constraints, *binding),
+            overrides=(),
+            carried=(*self.carried, *_left(out, "an override leaves it out on this target")),
+        )
+
+
+def _left(requests: Iterable[Request], why: str) -> tuple[Carried, ...]:
+    return tuple(
+        Carried(f"{one}; {one.marker}" if one.marker else str(one), one.source, why, judged=True)
+        for one in requests
+    )
 
 
 def _is_prerelease(bound: str) -> bool:

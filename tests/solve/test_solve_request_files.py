@@ -379,13 +379,54 @@ def test_what_uv_takes_from_a_place_is_not_looked_for_on_the_index(
     ]
 
 
-def test_overrides_of_a_project_are_named_where_they_are_not_applied(
+STACK = ("--python-version", "3.11", "--platform", "x86_64-manylinux_2_35", "--offline", "--allow-source")
+
+
+def pinned_project(folder: Path, capsys: pytest.CaptureFixture[str], text: str) -> tuple[Any, dict[str, Any]]:
+    (folder / "pyproject.toml").write_text(text, encoding="utf-8")
+    main(["pin", "-r", str(folder / "pyproject.toml"), *STACK, "--format", "json"])
+    told = json.loads(capsys.readouterr().out)
+    return told, {one["name"]: one for one in told["pins"]}
+
+
+def test_an_override_stands_in_the_place_of_what_packages_require(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "pyproject.toml").write_text(
+    project = '[project]\nname = "a"\ndependencies = ["vllm==0.8.5", "transformers<4.45"]\n'
+    told, pins = pinned_project(tmp_path, capsys, project)
+    assert told["status"] == "conflict"
+    over = '[tool.uv]\noverride-dependencies = ["transformers>=4.40,<4.50", "xformers; os_name == \'nt\'"]\n'
+    told, pins = pinned_project(tmp_path, capsys, project + over)
+    assert told["status"] == "solved"
+    assert pins["transformers"]["version"].startswith("4.49")
+    assert any("held to >=4.40,<4.50 by" in why for why in pins["transformers"]["because"])
+    assert "vllm 0.8.5 requires it" in pins["transformers"]["because"]
+    assert "xformers" not in pins
+
+
+def test_an_override_that_nothing_meets_is_named_in_the_conflict(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told, _ = pinned_project(
+        tmp_path,
+        capsys,
         '[project]\nname = "a"\ndependencies = ["einops"]\n'
-        '[tool.uv]\noverride-dependencies = ["protobuf>=3.20,<6"]\n',
-        encoding="utf-8",
+        '[tool.uv]\noverride-dependencies = ["einops>90"]\n',
     )
-    assert main(["pin", "-r", str(tmp_path / "pyproject.toml"), "--offline"]) == 0
-    assert "override-dependencies (protobuf>=3.20,<6) are not applied" in capsys.readouterr().err
+    causes = [one["text"] for one in told["conflict"]["causes"]]
+    assert "einops>90 is a constraint" in causes
+    sources = [one["source"] for one in told["conflict"]["causes"]]
+    assert any("override-dependencies" in one for one in sources)
+
+
+def test_a_constraint_of_a_project_holds_what_others_bring(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project = '[project]\nname = "a"\ndynamic = ["dependencies"]\n'
+    project += '[tool.setuptools.dynamic]\ndependencies = {file = ["needs.txt"]}\n'
+    (tmp_path / "needs.txt").write_text("peft\n")
+    kept = '[tool.uv]\nconstraint-dependencies = ["accelerate<1.5", "unasked<2"]\n'
+    _, pins = pinned_project(tmp_path, capsys, project + kept)
+    assert pins["accelerate"]["version"] == "1.4.0"
+    assert any("held to <1.5 by" in why for why in pins["accelerate"]["because"])
+    assert "unasked" not in pins
