@@ -40,12 +40,8 @@ def predict(
 
     Of a close bound that passes `enough` bytes of the card only so much is found out.
     """
-    if isinstance(run, ServingRun) and run.engine == "sglang":
-        from envdoctor.memory.sglang import predict_static
-
-        return predict_static(run, constants)
     if isinstance(run, ServingRun):
-        from envdoctor.memory.serving import predict_serving
+        from envdoctor.memory.verdicts import predict_serving
 
         return predict_serving(run, constants)
     if run.parallel == "fsdp":

@@ -11,15 +11,13 @@ from envdoctor.facts.quantities import GIB, MIB
 from envdoctor.matrix import tables
 from envdoctor.memory.constants import Constants
 from envdoctor.memory.recipes import NEWEST
-from envdoctor.memory.run import DTYPES, Component, Prediction, ServingRun
+from envdoctor.memory.run import DTYPES, ServingRun
 from envdoctor.memory.serving import (
     Budget,
     Engine,
     Verdict,
     card_bytes,
-    judge,
     key_bytes_per_token,
-    least_split,
 )
 from envdoctor.specifiers import SpecifierSet
 
@@ -135,7 +133,7 @@ def _token_bytes(run: ServingRun, constants: Constants) -> float:
     return one * (1 - spared / shape.layers)
 
 
-def judge_static(run: ServingRun, constants: Constants) -> Verdict:
+def judge_share(run: ServingRun, constants: Constants) -> Verdict:
     """Return whether the engine finds memory for a token; more than the usual share is not sure to run."""
     engine, free = describe_static(run, constants), free_before(run, constants)
     low = (engine.weights + engine.needed_keys // engine.needed_tokens + 1) / free if free > 0 else 2.0
@@ -147,48 +145,3 @@ def judge_static(run: ServingRun, constants: Constants) -> Verdict:
     tight = f"{left:.1f} GiB are left beside the share, and a step and CUDA graphs may take {needed:.1f}"
     doubts = (tight if left < needed else "", run.shape.uncertain, run.shape.unseen)
     return Verdict(Budget(low, high), "", "; ".join(filter(None, doubts)))
-
-
-def predict_static(run: ServingRun, constants: Constants) -> Prediction:
-    """Return what the engine takes of its card, and the verdict on it."""
-    engine = describe_static(run, constants)
-    (low, _), refusal, uncertain = judge(run, constants)
-    allocated = max(engine.budget, engine.fixed)
-    device = allocated + engine.outside + run.gpu_bytes - free_before(run, constants)
-    notes = [
-        f"mem_fraction_static {run.utilization:g}; from {low:.2f} on weights and a token fit",
-        f"keys and values: {engine.tokens} tokens for all requests together (max_total_num_tokens)",
-    ]
-    if engine.tokens < engine.needed_tokens and not refusal:
-        notes.append(f"requests are cut to that length, shorter than the {engine.needed_tokens} asked for")
-    refused = _refused(run, constants, low) if refusal else ""
-    parts = (
-        Component("weights", engine.weights),
-        Component("keys and values", max(0, engine.keys)),
-        Component("a step and CUDA graphs", engine.outside),
-        Component("beside the engine", run.beside_bytes),
-    )
-    return Prediction(
-        allocated + engine.outside,
-        allocated + engine.outside,
-        device,
-        engine.weights,
-        "generate",
-        tuple(part for part in parts if part.bytes),
-        {"load": engine.weights, "generate": allocated + engine.outside},
-        "analytic",
-        tuple(notes),
-        uncertain or run.shape.uncertain,
-        refused,
-    )
-
-
-def _refused(run: ServingRun, constants: Constants, low: float) -> str:
-    """Say that nothing is left for keys, and what alone would help."""
-    split = least_split(run, constants)
-    ways = [f"--mem-fraction-static {low + 0.005:.2f} or more"] if low < 0.95 else []
-    ways += [f"--tp {split}"] if split else []
-    told = f"; it would with {' or '.join(ways)}" if ways else ""
-    return (
-        f"the weights leave no memory for keys: SGLang refuses to start ({low:.2f} is the least share){told}"
-    )

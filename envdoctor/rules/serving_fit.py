@@ -85,7 +85,7 @@ def _starts_engine(view: View) -> bool:
 
 
 def _judged(share: Share, run: ServingRun) -> Iterator[Finding]:
-    from envdoctor.memory.serving import judge
+    from envdoctor.memory.verdicts import judge
 
     bounds, refusal, uncertain = judge(run, share.card.constants)
     if uncertain:
@@ -131,7 +131,7 @@ def _unsplit(share: Share, run: ServingRun) -> Iterator[Finding]:
 
     Split over all of them it needs least of each: what fits in no split is said of that one.
     """
-    from envdoctor.memory.serving import judge
+    from envdoctor.memory.verdicts import judge
 
     splits = [replace(run, tp=n) for n in _splits(run.shape.heads, share.card.count)]
     for split in splits:
@@ -229,7 +229,7 @@ def _no_share(share: Share, run: ServingRun, bounds: Budget) -> Finding:
 
 def _wider(share: Share, run: ServingRun) -> Iterator[Remedy]:
     """Yield the fewest cards that hold it; where fewer are there, in words alone after what these hold."""
-    from envdoctor.memory.serving import least_split
+    from envdoctor.memory.verdicts import least_split
 
     cards = least_split(run, share.card.constants)
     if cards and cards <= share.card.count:

@@ -37,7 +37,7 @@ def check_share(view: View) -> Iterable[Finding]:
     share = float(told.value) if told else usual.share if usual else 0.0
     if not 0 < share <= 1:
         raise Skip("the share is none")
-    from envdoctor.memory.serving import judge
+    from envdoctor.memory.verdicts import judge
 
     run = replace(engine_of(view, shape, card, share), engine="sglang")
     if usual is not None:
@@ -95,7 +95,7 @@ def _filled(view: View, run: ServingRun, card: OneCard, verdict: Verdict) -> Fin
 
 
 def _ways(run: ServingRun, card: OneCard, verdict: Verdict) -> Iterator[Remedy]:
-    from envdoctor.memory.serving import least_split
+    from envdoctor.memory.verdicts import least_split
 
     low, high = verdict.bounds
     if low < high:

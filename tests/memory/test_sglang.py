@@ -11,8 +11,8 @@ from envdoctor.cli import main
 from envdoctor.facts.quantities import MIB
 from envdoctor.matrix import load_matrix, tables
 from envdoctor.memory import ServingRun, find_shape, read_constants
-from envdoctor.memory.serving import judge
 from envdoctor.memory.sglang import describe_static, usual_settings
+from envdoctor.memory.verdicts import judge
 
 GIB = 1 << 30
 A10, L40, H100, H200, B200 = 24564, 46068, 81559, 143771, 183359
