@@ -216,12 +216,15 @@ def _captured(captured: Mapping[str, str]) -> Iterator[Part]:
         yield (group,), MATCH, text
 
 
+_TOLD_NAMES = {"setting": SETTING, "variable": VARIABLE}
+
+
 def _tells(tells: Mapping[str, str]) -> Iterator[Part]:
     for place, group in tells.items():
         kind, _, name = place.partition(":")
         yield (place,), PLACE, kind
         if name and not name.startswith("{"):
-            yield (place,), SETTING if kind == "setting" else PACKAGE, name
+            yield (place,), _TOLD_NAMES.get(kind, PACKAGE), name
         yield (place,), CAPTURE, group
 
 
@@ -247,7 +250,7 @@ PLACES = frozenset(
         "host.glibc",
         "host.shm",
     )
-) | {"gpu.cc", "gpu.name", "gpu.memory", "distribution", "setting", "present"}
+) | {"gpu.cc", "gpu.name", "gpu.memory", "distribution", "setting", "present", "variable"}
 """What a capture may tell."""
 PLACE = Form(
     "place", "a fact", lambda text: None if text in PLACES else f"{text!r} is no fact that a capture tells"

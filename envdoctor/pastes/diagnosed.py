@@ -61,9 +61,9 @@ _FUTILE = re.compile(
     r"(?i)\b(?:did(?:n['’]?t| not)|does(?:n['’]?t| not)|"
     r"still (?:fail|get|see|the|same|not|have|happen)\w{0,3}|no luck|without success|"
     r"not (?:fix|help|solv|work|resolv)\w{0,3}|same (?:error|issue|problem|"
-    r"result))\b|还是|仍然"
+    r"result))\b|还是|仍然|[>》:：]\s{0,3}(?:no|nope|none|n/?a|否|没有)[.!]?\s{0,3}$"
 )
-"""What was tried in vain."""
+"""What was tried in vain, and what a form asked about and was not done."""
 
 
 def parse_diagnosed(paste: Paste, lines: Sequence[str]) -> Iterator[Sighting]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -44,10 +45,15 @@ _NUMBER_OF_CARDS = re.compile(r"(?:\d[xX*×]|[卡张块个]\s?的?\s?)$")
 _MEMORY_AFTER = re.compile(
     r"(?i)(?:[\s(,-]{1,3}|\swith\s)(?:MIG )?(?:\d{1,2}g\.)?(\d{1,3})\s?(?:GB|GiB|G)\b(?!\.\d)"
 )
-_HOST = r"\s?(?:of )?(?:(?:system|host|cpu|main) (?:ram|memory)|ram\b|ddr\d?|内存)"
+_HOST = (
+    r"\s?(?:of )?(?:(?:system|host|cpu|main) (?:ram|memory)|ram\b|ddr\d?|内存|"
+    r"(?:(?:local|free|fast) )?(?:nvme|ssd|hdd|disk|storage|swap|硬盘))"
+)
 _OF_THE_HOST = re.compile(rf"(?i){_HOST}")
 """What follows a size that is not a card's."""
 _HOST_MEMORY = re.compile(rf"(?i)\b\d{{1,4}}\s?(?:GB|GiB|G){_HOST}")
+_REBUILT = 2.1
+"""How many times a card's memory a rebuilt one may have (a 4090 of 48 GB); more is the machine's."""
 _PLAIN = re.compile(r"[abghlpv]{1,2}\d{3}[a-z]?|[al]40s?|[ah]20|l20|a10g|a\d{4}|k80|p40|m40|p\d{3}|ax800")
 """Names that are nothing but a card's in any sentence."""
 _LIKELY = re.compile(r"[tlp]4|a10|a16|a30|t4g")
@@ -77,8 +83,9 @@ _NUMERALS = {
 
 def parse_gpus(text: str, source: str, cards: CardNames) -> tuple[Gpu, ...]:
     """Return the GPUs that the value of a `GPU:` line names, one each; empty when it names none."""
+    known = cards.find_one(text)
     told = ((count, _parse_one(name, source, cards)) for count, name in _parts(_HOST_MEMORY.sub("", text)))
-    gpus = [gpu for count, gpu in told if gpu for _ in range(count)]
+    gpus = [gpu for count, gpu in told if gpu and _is_a_card(gpu, known) for _ in range(count)]
     return tuple(replace(gpu, index=index) for index, gpu in enumerate(gpus[:1024]))
 
 
@@ -146,7 +153,7 @@ def _sighted(line: str, found: CardName, source: str) -> list[Gpu]:
 def _size_told(memory: re.Match[str], after: str, found: CardName) -> int | None:
     """Return the size beside a name; none that is the host's, or that a comma parts from another card."""
     size = int(memory[1]) * GIB
-    if _OF_THE_HOST.match(after, memory.end()):
+    if _OF_THE_HOST.match(after, memory.end()) or _is_of_no_such(size, found):
         return None
     return None if "," in memory[0] and _is_of_another(size, found) else size
 
@@ -161,6 +168,16 @@ def _is_of_another(size: int, found: CardName) -> bool:
     """True for a size in bytes that is not the one on record for a card."""
     known = found.row.memory_gib if found.row else None
     return known is not None and abs(size / GIB - known) > 0.1 * known
+
+
+def _is_a_card(gpu: Gpu, named: CardName | None) -> bool:
+    """True but for a mere size beside a card's name that no such card has: the machine's memory."""
+    return not (named and gpu.name is None and _is_of_no_such(gpu.memory_total_bytes or 0, named))
+
+
+def _is_of_no_such(size: int, found: CardName) -> bool:
+    """True for a size in bytes that is none of such a card, rebuilt ones included."""
+    return found.row is not None and size > _REBUILT * (found.row.memory_gib or math.inf) * GIB
 
 
 def _count_told(before: str, after: str) -> tuple[int | None, bool]:
@@ -216,8 +233,10 @@ def _count(match: re.Match[str]) -> int:
 
 
 def _parse_one(text: str, source: str, cards: CardNames) -> Gpu | None:
-    name = _name_in(text, cards)
+    name, known = _name_in(text, cards), cards.find_one(text)
     memory = parse_size(text)
+    if memory and known and _is_of_no_such(memory, known):
+        memory = None
     capability = parse_capability(text)
     if name is None and memory is None and capability is None:
         return None

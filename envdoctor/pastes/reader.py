@@ -19,6 +19,7 @@ from envdoctor.pastes.sentences import is_generated
 from envdoctor.pastes.settings import key_table, unambiguous
 from envdoctor.pastes.sightings import Paste, Sighting, plain_lines
 from envdoctor.pastes.symptoms import Sight, scan
+from envdoctor.pastes.warned import informs
 
 _KINDS_OF_CHANGE = ("fix", "feat", "doc", "docs", "chore", "refactor", "perf", "test", "build", "ci")
 _PIN = "≡"
@@ -198,6 +199,9 @@ def _recognised(paste: Paste, symptoms: Sequence[tables.SymptomRow]) -> list[Sig
     """Return the signatures met; in a file of a program's, those that are none of its own words."""
     found = [] if is_dockerfile(paste.file_name) else scan(paste.lines, symptoms, paste.templates)
     found = [one for one in found if not (one.pattern.informs and is_generated(paste.lines[one.line]))]
+    found = [
+        one for one in found if one.pattern.informs or one.pattern.tells or not informs(paste.lines[one.line])
+    ]
     if not (found and is_program(paste.file_name)):
         return found
     from envdoctor.pastes.remarks import reports

@@ -44,6 +44,8 @@ def _tell(place: str, text: str, source: str) -> Iterator[Sighting]:
         yield from distribution_sightings(name, text, source, exact=True)
     elif kind == "setting":
         yield Sighting("setting", Setting(name, text, source), source)
+    elif kind == "variable":
+        yield Sighting("variable", (name, text))
     elif kind == "present":
         yield from distribution_sightings(normalise(name), "installed", source)
     elif teller := _TELLERS.get(place):

@@ -26,6 +26,16 @@ _WARNS = re.compile(
 """Words of warnings that stand alone on a line."""
 
 
+_INFORMS = re.compile(
+    r"[\s>`*-]{0,6}(?:\d{4}-\d\d-\d\d [\d:.]{8,15}: )?I(?:\d{4} \d\d:\d\d:\d\d| (?:tensorflow|external)/)"
+)
+
+
+def informs(line: str) -> bool:
+    """True for a line that glog's or TensorFlow's logger marks as information."""
+    return bool(_INFORMS.match(line))
+
+
 def parse_warned(paste: Paste, lines: Sequence[str]) -> Iterator[Sighting]:
     """Yield the lines that read like a warning, each once."""
     seen: set[str] = set()

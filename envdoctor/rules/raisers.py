@@ -30,6 +30,9 @@ _PATH = re.compile(r"(?:site|dist)-packages[/\\][\w./\\-]{1,300}")
 _OF_TORCH = re.compile(r"\blib(?:torch(?:_cpu|_cuda\w{0,20}|_python)?|c10(?:_cuda)?)\.(?:so|dylib)")
 """torch's own shared libraries, by whatever path."""
 
+_ELSEWHERE = re.compile(r"\.(?:dylib|dll|pyd)$")
+"""How a compiled library's name ends on macOS and Windows: of Linux, and its releases, it tells nothing."""
+
 
 def with_raisers(view: View, findings: Sequence[Finding]) -> list[Finding]:
     """Return the findings, those of an error with the place that raised it among their evidence."""
@@ -85,12 +88,12 @@ def raised_in(view: View, error: ErrorSeen) -> Evidence | None:
     package, place = _by_frame(view, error) or _by_path(view, error) or ("", "")
     origin = None if view.version_text(package) else origin_of(view, error)
     if origin and package in ("", origin.library):
-        package, place = origin.library, place or origin.file
+        package, place = origin.library, place or _ELSEWHERE.sub("", origin.file)
     package, place = (package, place) if package else _by_class(view, error) or ("", "")
     if not package:
         return None
     release = view.version_text(package)
-    if release is None and origin and origin.library == package:
+    if release is None and origin and origin.library == package and not _ELSEWHERE.search(origin.file):
         release = told_releases(origin)
     release = release or _by_modules(view, package, error) or "of a release that is not told"
     return Evidence(LAST if error.kind == "cut" else FACT, f"{package} {release}: {place}", error.source)

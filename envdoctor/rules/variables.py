@@ -9,7 +9,7 @@ from envdoctor.commands import commands
 from envdoctor.facts import ComputeCapability, Distribution
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
-from envdoctor.rules.view import View
+from envdoctor.rules.view import View, explained, quoted, symptoms
 
 ARCH_LIST, BNB = "TORCH_CUDA_ARCH_LIST", "BNB_CUDA_VERSION"
 ALLOCATORS = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
@@ -141,10 +141,12 @@ def allocator_fault(value: str) -> str | None:
 def check_bitsandbytes_override(view: View) -> Iterable[Finding]:
     """BNB_CUDA_VERSION that names a library which this bitsandbytes does not carry."""
     value = view.facts.variables.get(BNB, "")
+    missed = tuple(s for s in symptoms(view, "SYM-BNB-BINARY") if value in s.captured.values())
     binaries = view.facts.environment.builds.get("bitsandbytes", {}).get("binaries")
-    if not value or not isinstance(binaries, (list, tuple)):
+    held = isinstance(binaries, (list, tuple))
+    if not value or not (held or missed):
         raise Skip(f"{BNB} is not set, or the libraries of bitsandbytes are not told")
-    there = [str(name)[len("cuda") :] for name in binaries if str(name).startswith("cuda")]
+    there = [str(name)[len("cuda") :] for name in binaries or () if str(name).startswith("cuda")]
     if value not in there:
         yield Finding(
             id="BNB-OVERRIDE",
@@ -153,11 +155,31 @@ def check_bitsandbytes_override(view: View) -> Iterable[Finding]:
             cause="It overrides the choice by torch's CUDA; without the library there is no 4 or 8 bit.",
             evidence=(
                 Evidence(BNB, value[:60], "environment"),
-                Evidence("bitsandbytes' libraries", ", ".join(map(str, binaries)), "its folder"),
+                *(
+                    Evidence("bitsandbytes' libraries", ", ".join(map(str, binaries or ())), "its folder")
+                    for _ in "1"
+                    if held
+                ),
+                *quoted(missed),
             ),
-            remedies=(Remedy("Let bitsandbytes choose.", ("unset BNB_CUDA_VERSION",)),),
+            remedies=(
+                Remedy("Let bitsandbytes choose the library of torch's CUDA.", ("unset BNB_CUDA_VERSION",)),
+                Remedy(
+                    "A source tree holds only what was compiled in it: install the wheel, or compile its CUDA"
+                    " library for this toolkit.",
+                    ("pip install -U --only-binary :all: bitsandbytes",),
+                ),
+            ),
             sources=(BNB_SOURCE,),
+            explains=(*explained(missed), *_of_its_library(view)),
+            prior=0.95,
         )
+
+
+def _of_its_library(view: View) -> tuple[str, ...]:
+    """The signatures of lines that tell the same of another of its libraries."""
+    lines = symptoms(view, "SYM-SHARED-OBJECT", "SYM-BNB-SETUP")
+    return explained(tuple(line for line in lines if "bitsandbytes" in line.text))
 
 
 def check_import_path(view: View) -> Iterable[Finding]:

@@ -230,6 +230,42 @@ def listed_in(node: ast.ClassDef) -> Iterator[tuple[str, Place]]:
                 yield from ((name, place_of(inner)) for name in _stored(target))
 
 
+def fields_in(node: ast.ClassDef) -> Iterator[tuple[str, Place]]:
+    """Yield the fields of a class's body that a library reads in its own way, with their places.
+
+    `name(field)` for a name between underscores, `an optional field` for one without default.
+    """
+    for inner in node.body:
+        if isinstance(inner, ast.AnnAssign) and isinstance(inner.target, ast.Name):
+            if inner.target.id[:2] == "__":
+                yield f"{inner.target.id}(field)", place_of(inner)
+            elif _is_optional(inner.annotation) and not _has_default(inner.value):
+                yield "an optional field", place_of(inner)
+
+
+def _is_optional(node: ast.expr) -> bool:
+    match node:
+        case ast.Subscript(value=told):
+            return next(last_names(told), "") == "Optional"
+        case ast.BinOp(op=ast.BitOr(), left=left, right=right):
+            return _is_none(right) or _is_none(left) or _is_optional(left)
+        case _:
+            return False
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _has_default(value: ast.expr | None) -> bool:
+    """True for a value, also that which a `Field(...)` is given."""
+    if not (isinstance(value, ast.Call) and next(last_names(value.func), "") == "Field"):
+        return value is not None
+    first = value.args[0] if value.args else None
+    told = not (isinstance(first, ast.Constant) and first.value is ...) if first is not None else False
+    return told or any(k.arg in (None, "default", "default_factory") for k in value.keywords)
+
+
 def sets_on_self(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """True for a method that puts something on what it is called on."""
     return any(

@@ -27,7 +27,7 @@ from envdoctor.upgrading.bindings import (
     span_of,
     valued,
 )
-from envdoctor.upgrading.guarding import OPEN, Guard
+from envdoctor.upgrading.guarding import OPEN, Guard, versions_compared
 from envdoctor.upgrading.noting import Notes
 from envdoctor.upgrading.uses import Kind, Place, Use
 
@@ -70,6 +70,11 @@ class Expressions:
                 return either(self._expression(node.body, scopes), self._expression(node.orelse, scopes))
             case ast.Constant(value=str() as text):
                 self.notes.path_in_text(node, text)
+                return UNKNOWN
+            case ast.Compare(left=left, ops=[sign], comparators=[right]):
+                self.notes.compared(node, versions_compared(left, sign, right, scopes))
+                self._expression(left, scopes)
+                self._expression(right, scopes)
                 return UNKNOWN
             case ast.Dict():
                 for part in (*node.keys, *node.values):
@@ -141,7 +146,7 @@ class Expressions:
     def _call(self, node: ast.Call, scopes: list[Scope]) -> Bound:
         called = self._called(node.func, scopes)
         starred = any(isinstance(a, ast.Starred) for a in node.args)
-        for argument in node.args:
+        for argument in node.args if next(last_names(node.func), "") != "getLogger" else ():
             self._expression(argument, scopes)
         given = [(k, self._expression(k.value, scopes)) for k in node.keywords]
         if isinstance(node.func, ast.Name) and node.func.id == "dict" and not node.args:

@@ -28,6 +28,7 @@ _ASKING = re.compile(r"version|hasattr|signature|inspect|(?i:_v\d|_(?:ge|lt|at_l
 """What a condition asks that cares for the absence of a name; that of a package is another's."""
 _VERSION = re.compile(r"\d{1,4}(?:\.\d{1,6}){0,3}(?:\.?(?:a|b|rc|dev|post)\d{0,8})?")
 _ASKED = re.compile(r"is_(\w{2,40}?)_(?:version|available_version)")
+_ASKED_OF = ("importlib.metadata.version", "importlib_metadata.version")
 _FEW = 6
 """Statements around which a handler of every error may care for the absence of a name."""
 _SIGNS: dict[type[ast.cmpop], str] = {ast.GtE: ">=", ast.Gt: ">", ast.LtE: "<=", ast.Lt: "<", ast.Eq: "=="}
@@ -123,10 +124,27 @@ def _tells_only(body: Iterable[ast.stmt]) -> bool:
     )
 
 
-def asks(test: ast.expr) -> bool:
-    """True for a condition that asks for a release or for a name."""
-    names = (getattr(part, name, "") for part in ast.walk(test) for name in ("id", "attr"))
-    return any(_ASKING.search(name) for name in names if name)
+def _asked_for(test: ast.expr) -> frozenset[Kind]:
+    """Return the uses that a condition cares for: it asks for a release, or for a name.
+
+    Whether `self` has a name tells of members alone, and of none that only a run names.
+    """
+    own = {
+        part.func: part
+        for part in ast.walk(test)
+        if isinstance(part, ast.Call)
+        and ast.unparse(part.func) == "hasattr"
+        and [ast.unparse(one) for one in part.args[:1]] == ["self"]
+    }
+    parts = (part for part in ast.walk(test) if part not in own)
+    names = (getattr(part, name, "") for part in parts for name in ("id", "attr"))
+    if any(_ASKING.search(name) for name in names if name):
+        return _EVERY
+    return (
+        _NAMES
+        if any(isinstance(one, ast.Constant) for call in own.values() for one in call.args)
+        else OPEN.kinds
+    )
 
 
 def branches(outer: Guard, test: ast.expr, scopes: Sequence[Scope]) -> tuple[Guard, Guard]:
@@ -135,7 +153,8 @@ def branches(outer: Guard, test: ast.expr, scopes: Sequence[Scope]) -> tuple[Gua
     asked = [(part, condition_of(part, scopes)) for part in parts]
     known = [condition for _, condition in asked if condition]
     rest = [part for part, condition in asked if not condition]
-    plain = outer.asked() if any(asks(part) for part in rest) else outer
+    kinds = frozenset[Kind]().union(*(_asked_for(part) for part in rest))
+    plain = replace(outer, kinds=outer.kinds | kinds) if kinds else outer
     if not known:
         return plain, plain
     one = len(parts) == 1
@@ -168,6 +187,30 @@ def condition_of(test: ast.expr | None, scopes: Sequence[Scope]) -> Condition | 
             return Condition(match[1], operator, version)
         case _:
             return None
+
+
+def versions_compared(
+    left: ast.expr, sign: ast.cmpop, right: ast.expr, scopes: Sequence[Scope]
+) -> Condition | None:
+    """Return what is asked of a release by comparing its text with another, letter by letter."""
+    operator = _SIGNS.get(type(sign), "==")
+    for one, other, asked in ((left, right, operator), (right, left, _TURNED[operator])):
+        plain = isinstance(other, ast.Constant) and isinstance(other.value, str)
+        version = _version(other) if plain and asked != "==" else ""
+        library = _release_text(one, scopes) if "." in version else ""
+        if library:
+            return Condition(library, asked, version)
+    return None
+
+
+def _release_text(node: ast.expr, scopes: Sequence[Scope]) -> str:
+    """Return the library whose release a text is; torch's compares itself as releases do."""
+    path = looked_up(node, scopes).path
+    if isinstance(node, ast.Call) and looked_up(node.func, scopes).path in _ASKED_OF:
+        library = _library(node, scopes)
+    else:
+        library = path.removesuffix(".__version__") if path.endswith(".__version__") else ""
+    return "" if library == "torch" and path else library
 
 
 def _compared(left: ast.expr, operator: str, right: ast.expr, scopes: Sequence[Scope]) -> Condition | None:

@@ -25,6 +25,7 @@ from envdoctor.upgrading.arguments import (
 )
 from envdoctor.upgrading.bindings import is_class
 from envdoctor.upgrading.breaks import Break, by_rename
+from envdoctor.upgrading.comparing import misread
 from envdoctor.upgrading.gone import (
     INHERITED,
     METHOD,
@@ -182,10 +183,14 @@ class Judge:
                 return self._path(use, record, move)
             case Kind.KEYWORD:
                 return self._keyword(use, record, move)
+            case Kind.DECORATED:
+                return self._unsaid(use, move)
             case Kind.POSITION:
-                return position(use, record, move)
+                return self._unsaid(use, move) or position(use, record, move)
             case Kind.MEMBER:
                 return self._member(use, record, move)
+            case Kind.COMPARED:
+                return misread(use, record, move)
             case _:
                 return None  # told with its import, without an owner, or from another text
 
@@ -248,7 +253,7 @@ class Judge:
         callable_ = owner.removesuffix(".__init__")
         short = callable_.rpartition(".")[2]
         given = (f"{short}({told})" for told in use.given)
-        for old in (*given, f"{callable_}({use.name})", f"{short}({use.name})"):
+        for old in (*given, shown, f"{callable_}({use.name})", f"{short}({use.name})"):
             known = self.renames.known(old)
             if known and known.library == self.library(use.path):
                 row = self.renames.row(old, move)
@@ -422,6 +427,15 @@ class Judge:
                 yield Break(use, shown, since, certainty=Certainty.LIKELY, library=library)
                 return
 
+    def _unsaid(self, use: Use, move: Move) -> Break | None:
+        """Answer by the rows of a module's functions that need an argument which is not given."""
+        owner, _, name = use.path.rpartition(".")
+        for row in self.renames.unsaid.get(name, ()) if not is_class(owner.rpartition(".")[2]) else ():
+            settled = {*row.old.partition(WITHOUT)[2].split("|"), ALL}
+            if row.library == self.library(use.path) and holds(row, move) and use.given.isdisjoint(settled):
+                return by_rename(use, row.old, row, move)
+        return None
+
     def _left(self, library: str) -> Mapping[tuple[str, str], str]:
         """Return since when members, and keywords by their method, are in no class of a library any more."""
         if library not in self._gone:
@@ -443,7 +457,7 @@ class Judge:
                 told = f"call self.{row.new}" if wanted.endswith("()") else f"take {row.new}"
                 shown = f"{use.path}.{use.name}() without {wanted}"
                 if " " in row.new:
-                    told, shown = row.new, f"{use.path}.{use.name}"
+                    told, shown = row.new, f"{use.path}{': ' if ' ' in use.name else '.'}{use.name}"
                 found = by_rename(use, shown, row, move)
                 yield replace(found, replacement=told, certainty=Certainty.LIKELY)
                 return

@@ -15,6 +15,7 @@ from envdoctor.upgrading.bindings import (
     Scope,
     called_on_self,
     calls_in,
+    fields_in,
     is_class,
     is_distinct,
     key_of,
@@ -33,7 +34,7 @@ from envdoctor.upgrading.bindings import (
     written_past,
 )
 from envdoctor.upgrading.guarding import OPEN
-from envdoctor.upgrading.uses import ALL, TELLING, Kind, Place, Read, Use
+from envdoctor.upgrading.uses import ALL, TELLING, Condition, Kind, Place, Read, Use
 
 _CLASS = re.compile(r"[A-Z]\w{8,60}")
 _DOTTED = re.compile(r"[a-z]\w{1,40}(?:[.:][A-Za-z_]\w{0,60}){2,12}")
@@ -88,6 +89,8 @@ class Notes:
         brought = any(one.name == "from_pretrained" for one in functions)
         for name, place in listed_in(node):
             self.use(Use(Kind.OVERRIDE, base.path, place, f"{name}(list)"))
+        for name, place in fields_in(node):
+            self.use(Use(Kind.OVERRIDE, base.path, place, name))
         for method in functions:
             for place in written_past(method) if method.name == "_init_weights" else ():
                 self.use(Use(Kind.OVERRIDE, base.path, place, "_init_weights(data)"))
@@ -120,6 +123,13 @@ class Notes:
         for path, place in paths_in(node):
             self.use(Use(Kind.PATH, path, place, unsure=True))
 
+    def compared(self, node: ast.expr, asked: Condition | None) -> None:
+        """Note a release that is asked for by comparing texts: it stands among its conditions alone."""
+        if asked is not None:
+            place = Place(node.lineno, node.col_offset, node.end_col_offset or 0)
+            use = Use(Kind.COMPARED, asked.library, place, asked.version, receiver=asked.operator)
+            self.read.uses.append(self.guard.on(use))
+
     def asks(self) -> None:
         """Note that a module is asked for a name that only a run tells."""
         self._asked = True
@@ -138,6 +148,11 @@ class Notes:
             parts = text.replace(":", ".").split(".")
             for end in range(2, len(parts) + 1):
                 self.use(Use(Kind.PATH, ".".join(parts[:end]), place, unsure=True))
+
+    def decorated(self, node: ast.expr, bound: Bound) -> None:
+        """Note a library's decorator that stands without a call: nothing is given."""
+        if bound.path and not bound.instance and isinstance(node, (ast.Name, ast.Attribute)):
+            self.use(Use(Kind.DECORATED, bound.path, span_of(node)))
 
     def called_method(self, node: ast.Call, called: Bound, told: Told, starred: bool) -> None:
         """Note the call of a method with a telling name, and all that it is given.

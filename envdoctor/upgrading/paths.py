@@ -64,7 +64,16 @@ def home_of(record: Record, move: Move, path: str, name: str) -> str:
     ]
     if record.root in homes:
         return f"{record.root}.{name}"
-    near = sorted(homes, key=lambda home: (-_shared_parts(home, left), home.count("."), home))
+    kept = left.rpartition(".")[2]
+    near = sorted(
+        homes,
+        key=lambda home: (
+            -_shared_parts(home, left),
+            home.rpartition(".")[2] != kept,
+            home.count("."),
+            home,
+        ),
+    )
     return f"{near[0]}.{name}" if len(near) == 1 or (near and name[:1].isupper()) else ""
 
 

@@ -109,8 +109,10 @@ class _Reader(Expressions):
                 taken = (f"{node.name}({argument.arg})" for argument in named_in(node.args))
                 self.read.defined.update((node.name, *taken))
                 scopes[-1][node.name] = UNKNOWN
-                for part in (*node.decorator_list, *node.args.defaults, *node.args.kw_defaults):
-                    self._expression(part, scopes)
+                for part in node.decorator_list:
+                    self.notes.decorated(part, self._expression(part, scopes))
+                for default in (*node.args.defaults, *node.args.kw_defaults):
+                    self._expression(default, scopes)
                 rest = (node.args.vararg, node.args.kwarg)
                 for argument in (*named_in(node.args), *(one for one in rest if one is not None)):
                     self._annotation(argument.annotation, scopes)

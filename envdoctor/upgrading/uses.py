@@ -27,6 +27,8 @@ class Kind(Enum):
     REQUIREMENT = "requirement"
     CAUGHT = "caught"
     ASKED = "asked"
+    COMPARED = "compared"
+    DECORATED = "decorated"
 
 
 class Place(NamedTuple):

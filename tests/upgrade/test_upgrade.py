@@ -866,3 +866,57 @@ def test_what_every_release_takes_and_warns_of_breaks_nothing(tmp_path: Path) ->
         ("dtype", "", True)
     ]
     assert not told.failing
+
+
+@pytest.mark.parametrize(
+    ("code", "old", "found"),
+    [
+        ("import vllm\nNEW = vllm.__version__ >= '0.9.2'\n", "0.9.2", 1),
+        ("import vllm\nNEW = '0.9.2' < vllm.__version__\n", "0.9.2", 1),
+        ("import vllm\nNEW = vllm.__version__ >= '0.9.2'\n", "0.10.0", 0),
+        ("import vllm\nNEW = vllm.__version__ >= '0.10.0'\n", "0.9.2", 0),
+        ("import vllm\nfrom packaging.version import parse as p\nNEW = p(vllm.__version__) >= p('0.9.2')\n",
+         "0.9.2", 0),
+        ("from importlib.metadata import version\nNEW = version('vllm') >= '0.9.2'\n", "0.9.2", 1),
+    ],
+)  # fmt: skip
+def test_releases_that_are_compared_as_texts_are_told_where_the_order_turns(
+    tmp_path: Path, code: str, old: str, found: int
+) -> None:
+    moves = {"vllm": Move(Version("0.10.1"), Version(old))}
+    assert len(judged_files(tmp_path, {"a.py": code}, moves)) == found
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("x: Optional[int]", ["a default: a field that may be None is no longer None by itself"]),
+        ("x: int | None = Field(description='d')",
+         ["a default: a field that may be None is no longer None by itself"]),
+        ("x: Optional[int] = None", []),
+        ("x: Optional[int] = Field(None, description='d')", []),
+        ("x: int", []),
+        ("__root__: list[int]", ["a class of pydantic.RootModel, with the field root"]),
+        ("@root_validator\n    def f(cls, v): ...", ["model_validator, or skip_on_failure=True"]),
+        ("@root_validator()\n    def f(cls, v): ...", ["model_validator, or skip_on_failure=True"]),
+        ("@root_validator(pre=True)\n    def f(cls, v): ...", []),
+    ],
+)  # fmt: skip
+def test_models_of_fields_are_judged_by_how_the_release_reads_them(
+    tmp_path: Path, body: str, found: list[str]
+) -> None:
+    code = (
+        "from typing import Optional\nfrom pydantic import BaseModel, Field, root_validator\n"
+        f"class A(BaseModel):\n    {body}\n"
+    )
+    (tmp_path / "a.py").write_text(code)
+    moves = {"pydantic": Move(Version("2.3.0"), Version("1.10.12"))}
+    assert [b.told.replacement for b in judge_paths(load_matrix(), moves, [str(tmp_path)]).failing] == found
+
+
+def test_what_a_text_asks_of_itself_cares_for_members_alone_and_a_loggers_name_for_nothing() -> None:
+    asked = "import transformers as t\nclass A:\n    def f(self, name):\n        if not hasattr(self, {}):\n"
+    assert len(told(asked.format("name") + "            t.AdamW()\n")) == 1
+    assert len(told(asked.format("'x'") + "            t.AutoModel.from_pretrained('x', use_auth_token=1)\n"))
+    assert told("import logging, transformers\nlogging.getLogger('transformers.generation_utils')\n") == []
+    assert len(told("import importlib\nimportlib.import_module('transformers.generation_utils')\n")) == 1
