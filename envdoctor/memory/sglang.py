@@ -106,7 +106,7 @@ def describe_static(run: ServingRun, constants: Constants) -> Engine:
     inner = chunk * (2 * shape.hidden + 3 * max(shape.ffn, shape.hidden) // run.tp) * width
     recorded = 3 * graphs * shape.layers * shape.hidden * width // 8 if run.cuda_graphs else 0
     return Engine(
-        weights=card_bytes(shape, width, run.tp, run.pp, constants.vllm_marlin > 0),
+        weights=card_bytes(shape, width, run.tp, run.pp) + constants.sglang_loaded,
         activations=0,
         graphs=WORKSPACE + inner + recorded,
         context=0,
