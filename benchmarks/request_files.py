@@ -1,12 +1,15 @@
 """Requirement files of public projects, each pinned for two targets.
 
-    python benchmarks/request_files.py FOLDER [--out FILE] [--only PATTERN]
+    python benchmarks/request_files.py FOLDER [--out FILE] [--only PATTERN] [--doubtful FILE]
 
 FOLDER holds PROJECT/DAY folders, each with the files as the project had them and `ASK`, their names in
 lines. Of each answer: was it solved, or is the conflict one that uv has, too (or one of the card, the driver
 or a row, which uv does not know); does uv accept the pins; is a name asked for older than in uv's answer
 without a reason; and is anything refused. uv needs the index, PyTorch's own is not asked: of a set with a
-build from there, what that build brings of CUDA's is not held against uv.
+build from there, what that build brings of CUDA's is not held against uv. A conflict of which uv, given the
+whole file, did not judge is held against it once more: of the lines alone that the conflict names. What uv
+finds fault with there is proven; what it takes is ours alone, and printed with each cause and its source.
+`--doubtful` asks again what an earlier `--out` has as ours alone.
 """
 
 from __future__ import annotations
@@ -63,17 +66,51 @@ def ours(file: Path, python: str, *more: str) -> subprocess.CompletedProcess[str
     return run(sys.executable, "-m", "envdoctor", "pin", "-r", str(file), *told, *more)
 
 
-def uvs(file: Path, python: str, *more: str) -> subprocess.CompletedProcess[str]:
-    """Ask uv; it takes the newest of all indexes, as pip does, and PyTorch's own is left out."""
-    told = ("--python-version", python, "--python-platform", PLATFORM, "--no-header", "--no-annotate", "-q")
-    best = ("--index-strategy", "unsafe-best-match", "--exclude-newer", FACTS)
+def uvs(file: Path, python: str, *more: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Ask uv; it takes the newest of all indexes, as pip does, and PyTorch's own is left out.
+
+    `cwd` is the project whose settings count, where the file is not its own.
+    """
+    told = (*uv_words(python), *more)
     if file.suffix != ".txt":
-        return run("uv", "pip", "compile", str(file), *told, *best, *more, cwd=str(file.parent))
+        return run("uv", "pip", "compile", str(file), *told, cwd=str(cwd or file.parent))
     beyond = re.compile(r"download\.pytorch\.org|git\+|^\s*(-e|--editable)\b|^\s*\.")
     lines = [one for one in file.read_text().splitlines() if not beyond.search(one)]
     copy = file.with_suffix(".in")
     copy.write_text(re.sub(r"\+(cu\d{2,3}|cpu)\b", "", "\n".join(lines)) + "\n")
-    return run("uv", "pip", "compile", str(copy), *told, *best, *more, cwd=str(file.parent))
+    return run("uv", "pip", "compile", str(copy), *told, cwd=str(cwd or file.parent))
+
+
+def uv_words(python: str) -> tuple[str, ...]:
+    """Return what uv is told of a target."""
+    told = ("--python-version", python, "--python-platform", PLATFORM, "--no-header", "--no-annotate", "-q")
+    return (*told, "--index-strategy", "unsafe-best-match", "--exclude-newer", FACTS)
+
+
+def proven(causes: list[dict[str, str]], python: str, cwd: Path) -> str:
+    """Return what uv says against the lines alone that a conflict names; empty where it takes them."""
+    lines = [one["text"].removesuffix(" is asked for") for one in causes if one["kind"] == "request"]
+    with tempfile.TemporaryDirectory() as folder:
+        named = Path(folder) / "named.in"
+        named.write_text("\n".join(re.sub(r"\+(cu\d{2,3}|cpu)\b", "", one) for one in lines) + "\n")
+        checked = run("uv", "pip", "compile", str(named), *uv_words(python), cwd=str(cwd))
+        faulty = checked.returncode not in (0, 124) and not UNREACHED.search(checked.stderr)
+        if faulty:
+            return checked.stderr.strip()[-300:]
+        if any(one["source"].endswith("Requires-Python") for one in causes):
+            refused = pips(lines, python, folder)
+            return f"(pip: uv minds no upper bound on Python) {refused}" if refused else ""
+    return ""
+
+
+def pips(lines: list[str], python: str, folder: str) -> str:
+    """Return what pip says of lines of which no release is for a Python; empty where it takes them."""
+    words = ("download", "-q", "--no-deps", "--no-build-isolation", "--python-version", python, "-d", folder)
+    for line in lines:
+        done = run(sys.executable, "-m", "pip", *words, line)
+        if "Could not find a version" in done.stderr:
+            return done.stderr.strip()[-300:]
+    return ""
 
 
 def pins_of(text: str) -> dict[str, str]:
@@ -81,9 +118,20 @@ def pins_of(text: str) -> dict[str, str]:
     return dict(re.findall(r"^([a-z0-9][a-z0-9.-]*)==([^\s;]+)", text, re.MULTILINE))
 
 
+def shown(file: Path) -> str:
+    """Return a file as its project, day and name."""
+    return f"{file.parent.parent.name}/{file.parent.name}/{file.name}"
+
+
+def doubtful(out: Path) -> set[tuple[str, str]]:
+    """Return the files and cards of the conflicts that an earlier run found to be ours alone."""
+    told = map(json.loads, out.read_text().splitlines())
+    return {(one["file"], one["card"]) for one in told if one["kind"] == "conflict of ours alone"}
+
+
 def judge(file: Path, card: str, driver: str, python: str) -> Judged:
     """Pin a file for a target, and hold the answer against uv's."""
-    name = f"{file.parent.parent.name}/{file.parent.name}/{file.name}"
+    name = shown(file)
     done = ours(file, python, "--gpu", card, "--driver", driver)
     try:
         answer = json.loads(done.stdout)
@@ -102,7 +150,12 @@ def judge(file: Path, card: str, driver: str, python: str) -> Judged:
     kinds = {one["kind"] for one in causes}
     if any(re.search("cannot run|driver", one["text"]) for one in causes):
         return Judged(name, card, "the card's conflict", said)
-    return Judged(name, card, "a row's conflict" if "row" in kinds else "conflict of ours alone", said)
+    if "row" in kinds:
+        return Judged(name, card, "a row's conflict", said)
+    if theirs_of_those := proven(causes, python, file.parent):
+        return Judged(name, card, "uv's conflict", f"{said} || of the named lines: {theirs_of_those}")
+    sourced = " / ".join(f"{one['text']} [{one['source']}]" for one in causes)
+    return Judged(name, card, "conflict of ours alone", sourced)
 
 
 def _solved(name: str, card: str, file: Path, python: str, answer: dict) -> Judged:  # type: ignore[type-arg]
@@ -114,12 +167,15 @@ def _solved(name: str, card: str, file: Path, python: str, answer: dict) -> Judg
         kept = {n: v for n, v in mine.items() if not (of_variant and re.match("nvidia-|cuda-|triton", n))}
         pins.write_text("".join(f"{n}=={v}\n" for n, v in kept.items()))
         read = bool(UV_READS.search(file.name))
-        checked = uvs(file, python, "-c", str(pins)) if read else uvs(pins, python)
+        checked = uvs(file, python, "-c", str(pins)) if read else uvs(pins, python, cwd=file.parent)
         if UNREACHED.search(checked.stderr):
-            checked = uvs(pins, python)  # what only a build or a place out of reach would tell
+            checked = uvs(
+                pins, python, cwd=file.parent
+            )  # what only a build or a place out of reach would tell
     torch = mine.get("torch", "")
     if checked.returncode:
-        return Judged(name, card, "uv refuses", checked.stderr.strip()[-500:], (), torch)
+        kind = "solved, unread by uv" if UNREACHED.search(checked.stderr) else "uv refuses"
+        return Judged(name, card, kind, checked.stderr.strip()[-500:], (), torch)
     theirs = uvs(file, python) if UV_READS.search(file.name) else None
     got = pins_of(theirs.stdout) if theirs and not theirs.returncode else {}
     asked = {one["name"] for one in answer["pins"] if any("asked for" in why for why in one["because"])}
@@ -137,7 +193,9 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--only", default="", help="files whose path this pattern finds")
+    parser.add_argument("--doubtful", type=Path, help="an earlier --out: only what it has as ours alone")
     args = parser.parse_args()
+    meant = doubtful(args.doubtful) if args.doubtful else None
     os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     files = [
         asked.parent / line
@@ -150,6 +208,8 @@ def main() -> None:
     for file in files:
         left_out = hashlib.sha256(str(file.parent.name + file.name).encode()).digest()[0] % 3
         for target in (one for place, one in enumerate(TARGETS) if place != left_out):
+            if meant is not None and (shown(file), target[0]) not in meant:
+                continue
             one = judge(file, *target)
             told[one.kind] += 1
             older += bool(one.older)
@@ -157,7 +217,8 @@ def main() -> None:
                 with args.out.open("a") as out:
                     out.write(json.dumps(asdict(one)) + "\n")
             if one.kind != "solved" or one.older:
-                print(f"{one.kind}: {one.file} {one.card}: {one.said[:300]} {one.older}", flush=True)
+                length = 2000 if "alone" in one.kind else 300
+                print(f"{one.kind}: {one.file} {one.card}: {one.said[:length]} {one.older}", flush=True)
     good = told["solved"] + sum(told[f"{whose} conflict"] for whose in ("uv's", "the card's", "a row's"))
     print(
         f"{good} of {sum(told.values())} solved or a proven conflict; {dict(told)}; older unsaid in {older}"

@@ -55,6 +55,10 @@ class Constants:
     vllm_keeps_fp8_experts: int = 1
     vllm_utilization_percent: int = 92
     grpo_utilization_percent: int = 30
+    sglang_before: int = 950 * MIB  # gone of a card before SGLang loads a model
+    sglang_parallel: int = 100 * MIB  # and of cards that split each layer
+    sglang_loaded: int = 150 * MIB  # beside the weights, once they are loaded
+    sglang_window_percent: int = 0  # tokens of a pool for layers with a window, where they have one
     reserved: Mapping[str, ReservedBound] = field(default_factory=lambda: MappingProxyType({}))
     rows: tuple[str, ...] = ()
 

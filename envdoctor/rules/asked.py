@@ -80,7 +80,7 @@ def wanted_of(facts: Facts, symptom: Symptom) -> Iterator[Wanted]:
     """Yield what the line of a symptom misses; nothing for a symptom of another kind."""
     error = next((e for e in reversed(facts.errors) if _tells(e, symptom)), None)
     frames = error.frames if error else ()
-    asker = frames[-1] if frames else None
+    asker = next((frame for frame in reversed(frames) if not _answers(frame)), None)
     captured = {**dict.fromkeys(_NEEDED.get(symptom.id, ()), ""), **symptom.captured}
     if any(not captured[name] for name in _NEEDED.get(symptom.id, ())):
         return  # a sent file may leave out what the line captures
@@ -112,6 +112,11 @@ def wanted_of(facts: Facts, symptom: Symptom) -> Iterator[Wanted]:
         yield Wanted(Lack.NEEDED, symptom, captured["name"], owner=_owner(captured), asker=caller)
     elif symptom.id.startswith("SYM-NO-SETTER"):
         yield from _setter(symptom, frames)
+
+
+def _answers(frame: Frame) -> bool:
+    """True for what Python calls for a name that is not there: who asks for it stands above."""
+    return frame.function.partition("(")[0].rpartition(".")[2] in ("__getattr__", "__getattribute__")
 
 
 def _calling(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:

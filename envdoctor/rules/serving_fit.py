@@ -85,7 +85,7 @@ def _starts_engine(view: View) -> bool:
 
 
 def _judged(share: Share, run: ServingRun) -> Iterator[Finding]:
-    from envdoctor.memory.serving import judge
+    from envdoctor.memory.verdicts import judge
 
     bounds, refusal, uncertain = judge(run, share.card.constants)
     if uncertain:
@@ -103,6 +103,8 @@ def engine_of(view: View, shape: ModelShape, card: OneCard, share: float) -> Ser
     from envdoctor.memory import ServingRun
     from envdoctor.memory.serving import loaded_as
 
+    if (held := view.facts.setting("cpu_offload_gb")) and held.value not in ("0", "0.0"):
+        raise Skip("weights that lie in host memory are not predicted")
     dtype = value_of(view, "dtype")
     try:
         return ServingRun(
@@ -129,7 +131,7 @@ def _unsplit(share: Share, run: ServingRun) -> Iterator[Finding]:
 
     Split over all of them it needs least of each: what fits in no split is said of that one.
     """
-    from envdoctor.memory.serving import judge
+    from envdoctor.memory.verdicts import judge
 
     splits = [replace(run, tp=n) for n in _splits(run.shape.heads, share.card.count)]
     for split in splits:
@@ -227,7 +229,7 @@ def _no_share(share: Share, run: ServingRun, bounds: Budget) -> Finding:
 
 def _wider(share: Share, run: ServingRun) -> Iterator[Remedy]:
     """Yield the fewest cards that hold it; where fewer are there, in words alone after what these hold."""
-    from envdoctor.memory.serving import least_split
+    from envdoctor.memory.verdicts import least_split
 
     cards = least_split(run, share.card.constants)
     if cards and cards <= share.card.count:

@@ -44,7 +44,9 @@ def goal_of(wish: Wish, target: Target, matrix: Matrix) -> Goal:
     asked, over = told.under(target.marker_environment()), told.overrides
     installed = target.stack.versions
     until = wish.exclude_newer and wish.exclude_newer[:10]
-    coverage = Coverage(load_snapshot(matrix.folder), wish.index_url, wish.offline, until)
+    coverage = Coverage(load_snapshot(matrix.folder), wish.index_url, wish.offline, until, told.stated)
+    if told.stated:
+        coverage.take_what_is_stated()
     given: frozenset[str] = frozenset()
     if wish.given:
         _check_not_empty(asked, wish.files)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from envdoctor import lazy_re as re
 from envdoctor.errors import EnvdoctorError, nearest
 from envdoctor.matrix.snapshot import Snapshot
-from envdoctor.solve.requests import Request
+from envdoctor.solve.requests import Request, Stated
 
 if TYPE_CHECKING:
     from envdoctor.harvest.lookup import Lookup
+    from envdoctor.harvest.store import Record
 
 FURTHER = (12, 100)
 """So many times as many releases are read of a package whose unread ones stand in the way, and still do."""
@@ -30,8 +31,10 @@ class Coverage:
         index_url: str | None = None,
         offline: bool = False,
         until: str | None = None,
+        stated: Sequence[Stated] = (),
     ) -> None:
         self.snapshot, self.index_url, self.offline, self.until = snapshot, index_url, offline, until
+        self._stated = stated
         self.read: dict[str, str] = {}
         """The packages that were looked up, with the day of each."""
         self.problems: dict[str, str] = {}
@@ -92,7 +95,26 @@ class Coverage:
         new = {n: record for n, record in found.records.items() if n not in self.read or n in wanted}
         if new:
             self.read |= {name: str(record["fetched"]) for name, record in new.items()}
-            self.snapshot = extended(self.snapshot, [completed(self.snapshot, one) for one in new.values()])
+            records = [self._as_stated(completed(self.snapshot, one)) for one in new.values()]
+            self.snapshot = extended(self.snapshot, records)
+
+    def take_what_is_stated(self) -> None:
+        """Take what is stated of packages that the facts know for what they require."""
+        from envdoctor.harvest.overlay import extended
+        from envdoctor.harvest.seed import package_record
+
+        named = sorted({one.name for one in self._stated})
+        known = [self.snapshot.package(name) for name in named if self.knows(name)]
+        records = [package_record(self.snapshot, one) for one in known if one is not None]
+        self.snapshot = extended(self.snapshot, map(self._as_stated, records))
+
+    def _as_stated(self, record: Record) -> Record:
+        releases = dict(record["releases"])
+        for one in self._stated:
+            for version in releases if one.name == record["name"] else ():
+                if one.version in ("", version):
+                    releases[version] = {**releases[version], "requires": list(one.requires)}
+        return {**record, "releases": releases}
 
     @property
     def _lookup(self) -> Lookup:

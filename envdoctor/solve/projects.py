@@ -14,7 +14,7 @@ from envdoctor import lazy_re as re
 from envdoctor.errors import InputError
 from envdoctor.facts.names import normalise
 from envdoctor.inputs import parse_json
-from envdoctor.solve.requests import Asked, Carried, parse_line
+from envdoctor.solve.requests import Asked, Carried, Stated, parse_line
 from envdoctor.toml_text import parse_toml
 
 Lines = Iterable[str]
@@ -62,8 +62,18 @@ def told_to_uv(path: Path, text: str) -> Asked:
         tuple(one for one in over.requests if one.line),
         constraints=bound.requests,
         overrides=tuple(one for one in over.requests if not one.line),
+        stated=(stated := tuple(_stated(told.get("dependency-metadata") or ()))),
         carried=(*bound.carried, *over.carried),
+        notes=tuple(
+            f"{path}: what {one.name} {one.version or '(any)'} requires is as its dependency-metadata say"
+            for one in stated
+        ),
     )
+
+
+def _stated(tables: Iterable[Mapping[str, Any]]) -> Iterator[Stated]:
+    for one in tables:
+        yield Stated(normalise(one["name"]), one.get("version", ""), tuple(one.get("requires-dist", ())))
 
 
 def _asked(lines: Lines, source: str) -> Asked:

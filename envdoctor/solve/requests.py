@@ -88,6 +88,15 @@ class Carried:
 
 
 @dataclass(frozen=True, slots=True)
+class Stated:
+    """What a project says that a package (one release of it, or all) requires, whatever its metadata say."""
+
+    name: str
+    version: str
+    requires: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Asked:
     """Everything that arguments and files ask for.
 
@@ -98,6 +107,7 @@ class Asked:
     requests: tuple[Request, ...] = ()
     constraints: tuple[Request, ...] = ()
     overrides: tuple[Request, ...] = ()
+    stated: tuple[Stated, ...] = ()
     carried: tuple[Carried, ...] = ()
     options: tuple[str, ...] = ()
     prereleases: bool = False
@@ -111,6 +121,7 @@ class Asked:
             tuple(request for part in known for request in part.requests),
             tuple(one for part in known for one in part.constraints),
             tuple(one for part in known for one in part.overrides),
+            tuple(one for part in known for one in part.stated),
             tuple(dict.fromkeys(one for part in known for one in part.carried)),
             tuple(dict.fromkeys(option for part in known for option in part.options)),
             any(part.prereleases for part in known),

@@ -430,3 +430,16 @@ def test_a_constraint_of_a_project_holds_what_others_bring(
     assert pins["accelerate"]["version"] == "1.4.0"
     assert any("held to <1.5 by" in why for why in pins["accelerate"]["because"])
     assert "unasked" not in pins
+
+
+def test_what_a_project_states_of_a_package_stands_for_its_metadata(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project = '[project]\nname = "a"\ndependencies = ["vllm==0.8.5", "transformers<4.45"]\n'
+    of_it = '[[tool.uv.dependency-metadata]]\nname = "vllm"\nversion = "0.8.5"\n'
+    stated = of_it + 'requires-dist = ["transformers>=4.40", "torch==2.6.0"]\n'
+    told, pins = pinned_project(tmp_path, capsys, project + stated)
+    assert told["status"] == "solved"
+    assert pins["transformers"]["version"].startswith("4.44")
+    assert "vllm 0.8.5 requires >=4.40" in pins["transformers"]["because"]
+    assert "ray" not in pins
