@@ -912,6 +912,18 @@ def test_models_of_fields_are_judged_by_how_the_release_reads_them(
     (tmp_path / "a.py").write_text(code)
     moves = {"pydantic": Move(Version("2.3.0"), Version("1.10.12"))}
     assert [b.told.replacement for b in judge_paths(load_matrix(), moves, [str(tmp_path)]).failing] == found
+    installed = {"pydantic": Move(Version("2.3.0"))}
+    told = judge_paths(load_matrix(), installed, [str(tmp_path)]).failing
+    assert not any("None" in b.told.replacement for b in told)
+
+
+def test_what_still_works_and_is_to_be_written_otherwise_is_warned_of(tmp_path: Path) -> None:
+    code = "from pydantic import BaseModel\nclass A(BaseModel):\n    class Config:\n        frozen = True\n"
+    (tmp_path / "a.py").write_text(code + "print(A().dict())\n")
+    moves = {"pydantic": Move(Version("2.3.0"), Version("1.10.12"))}
+    judged = judge_paths(load_matrix(), moves, [str(tmp_path)])
+    assert [one.told.replacement for one in judged.breaks] == ["model_config, a ConfigDict", "model_dump"]
+    assert judged.failing == []
 
 
 def test_what_a_text_asks_of_itself_cares_for_members_alone_and_a_loggers_name_for_nothing() -> None:
