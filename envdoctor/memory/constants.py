@@ -53,6 +53,9 @@ class Constants:
     vllm_graph_layer: int = 0  # bytes of the graphs of one layer, where they were measured
     vllm_keeps_experts: int = 1  # 1 when what 16-bit experts worked in is kept after profiling
     vllm_keeps_fp8_experts: int = 1
+    vllm_expert_slots: int = 1  # 1 when adapters may be on experts
+    vllm_table_slots: int = 1  # 1 when those of Qwen 3 may be on its embedding and head
+    vllm_added_tokens: int = 0  # that an adapter may add to the vocabulary
     vllm_utilization_percent: int = 92
     grpo_utilization_percent: int = 30
     sglang_before: int = 950 * MIB  # gone of a card before SGLang loads a model

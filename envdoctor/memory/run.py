@@ -268,6 +268,8 @@ class ServingRun:
     kv_dtype: str = "auto"  # of keys and values, as --kv-cache-dtype names it
     largest_bytes: int = 0
     engine: str = "vllm"
+    lora_slots: int = 0  # adapters on a card at a time
+    lora_rank: int = 16  # of the largest
 
     @property
     def key_bytes(self) -> int:
@@ -289,6 +291,8 @@ class ServingRun:
             raise InputError(f"--tp {self.tp} does not divide {self.shape.heads} heads")
         if not 1 <= self.pp <= self.shape.layers:
             raise InputError(f"--pp {self.pp}: the model has {self.shape.layers} layers")
+        if self.lora_slots < 0 or self.lora_rank < 1:
+            raise InputError(f"--max-loras {self.lora_slots}, --max-lora-rank {self.lora_rank}: no counts")
         for name in ("max_model_len", "max_num_seqs", "max_batched_tokens"):
             value = getattr(self, name)
             if value is not None and value < 1:

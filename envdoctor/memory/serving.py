@@ -13,6 +13,7 @@ from envdoctor.memory.extras import STORED_BYTES
 from envdoctor.memory.layout import layers, parameters
 from envdoctor.memory.run import DTYPES, ServingRun
 from envdoctor.memory.shape import Experts, ModelShape
+from envdoctor.memory.slots import slot_bytes
 
 BLOCK_TOKENS = 16
 LARGE_CARD = 70 << 30
@@ -56,12 +57,13 @@ class Engine(NamedTuple):
     budget: int
     needed_keys: int  # for one longest request
     needed_tokens: int
+    slots: int = 0  # for adapters
 
     @property
     def fixed(self) -> int:
         """What the budget holds beside keys and values."""
         inside = self.graphs if self.graphs_inside else 0
-        return self.weights + self.activations + self.context + inside
+        return self.weights + self.slots + self.activations + self.context + inside
 
     @property
     def outside(self) -> int:
@@ -196,6 +198,7 @@ def describe_engine(run: ServingRun, constants: Constants) -> Engine:
         int(run.utilization * run.gpu_bytes),
         request_keys(shape, run.key_bytes, run.tp, run.pp, longest, batched),
         longest,
+        slot_bytes(run, constants),
     )
 
 

@@ -55,6 +55,9 @@ class StatedRun:
     engine: str | None = None
     mem_fraction_static: float | None = None
     cuda_graph_max_bs: int | None = None
+    enable_lora: bool = False
+    max_loras: int | None = None
+    max_lora_rank: int | None = None
     kv_cache_dtype: str = "auto"
     enforce_eager: bool = False
     dtype: str = "bf16"
@@ -101,14 +104,14 @@ _TAKEN_OVER = (
 _SERVED = frozenset(
     ("task", "gpus", "tp", "pp", "max_model_len", "max_num_seqs", "max_num_batched_tokens",
      "vllm_utilization", "kv_cache_dtype", "enforce_eager", "dtype", "quant",
-     "engine", "mem_fraction_static", "cuda_graph_max_bs")
+     "engine", "mem_fraction_static", "cuda_graph_max_bs", "enable_lora", "max_loras", "max_lora_rank")
 )  # fmt: skip
 _ENGINES_ALONE = (
     "max_num_batched_tokens", "kv_cache_dtype", "enforce_eager", "engine", "mem_fraction_static",
-    "cuda_graph_max_bs",
+    "cuda_graph_max_bs", "enable_lora", "max_loras", "max_lora_rank",
 )  # fmt: skip
 _OF_ENGINE = {
-    "vllm": ("vllm_utilization", "max_num_seqs"),
+    "vllm": ("vllm_utilization", "max_num_seqs", "enable_lora"),
     "sglang": ("mem_fraction_static", "cuda_graph_max_bs"),
 }
 ENGINES = tuple(_OF_ENGINE)
@@ -261,6 +264,7 @@ def _serving_run(
         graphs, chunk, stated.tp, stated.pp,
         cuda_graphs=not stated.enforce_eager, card=card.name, kv_dtype=stated.kv_cache_dtype,
         largest_bytes=card.largest_bytes, engine=engine,
+        lora_slots=(stated.max_loras or 1) if stated.enable_lora else 0, lora_rank=stated.max_lora_rank or 16,
     )  # fmt: skip
 
 
@@ -275,6 +279,8 @@ def engine_of(asked: str | None, versions: Mapping[str, str]) -> str:
 def _check_engine(stated: StatedRun, engine: str) -> None:
     """Raise InputError for a setting of another engine than this one."""
     plain = StatedRun()
+    if not stated.enable_lora and (stated.max_loras or stated.max_lora_rank):
+        raise InputError("--max-loras and --max-lora-rank: need --enable-lora")
     for other, names in _OF_ENGINE.items():
         said = [name for name in names if getattr(stated, name) != getattr(plain, name)]
         if other != engine:

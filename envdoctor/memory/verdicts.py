@@ -65,6 +65,7 @@ def predict_serving(run: ServingRun, constants: Constants) -> Prediction:
     notes += [refused] if refused else []
     parts = (
         Component("weights", engine.weights),
+        Component("slots for adapters", engine.slots),
         Component("activations", engine.activations),
         Component("keys and values", max(0, engine.keys)),
         Component("CUDA graphs", engine.graphs),

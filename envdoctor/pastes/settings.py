@@ -232,10 +232,29 @@ def _model(text: str) -> str | None:
 
 _SPELLINGS: Mapping[str, Callable[[str], str | None]] = {
     **dict.fromkeys(
-        ("batch", "grad_accum", "seq", "lora_rank", "gpus", "nodes", "tp", "pp", "max_model_len"), _integer
+        (
+            "batch",
+            "grad_accum",
+            "seq",
+            "lora_rank",
+            "gpus",
+            "nodes",
+            "tp",
+            "pp",
+            "max_model_len",
+            "max_loras",
+        ),
+        _integer,
     ),
     **dict.fromkeys(
-        ("max_num_seqs", "max_num_batched_tokens", "graph_batch", "num_generations", "max_completion"),
+        (
+            "max_num_seqs",
+            "max_num_batched_tokens",
+            "graph_batch",
+            "max_loras",
+            "num_generations",
+            "max_completion",
+        ),
         _integer,
     ),
     **dict.fromkeys(("bf16", "fp16", "tf32", "grad_ckpt", "low_cpu_mem_usage", "enforce_eager"), _boolean),

@@ -121,6 +121,8 @@ def engine_of(view: View, shape: ModelShape, card: OneCard, share: float) -> Ser
             card=card.gpu.name or "",
             kv_dtype=value_of(view, "kv_cache_dtype") or "auto",
             largest_bytes=card.largest,
+            lora_slots=number_of(view, "max_loras", 1) if value_of(view, "enable_lora") == "true" else 0,
+            lora_rank=number_of(view, "max_lora_rank", 16),
         )
     except EnvdoctorError as error:
         raise Skip(f"the engine cannot be predicted: {error}") from None

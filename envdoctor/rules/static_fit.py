@@ -39,7 +39,7 @@ def check_share(view: View) -> Iterable[Finding]:
         raise Skip("the share is none")
     from envdoctor.memory.verdicts import judge
 
-    run = replace(engine_of(view, shape, card, share), engine="sglang")
+    run = replace(engine_of(view, shape, card, share), engine="sglang", lora_slots=0)
     if usual is not None:
         run = replace(run, max_batched_tokens=usual.chunk, max_num_seqs=usual.graphs)
     verdict = judge(run, card.constants)

@@ -12,7 +12,8 @@ Constant = Literal[
     "cublas_workspace", "cuda_context", "int8_context", "nccl_ddp", "nccl_fsdp", "nccl_zero3", "nccl_zero12",
     "loss_upcasts", "fsdp_version", "vllm_context", "vllm_logit_bytes", "vllm_utilization_percent",
     "vllm_parallel", "vllm_graphs_inside", "vllm_marlin", "vllm_graph_layer", "vllm_keeps_experts",
-    "vllm_keeps_fp8_experts", "grpo_utilization_percent", "sglang_before", "sglang_parallel", "sglang_loaded",
+    "vllm_keeps_fp8_experts", "vllm_expert_slots", "vllm_table_slots", "vllm_added_tokens",
+    "grpo_utilization_percent", "sglang_before", "sglang_parallel", "sglang_loaded",
     "sglang_window_percent", "reserved",
 ]  # fmt: skip
 
