@@ -138,3 +138,41 @@ def test_a_question_and_an_attempt_are_no_ways_out() -> None:
     text = "However, if I set it to 0.84, I receive the following error:\nAny insights or workarounds?\n"
     found = found_in(f"{text}RuntimeError: the gizmo is blue\n")
     assert not any("way:" in remedy.text for f in found.values() for remedy in f.remedies)
+
+
+CUT = """\
+Traceback (most recent call last):
+  File "/v/lib/python3.10/site-packages/accelerate/accelerator.py", line 34, in <module>
+    from huggingface_hub import split_torch_state_dict_into_shards
+ImportError: cannot import name 'split_torch_state_dict_into_sh
+"""
+
+
+def test_a_name_that_is_cut_off_is_read_where_it_is_imported() -> None:
+    finding = found_in(CUT)["INTERFACE-MISSING"]
+    assert finding.summary.startswith("split_torch_state_dict_into_shards in huggingface_hub: only")
+    assert finding.remedies[0].pins == {"huggingface-hub": ">=0.21.0"}
+
+
+def test_a_name_that_an_import_misses_is_no_package() -> None:
+    name = "split_torch_state_dict_into_shards"
+    text = (
+        f"ImportError: cannot import name '{name}' from 'huggingface_hub'\n"
+        f"ERROR: Could not find a version that satisfies the requirement {name} (from versions: none)\n"
+    )
+    found = found_in(text)
+    assert found["INDEX-OFFERS-NONE"].severity is Severity.WARNING
+    assert "huggingface_hub" in found["INDEX-OFFERS-NONE"].summary
+    assert next(iter(found)) == "INTERFACE-MISSING"
+
+
+def test_no_release_from_before_a_gone_argument_came_is_advised() -> None:
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/v/lib/python3.10/site-packages/trl/trainer/sft_trainer.py", line 401, in __init__\n'
+        "    super().__init__(\n"
+        "TypeError: Trainer.__init__() got an unexpected keyword argument 'tokenizer'\n"
+    )
+    pins = [remedy.pins.get("trl") for remedy in found_in(text)["INTERFACE-MISSING"].remedies]
+    assert ">=0.12.0" in pins
+    assert "<0.0.3" not in pins
