@@ -162,7 +162,7 @@ class Expressions:
             self.notes.caught(node.args[1], scopes)
         self.notes.called_method(node, called, given, starred)
         if not called.path:
-            self.notes.loose_keywords(node)
+            self.notes.loose_keywords(node, scopes)
             return UNKNOWN
         if called.closed:
             return made_by(called)

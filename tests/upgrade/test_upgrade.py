@@ -837,6 +837,9 @@ def test_a_requirement_that_code_checks_is_told(tmp_path: Path) -> None:
          ["transformers.PreTrainedConfig.rope_scaling"]),
         ("import transformers\ndef f(m):\n    m.save_pretrained('x', safe_serialization=True)\n",
          ["save_pretrained(safe_serialization)"]),
+        ("import transformers\nfrom mine import make\nm = make()\ndef f(ms):\n"
+         "    return [m.save_pretrained('x', safe_serialization=True) for m in ms]\n",
+         ["save_pretrained(safe_serialization)"]),
         ("import transformers\nfrom diffusers import A, B\nmade = A if 1 else B\nm = made()\n"
          "m.save_pretrained('x', safe_serialization=True)\n", []),
     ],
