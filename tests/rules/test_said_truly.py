@@ -176,3 +176,15 @@ def test_no_release_from_before_a_gone_argument_came_is_advised() -> None:
     pins = [remedy.pins.get("trl") for remedy in found_in(text)["INTERFACE-MISSING"].remedies]
     assert ">=0.12.0" in pins
     assert "<0.0.3" not in pins
+
+
+def test_a_conflict_is_told_whatever_uv_says_of_the_releases_there_are() -> None:
+    text = (
+        "Because only vllm==0.19.1+cu130 is available and\n"
+        "vllm==0.19.1+cu130 depends on torchvision==0.25.0,\n\n"
+        "and simpletuner[cuda13]==4.4.0 depends on torchvision>=0.26.0\nand vllm,\n\n"
+        "simpletuner[cuda13]==4.4.0 cannot be used.\n"
+    )
+    found = found_in(text)
+    assert next(iter(found)) == "PIP-CLASH"
+    assert "torchvision" in found["PIP-CLASH"].summary
