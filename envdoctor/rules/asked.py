@@ -87,7 +87,7 @@ def wanted_of(facts: Facts, symptom: Symptom) -> Iterator[Wanted]:
     if symptom.id == "SYM-IMPORT-NAME-ONLY":
         module = importing(asker) if asker else None
         lack = Lack.NAME if module else Lack.UNDEFINED
-        yield Wanted(lack, symptom, captured["name"], module or "", asker=asker)
+        yield Wanted(lack, symptom, _whole_name(captured["name"], asker), module or "", asker=asker)
     elif symptom.id == "SYM-PICKLED-NAME":
         yield Wanted(Lack.NAME, symptom, captured["name"], captured["module"])
     elif symptom.id.startswith("SYM-IMPORT-") and "module" in captured:
@@ -126,6 +126,12 @@ def _calling(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
 
 def _tells(error: ErrorSeen, symptom: Symptom) -> bool:
     return symptom.id in error.symptoms and (symptom.text in error.text or error.text in symptom.text)
+
+
+def _whole_name(name: str, asker: Frame | None) -> str:
+    """Return a name whose end may be cut off as the line that imports it has it."""
+    words = re.findall(r"\w{1,120}", asker.code or "") if asker else []
+    return name if name in words else next((word for word in words if word.startswith(name)), name)
 
 
 def _owner(told: Mapping[str, str]) -> str:
