@@ -51,6 +51,24 @@ def _same_library(use: Use, others: Iterable[Use]) -> frozenset[tuple[str, str]]
     return frozenset((one.path, one.name) for one in imports if one.path.partition(".")[0] == root)
 
 
+def _held_as(name: str) -> str:
+    return f"<held {name}>"
+
+
+def _held_by(node: ast.expr | None, scopes: Sequence[Scope]) -> str:
+    """Return the member that is taken of something else than `self`, or that a name was given."""
+    match node:
+        case ast.Attribute(value=ast.Name(id="self")):
+            return ""
+        case ast.Attribute(attr=name):
+            return name
+        case ast.Name(id=name):
+            scope = next((scope for scope in reversed(scopes) if name in scope), {})
+            return next(iter(scope.get(_held_as(name), UNKNOWN).own), "")
+        case _:
+            return ""
+
+
 def _made_as(name: str) -> str:
     return f"<made {name}>"
 
@@ -139,6 +157,13 @@ class Notes:
             use = Use(Kind.COMPARED, asked.library, place, asked.version, receiver=asked.operator)
             self.read.uses.append(self.guard.on(use))
 
+    def taken_apart(self, node: ast.expr, how: str, scopes: Sequence[Scope]) -> None:
+        """Note a member that is indexed (`[]`) or read as pairs (`[2]`): it may be no such thing now."""
+        name = _held_by(node, scopes)
+        if len(name) >= DISTINCT:
+            receiver = next(last_names(node.value), "") if isinstance(node, ast.Attribute) else ""
+            self.use(Use(Kind.LOOSE, "", span_of(node), f"{name}{how}", receiver=receiver))
+
     def asks(self) -> None:
         """Note that a module is asked for a name that only a run tells."""
         self._asked = True
@@ -204,6 +229,8 @@ class Notes:
 
     def made(self, name: str, value: ast.expr | None, scopes: Sequence[Scope]) -> None:
         """Note whose callables a name is one of, or is made by: all those that it may be in turn."""
+        held = _held_by(value, scopes)
+        scopes[-1][_held_as(name)] = Bound(own=frozenset((held,))) if held else UNKNOWN
         found = self._makers(value, scopes)
         if found:
             kept = scopes[-1].get(_made_as(name), UNKNOWN).taken

@@ -929,6 +929,22 @@ def test_what_still_works_and_is_to_be_written_otherwise_is_warned_of(tmp_path: 
     assert judged.failing == []
 
 
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("    return m(x).past_key_values[0][0]\n", 1),
+        ("    p = m(x).past_key_values\n    for k, v in p:\n        print(k)\n", 1),
+        ("    return [k for k, v in m(x).past_key_values]\n", 1),
+        ("    p = m(x).past_key_values\n    return p[0] if isinstance(p, tuple) else p.layers[0]\n", 0),
+        ("    p = m(x).past_key_values\n    if isinstance(p, (tuple, list)):\n        return p[0]\n", 0),
+        ("    for layer in m(x).past_key_values.layers:\n        print(layer)\n", 0),
+        ("    return x[0]\n", 0),
+    ],
+)
+def test_what_is_taken_apart_as_it_no_longer_can_be_is_told(code: str, found: int) -> None:
+    assert len(told(f"import transformers\ndef f(m, x):\n{code}")) == found
+
+
 def test_what_a_text_asks_of_itself_cares_for_members_alone_and_a_loggers_name_for_nothing() -> None:
     asked = "import transformers as t\nclass A:\n    def f(self, name):\n        if not hasattr(self, {}):\n"
     assert len(told(asked.format("name") + "            t.AdamW()\n")) == 1
