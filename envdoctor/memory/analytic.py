@@ -41,7 +41,7 @@ def predict(
     Of a close bound that passes `enough` bytes of the card only so much is found out.
     """
     if isinstance(run, ServingRun):
-        from envdoctor.memory.serving import predict_serving
+        from envdoctor.memory.verdicts import predict_serving
 
         return predict_serving(run, constants)
     if run.parallel == "fsdp":

@@ -53,8 +53,15 @@ class Constants:
     vllm_graph_layer: int = 0  # bytes of the graphs of one layer, where they were measured
     vllm_keeps_experts: int = 1  # 1 when what 16-bit experts worked in is kept after profiling
     vllm_keeps_fp8_experts: int = 1
+    vllm_expert_slots: int = 1  # 1 when adapters may be on experts
+    vllm_table_slots: int = 1  # 1 when those of Qwen 3 may be on its embedding and head
+    vllm_added_tokens: int = 0  # that an adapter may add to the vocabulary
     vllm_utilization_percent: int = 92
     grpo_utilization_percent: int = 30
+    sglang_before: int = 950 * MIB  # gone of a card before SGLang loads a model
+    sglang_parallel: int = 100 * MIB  # and of cards that split each layer
+    sglang_loaded: int = 150 * MIB  # beside the weights, once they are loaded
+    sglang_window_percent: int = 0  # tokens of a pool for layers with a window, where they have one
     reserved: Mapping[str, ReservedBound] = field(default_factory=lambda: MappingProxyType({}))
     rows: tuple[str, ...] = ()
 

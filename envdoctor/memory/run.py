@@ -245,7 +245,10 @@ def _check_adapters(run: TrainingRun) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ServingRun:
-    """A vLLM engine: weights of `dtype` on `tp` × `pp` cards of `gpu_bytes` each, called `card`.
+    """An engine, vLLM or SGLang: weights of `dtype` on `tp` × `pp` cards of `gpu_bytes` each, called `card`.
+
+    `utilization` is the share that it is given, for SGLang its mem_fraction_static; there `max_num_seqs` is
+    the largest CUDA graph and `max_batched_tokens` a chunk of a prompt.
 
     A card that is sold in several sizes has the smallest in `gpu_bytes`, in `largest_bytes` the largest.
     """
@@ -264,6 +267,9 @@ class ServingRun:
     card: str = ""
     kv_dtype: str = "auto"  # of keys and values, as --kv-cache-dtype names it
     largest_bytes: int = 0
+    engine: str = "vllm"
+    lora_slots: int = 0  # adapters on a card at a time
+    lora_rank: int = 16  # of the largest
 
     @property
     def key_bytes(self) -> int:
@@ -273,7 +279,8 @@ class ServingRun:
     def __post_init__(self) -> None:
         """Raise InputError for a utilisation, a split or a size that cannot be."""
         if not 0 < self.utilization <= 1:
-            raise InputError(f"--vllm-utilization: {self.utilization} is not in (0, 1]")
+            told = "--mem-fraction-static" if self.engine == "sglang" else "--vllm-utilization"
+            raise InputError(f"{told}: {self.utilization} is not in (0, 1]")
         if self.gpu_bytes <= 0:
             raise InputError("--gpu: a card without memory")
         if self.dtype not in DTYPES:
@@ -284,6 +291,8 @@ class ServingRun:
             raise InputError(f"--tp {self.tp} does not divide {self.shape.heads} heads")
         if not 1 <= self.pp <= self.shape.layers:
             raise InputError(f"--pp {self.pp}: the model has {self.shape.layers} layers")
+        if self.lora_slots < 0 or self.lora_rank < 1:
+            raise InputError(f"--max-loras {self.lora_slots}, --max-lora-rank {self.lora_rank}: no counts")
         for name in ("max_model_len", "max_num_seqs", "max_batched_tokens"):
             value = getattr(self, name)
             if value is not None and value < 1:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
 from envdoctor.errors import InputError
-from envdoctor.facts.quantities import GIB, MIB
+from envdoctor.facts.quantities import MIB
 from envdoctor.memory.constants import Constants
 from envdoctor.memory.extras import STORED_BYTES
 from envdoctor.memory.layout import layers, parameters
-from envdoctor.memory.run import DTYPES, Component, Prediction, ServingRun
+from envdoctor.memory.run import DTYPES, ServingRun
 from envdoctor.memory.shape import Experts, ModelShape
+from envdoctor.memory.slots import slot_bytes
 
 BLOCK_TOKENS = 16
 LARGE_CARD = 70 << 30
@@ -44,13 +44,6 @@ SAME: Mapping[str, tuple[str, ...]] = {
 """Ways of storing that a method's name in vLLM covers, beside its own.
 https://github.com/vllm-project/vllm/blob/v0.18.0/vllm/model_executor/layers/quantization/__init__.py
 """
-SPLITS = (2, 4, 8, 16)
-LENGTH_STEP = 1024
-REFUSALS = {
-    "none": "no utilisation will do: one longest request needs {low:.2f} of it, and {high:.2f} can be had",
-    "low": "the budget is too low: vLLM refuses to start without blocks for one longest request ({low:.2f})",
-    "high": "the budget is too high: what lies outside it does not fit beside it ({high:.2f} is the most)",
-}
 
 
 class Engine(NamedTuple):
@@ -64,12 +57,13 @@ class Engine(NamedTuple):
     budget: int
     needed_keys: int  # for one longest request
     needed_tokens: int
+    slots: int = 0  # for adapters
 
     @property
     def fixed(self) -> int:
         """What the budget holds beside keys and values."""
         inside = self.graphs if self.graphs_inside else 0
-        return self.weights + self.activations + self.context + inside
+        return self.weights + self.slots + self.activations + self.context + inside
 
     @property
     def outside(self) -> int:
@@ -204,6 +198,7 @@ def describe_engine(run: ServingRun, constants: Constants) -> Engine:
         int(run.utilization * run.gpu_bytes),
         request_keys(shape, run.key_bytes, run.tp, run.pp, longest, batched),
         longest,
+        slot_bytes(run, constants),
     )
 
 
@@ -255,88 +250,6 @@ class Verdict(NamedTuple):
     bounds: Budget
     refusal: str
     uncertain: str
-
-
-def judge(run: ServingRun, constants: Constants) -> Verdict:
-    """Return the verdict on an engine, the same for whoever asks."""
-    bounds = utilization_bounds(run, constants)
-    refusal = bounds.refusal(run.utilization)
-    uncounted = () if refusal else (run.shape.uncertain, run.shape.unseen)  # more changes no refusal
-    doubts = (_by_size(run, constants, refusal), *uncounted)
-    return Verdict(bounds, refusal, "; ".join(filter(None, doubts)))
-
-
-def _by_size(run: ServingRun, constants: Constants, refusal: str) -> str:
-    """Say that the verdict on a card sold in several sizes hangs on which it is, where it does."""
-    if run.largest_bytes <= run.gpu_bytes:
-        return ""
-    larger = replace(run, gpu_bytes=run.largest_bytes, largest_bytes=0)
-    if bool(utilization_bounds(larger, constants).refusal(run.utilization)) is bool(refusal):
-        return ""
-    other = "it would run" if refusal else "it would not run"
-    return f"the card is sold in several sizes, and with {run.largest_bytes / GIB:.2f} GiB {other}"
-
-
-def predict_serving(run: ServingRun, constants: Constants) -> Prediction:
-    """Return what the engine takes of its card, and the verdict on it."""
-    engine = describe_engine(run, constants)
-    bounds, refusal, uncertain = judge(run, constants)
-    low, high = bounds
-    held = max(engine.budget, engine.fixed) + engine.outside
-    allocated = held - engine.context - engine.graphs
-    device = held + constants.cuda_context + run.beside_bytes
-    notes = [
-        f"keys and values: {engine.tokens} tokens, {engine.needed_tokens} wanted for one longest request",
-        f"utilisation between {low:.2f} (one longest request) and {high:.2f} (room beside the engine)",
-    ]
-    ways = _ways_out(run, constants, bounds) if refusal else ()
-    told = f"; it would with {' or '.join(ways)}" if ways else ""
-    refused = REFUSALS[refusal].format(low=low, high=high) + told if refusal else ""
-    notes += [refused] if refused else []
-    parts = (
-        Component("weights", engine.weights),
-        Component("activations", engine.activations),
-        Component("keys and values", max(0, engine.keys)),
-        Component("CUDA graphs", engine.graphs),
-        Component("beside the engine", run.beside_bytes),
-    )
-    return Prediction(
-        allocated,
-        allocated + engine.graphs,
-        device,
-        engine.weights,
-        "generate",
-        tuple(p for p in parts if p.bytes),
-        {"load": engine.weights, "generate": allocated},
-        "analytic",
-        tuple(notes),
-        uncertain or run.shape.uncertain,
-        refused,
-    )
-
-
-def _ways_out(run: ServingRun, constants: Constants, bounds: Budget) -> tuple[str, ...]:
-    """Return what alone would let the engine run: a share, cards that split each layer, a shorter request."""
-    low, high = bounds
-    share = (f"--vllm-utilization {(low + high) / 2:.2f}",) if low <= high else ()
-    split = least_split(run, constants)
-    longest = run.max_model_len or run.shape.positions
-    shorter = range(LENGTH_STEP, longest, LENGTH_STEP)
-    count = bisect_left(
-        shorter, True, key=lambda length: not _runs(replace(run, max_model_len=length), constants)
-    )
-    length = (f"--max-model-len {shorter[count - 1]}",) if count else ()
-    return (*share, *((f"--tp {split}",) if split else ()), *length)
-
-
-def least_split(run: ServingRun, constants: Constants) -> int | None:
-    """Return the fewest cards, more than the run has, that would hold it; None where no usual count does."""
-    wider = (replace(run, tp=cards) for cards in SPLITS if cards > run.tp and run.shape.heads % cards == 0)
-    return next((one.tp for one in wider if _runs(one, constants)), None)
-
-
-def _runs(run: ServingRun, constants: Constants) -> bool:
-    return not utilization_bounds(run, constants).refusal(run.utilization)
 
 
 def loaded_as(shape: ModelShape, quant: str | None) -> ModelShape:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -16,6 +17,7 @@ from envdoctor.memory.optimizer import find_optimizer
 from envdoctor.memory.recipes import recipe_of, shaped
 from envdoctor.memory.run import USUAL_PIXELS, ServingRun, TrainingRun
 from envdoctor.memory.serving import loaded_as
+from envdoctor.memory.sglang import usual_settings
 from envdoctor.memory.shape import ModelShape
 from envdoctor.target.cards import Card, cards_in, named_cards, unsized
 from envdoctor.target.stack import Stack, find_sites, parse_stack, read_stack, stack_of
@@ -50,6 +52,12 @@ class StatedRun:
     max_completion: int | None = None
     num_generations: int | None = None
     vllm_utilization: float | None = None
+    engine: str | None = None
+    mem_fraction_static: float | None = None
+    cuda_graph_max_bs: int | None = None
+    enable_lora: bool = False
+    max_loras: int | None = None
+    max_lora_rank: int | None = None
     kv_cache_dtype: str = "auto"
     enforce_eager: bool = False
     dtype: str = "bf16"
@@ -76,7 +84,7 @@ class StatedRun:
 
     @property
     def serves(self) -> bool:
-        """True for a vLLM engine."""
+        """True for an engine that serves."""
         return self.task == "serve"
 
     @property
@@ -95,9 +103,18 @@ _TAKEN_OVER = (
 """Settings that a stated run and a training run share."""
 _SERVED = frozenset(
     ("task", "gpus", "tp", "pp", "max_model_len", "max_num_seqs", "max_num_batched_tokens",
-     "vllm_utilization", "kv_cache_dtype", "enforce_eager", "dtype", "quant")
+     "vllm_utilization", "kv_cache_dtype", "enforce_eager", "dtype", "quant",
+     "engine", "mem_fraction_static", "cuda_graph_max_bs", "enable_lora", "max_loras", "max_lora_rank")
 )  # fmt: skip
-_ENGINES_ALONE = ("max_num_batched_tokens", "kv_cache_dtype", "enforce_eager")
+_ENGINES_ALONE = (
+    "max_num_batched_tokens", "kv_cache_dtype", "enforce_eager", "engine", "mem_fraction_static",
+    "cuda_graph_max_bs", "enable_lora", "max_loras", "max_lora_rank",
+)  # fmt: skip
+_OF_ENGINE = {
+    "vllm": ("vllm_utilization", "max_num_seqs", "enable_lora"),
+    "sglang": ("mem_fraction_static", "cuda_graph_max_bs"),
+}
+ENGINES = tuple(_OF_ENGINE)
 _ADAPTERS_ALONE = ("lora_rank", "lora_targets", "lora_dropout", "dora", "modules_to_save")
 _QLORAS_ALONE = ("quant", "double_quant", "upcast_kbit")
 
@@ -152,7 +169,7 @@ def ask(
     if stated.vllm_utilization is not None and not 0 <= stated.vllm_utilization <= 1:
         raise InputError(f"--vllm-utilization: {stated.vllm_utilization} is not in [0, 1]")
     run = (
-        _serving_run(stated, shape, card, constants)
+        _serving_run(stated, shape, card, versions, matrix)
         if stated.serves
         else _training_run(stated, shape, versions, matrix)
     )
@@ -220,18 +237,54 @@ def _check_generations(stated: StatedRun, task: str) -> None:
         raise InputError(f"--num-generations {wanted}: does not divide the {rows} rows of a step ({counted})")
 
 
-def _serving_run(stated: StatedRun, shape: ModelShape, card: Card | None, constants: Constants) -> ServingRun:
+def _serving_run(
+    stated: StatedRun, shape: ModelShape, card: Card | None, stack: Stack, matrix: Matrix
+) -> ServingRun:
     if card is None or card.memory_bytes is None:
-        raise InputError("--task serve: name a card with --gpu: vLLM takes a share of it")
-    share = stated.vllm_utilization
-    if share is None:
-        share = constants.vllm_utilization_percent / 100
+        raise InputError("--task serve: name a card with --gpu: an engine takes a share of it")
+    engine = engine_of(stated.engine, stack.versions)
+    _check_engine(stated, engine)
+    share, chunk, graphs = stated.vllm_utilization, stated.max_num_batched_tokens, stated.max_num_seqs
+    if engine == "sglang":
+        rows, cards = matrix.rows(tables.StaticShareRow), (stated.tp, stated.pp)
+        usual = usual_settings(
+            rows, stack.versions.get("sglang"), card.memory_bytes, cards, shape.latent is not None,
+            chunk, stated.cuda_graph_max_bs,
+        )  # fmt: skip
+        share = stated.mem_fraction_static
+        if share is None and usual is None:
+            raise InputError("--mem-fraction-static: what that release of SGLang takes is not known; say it")
+        if usual is not None:
+            share, chunk, graphs = share if share is not None else usual.share, usual.chunk, usual.graphs
+    elif share is None:
+        share = constants_on(card, stack, matrix).vllm_utilization_percent / 100
+    assert share is not None
     return ServingRun(
         loaded_as(shape, stated.quant), card.memory_bytes, share, stated.dtype, stated.max_model_len,
-        stated.max_num_seqs, stated.max_num_batched_tokens, stated.tp, stated.pp,
+        graphs, chunk, stated.tp, stated.pp,
         cuda_graphs=not stated.enforce_eager, card=card.name, kv_dtype=stated.kv_cache_dtype,
-        largest_bytes=card.largest_bytes,
+        largest_bytes=card.largest_bytes, engine=engine,
+        lora_slots=(stated.max_loras or 1) if stated.enable_lora else 0, lora_rank=stated.max_lora_rank or 16,
     )  # fmt: skip
+
+
+def engine_of(asked: str | None, versions: Mapping[str, str]) -> str:
+    """Return the engine that is asked for, else the one that is installed alone, else vLLM."""
+    if asked not in (None, *ENGINES):
+        raise InputError(f"--engine: {asked!r} is none of {', '.join(ENGINES)}")
+    alone = "sglang" if "sglang" in versions and "vllm" not in versions else "vllm"
+    return asked or alone
+
+
+def _check_engine(stated: StatedRun, engine: str) -> None:
+    """Raise InputError for a setting of another engine than this one."""
+    plain = StatedRun()
+    if not stated.enable_lora and (stated.max_loras or stated.max_lora_rank):
+        raise InputError("--max-loras and --max-lora-rank: need --enable-lora")
+    for other, names in _OF_ENGINE.items():
+        said = [name for name in names if getattr(stated, name) != getattr(plain, name)]
+        if other != engine:
+            _refuse(said, f"is of --engine {other}, not of {engine}")
 
 
 def _sharding(stated: StatedRun, hidden: int) -> dict[str, Any]:

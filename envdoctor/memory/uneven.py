@@ -9,7 +9,6 @@ https://github.com/pytorch/pytorch/blob/v2.11.0/c10/cuda/CUDACachingAllocator.cp
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import inf
 from typing import NamedTuple
 
@@ -43,15 +42,15 @@ def play_uneven(run: TrainingRun, workspace: int, upcasts: bool, even: int, enou
 
     kind = ShardedReplay if run.parallel == "fsdp" else Replay
     kept = run.expandable_segments or run.parallel == "fsdp"
+    needed = inf if kept else _room(run, workspace, upcasts, even, enough)
+    limit = enough if needed == inf else inf
     reserved = even
     for order in RISING:
-        if kept and reserved > enough:
+        if reserved > limit:
             break
         played = kind(run, workspace, upcasts, widths=widths_of(run, order))
-        reserved = max(reserved, played.reserved(enough if kept else inf))
-    if kept:
-        return Uneven(reserved, reserved)
-    return Uneven(reserved, next(_rooms(run, workspace, upcasts, even, reserved)))
+        reserved = max(reserved, played.reserved(limit))
+    return Uneven(reserved, int(min(needed, reserved)))
 
 
 def widths_of(run: TrainingRun, order: tuple[float, ...]) -> tuple[int, ...]:
@@ -60,14 +59,16 @@ def widths_of(run: TrainingRun, order: tuple[float, ...]) -> tuple[int, ...]:
     return tuple(round(shortest + share * (run.seq - shortest)) for share in order)
 
 
-def _rooms(run: TrainingRun, workspace: int, upcasts: bool, even: int, most: int) -> Iterator[int]:
-    """Yield the rooms in which batches of changing width run through, the least first."""
+def _room(run: TrainingRun, workspace: int, upcasts: bool, even: int, enough: float) -> float:
+    """Return the least room, no more than is `enough`, in which batches of changing width run through."""
     widths = widths_of(run, MIXED)
     for more in range(ROOMIEST):
-        room = min(most, int(even * (1 + more * ROOMIER)))
+        room = int(even * (1 + more * ROOMIER))
+        if room > enough:
+            break
         try:
             Replay(run, workspace, upcasts, widths=widths, room=room).reserved()
         except OutOfRoom:
             continue
-        yield room
-    yield most
+        return room
+    return inf

@@ -28,7 +28,8 @@ _FORM = re.compile(
 """What the forms of projects ask for, and what resolvers say."""
 _ASKS = re.compile(
     r"(?i)\?|(?:^| )(?:how (?:to|do|can|should)|what (?:is|should|could)|"
-    r"any (?:idea|help|suggestion|advice)s?|i wonder|is there|appreciated|thanks|thank you|"
+    r"any (?:idea|help|suggestion|advice|insight|pointer|work-?around|solution|fix)(?:e?s)?\b"
+    r"(?! (?:for|is|was|did|does))|i wonder|is there|appreciated|thanks|thank you|"
     r"similar to)\b|请问|怎么|如何|吗|是否"
 )
 _CAUSE = re.compile(
@@ -60,6 +61,7 @@ _WAY = re.compile(
 _FUTILE = re.compile(
     r"(?i)\b(?:did(?:n['’]?t| not)|does(?:n['’]?t| not)|"
     r"still (?:fail|get|see|the|same|not|have|happen)\w{0,3}|no luck|without success|"
+    r"(?:get|got|receive|see|throw|raise)s?d? (?:the |this |an? |another )?(?:\w{1,12} )?error\b|"
     r"not (?:fix|help|solv|work|resolv)\w{0,3}|same (?:error|issue|problem|"
     r"result))\b|还是|仍然|[>》:：]\s{0,3}(?:no|nope|none|n/?a|否|没有)[.!]?\s{0,3}$"
 )

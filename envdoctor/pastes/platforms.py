@@ -48,6 +48,12 @@ def parse_platform(text: str, source: str) -> Iterator[Sighting]:
         yield Sighting("host.arch", arch, source)
 
 
+def parse_named_image(text: str, source: str) -> Iterator[Sighting]:
+    """Yield the release of what an image is named for, where its tag has it."""
+    if match := _NAMED_IMAGE.search(text):
+        yield from distribution_sightings(match[1].removesuffix("-openai"), match[2], source)
+
+
 def parse_container(text: str, source: str) -> Iterator[Sighting]:
     """Yield what the name of a container image or engine tells."""
     text = text.strip().strip("`'\"")
@@ -69,7 +75,6 @@ def _image_contents(image: str, source: str) -> Iterator[Sighting]:
         yield Sighting("build", ("torch", {"cuda": match[2]}), source)
     elif match := _CUDA_IMAGE.search(image):
         yield Sighting("toolkit", Toolkit(CudaVersion.parse(match[1]), "container image", source), source)
-    if match := _NAMED_IMAGE.search(image):
-        yield from distribution_sightings(match[1].removesuffix("-openai"), match[2], source)
+    yield from parse_named_image(image, source)
     if match := re.search(r"ubuntu(\d\d)\.?(\d\d)", image):
         yield Sighting("host.distro", f"ubuntu {match[1]}.{match[2]}", source)

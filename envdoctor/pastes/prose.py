@@ -10,6 +10,7 @@ from envdoctor.facts.names import normalise
 from envdoctor.matrix.card_names import CardNames
 from envdoctor.pastes.distributions import ELSEWHERE, known_distribution, mention_pattern
 from envdoctor.pastes.gpus import find_gpus
+from envdoctor.pastes.platforms import parse_named_image
 from envdoctor.pastes.sightings import Paste, Sighting, distribution_sightings
 
 _ADVICE = (
@@ -26,6 +27,8 @@ _NO_FACT = re.compile(
     rf"{ELSEWHERE}|"
     r"\bsince\b|\bdeprecat|\bwill be\b|\bfixed in\b|\bin (?:the )?NumPy 1|NumPy 1\.x"
 )
+_EXAMPLE = re.compile(r"(?i)\((?:e\.? ?g\b|i\.? ?e\b|for example\b|such as\b|like\b)[^()\n]{0,80}\)")
+"""What a message names as an example is nobody's card."""
 _DEMANDED = re.compile(r"(?i)\bdepends? on [^,;]{0,120}?(?=[,;]|$| and | but | or )")
 """What metadata ask for, which need not be there."""
 _CONTRAST = re.compile(r"(?i),? (?:but|while|whereas|yet|however),? ")
@@ -89,6 +92,8 @@ _GLIBC = re.compile(r"(?i)\bglibc[ -]?(2\.\d\d)\b")
 def parse_prose(paste: Paste) -> Iterator[Sighting]:
     """Yield the versions, GPUs, driver and Python that unclaimed lines mention as facts."""
     for index, line in paste.loose():
+        if (start := line.find("vllm serve")) >= 0 and line[max(0, start - 1) : start] in ("", " ", "`"):
+            yield from distribution_sightings("vllm", "installed", paste.at("", index))
         if _DIGIT.search(line) is None and _CARD.search(line) is None:
             continue
         if "which is incompatible" in line:
@@ -144,6 +149,8 @@ def _facts_of(line: str, source: str) -> Iterator[Sighting]:
         yield _cuda(CudaVersion.parse(match[1]), line, source)
     if match := _GLIBC.search(line):
         yield Sighting("host.glibc", match[1], source)
+    if ":" in line:
+        yield from parse_named_image(line, source)
     for name in _WILD_NVIDIA.findall(line):
         yield from distribution_sightings(name, "installed", source)
 
@@ -153,7 +160,7 @@ def _meant(name: str) -> str:
 
 
 def _gpus(line: str, source: str, cards: CardNames) -> Iterator[Sighting]:
-    if gpus := find_gpus(line, source, cards):
+    if gpus := find_gpus(_EXAMPLE.sub("", line), source, cards):
         yield Sighting("gpus", gpus)
 
 

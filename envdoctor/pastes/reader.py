@@ -135,10 +135,10 @@ def _sightings(paste: Paste, lexicon: Lexicon) -> Iterator[Sighting]:
         yield from read(kind)
     yield from read("backends", SIGNS["backends"])
     yield from read("console")
+    yield from read("resolvers")
     for sight in recognised:
         if not sight.pattern.informs:
             paste.blank(sight.spans)
-    yield from read("resolvers")
     yield from read("requirements", needed=is_requirements(paste.file_name))
     yield from read("listings")
     yield from read("installers")

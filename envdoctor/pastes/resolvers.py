@@ -80,11 +80,21 @@ def parse_resolvers(paste: Paste) -> Iterator[Sighting]:
 
 def _end(lines: list[str], start: int) -> int:
     stop = min(len(lines), start + LINES)
-    return next((i for i in range(start + 1, stop) if not lines[i].strip(" │|╰─▶>`")), stop)
+    return next((i for i in range(start + 1, stop) if not _bare(lines[i]) and not _goes_on(lines, i)), stop)
+
+
+def _goes_on(lines: list[str], blank: int) -> bool:
+    """True where the line after a blank one goes on in the middle of a sentence that uv always ends."""
+    after = _bare(lines[blank + 1]) if blank + 1 < len(lines) else ""
+    return after.startswith("and ") and _bare(lines[blank - 1]).endswith(",")
+
+
+def _bare(line: str) -> str:
+    return line.strip(" │|╰─▶>`")
 
 
 def _joined(lines: list[str]) -> str:
-    text = " ".join(line.strip(" │|╰─▶>`") for line in lines)
+    text = " ".join(map(_bare, lines))
     return _MARKER.sub("", " ".join(text.split()))
 
 

@@ -232,15 +232,35 @@ def _model(text: str) -> str | None:
 
 _SPELLINGS: Mapping[str, Callable[[str], str | None]] = {
     **dict.fromkeys(
-        ("batch", "grad_accum", "seq", "lora_rank", "gpus", "nodes", "tp", "pp", "max_model_len"), _integer
+        (
+            "batch",
+            "grad_accum",
+            "seq",
+            "lora_rank",
+            "gpus",
+            "nodes",
+            "tp",
+            "pp",
+            "max_model_len",
+            "max_loras",
+        ),
+        _integer,
     ),
     **dict.fromkeys(
-        ("max_num_seqs", "max_num_batched_tokens", "num_generations", "max_completion"), _integer
+        (
+            "max_num_seqs",
+            "max_num_batched_tokens",
+            "graph_batch",
+            "max_loras",
+            "num_generations",
+            "max_completion",
+        ),
+        _integer,
     ),
     **dict.fromkeys(("bf16", "fp16", "tf32", "grad_ckpt", "low_cpu_mem_usage", "enforce_eager"), _boolean),
     **dict.fromkeys(("liger", "packing", "double_quant", "enable_lora", "sleep_mode"), _boolean),
     **dict.fromkeys(("offload_optimizer", "offload_params"), _present),
-    "vllm_utilization": _fraction,
+    **dict.fromkeys(("vllm_utilization", "static_share"), _fraction),
     "dtype": _dtype,
     "attn": _attention,
     "zero_stage": _zero_stage,

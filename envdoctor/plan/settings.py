@@ -10,6 +10,7 @@ from envdoctor.findings import SettingMove
 from envdoctor.plan.advice import variables_of
 from envdoctor.values import replace
 
+_SPLITS = frozenset(("tp", "tp-size", "tensor-parallel-size"))
 _LINE = re.compile(r"line \d+")
 
 
@@ -19,12 +20,19 @@ def setting_moves(facts: Facts, wanted: Sequence[tuple[str, str]]) -> Iterator[t
     files = [file for setting in found.values() if setting and (file := _file_of(setting))]
     lower = any(setting and setting.value in ("true", "false") for setting in found.values())
     for key, told in wanted:
+        if _is_of_more_cards(facts, key, told):
+            continue
         setting = found[key]
         value = told.lower() if lower and told in ("True", "False") else told
         if setting is None:
             yield key, SettingMove(files[0] if files else None, key, None, value)
         elif setting.value != value:
             yield key, SettingMove(_file_of(setting), setting.native_key or key, setting.value, value)
+
+
+def _is_of_more_cards(facts: Facts, key: str, told: str) -> bool:
+    """True for a model that is split over more cards than are told."""
+    return key.replace("_", "-") in _SPLITS and told.isdigit() and int(told) > len(facts.gpus.get() or "1")
 
 
 def _file_of(setting: Setting) -> str | None:

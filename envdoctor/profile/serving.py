@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from envdoctor.facts.quantities import GIB
 from envdoctor.memory import Constants, ServingRun, predict
-from envdoctor.memory.serving import describe_engine, judge, utilization_bounds
+from envdoctor.memory.serving import describe_engine, utilization_bounds
+from envdoctor.memory.verdicts import judge
 from envdoctor.profile.needs import Need
 from envdoctor.profile.search import SHOWN, Found, Rejection
 from envdoctor.profile.workload import Choice, Workload

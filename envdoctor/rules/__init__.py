@@ -38,6 +38,7 @@ RULES: tuple[Listed, ...] = (
     *family("settings_files", "SETTING-KEY", of="settings"),
     *family("serving_fit", "VLLM-BUDGET", of="settings"),
     *family("settings_fit", "MEM-RUN", of="settings"),
+    *family("static_fit", "SGLANG-SHARE", of="settings"),
     *family("settings_relations", "SETTING-RELATION", of="settings"),
     *family("taken", "MODEL-TYPE-TAKEN", of="symptoms"),
     *family("smokes", "SMOKE-FAILED SMOKE-CONTRADICTS", of="verdicts"),

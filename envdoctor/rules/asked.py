@@ -80,14 +80,14 @@ def wanted_of(facts: Facts, symptom: Symptom) -> Iterator[Wanted]:
     """Yield what the line of a symptom misses; nothing for a symptom of another kind."""
     error = next((e for e in reversed(facts.errors) if _tells(e, symptom)), None)
     frames = error.frames if error else ()
-    asker = frames[-1] if frames else None
+    asker = next((frame for frame in reversed(frames) if not _answers(frame)), None)
     captured = {**dict.fromkeys(_NEEDED.get(symptom.id, ()), ""), **symptom.captured}
     if any(not captured[name] for name in _NEEDED.get(symptom.id, ())):
         return  # a sent file may leave out what the line captures
     if symptom.id == "SYM-IMPORT-NAME-ONLY":
         module = importing(asker) if asker else None
         lack = Lack.NAME if module else Lack.UNDEFINED
-        yield Wanted(lack, symptom, captured["name"], module or "", asker=asker)
+        yield Wanted(lack, symptom, _whole_name(captured["name"], asker), module or "", asker=asker)
     elif symptom.id == "SYM-PICKLED-NAME":
         yield Wanted(Lack.NAME, symptom, captured["name"], captured["module"])
     elif symptom.id.startswith("SYM-IMPORT-") and "module" in captured:
@@ -114,6 +114,11 @@ def wanted_of(facts: Facts, symptom: Symptom) -> Iterator[Wanted]:
         yield from _setter(symptom, frames)
 
 
+def _answers(frame: Frame) -> bool:
+    """True for what Python calls for a name that is not there: who asks for it stands above."""
+    return frame.function.partition("(")[0].rpartition(".")[2] in ("__getattr__", "__getattribute__")
+
+
 def _calling(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
     """Return the frames but those that pass on what they were given: a wrapper chooses no argument."""
     return tuple(frame for frame in frames if not _PASSES_ON.search(frame.code))
@@ -121,6 +126,12 @@ def _calling(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
 
 def _tells(error: ErrorSeen, symptom: Symptom) -> bool:
     return symptom.id in error.symptoms and (symptom.text in error.text or error.text in symptom.text)
+
+
+def _whole_name(name: str, asker: Frame | None) -> str:
+    """Return a name whose end may be cut off as the line that imports it has it."""
+    words = re.findall(r"\w{1,120}", asker.code or "") if asker else []
+    return name if name in words else next((word for word in words if word.startswith(name)), name)
 
 
 def _owner(told: Mapping[str, str]) -> str:

@@ -12,7 +12,7 @@ from envdoctor.matrix import tables
 from envdoctor.patterns import row_pattern
 from envdoctor.rules.asked import wanted_of
 from envdoctor.rules.base import Rule, Skip
-from envdoctor.rules.ranges import version_satisfies
+from envdoctor.rules.conditions import judge
 from envdoctor.rules.view import View
 
 
@@ -51,8 +51,7 @@ def _attribute(symptom: Symptom) -> str | None:
 
 
 def _has(view: View, row: tables.AttributeRow) -> bool:
-    version = view.version(row.library) if row.library else None
-    return version is not None and version_satisfies(version, row.having)
+    return row.library is not None and judge(view, row.library, row.having).holds is True
 
 
 def _finding(view: View, row: tables.AttributeRow, symptom: Symptom) -> Finding:
@@ -69,7 +68,9 @@ def _finding(view: View, row: tables.AttributeRow, symptom: Symptom) -> Finding:
         cause=f"The attribute {attribute} came or went with a release. {row.hint}".strip(),
         evidence=(*shown, Evidence(symptom.id, symptom.text, symptom.source)),
         remedies=tuple(_remedies(row)),
-        certainty=Certainty.CERTAIN if installed or not library else Certainty.LIKELY,
+        certainty=Certainty.LIKELY
+        if library and judge(view, library, having).holds is not False
+        else Certainty.CERTAIN,
         rows=(row.id,),
         sources=(row.source,),
         explains=(symptom.id,),

@@ -184,6 +184,10 @@ def _shards(view: View, cards: int) -> int:
     return 1000 if offloaded else max(1, shards)
 
 
+_ENGINES_SPLIT = ("tensor-parallel-size", "tp-size")
+"""How serving engines call the number of cards that they split a model over; trainers have other words."""
+
+
 def sharding_told(view: View) -> bool:
     """True where there is one card, or a setting says how several share a model (an excerpt may not)."""
     return len(view.gpus.get() or ()) < 2 or any(view.facts.setting(key) for key in _SHARDS)
@@ -191,7 +195,9 @@ def sharding_told(view: View) -> bool:
 
 def _serves(view: View) -> bool:
     """True for an engine that splits a model over cards by a setting of its own."""
-    return any(view.facts.distribution(name) for name in ("vllm", "sglang"))
+    told = view.facts.setting("tp")
+    of_engine = told is not None and (told.native_key or "").replace("_", "-").lstrip("-") in _ENGINES_SPLIT
+    return of_engine or any(view.facts.distribution(name) for name in ("vllm", "sglang"))
 
 
 def _weight_remedies(view: View, weights: WeightsOnCard) -> Iterable[Remedy]:
@@ -215,7 +221,8 @@ def _served_smaller(view: View, weights: WeightsOnCard) -> Iterable[Remedy]:
         yield Remedy(f"Serve a 4-bit copy of the model (AWQ, GPTQ): {quarter / GIB:.0f} GiB a card.")
     split = weights.parameters * weights.bytes_each / max(1, cards)
     if weights.shards < cards and split < room:
-        option = "--tensor-parallel-size {}" if view.facts.distribution("vllm") else "--tp-size {}"
+        of_sglang = view.facts.distribution("sglang") and not view.facts.distribution("vllm")
+        option = "--tp-size {}" if of_sglang else "--tensor-parallel-size {}"
         yield Remedy(f"Split it over the {cards} cards: {split / GIB:.0f} GiB each.", commands(option, cards))
 
 

@@ -295,7 +295,7 @@ def _other_time(view: View, missing: Missing) -> Iterator[Remedy]:
     first, last = missing.spans[0][0], missing.spans[-1][1]
     if (
         first > 0
-        and not _is_newer(view, missing)
+        and _turn(view, missing) == "Upgrade"
         and (pins := askers_before(view, asker, library, versions[first]))
     ):
         text = (

@@ -85,7 +85,7 @@ def _starts_engine(view: View) -> bool:
 
 
 def _judged(share: Share, run: ServingRun) -> Iterator[Finding]:
-    from envdoctor.memory.serving import judge
+    from envdoctor.memory.verdicts import judge
 
     bounds, refusal, uncertain = judge(run, share.card.constants)
     if uncertain:
@@ -103,6 +103,8 @@ def engine_of(view: View, shape: ModelShape, card: OneCard, share: float) -> Ser
     from envdoctor.memory import ServingRun
     from envdoctor.memory.serving import loaded_as
 
+    if (held := view.facts.setting("cpu_offload_gb")) and held.value not in ("0", "0.0"):
+        raise Skip("weights that lie in host memory are not predicted")
     dtype = value_of(view, "dtype")
     try:
         return ServingRun(
@@ -119,6 +121,8 @@ def engine_of(view: View, shape: ModelShape, card: OneCard, share: float) -> Ser
             card=card.gpu.name or "",
             kv_dtype=value_of(view, "kv_cache_dtype") or "auto",
             largest_bytes=card.largest,
+            lora_slots=number_of(view, "max_loras", 1) if value_of(view, "enable_lora") == "true" else 0,
+            lora_rank=number_of(view, "max_lora_rank", 16),
         )
     except EnvdoctorError as error:
         raise Skip(f"the engine cannot be predicted: {error}") from None
@@ -129,7 +133,7 @@ def _unsplit(share: Share, run: ServingRun) -> Iterator[Finding]:
 
     Split over all of them it needs least of each: what fits in no split is said of that one.
     """
-    from envdoctor.memory.serving import judge
+    from envdoctor.memory.verdicts import judge
 
     splits = [replace(run, tp=n) for n in _splits(run.shape.heads, share.card.count)]
     for split in splits:
@@ -227,7 +231,7 @@ def _no_share(share: Share, run: ServingRun, bounds: Budget) -> Finding:
 
 def _wider(share: Share, run: ServingRun) -> Iterator[Remedy]:
     """Yield the fewest cards that hold it; where fewer are there, in words alone after what these hold."""
-    from envdoctor.memory.serving import least_split
+    from envdoctor.memory.verdicts import least_split
 
     cards = least_split(run, share.card.constants)
     if cards and cards <= share.card.count:

@@ -233,14 +233,17 @@ def listed_in(node: ast.ClassDef) -> Iterator[tuple[str, Place]]:
 def fields_in(node: ast.ClassDef) -> Iterator[tuple[str, Place]]:
     """Yield the fields of a class's body that a library reads in its own way, with their places.
 
-    `name(field)` for a name between underscores, `an optional field` for one without default.
+    `name(field)` for a name between underscores, `name(class)` for a class; one without default that may be
+    None is told by its None.
     """
     for inner in node.body:
         if isinstance(inner, ast.AnnAssign) and isinstance(inner.target, ast.Name):
             if inner.target.id[:2] == "__":
                 yield f"{inner.target.id}(field)", place_of(inner)
             elif _is_optional(inner.annotation) and not _has_default(inner.value):
-                yield "an optional field", place_of(inner)
+                yield "the None of a field without default", place_of(inner)
+        elif isinstance(inner, ast.ClassDef):
+            yield f"{inner.name}(class)", place_of(inner)
 
 
 def _is_optional(node: ast.expr) -> bool:

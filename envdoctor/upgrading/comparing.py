@@ -17,7 +17,7 @@ def misread(use: Use, record: Record | None, move: Move) -> Break | None:
         return None
     later = (one for one in record.versions if move.old is None or Version(one) > move.old) if record else ()
     since = next((one for one in later if _is_wrong(use, one)), str(move.new))
-    shown = f"{use.path}.__version__ {use.receiver} {use.name!r}, compared as texts"
+    shown = f"the order of {use.path}.__version__ and {use.name!r} as texts"
     return Break(use, shown, since, "packaging.version.Version of both sides")
 
 

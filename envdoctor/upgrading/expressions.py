@@ -27,7 +27,7 @@ from envdoctor.upgrading.bindings import (
     span_of,
     valued,
 )
-from envdoctor.upgrading.guarding import OPEN, Guard, versions_compared
+from envdoctor.upgrading.guarding import OPEN, Guard, branches, versions_compared
 from envdoctor.upgrading.noting import Notes
 from envdoctor.upgrading.uses import Kind, Place, Use
 
@@ -66,8 +66,7 @@ class Expressions:
                 self._waiting.append((node, list(scopes), self.notes.guard))
                 return UNKNOWN
             case ast.IfExp():
-                self._expression(node.test, scopes)
-                return either(self._expression(node.body, scopes), self._expression(node.orelse, scopes))
+                return self._choice(node, scopes)
             case ast.Constant(value=str() as text):
                 self.notes.path_in_text(node, text)
                 return UNKNOWN
@@ -75,6 +74,12 @@ class Expressions:
                 self.notes.compared(node, versions_compared(left, sign, right, scopes))
                 self._expression(left, scopes)
                 self._expression(right, scopes)
+                return UNKNOWN
+            case ast.Subscript(value=value, slice=place, ctx=ast.Load()):
+                if not isinstance(place, ast.Constant) or isinstance(place.value, int):
+                    self.notes.taken_apart(value, "[]", scopes)
+                self._expression(value, scopes)
+                self._expression(place, scopes)
                 return UNKNOWN
             case ast.Dict():
                 for part in (*node.keys, *node.values):
@@ -94,6 +99,7 @@ class Expressions:
         inner: list[Scope] = [*scopes, {}]
         for generator in node.generators:
             self._expression(generator.iter, inner)
+            self._pairs(generator.target, generator.iter, inner)
             self._bind(generator.target, UNKNOWN, inner)
             for test in generator.ifs:
                 self._expression(test, inner)
@@ -101,6 +107,20 @@ class Expressions:
         for part in parts:
             self._expression(part, inner)
         return Bound(keys=looked_up(kept, scopes).keys) if (kept := filtered(node)) else UNKNOWN
+
+    def _choice(self, node: ast.IfExp, scopes: list[Scope]) -> Bound:
+        self._expression(node.test, scopes)
+        outer = self.notes.guard
+        self.notes.guard, other = branches(outer, node.test, scopes)
+        one = self._expression(node.body, scopes)
+        self.notes.guard = other
+        instead = self._expression(node.orelse, scopes)
+        self.notes.guard = outer
+        return either(one, instead)
+
+    def _pairs(self, target: ast.expr, read: ast.expr, scopes: Sequence[Scope]) -> None:
+        if isinstance(target, ast.Tuple) and len(target.elts) == 2:
+            self.notes.taken_apart(read, "[2]", scopes)
 
     def _name(self, node: ast.Name, scopes: list[Scope]) -> Bound:
         bound = next((scope[node.id] for scope in reversed(scopes) if node.id in scope), None)
@@ -162,7 +182,7 @@ class Expressions:
             self.notes.caught(node.args[1], scopes)
         self.notes.called_method(node, called, given, starred)
         if not called.path:
-            self.notes.loose_keywords(node)
+            self.notes.loose_keywords(node, scopes)
             return UNKNOWN
         if called.closed:
             return made_by(called)

@@ -15,6 +15,7 @@ _IMPORTS = frozenset((Kind.IMPORT, Kind.MODULE, Kind.STAR))
 _CALLS = frozenset((Kind.KEYWORD, Kind.POSITION, Kind.OVERRIDE, Kind.CALL, Kind.LOOSE))
 _NAMES = frozenset((Kind.PATH, Kind.MEMBER, Kind.NAME, Kind.CALL, Kind.LOOSE))
 _EVERY = frozenset(Kind)
+_NONE: frozenset[Kind] = frozenset()
 _CAUGHT = {
     "ImportError": _IMPORTS,
     "ModuleNotFoundError": _IMPORTS,
@@ -29,6 +30,7 @@ _ASKING = re.compile(r"version|hasattr|signature|inspect|(?i:_v\d|_(?:ge|lt|at_l
 _VERSION = re.compile(r"\d{1,4}(?:\.\d{1,6}){0,3}(?:\.?(?:a|b|rc|dev|post)\d{0,8})?")
 _ASKED = re.compile(r"is_(\w{2,40}?)_(?:version|available_version)")
 _ASKED_OF = ("importlib.metadata.version", "importlib_metadata.version")
+_INDEXED = frozenset(("tuple", "list", "Tuple", "List", "Sequence"))
 _FEW = 6
 """Statements around which a handler of every error may care for the absence of a name."""
 _SIGNS: dict[type[ast.cmpop], str] = {ast.GtE: ">=", ast.Gt: ">", ast.LtE: "<=", ast.Lt: "<", ast.Eq: "=="}
@@ -127,24 +129,34 @@ def _tells_only(body: Iterable[ast.stmt]) -> bool:
 def _asked_for(test: ast.expr) -> frozenset[Kind]:
     """Return the uses that a condition cares for: it asks for a release, or for a name.
 
-    Whether `self` has a name tells of members alone, and of none that only a run names.
+    Whether `self` has a name tells of members alone, and of none that only a run names; so does whether
+    something can be indexed.
     """
+    calls = [part for part in ast.walk(test) if isinstance(part, ast.Call)]
     own = {
-        part.func: part
-        for part in ast.walk(test)
-        if isinstance(part, ast.Call)
-        and ast.unparse(part.func) == "hasattr"
-        and [ast.unparse(one) for one in part.args[:1]] == ["self"]
+        call.func: call for call in calls if _is_called(call, "hasattr") and _is_name(call.args[0], "self")
     }
-    parts = (part for part in ast.walk(test) if part not in own)
-    names = (getattr(part, name, "") for part in parts for name in ("id", "attr"))
+    names = (_name_of(part) for part in ast.walk(test) if part not in own)
     if any(_ASKING.search(name) for name in names if name):
         return _EVERY
+    typed = (part for call in calls if _is_called(call, "isinstance") for part in ast.walk(call.args[1]))
+    if any(_name_of(part) in _INDEXED for part in typed):
+        return _NAMES
     return (
-        _NAMES
-        if any(isinstance(one, ast.Constant) for call in own.values() for one in call.args)
-        else OPEN.kinds
+        _NAMES if any(isinstance(one, ast.Constant) for call in own.values() for one in call.args) else _NONE
     )
+
+
+def _is_called(call: ast.Call, name: str) -> bool:
+    return _is_name(call.func, name) and len(call.args) == 2
+
+
+def _is_name(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _name_of(node: ast.AST) -> str:
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
 def branches(outer: Guard, test: ast.expr, scopes: Sequence[Scope]) -> tuple[Guard, Guard]:
@@ -153,7 +165,7 @@ def branches(outer: Guard, test: ast.expr, scopes: Sequence[Scope]) -> tuple[Gua
     asked = [(part, condition_of(part, scopes)) for part in parts]
     known = [condition for _, condition in asked if condition]
     rest = [part for part, condition in asked if not condition]
-    kinds = frozenset[Kind]().union(*(_asked_for(part) for part in rest))
+    kinds = _NONE.union(*(_asked_for(part) for part in rest))
     plain = replace(outer, kinds=outer.kinds | kinds) if kinds else outer
     if not known:
         return plain, plain

@@ -51,13 +51,40 @@ def _same_library(use: Use, others: Iterable[Use]) -> frozenset[tuple[str, str]]
     return frozenset((one.path, one.name) for one in imports if one.path.partition(".")[0] == root)
 
 
+def _held_as(name: str) -> str:
+    return f"<held {name}>"
+
+
+def _held_by(node: ast.expr | None, scopes: Sequence[Scope]) -> str:
+    """Return the member that is taken of something else than `self`, or that a name was given."""
+    match node:
+        case ast.Attribute(value=ast.Name(id="self")):
+            return ""
+        case ast.Attribute(attr=name):
+            return name
+        case ast.Name(id=name):
+            scope = next((scope for scope in reversed(scopes) if name in scope), {})
+            return next(iter(scope.get(_held_as(name), UNKNOWN).own), "")
+        case _:
+            return ""
+
+
+def _made_as(name: str) -> str:
+    return f"<made {name}>"
+
+
+def _makers_of(name: str, scopes: Sequence[Scope]) -> frozenset[str]:
+    """Return the libraries that made what a name stands for where it is bound last, as far as told."""
+    scope = next((scope for scope in reversed(scopes) if name in scope), {})
+    return scope.get(_made_as(name), UNKNOWN).taken
+
+
 class Notes:
     """The uses of one text, each noted under the guard that stands around what is being read."""
 
     def __init__(self) -> None:
         self.read = Read()
         self.guard = OPEN
-        self._made: dict[str, frozenset[str]] = {}
         self._asked = False
         self._texts: list[Use] = []
         self.postponed = False
@@ -130,6 +157,13 @@ class Notes:
             use = Use(Kind.COMPARED, asked.library, place, asked.version, receiver=asked.operator)
             self.read.uses.append(self.guard.on(use))
 
+    def taken_apart(self, node: ast.expr, how: str, scopes: Sequence[Scope]) -> None:
+        """Note a member that is indexed (`[]`) or read as pairs (`[2]`): it may be no such thing now."""
+        name = _held_by(node, scopes)
+        if len(name) >= DISTINCT:
+            receiver = next(last_names(node.value), "") if isinstance(node, ast.Attribute) else ""
+            self.use(Use(Kind.LOOSE, "", span_of(node), f"{name}{how}", receiver=receiver))
+
     def asks(self) -> None:
         """Note that a module is asked for a name that only a run tells."""
         self._asked = True
@@ -195,9 +229,12 @@ class Notes:
 
     def made(self, name: str, value: ast.expr | None, scopes: Sequence[Scope]) -> None:
         """Note whose callables a name is one of, or is made by: all those that it may be in turn."""
+        held = _held_by(value, scopes)
+        scopes[-1][_held_as(name)] = Bound(own=frozenset((held,))) if held else UNKNOWN
         found = self._makers(value, scopes)
         if found:
-            self._made[name] = self._made.get(name, frozenset()) | found
+            kept = scopes[-1].get(_made_as(name), UNKNOWN).taken
+            scopes[-1][_made_as(name)] = Bound(taken=kept | found)
 
     def _makers(self, node: ast.expr | None, scopes: Sequence[Scope]) -> frozenset[str]:
         match node:
@@ -209,7 +246,7 @@ class Notes:
                 found = looked_up(node, scopes)
                 named = node.id if isinstance(node, ast.Name) else ""
                 root = found.path.partition(".")[0] or ("." if found.own else "")
-                return frozenset((root,)) if root else self._made.get(named, frozenset())
+                return frozenset((root,)) if root else _makers_of(named, scopes)
             case _:
                 return frozenset()
 
@@ -220,7 +257,7 @@ class Notes:
         for key in told:
             self.use(Use(Kind.KEY, "", key.place, key.name, given=given, receiver=name))
 
-    def loose_keywords(self, node: ast.Call) -> None:
+    def loose_keywords(self, node: ast.Call, scopes: Sequence[Scope]) -> None:
         """Note the keywords of a function or method whose owner nothing tells."""
         if isinstance(node.func, ast.Name) and not is_class(node.func.id):
             for keyword in node.keywords:
@@ -238,5 +275,5 @@ class Notes:
         for keyword in node.keywords:
             if keyword.arg and len(node.func.attr) + len(keyword.arg) >= 2 * DISTINCT:
                 place = keyword_place(keyword)
-                made = self._made.get(receiver, frozenset())
+                made = _makers_of(receiver, scopes)
                 self.use(Use(Kind.LOOSE, node.func.attr, place, keyword.arg, receiver=receiver, made=made))

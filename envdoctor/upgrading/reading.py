@@ -146,6 +146,8 @@ class _Reader(Expressions):
             for target in node.targets:
                 self._bind(target, bound, scopes, node.value)
             return
+        if isinstance(node, (ast.For, ast.AsyncFor)):
+            self._pairs(node.target, node.iter, scopes)
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.stmt):
                 self._statement(child, scopes)

@@ -148,3 +148,27 @@ def test_a_name_that_is_exported_lazily_stands_though_its_stand_in_is_gone(relea
     (missing,) = [judged(f"transformers==4.48.0\n{error}\n")["INTERFACE-MISSING"]]
     assert ">=4.49.0" in missing.summary
     assert "<" not in missing.summary
+
+
+def test_what_answers_for_a_name_that_is_not_there_does_not_ask_for_it() -> None:
+    text = (
+        f'Traceback (most recent call last):\n  File "{SITE}/sentiment/model.py", '
+        "line 25, in predict\n    encoded = self.tokenizer.batch_encode_plus(texts)\n"
+        '  File "/opt/env/lib/python3.12/site-packages/transformers/tokenization_utils_base.py", line 1291, '
+        "in __getattr__\n"
+        '    raise AttributeError(f"{self.__class__.__name__} has no attribute {key}")\n'
+        "AttributeError: BertTokenizer has no attribute batch_encode_plus. Did you mean: '_encode_plus'?\n"
+    )
+    found = judged(f"transformers==5.2.0\n{text}")["INTERFACE-MISSING"]
+    assert "sentiment/model.py, line 25 asks for it" in found.cause
+    assert [dict(remedy.pins) for remedy in found.remedies if remedy.pins] == [
+        {"transformers": ">=2.3.0,<5.0.0"}
+    ]
+
+
+def test_a_file_that_is_no_json_is_told_where_a_check_of_fields_passes_the_error_on() -> None:
+    text = (
+        "pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig\n"
+        "  Value error, Expecting value: line 1 column 1 (char 0) [type=value_error, input_type=ArgsKwargs]\n"
+    )
+    assert "JSON-BROKEN" in judged(text)

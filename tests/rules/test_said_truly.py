@@ -91,3 +91,100 @@ def test_what_a_form_asked_about_and_was_not_done_is_no_way_out() -> None:
         "NotImplementedError: Unsloth cannot find any torch accelerator? You need a GPU.\n"
     )
     assert not any("way:" in remedy.text for f in found_in(text).values() for remedy in f.remedies)
+
+
+def test_an_extension_built_for_numpy_2_asks_for_numpy_2() -> None:
+    said = "numpy.dtype size changed, may indicate binary incompatibility."
+    line = f"ValueError: {said} Expected {{}} from C header, got {{}}"
+    raised = found_in(line.format(96, 88) + " from PyObject")
+    assert raised["NUMPY-1-LOADED"].remedies[0].pins == {"numpy": ">=2"}
+    assert "NUMPY-DTYPE-SIZE" not in raised
+    assert "NUMPY-1-LOADED" not in found_in(line.format(88, 96) + " from PyObject")
+
+
+def test_an_attribute_that_the_told_release_has_is_not_said_to_be_gone_from_it() -> None:
+    line = "AttributeError: 'Qwen2Tokenizer' object has no attribute 'all_special_tokens_extended'"
+    for told in ("4.54", "4.54.1"):
+        assert "ATTRIBUTE-MISSING" not in found_in(f"transformers {told}\n{line}\n")
+    assert found_in(f"transformers 5.0.0\n{line}\n")["ATTRIBUTE-MISSING"].certainty is Certainty.CERTAIN
+
+
+def test_versions_stand_behind_arrows_and_in_the_names_of_images() -> None:
+    text = "pip show torch -> 2.7.0, pip show torchaudio -> 2.6.0\nimage vllm/vllm-openai:v0.8.2\n"
+    told = {name: d.version for name, d in read(text).environment.distributions.items()}
+    assert told == {"torch": "2.7.0", "torchaudio": "2.6.0", "vllm": "0.8.2"}
+
+
+def test_a_card_that_a_message_names_as_an_example_is_nobodys() -> None:
+    text = "FP8 quantized models is only supported on compute capability >= 8.9 (e.g 4090/H100)\nusing 3090\n"
+    assert [card.name for card in read(text).gpus.require()] == ["NVIDIA GeForce RTX 3090"]
+
+
+def test_a_server_gets_no_advice_for_training() -> None:
+    text = "running vllm serve on 2 gpus\nRuntimeError: CUDA error: out of memory\n2x3090, 70B awq\n"
+    advice = " ".join(remedy.text for f in found_in(text).values() for remedy in f.remedies)
+    assert "ZeRO" not in advice
+    assert "gradient" not in advice
+
+
+def test_a_plan_splits_no_model_over_cards_that_are_not_told() -> None:
+    text = "sglang 0.4.3\nRuntimeError: Not enough memory. Please try to increase --mem-fraction-static.\n"
+    assert not any(
+        "--tp" in c for f in found_in(f"GPU: L40S\n{text}").values() for r in f.remedies for c in r.commands
+    )
+
+
+def test_a_question_and_an_attempt_are_no_ways_out() -> None:
+    text = "However, if I set it to 0.84, I receive the following error:\nAny insights or workarounds?\n"
+    found = found_in(f"{text}RuntimeError: the gizmo is blue\n")
+    assert not any("way:" in remedy.text for f in found.values() for remedy in f.remedies)
+
+
+CUT = """\
+Traceback (most recent call last):
+  File "/v/lib/python3.10/site-packages/accelerate/accelerator.py", line 34, in <module>
+    from huggingface_hub import split_torch_state_dict_into_shards
+ImportError: cannot import name 'split_torch_state_dict_into_sh
+"""
+
+
+def test_a_name_that_is_cut_off_is_read_where_it_is_imported() -> None:
+    finding = found_in(CUT)["INTERFACE-MISSING"]
+    assert finding.summary.startswith("split_torch_state_dict_into_shards in huggingface_hub: only")
+    assert finding.remedies[0].pins == {"huggingface-hub": ">=0.21.0"}
+
+
+def test_a_name_that_an_import_misses_is_no_package() -> None:
+    name = "split_torch_state_dict_into_shards"
+    text = (
+        f"ImportError: cannot import name '{name}' from 'huggingface_hub'\n"
+        f"ERROR: Could not find a version that satisfies the requirement {name} (from versions: none)\n"
+    )
+    found = found_in(text)
+    assert found["INDEX-OFFERS-NONE"].severity is Severity.WARNING
+    assert "huggingface_hub" in found["INDEX-OFFERS-NONE"].summary
+    assert next(iter(found)) == "INTERFACE-MISSING"
+
+
+def test_no_release_from_before_a_gone_argument_came_is_advised() -> None:
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/v/lib/python3.10/site-packages/trl/trainer/sft_trainer.py", line 401, in __init__\n'
+        "    super().__init__(\n"
+        "TypeError: Trainer.__init__() got an unexpected keyword argument 'tokenizer'\n"
+    )
+    pins = [remedy.pins.get("trl") for remedy in found_in(text)["INTERFACE-MISSING"].remedies]
+    assert ">=0.12.0" in pins
+    assert "<0.0.3" not in pins
+
+
+def test_a_conflict_is_told_whatever_uv_says_of_the_releases_there_are() -> None:
+    text = (
+        "Because only vllm==0.19.1+cu130 is available and\n"
+        "vllm==0.19.1+cu130 depends on torchvision==0.25.0,\n\n"
+        "and simpletuner[cuda13]==4.4.0 depends on torchvision>=0.26.0\nand vllm,\n\n"
+        "simpletuner[cuda13]==4.4.0 cannot be used.\n"
+    )
+    found = found_in(text)
+    assert next(iter(found)) == "PIP-CLASH"
+    assert "torchvision" in found["PIP-CLASH"].summary

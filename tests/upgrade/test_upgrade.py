@@ -837,6 +837,9 @@ def test_a_requirement_that_code_checks_is_told(tmp_path: Path) -> None:
          ["transformers.PreTrainedConfig.rope_scaling"]),
         ("import transformers\ndef f(m):\n    m.save_pretrained('x', safe_serialization=True)\n",
          ["save_pretrained(safe_serialization)"]),
+        ("import transformers\nfrom mine import make\nm = make()\ndef f(ms):\n"
+         "    return [m.save_pretrained('x', safe_serialization=True) for m in ms]\n",
+         ["save_pretrained(safe_serialization)"]),
         ("import transformers\nfrom diffusers import A, B\nmade = A if 1 else B\nm = made()\n"
          "m.save_pretrained('x', safe_serialization=True)\n", []),
     ],
@@ -912,6 +915,34 @@ def test_models_of_fields_are_judged_by_how_the_release_reads_them(
     (tmp_path / "a.py").write_text(code)
     moves = {"pydantic": Move(Version("2.3.0"), Version("1.10.12"))}
     assert [b.told.replacement for b in judge_paths(load_matrix(), moves, [str(tmp_path)]).failing] == found
+    installed = {"pydantic": Move(Version("2.3.0"))}
+    told = judge_paths(load_matrix(), installed, [str(tmp_path)]).failing
+    assert not any("None" in b.told.replacement for b in told)
+
+
+def test_what_still_works_and_is_to_be_written_otherwise_is_warned_of(tmp_path: Path) -> None:
+    code = "from pydantic import BaseModel\nclass A(BaseModel):\n    class Config:\n        frozen = True\n"
+    (tmp_path / "a.py").write_text(code + "print(A().dict())\n")
+    moves = {"pydantic": Move(Version("2.3.0"), Version("1.10.12"))}
+    judged = judge_paths(load_matrix(), moves, [str(tmp_path)])
+    assert [one.told.replacement for one in judged.breaks] == ["model_config, a ConfigDict", "model_dump"]
+    assert judged.failing == []
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("    return m(x).past_key_values[0][0]\n", 1),
+        ("    p = m(x).past_key_values\n    for k, v in p:\n        print(k)\n", 1),
+        ("    return [k for k, v in m(x).past_key_values]\n", 1),
+        ("    p = m(x).past_key_values\n    return p[0] if isinstance(p, tuple) else p.layers[0]\n", 0),
+        ("    p = m(x).past_key_values\n    if isinstance(p, (tuple, list)):\n        return p[0]\n", 0),
+        ("    for layer in m(x).past_key_values.layers:\n        print(layer)\n", 0),
+        ("    return x[0]\n", 0),
+    ],
+)
+def test_what_is_taken_apart_as_it_no_longer_can_be_is_told(code: str, found: int) -> None:
+    assert len(told(f"import transformers\ndef f(m, x):\n{code}")) == found
 
 
 def test_what_a_text_asks_of_itself_cares_for_members_alone_and_a_loggers_name_for_nothing() -> None:

@@ -12,7 +12,9 @@ Constant = Literal[
     "cublas_workspace", "cuda_context", "int8_context", "nccl_ddp", "nccl_fsdp", "nccl_zero3", "nccl_zero12",
     "loss_upcasts", "fsdp_version", "vllm_context", "vllm_logit_bytes", "vllm_utilization_percent",
     "vllm_parallel", "vllm_graphs_inside", "vllm_marlin", "vllm_graph_layer", "vllm_keeps_experts",
-    "vllm_keeps_fp8_experts", "grpo_utilization_percent", "reserved",
+    "vllm_keeps_fp8_experts", "vllm_expert_slots", "vllm_table_slots", "vllm_added_tokens",
+    "grpo_utilization_percent", "sglang_before", "sglang_parallel", "sglang_loaded",
+    "sglang_window_percent", "reserved",
 ]  # fmt: skip
 
 CONFIG_KEY = forms.Form(
@@ -249,3 +251,48 @@ class SpeedRow(Row):
     """10⁹ bytes a second of the card's memory."""
     link: float
     """10⁹ bytes a second to another card of the host."""
+
+
+@fact
+class StaticShareRow(Row):
+    """What SGLang takes of a card for weights and keys where nobody says it: the first row that holds.
+
+    Either one of `shares`, or what is left beside a sum of MiB, as a share of the card.
+    """
+
+    KIND: ClassVar = "static_share"
+
+    sglang: Annotated[str, forms.BOUND]
+    """In which releases; one that is not known counts as the newest."""
+    from_mib: int = 0
+    """On cards of that much memory, as nvidia-smi tells it, and more."""
+    below_mib: int | None = None
+    """On cards of less."""
+    shares: tuple[float, ...] = ()
+    """For 1, 2, 4, 8 and 16 cards that share the model."""
+    reserved_mib: float = 0.0
+    """What is left out at least."""
+    card_mib: float = 0.0
+    """More for each card that shares the model."""
+    token_mib: float = 0.0
+    """More for each token of a chunk of a prompt."""
+    graph_mib: float = 0.0
+    """More for each request of the largest CUDA graph."""
+    piece_mib: float = 0.0
+    """More for each size of a prompt's piecewise graphs."""
+    latent_mib: float = 0.0
+    """More in their place where keys are latent."""
+    least_mib: float = 0.0
+    """The sum is no less."""
+    chunk: int
+    """Tokens of a chunk of a prompt, where nobody says it."""
+    graphs: int
+    """Requests of the largest graph, where nobody says it."""
+    graphs_of_four: int | None = None
+    """The same from four cards on, where it is another."""
+
+    def problem(self) -> str | None:
+        """A share for each usual number of cards, or a sum."""
+        if self.shares:
+            return None if len(self.shares) == 5 and not self.reserved_mib else "five shares, and no sum"
+        return None if self.reserved_mib else "neither shares nor a sum"
