@@ -205,7 +205,7 @@ class Unpacked:
 
     def __init__(self, pieces: Iterator[bytes], size: int) -> None:
         self._chunks = self._counted(pieces, FREE + MAX_RATIO * size)
-        self._held = b""
+        self._held, self._at = b"", 0
 
     def _counted(self, pieces: Iterator[bytes], limit: int) -> Iterator[bytes]:
         given = 0
@@ -218,27 +218,32 @@ class Unpacked:
 
     def read(self, size: int) -> bytes:
         """Return that many bytes, fewer at the end."""
-        parts, left = [], size
-        while left:
-            if not self._held:
-                self._held = next(self._chunks, b"")
-                if not self._held:
-                    break
+        end = self._at + size
+        if end <= len(self._held):
+            data, self._at = self._held[self._at : end], end
+            return data
+        parts = [self._held[self._at :]]
+        left = size - len(parts[0])
+        while left and self._next():
             parts.append(self._held[:left])
-            self._held = self._held[left:]
-            left -= len(parts[-1])
+            self._at = len(parts[-1])
+            left -= self._at
         return b"".join(parts)
 
     def skip(self, size: int) -> None:
         """Pass over that many bytes; raises Broken where it ends before."""
-        while size > len(self._held):
-            size -= len(self._held)
-            self._held = next(self._chunks, b"")
-            if not self._held:
+        while size > len(self._held) - self._at:
+            size -= len(self._held) - self._at
+            if not self._next():
                 if size > BLOCK:
                     raise Broken("it ends too early")
                 return
-        self._held = self._held[size:]
+        self._at += size
+
+    def _next(self) -> bool:
+        """Hold the next piece; False at the end."""
+        self._held, self._at = next(self._chunks, b""), 0
+        return bool(self._held)
 
 
 def open_layer(stream: BinaryIO, place: Place) -> Source:

@@ -5,7 +5,8 @@ A layer hides what lower ones hold by `.wh.NAME`, and a folder's all by `.wh..wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
@@ -17,6 +18,8 @@ from envdoctor.images.tar import Broken, Member, members
 MAX_KEPT = 400_000
 MAX_TEXT = 64 << 20
 """Bytes of small files that are held in all."""
+MAX_BESIDE = 4
+"""Layers that are read side by side at most."""
 _WHITEOUT, _OPAQUE = ".wh.", ".wh..wh..opq"
 _CONTENTS = re.compile(
     r"(?:.*/)?(?:site|dist)-packages/(?:[^/]+\.dist-info/(?:METADATA|direct_url\.json|INSTALLER)"
@@ -87,27 +90,79 @@ def _is_hidden(path: str, hidden: set[str], emptied: set[str]) -> bool:
     return False
 
 
-def read_tree(stream: BinaryIO, saved: Saved, name: str) -> Tree:
-    """Return the kept part of all layers; raises InputError for a layer that is broken or a bomb."""
+def read_tree(opened: Callable[[], BinaryIO], saved: Saved, name: str) -> Tree:
+    """Return the kept part of all layers; raises InputError for a layer that is broken or a bomb.
+
+    Layers are read side by side, the largest first, each by a file that `opened` gives: unpacking takes most
+    of the time, and needs no interpreter.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    budget = _Budget()
+    order = sorted(range(len(saved.layers)), key=lambda number: -saved.layers[number][1].size)
+    with ThreadPoolExecutor(max(1, min(MAX_BESIDE, os.cpu_count() or 1, len(order)))) as pool:
+        running = {number: pool.submit(_read_layer, opened, saved, number, budget) for number in order}
     tree = Tree()
-    held = 0
-    for number, (layer, place) in enumerate(saved.layers, 1):
-        upper, hidden, emptied = Tree(), set[str](), set[str]()
+    for number in range(len(order)):
         try:
-            for member in members(open_layer(stream, place)):
-                held += _keep(member, upper, hidden, emptied)
-                if held > MAX_TEXT or len(tree.names) + len(upper.names) + len(upper.links) > MAX_KEPT:
-                    raise Broken("it holds more packages than an image can")
+            layer = running[number].result()
         except Broken as error:
-            if "backports.zstd" not in str(error):
-                raise InputError(f"{name}: layer {number} ({layer[:80]}): {error}") from None
-            upper.problems.append(f"layer {number} is not read: {error}")
-        tree.overlay(upper, hidden, emptied)
+            raise InputError(
+                f"{name}: layer {number + 1} ({saved.layers[number][0][:80]}): {error}"
+            ) from None
+        if layer is not None:
+            tree.overlay(layer.upper, layer.hidden, layer.emptied)
     return tree
 
 
-def _keep(member: Member, upper: Tree, hidden: set[str], emptied: set[str]) -> int:
-    """Keep what is wanted of a member; return how many bytes are held for it."""
+@dataclass
+class _Layer:
+    """What one layer holds, and what of lower ones it hides."""
+
+    upper: Tree = field(default_factory=Tree)
+    hidden: set[str] = field(default_factory=set)
+    emptied: set[str] = field(default_factory=set)
+
+
+class _Budget:
+    """What all layers may hold together; over once one of them is broken."""
+
+    def __init__(self) -> None:
+        self.over = False
+        self._texts = self._kept = 0
+
+    def take(self, texts: int, kept: int) -> None:
+        """Count bytes and names that are held; raises Broken beyond the limits."""
+        self._texts += texts
+        self._kept += kept
+        if self._texts > MAX_TEXT or self._kept > MAX_KEPT:
+            raise Broken("it holds more packages than an image can")
+
+
+def _read_layer(opened: Callable[[], BinaryIO], saved: Saved, number: int, budget: _Budget) -> _Layer | None:
+    """Return what a layer holds; None once another layer is broken."""
+    found = _Layer()
+    try:
+        with opened() as stream:
+            for member in members(open_layer(stream, saved.layers[number][1])):
+                if budget.over:
+                    return None
+                held = _keep(member, found.upper, found.hidden, found.emptied)
+                if held is not None:
+                    budget.take(held, 1)
+    except Broken as error:
+        if "backports.zstd" not in str(error):
+            budget.over = True
+            raise
+        found.upper.problems.append(f"layer {number + 1} is not read: {error}")
+    except BaseException:
+        budget.over = True
+        raise
+    return found
+
+
+def _keep(member: Member, upper: Tree, hidden: set[str], emptied: set[str]) -> int | None:
+    """Keep what is wanted of a member; return how many bytes are held of it, None where nothing is."""
     path = member.path
     folder, _, name = path.rpartition("/")
     if name.startswith(_WHITEOUT):
@@ -115,15 +170,18 @@ def _keep(member: Member, upper: Tree, hidden: set[str], emptied: set[str]) -> i
             emptied.add(folder)
         else:
             hidden.add(f"{folder}/{name[4:]}" if folder else name[4:])
-    elif member.kind == "link" and (path.count("/") < 4 or _NAMES.fullmatch(path)):
+        return 0
+    if member.kind == "link" and (path.count("/") < 4 or _NAMES.fullmatch(path)):
         upper.links[path] = member.target[:4096]
-    elif member.kind in ("file", "hard") and _CONTENTS.fullmatch(path):
+        return 0
+    if member.kind in ("file", "hard") and _CONTENTS.fullmatch(path):
         data = member.read(_LIMITS.get(name, 1 << 16))
         upper.texts[path] = data
         return len(data)
-    elif member.kind in ("file", "hard") and _NAMES.fullmatch(path):
+    if member.kind in ("file", "hard") and _NAMES.fullmatch(path):
         upper.names[path] = ""
-    return 0
+        return 0
+    return None
 
 
 def sites(tree: Tree) -> Iterator[str]:

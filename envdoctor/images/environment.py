@@ -35,11 +35,11 @@ _ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}
 def read_image(path: str) -> Facts:
     """Return the facts of a saved image (`docker save`, OCI); raises InputError naming the file.
 
-    Layers are read in order where they lie; nothing is run, and nothing is written.
+    Layers are read where they lie and laid over one another in order; nothing is run, and nothing is written.
     """
     with open_input(path) as stream:
         saved = read_saved(stream, path)
-        tree = read_tree(stream, saved, path)
+    tree = read_tree(lambda: open_input(path), saved, path)
     return facts_of(saved, tree)
 
 
