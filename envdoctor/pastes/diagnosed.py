@@ -62,10 +62,16 @@ _FUTILE = re.compile(
     r"(?i)\b(?:did(?:n['’]?t| not)|does(?:n['’]?t| not)|"
     r"still (?:fail|get|see|the|same|not|have|happen)\w{0,3}|no luck|without success|"
     r"(?:get|got|receive|see|throw|raise)s?d? (?:the |this |an? |another )?(?:\w{1,12} )?error\b|"
+    r"(?:since|after|when|once|if) (?:\w{1,12} ){0,3}(?:up|down)grad\w{1,3}\b.{0,120}?"
+    r"(?:fail|crash|br[eo]a?k|error|hang|stuck|\bnan\b|\boom\b|slow|wors|not work|n['’]t)\w{0,3}|"
+    r"since (?:\w{1,12} ){1,3}(?:up|down)graded|(?:fail|crash|br[eo]a?k|error|hang|slow)\w{0,4} "
+    r"(?:since|after|when|once|on) (?:\w{1,12} ){0,3}(?:up|down)grad\w{1,3}|"
+    r"no (?:chance|way) to|unable to|(?:cannot|can['’]?t|could ?n['’]?t|could not)\b(?! reproduce)|"
+    r"as (?:is |was )?(?:suggested|recommended|advised|described|instructed)|"
     r"not (?:fix|help|solv|work|resolv)\w{0,3}|same (?:error|issue|problem|"
     r"result))\b|还是|仍然|[>》:：]\s{0,3}(?:no|nope|none|n/?a|否|没有)[.!]?\s{0,3}$"
 )
-"""What was tried in vain, and what a form asked about and was not done."""
+"""What was tried in vain, the step that brought the trouble, and what a form asked about and was not done."""
 
 
 def parse_diagnosed(paste: Paste, lines: Sequence[str]) -> Iterator[Sighting]:

@@ -28,12 +28,15 @@ _RUNS = re.compile(r"[ \t]{3,}")
 _SEVERAL = re.compile(
     r"[,;]\s{0,4}(?=[^\d\s<>=~!])|\s{1,4}(?:and|with|on)\s{1,4}|\s{1,4}(?!(?i:ver|type|model|name|list))(?=[A-Za-z][\w.-]{1,40}\s?[:=]\s)"
 )
+_REMARK = re.compile(r"\s*#+\s*[a-z]+_[a-z_]+\s*[:=]")
+"""A key of a settings file that is commented out."""
 _PIN = re.compile(r"(?<![\w.=-])[A-Za-z][\w.-]{1,40}==\d[\w.+*]{0,40}")
 _LABEL = 2
 """Words beside pins by which a line is still a list of them, no sentence."""
 _PLURAL = re.compile(r"[,;]|\s(?:and|with|on)\s|[:=][^:=]+[:=]")
 _FOREIGN = re.compile(
     r"\(you have |\bcompiled (?:w\.|with\b|for\b|against\b)|\bbuilt (?:with|for|against)\b|"
+    r"\d[`'\")]{0,2} ?(?:→|[-=]>|⇒) ?[`'\"]{0,2}(?:[A-Za-z][\w-]{1,40}[ =]{1,3})?v?\d|"
     rf"\bis not supported\b|\bcan ?not (?:be )?install|{ELSEWHERE}"
 )
 _ABSENT = re.compile(
@@ -61,9 +64,9 @@ def parse_labelled(paste: Paste, table: KeyTable) -> Iterator[Sighting]:
         statements = split_statements(line, table)
         for label, value, key in _uncontrasted(statements):
             label = _in_context(label, line, index - near_driver, previous)
-            found = list(_told(label, value, source, paste.cards)) or list(
-                setting_sightings(table, key, value, source)
-            )
+            found = list(_told(label, value, source, paste.cards))
+            if not (found or _REMARK.match(line)):
+                found = list(setting_sightings(table, key, value, source))
             if label.startswith(("driver", "nvidia driver")):
                 near_driver = index
             if found and statements == [line] and not _names_another(label, value):
