@@ -4,6 +4,8 @@
     python benchmarks/installed.py -r requirements.txt --import 'import a; from b import c'
     python benchmarks/installed.py --sets LIST    # lines: FOLDER FILE [DAY]; imports are those of its sources
 
+A set of a folder is pinned for its code (`--code FOLDER`), as its users would.
+
 Each set gets an environment of its own, which goes when it was judged; uv's cache is shared (UV_CACHE_DIR).
 A set that does not install or import is printed with its last lines: it is to become a general fact. Needs
 the index; `--empty-cuda` (gcc) leaves NVIDIA's packages out and puts empty libraries in their place, so that
@@ -135,7 +137,8 @@ def _asked(args: argparse.Namespace) -> list[tuple[list[str], Path | str]]:
     if args.sets:
         rows = [line.split() for line in args.sets.read_text().splitlines() if line.strip()]
         return [
-            (["-r", f"{f}/{name}", *_dated(day[0] if day else "today")], Path(f)) for f, name, *day in rows
+            (["-r", f"{f}/{name}", "--code", f, *_dated(day[0] if day else "today")], Path(f))
+            for f, name, *day in rows
         ]
     if args.pairs:
         rows = [line.split() for line in args.pairs.read_text().splitlines() if line.strip()]

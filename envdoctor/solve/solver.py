@@ -77,9 +77,12 @@ def _widened(
         window = _wider(window, found, windows)
 
 
-def solve_without_doubts(goal: Goal) -> tuple[Goal, Picks | None]:
-    """Return a best answer that combines nothing doubtful where that can be had, with its goal."""
-    picks = solve(goal)
+def solve_without_doubts(goal: Goal, picks: Picks | None = None) -> tuple[Goal, Picks | None]:
+    """Return a best answer that combines nothing doubtful where that can be had, with its goal.
+
+    `picks` are the best answer with doubts, where that is known.
+    """
+    picks = picks or solve(goal)
     if goal.least_change:
         return goal, picks
     from envdoctor.solve.doubts import doubts
