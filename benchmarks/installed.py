@@ -204,8 +204,9 @@ def judged(words: list[str], code: Path | str, args: argparse.Namespace) -> str:
         )
         for step, command in steps:
             done = _run(command)
-            if done.returncode and (step != "check" or _unmet(done.stderr, args.empty_cuda, left)):
-                return f"{step}: {_last(done)}"
+            unmet = _unmet(done.stderr, args.empty_cuda, left) if step == "check" else [_last(done)]
+            if done.returncode and unmet:
+                return f"{step}: {' | '.join(unmet)[:600]}"
         site = next((venv / "lib").glob("python*/site-packages"))
         if args.empty_cuda:
             empty_cuda.put_in(home / "cuda", site)
@@ -283,11 +284,16 @@ def _imported(
         seen = {statement for statement, _ in answers}
         left = [s for s in left if s not in seen] if seen else []
     absent = {s.split()[1].split(".")[0] for s, text in said.items() if text == "absent"}
-    failed = {}
-    for statement in [s for s, text in said.items() if text not in ("", "absent")]:
-        done = _run([python, "-c", statement], **where)
-        if done.returncode:
-            failed[statement] = done.stderr[-1500:] or f"exit {done.returncode}"
+    failed, alone = {}, set[str]()
+    for statement, text in [(s, text) for s, text in said.items() if text not in ("", "absent")]:
+        last = text.strip().splitlines()[-1]
+        if last not in alone:  # what failed alone once fails alone for each that met the same
+            done = _run([python, "-c", statement], **where)
+            if not done.returncode:
+                continue
+            text = done.stderr[-1500:] or f"exit {done.returncode}"
+            alone |= {last} if text.strip().splitlines()[-1] == last else set()
+        failed[statement] = text
     return failed, sorted(absent), len(said)
 
 
