@@ -90,9 +90,7 @@ class _Charge(NamedTuple):
 
 
 class _Reading:
-    def __init__(
-        self, goal: Goal, policy: Policy, fixed: dict[str, int], alone: bool, proven: bool
-    ) -> None:
+    def __init__(self, goal: Goal, policy: Policy, fixed: dict[str, int], alone: bool, proven: bool) -> None:
         self.goal, self.policy, self.fixed = goal, policy, fixed
         self.alone, self.proven = alone or not proven, proven
         self.forced: dict[str, int] = {}
