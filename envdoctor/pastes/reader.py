@@ -119,7 +119,7 @@ def _paste(text: str, name: str, lexicon: Lexicon, file_name: str, folder: Path 
         from envdoctor.pastes.remarks import without_remarks
 
         lines = without_remarks(lines, file_name)
-    return Paste(lines, name, file_name, lexicon.cards, folder)
+    return Paste(lines, name, file_name, lexicon.cards, lexicon.packages, folder)
 
 
 def _sightings(paste: Paste, lexicon: Lexicon) -> Iterator[Sighting]:

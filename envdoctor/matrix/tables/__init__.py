@@ -36,7 +36,7 @@ SUBJECTS = {
     "ArchitectureRow GpuRow",
     "memory": "MemoryRow TrainerRow ModelRow TextPartRow TowerRow SeeingModelRow SpeedRow StaticShareRow",
     "names": "AttributeRow ImportNameRow RenameRow",
-    "packages": "PackageRow StackRoleRow PackageTraitRow",
+    "packages": "PackageRow PackageNameRow StackRoleRow PackageTraitRow",
     "secrets": "SecretFormatRow SecretWordRow",
     "settings": "SettingRow RenamedRow",
     "smokes": "SmokeCauseRow SmokeClaimRow CardSpeedRow SpeedShareRow",
