@@ -14,7 +14,8 @@ def test_each_name_and_label_stands_for_its_package():
         for label in {row.name, *row.labels, row.name.replace("-", "_"), row.name.replace("-", " ")}:
             assert NAMES.find(label) == row.name
             said = NAMES.mentions.search(f"it runs with {label} 3.2.1 on this card")
-            assert said and NAMES.find(said["name"].lower()) == row.name and said["version"] == "3.2.1", label
+            assert said, label
+            assert (NAMES.find(said["name"].lower()), said["version"]) == (row.name, "3.2.1"), label
 
 
 def test_no_two_packages_share_a_label():
@@ -23,4 +24,5 @@ def test_no_two_packages_share_a_label():
 
 
 def test_without_rows_no_name_is_known():
-    assert PackageNames().find("torch") is None and PackageNames().mentions.search("torch 2.1.0") is None
+    assert PackageNames().find("torch") is None
+    assert PackageNames().mentions.search("torch 2.1.0") is None
