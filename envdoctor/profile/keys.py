@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from packaging.version import InvalidVersion, Version
 
 from envdoctor.matrix import Matrix
-from envdoctor.values import dataclass
+from envdoctor.values import dataclass, replace
 
 if TYPE_CHECKING:
     from envdoctor.target.stack import Stack
