@@ -30,10 +30,7 @@ _SEVERAL = re.compile(
     r"[,;]\s{0,4}(?=[^\d\s<>=~!])|\s{1,4}(?:and|with|on)\s{1,4}|\s{1,4}(?!(?i:ver|type|model|name|list))(?=[A-Za-z][\w.-]{1,40}\s?[:=]\s)"
 )
 _PIN = re.compile(r"(?<![\w.=-])[A-Za-z][\w.-]{1,40}==\d[\w.+*]{0,40}")
-_PAIRS = re.compile(
-    r"\s{0,8}(?:[A-Za-z]\w{0,40}=[^\s=,]{1,80}\s{1,4}){1,30}[A-Za-z]\w{0,40}=[^\s=,]{1,80}\s{0,8}"
-)
-"""A line of nothing but `key=value`."""
+_PAIR = re.compile(r"[A-Za-z]\w{0,40}=[^\s=,]{1,80}")
 _LABEL = 2
 """Words beside pins by which a line is still a list of them, no sentence."""
 _PLURAL = re.compile(r"[,;]|\s(?:and|with|on)\s|[:=][^:=]+[:=]")
