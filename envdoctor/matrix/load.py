@@ -14,6 +14,8 @@ from envdoctor.fact_files import find_folder, read_files, sizes_of, user_release
 from envdoctor.facts.codec import trusting
 from envdoctor.matrix import tables
 from envdoctor.matrix.card_names import CardNames
+from envdoctor.matrix.frameworks import Frameworks
+from envdoctor.matrix.package_names import PackageNames
 from envdoctor.matrix.tables.row import Row
 from envdoctor.patterns import glob_matches
 from envdoctor.values import dataclass
@@ -30,6 +32,8 @@ class Lexicon:
     symptoms: tuple[tables.SymptomRow, ...] = ()
     keys: tuple[tables.KeyRow, ...] = ()
     cards: CardNames = field(default_factory=CardNames)
+    packages: PackageNames = field(default_factory=PackageNames)
+    frameworks: Frameworks = field(default_factory=Frameworks)
     tellings: Callable[[], tuple[tables.TellingRow, ...]] = tuple
     """How people tell error lines in their own words; asked for where a text shows none."""
 
@@ -155,6 +159,16 @@ class Matrix:
         """The names of the GPUs."""
         return CardNames(lambda: self.rows(tables.GpuRow))
 
+    @cached_property
+    def package_names(self) -> PackageNames:
+        """The names of the packages that running text may tell of."""
+        return PackageNames(self.rows(tables.PackageNameRow))
+
+    @cached_property
+    def frameworks(self) -> Frameworks:
+        """What trains and serves."""
+        return Frameworks(lambda: self.rows(tables.FrameworkRow))
+
     @property
     def lexicon(self) -> Lexicon:
         """What texts are searched for."""
@@ -162,6 +176,8 @@ class Matrix:
             self.rows(tables.SymptomRow),
             self.rows(tables.KeyRow),
             self.cards,
+            self.package_names,
+            self.frameworks,
             lambda: self.rows(tables.TellingRow),
         )
 

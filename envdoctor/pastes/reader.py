@@ -119,7 +119,7 @@ def _paste(text: str, name: str, lexicon: Lexicon, file_name: str, folder: Path 
         from envdoctor.pastes.remarks import without_remarks
 
         lines = without_remarks(lines, file_name)
-    return Paste(lines, name, file_name, lexicon.cards, folder)
+    return Paste(lines, name, file_name, lexicon.cards, lexicon.packages, folder)
 
 
 def _sightings(paste: Paste, lexicon: Lexicon) -> Iterator[Sighting]:
@@ -144,7 +144,7 @@ def _sightings(paste: Paste, lexicon: Lexicon) -> Iterator[Sighting]:
     yield from read("installers")
     table = key_table(lexicon.keys)
     yield from read("configs", table)
-    yield from read("commands", table)
+    yield from read("commands", table, lexicon.frameworks)
     for sight in recognised:
         yield Sighting("symptom", sight.symptom(paste.at("", sight.line)))
     yield from parse_labelled(paste, table)
@@ -178,7 +178,7 @@ def _of_dockerfile(paste: Paste, lexicon: Lexicon) -> Iterator[Sighting]:
     for index in own.remarks:
         paste.lines[index] = ""
     if own.instructions:
-        yield from parse_commands(paste, key_table(lexicon.keys))
+        yield from parse_commands(paste, key_table(lexicon.keys), lexicon.frameworks)
     for index in own.instructions:
         paste.lines[index] = ""
 

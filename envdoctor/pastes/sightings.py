@@ -13,6 +13,7 @@ from envdoctor import lazy_re as re
 from envdoctor.facts import Distribution, Gpu
 from envdoctor.facts.names import normalise
 from envdoctor.matrix.card_names import CardNames
+from envdoctor.matrix.package_names import PackageNames
 from envdoctor.pastes.distributions import Told, parse_told
 
 REPEATED = 64
@@ -69,6 +70,7 @@ class Paste:
     name: str = ""
     file_name: str = ""
     cards: CardNames = field(default_factory=CardNames)
+    packages: PackageNames = field(default_factory=PackageNames)
     folder: Path | None = None
     """Where the file lies, for what it names beside it."""
     claimed: set[int] = field(default_factory=set)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from envdoctor.facts.quantities import GIB
 from envdoctor.memory import Constants, ServingRun, predict
@@ -13,6 +12,7 @@ from envdoctor.profile.needs import Need
 from envdoctor.profile.search import SHOWN, Found, Rejection
 from envdoctor.profile.workload import Choice, Workload
 from envdoctor.report.counting import counted
+from envdoctor.values import replace
 
 HIGHEST = 0.95
 """No share above this is chosen while one below will do: a workspace more, and the engine runs out."""

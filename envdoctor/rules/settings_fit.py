@@ -27,8 +27,6 @@ _DRIVER_SHARE = 0.985
 """What CUDA offers of the memory that NVML reports."""
 _STATED = ("batch", "seq", "method", "grad_ckpt", "optim", "zero_stage", "quant", "attn")
 _SHOWN = (*_STATED, "lora_rank", "fsdp", "liger", "offload_optimizer", "offload_params")
-_LENGTHS = {"llamafactory": 2048, "trl": 1024, "ms-swift": 2048, "axolotl": 2048}
-"""What a framework takes for the length when the file is silent, in tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,8 +300,8 @@ def _trainer(view: View) -> tuple[str, Recipe]:
     """Whose step it is, by the framework whose settings these are, and what its release does in one."""
     from envdoctor.memory.recipes import recipe_of
 
-    trainer = next((s.framework for s in view.facts.settings if s.framework in _LENGTHS), None)
-    trainer = trainer or "transformers"
+    named = (row for s in view.facts.settings if (row := view.matrix.frameworks.get(s.framework or "")))
+    trainer = next((row.name for row in named if row.length), "transformers")
     rows = view.matrix.rows(tables.TrainerRow)
     return trainer, recipe_of(rows, trainer, "sft", _versions(view))
 
@@ -344,8 +342,8 @@ def _method(view: View) -> str:
 
 
 def _usual_length(view: View) -> int:
-    frameworks = [s.framework for s in view.facts.settings if s.framework]
-    return next((_LENGTHS[f] for f in frameworks if f in _LENGTHS), 1024)
+    named = (view.matrix.frameworks.get(s.framework or "") for s in view.facts.settings)
+    return next((row.length for row in named if row and row.length), 1024)
 
 
 def _attention(view: View) -> str:

@@ -186,7 +186,7 @@ class SayingRow(Row):
 
 Framework = Literal[
     "transformers", "trl", "peft", "bitsandbytes", "accelerate", "deepspeed", "vllm", "llamafactory",
-    "ms-swift", "axolotl", "unsloth", "weclone", "torchrun", "sglang",
+    "ms-swift", "axolotl", "unsloth", "weclone", "torchrun", "sglang", "lmdeploy",
 ]  # fmt: skip
 
 

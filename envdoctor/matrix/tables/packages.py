@@ -1,7 +1,8 @@
 """Rows about packages themselves."""
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
+from envdoctor.matrix import forms
 from envdoctor.matrix.tables.row import Package, Row, Text, fact
 
 
@@ -15,6 +16,18 @@ class PackageRow(Row):
     """Its normalized name."""
     why: Text
     """Why the facts lack it."""
+
+
+@fact
+class PackageNameRow(Row):
+    """A package whose name, followed by a version, is read from running text."""
+
+    KIND: ClassVar = "package_name"
+
+    name: Package
+    """Its normalized name; written with blanks or underlines it is read, too."""
+    labels: tuple[Annotated[str, forms.NEEDLE], ...] = ()
+    """What else it is called."""
 
 
 @fact
