@@ -9,7 +9,7 @@ from envdoctor import lazy_re as re
 from envdoctor.facts import CudaVersion, DriverVersion, NativeLibrary, Toolkit
 from envdoctor.facts.quantities import parse_size
 from envdoctor.matrix.card_names import CardNames
-from envdoctor.matrix.package_names import PackageNames
+from envdoctor.matrix.lexicon import PackageNames
 from envdoctor.pastes.distributions import ELSEWHERE
 from envdoctor.pastes.gpus import Listed, find_gpus, parse_capability, parse_gpus, with_those_above
 from envdoctor.pastes.settings import KeyTable, setting_sightings

@@ -13,7 +13,7 @@ from envdoctor import lazy_re as re
 from envdoctor.facts import Distribution, Gpu
 from envdoctor.facts.names import normalise
 from envdoctor.matrix.card_names import CardNames
-from envdoctor.matrix.package_names import PackageNames
+from envdoctor.matrix.lexicon import PackageNames
 from envdoctor.pastes.distributions import Told, parse_told
 
 REPEATED = 64
