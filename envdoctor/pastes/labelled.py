@@ -9,9 +9,9 @@ from envdoctor import lazy_re as re
 from envdoctor.facts import CudaVersion, DriverVersion, NativeLibrary, Toolkit
 from envdoctor.facts.quantities import parse_size
 from envdoctor.matrix.card_names import CardNames
-from envdoctor.matrix.package_names import PackageNames
+from envdoctor.matrix.lexicon import PackageNames
 from envdoctor.pastes.distributions import ELSEWHERE
-from envdoctor.pastes.gpus import Listed, parse_capability, parse_gpus, with_those_above
+from envdoctor.pastes.gpus import Listed, find_gpus, parse_capability, parse_gpus, with_those_above
 from envdoctor.pastes.settings import KeyTable, setting_sightings
 from envdoctor.pastes.sightings import Paste, Sighting, card_sighting, distribution_sightings
 
@@ -29,12 +29,16 @@ _RUNS = re.compile(r"[ \t]{3,}")
 _SEVERAL = re.compile(
     r"[,;]\s{0,4}(?=[^\d\s<>=~!])|\s{1,4}(?:and|with|on)\s{1,4}|\s{1,4}(?!(?i:ver|type|model|name|list))(?=[A-Za-z][\w.-]{1,40}\s?[:=]\s)"
 )
+_REMARK = re.compile(r"\s*#+\s*[a-z]+_[a-z_]+\s*[:=]")
+"""A key of a settings file that is commented out."""
 _PIN = re.compile(r"(?<![\w.=-])[A-Za-z][\w.-]{1,40}==\d[\w.+*]{0,40}")
+_PAIR = re.compile(r"[A-Za-z]\w{0,40}=[^\s=,]{1,80}")
 _LABEL = 2
 """Words beside pins by which a line is still a list of them, no sentence."""
 _PLURAL = re.compile(r"[,;]|\s(?:and|with|on)\s|[:=][^:=]+[:=]")
 _FOREIGN = re.compile(
     r"\(you have |\bcompiled (?:w\.|with\b|for\b|against\b)|\bbuilt (?:with|for|against)\b|"
+    r"\d[`'\")]{0,2} ?(?:→|[-=]>|⇒) ?[`'\"]{0,2}(?:[A-Za-z][\w-]{1,40}[ =]{1,3})?v?\d|"
     rf"\bis not supported\b|\bcan ?not (?:be )?install|{ELSEWHERE}"
 )
 _ABSENT = re.compile(
@@ -62,24 +66,27 @@ def parse_labelled(paste: Paste, table: KeyTable) -> Iterator[Sighting]:
         statements = _split_statements(line, table, paste.packages)
         for label, value, key in _uncontrasted(statements, paste.packages):
             label = _in_context(label, line, index - near_driver, previous)
-            found = list(_told(label, value, source, paste)) or list(
-                setting_sightings(table, key, value, source)
-            )
+            found = list(_told(label, value, source, paste))
+            if not (found or _REMARK.match(line)):
+                found = list(setting_sightings(table, key, value, source))
             if label.startswith(("driver", "nvidia driver")):
                 near_driver = index
-            if found and statements == [line] and not _names_another(label, value, paste.packages):
+            if found and statements == [line] and not _tells_more(label, value, found, paste):
                 paste.claimed.add(index)
             listed, found = with_those_above(listed, index, label, found)
             yield from found
         previous = fold_label(line.partition(":")[0])
 
 
-def _names_another(label: str, value: str, packages: PackageNames) -> bool:
-    """True where a package's version is followed by another package with its own: `torch==2.1 trl 0.9.6`."""
-    mine = packages.find(label)
-    if not mine or " " not in value:
+def _tells_more(label: str, value: str, found: Sequence[Sighting], paste: Paste) -> bool:
+    """True where a package and version follow, or a card: `torch==2.1 trl 0.9.6`, `Python 3.12, A100`."""
+    if " " not in value or any(sighting.place == "gpus" for sighting in found):
         return False
-    return any(packages.find(m["name"].lower()) != mine for m in packages.mentions.finditer(value))
+    if find_gpus(value, "", paste.cards):
+        return True
+    packages, mine = paste.packages, paste.packages.find(label)
+    named = packages.mentions.finditer(value) if mine else ()
+    return any(packages.find(m["name"].lower()) != mine for m in named)
 
 
 def _uncontrasted(statements: Sequence[str], packages: PackageNames) -> Iterator[tuple[str, str, str]]:
@@ -105,6 +112,8 @@ def _split_statements(line: str, table: KeyTable, packages: PackageNames) -> lis
     pins = _PIN.findall(line) if line.count("==") > 1 else []
     if len(pins) > 1 and len(_PIN.sub("", line).split()) <= _LABEL:
         return pins
+    if line.count("=") > 1 and all(map(_PAIR.fullmatch, line.split())):
+        return line.split()
     short = _RUNS.sub("  ", line.strip())
     if _SEVERAL.search(short) is None or _PLURAL.search(line) is None:
         return [line]

@@ -15,13 +15,6 @@ from envdoctor.values import dataclass, replace
 if TYPE_CHECKING:
     from envdoctor.target.stack import Stack
 
-BASES: Mapping[str, tuple[str, ...]] = {
-    "trl": ("transformers",),
-    "llamafactory": ("transformers",),
-    "ms-swift": ("transformers", "trl"),
-}
-"""Frameworks whose settings classes inherit another's."""
-
 
 Fields = Mapping[str, list[list[int]]]
 """Keys with the ranges of releases that have them."""
@@ -175,7 +168,7 @@ class Names:
         """True when the framework's release (or one that it inherits from) has the key."""
         return any(
             facts.has(key, facts.nearest(self.stack.versions.get(name))) is True
-            for name in (framework, *BASES.get(framework, ()))
+            for name in self.matrix.frameworks.with_bases(framework)
             if (facts := key_facts(self.matrix, name))
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from envdoctor.matrix import load_matrix, tables
-from envdoctor.matrix.package_names import PackageNames
+from envdoctor.matrix.lexicon import PackageNames
 
 ROWS = load_matrix().rows(tables.PackageNameRow)
 NAMES = load_matrix().package_names
@@ -14,8 +14,8 @@ def test_each_name_and_label_stands_for_its_package():
         for label in {row.name, *row.labels, row.name.replace("-", "_"), row.name.replace("-", " ")}:
             assert NAMES.find(label) == row.name
             said = NAMES.mentions.search(f"it runs with {label} 3.2.1 on this card")
-            assert said, label
-            assert (NAMES.find(said["name"].lower()), said["version"]) == (row.name, "3.2.1"), label
+            assert said is not None, label
+            assert (NAMES.find(said["name"].lower()), said["version"]) == (row.name, "3.2.1")
 
 
 def test_no_two_packages_share_a_label():
