@@ -146,7 +146,8 @@ def test_where_experts_are_adapted_no_dense_matrix_of_that_name_is() -> None:
         "model_type": "deepseek_v3", "hidden_size": 256, "num_hidden_layers": 2, "num_attention_heads": 4,
         "intermediate_size": 512, "moe_intermediate_size": 64, "n_routed_experts": 4,
         "num_experts_per_tok": 2, "n_shared_experts": 1, "first_k_dense_replace": 1,
-        "kv_lora_rank": 32, "qk_rope_head_dim": 16, "qk_nope_head_dim": 32, "v_head_dim": 32, "vocab_size": 1000,
+        "kv_lora_rank": 32, "qk_rope_head_dim": 16, "qk_nope_head_dim": 32, "v_head_dim": 32,
+        "vocab_size": 1000,
     }  # fmt: skip
     shape = parse_shape(config, "config.json")
     run = TrainingRun(shape, "lora")
