@@ -8,7 +8,7 @@ from envdoctor import lazy_re as re
 from envdoctor.facts import Setting
 from envdoctor.facts.quantities import parse_size
 from envdoctor.matrix import tables
-from envdoctor.matrix.frameworks import Frameworks
+from envdoctor.matrix.lexicon import Frameworks
 from envdoctor.pastes.platforms import parse_container
 from envdoctor.pastes.settings import KeyTable, setting_sightings
 from envdoctor.pastes.sightings import Paste, Sighting

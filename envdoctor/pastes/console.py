@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from envdoctor import lazy_re as re
 from envdoctor.facts import ComputeCapability, CudaVersion, Symptom
-from envdoctor.matrix.package_names import PackageNames
+from envdoctor.matrix.lexicon import PackageNames
 from envdoctor.pastes.sightings import Paste, Sighting, card_sighting, distribution_sightings
 
 _PROMPT = re.compile(r"^In \[\d{1,4}\]: ")

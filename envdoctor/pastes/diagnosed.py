@@ -62,6 +62,8 @@ _FUTILE = re.compile(
     r"(?i)\b(?:did(?:n['’]?t| not)|does(?:n['’]?t| not)|"
     r"still (?:fail|get|see|the|same|not|have|happen)\w{0,3}|no luck|without success|"
     r"(?:get|got|receive|see|throw|raise)s?d? (?:the |this |an? |another )?(?:\w{1,12} )?error\b|"
+    r"no (?:chance|way) to|unable to|(?:cannot|can['’]?t|could ?n['’]?t|could not)\b(?! reproduce)|"
+    r"as (?:is |was )?(?:suggested|recommended|advised|described|instructed)|"
     r"not (?:fix|help|solv|work|resolv)\w{0,3}|same (?:error|issue|problem|"
     r"result))\b|还是|仍然|[>》:：]\s{0,3}(?:no|nope|none|n/?a|否|没有)[.!]?\s{0,3}$"
 )

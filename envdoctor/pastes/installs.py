@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from envdoctor import lazy_re as re
 from envdoctor.facts import Distribution
-from envdoctor.matrix.package_names import PackageNames
+from envdoctor.matrix.lexicon import PackageNames
 from envdoctor.pastes.distributions import VERSION
 from envdoctor.pastes.sightings import Paste, Sighting
 

@@ -9,7 +9,7 @@ from envdoctor import lazy_re as re
 from envdoctor.facts import CudaVersion, DriverVersion, NativeLibrary, Toolkit
 from envdoctor.facts.quantities import parse_size
 from envdoctor.matrix.card_names import CardNames
-from envdoctor.matrix.package_names import PackageNames
+from envdoctor.matrix.lexicon import PackageNames
 from envdoctor.pastes.distributions import ELSEWHERE
 from envdoctor.pastes.gpus import Listed, find_gpus, parse_capability, parse_gpus, with_those_above
 from envdoctor.pastes.settings import KeyTable, setting_sightings
@@ -29,6 +29,8 @@ _RUNS = re.compile(r"[ \t]{3,}")
 _SEVERAL = re.compile(
     r"[,;]\s{0,4}(?=[^\d\s<>=~!])|\s{1,4}(?:and|with|on)\s{1,4}|\s{1,4}(?!(?i:ver|type|model|name|list))(?=[A-Za-z][\w.-]{1,40}\s?[:=]\s)"
 )
+_REMARK = re.compile(r"\s*#+\s*[a-z]+_[a-z_]+\s*[:=]")
+"""A key of a settings file that is commented out."""
 _PIN = re.compile(r"(?<![\w.=-])[A-Za-z][\w.-]{1,40}==\d[\w.+*]{0,40}")
 _PAIR = re.compile(r"[A-Za-z]\w{0,40}=[^\s=,]{1,80}")
 _LABEL = 2
@@ -36,6 +38,7 @@ _LABEL = 2
 _PLURAL = re.compile(r"[,;]|\s(?:and|with|on)\s|[:=][^:=]+[:=]")
 _FOREIGN = re.compile(
     r"\(you have |\bcompiled (?:w\.|with\b|for\b|against\b)|\bbuilt (?:with|for|against)\b|"
+    r"\d[`'\")]{0,2} ?(?:→|[-=]>|⇒) ?[`'\"]{0,2}(?:[A-Za-z][\w-]{1,40}[ =]{1,3})?v?\d|"
     rf"\bis not supported\b|\bcan ?not (?:be )?install|{ELSEWHERE}"
 )
 _ABSENT = re.compile(
@@ -63,9 +66,9 @@ def parse_labelled(paste: Paste, table: KeyTable) -> Iterator[Sighting]:
         statements = _split_statements(line, table, paste.packages)
         for label, value, key in _uncontrasted(statements, paste.packages):
             label = _in_context(label, line, index - near_driver, previous)
-            found = list(_told(label, value, source, paste)) or list(
-                setting_sightings(table, key, value, source)
-            )
+            found = list(_told(label, value, source, paste))
+            if not (found or _REMARK.match(line)):
+                found = list(setting_sightings(table, key, value, source))
             if label.startswith(("driver", "nvidia driver")):
                 near_driver = index
             if found and statements == [line] and not _tells_more(label, value, found, paste):

@@ -8,7 +8,7 @@ from envdoctor import lazy_re as re
 from envdoctor.facts import CudaVersion, DriverVersion, Setting, Toolkit
 from envdoctor.facts.names import normalise
 from envdoctor.matrix.card_names import CardNames
-from envdoctor.matrix.package_names import PackageNames
+from envdoctor.matrix.lexicon import PackageNames
 from envdoctor.pastes.distributions import ELSEWHERE
 from envdoctor.pastes.gpus import find_gpus
 from envdoctor.pastes.platforms import parse_named_image

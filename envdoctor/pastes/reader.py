@@ -11,15 +11,13 @@ from typing import Any
 from envdoctor.facts import NOT_JUDGED, NOTHING_READ, TOLD_CAUSE, TOLD_WAY, Facts
 from envdoctor.inputs import is_dockerfile, is_program, is_requirements
 from envdoctor.matrix import tables
-from envdoctor.matrix.load import Lexicon
+from envdoctor.matrix.lexicon import Lexicon
 from envdoctor.pastes.assemble import assemble
 from envdoctor.pastes.labelled import parse_labelled
 from envdoctor.pastes.prose import parse_prose
-from envdoctor.pastes.sentences import is_generated
 from envdoctor.pastes.settings import key_table, unambiguous
 from envdoctor.pastes.sightings import Paste, Sighting, plain_lines
 from envdoctor.pastes.symptoms import Sight, scan
-from envdoctor.pastes.warned import informs
 
 _KINDS_OF_CHANGE = ("fix", "feat", "doc", "docs", "chore", "refactor", "perf", "test", "build", "ci")
 _PIN = "≡"
@@ -198,11 +196,16 @@ def _reader(paste: Paste) -> Callable[..., Iterator[Sighting]]:
 def _recognised(paste: Paste, symptoms: Sequence[tables.SymptomRow]) -> list[Sight]:
     """Return the signatures met; in a file of a program's, those that are none of its own words."""
     found = [] if is_dockerfile(paste.file_name) else scan(paste.lines, symptoms, paste.templates)
+    if not found:
+        return found
+    from envdoctor.pastes.sentences import is_generated
+    from envdoctor.pastes.warned import informs
+
     found = [one for one in found if not (one.pattern.informs and is_generated(paste.lines[one.line]))]
     found = [
         one for one in found if one.pattern.informs or one.pattern.tells or not informs(paste.lines[one.line])
     ]
-    if not (found and is_program(paste.file_name)):
+    if not is_program(paste.file_name):
         return found
     from envdoctor.pastes.remarks import reports
 

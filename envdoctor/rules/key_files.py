@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from envdoctor.facts import Setting
 from envdoctor.matrix import tables
-from envdoctor.matrix.frameworks import Frameworks
+from envdoctor.matrix.lexicon import Frameworks
 from envdoctor.values import dataclass
 
 

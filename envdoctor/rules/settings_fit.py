@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from envdoctor.commands import commands
 from envdoctor.errors import EnvdoctorError
-from envdoctor.facts import Gpu, Setting
+from envdoctor.facts import NOT_JUDGED, TOLD_CAUSE, TOLD_WAY, Gpu, Setting
 from envdoctor.facts.quantities import GIB, whole_number
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import Matrix, tables
@@ -56,7 +56,14 @@ def check_training(view: View) -> Iterable[Finding]:
     if not certain and not view.facts.symptoms:
         yield from _tight(view, card, prediction)
         return
-    yield _too_large(view, card, run, prediction, certain and (sharding_told(view) or bool(_oom(view))))
+    certain = certain and (bool(_oom(view)) or (sharding_told(view) and not _is_of_another_trouble(view)))
+    yield _too_large(view, card, run, prediction, certain)
+
+
+def _is_of_another_trouble(view: View) -> bool:
+    """True where a person writes of a run and of no memory that ran out: its rows may be shorter."""
+    written = any(note.startswith((NOT_JUDGED, TOLD_CAUSE, TOLD_WAY)) for note in view.facts.notes)
+    return (written or bool(view.facts.errors)) and not _oom(view)
 
 
 def _fits_in_chunks(view: View, run: TrainingRun, card: OneCard) -> bool:

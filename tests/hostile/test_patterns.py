@@ -24,7 +24,7 @@ PUT_TOGETHER = {
     "envdoctor/fixing/lockfiles.py": "a package's escaped name before its versions",
     "envdoctor/matrix/forms.py": "what texts of rows must be like: they meet rows alone",
     "envdoctor/matrix/references.py": "rows of the matrix, read for the names of their groups",
-    "envdoctor/matrix/package_names.py": "PackageNames.mentions, collected whole",
+    "envdoctor/matrix/lexicon.py": "PackageNames.mentions, collected whole",
     "envdoctor/pastes/settings.py": "a word of _TASKS between look-arounds",
     "envdoctor/patterns.py": "rows of the matrix, collected as rows",
     "envdoctor/pastes/console.py": "escaped texts and bounded values, and once what is not known",

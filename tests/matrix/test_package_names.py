@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from envdoctor.matrix import load_matrix, tables
-from envdoctor.matrix.package_names import PackageNames
+from envdoctor.matrix.lexicon import PackageNames
 
 ROWS = load_matrix().rows(tables.PackageNameRow)
 NAMES = load_matrix().package_names

@@ -11,7 +11,7 @@ import pytest
 from envdoctor.errors import InputError
 from envdoctor.facts import Facts, to_json
 from envdoctor.matrix import load_matrix
-from envdoctor.matrix.load import Lexicon
+from envdoctor.matrix.lexicon import Lexicon
 from envdoctor.pastes import files, parse_paste, read_files
 from envdoctor.pastes.datasets import tokens_of
 from envdoctor.pastes.files import HEAD, TAIL, WHOLE, _looks_binary, parse_text, read_window

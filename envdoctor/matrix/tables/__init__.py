@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from envdoctor.matrix.tables.driver import *  # noqa: F403
     from envdoctor.matrix.tables.extensions import *  # noqa: F403
     from envdoctor.matrix.tables.fleet import *  # noqa: F403
-    from envdoctor.matrix.tables.frameworks import *  # noqa: F403
     from envdoctor.matrix.tables.lexicon import *  # noqa: F403
     from envdoctor.matrix.tables.memory import *  # noqa: F403
     from envdoctor.matrix.tables.names import *  # noqa: F403
@@ -32,13 +31,12 @@ SUBJECTS = {
     "driver": "CudaDriverRow DriverArchitectureRow DriverBranchRow",
     "extensions": "ExtensionRow TorchSymbolRow TorchPairRow FlashAttnWheelRow DeepspeedCudaRow "
     "PackageCapabilityRow CudaBuildRow",
-    "frameworks": "FrameworkRow",
     "fleet": "AgreementRow FleetFactRow FleetPackageRow FleetVariableRow FleetMixtureRow FleetStandardRow",
     "lexicon": "SymptomRow TellingRow ConsequenceRow PlaceRow ReachedRow ShownRow DetourRow SayingRow KeyRow "
-    "ArchitectureRow GpuRow",
+    "FrameworkRow PackageNameRow ArchitectureRow GpuRow",
     "memory": "MemoryRow TrainerRow ModelRow TextPartRow TowerRow SeeingModelRow SpeedRow StaticShareRow",
     "names": "AttributeRow ImportNameRow RenameRow",
-    "packages": "PackageRow PackageNameRow StackRoleRow PackageTraitRow",
+    "packages": "PackageRow StackRoleRow PackageTraitRow",
     "secrets": "SecretFormatRow SecretWordRow",
     "settings": "SettingRow RenamedRow",
     "smokes": "SmokeCauseRow SmokeClaimRow CardSpeedRow SpeedShareRow",

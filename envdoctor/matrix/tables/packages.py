@@ -1,8 +1,7 @@
 """Rows about packages themselves."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from envdoctor.matrix import forms
 from envdoctor.matrix.tables.row import Package, Row, Text, fact
 
 
@@ -16,18 +15,6 @@ class PackageRow(Row):
     """Its normalized name."""
     why: Text
     """Why the facts lack it."""
-
-
-@fact
-class PackageNameRow(Row):
-    """A package whose name, followed by a version, is read from running text."""
-
-    KIND: ClassVar = "package_name"
-
-    name: Package
-    """Its normalized name; written with blanks or underlines it is read, too."""
-    labels: tuple[Annotated[str, forms.NEEDLE], ...] = ()
-    """What else it is called."""
 
 
 @fact
