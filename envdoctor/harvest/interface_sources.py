@@ -30,6 +30,8 @@ class Library:
     """The name that is imported."""
     members: tuple[str, ...] = ()
     """Patterns of paths; `*` stays within a folder, `**` does not."""
+    named: tuple[str, ...] = ()
+    """Patterns of paths of which only the names are read: others import from there, and little else."""
     inner: tuple[str, ...] = ()
     """Packages of whose insides no name is recorded: nobody else imports from them."""
     listed: bool = False
@@ -47,6 +49,10 @@ _TRANSFORMERS = (
     "transformers/pipelines/*.py",
     "transformers/models/*/__init__.py",
     *(f"transformers/models/{part}/*.py" for part in ("auto", "bert", "gpt2", "llama", "mistral", "qwen2")),
+)
+_MODELS = tuple(
+    f"transformers/models/*/{part}_*.py"
+    for part in ("configuration", "image_processing", "modeling", "processing", "tokenization")
 )
 _TORCH_INNER = (
     *(f"torch.{part}." for part in ("_inductor", "_dynamo", "_functorch", "_export", "_refs", "_prims")),
@@ -101,6 +107,17 @@ _SGLANG_INNER = (
     "sglang.multimodal_gen",
     "sglang.srt.models.",
 )
+_RAY = (
+    *(
+        "ray/*.py",
+        "ray/util/**.py",
+        "ray/data/*.py",
+        "ray/serve/*.py",
+        "ray/runtime_env/*.py",
+        "ray/tune/*.py",
+    ),
+    *(f"ray/{part}/**.py" for part in ("air", "train", "tune/schedulers", "tune/search", "tune/stopper")),
+)
 LIBRARIES = (
     Library("trl", "0.4", ALL),
     Library("peft", "0.2", ALL),
@@ -108,10 +125,11 @@ LIBRARIES = (
     Library("huggingface-hub", "0.8", ENDS),
     Library("datasets", "1.0", ENDS),
     Library("tokenizers", "0.7", ENDS),
+    Library("safetensors", "0.2"),
     Library("sentence-transformers", "0.3"),
     Library("deepspeed", "0.5", ENDS),
     Library("diffusers", "0.3"),
-    Library("transformers", "2.0", ENDS, members=_TRANSFORMERS, listed=True),
+    Library("transformers", "2.0", ENDS, members=_TRANSFORMERS, named=_MODELS, listed=True),
     Library("bitsandbytes", "0.35", ALL),
     Library("torch", "1.0", inner=_TORCH_INNER),
     Library("torchvision", "0.2", ALL),
@@ -120,7 +138,7 @@ LIBRARIES = (
     Library("torchmetrics", "0.2"),
     Library("torchao", "0.1", ENDS),
     Library("triton", "2.0", ENDS),
-    Library("vllm", "0.2", ALL, members=_VLLM),
+    Library("vllm", "0.2", ALL, members=_VLLM, named=("vllm/**.py",)),
     Library("xformers", "0.0.16", ALL),
     Library("llamafactory", "0.7", ALL),
     Library("ms-swift", "2.0", root="swift"),
@@ -166,5 +184,14 @@ LIBRARIES = (
     Library("sglang", "0.1", PATCHES, inner=_SGLANG_INNER),
     Library("flashinfer-python", "0.2", root="flashinfer"),
     Library("httpx", "0.23"),
+    Library("packaging", "17.0"),
+    Library("setuptools", "40.0", MAJORS),
+    Library("evaluate", "0.1"),
+    Library("lm-eval", "0.3"),
+    Library(
+        "lightning", "2.0", members=("lightning/*.py", "lightning/fabric/**.py", "lightning/pytorch/**.py")
+    ),
+    Library("ray", "2.0", members=_RAY),
+    Library("axolotl", "0.4"),
 )
 """The libraries whose names others import, in the field and in what it stands on: all are on record."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from envdoctor.harvest.module_syntax import ModuleFacts, read_module
+from envdoctor.harvest.module_syntax import PASSED, ModuleFacts, read_module
 from envdoctor.matrix.interface_ranges import places_of, spans_of
 
 SCHEMA = "envdoctor.interfaces/2"
@@ -184,7 +184,7 @@ def without_inner(interface: Interface, inner: tuple[str, ...]) -> Interface:
     return Interface(
         interface.modules,
         names,
-        frozenset(one for one in interface.keywords if _definer(one) in known),
+        frozenset(one for one in interface.keywords if one.startswith(PASSED) or _definer(one) in known),
         frozenset(one for one in interface.imports if not one.startswith(inner)),
         frozenset(one for one in interface.members if _definer(one) in known),
     )

@@ -12,9 +12,19 @@ from types import MappingProxyType
 from envdoctor.python_source import parse_python
 
 PLAIN_DECORATORS = frozenset(
-    ("staticmethod", "classmethod", "abstractmethod", "wraps", "contextmanager", "lru_cache", "cache")
-) | {"no_grad", "overload", "override", "final"}
+    (
+        *("staticmethod", "classmethod", "abstractmethod", "wraps", "contextmanager", "lru_cache", "cache"),
+        *("no_grad", "inference_mode", "overload", "override", "final", "deprecated", "set_module"),
+        *("auto_docstring", "add_start_docstrings", "add_end_docstrings", "replace_return_docstrings"),
+        *("add_start_docstrings_to_model_forward", "add_code_sample_docstrings", "validate_hf_hub_args"),
+        *("tf_export", "keras_export", "PublicAPI", "DeveloperAPI", "instrument_w_nvtx"),
+    )
+)
 """Decorators that leave a signature as it is written."""
+_RENAMING = re.compile(r"deprecate|rename|legacy", re.IGNORECASE)
+"""How decorators are called that still take an argument by a name of before, which they are told."""
+PASSED = ">"
+"""Before a method's name: what the library itself gives the method when it calls it on `self`."""
 POSITIONAL = "~"
 """Before a number: how many arguments may be given by position, at most."""
 NEEDED = "!"
@@ -25,7 +35,7 @@ _SET = re.compile(
     r"(?:^[ \t]+|[:;][ \t]+)((?:self\.\w+[ \t]*,[ \t]*){0,12}self\.\w+)[ \t]*(?::[^=\n]{1,200})?=(?!=)",
     re.MULTILINE,
 )
-_POPPED = re.compile(r"\b(\w{1,60})\.pop\(\s{0,40}[\"'](\w{1,80})[\"']")
+_POPPED = re.compile(r"\b(\w{1,60})\.(?:pop|get)\(\s{0,40}[\"'](\w{1,80})[\"']")
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -257,6 +267,7 @@ def _keywords(body: Iterable[ast.stmt], lines: Sequence[str]) -> Iterator[tuple[
             yield from ((node.name, told) for told in _signature(node, 0, lines))
         elif isinstance(node, ast.ClassDef):
             yield from _class_keywords(node, lines)
+            yield from _passed(node)
 
 
 def _class_keywords(node: ast.ClassDef, lines: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -266,6 +277,19 @@ def _class_keywords(node: ast.ClassDef, lines: Sequence[str]) -> Iterator[tuple[
             yield from ((f"{node.name}.{member.name}", told) for told in _signature(member, bound, lines))
         elif isinstance(member, ast.AnnAssign) and isinstance(member.target, ast.Name):
             yield f"{node.name}.__init__", member.target.id
+
+
+def _passed(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    """Yield what a class's methods give those that they call on `self`, which a subclass may override."""
+    calls = (one for one in ast.walk(node) if isinstance(one, ast.Call))
+    for call in calls:
+        if not (isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name)):
+            continue
+        if call.func.value.id == "self":
+            owner = f"{PASSED}{call.func.attr}"
+            yield from ((owner, told.arg) for told in call.keywords if told.arg)
+            if not any(isinstance(one, ast.Starred) for one in call.args):
+                yield owner, f"{POSITIONAL}{len(call.args)}"
 
 
 def _signature(node: _Function, bound: int, lines: Sequence[str]) -> Iterator[str]:
@@ -278,13 +302,26 @@ def _signature(node: _Function, bound: int, lines: Sequence[str]) -> Iterator[st
     if arguments.kwarg:
         yield "**"
         yield from _taken_out(arguments.kwarg.arg, "\n".join(lines[node.lineno - 1 : node.end_lineno]))
-    if any(_last_name(d) not in PLAIN_DECORATORS for d in node.decorator_list):
+    kept = [name for decorator in node.decorator_list for name in _former_names(decorator)]
+    yield from kept
+    if any(_last_name(d) not in PLAIN_DECORATORS and not any(_former_names(d)) for d in node.decorator_list):
         return
     if not arguments.vararg:
         yield f"{POSITIONAL}{max(len(positional) - bound, 0)}"
     needed = positional[bound : len(positional) - len(arguments.defaults)]
     needed += [a for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is None]
     yield from (f"{NEEDED}{argument.arg}" for argument in needed)
+
+
+def _former_names(decorator: ast.expr) -> Iterator[str]:
+    """Yield the names by which a decorator still takes arguments that are called otherwise now."""
+    if isinstance(decorator, ast.Call) and _RENAMING.search(_last_name(decorator)):
+        given = (
+            *decorator.args,
+            *(k.value for k in decorator.keywords if k.arg not in ("version", "new_name")),
+        )
+        told = (one.value for one in given if isinstance(one, ast.Constant))
+        yield from (text for text in told if isinstance(text, str) and text.isidentifier())
 
 
 def _taken_out(kwargs: str, source: str) -> Iterator[str]:
