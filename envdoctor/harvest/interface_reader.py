@@ -18,7 +18,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import ModuleType
 
@@ -32,6 +32,7 @@ from envdoctor.harvest import interfaces, module_syntax
 from envdoctor.harvest.index_pages import IndexFile, read_project_page
 from envdoctor.harvest.interface_sources import LIBRARIES, Library, Step
 from envdoctor.harvest.interfaces import (
+    SOURCES,
     Interface,
     Read,
     encode,
@@ -85,7 +86,7 @@ def _is_text(node: ast.AST) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-_KEPT = f"envdoctor.interface-release/3 {digest_of(module_syntax, interfaces)}"
+_KEPT = f"envdoctor.interface-release/5 {digest_of(module_syntax, interfaces)}"
 """Under this a release is kept: what another reader told of it is read again."""
 
 
@@ -172,8 +173,7 @@ def _kept(path: Path) -> Interface | None:
 
 
 def _lists(interface: Interface) -> list[list[str]]:
-    parts = (interface.modules, interface.names, interface.keywords, interface.imports, interface.members)
-    return [sorted(part) for part in parts]
+    return [sorted(getattr(interface, part.name)) for part in fields(interface)]
 
 
 def _counts(version: str, library: Library) -> bool:
@@ -214,16 +214,16 @@ def _rank(file: IndexFile) -> int:
 
 def _read_files(fetcher: Fetcher, file: IndexFile, library: Library) -> dict[str, bytes | None]:
     if not file.is_wheel:
-        members = read_sdist_members(fetcher, file.url, lambda name: name.endswith(".py"), lambda _: False)
+        members = read_sdist_members(fetcher, file.url, lambda name: name.endswith(SOURCES), lambda _: False)
         return {_without_root(name): body for name, body in members.items()}
     if (file.size or WHOLE + 1) <= WHOLE:
         archive = zipfile.ZipFile(io.BytesIO(fetcher.get(file.url, cap=2 * WHOLE).body))
-        names = [name for name in archive.namelist() if name.endswith(".py")]
+        names = [name for name in archive.namelist() if name.endswith(SOURCES)]
         chosen = [name for name in names if _is_read(_installed(name), library)]
         told = dict.fromkeys(names) | {name: archive.read(name) for name in chosen}
     else:
         remote = RemoteZip(fetcher, file.url)
-        names = [name for name in remote.members if name.endswith(".py")]
+        names = [name for name in remote.members if name.endswith(SOURCES)]
         chosen = [name for name in names if _is_read(_installed(name), library)]
         told = dict.fromkeys(names) | dict(remote.read_many(chosen))
     whole = {_installed(name): body for name, body in told.items()}
@@ -258,7 +258,7 @@ def _installed(name: str) -> str:
 
 
 def _chosen(name: str, library: Library) -> bool:
-    inside = name.startswith(f"{library.root.replace('.', '/')}/") or name == f"{library.root}.py"
+    inside = name.startswith(f"{library.root.replace('.', '/')}/") or name.startswith(f"{library.root}.py")
     if not inside or "/tests/" in name:
         return False
     return not library.members or any(_matches(name, pattern) for pattern in library.members)

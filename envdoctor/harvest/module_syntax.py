@@ -6,7 +6,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from envdoctor.python_source import parse_python
@@ -14,7 +14,7 @@ from envdoctor.python_source import parse_python
 PLAIN_DECORATORS = frozenset(
     (
         *("staticmethod", "classmethod", "abstractmethod", "wraps", "contextmanager", "lru_cache", "cache"),
-        *("no_grad", "inference_mode", "overload", "override", "final", "deprecated", "set_module"),
+        *("no_grad", "inference_mode", "override", "final", "deprecated", "set_module"),
         *("auto_docstring", "add_start_docstrings", "add_end_docstrings", "replace_return_docstrings"),
         *("add_start_docstrings_to_model_forward", "add_code_sample_docstrings", "validate_hf_hub_args"),
         *("tf_export", "keras_export", "PublicAPI", "DeveloperAPI", "instrument_w_nvtx"),
@@ -23,8 +23,6 @@ PLAIN_DECORATORS = frozenset(
 """Decorators that leave a signature as it is written."""
 _RENAMING = re.compile(r"deprecate|rename|legacy", re.IGNORECASE)
 """How decorators are called that still take an argument by a name of before, which they are told."""
-PASSED = ">"
-"""Before a method's name: what the library itself gives the method when it calls it on `self`."""
 POSITIONAL = "~"
 """Before a number: how many arguments may be given by position, at most."""
 NEEDED = "!"
@@ -36,6 +34,9 @@ _SET = re.compile(
     re.MULTILINE,
 )
 _POPPED = re.compile(r"\b(\w{1,60})\.(?:pop|get)\(\s{0,40}[\"'](\w{1,80})[\"']")
+_VARIABLE = re.compile(
+    rb"(?:environ(?:\.(?:get|pop|setdefault))?[\[(]|getenv\()\s{0,40}[\"']([A-Z][A-Z0-9_]{3,60})[\"']"
+)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -54,6 +55,7 @@ class ModuleFacts:
     `bound`: names to `module:name` where they are imported from the same package, to "" where they are its
     own. `listed`: `__all__`, None where it is not told plainly. `hidden`: True where names are made up when
     they are asked for. `keywords`: `callable:keyword`; `imports`: `module:name` of other packages, unguarded.
+    `passed`: `method:keyword` of what classes give the methods that they call on `self`.
     """
 
     bound: MappingProxyType[str, str]
@@ -64,6 +66,9 @@ class ModuleFacts:
     classes: MappingProxyType[str, ClassFacts]
     keywords: frozenset[str]
     imports: frozenset[str]
+    passed: frozenset[str]
+    variables: frozenset[str]
+    """The environment variables that it names where it reads or sets them."""
 
 
 def read_module(module: str, package: bool, source: bytes) -> ModuleFacts | None:
@@ -89,6 +94,26 @@ def read_module(module: str, package: bool, source: bytes) -> ModuleFacts | None
         MappingProxyType(classes),
         frozenset(f"{owner}:{keyword}" for owner, keyword in _keywords(at_top, lines)),
         frozenset(_unguarded_imports(tree.body, module.partition(".")[0])),
+        frozenset(given for node in at_top if isinstance(node, ast.ClassDef) for given in _passed(node)),
+        frozenset(match[1].decode() for match in _VARIABLE.finditer(source)),
+    )
+
+
+def with_stub(facts: ModuleFacts, stub: ModuleFacts) -> ModuleFacts:
+    """Return what a file and its stub tell together."""
+    classes = {
+        name: ClassFacts(told.bases or stub.classes[name].bases, told.members | stub.classes[name].members)
+        if name in stub.classes
+        else told
+        for name, told in facts.classes.items()
+    }
+    return replace(
+        facts,
+        bound=MappingProxyType({**stub.bound, **facts.bound}),
+        stars=tuple(dict.fromkeys((*facts.stars, *stub.stars))),
+        listed=facts.listed if facts.listed is not None else stub.listed,
+        classes=MappingProxyType({**stub.classes, **classes}),
+        keywords=facts.keywords | stub.keywords,
     )
 
 
@@ -267,7 +292,6 @@ def _keywords(body: Iterable[ast.stmt], lines: Sequence[str]) -> Iterator[tuple[
             yield from ((node.name, told) for told in _signature(node, 0, lines))
         elif isinstance(node, ast.ClassDef):
             yield from _class_keywords(node, lines)
-            yield from _passed(node)
 
 
 def _class_keywords(node: ast.ClassDef, lines: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -279,17 +303,16 @@ def _class_keywords(node: ast.ClassDef, lines: Sequence[str]) -> Iterator[tuple[
             yield f"{node.name}.__init__", member.target.id
 
 
-def _passed(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
+def _passed(node: ast.ClassDef) -> Iterator[str]:
     """Yield what a class's methods give those that they call on `self`, which a subclass may override."""
     calls = (one for one in ast.walk(node) if isinstance(one, ast.Call))
     for call in calls:
         if not (isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name)):
             continue
         if call.func.value.id == "self":
-            owner = f"{PASSED}{call.func.attr}"
-            yield from ((owner, told.arg) for told in call.keywords if told.arg)
+            yield from (f"{call.func.attr}:{told.arg}" for told in call.keywords if told.arg)
             if not any(isinstance(one, ast.Starred) for one in call.args):
-                yield owner, f"{POSITIONAL}{len(call.args)}"
+                yield f"{call.func.attr}:{POSITIONAL}{len(call.args)}"
 
 
 def _signature(node: _Function, bound: int, lines: Sequence[str]) -> Iterator[str]:

@@ -47,6 +47,15 @@ def gone_since(record: Record, spans: Spans, move: Move) -> str | None:
     return record.versions[max(ended) + 1] if ended else None
 
 
+def come_since(record: Record, spans: Spans, move: Move) -> str | None:
+    """Return the release since which the new one has something; None where it has not, or always had."""
+    place = record.place(move.new)
+    first = next((first for first, last in spans if first <= place <= last), 0)
+    if not first or (move.old is not None and record.has(spans, move.old)):
+        return None
+    return record.versions[first]
+
+
 def left_of(record: Record, move: Move) -> Iterator[tuple[tuple[str, str], str]]:
     """Yield what stands in no class any more since a release: fields of settings, and keywords by method."""
     members = (

@@ -24,6 +24,7 @@ from envdoctor.upgrading.bindings import (
     listed_in,
     looked_up,
     member_place,
+    most_given,
     named_in,
     options_of,
     paths_in,
@@ -132,9 +133,8 @@ class Notes:
             else:
                 continue
             named = called if method.name == "__init__" else ""
-            self.use(
-                Use(Kind.OVERRIDE, base.path, place_of(method), method.name, given=given, receiver=named)
-            )
+            place, count = place_of(method), most_given(method)
+            self.use(Use(Kind.OVERRIDE, base.path, place, method.name, count, given=given, receiver=named))
 
     def caught(self, node: ast.expr | None, scopes: Sequence[Scope], tried: Sequence[ast.stmt] = ()) -> None:
         """Note the errors that are looked out for, with what is called where they may be raised."""

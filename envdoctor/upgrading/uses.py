@@ -74,7 +74,7 @@ class Use:
     name: str = ""
     """The imported name, the keyword or the member."""
     count: int = 0
-    """Arguments given by position."""
+    """Arguments given by position; of an overriding method those that it takes, at most."""
     guarded: bool = False
     """True under a condition or a handler that cares for its absence."""
     modules: bool = False

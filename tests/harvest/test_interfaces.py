@@ -124,7 +124,7 @@ def test_files_that_are_not_read_tell_what_a_package_exports() -> None:
 def test_a_version_before_all_that_were_read_counts_as_the_first() -> None:
     from packaging.version import Version
 
-    record = Record("gizmo", "gizmo", ["1.0", "2.0"], {}, {}, {}, {}, {})
+    record = Record("gizmo", "gizmo", ["1.0", "2.0"], {}, {}, {}, {}, {}, {}, {}, {})
     assert record.has([[0, 0]], Version("0.4"))
     assert record.has([[0, 0]], Version("1.9"))
     assert not record.has([[0, 0]], Version("2.0.1"))
