@@ -7,12 +7,13 @@ releases, so that "cannot import name X from Y" can be answered with the version
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from envdoctor.harvest.module_syntax import ModuleFacts, read_module, with_stub
 from envdoctor.matrix.interface_ranges import places_of, spans_of
+from envdoctor.matrix.interface_records import ancestors
 
 SCHEMA = "envdoctor.interfaces/2"
 UNLISTED = "*"
@@ -260,13 +261,14 @@ def encode(releases: Mapping[str, Interface], root: str = "") -> dict[str, Any]:
     passed = _ranges([releases[v].passed for v in versions])
     variables = _ranges([releases[v].variables for v in versions])
     bases = _grouped(_ranges([releases[v].bases for v in versions]))
-    kept = {n: spans for n, spans in names.items() if spans != whole or n.rpartition(":")[0] == root}
+    shown = {n: spans for n, spans in names.items() if spans != whole or n.rpartition(":")[0] == root}
+    taken = {owner: kept for owner, spans in keywords.items() if (kept := _changing(spans, whole))}
     return {
         "versions": versions,
         "modules": {module: spans for module, spans in modules.items() if spans != whole},
-        "names": _grouped(kept),
+        "names": _grouped(shown),
         "imports": _grouped(imports),
-        "keywords": {owner: kept for owner, spans in keywords.items() if (kept := _changing(spans, whole))},
+        "keywords": taken | _own_anyway(keywords, taken, bases),
         "members": {owner: kept for owner, spans in members.items() if (kept := _changing(spans, whole))},
         "passed": _grouped({given: spans for given, spans in passed.items() if spans != whole}),
         "bases": bases,
@@ -297,6 +299,20 @@ def _changing(spans: Mapping[str, list[list[int]]], whole: list[list[int]]) -> d
         life = spans_of(own)
         kept |= {"": life} if life != whole else {}
     return kept
+
+
+def _own_anyway(
+    keywords: Mapping[str, Mapping[str, list[list[int]]]],
+    kept: Mapping[str, object],
+    bases: Mapping[str, Iterable[str]],
+) -> dict[str, dict[str, list[list[int]]]]:
+    """Return the methods that never changed, of classes whose bases have one of that name that did."""
+    found = {}
+    for owner in keywords.keys() - kept.keys():
+        holder, _, method = owner.rpartition(".")
+        if holder and any(f"{base}.{method}" in kept for base in ancestors(bases, holder)):
+            found[owner] = {"": spans_of(places_of(span for one in keywords[owner].values() for span in one))}
+    return found
 
 
 def _ranges(history: list[frozenset[str]]) -> dict[str, list[list[int]]]:

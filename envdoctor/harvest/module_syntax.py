@@ -215,8 +215,12 @@ def _class_facts(node: ast.ClassDef, lines: Sequence[str]) -> ClassFacts:
             targets = member.targets if isinstance(member, ast.Assign) else [member.target]
             members.update(target.id for target in targets if isinstance(target, ast.Name))
     members.update(f"{READ_ONLY}{name}" for name in getters - setters)
-    bases = tuple(text for base in node.bases if (text := _dotted(base)))
-    return ClassFacts(bases, frozenset(members))
+    return ClassFacts(tuple(map(_base, node.bases)), frozenset(members))
+
+
+def _base(node: ast.expr) -> str:
+    """Return a base as it is written, without what it is parametrised by."""
+    return _dotted(node.value if isinstance(node, ast.Subscript) else node) or ast.unparse(node)
 
 
 def _set_on_self(source: str) -> Iterator[str]:

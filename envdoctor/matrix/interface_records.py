@@ -70,6 +70,14 @@ class Record:
         return spans_of(place for place in range(len(self.versions)) if place not in inside)
 
 
+def ancestors(bases: Mapping[str, Iterable[str]], name: str) -> list[str]:
+    """Return the classes of the package that a class derives from, the nearest first."""
+    found = [name]
+    for one in found:
+        found += [base for base in bases.get(one, ()) if base not in found]
+    return found[1:]
+
+
 def pack_record(record: Mapping[str, Any]) -> bytes:
     """Return a record's bytes: the same for the same record."""
     import lzma

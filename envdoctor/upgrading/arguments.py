@@ -7,7 +7,7 @@ from functools import cache
 
 from envdoctor.findings import Certainty
 from envdoctor.matrix.interface_ranges import places_of, spans_of
-from envdoctor.matrix.interface_records import Record, Spans
+from envdoctor.matrix.interface_records import Record, Spans, ancestors
 from envdoctor.rules.interface_lookup import DISTINCT
 from envdoctor.upgrading.breaks import Break
 from envdoctor.upgrading.gone import Move, come_since, gone_since, lives
@@ -31,6 +31,10 @@ def callable_of(record: Record, path: str) -> tuple[str, Mapping[str, Spans]]:
     owner = owner_of(path)
     told = record.keywords.get(owner)
     holder, _, method = owner.rpartition(".")
+    if told is None and holder:
+        above = (f"{base}.{method}" for base in ancestors(record.bases, holder))
+        if (inherited := next((one for one in above if one in record.keywords), None)) is not None:
+            return inherited, record.keywords[inherited]
     if told is None and holder and method != "__init__":
         same = methods_named(record).get(method, ())
         if len(same) == 1 and method in record.members.get(holder, {}):

@@ -19,6 +19,7 @@ from envdoctor.upgrading.arguments import (
     base_of,
     callable_of,
     methods_named,
+    not_taken,
     owner_of,
     position,
     settings_of,
@@ -320,8 +321,10 @@ class Judge:
             row = self.renames.row(f"{family}.{use.name}", move)
         if row is not None:
             return replace(by_rename(use, f"{use.path}.{use.name}", row, move), certainty=Certainty.LIKELY)
-        if record is None or not spans or use.name in INHERITED or not lives(record, told, move.new):
+        if record is None or not spans or not lives(record, told, move.new):
             return None
+        if use.name in INHERITED and (ALL in told or not record.bases):
+            return None  # from another package's class, or the language's
         since = gone_since(record, spans, move)
         method = f"{owner}.{use.name}" in record.keywords
         if since and is_another(record, told, move) and (use.name in names_of(record, move) or not method):
@@ -463,6 +466,14 @@ class Judge:
                 found = by_rename(use, shown, row, move)
                 yield replace(found, replacement=told, certainty=Certainty.LIKELY)
                 return
+        library = self.library(use.path)
+        record = load_record(self.matrix.folder, library) if library in self.moves else None
+        if record is None or use.name[-1:] == ")" or use.name[:2] == "__":
+            return
+        if since := self._left(library).get((METHOD, use.name)):
+            yield Break(use, f"{use.path}.{use.name}", since, certainty=Certainty.LIKELY)
+        elif lacking := not_taken(use, record, self.moves[library]):
+            yield lacking
 
     def _caught(self, use: Use, uses: Iterable[Use]) -> Iterator[Break]:
         """Yield an error that a library's functions raise no more, where nobody else here may raise it."""
