@@ -34,6 +34,8 @@ _SET = re.compile(
     re.MULTILINE,
 )
 _POPPED = re.compile(r"\b(\w{1,60})\.(?:pop|get)\(\s{0,40}[\"'](\w{1,80})[\"']")
+_LAZY = re.compile(rb"__getattr__|sys\.modules\[__name__\]|lazy", re.IGNORECASE)
+"""In a file that brings names when they are asked for, which it may import for types alone."""
 _VARIABLE = re.compile(
     rb"(?:environ(?:\.(?:get|pop|setdefault))?[\[(]|getenv\()\s{0,40}[\"']([A-Z][A-Z0-9_]{3,60})[\"']"
 )
@@ -77,7 +79,7 @@ def read_module(module: str, package: bool, source: bytes) -> ModuleFacts | None
         tree = parse_python(source)
     except SyntaxError:
         return None
-    at_top = list(_flat(tree.body))
+    at_top = list(_flat(tree.body, typed=_LAZY.search(source) is not None))
     reader = _Names(module, package)
     for node in at_top:
         reader.read(node)
@@ -117,16 +119,17 @@ def with_stub(facts: ModuleFacts, stub: ModuleFacts) -> ModuleFacts:
     )
 
 
-def _flat(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield a module's statements, those inside if, try and with too."""
+def _flat(body: Iterable[ast.stmt], typed: bool = True) -> Iterator[ast.stmt]:
+    """Yield a module's statements, those inside if, try and with too; those for types alone where `typed`."""
     for node in body:
         if isinstance(node, ast.If):
-            yield from _flat([*node.body, *node.orelse])
+            for_types = _last_name(node.test) == "TYPE_CHECKING"
+            yield from _flat([*(node.body if typed or not for_types else ()), *node.orelse], typed)
         elif isinstance(node, ast.Try):
-            yield from _flat([*node.body, *node.orelse, *node.finalbody])
-            yield from _flat([one for handler in node.handlers for one in handler.body])
+            yield from _flat([*node.body, *node.orelse, *node.finalbody], typed)
+            yield from _flat([one for handler in node.handlers for one in handler.body], typed)
         elif isinstance(node, ast.With):
-            yield from _flat(node.body)
+            yield from _flat(node.body, typed)
         else:
             yield node
 

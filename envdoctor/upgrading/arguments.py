@@ -45,9 +45,7 @@ def callable_of(record: Record, path: str) -> tuple[str, Mapping[str, Spans]]:
 @cache
 def base_of(record: Record, name: str) -> str:
     """Return the library's class of settings by whose name another's class is called; empty for none."""
-    return max(
-        (one for one in settings_of(record) if one != name and name.endswith(one)), key=len, default=""
-    )
+    return max((one for one in settings_of(record) if name.endswith(one)), key=len, default="")
 
 
 @cache

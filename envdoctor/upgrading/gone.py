@@ -115,16 +115,21 @@ def lives(record: Record, told: Mapping[str, Spans], version: Version) -> bool:
     return "" not in told or record.has(told[""], version)
 
 
-def is_covered(record: Record, told: Mapping[str, Spans], move: Move) -> bool:
+def is_covered(record: Record, told: Mapping[str, Spans], move: Move, went: Spans = ()) -> bool:
     """True for a callable of which the new release's file does not tell all: what covers it may take more.
 
-    That is a decorator, which leaves the count of arguments untold, or a base that most fields moved to.
+    That is a decorator, which leaves the count of arguments untold, or a base that most fields moved to, in
+    a record that does not tell bases. What `went` while such a decorator stood there went for another reason.
     """
     if not lives(record, told, move.new):
         return False
     counts = [spans for name, spans in told.items() if name[:1] == "~"]
-    if counts and not any(record.has(spans, move.new) for spans in counts):
+    last = max((last for _, last in went), default=-1)
+    before = [spans for spans in counts if not went or any(first <= last <= end for first, end in spans)]
+    if before and not any(record.has(spans, move.new) for spans in counts):
         return True
+    if record.bases:
+        return False
     named = [spans for name, spans in told.items() if name.isidentifier()]
     at_once = Counter(since for spans in named if (since := gone_since(record, spans, move)))
     return 2 * max(at_once.values(), default=0) > max(len(named), 8)

@@ -261,7 +261,7 @@ class Judge:
                 return by_rename(use, shown, row, move) if row else None
         if record is None or not lives(record, told, move.new):
             return None
-        if self.renames.is_answered(f"{short}({use.name})", move) or is_covered(record, told, move):
+        if self.renames.is_answered(f"{short}({use.name})", move) or is_covered(record, told, move, spans):
             return None
         if callable_.endswith(".from_pretrained"):
             return None  # what it does not know itself it hands on
