@@ -42,7 +42,8 @@ def is_open(record: Record, path: str, move: Move) -> bool:
     listed = any(first <= last <= end for first, end in made_up)
     if _is_standard(module.rpartition(".")[2], name):
         return True
-    return (record.has(made_up, move.new) and not listed) or record.library == "numpy"
+    unstubbed = record.library == "numpy" and not (record.bases and name in names)
+    return (record.has(made_up, move.new) and not listed) or unstubbed
 
 
 @cache
