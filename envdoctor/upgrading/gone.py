@@ -11,6 +11,7 @@ from packaging.version import Version
 
 from envdoctor.matrix.interface_records import Record, Spans
 from envdoctor.rules.interface_lookup import DISTINCT
+from envdoctor.upgrading.uses import ALL
 from envdoctor.values import dataclass
 
 _MODULES = (
@@ -63,16 +64,32 @@ def left_of(record: Record, move: Move) -> Iterator[tuple[tuple[str, str], str]]
         for owner, told in record.members.items()
     )
     keywords = ((owner.rpartition(".")[2], True, told) for owner, told in record.keywords.items())
+    called = {o.rpartition(".")[2] for o, told in record.keywords.items() if lives(record, told, move.new)}
     standing = {("", name) for name in INHERITED}
     ended: dict[tuple[str, str], str] = {}
     for method, telling, told in chain(members, keywords):
         open_ = record.has(told.get("**", ()), move.new) and not method
         open_ = open_ or (bool(method) and is_covered(record, told, move))
         standing.update((method, n) for n, spans in told.items() if open_ or record.has(spans, move.new))
-        if telling and lives(record, told, move.new) and (method or not is_another(record, told, move)):
-            gone = ((name, gone_since(record, spans, move)) for name, spans in told.items() if name)
+        there = lives(record, told, move.new) or method in called
+        if telling and there and (method or not is_another(record, told, move)):
+            gone = ((name, gone_from(record, told, spans, move)) for name, spans in told.items() if name)
             ended |= {(method, name): since for name, since in gone if since}
     yield from ((key, since) for key, since in ended.items() if key not in standing)
+    private = {name: since for (_, name), since in ended.items() if name[:1] == "_" and name[:2] != "__"}
+    kept = {name for _, name in standing}
+    yield from (((ALL, name), since) for name, since in private.items() if name not in kept)
+
+
+def gone_from(record: Record, told: Mapping[str, Spans], spans: Spans, move: Move) -> str | None:
+    """Return the release since which a callable or class lacks something that it had.
+
+    One that is younger than the old release took another's place: what went after that release counts.
+    """
+    if move.old is None or lives(record, told, move.old):
+        return gone_since(record, spans, move)
+    since = gone_since(record, spans, Move(move.new))
+    return since if since and Version(since) > move.old else None
 
 
 def _keeps_any(record: Record, owner: str, move: Move) -> bool:
@@ -139,6 +156,8 @@ def is_another(record: Record, told: Mapping[str, Spans], move: Move) -> bool:
     """True where a class may have what no file tells: it makes members up, or most of them went at once."""
     if any(record.has(told.get(open_, ()), move.new) for open_ in ("**", "__getattr__")):
         return True
+    if record.bases:
+        return False  # what its bases and its stub tell is on record
     gone = [gone_since(record, spans, move) for name, spans in told.items() if name]
     return 2 * sum(release is not None for release in gone) > max(len(gone), 4)
 

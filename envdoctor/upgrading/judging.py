@@ -32,6 +32,8 @@ from envdoctor.upgrading.gone import (
     METHOD,
     SETTINGS,
     Move,
+    come_since,
+    gone_from,
     gone_since,
     is_another,
     is_covered,
@@ -43,7 +45,7 @@ from envdoctor.upgrading.gone import (
 from envdoctor.upgrading.known_settings import KnownSettings
 from envdoctor.upgrading.paths import home_of, is_open, stands
 from envdoctor.upgrading.renames import WITHOUT, Renames, holds
-from envdoctor.upgrading.uses import ALL, Kind, Use
+from envdoctor.upgrading.uses import ALL, Kind, Use, is_telling
 from envdoctor.values import dataclass
 
 _WORD = 5
@@ -277,7 +279,7 @@ class Judge:
         ):
             return None  # what takes any argument may hand it on to who takes it
         inherited = self.settings.is_inherited(record.library, use.name)
-        since = None if inherited else gone_since(record, spans, move)
+        since = None if inherited else gone_from(record, told, spans, move)
         return None if since is None else Break(use, shown, since, certainty=Certainty.LIKELY)
 
     def _setting_gone(self, use: Use, move: Move) -> str | None:
@@ -299,10 +301,17 @@ class Judge:
         return None
 
     def _handed_on(self, use: Use, owner: str, record: Record, move: Move) -> Break | None:
-        """Judge a keyword that only `**` takes: it ends at what may know it no more."""
-        since = self._left(record.library).get((owner.rpartition(".")[2], use.name))
-        open_ = record.has(record.keywords.get(owner, {}).get(ALL, ()), move.new)
-        if since is None or not open_ or len(use.name) < DISTINCT:
+        """Judge a keyword that no release of a callable names: it ends at what may know it no more.
+
+        That is one that takes any, or one that came in place of another of its name.
+        """
+        since, told = (
+            self._left(record.library).get((owner.rpartition(".")[2], use.name)),
+            record.keywords.get(owner, {}),
+        )
+        taken = record.has(told.get(ALL, ()), move.new)
+        came = come_since(record, told.get("", ()), move)
+        if since is None or not (taken or came) or not is_telling(use.name):
             return None
         return Break(use, f"{use.path}({use.name})", since, certainty=Certainty.LIKELY)
 
@@ -323,7 +332,7 @@ class Judge:
             return replace(by_rename(use, f"{use.path}.{use.name}", row, move), certainty=Certainty.LIKELY)
         if record is None or not spans or not lives(record, told, move.new):
             return None
-        if use.name in INHERITED and (ALL in told or not record.bases):
+        if use.name in INHERITED and (record.has(told.get(ALL, ()), move.new) or not record.bases):
             return None  # from another package's class, or the language's
         since = gone_since(record, spans, move)
         method = f"{owner}.{use.name}" in record.keywords
@@ -381,7 +390,8 @@ class Judge:
             if found := self._held(use, library):
                 yield found
                 return
-            since = self._left(library).get((use.path, use.name))
+            left = self._left(library)
+            since = left.get((use.path, use.name)) or (left.get((ALL, use.name)) if use.path else None)
             if use.path == "" and len(use.name) < DISTINCT:
                 since = None  # too short to tell whose it is
             if since and not self.renames.is_answered(shown, self.moves[library]):

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
+from envdoctor.rules.interface_lookup import DISTINCT
+
 
 class Kind(Enum):
     """The ways in which code leans on a library's interface."""
@@ -43,6 +45,11 @@ ALL = "**"
 """Stands for arguments of any name."""
 TELLING = 9
 """Letters from which the name of an argument tells whose it is."""
+
+
+def is_telling(argument: str) -> bool:
+    """True for an argument whose name tells whose it is: a long one, or one with an underscore before it."""
+    return len(argument) >= DISTINCT or (argument[:1] == "_" and argument[:2] != "__")
 
 
 class Condition(NamedTuple):

@@ -200,6 +200,52 @@ def test_the_keys_of_a_dictionary_of_a_trainings_arguments_are_its_settings(tmp_
     ]
 
 
+def judged(folder: Path, moves: dict[str, Move], **files: str) -> list[tuple[str, int, str]]:
+    for name, code in files.items():
+        (folder / f"{name}.py").write_text(code)
+    found = judge_paths(load_matrix(), moves, [str(folder)]).breaks
+    return [(Path(one.file).stem, one.told.use.place.line, one.told.name) for one in found]
+
+
+GRADIO = {"gradio": Move(Version("4.26.0"), Version("3.44.0"))}
+
+
+def test_what_a_stub_tells_of_what_is_made_when_a_module_is_loaded_stands(tmp_path: Path) -> None:
+    code = (
+        "import gradio as gr\nwith gr.Blocks() as demo:\n    one = gr.Button('x')\n"
+        "    one.click(f, None, None, show_progress=True)\n    one.click(f, _js='x').then(g, None, _js='y')\n"
+        "    shared['two'].change(f, None, _js='z')\n"
+        "try:\n    go()\n    x = gr.Button.update(value=1)\nexcept Exception as error:\n"
+        "    x = gr.Button.update(value=2)\n"
+    )
+    assert judged(tmp_path, GRADIO, ui=code) == [
+        ("ui", 5, "gradio.Button.click(_js)"),
+        ("ui", 5, "then(_js)"),
+        ("ui", 6, "change(_js)"),
+        ("ui", 9, "gradio.Button.update"),
+        ("ui", 11, "gradio.Button.update"),
+    ]
+
+
+def test_a_star_brings_what_the_projects_own_file_imports(tmp_path: Path) -> None:
+    one, two = "import gradio as gr\nfrom numpy import *\n", "from .one import *\n"
+    three = "from two import *\nx = gr.Markdown.update()\nif hasattr(x, 'y'):\n    gr.Radio.update()\n"
+    assert judged(tmp_path, GRADIO, one=one, two=two, three=three) == [
+        ("three", 2, "gradio.Markdown.update"),
+        ("three", 4, "gradio.Radio.update"),
+    ]
+
+
+def test_a_frame_is_appended_to_no_more() -> None:
+    moves = {"pandas": Move(Version("2.0.2"), Version("1.5.3"))}
+    read = next(read_cells(["import pandas as pd\nf = pd.DataFrame()\nf = f.append({})\n"]))
+    assert read is not None
+    found = list(Judge(load_matrix(), moves).breaks(read.uses))
+    assert [(one.name, one.since, one.replacement) for one in found] == [
+        ("pandas.DataFrame.append", "2.0.0", "pandas.concat")
+    ]
+
+
 def test_what_is_not_followed_is_counted() -> None:
     read = next(read_cells(["import numpy as np\nnp.array(**options())\ngetattr(np, name)\n"]))
     assert read is not None
