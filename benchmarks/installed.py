@@ -4,6 +4,8 @@
     python benchmarks/installed.py -r requirements.txt --import 'import a; from b import c'
     python benchmarks/installed.py --sets LIST    # lines: FOLDER FILE [DAY]; imports are those of its sources
 
+A set of a folder is pinned for its code (`--code FOLDER`), as its users would.
+
 Each set gets an environment of its own, which goes when it was judged; uv's cache is shared (UV_CACHE_DIR).
 A set that does not install or import is printed with its last lines: it is to become a general fact. Needs
 the index; `--empty-cuda` (gcc) leaves NVIDIA's packages out and puts empty libraries in their place, so that
@@ -135,7 +137,8 @@ def _asked(args: argparse.Namespace) -> list[tuple[list[str], Path | str]]:
     if args.sets:
         rows = [line.split() for line in args.sets.read_text().splitlines() if line.strip()]
         return [
-            (["-r", f"{f}/{name}", *_dated(day[0] if day else "today")], Path(f)) for f, name, *day in rows
+            (["-r", f"{f}/{name}", "--code", f, *_dated(day[0] if day else "today")], Path(f))
+            for f, name, *day in rows
         ]
     if args.pairs:
         rows = [line.split() for line in args.pairs.read_text().splitlines() if line.strip()]
@@ -201,8 +204,9 @@ def judged(words: list[str], code: Path | str, args: argparse.Namespace) -> str:
         )
         for step, command in steps:
             done = _run(command)
-            if done.returncode and (step != "check" or _unmet(done.stderr, args.empty_cuda, left)):
-                return f"{step}: {_last(done)}"
+            unmet = _unmet(done.stderr, args.empty_cuda, left) if step == "check" else [_last(done)]
+            if done.returncode and unmet:
+                return f"{step}: {' | '.join(unmet)[:600]}"
         site = next((venv / "lib").glob("python*/site-packages"))
         if args.empty_cuda:
             empty_cuda.put_in(home / "cuda", site)
@@ -280,11 +284,16 @@ def _imported(
         seen = {statement for statement, _ in answers}
         left = [s for s in left if s not in seen] if seen else []
     absent = {s.split()[1].split(".")[0] for s, text in said.items() if text == "absent"}
-    failed = {}
-    for statement in [s for s, text in said.items() if text not in ("", "absent")]:
-        done = _run([python, "-c", statement], **where)
-        if done.returncode:
-            failed[statement] = done.stderr[-1500:] or f"exit {done.returncode}"
+    failed, alone = {}, set[str]()
+    for statement, text in [(s, text) for s, text in said.items() if text not in ("", "absent")]:
+        last = text.strip().splitlines()[-1]
+        if last not in alone:  # what failed alone once fails alone for each that met the same
+            done = _run([python, "-c", statement], **where)
+            if not done.returncode:
+                continue
+            text = done.stderr[-1500:] or f"exit {done.returncode}"
+            alone |= {last} if text.strip().splitlines()[-1] == last else set()
+        failed[statement] = text
     return failed, sorted(absent), len(said)
 
 

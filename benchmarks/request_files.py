@@ -28,9 +28,12 @@ from pathlib import Path
 
 from packaging.version import Version
 
+from envdoctor.matrix import load_matrix
+from envdoctor.matrix.snapshot import load_snapshot
+
 PLATFORM = "x86_64-manylinux_2_35"
-FACTS = "2026-11-21"
-"""The day of the package facts: what came out later is asked of neither."""
+FACTS = load_snapshot(load_matrix().folder).date
+"""The day of the package facts in force: what came out later is asked of neither."""
 UNREACHED = re.compile(
     "Failed to (resolve requirements|build|fetch|parse)|Distribution not found|not found in the|Git operation"
 )
@@ -57,7 +60,7 @@ class Judged:
 def run(*words: str, cwd: str = "/") -> subprocess.CompletedProcess[str]:
     """Run a command; one that takes too long has the code 124."""
     try:
-        return subprocess.run(words, capture_output=True, text=True, check=False, timeout=90, cwd=cwd)
+        return subprocess.run(words, capture_output=True, text=True, check=False, timeout=240, cwd=cwd)
     except subprocess.TimeoutExpired:
         return subprocess.CompletedProcess(words, 124, "", "took too long")
 

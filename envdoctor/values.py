@@ -24,7 +24,9 @@ else:
         if not changes.keys() <= names:
             raise TypeError(_complaint(value, {**vars(value), **changes}))
         made = object.__new__(type(value))
-        made.__dict__.update({name: held for name, held in vars(value).items() if name in names})
+        held = vars(value)
+        known = held if held.keys() <= names else {name: held[name] for name in held if name in names}
+        made.__dict__.update(known)
         made.__dict__.update(changes)
         if made._checked:
             made.__post_init__()

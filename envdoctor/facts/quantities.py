@@ -52,3 +52,8 @@ def whole_number(text: str | None) -> int | None:
     `str.isdigit` and `int` take digits of every script, and `int` refuses long ones.
     """
     return int(text) if text is not None and _WHOLE.fullmatch(text) else None
+
+
+def counted(number: int, noun: str) -> str:
+    """Return `1 node`, `2 nodes`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"

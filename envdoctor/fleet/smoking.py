@@ -11,6 +11,7 @@ from typing import Literal
 
 import envdoctor
 from envdoctor.facts.codec import decode
+from envdoctor.facts.quantities import counted
 from envdoctor.findings import Evidence, Finding, Remedy, Severity
 from envdoctor.fleet import landing_collective
 from envdoctor.fleet.answer import Collective, NodeFinding
@@ -19,7 +20,6 @@ from envdoctor.fleet.merge import Group
 from envdoctor.fleet.nodeset import natural_key
 from envdoctor.fleet.reply import Reply, Take
 from envdoctor.inputs import parse_json
-from envdoctor.report.counting import counted
 from envdoctor.values import dataclass
 
 DCGM = "dcgm"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -14,24 +13,13 @@ from envdoctor.fact_files import find_folder, read_files, sizes_of, user_release
 from envdoctor.facts.codec import trusting
 from envdoctor.matrix import tables
 from envdoctor.matrix.card_names import CardNames
+from envdoctor.matrix.lexicon import Frameworks, Lexicon, PackageNames
 from envdoctor.matrix.tables.row import Row
 from envdoctor.patterns import glob_matches
-from envdoctor.values import dataclass
 
 COMPILED = "rows.jsonl"
 Plain = list[dict[str, Any]]
 R = TypeVar("R", bound=Row)
-
-
-@dataclass(frozen=True)
-class Lexicon:
-    """What a reader of texts knows; without any it reads what stands in tables and listings."""
-
-    symptoms: tuple[tables.SymptomRow, ...] = ()
-    keys: tuple[tables.KeyRow, ...] = ()
-    cards: CardNames = field(default_factory=CardNames)
-    tellings: Callable[[], tuple[tables.TellingRow, ...]] = tuple
-    """How people tell error lines in their own words; asked for where a text shows none."""
 
 
 CONDITIONS = "row"
@@ -155,6 +143,16 @@ class Matrix:
         """The names of the GPUs."""
         return CardNames(lambda: self.rows(tables.GpuRow))
 
+    @cached_property
+    def package_names(self) -> PackageNames:
+        """The names of the packages that running text may tell of."""
+        return PackageNames(self.rows(tables.PackageNameRow))
+
+    @cached_property
+    def frameworks(self) -> Frameworks:
+        """What trains and serves."""
+        return Frameworks(lambda: self.rows(tables.FrameworkRow))
+
     @property
     def lexicon(self) -> Lexicon:
         """What texts are searched for."""
@@ -162,6 +160,8 @@ class Matrix:
             self.rows(tables.SymptomRow),
             self.rows(tables.KeyRow),
             self.cards,
+            self.package_names,
+            self.frameworks,
             lambda: self.rows(tables.TellingRow),
         )
 

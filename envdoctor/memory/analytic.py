@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from math import inf
 from typing import NamedTuple
 
@@ -26,6 +25,7 @@ from envdoctor.memory.settings import Settings, settings_of
 from envdoctor.memory.shape import ModelShape
 from envdoctor.memory.sharding import Plan, plan_of
 from envdoctor.memory.tape import rounded
+from envdoctor.values import replace
 
 DEFAULT = Constants()
 UNCOUNTED: Mapping[str, str] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Any, NamedTuple
 
 from envdoctor.errors import InputError
@@ -16,7 +16,7 @@ from envdoctor.memory.recipes import TRAINERS
 from envdoctor.memory.run import Prediction, ServingRun, TrainingRun
 from envdoctor.memory.settings import settings_of
 from envdoctor.memory.sharding import host_bytes
-from envdoctor.values import dataclass
+from envdoctor.values import dataclass, replace
 
 MODELLED = {
     "torch": "2.11",

@@ -77,21 +77,46 @@ class CachingAllocator:
         """Bytes of all segments."""
         return self.granules * GRANULE
 
+    @property
+    def free(self) -> tuple[Block, ...]:
+        """What lies free, on which what follows depends."""
+        return (*self._small, *self._large)
+
     def take(self, *sizes: int) -> list[Block]:
         """Return the blocks that serve requests of so many bytes."""
         blocks = [0] * len(sizes)
         self.play(enumerate(map(granules, sizes)), blocks)
         return blocks
 
+    def give(self, *blocks: Block) -> None:
+        """Take blocks back."""
+        self.play([(slot, 0) for slot in range(len(blocks))], list(blocks))
+
     def play(self, events: Iterable[tuple[int, int]], blocks: list[Block]) -> None:
-        """Serve requests in their order; `blocks` holds what each slot was given."""
+        """Serve requests in their order; `blocks` holds what each slot was given.
+
+        A block that is given back is joined with its free neighbours.
+        """
         starting, ending, widened, ends = self._starting, self._ending, self._widened, self._ends
         wide = WIDE if widened > 1 else PLACE
-        give, small_free, large_free = self.give, self._small, self._large
+        small_free, large_free = self._small, self._large
         least = 0 if ends else SMALL
+        leave, follow = ending.pop, starting.pop
         for slot, size in events:
             if not size:
-                give(blocks[slot])
+                block = blocks[slot]
+                place, size = block & PLACE, block >> PLACES
+                end = place + size
+                free = small_free if size <= SMALL else large_free
+                if before := leave(place, 0):
+                    del free[bisect_left(free, before)]
+                    place = before & PLACE
+                if after := follow(end, 0):
+                    del free[bisect_left(free, after)]
+                    end += after >> PLACES
+                joined = (end - place) << PLACES | place
+                insort(free, joined)
+                starting[place] = ending[end] = joined
                 continue
             if size >= wide:
                 size = granules(int(size * GRANULE * widened))
@@ -173,20 +198,3 @@ class CachingAllocator:
             self.large += more
         self._ends[small] = end + more
         return (end + more - place) << PLACES | place
-
-    def give(self, block: Block) -> None:
-        """Take a block back, and join it with its free neighbours."""
-        starting, ending = self._starting, self._ending
-        place, size = block & PLACE, block >> PLACES
-        free = self._small if size <= SMALL else self._large
-        end = place + size
-        before, after = ending.pop(place, None), starting.pop(end, None)
-        if before is not None:
-            del free[bisect_left(free, before)]
-            place = before & PLACE
-        if after is not None:
-            del free[bisect_left(free, after)]
-            end += after >> PLACES
-        joined = (end - place) << PLACES | place
-        insort(free, joined)
-        starting[place] = ending[end] = joined

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from envdoctor.errors import InputError, Unavailable
 from envdoctor.inputs import parse_json, read_input
 from envdoctor.memory.model_config import parse_shape, read_config
 from envdoctor.memory.shape import ModelShape
+from envdoctor.values import replace
 
 if TYPE_CHECKING:
     from envdoctor.matrix import tables

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from envdoctor.errors import InputError
 from envdoctor.memory.answer import ANALYTIC, Question, answer
 from envdoctor.memory.run import Prediction, ServingRun, TrainingRun
-from envdoctor.values import dataclass
+from envdoctor.values import dataclass, replace
 
 _QUARTERS = (1, 2, 4, 8, 16)
 

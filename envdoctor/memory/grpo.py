@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from envdoctor.memory.constants import Constants
 from envdoctor.memory.run import Component, Prediction, ServingRun, TrainingRun
 from envdoctor.memory.serving import describe_engine, utilization_bounds
+from envdoctor.values import replace
 
 
 def add_engine(

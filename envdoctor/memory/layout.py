@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
 from envdoctor.memory.shape import Experts, LatentAttention, ModelShape
 from envdoctor.memory.vision import Vision
+from envdoctor.values import replace
 
 NAMES_ATTENTION = frozenset({"q", "k", "v", "o", "qkv"})
 

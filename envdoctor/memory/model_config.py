@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from envdoctor.memory.families import (
 from envdoctor.memory.parts import completed, seeing_model
 from envdoctor.memory.shape import Experts, LatentAttention, ModelShape
 from envdoctor.memory.vision import parse_vision
+from envdoctor.values import replace
 
 MAX_CONFIG_BYTES = 4 << 20
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 from packaging.version import InvalidVersion, Version
@@ -12,7 +12,7 @@ from envdoctor.errors import InputError
 from envdoctor.matrix import tables
 from envdoctor.memory.shape import ModelShape
 from envdoctor.specifiers import SpecifierSet
-from envdoctor.values import dataclass
+from envdoctor.values import dataclass, replace
 
 TRAINERS: Mapping[str, str] = {
     "transformers": "transformers",

@@ -7,7 +7,6 @@ up for gradients and states no longer serve the next step's logits.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from math import inf
 
 from envdoctor.memory.activations import LayerKind, layer_kinds
@@ -34,6 +33,7 @@ from envdoctor.memory.settings import Settings, settings_of
 from envdoctor.memory.shape import ModelShape
 from envdoctor.memory.turns import Frame, Turns, frame_of, paired
 from envdoctor.memory.weights import weight_blocks
+from envdoctor.values import replace
 
 GROWTHS = 16
 """Lengths at which keys and values are copied in a replay of `generate`, instead of at every token."""
@@ -80,6 +80,7 @@ class Replay:
         self.states: list[Block] = []
         self.buckets: list[Block] = []
         self.started = False
+        self.micros = min(run.grad_accum, MICRO_STEPS)
 
     def reserved(self, enough: float = inf) -> int:
         """Play load and steps, and return what is reserved; once that passes `enough`, no more is played.
@@ -93,7 +94,8 @@ class Replay:
             if self.run.recipe.generates and self.run.vllm_utilization is None:
                 self._generate()
             self._rebuild()
-            for micro in range(min(self.run.grad_accum, MICRO_STEPS)):
+            self.micros = self._micro_steps(width)
+            for micro in range(self.micros):
                 self._pass(accumulating=micro > 0)
                 if self.taken > enough:
                     return self.taken
@@ -106,6 +108,12 @@ class Replay:
     def taken(self) -> int:
         """Bytes taken of the card."""
         return self.heap.reserved
+
+    def _micro_steps(self, width: int) -> int:
+        """Micro batches to play: of rows below the widest one is enough where a segment grows, or gradients
+        are small. What the second would have added, wider ones ask for as well."""
+        passed = width < self.stated.seq and (self.run.expandable_segments or self.run.method != "full")
+        return 1 if passed else min(self.run.grad_accum, MICRO_STEPS)
 
     def _narrow(self, width: int) -> None:
         """Let the rows that follow be as wide as that."""
@@ -154,8 +162,7 @@ class Replay:
         return self.heap.take(*filter(None, sizes))
 
     def _give(self, blocks: Iterable[Block]) -> None:
-        for block in blocks:
-            self.heap.give(block)
+        self.heap.give(*blocks)
 
     def _pass(self, accumulating: bool) -> None:
         """One micro batch forward and backward."""

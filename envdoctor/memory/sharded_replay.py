@@ -10,6 +10,7 @@ shards in fp32 until the step is done.
 from __future__ import annotations
 
 from functools import lru_cache, partial
+from itertools import groupby
 from typing import NamedTuple
 
 from envdoctor.memory.activations import LayerKind
@@ -105,6 +106,7 @@ class ShardedReplay(Replay):
         self.copy: Block = 0
         self.unsharded: list[Block] = []
         self.synced = False
+        self.settled = False  # whether what is gathered finds the same free blocks in each pass
 
     @property
     def taken(self) -> int:
@@ -148,7 +150,7 @@ class ShardedReplay(Replay):
         units = [self.table, *(self.units[kind.moe] for kind in self.kinds), self.tail]
         sizes = [size for unit in units[self.shape.tied :] for size in unit.kept if size]
         if self.run.meta_load:
-            for size in sizes:
+            for size in dict.fromkeys(sizes) if self.run.offload_params else sizes:
                 whole = self._take((size,))
                 shard = self._take((self._shard(size),))
                 self._give((*whole, *(shard if self.run.offload_params else ())))
@@ -164,26 +166,44 @@ class ShardedReplay(Replay):
         self._give(loaded)
 
     def _gather(self, units: list[Unit]) -> None:
-        """The forward pass as the stream that copies in sees it: no unit of the way back asks for more."""
+        """The forward pass as the stream that copies in sees it: no unit of the way back asks for more.
+
+        What has led to the same free blocks leads on as it did: it is not played again.
+        """
+        if self.settled:
+            return
+        began = self.gathers.free
+        last: tuple[Block, ...] = ()
+        known: dict[object, int]
+        for _, alike in groupby(units, id):
+            found = list(alike)
+            left, known = len(found), {}
+            while left:
+                last = self._copied_in(found[0], last)
+                left -= 1
+                state = self.gathers.free, last
+                if state in known:
+                    left %= known[state] - left
+                known[state] = left
+        self.gathers.give(*last)
+        self.settled = self.gathers.free == began
+
+    def _copied_in(self, unit: Unit, last: tuple[Block, ...]) -> tuple[Block, ...]:
+        """Copy in a unit's shards and gather them; the former unit, which lies in `last`, goes."""
         heap = self.gathers
-        last: list[Block] = []
-        for unit in units:
-            if self.run.offload_params:  # each comes from the host as it is kept, and is then cast
-                inputs = []
-                for whole, kept in zip(unit.whole, unit.kept, strict=True):
-                    shard = heap.take(self._shard(kept))
-                    inputs += heap.take(self._shard(whole)) if kept != whole else shard
-                    if kept != whole:
-                        heap.give(shard[0])
-            else:
-                cast = [w for w, kept in zip(unit.whole, unit.kept, strict=True) if w != kept]
-                inputs = heap.take(*filter(None, (sum(map(self._shard, cast)),)))
-            out = heap.take(sum(unit.whole))
-            for block in (*inputs, *last):
-                heap.give(block)
-            last = out
-        for block in last:
-            heap.give(block)
+        if self.run.offload_params:  # each comes from the host as it is kept, and is then cast
+            inputs = []
+            for whole, kept in zip(unit.whole, unit.kept, strict=True):
+                shard = heap.take(self._shard(kept))
+                inputs += heap.take(self._shard(whole)) if kept != whole else shard
+                if kept != whole:
+                    heap.give(shard[0])
+        else:
+            cast = [w for w, kept in zip(unit.whole, unit.kept, strict=True) if w != kept]
+            inputs = heap.take(*filter(None, (sum(map(self._shard, cast)),)))
+        out = heap.take(sum(unit.whole))
+        heap.give(*inputs, *last)
+        return tuple(out)
 
     def _reduce(self, elements: int) -> None:
         """Shards of a unit's gradients: in 16 bits, and in fp32, which may go to the host."""
@@ -196,7 +216,7 @@ class ShardedReplay(Replay):
                 self.shards.append(wide)
 
     def _pass(self, accumulating: bool) -> None:
-        self.synced = accumulating or self.run.grad_accum == 1
+        self.synced = accumulating or self.micros == 1
         layered = [self.units[kind.moe] for kind in self.kinds]
         self._gather([self.tail, *layered] if self.shape.tied else [self.table, *layered, self.tail])
         (self.copy,) = self._take((1,))
@@ -301,6 +321,5 @@ class ShardedReplay(Replay):
 
     def _step(self) -> None:
         super()._step()
-        for block in self.shards:
-            self.reduces.give(block)
+        self.reduces.give(*self.shards)
         self.shards.clear()

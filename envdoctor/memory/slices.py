@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import lcm
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +17,7 @@ from envdoctor.memory.constants import Constants
 from envdoctor.memory.families import ALIASES, LAYER_BY_LAYER, first
 from envdoctor.memory.optimizer import find_optimizer, state_bytes, step_bytes
 from envdoctor.memory.run import Component, Prediction, TrainingRun
-from envdoctor.values import dataclass
+from envdoctor.values import dataclass, replace
 
 LIMIT_S = 240.0
 CHILD = Path(__file__).with_name("slice_child.py")

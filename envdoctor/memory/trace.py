@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from envdoctor.memory.constants import Constants
 from envdoctor.memory.run import Prediction, TrainingRun
 from envdoctor.memory.slices import corrected, run_slices
+from envdoctor.values import replace
 
 
 def trace_run(

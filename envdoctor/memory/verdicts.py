@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import replace
 
 from envdoctor.facts.quantities import GIB
 from envdoctor.memory.constants import Constants
 from envdoctor.memory.run import Component, Prediction, ServingRun
 from envdoctor.memory.serving import Budget, Verdict, describe_engine, utilization_bounds
 from envdoctor.memory.sglang import describe_static, free_before, judge_share
+from envdoctor.values import replace
 
 SPLITS = (2, 4, 8, 16)
 LENGTH_STEP = 1024

@@ -7,9 +7,12 @@ from collections.abc import Iterator
 from envdoctor import lazy_re as re
 from envdoctor.facts import Setting
 from envdoctor.facts.quantities import parse_size
+from envdoctor.matrix import tables
+from envdoctor.matrix.lexicon import Frameworks
 from envdoctor.pastes.platforms import parse_container
 from envdoctor.pastes.settings import KeyTable, setting_sightings
 from envdoctor.pastes.sightings import Paste, Sighting
+from envdoctor.patterns import row_pattern
 
 _FLAG = re.compile(
     r"(?<![\w-])--([A-Za-z][\w.-]{1,60})(?:(?:=|\s{1,4})(\"[^\"]{0,300}\"|'[^']{0,300}'|(?!-)[^\s\"'\\]{1,300}))?"
@@ -17,17 +20,8 @@ _FLAG = re.compile(
 _KEYWORD = re.compile(
     r"(?<![\w.-])([a-z][a-z0-9]{0,30}_?\w{1,40})\s?=\s?(\"[^\"]{0,200}\"|'[^']{0,200}'|[\w.+/-]{1,200})"
 )
-_PROGRAMS = (
-    (re.compile(r"\bvllm serve\s+([\w./-]{2,200})|\bvllm\.entrypoints\.\w"), "vllm", ("task", "serve")),
-    (re.compile(r"\bsglang\.(?:launch_server|bench_\w+)|\bsglang serve\b"), "sglang", ("task", "serve")),
-    (re.compile(r"\bllamafactory-cli train|src/train(?:_bash)?\.py"), "llamafactory", None),
-    (re.compile(r"\bswift (?:sft|pt|rlhf|infer|deploy)\b"), "ms-swift", None),
-    (re.compile(r"\baxolotl train\b|axolotl\.cli\.train"), "axolotl", None),
-    (re.compile(r"\bweclone-cli\b"), "weclone", None),
-)
 _NAMES_MODEL = re.compile(r"[\d/.-]")
 """What models' names and paths have, and the words after `vllm serve` in a sentence have not."""
-_PROGRAM_WORDS = ("vllm", "sglang", "llamafactory", "src/train", "swift ", "axolotl", "weclone")
 _ADVICE = re.compile(
     r"(?i)\bfor example\b|\be\.g\.|\byou can\b|\bplease\b|\btry\b|\binstead\b|\bwithout\b|\brequires?\b"
 )
@@ -51,7 +45,7 @@ _CONTINUED = 40
 """Lines of one command that are looked through."""
 
 
-def parse_commands(paste: Paste, table: KeyTable) -> Iterator[Sighting]:
+def parse_commands(paste: Paste, table: KeyTable, frameworks: Frameworks) -> Iterator[Sighting]:
     """Yield the settings that flags and keyword arguments tell, and the container image of a Dockerfile."""
     framework: str | None = None
     for index, line in paste.loose():
@@ -59,38 +53,49 @@ def parse_commands(paste: Paste, table: KeyTable) -> Iterator[Sighting]:
             paste.claimed.add(index)
             yield from parse_container(match[1], paste.at("Dockerfile", index))
         if "--" in line and "[--" not in line:
-            framework = _framework(line) or framework
-            found = list(_flags(line, table, paste.at("command line", index), framework))
+            program = _program(line, frameworks)
+            framework = program[0].name if program else framework
+            found = list(_flags(line, table, paste.at("command line", index), framework, program))
             if found and not _SENTENCE.match(line):
                 paste.claimed.add(index)
             yield from found
             yield from _container(paste, index, line)
-        elif _framework(line):
-            framework = _framework(line)
-            yield from _program(line, paste.at("command line", index))
+        elif program := _program(line, frameworks):
+            framework = program[0].name
+            yield from _served(*program, paste.at("command line", index))
         elif "=" in line and "(" not in line[:1]:
             yield from _keywords(line, table, paste.at("", index))
         if not line.rstrip().endswith("\\"):
             framework = None
 
 
-def _framework(line: str) -> str | None:
-    if not any(word in line for word in _PROGRAM_WORDS):
-        return None
-    return next((name for pattern, name, _ in _PROGRAMS if pattern.search(line)), None)
+def _program(line: str, frameworks: Frameworks) -> tuple[tables.FrameworkRow, re.Match[str]] | None:
+    """Return the framework that a line starts, and how."""
+    for row in frameworks.values():
+        if not any(word in line for word in row.words) or row.command is None:
+            continue
+        if match := row_pattern(row.command, case=True).search(line):
+            return row, match
+    return None
 
 
-def _program(line: str, source: str) -> Iterator[Sighting]:
-    for pattern, name, told in _PROGRAMS:
-        match = pattern.search(line)
-        if match and told:
-            yield Sighting("setting", Setting(told[0], told[1], source, name, name), source)
-            if pattern.groups and match[1] and _NAMES_MODEL.search(match[1]):
-                yield Sighting("setting", Setting("model", match[1], source, "model", name), source)
+def _served(row: tables.FrameworkRow, match: re.Match[str], source: str) -> Iterator[Sighting]:
+    if row.serves:
+        yield Sighting("setting", Setting("task", "serve", source, row.name, row.name), source)
+        model = match.groupdict().get("model")
+        if model and _NAMES_MODEL.search(model):
+            yield Sighting("setting", Setting("model", model, source, "model", row.name), source)
 
 
-def _flags(line: str, table: KeyTable, source: str, framework: str | None) -> Iterator[Sighting]:
-    yield from _program(line, source)
+def _flags(
+    line: str,
+    table: KeyTable,
+    source: str,
+    framework: str | None,
+    program: tuple[tables.FrameworkRow, re.Match[str]] | None,
+) -> Iterator[Sighting]:
+    if program:
+        yield from _served(*program, source)
     if _ADVICE.search(line):
         return
     if '"--' in line or "'--" in line:

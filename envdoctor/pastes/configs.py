@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from envdoctor import lazy_re as re
 from envdoctor.facts import Setting
-from envdoctor.pastes.settings import KeyTable, is_of_another, setting_sightings
+from envdoctor.pastes.settings import KeyTable, setting_sightings
 from envdoctor.pastes.sightings import Paste, Sighting
 
 DEPTH = 12
@@ -99,7 +99,7 @@ def _line(line: str, state: _Open, table: KeyTable, source: str, whole: bool) ->
             path = state.path(key)
             known = list(setting_sightings(table, path, value.strip(), source))
             yield from known
-            if not known and (whole or (is_of_another(path) and table.find(key))):
+            if not known and (whole or (path != key and table.find(key))):
                 text = value.strip().strip("'\"")
                 yield Sighting("setting", Setting(OTHER + path.lower(), text, source, path), source)
         elif value is None and opened is None and position == 0:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from envdoctor import lazy_re as re
 from envdoctor.facts import ComputeCapability, CudaVersion, Symptom
-from envdoctor.pastes.distributions import known_distribution
+from envdoctor.matrix.lexicon import PackageNames
 from envdoctor.pastes.sightings import Paste, Sighting, card_sighting, distribution_sightings
 
 _PROMPT = re.compile(r"^In \[\d{1,4}\]: ")
@@ -56,12 +56,12 @@ def _answered(paste: Paste, index: int) -> Iterator[Sighting]:
             return
         paste.claimed.update((index, place))
         for (name, what), answer in zip(asked, match.groups(), strict=True):
-            yield from _told(name, what, answer, paste.at("Python prompt", place))
+            yield from _told(name, what, answer, paste.at("Python prompt", place), paste.packages)
 
 
-def _told(name: str, what: str, answer: str, source: str) -> Iterator[Sighting]:
+def _told(name: str, what: str, answer: str, source: str, packages: PackageNames) -> Iterator[Sighting]:
     if what == "__version__":
-        if known := known_distribution(name):
+        if known := packages.find(name):
             yield from distribution_sightings(known, answer, source, exact=True)
     elif name == "torch":
         for key, tell in _ANSWERS.items():

@@ -62,10 +62,20 @@ _FUTILE = re.compile(
     r"(?i)\b(?:did(?:n['’]?t| not)|does(?:n['’]?t| not)|"
     r"still (?:fail|get|see|the|same|not|have|happen)\w{0,3}|no luck|without success|"
     r"(?:get|got|receive|see|throw|raise)s?d? (?:the |this |an? |another )?(?:\w{1,12} )?error\b|"
+    r"no (?:chance|way) to|unable to|(?:cannot|can['’]?t|could ?n['’]?t|could not)\b(?! reproduce)|"
+    r"as (?:is |was )?(?:suggested|recommended|advised|described|instructed)|"
     r"not (?:fix|help|solv|work|resolv)\w{0,3}|same (?:error|issue|problem|"
     r"result))\b|还是|仍然|[>》:：]\s{0,3}(?:no|nope|none|n/?a|否|没有)[.!]?\s{0,3}$"
 )
 """What was tried in vain, and what a form asked about and was not done."""
+_MOVED = r"(?:up|down)grad(?:ed?|ing)|updat(?:ed?|ing)|switch(?:ed|ing)?"
+_FAILS = r"hang(?:s|ing)?|hung|crash(?:es|ed|ing)?|fail(?:s|ed|ing)?|br(?:eaks?|oke)|freez(?:es?|ing)|stuck"
+_WORSENED = re.compile(
+    rf"(?i)\b(?:after|since|when|once|upon) [^;]{{0,40}}\b(?:{_MOVED})\b[^;]{{0,160}}\b(?:{_FAILS})\b|"
+    rf"\b(?:{_FAILS})\b[^;]{{0,60}}\b(?:after|since|when|once|upon) [^;]{{0,40}}\b(?:{_MOVED})\b"
+)
+"""A move of releases after which something fails: what went before is no way out of it."""
+_MENDED = re.compile(r"(?i)\b(?:works?|worked|fix|solv|resolv|no longer|downgrad|revert|roll\w{0,3} back)")
 
 
 def parse_diagnosed(paste: Paste, lines: Sequence[str]) -> Iterator[Sighting]:
@@ -74,7 +84,8 @@ def parse_diagnosed(paste: Paste, lines: Sequence[str]) -> Iterator[Sighting]:
     for index, said in _said(paste, lines):
         if _ASKS.search(said) or _FORM.search(said):
             continue
-        if ways < KEPT and _WAY.search(said) and not _FUTILE.search(said):
+        worse = _WORSENED.search(said) and not _MENDED.search(said)
+        if ways < KEPT and _WAY.search(said) and not (worse or _FUTILE.search(said)):
             ways += 1
             yield Sighting("note", f"{TOLD_WAY}{paste.at('', index)}: {said}")
         elif causes < KEPT and _CAUSE.search(said):

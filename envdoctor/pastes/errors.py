@@ -44,6 +44,11 @@ _ENDS_MESSAGE = re.compile(
     r"(?: \(core dumped\))?\s{0,8}(?:\S.{0,120})?$|\b\d{1,3}%\|"
 )
 """What a shell says of a process, and a progress bar: neither goes on with a message."""
+_LOGGED = re.compile(
+    r"[\[(]?(?:\d{4}-\d\d-\d\d[ T_]?\d\d:\d\d|\d\d:\d\d:\d\d\b)|(?:INFO|WARNING|DEBUG|ERROR)\b[ :\[]|"
+    r"[IWEF]\d{4} \d\d:\d\d:"
+)
+"""How a logger's next line begins."""
 _CODE = re.compile(r"^\s*(?:except|raise|return|if|elif|assert|class|def|import|from|#|with)\b")
 _EDITOR = "Exception has occurred: "
 _DIRECT = "The above exception was the direct cause"
@@ -232,6 +237,8 @@ def _message(lines: Sequence[str], index: int, prefix: str, first: str) -> tuple
         if not line or HEADER in line or line.startswith((_DIRECT, _DURING, "```", "+-")) or _frame(line):
             break
         if (": " in line and _is_exception(line.partition(":")[0][-80:])) or _ENDS_MESSAGE.search(line):
+            break
+        if _LOGGED.match(line):
             break
         parts.append(line)
         last = following

@@ -13,7 +13,7 @@ from typing import BinaryIO
 from envdoctor.errors import InputError
 from envdoctor.facts import Facts
 from envdoctor.inputs import is_lock, open_input
-from envdoctor.matrix.load import Lexicon
+from envdoctor.matrix.lexicon import Lexicon
 from envdoctor.pastes.reader import parse_paste
 
 WHOLE = 4 << 20

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from envdoctor import lazy_re as re
 from envdoctor.facts.names import normalise
-from envdoctor.pastes.distributions import VERSION, known_distribution
+from envdoctor.pastes.distributions import VERSION
 from envdoctor.pastes.sightings import Paste, Sighting, distribution_sightings
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}?"
@@ -52,7 +52,7 @@ def _shown(paste: Paste, name: str, index: int) -> Iterator[Sighting]:
 
 def _told_below(paste: Paste, index: int) -> Iterator[Sighting]:
     """Yield the version that stands below a package's bare name."""
-    name = known_distribution(paste.lines[index - 1].strip())
+    name = paste.packages.find(paste.lines[index - 1].strip())
     match = _SHOWN_VERSION.match(paste.lines[index])
     if name and match and index - 1 not in paste.claimed:
         paste.claimed.update((index - 1, index))

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from envdoctor import lazy_re as re
 from envdoctor.facts import Distribution
-from envdoctor.pastes.distributions import VERSION, known_distribution
+from envdoctor.matrix.lexicon import PackageNames
+from envdoctor.pastes.distributions import VERSION
 from envdoctor.pastes.sightings import Paste, Sighting
 
 _COMMAND = re.compile(r"\b(?:pip3?|uv(?: pip)?|poetry|pdm) (?:install|add|sync)\b(.{1,600})")
@@ -33,7 +34,7 @@ def parse_installs(paste: Paste, lines: Sequence[str]) -> Iterator[Sighting]:
     """
     asked: dict[str, dict[str, str]] = {}
     for index, line in paste.loose():
-        for name, version in _asked(line[:600]):
+        for name, version in _asked(line[:600], paste.packages):
             asked.setdefault(name, {}).setdefault(version, paste.at("", index))
     if asked and any(_REFUSED.search(line) for line in lines):
         return
@@ -45,10 +46,10 @@ def parse_installs(paste: Paste, lines: Sequence[str]) -> Iterator[Sighting]:
             yield Sighting("distribution", whole if runs and "*" not in version else asked_for, source)
 
 
-def _asked(line: str) -> Sequence[tuple[str, str]]:
+def _asked(line: str, packages: PackageNames) -> Sequence[tuple[str, str]]:
     if not ("install" in line or "add" in line or "to" in line) or _NO_FACT.search(line):
         return ()
     found = [(name, f"{v}.*" if v.count(".") < 2 else v) for name, v in _MOVED.findall(line)]
     if match := _COMMAND.search(line):
         found += _PIN.findall(match[1])
-    return [(known, version) for name, version in found if (known := known_distribution(name.lower()))]
+    return [(known, version) for name, version in found if (known := packages.find(name.lower()))]

@@ -9,8 +9,9 @@ from envdoctor import lazy_re as re
 from envdoctor.facts import CudaVersion, DriverVersion, NativeLibrary, Toolkit
 from envdoctor.facts.quantities import parse_size
 from envdoctor.matrix.card_names import CardNames
-from envdoctor.pastes.distributions import ELSEWHERE, known_distribution, mention_pattern
-from envdoctor.pastes.gpus import Listed, parse_capability, parse_gpus, with_those_above
+from envdoctor.matrix.lexicon import PackageNames
+from envdoctor.pastes.distributions import ELSEWHERE
+from envdoctor.pastes.gpus import Listed, find_gpus, parse_capability, parse_gpus, with_those_above
 from envdoctor.pastes.settings import KeyTable, setting_sightings
 from envdoctor.pastes.sightings import Paste, Sighting, card_sighting, distribution_sightings
 
@@ -28,12 +29,16 @@ _RUNS = re.compile(r"[ \t]{3,}")
 _SEVERAL = re.compile(
     r"[,;]\s{0,4}(?=[^\d\s<>=~!])|\s{1,4}(?:and|with|on)\s{1,4}|\s{1,4}(?!(?i:ver|type|model|name|list))(?=[A-Za-z][\w.-]{1,40}\s?[:=]\s)"
 )
+_REMARK = re.compile(r"\s*#+\s*[a-z]+_[a-z_]+\s*[:=]")
+"""A key of a settings file that is commented out."""
 _PIN = re.compile(r"(?<![\w.=-])[A-Za-z][\w.-]{1,40}==\d[\w.+*]{0,40}")
+_PAIR = re.compile(r"[A-Za-z]\w{0,40}=[^\s=,]{1,80}")
 _LABEL = 2
 """Words beside pins by which a line is still a list of them, no sentence."""
 _PLURAL = re.compile(r"[,;]|\s(?:and|with|on)\s|[:=][^:=]+[:=]")
 _FOREIGN = re.compile(
     r"\(you have |\bcompiled (?:w\.|with\b|for\b|against\b)|\bbuilt (?:with|for|against)\b|"
+    r"\d[`'\")]{0,2} ?(?:→|[-=]>|⇒) ?[`'\"]{0,2}(?:[A-Za-z][\w-]{1,40}[ =]{1,3})?v?\d|"
     rf"\bis not supported\b|\bcan ?not (?:be )?install|{ELSEWHERE}"
 )
 _ABSENT = re.compile(
@@ -58,35 +63,38 @@ def parse_labelled(paste: Paste, table: KeyTable) -> Iterator[Sighting]:
         source = paste.at("", index)
         if _FOREIGN.search(line):
             continue
-        statements = split_statements(line, table)
-        for label, value, key in _uncontrasted(statements):
+        statements = _split_statements(line, table, paste.packages)
+        for label, value, key in _uncontrasted(statements, paste.packages):
             label = _in_context(label, line, index - near_driver, previous)
-            found = list(_told(label, value, source, paste.cards)) or list(
-                setting_sightings(table, key, value, source)
-            )
+            found = list(_told(label, value, source, paste))
+            if not (found or _REMARK.match(line)):
+                found = list(setting_sightings(table, key, value, source))
             if label.startswith(("driver", "nvidia driver")):
                 near_driver = index
-            if found and statements == [line] and not _names_another(label, value):
+            if found and statements == [line] and not _tells_more(label, value, found, paste):
                 paste.claimed.add(index)
             listed, found = with_those_above(listed, index, label, found)
             yield from found
         previous = fold_label(line.partition(":")[0])
 
 
-def _names_another(label: str, value: str) -> bool:
-    """True where a package's version is followed by another package with its own: `torch==2.1 trl 0.9.6`."""
-    mine = known_distribution(label)
-    if not mine or " " not in value:
+def _tells_more(label: str, value: str, found: Sequence[Sighting], paste: Paste) -> bool:
+    """True where a package and version follow, or a card: `torch==2.1 trl 0.9.6`, `Python 3.12, A100`."""
+    if " " not in value or any(sighting.place == "gpus" for sighting in found):
         return False
-    return any(known_distribution(m["name"].lower()) != mine for m in mention_pattern().finditer(value))
+    if find_gpus(value, "", paste.cards):
+        return True
+    packages, mine = paste.packages, paste.packages.find(label)
+    named = packages.mentions.finditer(value) if mine else ()
+    return any(packages.find(m["name"].lower()) != mine for m in named)
 
 
-def _uncontrasted(statements: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+def _uncontrasted(statements: Sequence[str], packages: PackageNames) -> Iterator[tuple[str, str, str]]:
     """Yield the parts of statements; of a package of which two releases are set against each other, none."""
     split = [_split(statement) for statement in statements]
     for label, value, key in split:
         others = {other for name, other, _ in split if name == label and other != value}
-        if not (others and known_distribution(label)):
+        if not (others and packages.find(label)):
             yield label, value, key
 
 
@@ -99,26 +107,28 @@ def _in_context(label: str, line: str, since_driver: int, previous: str) -> str:
     return label
 
 
-def split_statements(line: str, table: KeyTable) -> list[str]:
+def _split_statements(line: str, table: KeyTable, packages: PackageNames) -> list[str]:
     """Return the statements in a line; a piece that begins no known one belongs to the one before it."""
     pins = _PIN.findall(line) if line.count("==") > 1 else []
     if len(pins) > 1 and len(_PIN.sub("", line).split()) <= _LABEL:
         return pins
+    if line.count("=") > 1 and all(map(_PAIR.fullmatch, line.split())):
+        return line.split()
     short = _RUNS.sub("  ", line.strip())
     if _SEVERAL.search(short) is None or _PLURAL.search(line) is None:
         return [line]
     found: list[str] = []
     for piece in _SEVERAL.split(short):
-        if found and not _begins(piece, table):
+        if found and not _begins(piece, table, packages):
             found[-1] += f", {piece}"
         else:
             found.append(piece)
     return found
 
 
-def _begins(piece: str, table: KeyTable) -> bool:
+def _begins(piece: str, table: KeyTable, packages: PackageNames) -> bool:
     label, _, key = _split(piece)
-    return bool(label) and (_handler(label) is not None or bool(table.find(key)))
+    return bool(label) and (_handler(label, packages) is not None or bool(table.find(key)))
 
 
 def _split(line: str) -> tuple[str, str, str]:
@@ -137,17 +147,17 @@ def fold_label(label: str) -> str:
     )
 
 
-def _told(label: str, value: str, source: str, cards: CardNames) -> Iterator[Sighting]:
-    handler = _handler(label) if label else None
+def _told(label: str, value: str, source: str, paste: Paste) -> Iterator[Sighting]:
+    handler = _handler(label, paste.packages) if label else None
     if handler is not _built_with and _ABSENT.match(value):
         handler = None
     if handler is _gpus:
-        yield from _gpus(value, source, cards)
+        yield from _gpus(value, source, paste.cards)
     elif handler is not None:
         yield from handler(value, source)
 
 
-def _handler(label: str) -> Handler | None:
+def _handler(label: str, packages: PackageNames) -> Handler | None:
     """Return what reads the value under a folded label, or None for a label that nobody knows."""
     if handler := HANDLERS.get(label):
         return handler
@@ -155,7 +165,7 @@ def _handler(label: str) -> Handler | None:
     short = re.sub(r"\s?\b(?:version|versions|ver|info)\b|版本", "", label).strip(" .'?")
     if handler := HANDLERS.get(label) or HANDLERS.get(short):
         return handler
-    name = known_distribution(short)
+    name = packages.find(short)
     return partial(_distribution, name) if name else None
 
 

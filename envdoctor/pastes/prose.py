@@ -8,7 +8,8 @@ from envdoctor import lazy_re as re
 from envdoctor.facts import CudaVersion, DriverVersion, Setting, Toolkit
 from envdoctor.facts.names import normalise
 from envdoctor.matrix.card_names import CardNames
-from envdoctor.pastes.distributions import ELSEWHERE, known_distribution, mention_pattern
+from envdoctor.matrix.lexicon import PackageNames
+from envdoctor.pastes.distributions import ELSEWHERE
 from envdoctor.pastes.gpus import find_gpus
 from envdoctor.pastes.platforms import parse_named_image
 from envdoctor.pastes.sightings import Paste, Sighting, distribution_sightings
@@ -103,7 +104,7 @@ def parse_prose(paste: Paste) -> Iterator[Sighting]:
         told, source = _INCLUDES.search(line.lower()) is not None, paste.at("", index)
         if told:
             stated = _stated(line, _NO_FACT)
-            yield from _facts_of(stated, source)
+            yield from _facts_of(stated, source, paste.packages)
             yield from _hints(stated, source)
         if told or _CARD.search(line):
             yield from _gpus(_stated(line, _NO_CARD), source, paste.cards)
@@ -131,10 +132,10 @@ def _incompatible(line: str, source: str) -> Iterator[Sighting]:
         yield from distribution_sightings(name, version, source, exact=True)
 
 
-def _facts_of(line: str, source: str) -> Iterator[Sighting]:
+def _facts_of(line: str, source: str, packages: PackageNames) -> Iterator[Sighting]:
     told = [
-        (_meant(m["name"]), m["version"].rstrip("."), "==" in m["between"])
-        for m in mention_pattern().finditer(line)
+        (_meant(m["name"], packages), m["version"].rstrip("."), "==" in m["between"])
+        for m in packages.mentions.finditer(line)
     ]
     for name, version, exact in told:
         if not any(
@@ -155,8 +156,8 @@ def _facts_of(line: str, source: str) -> Iterator[Sighting]:
         yield from distribution_sightings(name, "installed", source)
 
 
-def _meant(name: str) -> str:
-    return known_distribution(name.lower().replace("_", "-")) or normalise(name)
+def _meant(name: str, packages: PackageNames) -> str:
+    return packages.find(name.lower().replace("_", "-")) or normalise(name)
 
 
 def _gpus(line: str, source: str, cards: CardNames) -> Iterator[Sighting]:

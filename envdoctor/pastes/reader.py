@@ -11,15 +11,13 @@ from typing import Any
 from envdoctor.facts import NOT_JUDGED, NOTHING_READ, TOLD_CAUSE, TOLD_WAY, Facts
 from envdoctor.inputs import is_dockerfile, is_program, is_requirements
 from envdoctor.matrix import tables
-from envdoctor.matrix.load import Lexicon
+from envdoctor.matrix.lexicon import Lexicon
 from envdoctor.pastes.assemble import assemble
 from envdoctor.pastes.labelled import parse_labelled
 from envdoctor.pastes.prose import parse_prose
-from envdoctor.pastes.sentences import is_generated
 from envdoctor.pastes.settings import key_table, unambiguous
 from envdoctor.pastes.sightings import Paste, Sighting, plain_lines
 from envdoctor.pastes.symptoms import Sight, scan
-from envdoctor.pastes.warned import informs
 
 _KINDS_OF_CHANGE = ("fix", "feat", "doc", "docs", "chore", "refactor", "perf", "test", "build", "ci")
 _PIN = "≡"
@@ -119,7 +117,7 @@ def _paste(text: str, name: str, lexicon: Lexicon, file_name: str, folder: Path 
         from envdoctor.pastes.remarks import without_remarks
 
         lines = without_remarks(lines, file_name)
-    return Paste(lines, name, file_name, lexicon.cards, folder)
+    return Paste(lines, name, file_name, lexicon.cards, lexicon.packages, folder)
 
 
 def _sightings(paste: Paste, lexicon: Lexicon) -> Iterator[Sighting]:
@@ -144,7 +142,7 @@ def _sightings(paste: Paste, lexicon: Lexicon) -> Iterator[Sighting]:
     yield from read("installers")
     table = key_table(lexicon.keys)
     yield from read("configs", table)
-    yield from read("commands", table)
+    yield from read("commands", table, lexicon.frameworks)
     for sight in recognised:
         yield Sighting("symptom", sight.symptom(paste.at("", sight.line)))
     yield from parse_labelled(paste, table)
@@ -178,7 +176,7 @@ def _of_dockerfile(paste: Paste, lexicon: Lexicon) -> Iterator[Sighting]:
     for index in own.remarks:
         paste.lines[index] = ""
     if own.instructions:
-        yield from parse_commands(paste, key_table(lexicon.keys))
+        yield from parse_commands(paste, key_table(lexicon.keys), lexicon.frameworks)
     for index in own.instructions:
         paste.lines[index] = ""
 
@@ -198,11 +196,16 @@ def _reader(paste: Paste) -> Callable[..., Iterator[Sighting]]:
 def _recognised(paste: Paste, symptoms: Sequence[tables.SymptomRow]) -> list[Sight]:
     """Return the signatures met; in a file of a program's, those that are none of its own words."""
     found = [] if is_dockerfile(paste.file_name) else scan(paste.lines, symptoms, paste.templates)
+    if not found:
+        return found
+    from envdoctor.pastes.sentences import is_generated
+    from envdoctor.pastes.warned import informs
+
     found = [one for one in found if not (one.pattern.informs and is_generated(paste.lines[one.line]))]
     found = [
         one for one in found if one.pattern.informs or one.pattern.tells or not informs(paste.lines[one.line])
     ]
-    if not (found and is_program(paste.file_name)):
+    if not is_program(paste.file_name):
         return found
     from envdoctor.pastes.remarks import reports
 

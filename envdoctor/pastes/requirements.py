@@ -8,7 +8,7 @@ from envdoctor import lazy_re as re
 from envdoctor.facts import Distribution
 from envdoctor.facts.names import normalise
 from envdoctor.inputs import is_requirements
-from envdoctor.pastes.distributions import KNOWN, parse_told
+from envdoctor.pastes.distributions import parse_told
 from envdoctor.pastes.sightings import Paste, Sighting, told_sightings
 
 _RANGE = re.compile(
@@ -28,7 +28,7 @@ def parse_requirements(paste: Paste) -> Iterator[Sighting]:
     required = is_requirements(paste.file_name)
     for index, line in paste.unclaimed():
         match = _RANGE.match(line) if ("<" in line or ">" in line or "~=" in line or "!=" in line) else None
-        if match and (required or normalise(match[1]) in KNOWN):
+        if match and (required or normalise(match[1]) in paste.packages.names):
             told = parse_told(match[2])
             if told:
                 paste.claimed.add(index)

@@ -35,6 +35,8 @@ _OF_ANOTHER = re.compile(
     r"image\w{0,10}|preview|memory_bank|cache|retriever|reranker|rag)(?:$|[._])"
 )
 """Sections of a settings file in which a length, a batch or a rate is no setting of the run itself."""
+_SHORTEST = 32
+"""Tokens below which a length under a section's key is no length of a run's rows."""
 _CONSTANT = re.compile(r"[A-Z][A-Z0-9]{0,30}(?:_[A-Z0-9]{1,30}){1,8}")
 """How a program names a value that it holds elsewhere (`MAX_SEQ_LENGTH`)."""
 _COUNTS = """batch epochs gpu_memory_utilization grad_accum learning_rate lora_alpha lora_dropout lora_rank
@@ -101,6 +103,8 @@ def setting_sightings(
         common = common_value(row, text)
         if common is None or row.canonical in told or _is_process(row, common):
             continue
+        if row.canonical == "seq" and int(common) < _SHORTEST and fold_key(key) != fold_key(row.native):
+            continue  # a section of its own counts otherwise
         told.add(row.canonical)
         mine = framework or (row.framework if len(rows) == 1 and row.framework != "any" else None)
         yield Sighting("setting", Setting(row.canonical, common, source, key.lstrip("-"), mine), source)

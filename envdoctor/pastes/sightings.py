@@ -13,6 +13,7 @@ from envdoctor import lazy_re as re
 from envdoctor.facts import Distribution, Gpu
 from envdoctor.facts.names import normalise
 from envdoctor.matrix.card_names import CardNames
+from envdoctor.matrix.lexicon import PackageNames
 from envdoctor.pastes.distributions import Told, parse_told
 
 REPEATED = 64
@@ -69,6 +70,7 @@ class Paste:
     name: str = ""
     file_name: str = ""
     cards: CardNames = field(default_factory=CardNames)
+    packages: PackageNames = field(default_factory=PackageNames)
     folder: Path | None = None
     """Where the file lies, for what it names beside it."""
     claimed: set[int] = field(default_factory=set)
@@ -152,6 +154,10 @@ _BUILDKIT = re.compile(
 """What docker's builder puts before each line of a step: its number and the seconds since it began."""
 
 
+_TELLING = 20
+"""Letters of a message by which it is known again."""
+
+
 def plain_lines(text: str) -> list[str]:
     """Return the lines of `text` as plain text, one for each line of the original (universal newlines)."""
     text = _unify(text)
@@ -173,7 +179,19 @@ def plain_lines(text: str) -> list[str]:
         text = _BUILDKIT.sub("", text)
     if _BLANK in text:
         text = _BLANKS.sub(_BLANK, text)
-    return [line[:LINE_LIMIT] for line in text.split("\n")]
+    return _completed([line[:LINE_LIMIT] for line in text.split("\n")])
+
+
+def _completed(lines: list[str]) -> list[str]:
+    """Return the lines, the last one whole where a text is cut off in a message that its first line has."""
+    last = next((index for index in reversed(range(len(lines))) if lines[index].strip("`~ \t")), 0)
+    said = lines[last].strip()
+    message = said.partition(": ")[2] or said
+    place = lines[0].find(message) if last and len(message) >= _TELLING else -1
+    rest = lines[0][place + len(message) :] if place >= 0 else ""
+    if rest and not rest[0].isspace():
+        lines[last] += rest
+    return lines
 
 
 def _unescaped(text: str) -> str:

@@ -9,7 +9,7 @@ from envdoctor import lazy_re as re
 from envdoctor.commands import ANY
 from envdoctor.findings import Certainty, Finding, Severity
 from envdoctor.matrix import Matrix
-from envdoctor.plan.advice import Advice, advised
+from envdoctor.plan.advice import Advice, advised, installs_plainly
 from envdoctor.rules.view import View
 from envdoctor.solve.mending import Demands, covers, knows_release
 from envdoctor.values import dataclass
@@ -104,9 +104,7 @@ def demands_of(
             met |= pairs
             continue
         gone |= {name for name in wish.ways[0].gone if view.facts.distribution(name)}
-        ways = [
-            way for way in (_followable(one.pins, view, matrix) for one in wish.ways if one.packages) if way
-        ]
+        ways = [way for way in (_followable(one, view, matrix) for one in wish.ways if one.packages) if way]
         if not ways:
             continue
         ways += list(_moved(wish, view, matrix, leeway)) if leeway is not Leeway.NONE else []
@@ -157,15 +155,14 @@ def _versions(view: View) -> set[str]:
     return {name for name, one in view.facts.environment.distributions.items() if one.version}
 
 
-def _followable(pins: Mapping[str, str], view: View, matrix: Matrix) -> Mapping[str, str]:
+def _followable(way: Advice, view: View, matrix: Matrix) -> Mapping[str, str]:
     """Return pins that the solver can follow; none of them where it knows too little of one.
 
     Another build of a package that a text does not tell of is no new package: which release, is not known.
     """
-    blind = not view.complete and any(
-        spec == ANY and name not in _versions(view) for name, spec in pins.items()
-    )
-    return pins if not blind and all(covers(matrix, name) for name in pins) else {}
+    loose = any(spec == ANY and name not in _versions(view) for name, spec in way.pins.items())
+    blind = loose and not view.complete and not installs_plainly(way.remedy)
+    return way.pins if not blind and all(covers(matrix, name) for name in way.pins) else {}
 
 
 def _moved(wish: Wish, view: View, matrix: Matrix, leeway: Leeway) -> Iterator[Mapping[str, str]]:

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from packaging.version import InvalidVersion, Version
 
 from envdoctor.matrix import Matrix
-from envdoctor.values import dataclass
+from envdoctor.values import dataclass, replace
 
 if TYPE_CHECKING:
     from envdoctor.target.stack import Stack
-
-BASES: Mapping[str, tuple[str, ...]] = {
-    "trl": ("transformers",),
-    "llamafactory": ("transformers",),
-    "ms-swift": ("transformers", "trl"),
-}
-"""Frameworks whose settings classes inherit another's."""
 
 
 Fields = Mapping[str, list[list[int]]]
@@ -175,7 +168,7 @@ class Names:
         """True when the framework's release (or one that it inherits from) has the key."""
         return any(
             facts.has(key, facts.nearest(self.stack.versions.get(name))) is True
-            for name in (framework, *BASES.get(framework, ()))
+            for name in self.matrix.frameworks.with_bases(framework)
             if (facts := key_facts(self.matrix, name))
         )
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf
+from typing import NamedTuple
 
 from envdoctor.memory import Constants, Prediction, ServingRun, TrainingRun, predict
 from envdoctor.memory.allocator import MARGIN
 from envdoctor.memory.recipes import Recipe
+from envdoctor.memory.replay import can_replay
 from envdoctor.memory.serving import utilization_bounds
 from envdoctor.profile.options import global_batch
 from envdoctor.profile.workload import Choice, Workload
+from envdoctor.values import replace
 
 SERVER_UTILIZATION = 0.90
 REPLAYS, REPLAYED_LAYERS = 4, 128
@@ -57,6 +60,8 @@ class Judge:
     alive: set[Choice] = field(default_factory=set)
     """Settings whose batch of one may fit."""
     replays: int = -1
+    engines: dict[tuple[int | None, int | None], Engine] = field(default_factory=dict)
+    """vLLM beside a policy, by the cards that it is split over and the length of a request."""
 
     def __post_init__(self) -> None:
         """Unless told otherwise, look closely at as many settings as the model's depth affords."""
@@ -99,7 +104,7 @@ class Judge:
             if not self.replays:
                 return False
             self.replays -= 1
-        close = needed(self.work, choice, self.constants, enough=room)
+        close = self._needed(choice, room)
         if close.device_bytes > room:
             return False
         self.seen[choice] = close
@@ -111,7 +116,10 @@ class Judge:
         return not need.refusal and need.least_bytes <= self.work.room
 
     def any_fits(self, choices: Iterable[Choice]) -> bool:
-        """True when the rough bound of one fits, or the close one of the first few that may fit at all."""
+        """True when the rough bound of one fits, or the close one of the first few that may fit at all.
+
+        What cannot be replayed has no other bound than the rough one, so it is asked for first.
+        """
         room, near = self.work.room, []
         for choice in choices:
             if not self.may_fit(choice):
@@ -119,8 +127,8 @@ class Judge:
             if self.need(choice).device_bytes <= room and not self.work.uneven:
                 return True
             near.append(choice)
-        looks = (needed(self.work, choice, self.constants, enough=room) for choice in near[: self.replays])
-        return any(need.device_bytes <= room for need in looks)
+        near = sorted(near[: self.replays], key=lambda choice: can_replay(run_of(self.work, choice)))
+        return any(self._needed(choice, room).device_bytes <= room for choice in near)
 
     def again(self) -> Judge:
         """Where nothing fitted: forget what rough bounds ruled out, and look at more settings closely."""
@@ -132,17 +140,46 @@ class Judge:
     def look_closer(self, choice: Choice) -> Need:
         """Return what the setting takes by the close bound."""
         if not self.need(choice).close:
-            self.seen[choice] = needed(self.work, choice, self.constants, enough=inf)
+            self.seen[choice] = self._needed(choice, inf)
         return self.seen[choice]
 
     def need(self, choice: Choice) -> Need:
         """Return what the setting takes of the smallest card."""
         if choice not in self.seen:
-            self.seen[choice] = needed(self.work, choice, self.constants)
+            self.seen[choice] = self._needed(choice)
         return self.seen[choice]
 
+    def _needed(self, choice: Choice, enough: float | None = None) -> Need:
+        engine = None
+        if choice.vllm_mode is not None:
+            sort = choice.vllm_tp, choice.max_model_len
+            if sort not in self.engines:
+                self.engines[sort] = engine_beside(self.work, choice, self.constants)
+            engine = self.engines[sort]
+        return needed(self.work, choice, self.constants, enough, engine)
 
-def needed(work: Workload, choice: Choice, constants: Constants, enough: float | None = None) -> Need:
+
+class Engine(NamedTuple):
+    """The least share of a card with which vLLM starts, and the bytes that it then takes of it."""
+
+    low: float
+    taken: int
+
+
+def engine_beside(work: Workload, choice: Choice, constants: Constants) -> Engine:
+    """Return the least engine that serves a GRPO setting."""
+    low, _ = utilization_bounds(engine_of(work, choice, 0.5), constants)
+    least = predict(engine_of(work, choice, min(1.0, max(low, 0.01))), constants)
+    return Engine(low, max(0, least.device_bytes - constants.cuda_context))
+
+
+def needed(
+    work: Workload,
+    choice: Choice,
+    constants: Constants,
+    enough: float | None = None,
+    engine: Engine | None = None,
+) -> Need:
     """Return what a training setting takes of the smallest card, vLLM beside it under GRPO.
 
     The bound is rough, or close where it is told how many bytes are `enough` to know.
@@ -151,13 +188,12 @@ def needed(work: Workload, choice: Choice, constants: Constants, enough: float |
     prediction = predict(run_of(work, choice), constants, close, enough or 0)
     if choice.vllm_mode is None:
         return Need(prediction, close=close)
-    low, _ = utilization_bounds(engine_of(work, choice, 0.5), constants)
+    low, taken = engine or engine_beside(work, choice, constants)
     if choice.vllm_mode == "server":
         too_large = low > SERVER_UTILIZATION
         refusal = f"vLLM alone needs {low:.2f} of a card, on {choice.vllm_tp} cards" if too_large else ""
         return Need(prediction, 0, refusal, close)
-    engine = predict(engine_of(work, choice, min(1.0, max(low, 0.01))), constants)
-    return Need(prediction, max(0, engine.device_bytes - constants.cuda_context), close=close)
+    return Need(prediction, taken, close=close)
 
 
 def run_of(work: Workload, choice: Choice) -> TrainingRun:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from math import lcm
 
 from envdoctor.profile.workload import USUAL_BATCH, Choice, Workload
-from envdoctor.values import dataclass
+from envdoctor.values import dataclass, replace
 
 _OFFLOADS = (
     ("zero2", True, False),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from typing import Any
 
 from envdoctor.errors import InputError
@@ -16,6 +15,7 @@ from envdoctor.profile.needs import SEQUENCES, SERVER_UTILIZATION, Judge, Need, 
 from envdoctor.profile.options import Barred, barred, training_choices
 from envdoctor.profile.speed import CardSpeed, seconds_per_sample, trained_parameters
 from envdoctor.profile.workload import Choice, Workload
+from envdoctor.values import dataclass, replace
 
 SHOWN = 12
 OFFLOADED = (

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from envdoctor.profile.emit.transformers import training_arguments
 from envdoctor.profile.keys import Names
 from envdoctor.profile.search import Found, step_down
 from envdoctor.profile.workload import Workload
+from envdoctor.values import replace
 
 STEPS = 3
 ACCUMULATED = 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field, fields, replace
+from dataclasses import field, fields
 from typing import Any
 
 from envdoctor.errors import InputError, Unavailable
@@ -12,7 +12,7 @@ from envdoctor.memory.recipes import PLAIN, TRAINERS, Recipe, recipe_of
 from envdoctor.memory.run import PARALLEL
 from envdoctor.target.cards import Card
 from envdoctor.target.stack import Stack
-from envdoctor.values import dataclass
+from envdoctor.values import dataclass, replace
 
 METHODS = ("auto", "full", "lora", "qlora")
 USUAL_BATCH = 16

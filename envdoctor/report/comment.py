@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from envdoctor.facts.quantities import counted
 from envdoctor.findings import Certainty, Diagnosis, Finding, Severity
-from envdoctor.report.counting import counted
 from envdoctor.report.document import Block, Document, Row, Rows, Section, Span, Text
 from envdoctor.report.markdown import draw_markdown
 

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from envdoctor.facts import Facts
+from envdoctor.facts.quantities import counted
 from envdoctor.findings import Certainty, CheckResult, Diagnosis, Finding, Outcome, Remedy, Severity
-from envdoctor.report.counting import counted
 from envdoctor.report.document import (
     OPEN,
     Block,

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
+from envdoctor.facts.quantities import counted
 from envdoctor.findings import Finding, Severity
-from envdoctor.report.counting import counted
 from envdoctor.values import dataclass
 
 Tone = Literal["", "error", "warning", "note", "ok", "strong", "dim", "doubt", "code"]

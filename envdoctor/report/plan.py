@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from envdoctor.commands import ANY
+from envdoctor.facts.quantities import counted
 from envdoctor.findings import Download, Move, Plan, SettingMove
-from envdoctor.report.counting import counted
 from envdoctor.report.document import Row, Rows, Section, Span, Words
 
 FEW = 3

@@ -33,7 +33,7 @@ RULES: tuple[Listed, ...] = (
     *family("not_seen", "CUDA-NOT-SEEN", of="symptoms"),
     *family("refusals", "REQUIREMENT-REFUSED", of="symptoms"),
     *family("removals", "REMOVED-IN", of="symptoms"),
-    *family("requirements", "REQUIREMENT-UNMET"),
+    *family("requirements", "REQUIREMENT-UNMET PRE-RELEASE-UNKNOWN"),
     *family("settings_data", "DATA", of="settings"),
     *family("settings_files", "SETTING-KEY", of="settings"),
     *family("serving_fit", "VLLM-BUDGET", of="settings"),

@@ -15,12 +15,15 @@ from envdoctor.matrix.flash_wheels import releases_for, torch_range, wheel_row
 from envdoctor.patterns import glob_matches
 from envdoctor.rules.base import Rule
 from envdoctor.rules.conditions import judge
+from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.pairs import pair_remedies
 from envdoctor.rules.ranges import parse_version
 from envdoctor.rules.view import View, explained, installed, quoted, symptoms, torch_build
 
 UNDEFINED = ("SYM-ABI-FLASH-ATTN", "SYM-ABI-VLLM", "SYM-UNDEFINED-SYMBOL")
 _OWNED = {"SYM-ABI-FLASH-ATTN": "flash-attn", "SYM-ABI-VLLM": "vllm"}
+_ANY = "ABI-EXTENSION"
+_FOLDER = re.compile(r"(?:site|dist)-packages[/\\](\w{2,60})[/\\]")
 _CUDAS = re.compile(r"(?:cu|nv|nccl)[A-Za-z]")
 """How the names begin that the driver, CUDA's libraries and NCCL export: they are none of torch's."""
 _SKIPPED = "Skipping import of"
@@ -37,11 +40,13 @@ _TORCH_NAMESPACES = ("N2at", "K2at", "3c10", "5torch", "4c10d", "c10::", "torch:
 def check_extensions(view: View) -> Iterable[Finding]:
     """Every extension whose undefined symbol shows that it was built for another torch."""
     by_row: dict[str, list[Symptom]] = {}
-    for symptom in symptoms(view, *UNDEFINED):
-        if _is_torch_symbol(symptom):
-            by_row.setdefault(_owner(view, symptom), []).append(symptom)
-    for identity, seen in by_row.items():
-        yield _finding(view, identity, tuple(seen))
+    seen = [symptom for symptom in symptoms(view, *UNDEFINED) if _is_torch_symbol(symptom)]
+    owners = {one.captured.get("symbol", ""): owner for one in seen if (owner := _owner(view, one)) != _ANY}
+    for symptom in seen:
+        owner = owners.get(symptom.captured.get("symbol", "")) or _owner(view, symptom)
+        by_row.setdefault(owner, []).append(symptom)
+    for identity, told in by_row.items():
+        yield _finding(view, identity, tuple(told))
 
 
 def _is_torch_symbol(symptom: Symptom) -> bool:
@@ -54,16 +59,29 @@ def _is_torch_symbol(symptom: Symptom) -> bool:
 def _owner(view: View, symptom: Symptom) -> str:
     if package := _OWNED.get(symptom.id):
         return f"ABI-{package.upper()}"
-    path = f"{symptom.captured.get('lib', '')} {symptom.text}"
+    path = _path(view, symptom)
     for row in view.matrix.rows(tables.ExtensionRow):
         if any(glob_matches(path, glob) for glob in row.libraries):
             return row.id
-    return "ABI-EXTENSION"
+    return _ANY
+
+
+def _path(view: View, symptom: Symptom) -> str:
+    """Return the library as it is told: a title leaves its folder out, the error line below has it."""
+    symbol = symptom.captured.get("symbol")
+    shown = (error.text for error in view.facts.errors if symbol and symbol in error.text)
+    return " ".join((symptom.captured.get("lib", ""), symptom.text, *shown))
+
+
+def _package_at(view: View, seen: Sequence[Symptom]) -> str:
+    """Return the distribution in whose folder the library lies; empty where no folder is told."""
+    folders = (_FOLDER.search(_path(view, symptom)) for symptom in seen)
+    return next((distribution_of(view.matrix, match[1]) for match in folders if match), "")
 
 
 def _finding(view: View, identity: str, seen: tuple[Symptom, ...]) -> Finding:
     row = view.matrix.row(tables.ExtensionRow, identity)
-    package = row.package if row else "an extension"
+    package = row.package if row else _package_at(view, seen) or "an extension"
     symbol = seen[0].captured.get("symbol", "")
     built = _symbol_rows(view, symbol)
     torch = view.version_text("torch") or "the installed one"

@@ -8,32 +8,13 @@ from envdoctor import lazy_re as re
 from envdoctor.commands import install_commands, pip_install
 from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
-from envdoctor.profile.keys import BASES, KeyFacts, key_facts
+from envdoctor.profile.keys import KeyFacts, key_facts
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass
 
-_PARSERS = {
-    "SYM-ARGS-HF": ("llamafactory", "trl", "transformers"),
-    "SYM-ARGS-SWIFT": ("ms-swift",),
-    "SYM-ARGS-ARGPARSE": (
-        "vllm",
-        "accelerate",
-        "llamafactory",
-        "ms-swift",
-        "trl",
-        "transformers",
-        "deepspeed",
-        "sglang",
-    ),
-}
-"""Whose parsers speak so; of several the installed one is meant, else the one that ever knew the key."""
 _ITEM = re.compile(r"(?:^|[\s'\"\[,])--?([A-Za-z][\w-]{1,80})|'([A-Za-z_]\w{1,80})'")
 _WORD = re.compile(r"[._]")
-_DASHED = frozenset({"vllm", "sglang"})
-"""Whose options are written with dashes; of these vllm's parser takes underlines as well."""
-_PROGRAMS = {"sglang": "launch_server"}
-"""What a parser calls itself where that is not its framework's name."""
 SHOWN = 6
 
 
@@ -53,7 +34,8 @@ class _Refused:
 
 def check_refused_arguments(view: View) -> Iterable[Finding]:
     """Say of each argument that a parser refused which releases have it."""
-    seen = [s for s in view.facts.symptoms if s.id in _PARSERS and parse_keys(s.captured.get("keys", ""))]
+    refusals = {line for row in view.matrix.frameworks.values() for line in row.refusals}
+    seen = [s for s in view.facts.symptoms if s.id in refusals and parse_keys(s.captured.get("keys", ""))]
     if not seen:
         raise Skip("no parser refused an argument")
     for symptom in {s.captured["keys"]: s for s in reversed(seen)}.values():
@@ -103,10 +85,13 @@ def _named(refused: Sequence[_Refused]) -> str:
 
 
 def _frameworks(view: View, symptom: Symptom) -> tuple[str, ...]:
-    """Return the frameworks whose parser it may be, the likeliest first."""
-    named = _PARSERS[symptom.id]
+    """Return the frameworks whose parser it may be, the likeliest first.
+
+    Of several the installed one is meant, else the one that ever knew the key.
+    """
+    named = {name: row for name, row in view.matrix.frameworks.items() if symptom.id in row.refusals}
     program = symptom.captured.get("program", "").removesuffix("-cli")
-    here = [name for name in named if program and _PROGRAMS.get(name, name.split("-")[-1]) in program]
+    here = [name for name, row in named.items() if program and (row.parser or name) in program]
     here += [name for name in named if view.installed(name)]
     here += [s.framework for s in view.facts.settings if s.framework in named and s.framework]
     return tuple(dict.fromkeys([*here, *named]))
@@ -115,7 +100,7 @@ def _frameworks(view: View, symptom: Symptom) -> tuple[str, ...]:
 def _look_up(view: View, key: str, frameworks: Sequence[str]) -> _Refused:
     """Return who has the key: now, before who had it once."""
     found = []
-    for name in dict.fromkeys(base for f in frameworks for base in (f, *BASES.get(f, ()))):
+    for name in dict.fromkeys(b for f in frameworks for b in view.matrix.frameworks.with_bases(f)):
         facts = key_facts(view.matrix, name)
         if facts and facts.span(key):
             version = view.version(name)
@@ -163,7 +148,7 @@ def _remedies(view: View, owner: str, refused: Sequence[_Refused]) -> Iterator[R
                 yield Remedy(f"Write --{r.key.replace('_', '-')}: its options have hyphens.")
     for r in refused:
         if r.owner is None and (close := _nearest(view, owner, r.key)):
-            option = f"--{close.replace('_', '-')}" if owner in _DASHED else close
+            option = f"--{close.replace('_', '-')}" if view.matrix.frameworks[owner].dashed else close
             yield Remedy(f"Write {option}, if that is meant.")
     update = pip_install(owner, options="-U")
     yield Remedy(f"Remove {_named(refused)}, or update {owner} to the release it was written for.", update)

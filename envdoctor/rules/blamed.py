@@ -220,10 +220,10 @@ def _remedies(view: View, blame: Blame, error: ErrorSeen) -> Iterator[Remedy]:
     else:
         yield Remedy(f"Downgrade {name} to the release that the asking code was written for.")
     if told and has_newer(view, name, told):
-        text = f"Or take a newer {name} than that: a regression is often mended soon."
-        pins = {} if blame.working else {name: f">{told.public}"}  # what is told to work is planned, no guess
-        yield Remedy(text, install_commands(pins), pins)
-    yield from _askers(view, blame, error, told)
+        text = f"Or take a newer {name} than {told.public}: a regression is often mended soon."
+        yield Remedy(text)  # without pins: a plan goes to where it worked
+    for way in _askers(view, blame, error, told):
+        yield Remedy(way.text) if blame.working else way
 
 
 def _askers(view: View, blame: Blame, error: ErrorSeen, told: Version | None) -> Iterator[Remedy]:

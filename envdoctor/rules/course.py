@@ -29,7 +29,7 @@ _EVERYWHERE = frozenset({"torch", "numpy"})
 """Packages that run in all that others do: that they are named or ran tells nothing of a pair."""
 _SENTENCE = 3
 """Words before an error by which its line is a sentence."""
-_WARNED = re.compile(r"\b[A-Z]\w{0,40}Warning: ")
+_WARNED = re.compile(r"\b[A-Z]\w{0,40}Warning: |^WARNING\b")
 
 
 @dataclass(frozen=True, slots=True)

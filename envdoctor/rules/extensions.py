@@ -16,6 +16,7 @@ from envdoctor.rules.view import View
 from envdoctor.values import dataclass
 
 SOURCE = "https://github.com/deepspeedai/DeepSpeed/blob/master/op_builder/builder.py"
+_NEAR = "the minors of one major go together"
 _SYMPTOMS = ("SYM-CUDA-MISMATCH", "SYM-CUDA-MISMATCH-TORCH")
 
 
@@ -102,7 +103,7 @@ def _finding(view: View, pair: _Pair, tolerated: str | None) -> Finding:
             + (" DeepSpeed lists this pair, so a current release builds with it." if tolerated else "")
         ),
         evidence=pair.evidence,
-        remedies=tuple(_remedies(pair)),
+        remedies=tuple(_remedies(view, pair)),
         certainty=Certainty.CERTAIN,
         rows=(tolerated,) if tolerated else (),
         sources=(SOURCE,),
@@ -114,7 +115,15 @@ def _by_deepspeed(view: View, pair: _Pair) -> bool:
     return pair.seen is None or pair.seen.id == "SYM-CUDA-MISMATCH" or bool(view.installed("deepspeed"))
 
 
-def _remedies(pair: _Pair) -> Iterable[Remedy]:
+def _built_for(view: View, toolkit: CudaVersion) -> CudaVersion | None:
+    """Return the CUDA nearest to the toolkit, of the same major, for which PyTorch builds torch."""
+    rows = view.matrix.rows(tables.TorchVariantRow)
+    known = {_cuda(f"{row.variant[2:-1]}.{row.variant[-1]}") for row in rows if row.variant[:2] == "cu"}
+    alike = [one for one in known if one and one.major == toolkit.major]
+    return min(alike, key=lambda one: (abs(one.minor - toolkit.minor), one.minor), default=None)
+
+
+def _remedies(view: View, pair: _Pair) -> Iterable[Remedy]:
     yield Remedy(
         f"Use a CUDA {pair.torch} toolkit for building, beside whatever is installed.",
         (
@@ -122,10 +131,12 @@ def _remedies(pair: _Pair) -> Iterable[Remedy]:
             "export PATH=$CUDA_HOME/bin:$PATH",
         ),
     )
-    yield Remedy(
-        f"Install a torch built for CUDA {pair.toolkit}, where PyTorch offers one.",
-        commands("pip install torch --index-url https://download.pytorch.org/whl/{}", pair.toolkit.tag),
-    )
+    if built := _built_for(view, pair.toolkit):
+        near = "" if built == pair.toolkit else f" (PyTorch has none for {pair.toolkit}; {_NEAR})"
+        yield Remedy(
+            f"Install a torch built for CUDA {built}{near}.",
+            commands("pip install torch --index-url https://download.pytorch.org/whl/{}", built.tag),
+        )
     if pair.toolkit.major == pair.torch.major:
         yield Remedy("The majors being equal, tell DeepSpeed to go on.", ("export DS_SKIP_CUDA_CHECK=1",))
 

@@ -71,8 +71,8 @@ _PYTHONS = ("INTERFACE-", "RELEASES-APART", "RELEASE-SUSPECTED")
 _INSTALLERS = ("UV-", "PIP-", "INDEX-", "WHEEL-", "PYTHON-NO-WHEEL", "BUILD-TORCH-FIRST", "BUILD-NEEDS-TORCH")
 """Findings about an installer's work, whose causes name packages with CUDA code as an example."""
 _CUDA = re.compile(
-    r"\bcuda\b(?![ -]?graph)|nvidia|\bnvcc\b|\bcudnn|\bnvml|\bsm_\d|compute capability|\bcu1[123]\d\b|"
-    r"\bptxas\b|xformers|bitsandbytes|flash-attn|the gpu ran out",
+    r"(?<!torch\.)\bcuda\b(?![ -]?graph)|nvidia|\bnvcc\b|\bcudnn|\bnvml|\bsm_\d|compute capability|"
+    r"\bcu1[123]\d\b|\bptxas\b|xformers|bitsandbytes|flash-attn|the gpu ran out",
     re.IGNORECASE,
 )
 

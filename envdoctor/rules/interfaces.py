@@ -85,7 +85,6 @@ def _told_span(versions: Sequence[str], first: int, last: int) -> str:
 def _finding(view: View, missing: Missing) -> Finding:
     library, specifier = missing.library, specifier_for(view, missing)
     installed = view.version_text(library)
-    have = f"{library} {installed} is installed" if installed else f"the installed {library} is another"
     distribution = view.facts.distribution(library)
     pins = {library: specifier}
     older = _older_range(missing, specifier)
@@ -95,7 +94,7 @@ def _finding(view: View, missing: Missing) -> Finding:
     return Finding(
         id="INTERFACE-MISSING",
         severity=Severity.ERROR,
-        summary=f"{missing.what}: only {library} {_having(missing, specifier)} it; {have}",
+        summary=f"{missing.what}: only {library} {_having(missing, specifier)} it; {_here(view, missing)}",
         cause=f"{_history(missing, specifier)} {_asker(view, missing.wanted, library)}",
         evidence=(*shown, Evidence(missing.symptom.id, missing.symptom.text, missing.symptom.source)),
         remedies=(
@@ -115,6 +114,17 @@ def _finding(view: View, missing: Missing) -> Finding:
         prior=0.85,
         fallback=True,
     )
+
+
+def _here(view: View, missing: Missing) -> str:
+    """Return what is installed in words; where no release is told, what the message says of it."""
+    library = missing.library
+    if installed := view.version_text(library):
+        return f"{library} {installed} is installed"
+    if missing.spans[1:]:
+        return f"the installed {library} is another"
+    newer = _turn(view, missing) == "Downgrade"
+    return f"the installed {library} is {'newer: it was removed or renamed since' if newer else 'older'}"
 
 
 def _stale_finding(view: View, missing: Missing) -> Finding:

@@ -11,7 +11,7 @@ from envdoctor.findings import Remedy
 from envdoctor.matrix.snapshot import STACK
 from envdoctor.rules.calendar import has_newer, package_facts
 from envdoctor.rules.generations import asking_package
-from envdoctor.rules.programs import ENGINES, programs_run
+from envdoctor.rules.programs import programs_run
 from envdoctor.rules.view import View
 
 _NUMBER = re.compile(r"\d\.\d")
@@ -41,7 +41,7 @@ def _subjects(view: View, error: ErrorSeen, sentences: Sequence[str]) -> Iterato
         named = [name for name in dict.fromkeys(words) if name in STACK and name != "torch"]
         if len(named) == 1:
             yield named[0]
-    ran = sorted(programs_run(view) & ENGINES)
+    ran = sorted(name for name in programs_run(view) if view.matrix.frameworks[name].quick)
     if len(ran) == 1:
         yield ran[0]
 
@@ -52,7 +52,7 @@ def _newer(view: View, name: str, numbered: bool) -> Iterator[Remedy]:
     if package is None:
         return
     if version is None:
-        if name in ENGINES and not numbered:
+        if not numbered and (row := view.matrix.frameworks.get(name)) and row.quick:
             text = f"The text does not tell the release of {name}: see whether the newest does it too."
             yield Remedy(text, pip_install(name, options="-U"))
     elif has_newer(view, name, version):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from envdoctor import lazy_re as re
-from envdoctor.commands import install_commands
+from envdoctor.commands import install_commands, pip_install
 from envdoctor.facts import ErrorSeen, Frame
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.atlas import COMPILED, WARNINGS, Origin, load_atlas
@@ -21,6 +21,9 @@ from envdoctor.rules.view import View
 
 ID = "RAISED-BY-LIBRARY"
 _SPACE = re.compile(r"\W+")
+_BLANK = "..."
+"""What stands in a template where the message has a value."""
+_INSTALL = re.compile(r"`pip install ([A-Za-z][\w.-]{1,60})`")
 _SYSTEM = frozenset(
     (
         "no such file or directory",
@@ -121,8 +124,9 @@ def origin_finding(view: View, error: ErrorSeen, origin: Origin) -> Finding:
     of_machine = any(term.of_machine for term in terms)
     said = saying.remedies if saying and not of_machine else ()
     ways = (*(way for term in terms for way in term.ways), *said)
-    of_releases = (*_remedies(view, origin, told=bool(ways)), *_newer(error, origin))
-    remedies = (*asked_by(error.text), *ways, *(() if of_machine else of_releases))
+    asked = asked_by(error.text) or _asked_by_whole(origin)
+    of_releases = (*_remedies(view, origin, told=bool(ways or asked)), *_newer(error, origin))
+    remedies = (*asked, *ways, *(() if of_machine else of_releases))
     shown = (*(saying.evidence if saying else ()), *(one for term in terms for one in term.evidence))
     return Finding(
         id=ID,
@@ -137,6 +141,13 @@ def origin_finding(view: View, error: ErrorSeen, origin: Origin) -> Finding:
         explains=error.symptoms,
         prior=0.3,
     )
+
+
+def _asked_by_whole(origin: Origin) -> tuple[Remedy, ...]:
+    """Return what the whole message asks where a text has only its beginning, with the command it names."""
+    asked = (way for way in asked_by(origin.template) if _BLANK not in way.text)
+    named = ((way, _INSTALL.search(way.text)) for way in asked)
+    return tuple(Remedy(way.text, pip_install(match[1]) if match else ()) for way, match in named)
 
 
 def told_place(origin: Origin) -> str:

@@ -6,26 +6,25 @@ from collections.abc import Sequence
 
 from envdoctor import lazy_re as re
 from envdoctor.findings import Remedy
-from envdoctor.profile.keys import BASES, key_facts
+from envdoctor.profile.keys import key_facts
 from envdoctor.rules.generations import asking_package
 from envdoctor.rules.view import View
 from envdoctor.values import replace
 
-_TRAINERS = ("llamafactory", "axolotl", "ms-swift")
-"""Programs that nobody installs but to run them; engines and libraries stand in many environments unused."""
-_OTHERS = ("vllm", "sglang", "trl", "transformers", "accelerate", "deepspeed")
-ENGINES = frozenset({*_TRAINERS, "vllm", "sglang", "lmdeploy", "trl"})
-"""Programs that change so fast that what is wrong in one is mostly tried with its newest release."""
 _FLAG = re.compile(r"--([A-Za-z][\w.-]*)")
 
 
 def programs_run(view: View) -> frozenset[str]:
     """Return the programs whose command or files the facts tell, or in whose code an error was raised."""
-    known = {*_TRAINERS, *_OTHERS}
+    known = _judged(view)
     told = {one.framework for one in view.facts.settings if one.framework in known}
     raised = {asking_package(view, frame) for error in view.facts.errors for frame in error.frames}
-    here = {name for name in _TRAINERS if view.installed(name)}
+    here = {n for n, row in view.matrix.frameworks.items() if row.role == "trainer" and view.installed(n)}
     return frozenset(filter(None, (*told, *(raised & known), *here)))
+
+
+def _judged(view: View) -> set[str]:
+    return {name for name, row in view.matrix.frameworks.items() if row.role != "aside"}
 
 
 def in_own_words(view: View, remedies: Sequence[Remedy]) -> tuple[Remedy, ...]:
@@ -45,8 +44,8 @@ def in_own_words(view: View, remedies: Sequence[Remedy]) -> tuple[Remedy, ...]:
 def _is_foreign(view: View, line: str, programs: frozenset[str]) -> bool:
     """True where the line is flags of which one is another program's, and of none that ran."""
     keys = [key.replace("-", "_") for key in _FLAG.findall(line)] if line.startswith("--") else []
-    mine = {base for name in programs for base in (name, *BASES.get(name, ()))}
-    theirs = {*_TRAINERS, *_OTHERS} - mine
+    mine = {base for name in programs for base in view.matrix.frameworks.with_bases(name)}
+    theirs = _judged(view) - mine
     return any(not _has(view, key, mine) and _has(view, key, theirs) for key in keys)
 
 

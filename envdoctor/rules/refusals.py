@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 
 from packaging.version import Version
@@ -28,7 +29,8 @@ _REFUSALS = (
 
 def check_refusals(view: View) -> Iterable[Finding]:
     """Find the versions that a library itself refused, by its own message."""
-    seen = [s for s in view.facts.symptoms if s.id in _REFUSALS and _specifier(s)]
+    said = (s for s in view.facts.symptoms if s.id in _REFUSALS and _specifier(s))
+    seen = [s for s in said if s.captured["name"].lower() not in sys.stdlib_module_names]
     if not seen:
         raise Skip("no library refused another's version")
     for symptom in {s.captured["name"].lower(): s for s in reversed(seen)}.values():

@@ -10,7 +10,7 @@ from envdoctor import lazy_re as re
 from envdoctor.commands import ANY, commands, install_commands
 from envdoctor.facts import Distribution
 from envdoctor.facts.names import normalise
-from envdoctor.findings import Evidence, Finding, Remedy, Severity
+from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.markers import decide
 from envdoctor.matrix.snapshot import STACK
 from envdoctor.rules.base import Rule, Skip
@@ -173,6 +173,35 @@ def _plainly(line: str) -> tuple[Demand | None, tuple[Any, ...] | None]:
     return Demand(normalise(match[1]), match[3], named), told
 
 
+def check_pre_releases(view: View) -> Iterable[Finding]:
+    """Find pre-releases of which it is not on record what they require: nothing was judged by it."""
+    if view.recorded is None:
+        raise Skip("the package facts are missing")
+    for one in view.facts.environment.distributions.values():
+        version = parse_version(one.version or "")
+        if version is None or version.pre is None or version.local or one.requires:
+            continue
+        package = package_facts(view, one.name)
+        place = package.position.get(version.public, -1) if package else -1
+        if package is not None and (place < 0 or package.row_of(place) < 0):
+            yield _pre_release(one, f"{one.name}>={version.base_version}")
+
+
+def _pre_release(one: Distribution, final: str) -> Finding:
+    return Finding(
+        id="PRE-RELEASE-UNKNOWN",
+        severity=Severity.NOTE,
+        summary=f"{one.name} {one.version} is a pre-release, and what it requires is not on record: whether"
+        " what is beside it fits is not known",
+        cause="Installers take a pre-release only where it is asked for, and releases may require other"
+        " versions of the same packages than it does.",
+        evidence=(Evidence(one.name, one.version or "", one.source),),
+        remedies=(Remedy(f"Take the release, where nothing asks for this one: pip install '{final}'."),),
+        certainty=Certainty.CERTAIN,
+        sources=("https://packaging.python.org/en/latest/specifications/version-specifiers/",),
+    )
+
+
 def _finding(view: View, name: str, group: Sequence[Unmet], matters: bool) -> Finding:
     """Return one finding of a distribution that several others ask for; the gravest demand speaks first.
 
@@ -295,5 +324,10 @@ RULES = (
         "REQUIREMENT-UNMET",
         "each distribution of the stack finds what its metadata requires",
         check_requirements,
+    ),
+    Rule(
+        "PRE-RELEASE-UNKNOWN",
+        "no pre-release is installed of which the requirements are not known",
+        check_pre_releases,
     ),
 )

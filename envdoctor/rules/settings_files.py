@@ -9,18 +9,14 @@ from envdoctor.commands import commands
 from envdoctor.facts import Setting
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
-from envdoctor.profile.keys import BASES, KeyFacts, key_facts
+from envdoctor.profile.keys import KeyFacts, key_facts
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.key_files import KeyFile, key_files, leaf, path_of
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass
 
-REFUSES = frozenset({"llamafactory", "ms-swift", "trl", "transformers", "vllm", "accelerate"})
-"""Frameworks whose parser stops at an unknown key; the others pass over it in silence."""
-LOOSE_SECTIONS = frozenset({"axolotl", "accelerate"})
+SECTIONS = frozenset({"axolotl", "accelerate"})
 """Frameworks that hand sections on as they stand: what reads them may take more than is declared."""
-CLOSED = frozenset({"llamafactory", "ms-swift", "axolotl", "vllm", "trl"})
-"""Frameworks all of whose keys are known here, so that any other is a mistake."""
 SECTIONS = frozenset(
     {
         "zero_optimization",
@@ -35,8 +31,6 @@ SECTIONS = frozenset(
 """Sections whose keys are all known; others may hold whatever their reader wants."""
 FREE = frozenset({"env", "plugins", "name", "description", "vllm", "trl", "swift", "transformers"})
 """Words that stand before a colon or a command without being a setting."""
-OF_SCRIPTS = frozenset({"trl"})
-"""Frameworks whose files are read by scripts, which add classes of settings of their own (`TrlParser`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +60,7 @@ class Told:
 
 def check_keys(view: View) -> Iterable[Finding]:
     """Find keys that are gone from, or unknown to, the release at hand."""
-    files = list(key_files(view.facts.settings))
+    files = list(key_files(view.facts.settings, view.matrix.frameworks))
     if not files:
         raise Skip("no settings file is told")
     for file in files:
@@ -75,7 +69,7 @@ def check_keys(view: View) -> Iterable[Finding]:
 
 def _judge_file(view: View, file: KeyFile) -> Iterator[Finding]:
     heads = {path_of(setting).partition(".")[0] for setting in file.settings}
-    told = list(_told(view, file.framework, heads))
+    told = list(_told(view, file.framework.name, heads))
     unknown: dict[str, Setting] = {}
     gone: dict[str, Finding] = {}
     for setting in file.settings:
@@ -91,7 +85,7 @@ def _judge_file(view: View, file: KeyFile) -> Iterator[Finding]:
             gone.setdefault(key, _gone(view, file.framework, owner, key, setting))
         else:
             unknown.setdefault(key, setting)
-    if file.framework in OF_SCRIPTS and sum(not _suggestion(key, told) for key in unknown) > 1:
+    if file.framework.scripts and sum(not _suggestion(key, told) for key in unknown) > 1:
         return  # a script's own settings stand among the framework's: their names may be anyone's
     yield from gone.values()
     for key, setting in unknown.items():
@@ -99,17 +93,17 @@ def _judge_file(view: View, file: KeyFile) -> Iterator[Finding]:
 
 
 def _told(view: View, framework: str, heads: Collection[str]) -> Iterator[Told]:
-    for name in (framework, *BASES.get(framework, ())):
+    for name in view.matrix.frameworks.with_bases(framework):
         if facts := key_facts(view.matrix, name):
             version = _version(view, name)
             yield Told(facts.for_file(heads, version), version, name != framework)
 
 
 def _of_a_usual_trainer(
-    view: View, framework: str, setting: Setting, heads: Collection[str]
+    view: View, framework: tables.FrameworkRow, setting: Setting, heads: Collection[str]
 ) -> Iterator[Finding]:
     """A key of trainers that the file has no other sign of: it may be meant for the usual one."""
-    facts, version = key_facts(view.matrix, framework), _version(view, framework)
+    facts, version = key_facts(view.matrix, framework.name), _version(view, framework.name)
     key = path_of(setting)
     if facts and (usual := facts.without_unusual(key, heads, version)):
         found = _gone(view, framework, Told(usual, version, False), key, setting)
@@ -163,7 +157,7 @@ def _version(view: View, name: str) -> str | None:
     return str(version) if version else None
 
 
-def _gone(view: View, framework: str, owner: Told, key: str, setting: Setting) -> Finding:
+def _gone(view: View, framework: tables.FrameworkRow, owner: Told, key: str, setting: Setting) -> Finding:
     facts, version = owner.facts, owner.version
     first, after = facts.span(key) or ("", None)
     row = _renamed(view, facts.framework, key)
@@ -185,11 +179,11 @@ def _gone(view: View, framework: str, owner: Told, key: str, setting: Setting) -
     )
 
 
-def _gone_severity(framework: str, version: str | None, key: str) -> Severity:
+def _gone_severity(framework: tables.FrameworkRow, version: str | None, key: str) -> Severity:
     """An error where the parser stops at it; a note where it may still be read as it stands in a section."""
-    if "." in key and framework in LOOSE_SECTIONS:
+    if "." in key and framework.loose_sections:
         return Severity.NOTE
-    return Severity.ERROR if version and framework in REFUSES else Severity.WARNING
+    return Severity.ERROR if version and framework.strict else Severity.WARNING
 
 
 def _key_remedies(
@@ -253,17 +247,19 @@ def _suggestion(key: str, told: Iterable[Told]) -> str:
     return close[0] if close else ""
 
 
-def _unknown_key(framework: str, key: str, setting: Setting, told: Sequence[Told]) -> Iterator[Finding]:
+def _unknown_key(
+    framework: tables.FrameworkRow, key: str, setting: Setting, told: Sequence[Told]
+) -> Iterator[Finding]:
     """A key that no release has: an error where its parser surely stops, a note where it is passed over."""
     name = setting.native_key or ""
     parent = path_of(setting).split(".")[-2] if told[0].facts.flat and "." in name else ""
     close = _suggestion(key, told)
-    whole = framework in CLOSED and not told[0].facts.may_take_more(told[0].version)
+    whole = framework.closed and not told[0].facts.may_take_more(told[0].version)
     unread = any(t.has(key) is None for t in told)
     foreign = not told[0].facts.flat and key != path_of(setting) and "." not in key
     if (parent and parent not in SECTIONS) or (not close and (not whole or unread or foreign)):
         return  # a section that no release has is another program's: so then is the file
-    refuses = framework in REFUSES and not parent and "." not in key
+    refuses = framework.strict and not parent and "." not in key
     stops = refuses and bool(close) and told[0].is_certain
     hint = f"; {close} is meant?" if close else ""
     written = name if told[0].facts.flat else key
@@ -275,14 +271,14 @@ def _unknown_key(framework: str, key: str, setting: Setting, told: Sequence[Told
         else Severity.WARNING
         if (refuses or close) and not unread
         else Severity.NOTE,
-        summary=f"no release of {framework} {read}has a key {written}{hint}",
+        summary=f"no release of {framework.name} {read}has a key {written}{hint}",
         cause="Its parser stops at unknown keys."
         if refuses
         else "Its parser passes over unknown keys in silence, so the setting has no effect.",
         evidence=(Evidence(name, setting.value, setting.source),),
         remedies=(Remedy(f"Write {close}." if close else f"Remove {written}."),),
         certainty=Certainty.CERTAIN if stops and all(t.is_certain for t in told) else Certainty.LIKELY,
-        sources=(f"wheel:{framework}",),
+        sources=(f"wheel:{framework.name}",),
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from envdoctor.commands import commands
 from envdoctor.errors import EnvdoctorError
-from envdoctor.facts import Gpu, Setting
+from envdoctor.facts import NOT_JUDGED, TOLD_CAUSE, TOLD_WAY, Gpu, Setting
 from envdoctor.facts.quantities import GIB, whole_number
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import Matrix, tables
@@ -27,8 +27,6 @@ _DRIVER_SHARE = 0.985
 """What CUDA offers of the memory that NVML reports."""
 _STATED = ("batch", "seq", "method", "grad_ckpt", "optim", "zero_stage", "quant", "attn")
 _SHOWN = (*_STATED, "lora_rank", "fsdp", "liger", "offload_optimizer", "offload_params")
-_LENGTHS = {"llamafactory": 2048, "trl": 1024, "ms-swift": 2048, "axolotl": 2048}
-"""What a framework takes for the length when the file is silent, in tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,14 @@ def check_training(view: View) -> Iterable[Finding]:
     if not certain and not view.facts.symptoms:
         yield from _tight(view, card, prediction)
         return
-    yield _too_large(view, card, run, prediction, certain and (sharding_told(view) or bool(_oom(view))))
+    certain = certain and (bool(_oom(view)) or (sharding_told(view) and not _is_of_another_trouble(view)))
+    yield _too_large(view, card, run, prediction, certain)
+
+
+def _is_of_another_trouble(view: View) -> bool:
+    """True where a person writes of a run and of no memory that ran out: its rows may be shorter."""
+    written = any(note.startswith((NOT_JUDGED, TOLD_CAUSE, TOLD_WAY)) for note in view.facts.notes)
+    return (written or bool(view.facts.errors)) and not _oom(view)
 
 
 def _fits_in_chunks(view: View, run: TrainingRun, card: OneCard) -> bool:
@@ -295,8 +300,8 @@ def _trainer(view: View) -> tuple[str, Recipe]:
     """Whose step it is, by the framework whose settings these are, and what its release does in one."""
     from envdoctor.memory.recipes import recipe_of
 
-    trainer = next((s.framework for s in view.facts.settings if s.framework in _LENGTHS), None)
-    trainer = trainer or "transformers"
+    named = (row for s in view.facts.settings if (row := view.matrix.frameworks.get(s.framework or "")))
+    trainer = next((row.name for row in named if row.length), "transformers")
     rows = view.matrix.rows(tables.TrainerRow)
     return trainer, recipe_of(rows, trainer, "sft", _versions(view))
 
@@ -337,8 +342,8 @@ def _method(view: View) -> str:
 
 
 def _usual_length(view: View) -> int:
-    frameworks = [s.framework for s in view.facts.settings if s.framework]
-    return next((_LENGTHS[f] for f in frameworks if f in _LENGTHS), 1024)
+    named = (view.matrix.frameworks.get(s.framework or "") for s in view.facts.settings)
+    return next((row.length for row in named if row and row.length), 1024)
 
 
 def _attention(view: View) -> str:

@@ -15,8 +15,6 @@ from envdoctor.rules.view import View
 
 ID = "MODEL-TYPE-TAKEN"
 _SYMPTOM = "SYM-CONFIG-NAME-TAKEN"
-_REGISTERING = ("vllm", "sglang", "llamafactory", "ms-swift")
-"""Packages that bring configs of models ahead of transformers, the most used first."""
 
 
 def check_taken(view: View) -> Iterable[Finding]:
@@ -56,14 +54,18 @@ def _registering(view: View, symptom: Symptom) -> str:
     """Return the package that registers: the innermost frame's that is not transformers, or a listed one."""
     frames = [f for e in view.facts.errors if symptom.id in e.symptoms for f in e.frames]
     packages = (p for frame in reversed(frames) if (p := asking_package(view, frame)) != "transformers")
-    listed = (name for name in _REGISTERING if view.facts.distribution(name))
+    listed = (name for name in _bringing(view) if view.facts.distribution(name))
     return next((p for p in packages if p), "") or next(listed, "")
+
+
+def _bringing(view: View) -> Iterator[str]:
+    return (name for name, row in view.matrix.frameworks.items() if row.registers)
 
 
 def _remedies(view: View, since: str, asker: str) -> Iterator[Remedy]:
     pins = {"transformers": f"<{since}"}
     yield Remedy("Use the last transformers from before.", install_commands(pins), pins)
-    package = asker or _REGISTERING[0]
+    package = asker or next(_bringing(view))
     if later := askers_after(view, package, "transformers", since):
         text = f"Or, where {package} registers it, raise {package} to a release from after that."
         yield Remedy(text, install_commands(later), later)

@@ -58,6 +58,7 @@ def told_finding(view: View, error: ErrorSeen) -> Finding | None:
     told = tuple(one for one in (*causes, *ways) if again not in one.value)
     if not told:
         return None
+    remedies = distinct((*_ways(view, causes, ways), *newest_ways(view, error, [one.value for one in told])))
     return Finding(
         id=ID,
         severity=Severity.WARNING if error.kind == "said" else Severity.ERROR,
@@ -65,12 +66,10 @@ def told_finding(view: View, error: ErrorSeen) -> Finding | None:
         cause="That is what its writer says; nothing known here confirms or denies it. "
         + " ".join(f"“{one.value}”" for one in told[1:]),
         evidence=(Evidence("error", error.text, error.source), *told),
-        remedies=distinct(
-            (*_ways(view, causes, ways), *newest_ways(view, error, [one.value for one in told]))
-        ),
+        remedies=remedies,
         certainty=Certainty.UNCERTAIN,
         explains=error.symptoms,
-        prior=0.55,
+        prior=0.55 if remedies else 0.2,
         fallback=True,
     )
 

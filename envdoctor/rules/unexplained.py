@@ -104,13 +104,13 @@ def find_unexplained(
 
 def _accounted_for(view: View, error: ErrorSeen, explained: set[str], findings: Sequence[Finding]) -> bool:
     """True where a finding explains the error; mere words are likely about what the facts show to fail."""
-    if error.kind == "said" and any(_fails(one) or _is_meant(one, error) for one in findings):
+    if any(_is_meant(one, error) or (error.kind == "said" and _fails(one)) for one in findings):
         return True
     return bool(explained & met_in(view, error)) or bool(explained and is_weak(view, error))
 
 
 def _is_meant(finding: Finding, error: ErrorSeen) -> bool:
-    """True where the words of trouble are those of a line that a note explains: a known warning, a notice."""
+    """True where an error's words are those of a line that a note explains: a known warning, a notice."""
     known = finding.severity is Severity.NOTE and finding.certainty is not Certainty.UNCERTAIN
     quoted = (evidence.value for evidence in finding.evidence)
     return known and any(_is_known_by(error.text, text) for text in quoted)

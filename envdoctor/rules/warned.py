@@ -17,6 +17,8 @@ from envdoctor.rules.view import View
 
 WARNED, STRANGE = "WARNING-KNOWN", "WARNING-STRANGE"
 SHOWN = 3
+TOLD = 80
+"""Letters by which a warning is known again."""
 
 
 def check_warnings(view: View) -> Iterable[Finding]:
@@ -35,7 +37,7 @@ def check_strange_warnings(view: View) -> Iterable[Finding]:
     strange = [
         one
         for one in view.facts.warnings
-        if one.logged and one.text not in known and not any(one.text[:80] in text for text in judged)
+        if one.logged and one.text not in known and not _is_judged(one.text, judged)
     ]
     if not strange:
         raise Skip("no warning is told that no release on record gives")
@@ -51,6 +53,13 @@ def check_strange_warnings(view: View) -> Iterable[Finding]:
         certainty=Certainty.UNCERTAIN,
         prior=0.1,
     )
+
+
+def _is_judged(text: str, judged: Sequence[str]) -> bool:
+    """True where a line that was recognised has the warning's beginning, or one of its sentences."""
+    said = text.rpartition(": ")[2]
+    parts = (text[:TOLD], *(part for part in said.split(". ") if len(part) >= TOLD // 2))
+    return any(part in line for part in parts for line in judged)
 
 
 def _ways(view: View, strange: Sequence[WarningSeen]) -> tuple[Remedy, ...]:

@@ -251,7 +251,7 @@ def _none_offered(view: View, name: str, have: Availability, symptom: Symptom) -
         evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
         remedies=(
             *_another_system(have, system),
-            *(_middle_python(minors) if may_lack else _newer_system(have)),
+            *(_middle_python(minors) if may_lack else _newer_system(have, system)),
             Remedy(
                 "See which Python and which index pip uses.",
                 ("python -VV", "pip --version", "pip config list"),
@@ -312,9 +312,9 @@ def _another_system(have: Availability, system: str | None) -> Iterator[Remedy]:
         yield Remedy(f"Install it on Linux{wsl}, where its wheels are.", ("wsl --install",) if wsl else ())
 
 
-def _newer_system(have: Availability) -> Iterator[Remedy]:
+def _newer_system(have: Availability, system: str | None) -> Iterator[Remedy]:
     """Offer a system of this time where the Python is one that has wheels."""
-    if have.here and have.glibc[0]:
+    if have.here and have.glibc[0] and system in (None, "linux"):
         text = (
             f"See the system's C library: the wheels for Linux ask for glibc {_dotted(have.glibc)} at least,"
             " those of later releases often for more. Where it is older (CentOS 7 has 2.17), take a newer"

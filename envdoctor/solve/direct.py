@@ -69,12 +69,15 @@ def stands_alone(goal: Goal, policy: Policy) -> bool:
     return True
 
 
-def completed(goal: Goal, policy: Policy, fixed: Mapping[str, int], alone: bool) -> dict[str, int]:
+def completed(
+    goal: Goal, policy: Policy, fixed: Mapping[str, int], alone: bool, proven: bool = True
+) -> dict[str, int]:
     """Return the best answer with these picks of what was asked for; raises Unproven where it is not proven.
 
-    `alone`: no other picks of what was asked for are as stale, whatever becomes of torch.
+    `alone`: no other picks of what was asked for are as stale, whatever becomes of torch. Unless it must be
+    `proven`, an answer in which some lost more than they must is returned as well.
     """
-    return _Reading(goal, policy, dict(fixed), alone).picks()
+    return _Reading(goal, policy, dict(fixed), alone, proven).picks()
 
 
 class _Charge(NamedTuple):
@@ -87,8 +90,9 @@ class _Charge(NamedTuple):
 
 
 class _Reading:
-    def __init__(self, goal: Goal, policy: Policy, fixed: dict[str, int], alone: bool) -> None:
-        self.goal, self.policy, self.fixed, self.alone = goal, policy, fixed, alone
+    def __init__(self, goal: Goal, policy: Policy, fixed: dict[str, int], alone: bool, proven: bool) -> None:
+        self.goal, self.policy, self.fixed = goal, policy, fixed
+        self.alone, self.proven = alone or not proven, proven
         self.forced: dict[str, int] = {}
         """The candidates that what is fixed accepts."""
         self.sure: set[str] = set()
@@ -105,7 +109,8 @@ class _Reading:
         for _ in range(ROUNDS):
             chosen, late = self._follow(carried)
             if not late and not self._heed_rows({**self.fixed, **chosen}):
-                self._prove(chosen)
+                if self.proven:
+                    self._prove(chosen)
                 return {**self.fixed, **chosen}
             for name, mask in late.items():
                 carried[name] = carried.get(name, -1) & mask
@@ -271,11 +276,12 @@ class _Reading:
         return moved
 
     def _movable(self, row: Nogood) -> Literal:
-        """Return the one condition of a row that is not fixed."""
+        """Return the one condition of a row that is not fixed; any such where nothing is to be proven."""
         loose = [literal for literal in row.literals if literal.name not in self.fixed]
-        if len(loose) != 1 or not loose[0].inside:
+        movable = [literal for literal in loose if literal.inside]
+        if not movable or (self.proven and len(loose) != 1):
             raise Unproven(() if loose else (literal.name for literal in row.literals))
-        return loose[0]
+        return movable[-1]
 
     def _prove(self, chosen: Mapping[str, int]) -> None:
         """Raise Unproven unless whatever would have to give way for a better answer loses as much."""

@@ -20,8 +20,6 @@ class FileJudge:
         self._pythons = {"-1": True}
         self._sets: dict[str, str] = {}
         self._kinds: dict[str, str] = {}
-        self._fitting: set[str] = set()
-        """The kinds of `_kinds` that install."""
 
     def judge(self, text: str) -> str:
         """Return what bars all files of a set, as the facts write it; "" where one installs."""
@@ -32,33 +30,30 @@ class FileJudge:
 
     def judge_kinds(self, kinds: Iterable[str]) -> str:
         """Return what bars all files of some kinds, as the facts write them; "" where one installs."""
-        kinds = list(kinds)
-        if not self._fitting.isdisjoint(kinds):
-            return ""
-        for kind in (kind for kind in kinds if kind not in self._kinds):
-            self._kinds[kind] = self._judge_kind(kind)
-            if not self._kinds[kind]:
-                self._fitting.add(kind)
+        known, barred = self._kinds, set[str]()
+        for kind in kinds:
+            verdict = known.get(kind)
+            if verdict is None:
+                verdict = known[kind] = self._judge_kind(kind)
+            if not verdict:
                 return ""
-        return _worst(set(map(self._kinds.__getitem__, kinds)))
+            barred.add(verdict)
+        return _worst(barred)
 
     def _judge_kind(self, text: str) -> str:
-        tag, python, *_ = text.split(",")
-        if not self._python_allows(python):
+        tag, _, rest = text.partition(",")
+        python = rest.partition(",")[0]
+        allows = self._pythons.get(python)
+        if allows is None:
+            clauses = self._snapshot.pythons[int(python)][1]
+            allows = self._pythons[python] = clauses_hold(clauses, self._target.python)
+        if not allows:
             return "python"
         verdict = self._tags.get(tag)
         if verdict is None:
             fits = self._wheels.install(self._snapshot.tags[int(tag)])
             verdict = self._tags[tag] = "" if fits else "platform"
         return verdict
-
-    def _python_allows(self, number: str) -> bool:
-        """True when the snapshot's Requires-Python of that number admits the target's Python."""
-        known = self._pythons.get(number)
-        if known is None:
-            clauses = self._snapshot.pythons[int(number)][1]
-            known = self._pythons[number] = clauses_hold(clauses, self._target.python)
-        return known
 
 
 def _worst(found: Collection[str]) -> str:

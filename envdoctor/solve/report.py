@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from envdoctor.facts.quantities import counted
 from envdoctor.report import PLAIN, Format, Look, Reported, told
-from envdoctor.report.counting import counted
 from envdoctor.report.document import Block, Document, Row, Rows, Section, Text
 from envdoctor.solve.answer import UNKNOWN, Cause, PinSet, Relaxation
 

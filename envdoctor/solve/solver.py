@@ -45,7 +45,7 @@ def solve_nearby(goal: Goal) -> Picks | None:
     policy = policy_of(goal)
     if _roots_clash(goal, policy, None):
         return None
-    if (picks := _read_off(goal, policy)) is not None:
+    if (picks := _read_off(goal, policy, proven=False)) is not None:
         return picks
     if _nearby_clash(goal, policy):
         return None
@@ -77,9 +77,12 @@ def _widened(
         window = _wider(window, found, windows)
 
 
-def solve_without_doubts(goal: Goal) -> tuple[Goal, Picks | None]:
-    """Return a best answer that combines nothing doubtful where that can be had, with its goal."""
-    picks = solve(goal)
+def solve_without_doubts(goal: Goal, picks: Picks | None = None) -> tuple[Goal, Picks | None]:
+    """Return a best answer that combines nothing doubtful where that can be had, with its goal.
+
+    `picks` are the best answer with doubts, where that is known.
+    """
+    picks = picks or solve(goal)
     if goal.least_change:
         return goal, picks
     from envdoctor.solve.doubts import doubts
@@ -168,7 +171,11 @@ def _wider(window: int, found: Picks | None, windows: Sequence[int]) -> int | No
 
 
 def _read_off(
-    goal: Goal, policy: Policy, window: int | None = WINDOWS[0], clashing: Collection[str] = ()
+    goal: Goal,
+    policy: Policy,
+    window: int | None = WINDOWS[0],
+    clashing: Collection[str] = (),
+    proven: bool = True,
 ) -> Picks | None:
     """Return a best answer that what was asked for leads to by itself; None where only a search tells.
 
@@ -184,7 +191,7 @@ def _read_off(
     for _ in range(OUTLINES):
         if fixed is not newest or not names:
             try:
-                bits = completed(goal, policy, fixed, alone)
+                bits = completed(goal, policy, fixed, alone, proven)
                 return replace(_priced(goal.context, policy, bits, window), clashing=frozenset(names))
             except Unproven as reached:
                 if not reached.names or (fixed is not newest and reached.names <= names):

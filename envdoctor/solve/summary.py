@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from envdoctor.report.counting import counted
+from envdoctor.facts.quantities import counted
 from envdoctor.solve.answer import PinSet
 from envdoctor.solve.nodes import TORCH
 from envdoctor.solve.variants import INDEX_URL

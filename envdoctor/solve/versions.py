@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from envdoctor.specifiers import Specifier
 
 _USUAL = re.compile(
-    r"([=!<>~]=|[<>])([0-9]+(?:\.[0-9]+)*)|([<>]=)([0-9]+(?:\.[0-9]+)*(?:(?:a|b|rc)[0-9]+)?(?:\.post[0-9]+)?)"
+    r"([=!<>~]=|[<>])([0-9]+(?:\.[0-9]+)*)"
+    r"|([=!<>]=)([0-9]+(?:\.[0-9]+)*(?:(?:a|b|rc)[0-9]+)?(?:\.post[0-9]+)?)|([=!]=)([0-9]+(?:\.[0-9]+)*\.\*)"
 )
 """A clause that PEP 440 admits (`~=` with two numbers); `packaging`, dear to load, reads the others."""
 _PLAIN = re.compile(r"(?:\d+!)?\d+(?:\.\d+)*", re.ASCII)
@@ -70,7 +71,7 @@ def clauses(spec: str) -> tuple[tuple[str, str], ...]:
 def _clause(text: str) -> tuple[str, str]:
     usual = _USUAL.fullmatch(text)
     if usual and (usual[1] != "~=" or "." in usual[2]):
-        return usual[1] or usual[3], usual[2] or usual[4]
+        return usual[1] or usual[3] or usual[5], usual[2] or usual[4] or usual[6]
     found = _parse(text)
     return found.operator, found.version
 
@@ -102,8 +103,9 @@ def _clause_mask(operator: str, bound: str, versions: Sequence[str]) -> int:
     """Return the versions of one clause: those between two places where PEP 440 allows to say so."""
     full = (1 << len(versions)) - 1
     plain = _PLAIN.fullmatch(bound.removesuffix(".*"))
-    if operator == "!=" and plain:
-        return full & ~_clause_mask("==", bound, versions)
+    if operator in ("==", "!=") and (plain or _NORMAL.fullmatch(bound)):
+        alike = _series(bound[:-2], versions) if bound.endswith(".*") else _at(bound, versions)
+        return alike if operator == "==" else full & ~alike
     if operator == ">=":
         return full & ~_below(bound, versions)
     if operator == "<=":
@@ -114,16 +116,16 @@ def _clause_mask(operator: str, bound: str, versions: Sequence[str]) -> int:
         return _below(f"{bound}.dev0", versions)
     if operator == ">":
         return full & ~_below(f"{bound}.post{_MANY}", versions, inclusive=True)
-    if operator == "~=":
-        return full & ~_below(bound, versions) & _series(bound.rpartition(".")[0], versions)
-    if bound.endswith(".*"):
-        return _series(bound[:-2], versions)
-    return _below(bound, versions, inclusive=True) & ~_below(bound, versions)
+    return full & ~_below(bound, versions) & _series(bound.rpartition(".")[0], versions)
 
 
 def _asked(operator: str, bound: str, versions: Sequence[str]) -> int:
     specifier = _parse(operator + bound)
     return sum(1 << i for i, text in enumerate(versions) if specifier.contains(text, prereleases=True))
+
+
+def _at(bound: str, versions: Sequence[str]) -> int:
+    return _below(bound, versions, inclusive=True) & ~_below(bound, versions)
 
 
 def _below(bound: str, versions: Sequence[str], inclusive: bool = False) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from envdoctor.facts.quantities import counted
 from envdoctor.report import PLAIN, Format, Look, Reported, told
-from envdoctor.report.counting import counted
 from envdoctor.report.document import Block, Document, Row, Rows, Section, Text, Tone
 from envdoctor.solve.report import causes
 from envdoctor.upgrading.findings import place_of

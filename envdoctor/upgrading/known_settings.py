@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from envdoctor.matrix import Matrix
-from envdoctor.profile.keys import BASES, KeyFacts, key_facts
+from envdoctor.profile.keys import KeyFacts, key_facts
 from envdoctor.upgrading.gone import Move
 
 
@@ -43,7 +43,12 @@ class KnownSettings:
         facts = self.of(library)
         return facts.gone_since(name, move.new, move.old) if facts and name in facts.fields else None
 
+    def launches(self, library: str) -> tuple[str, ...]:
+        """Return words of which one is in a command whose options are the library's settings."""
+        row = self._matrix.frameworks.get(library)
+        return row.launches if row else ()
+
     def is_inherited(self, library: str, name: str) -> bool:
         """True for a setting of a framework's class that the framework it stands on has today."""
-        bases = (self.of(base) for base in BASES.get(library, ()))
+        bases = (self.of(base) for base in self._matrix.frameworks.with_bases(library)[1:])
         return any(facts.has(name) is True for facts in bases if facts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from envdoctor.findings import Certainty
 from envdoctor.matrix import Matrix, tables
@@ -29,14 +29,6 @@ _ARGUMENTS = re.compile(r"train(?:er|ing)?_?(?:args|arguments|kwargs)", re.IGNOR
 _OPTION = re.compile(r"(?<!\S)--([a-zA-Z][\w-]{2,60})")
 _VARIABLE = re.compile(r"(?<![\w$])([A-Z][A-Z0-9]{1,20}_[A-Z0-9_]{2,60})(?!\w)")
 _QUOTED = re.compile(r"[\"']([A-Z][A-Z0-9]{1,20}_[A-Z0-9_]{2,60})[\"']")
-_LAUNCHES: Mapping[str, tuple[str, ...]] = {
-    "transformers": ("run_", "train", "finetune", "deepspeed", "torchrun", "accelerate launch"),
-    "trl": ("trl ", "sft", "dpo", "grpo"),
-    "vllm": ("vllm serve", "vllm.entrypoints", "vllm bench"),
-    "llamafactory": ("llamafactory-cli", "llamafactory.cli"),
-    "ms-swift": ("swift ",),
-    "axolotl": ("axolotl",),
-}
 
 
 def judge_settings(judge: Judge, suffix: str, text: str) -> Iterator[Break]:
@@ -45,7 +37,7 @@ def judge_settings(judge: Judge, suffix: str, text: str) -> Iterator[Break]:
         facts = judge.settings.of(framework)
         if facts is None or (suffix == ".py" and _quoted(text).isdisjoint(judge.settings.ended(framework))):
             continue
-        for name, place in _found(facts, suffix, text):
+        for name, place in _found(facts, suffix, text, judge.settings.launches(framework)):
             use, row = Use(Kind.SETTING, framework, place, name), _row_of(judge, name, move)
             if since := facts.gone_since(name, move.new, move.old):
                 yield Break(use, f"{framework}: {name}", since, row.new if row else "")
@@ -134,10 +126,10 @@ def _row_of(judge: Judge, key: str, move: Move) -> tables.RenameRow | None:
     return next((row for row in rows if row is not None), None)
 
 
-def _found(facts: KeyFacts, suffix: str, text: str) -> Iterator[tuple[str, Place]]:
+def _found(facts: KeyFacts, suffix: str, text: str, launches: Sequence[str]) -> Iterator[tuple[str, Place]]:
     if suffix == ".py":
         return _listed(facts, text)
-    return _keys(facts, text) if suffix in KEYED else _options(facts.framework, text)
+    return _keys(facts, text) if suffix in KEYED else _options(launches, text)
 
 
 def _quoted(text: str) -> set[str]:
@@ -178,14 +170,14 @@ def _keys(facts: KeyFacts, text: str) -> Iterator[tuple[str, Place]]:
         yield from ((m[1], Place(n, m.start(1), m.end(1))) for m, n in found)
 
 
-def _options(framework: str, text: str) -> Iterator[tuple[str, Place]]:
+def _options(launches: Sequence[str], text: str) -> Iterator[tuple[str, Place]]:
     """Yield the options of commands that start the framework; a command goes on after a backslash."""
     ours = launching = False
     for number, line in enumerate(text.split("\n"), 1):
         stripped, script = line.strip(), _SCRIPT.search(line)
         goes_on = launching and script is not None
         if stripped and not stripped.startswith("-") and not goes_on:
-            ours = any(word in stripped for word in _LAUNCHES.get(framework, ()))
+            ours = any(word in stripped for word in launches)
             launching = ours and any(word in stripped for word in _LAUNCHERS)
         launching = launching and script is None
         if ours and not launching:

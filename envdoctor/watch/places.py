@@ -10,7 +10,6 @@ from envdoctor.diagnosis import read_facts
 from envdoctor.inputs import read_input_text
 from envdoctor.matrix import Matrix, tables
 from envdoctor.pastes.settings import KeyTable, fold_key, key_table, setting_sightings
-from envdoctor.profile.keys import BASES
 from envdoctor.target.stack import Stack
 from envdoctor.values import dataclass
 from envdoctor.watch.moment import Header
@@ -104,7 +103,7 @@ def _names(framework: str | None, matrix: Matrix, stack: Stack) -> Mapping[str, 
         return _ADDED
     wanted = _MAY_BE_ADDED.get(framework, ("liger", "optim"))
     found: dict[str, str] = {} if framework in _MAY_BE_ADDED else dict(_ADDED)
-    for owner in (framework, *BASES.get(framework, ())):
+    for owner in matrix.frameworks.with_bases(framework):
         for row in matrix.rows(tables.KeyRow):
             plain = row.framework == owner and row.canonical in wanted and not row.values
             if plain and "." not in row.native and stack.within(owner, row.versions) is not False:

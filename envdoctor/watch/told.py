@@ -20,8 +20,7 @@ from envdoctor.watch.moment import Header
 _FILES = (".yaml", ".yml", ".json", ".toml", ".sh")
 _FILE_BYTES = 1 << 20
 _MOST_FILES = 8
-_TRAINERS = {"trl": "trl", "swift": "ms-swift", "llamafactory": "llamafactory"}
-_IMPORTS = re.compile(r"^[ \t]{0,20}(?:from|import) (trl|swift|llamafactory)\b", re.MULTILINE)
+_IMPORTS = re.compile(r"^[ \t]{0,20}(?:from|import) (\w+)\b", re.MULTILINE)
 _NAMED = re.compile(r"[\w./+-]{1,160}\.(?:ya?ml|json|toml)(?![\w.])")
 
 
@@ -47,18 +46,13 @@ def _as_changed(path: Path, texts: tuple[str, str] | None, folder: str) -> str:
     return str(copy)
 
 
-_PROGRAMS = {
-    "llamafactory-cli": "llamafactory", "llamafactory": "llamafactory", "swift": "ms-swift",
-    "axolotl": "axolotl", "trl": "trl", "vllm": "vllm",
-}  # fmt: skip
-
-
 def framework_run(header: Header) -> str | None:
     """Return the framework whose own program the command starts; None for a script."""
+    programs = {program: name for name, row in load_matrix().frameworks.items() for program in row.programs}
     for before, word in pairwise(("", *header.argv[:8])):
-        if not before.startswith("-") and (found := _PROGRAMS.get(Path(word).name)):
+        if not before.startswith("-") and (found := programs.get(Path(word).name)):
             return found
-        if before == "-m" and (found := _PROGRAMS.get(word.partition(".")[0])):
+        if before == "-m" and (found := programs.get(word.partition(".")[0])):
             return found
     return None
 
@@ -75,11 +69,13 @@ def stack_of_run(header: Header) -> Stack:
 
 def trainer_named(header: Header) -> str | None:
     """Return the trainer's library that a script of the command imports; None where it tells none."""
+    trainers = {row.module: name for name, row in load_matrix().frameworks.items() if row.module}
     for word in header.argv:
         try:
             path = Path(header.cwd) / word
-            if word.endswith(".py") and path.is_file() and (found := _IMPORTS.search(_start_of(path))):
-                return _TRAINERS[found[1]]
+            imported = _IMPORTS.findall(_start_of(path)) if word.endswith(".py") and path.is_file() else ()
+            if found := next((trainers[module] for module in imported if module in trainers), None):
+                return found
         except (OSError, ValueError):
             continue
     return None

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 _SAFER = 0.9
 """Of the bound of a setting that ran out although it should have fitted: the next one's is below this."""
-_CHECKPOINTS = {"llamafactory": True, "ms-swift": True, "trl": True}
-"""Frameworks that checkpoint where their settings are silent: the defaults of their arguments."""
 _EIGHT_BITS = "adamw_8bit"
 
 
@@ -64,21 +62,22 @@ def smaller_trainings(
     """Yield the changes to go down by, with their predicted bounds in bytes (None: not predicted)."""
     from envdoctor.rules.base import Skip
 
-    now = setting_of(facts)
+    now = _setting_of(facts, matrix)
     try:
         yield from _predicted(header, moment, facts, matrix, now)
     except (Skip, EnvdoctorError):
         yield from ((now.changed_to(setting), None) for setting in _below(now))
 
 
-def setting_of(facts: Facts) -> Setting:
+def _setting_of(facts: Facts, matrix: Matrix) -> Setting:
     """Return what a run's settings say; what they do not is as its framework has it."""
 
     def told(key: str) -> str | None:
         found = facts.setting(key)
         return found.value if found else None
 
-    usual = any(_CHECKPOINTS.get(s.framework or "", False) for s in facts.settings)
+    named = (matrix.frameworks.get(s.framework or "") for s in facts.settings)
+    usual = any(row.checkpoints for row in named if row)
     flag = told("grad_ckpt")
     return Setting(
         whole_number(told("batch")) or 1,

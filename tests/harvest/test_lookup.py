@@ -12,6 +12,7 @@ import pytest
 from fake_index import FakeIndex, Fault
 
 from envdoctor.cli import main
+from envdoctor.solve import pinning
 
 ON = ["--python-version", "3.11", "--platform", "x86_64-manylinux_2_35", "--format", "json"]
 
@@ -47,6 +48,20 @@ def test_an_unknown_package_and_what_it_requires_are_read(index: FakeIndex, pin)
     assert (answer.pins["unheard-of"], answer.pins["unheard-base"]) == ("1.0", "1.5")
     assert answer.pins["numpy"].startswith("1.")
     assert "einops" in answer.pins
+
+
+def test_doubts_are_weighed_once_all_that_the_answer_needs_was_looked_up(
+    index: FakeIndex, pin, monkeypatch
+) -> None:
+    """They take many times as long as the answer itself."""
+    weighed = []
+    told = pinning.solve_without_doubts
+    monkeypatch.setattr(pinning, "solve_without_doubts", lambda *of: weighed.append(of) or told(*of))
+    index.add_wheel("unheard-of", "1.0", "unheard-base>=1")
+    index.add_wheel("unheard-base", "1.5", "unheard-root")
+    index.add_wheel("unheard-root", "2.0")
+    assert pin("unheard-of").pins == {"unheard-of": "1.0", "unheard-base": "1.5", "unheard-root": "2.0"}
+    assert len(weighed) == 1
 
 
 def test_only_the_newest_that_the_request_admits_are_read(index: FakeIndex, pin) -> None:

@@ -17,7 +17,6 @@ from envdoctor.matrix.forms import REGEX
 from envdoctor.matrix.kinds import KINDS
 from envdoctor.matrix.load import load_matrix
 from envdoctor.matrix.sources import leaves
-from envdoctor.pastes.distributions import mention_pattern
 
 ROOT = Path(envdoctor.__file__).parent
 METHODS = ("compile", "search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer")
@@ -69,7 +68,7 @@ def patterns_of_rows() -> Iterator[Collected]:
         yield from (Collected(f"value of {name}", value.pattern, 0, True) for value in values)
     yield Collected("words beside secrets", vocabulary.label.pattern, 0, True)
     yield Collected("gap before a secret", vocabulary.gap.pattern, vocabulary.gap.flags, True)
-    yield Collected("mention_pattern()", mention_pattern().pattern, 0, False)
+    yield Collected("PackageNames.mentions", load_matrix().package_names.mentions.pattern, 0, False)
 
 
 def _of_module(path: Path, nodes: list[ast.AST]) -> Iterator[Collected | Unread]:

@@ -24,7 +24,7 @@ PUT_TOGETHER = {
     "envdoctor/fixing/lockfiles.py": "a package's escaped name before its versions",
     "envdoctor/matrix/forms.py": "what texts of rows must be like: they meet rows alone",
     "envdoctor/matrix/references.py": "rows of the matrix, read for the names of their groups",
-    "envdoctor/pastes/distributions.py": "mention_pattern(), collected whole",
+    "envdoctor/matrix/lexicon.py": "PackageNames.mentions, collected whole",
     "envdoctor/pastes/settings.py": "a word of _TASKS between look-arounds",
     "envdoctor/patterns.py": "rows of the matrix, collected as rows",
     "envdoctor/pastes/console.py": "escaped texts and bounded values, and once what is not known",
@@ -95,7 +95,7 @@ def check_regular(one: Collected) -> None:
 
 def test_rows_look_around_nowhere():
     assert [one.place for one in patterns_of_rows() if looks_around(one.pattern, one.flags)] == [
-        "mention_pattern()"
+        "PackageNames.mentions"
     ]
 
 

@@ -10,6 +10,7 @@ from envdoctor.errors import InputError
 from envdoctor.facts.quantities import MIB
 from envdoctor.memory import find_shape, predict
 from envdoctor.memory.caching import CachingAllocator, OutOfRoom
+from envdoctor.memory.replay import Replay
 from envdoctor.memory.run import TrainingRun
 from envdoctor.memory.uneven import widths_of
 
@@ -74,3 +75,19 @@ def test_widths_lie_between_the_shortest_row_and_the_longest() -> None:
 def test_the_shortest_row_is_no_longer_than_the_longest(length: int) -> None:
     with pytest.raises(InputError, match="--shortest-row"):
         replace(RUN, shortest_row=length)
+
+
+@pytest.mark.parametrize(
+    ("way", "passes"),
+    [({"expandable_segments": True}, 2 * 4 + 5), ({"method": "full"}, 2 * 4 + 2 * 8 + 2 * (4 + 5))],
+)
+def test_what_wider_rows_ask_for_as_well_is_not_played_before(
+    way: dict[str, object], passes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played = []
+    one = Replay._pass
+    monkeypatch.setattr(
+        Replay, "_pass", lambda self, accumulating: played.append(accumulating) or one(self, accumulating)
+    )
+    predict(replace(UNEVEN, grad_accum=4, **way))
+    assert len(played) == passes

@@ -11,13 +11,13 @@ import pytest
 from envdoctor.errors import InputError
 from envdoctor.facts import Facts, to_json
 from envdoctor.matrix import load_matrix
-from envdoctor.matrix.load import Lexicon
+from envdoctor.matrix.lexicon import Lexicon
 from envdoctor.pastes import files, parse_paste, read_files
 from envdoctor.pastes.datasets import tokens_of
 from envdoctor.pastes.files import HEAD, TAIL, WHOLE, _looks_binary, parse_text, read_window
 from envdoctor.pastes.merge import merge_facts
 
-NAMELESS = Lexicon()
+NAMELESS = Lexicon(packages=load_matrix().package_names)
 
 
 @pytest.fixture
@@ -132,7 +132,10 @@ def test_of_the_middle_each_telling_line_is_kept_once_and_of_a_long_one_what_sta
 
 def test_a_huge_log_keeps_head_and_tail(paste, symptoms):
     body = b"nothing to see in this line\n" * (WHOLE // 14)
-    facts = read_files([paste(b"torch: 2.1.0\n" + body + b"transformers: 4.38.2\n")], Lexicon(symptoms))
+    facts = read_files(
+        [paste(b"torch: 2.1.0\n" + body + b"transformers: 4.38.2\n")],
+        Lexicon(symptoms, packages=load_matrix().package_names),
+    )
     assert facts.distribution("torch").version == "2.1.0"
     assert facts.distribution("transformers").version == "4.38.2"
     assert "only searched for error lines" in facts.notes[-1]

@@ -204,7 +204,7 @@ def test_a_container_is_told_by_engine_or_image(text: str, container: str) -> No
     ],
 )
 def test_what_a_traceback_runs_through_is_installed_in_the_release_asked_for(told: str, runs: bool) -> None:
-    paste = Paste(["pip install flash-attn==2.6.3"])
+    paste = Paste(["pip install flash-attn==2.6.3"], packages=load_matrix().package_names)
     (found,) = parse_installs(paste, [*paste.lines, f'  File "{told}", line 1, in f'])
     assert (found.value.version, found.value.specifier) == (("2.6.3", "") if runs else (None, "==2.6.3"))
 
@@ -214,7 +214,7 @@ def test_lines_that_ask_for_packages_are_claimed_and_no_others() -> None:
     found = {one.value.name: one.value.specifier for one in parse_requirements(paste)}
     assert found == {"torch": "<3,>=2.1", "vllm": "", "triton": ">=3"}
     assert paste.claimed == {0, 2, 3}
-    loose = Paste(["torch>=2.1,<3", "vllm", "nobody-knows-this>=3"])
+    loose = Paste(["torch>=2.1,<3", "vllm", "nobody-knows-this>=3"], packages=load_matrix().package_names)
     assert [one.value.name for one in parse_requirements(loose)] == ["torch"]
     assert loose.claimed == {0}
 

@@ -208,6 +208,13 @@ def test_the_name_of_a_constant_is_no_value(read):
     assert told.settings == ()
 
 
+def test_a_length_of_a_few_tokens_in_a_section_is_not_the_runs(read):
+    run = "model_name_or_path: Qwen/Qwen2.5-7B\nstage: sft\nfinetuning_type: lora\ncutoff_len: {}\n{}"
+    sections = "data:\n  max_length: 8\neval:\n  max_seq_length: 16\n"
+    assert told(read(run.format(2048, sections)))["seq"] == "2048"
+    assert told(read(run.format(16, "")))["seq"] == "16"
+
+
 STARTED = """docker run --gpus all {} \\
   -p 8000:8000 \\
   vllm/vllm-openai:v0.7.1 --model x/y

@@ -14,7 +14,13 @@ from envdoctor.pastes.symptoms import MATCHES_PER_SYMPTOM, scan
 
 ROWS = load_matrix().rows(tables.SymptomRow)
 WORDS = {"SYM-NPU-ERROR", "SYM-FAULT-SAID", "SYM-FAULT-CLASS", "SYM-TOLD-FAILING", "SYM-TOLD-BREAKING"}
-WORDS |= {"SYM-TOLD-LATEST", "SYM-TOLD-WORKING", "SYM-TOLD-GOOD-BAD", "SYM-SHARED-OBJECT"}
+WORDS |= {
+    "SYM-TOLD-LATEST",
+    "SYM-TOLD-WORKING",
+    "SYM-TOLD-GOOD-BAD",
+    "SYM-SHARED-OBJECT",
+    "SYM-TOLD-ARGUMENT",
+}
 """Signatures of mere words, whose needles are given: not every spelling has one."""
 
 

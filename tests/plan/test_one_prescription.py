@@ -241,3 +241,10 @@ def test_what_is_built_from_source_is_built_for_the_torch_that_is_there_whatever
     plan = diagnose_facts(parse_paste(text, "paste", MATRIX.lexicon)).plan
     assert plan is not None
     assert all("--no-build-isolation" in command for command in plan.commands)
+
+
+def test_a_module_that_is_missing_comes_in_though_no_list_is_whole() -> None:
+    text = "torch 2.6.0\ntransformers 4.51.3\nModuleNotFoundError: No module named 'peft'"
+    plan = planned(parse_paste(text, "", MATRIX.lexicon))
+    assert [(move.name, move.old) for move in plan.moves] == [("peft", None)]
+    assert plan.unsolved == ()

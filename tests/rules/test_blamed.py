@@ -60,6 +60,24 @@ def test_one_that_worked_beside_one_that_fails_is_likelier_than_a_name_alone() -
     assert (both.certainty, alone.certainty) == (Certainty.LIKELY, Certainty.UNCERTAIN)
 
 
+def test_what_is_planned_is_the_release_that_worked_and_not_one_beside_it() -> None:
+    matrix = load_matrix()
+    text = "I use transformers 4.50.0 and accelerate 1.5.2. It worked with transformers 4.49.0.\n\n" + ERROR
+    answer = diagnose_facts(parse_paste(text, "", matrix.lexicon, "issue.md"), matrix)
+    assert answer.plan is not None
+    assert [(move.name, move.old, move.new) for move in answer.plan.moves] == [
+        ("transformers", "4.50.0", "4.49.0")
+    ]
+
+
+def test_what_the_next_sentence_names_is_not_blamed() -> None:
+    text = "Since upgrading to transformers 4.50.0 the training crashes. I use torch 2.6.0 on an RTX 3090.\n"
+    finding = found(text)["RELEASE-BLAMED"]
+    assert "torch 2.6.0:" not in finding.summary
+    assert finding.remedies[0].pins == {"transformers": "<4.50.0"}
+    assert not any("tells of a way" in remedy.text for remedy in finding.remedies)
+
+
 def test_what_is_installed_is_blamed_where_another_worked() -> None:
     finding = found(f"trl: 0.16.0\n\nWhen I downgrade to trl 0.15.2 it runs.\n\n{ERROR}")["RELEASE-BLAMED"]
     assert "trl 0.16.0 (0.15.2 worked)" in finding.summary

@@ -37,6 +37,17 @@ def test_what_was_tried_in_vain_is_no_way_out() -> None:
     assert "still" not in " ".join(ways(finding) for finding in told.values())
 
 
+def test_a_move_of_releases_after_which_it_fails_is_no_way_out() -> None:
+    for said in (
+        "After upgrading to frob 1.0 my script hangs.",
+        "It crashes since I updated the frob to 2.1.",
+    ):
+        told = found(f"{said}\n\nRuntimeError: shapes of the frobnicator differ\n")
+        assert "frob" not in " ".join(ways(finding) for finding in told.values()).replace("frobnicator", "")
+    said = "After downgrading to frob 0.9 the crash is gone and it works."
+    assert "frob 0.9" in ways(found(f"{said}\n\nRuntimeError: shapes of frobs differ\n")["SAID-BY-MESSAGE"])
+
+
 def test_releases_that_exclude_one_another_in_words_alone_are_no_green_tick() -> None:
     told = found("# The ray that vllm requires is incompatible with the ray of requirements.txt\n")
     finding = told["TOLD-BY-TEXT"]

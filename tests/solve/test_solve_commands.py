@@ -207,3 +207,10 @@ def test_a_driver_counts_without_a_card(capsys: pytest.CaptureFixture[str]) -> N
     code, out, _ = answer(capsys, "pin", "torch", "--driver", "535.183.01", *ON)
     assert code == 0
     assert "+cu126" in next(line for line in out.splitlines() if line.startswith("torch=="))
+
+
+def test_an_old_diffusers_gets_the_hub_that_it_imports_from(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its metadata sets no upper bound, and no release of it before 0.29 imports with hub 0.26."""
+    _, out, _ = answer(capsys, "pin", "diffusers<=0.26.1", "transformers", "--offline", *ON)
+    assert "\nhuggingface-hub==0.25.2\n" in out
+    assert "not 0.36.2: diffusers <0.29 with huggingface-hub >=0.26 does not work" in out

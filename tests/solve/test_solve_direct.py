@@ -12,12 +12,12 @@ from envdoctor.solve.goal import Goal
 from envdoctor.solve.solver import policy_of
 
 
-def read_off(asked: Goal) -> dict[str, str]:
+def read_off(asked: Goal, proven: bool = True) -> dict[str, str]:
     """Return the versions that are read off with what was asked for at its newest."""
     policy = policy_of(asked)
     newest = newest_asked(asked, policy)
     assert newest is not None
-    bits = completed(asked, policy, newest, stands_alone(asked, policy))
+    bits = completed(asked, policy, newest, stands_alone(asked, policy), proven)
     return {name: asked.context.node(name).version(bit) for name, bit in bits.items()}  # type: ignore[union-attr]
 
 
@@ -41,6 +41,11 @@ def test_a_package_that_could_give_way_for_another_is_weighed_by_a_search() -> N
     with pytest.raises(Unproven):
         read_off(asked)
     assert versions(asked) == {"app": "1", "mid": "1", "low": "3"}
+
+
+def test_an_answer_that_need_not_be_best_takes_no_search() -> None:
+    """Whether a way out of a conflict works is asked for nothing but an answer."""
+    assert read_off(goal(world(CHAIN), ["app"]), proven=False) == {"app": "1", "mid": "2", "low": "1"}
 
 
 def test_a_package_that_would_lose_as_much_stays() -> None:

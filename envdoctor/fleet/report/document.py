@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from envdoctor.facts.quantities import counted
 from envdoctor.findings import Severity
 from envdoctor.fleet.answer import Comparison, FleetAnswer, NodeFinding
 from envdoctor.fleet.comparable import comparable_facts, packages
 from envdoctor.fleet.differing import Drift, DriftValue
 from envdoctor.fleet.merge import Group
 from envdoctor.fleet.nodeset import fold, natural_key
-from envdoctor.report.counting import counted
 from envdoctor.report.diagnosis import TONES, finding_section
 from envdoctor.report.document import (
     Bar,
