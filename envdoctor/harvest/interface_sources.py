@@ -107,17 +107,6 @@ _SGLANG_INNER = (
     "sglang.multimodal_gen",
     "sglang.srt.models.",
 )
-_RAY = (
-    *(
-        "ray/*.py",
-        "ray/util/**.py",
-        "ray/data/*.py",
-        "ray/serve/*.py",
-        "ray/runtime_env/*.py",
-        "ray/tune/*.py",
-    ),
-    *(f"ray/{part}/**.py" for part in ("air", "train", "tune/schedulers", "tune/search", "tune/stopper")),
-)
 LIBRARIES = (
     Library("trl", "0.4", ALL),
     Library("peft", "0.2", ALL),
@@ -184,14 +173,5 @@ LIBRARIES = (
     Library("sglang", "0.1", PATCHES, inner=_SGLANG_INNER),
     Library("flashinfer-python", "0.2", root="flashinfer"),
     Library("httpx", "0.23"),
-    Library("packaging", "17.0"),
-    Library("setuptools", "40.0", MAJORS),
-    Library("evaluate", "0.1"),
-    Library("lm-eval", "0.3"),
-    Library(
-        "lightning", "2.0", members=("lightning/*.py", "lightning/fabric/**.py", "lightning/pytorch/**.py")
-    ),
-    Library("ray", "2.0", members=_RAY),
-    Library("axolotl", "0.4"),
 )
 """The libraries whose names others import, in the field and in what it stands on: all are on record."""
