@@ -169,7 +169,7 @@ def _heights(
             layer,
             plan.gradients,
             kept,
-            rounded(shape.vocab * shape.hidden * s.weight) if s.trains_table else 0,
+            rounded(shape.vocab * shape.hidden * s.vector) if s.trains_table else 0,
             plan.bucket + plan.buffers,
             loss.scores,
             _stacks(shape, s),

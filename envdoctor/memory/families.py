@@ -111,8 +111,9 @@ LAYER_BY_LAYER = ("layer_types", "layers_block_type", "hybrid_override_pattern")
 """Keys that tell a model's layers one by one, and so their number."""
 EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
 ACTIVE = ("num_experts_per_tok", "num_experts_per_token", "moe_k", "moe_topk")
+SHARED = ("n_shared_experts", "moe_num_shared_experts", "num_shared_experts")
 COUNTS = (
-    *("n_shared_experts", "shared_expert_intermediate_size", "decoder_sparse_step", "moe_layer_freq"),
+    *(*SHARED, "shared_expert_intermediate_size", "decoder_sparse_step", "moe_layer_freq"),
     *("first_k_dense_replace", "moe_layer_start_index"),
     *("q_lora_rank", "kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim"),
     *("temporal_patch_size", "spatial_merge_size", "num_position_embeddings", "out_hidden_size"),

@@ -36,12 +36,16 @@ class Layer(NamedTuple):
 
     def tensors(self) -> tuple[int, ...]:
         """Elements of every parameter tensor of the layer."""
+        return (*self.matrices(), *self.vectors)
+
+    def matrices(self) -> tuple[int, ...]:
+        """Elements of those of the linears and of the stacks of experts."""
         found: list[int] = []
         for linear in self.linears:
             found += [linear.weight] * linear.times
             if linear.bias:
                 found += [linear.outputs] * linear.times
-        return (*found, *self.stacks, *self.vectors)
+        return (*found, *self.stacks)
 
 
 @lru_cache(maxsize=256)

@@ -25,7 +25,7 @@ def linear(tape: Tape, s: Settings, x: Tensor, matrix: Linear, outer: bool = Fal
 
 
 def _plain(tape: Tape, s: Settings, x: Tensor, matrix: Linear, outer: bool) -> Tensor:
-    weight = s.vector if outer and s.quant else s.weight
+    weight = s.vector if outer else s.weight
     outputs = matrix.outputs // s.tp if matrix.role not in ("o", "down") else matrix.outputs
     inputs = matrix.inputs // s.tp if matrix.role in ("o", "down") else matrix.inputs
     tokens = x.numel // inputs

@@ -212,7 +212,7 @@ def views_head(loss: str, s: Settings) -> bool:
 
     Autocast's cast of it is a tensor of its own, as are those that a trainer or Liger sums itself.
     """
-    return loss in ("full", *ALL_LOGITS) and not s.liger and s.weight == s.compute
+    return loss in ("full", *ALL_LOGITS) and not s.liger and s.vector == s.compute
 
 
 def fused_loss(tape: Tape, s: Settings, shape: ModelShape) -> Tensor:
@@ -224,9 +224,9 @@ def fused_loss(tape: Tape, s: Settings, shape: ModelShape) -> Tensor:
         hidden = low
     head = head_of(shape, s)
     rows = tape.new(hidden.numel, s.compute)
-    weight = tape.new(head.weight if s.trains_head and tape.accumulating else 0, s.weight)
+    weight = tape.new(head.weight if s.trains_head and tape.accumulating else 0, s.vector)
     if s.trains_head and not tape.accumulating:
-        tape.weight_gradient(head.weight * s.weight)
+        tape.weight_gradient(head.weight * s.vector)
     copy = tape.new(head.weight if s.autocast and s.vector != s.compute else 0, s.compute)
     tape.touch(liger_rows(s, shape) * head.outputs * s.compute)
     tape.drop(copy)
@@ -245,7 +245,7 @@ def _liger(shape: ModelShape, s: Settings, accumulating: bool) -> LossCost:
     """Liger computes the loss in chunks and the gradients already in the forward pass."""
     vocab, hidden, tokens = shape.vocab // s.tp, shape.hidden, s.tokens
     chunk = liger_rows(s, shape)
-    weight = rounded(vocab * hidden * s.weight) if s.trains_head else 0
+    weight = rounded(vocab * hidden * s.vector) if s.trains_head else 0
     stream = rounded(tokens * hidden * s.stream)
     kept = (
         rounded(tokens * hidden * s.compute) + weight + stream

@@ -17,6 +17,7 @@ from envdoctor.memory.families import (
     EXPERTS,
     LARGEST,
     LAYER_BY_LAYER,
+    SHARED,
     TRAITS,
     first,
     unfit_numbers,
@@ -247,7 +248,7 @@ def _experts(config: Mapping[str, Any], where: str) -> Experts | None:
         raise InputError(f"{where}: num_experts_per_tok: {active} of {count} experts")
     width = first(config, ("moe_intermediate_size", *ALIASES["intermediate_size"]))
     width = _positive(width, "moe_intermediate_size", where)
-    shared = config.get("shared_expert_intermediate_size") or width * int(config.get("n_shared_experts") or 0)
+    shared = config.get("shared_expert_intermediate_size") or width * int(first(config, SHARED) or 0)
     return Experts(
         count,
         active,

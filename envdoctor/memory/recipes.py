@@ -46,7 +46,8 @@ class Recipe:
     that mixes them. `temperature` divides the logits, in place where `divides_view`. `nll` adds the cross
     entropy of the chosen texts. `reference` is "beside" where the reference model takes its turn while the
     policy's graph is alive, "before" where it was asked before; full training holds it as a second model
-    (`reference_fp32`: loaded in fp32), adapters are switched off for it.
+    (`reference_fp32`: loaded in fp32), adapters are switched off for it. `full_fp32` widens all that full
+    training trains, `outer_fp32` the embedding, the head and norms.
     """
 
     loss: str = "full"
@@ -71,6 +72,7 @@ class Recipe:
     adapters_low: bool = False
     lora_dropout: float = 0.0
     full_fp32: bool = False
+    outer_fp32: bool = False
     packed: bool = False
     grad_ckpt: bool = True
     frozen_tower: bool = False
@@ -93,10 +95,9 @@ def recipe_of(
     if task not in TASKS:
         raise InputError(f"--task: {task!r} is none of {', '.join((*TASKS, 'serve'))}")
     table = [row for row in rows if task in row.tasks]
-    owner = trainer
-    if not any(row.trainer == owner for row in table):
-        owner = BUILT_ON.get(trainer, trainer)
-    holding = [row for row in table if row.trainer == owner and _holds(row, stack or {})]
+    own = any(row.trainer == trainer and row.loss for row in table)
+    owners = {trainer} if own else {trainer, BUILT_ON.get(trainer, trainer)}
+    holding = [row for row in table if row.trainer in owners and _holds(row, stack or {})]
     if not holding:
         raise InputError(f"--task {task}: {trainer} is not known to have it; --trainer trl is")
     found: dict[str, Any] = {}

@@ -14,7 +14,7 @@ from envdoctor.memory.adapters import adapter_tensors, copied_tensors
 from envdoctor.memory.attention import masks
 from envdoctor.memory.caching import Block, CachingAllocator, Events, granules
 from envdoctor.memory.images import tower_of
-from envdoctor.memory.layout import layers, learned, outer_tensors
+from envdoctor.memory.layout import Layer, layers, learned, outer_tensors
 from envdoctor.memory.looking import Seen, look, look_back
 from envdoctor.memory.loss import views_head
 from envdoctor.memory.optimizer import find_optimizer, state_blocks
@@ -319,7 +319,7 @@ class Replay:
 
     def _embedding(self, head: Block | None, accumulating: bool) -> None:
         """The embedding's gradient; a tied head's own waits for it: where it is a view the sum is a third."""
-        size = self.shape.vocab * self.shape.hidden * (self.s.weight if self.s.trains else self.s.copied)
+        size = self.shape.vocab * self.shape.hidden * (self.s.vector if self.s.trains else self.s.copied)
         (total,) = self.heap.take(size)
         if self.shape.tied and self.s.trains and head is not None and self.run.recipe.loss != "value":
             own = total
@@ -398,8 +398,13 @@ def trained_tensors(shape: ModelShape, s: Settings) -> list[tuple[int, int]]:
         first = copies[: s.copies_table]
         return [*first, *inner, *copies[len(first) :]]
     table, *rest = outer_tensors(learned(shape), s.tower_trains)
-    found = [n for layer, count in layers(shape) for n in layer.tensors() * count]
-    return [(n, s.weight) for n in (table, *found, *rest)]
+    found = [one for layer, count in layers(shape) for one in _layer_tensors(layer, s) * count]
+    return [(table, s.vector), *found, *((n, s.vector) for n in rest)]
+
+
+def _layer_tensors(layer: Layer, s: Settings) -> list[tuple[int, int]]:
+    """Elements and width of each parameter tensor of a layer."""
+    return [*((n, s.weight) for n in layer.matrices()), *((n, s.vector) for n in layer.vectors)]
 
 
 def batch_blocks(shape: ModelShape, s: Settings) -> Iterator[int]:

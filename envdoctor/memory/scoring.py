@@ -16,7 +16,7 @@ ENTROPY_ROWS = 128
 
 def head_width(s: Settings) -> int:
     """Bytes of a weight of the head, which is never quantised."""
-    return s.vector if s.quant else s.weight
+    return s.vector
 
 
 def head_of(shape: ModelShape, s: Settings) -> Linear:

@@ -13,6 +13,10 @@ LIGER_TYPES = frozenset(
      "qwen3_moe", "phi3", "glm4", "olmo2", "olmo3", "granite", "smollm3", "exaone4", "hunyuan_v1_dense")
 )  # fmt: skip
 
+NAMES_MLP = ("gate", "up", "down")
+"""Matrices whose names peft turns into those of stacks where experts are stacked: no dense layer's and no
+shared expert's is adapted then. wheel:peft-0.21.2:peft/utils/transformers_weight_conversion.py"""
+
 
 class Settings(NamedTuple):
     """What decides a layer's tape (bytes an element for `weight`, `stream`, `compute`)."""
@@ -46,6 +50,7 @@ class Settings(NamedTuple):
     masked: bool = False  # the decoder sees images' tokens both ways, by a mask
     tower_frozen: bool = False
     tower_trains: bool = False  # the tower's own weights are trained
+    stacked: bool = False  # peft's names of an MLP's matrices mean the stacks of experts
 
     @property
     def tokens(self) -> int:
@@ -67,7 +72,7 @@ class Settings(NamedTuple):
         if not self.rank:
             return False
         if self.targets == "all":
-            return True
+            return not (self.stacked and role.removeprefix("shared_") in NAMES_MLP)
         if self.targets == "attn":
             return role in NAMES_ATTENTION
         if self.targets == "qv":
@@ -97,7 +102,8 @@ def settings_of(run: TrainingRun) -> Settings:
     widened = run.method == "full" and run.recipe.full_fp32 and casts
     mixed = run.parallel == "fsdp" and run.amp != "none"  # fully_shard gathers and computes in 16 bits
     weight = 2 if mixed else 4 if widened else run.weight_bytes
-    vector = 4 if upcast else weight
+    outer = run.method == "full" and run.recipe.outer_fp32 and casts and run.attn != "flash_attention_2"
+    vector = 4 if upcast or outer else weight
     copied = {name.strip() for name in run.modules_to_save.split(",")}
     low_adapters = lowered or (run.method == "qlora" and run.recipe.adapters_low)
     return Settings(
@@ -125,6 +131,7 @@ def settings_of(run: TrainingRun) -> Settings:
         masked=bool(run.images and run.shape.vision and run.shape.vision.both_ways),
         tower_frozen=run.frozen_tower,
         tower_trains=run.method == "full" and not run.frozen_tower and run.images != 0,
+        stacked=bool(run.shape.experts and run.shape.expert_adapters),
         quant=_quant(run),
         attn="eager" if run.shape.eager_only and run.attn == "sdpa" else run.attn,
         liger=liger,

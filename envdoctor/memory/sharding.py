@@ -54,20 +54,26 @@ class _Parts(NamedTuple):
     width: int
     load: int
     frozen: int
-    copies: tuple[tuple[int, int], ...]  # of modules that adapters' training copies, in a width of their own
+    copies: tuple[tuple[int, int], ...]  # trained in a width of their own: what adapters' training copies,
+    copied: int  # or what is wider than the matrices
 
 
 @lru_cache(maxsize=4096)
 def _parts(shape: ModelShape, s: Settings, double: bool, adapter_width: int) -> _Parts:
     weights = weight_bytes(shape, s, double)
     trained = tensors(learned(shape), s.tower_trains) if s.trains else adapter_tensors(shape, s)
+    copies = copied_tensors(shape, s)
+    if s.trains and s.vector != s.weight:
+        copies = tuple((n, 1) for n in outer_tensors(learned(shape), s.tower_trains))
+        copies += tuple((n, count) for layer, count in layers(shape) for n in layer.vectors)
+        trained = tuple((n, count) for layer, count in layers(shape) for n in layer.matrices())
     width = s.weight if s.trains else adapter_width
     adapters = 0 if s.trains else sum(count * rounded(width * n) for n, count in trained)
-    copies = copied_tensors(shape, s)
-    adapters += sum(rounded(s.copied * n) for n, _ in copies)
+    adapters += 0 if s.trains else sum(rounded(s.copied * n) for n, _ in copies)
     elements = sum(n * count for n, count in (*trained, *copies)) // s.tp
     frozen = weight_bytes(shape, s._replace(weight=s.loaded, vector=s.loaded), double) if s.trains else 0
-    return _Parts(weights, adapters, trained, elements, width, load_peak(shape, s, weights), frozen, copies)
+    load, copied = load_peak(shape, s, weights), s.vector if s.trains else s.copied
+    return _Parts(weights, adapters, trained, elements, width, load, frozen, copies, copied)
 
 
 def plan_of(run: TrainingRun) -> Plan:
@@ -90,7 +96,7 @@ def _replicated(
     optimizer = find_optimizer(optim)
     embedding = shape.vocab * shape.hidden if s.trains_table else 0
     gradients = states = step = 0
-    for trained, width in ((parts.trained, parts.width), (parts.copies, s.copied)):
+    for trained, width in ((parts.trained, parts.width), (parts.copies, parts.copied)):
         gradients += sum(count * rounded(width * n // s.tp) for n, count in trained) // pp
         states += state_bytes(optimizer, trained, width, embedding) // (s.tp * pp)
         step += step_bytes(optimizer, trained, width) // (s.tp * pp)

@@ -98,6 +98,8 @@ def _recipe(row: Mapping[str, Any]) -> Recipe:
 
     stack = {"trl": row["trl"]} if row.get("trl") else {}
     recipe = recipe_of(load_matrix().rows(tables.TrainerRow), _trainer(row), _task(row), stack)
+    if not row.get("loader"):  # a model that the script built, and not the trainer's own loader
+        recipe = replace(recipe, outer_fp32=False)
     extra = row.get("extra", {})
     if extra.get("precompute_ref_log_probs"):
         recipe = replace(recipe, reference="")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,12 @@ from measured_points import read_points
 from envdoctor.cli import main
 from envdoctor.errors import InputError
 from envdoctor.matrix import load_matrix, tables
-from envdoctor.memory import Constants, predict, read_constants
+from envdoctor.memory import Constants, find_shape, predict, read_constants
+from envdoctor.memory.layout import layers, outer_tensors
+from envdoctor.memory.model_config import parse_shape
 from envdoctor.memory.recipes import recipe_of
+from envdoctor.memory.run import TrainingRun
+from envdoctor.memory.settings import settings_of
 
 POINTS = Path(__file__).parent / "points"
 MODEL = ("--model", "qwen2.5-0.5b", "--batch", "2", "--seq", "1024")
@@ -116,3 +121,52 @@ def test_rows_hold_by_release() -> None:
     assert recipe_of(rows, "trl", "sft", {}).loss == "tiled"
     with pytest.raises(InputError, match="none of"):
         recipe_of(rows, "nemo", "sft", {})
+
+
+def test_axolotl_widens_what_lies_outside_the_layers_in_full_training() -> None:
+    shape = find_shape("qwen3-0.6b")
+    rows = load_matrix().rows(tables.TrainerRow)
+    own = TrainingRun(shape, trainer="axolotl", recipe=recipe_of(rows, "axolotl", "sft"))
+    plain = replace(own, trainer="transformers", recipe=recipe_of(rows, "transformers", "sft"))
+    norms = sum(n * count for layer, count in layers(shape) for n in layer.vectors)
+    outer = sum(outer_tensors(shape)) + norms
+    assert _states(own) - _states(plain) == pytest.approx(6 * outer, rel=0.01)  # weights and two states
+    for other in ({"method": "lora"}, {"attn": "flash_attention_2"}, {"parallel": "zero2", "gpus": 2}):
+        assert _states(replace(own, **other)) == _states(replace(plain, **other))
+    assert recipe_of(rows, "axolotl", "dpo").loss == recipe_of(rows, "trl", "dpo").loss
+
+
+def _states(run: TrainingRun) -> int:
+    """Bytes of weights and optimizer states."""
+    return sum(part.bytes for part in predict(run).components if part.name in ("weights", "optimizer states"))
+
+
+def test_where_experts_are_adapted_no_dense_matrix_of_that_name_is() -> None:
+    config = {
+        "model_type": "deepseek_v3", "hidden_size": 256, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "intermediate_size": 512, "moe_intermediate_size": 64, "n_routed_experts": 4,
+        "num_experts_per_tok": 2, "n_shared_experts": 1, "first_k_dense_replace": 1,
+        "kv_lora_rank": 32, "qk_rope_head_dim": 16, "qk_nope_head_dim": 32, "v_head_dim": 32,
+        "vocab_size": 1000,
+    }  # fmt: skip
+    shape = parse_shape(config, "config.json")
+    run = TrainingRun(shape, "lora")
+    inner = settings_of(run)
+    assert not any(inner.targeted(role) for role in ("gate", "up", "down", "shared_gate"))
+    assert inner.targeted("kv_a")
+    assert inner.targeted("experts")
+    named = settings_of(replace(run, lora_targets="gate_proj"))
+    assert named.targeted("gate")
+    dense = settings_of(replace(run, shape=find_shape("qwen3-0.6b")))
+    assert dense.targeted("gate")
+
+
+def test_shared_experts_are_counted_by_every_name_of_their_number() -> None:
+    config = {
+        "model_type": "ernie4_5_moe", "hidden_size": 256, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "intermediate_size": 512, "moe_intermediate_size": 64, "moe_num_experts": 4, "moe_k": 2,
+        "moe_num_shared_experts": 2, "vocab_size": 1000,
+    }  # fmt: skip
+    experts = parse_shape(config, "config.json").experts
+    assert experts is not None
+    assert experts.shared_width == 128

@@ -134,6 +134,7 @@ class TrainerRow(Row):
     lora_dropout: float | None = None
     """What adapters drop of their input, unless told otherwise."""
     full_fp32: bool | None = None
+    outer_fp32: bool | None = None
     """True when full training holds its weights in fp32."""
     packed: bool | None = None
     """True when samples share one sequence."""
