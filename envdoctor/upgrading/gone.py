@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -11,6 +12,7 @@ from packaging.version import Version
 
 from envdoctor.matrix.interface_records import Record, Spans
 from envdoctor.rules.interface_lookup import DISTINCT
+from envdoctor.rules.ranges import version_satisfies
 from envdoctor.upgrading.uses import ALL
 from envdoctor.values import dataclass
 
@@ -165,3 +167,14 @@ def is_another(record: Record, told: Mapping[str, Spans], move: Move) -> bool:
 def _is_telling(name: str) -> bool:
     own = name[:1].isalpha() or len(name) >= 2 * DISTINCT  # a private name has to be a longer one
     return len(name) >= DISTINCT and own and "_" in name
+
+
+def end_of(having: str) -> str:
+    """Return the first release that a row's `having` leaves out after others; empty where it tells none."""
+    found = re.search(r"(?:<|!=)(\d+(?:\.\d+)*)", having)
+    return found[1] if found else ""
+
+
+def had(having: str, move: Move) -> bool:
+    """True where the release before had what a row tells of these releases."""
+    return having.startswith("<") if move.old is None else version_satisfies(move.old, having)

@@ -33,8 +33,10 @@ from envdoctor.upgrading.gone import (
     SETTINGS,
     Move,
     come_since,
+    end_of,
     gone_from,
     gone_since,
+    had,
     is_another,
     is_covered,
     left_of,
@@ -43,7 +45,7 @@ from envdoctor.upgrading.gone import (
     names_of,
 )
 from envdoctor.upgrading.known_settings import KnownSettings
-from envdoctor.upgrading.paths import home_of, is_open, stands
+from envdoctor.upgrading.paths import CALLED, FAMILIES, HELD, home_of, is_open, stands
 from envdoctor.upgrading.renames import WITHOUT, Renames, holds
 from envdoctor.upgrading.uses import ALL, Kind, Use, is_telling
 from envdoctor.values import dataclass
@@ -52,22 +54,6 @@ _WORD = 5
 """Letters from which a part of a name tells after what something is called."""
 _CLASS = re.compile(r"\b([A-Z]\w{1,60})\(")
 _OWNERLESS = frozenset((Kind.LOOSE, Kind.CALL, Kind.KEY, Kind.ASKED))
-_FAMILIES: Mapping[str, Sequence[tuple[str, str]]] = {
-    "transformers": (
-        ("*Config", "PreTrainedConfig"),
-        ("*TokenizerFast", "PreTrainedTokenizerBase"),
-        ("*Tokenizer", "PreTrainedTokenizerBase"),
-        ("*For[A-Z]*", "PreTrainedModel"),
-        ("*Model", "PreTrainedModel"),
-    )
-}
-"""What a library's classes whose own members are not on record derive from, by how they are called."""
-_HELD: Mapping[str, Mapping[str, str]] = {"transformers": {"config": "PreTrainedConfig"}}
-"""The class of what is called so, or ends so after `_`, in a text that uses the library."""
-
-
-_CALLED: Mapping[str, Collection[str]] = {"diffusers": ("pipeline", "unet", "vae", "scheduler")}
-"""How what a library makes is called, in a text that uses it."""
 
 
 @dataclass(frozen=True)
@@ -226,11 +212,11 @@ class Judge:
             form = row_pattern(row.owner, case=True)
             if not form.fullmatch(owner) or form.fullmatch(f"Zz{owner}"):
                 continue  # of whatever class is called so an error line tells, the code does not
-            if version_satisfies(move.new, row.having) or not _had(row.having, move):
+            if version_satisfies(move.new, row.having) or not had(row.having, move):
                 continue
             path = f"{path}.{name}"
             renamed = self.renames.new_name(path, move)
-            return Break(use, path, _end_of(row.having), renamed or row.hint)
+            return Break(use, path, end_of(row.having), renamed or row.hint)
         return None
 
     def _module(self, use: Use, record: Record | None, move: Move, module: str) -> Break | None:
@@ -317,7 +303,7 @@ class Judge:
 
     def _member(self, use: Use, record: Record | None, move: Move) -> Break | None:
         owner = use.path.rpartition(".")[2]
-        families = _FAMILIES.get(record.library, ()) if record else ()
+        families = FAMILIES.get(record.library, ()) if record else ()
         family = next((base for form, base in families if fnmatchcase(owner, form)), owner)
         if record is not None and owner not in record.members:
             if found := self._by_row(use, move, use.path, owner, use.name):
@@ -375,7 +361,7 @@ class Judge:
         What is named for another of them is that one's.
         """
         others = {library.replace("-", "_") for library in libraries if library not in self.moves} - {""}
-        others |= {name for library in others for name in _CALLED.get(library, ())}
+        others |= {name for library in others for name in CALLED.get(library, ())}
         if use.path == "from_pretrained":
             return  # called on a class, which anybody's may be
         if any(other in use.receiver for other in others):
@@ -401,7 +387,7 @@ class Judge:
 
     def _held(self, use: Use, library: str) -> Break | None:
         """Judge a member of what is called as the library's own are: `hf_config` is a configuration."""
-        base = _HELD.get(library, {}).get(use.receiver.lower().rpartition("_")[2], "")
+        base = HELD.get(library, {}).get(use.receiver.lower().rpartition("_")[2], "")
         record = load_record(self.matrix.folder, library) if base and not use.path else None
         if record is None:
             return None
@@ -506,13 +492,3 @@ class Judge:
         """Return where the name is now: by a row, else in another module of the same library."""
         renamed = self.renames.new_name(path, move)
         return renamed or (home_of(record, move, path, name) if record else "")
-
-
-def _end_of(having: str) -> str:
-    """Return the first release that a row's `having` leaves out after others; empty where it tells none."""
-    found = re.search(r"(?:<|!=)(\d+(?:\.\d+)*)", having)
-    return found[1] if found else ""
-
-
-def _had(having: str, move: Move) -> bool:
-    return having.startswith("<") if move.old is None else version_satisfies(move.old, having)
