@@ -39,15 +39,16 @@ def _engines(work: Workload) -> Iterator[Choice]:
     for tp in (1, 2, 4, 8):
         if tp > len(work.cards) or work.shape.heads % tp:
             continue
+        cards = len(work.cards) // tp * tp  # as many engines side by side as there is room for
         for sequences in SEQUENCES:
             yield Choice(
                 "serve",
                 "full",
-                gpus=tp,
+                gpus=cards,
                 dtype=dtype,
                 seq=work.seq,
                 vllm_tp=tp,
-                vllm_gpus=tp,
+                vllm_gpus=cards,
                 max_model_len=work.seq,
                 max_num_seqs=sequences,
                 prefix_caching=True,
@@ -91,6 +92,16 @@ def _found(
         f"utilisations from {low:.2f} (one request of {work.seq}) to {choice.vllm_utilization:.2f} work",
         f"keys and values of {tokens:,} tokens: {together} requests of full length at once",
     ]
+    beside = choice.gpus // (choice.vllm_tp or 1)
+    if beside > 1:
+        notes.append(
+            f"{beside} engines side by side, each with keys and values of its own: data-parallel-size,"
+            " or that many starts where the release has no such option"
+        )
+    if idle := len(work.cards) - choice.gpus:
+        notes.append(
+            f"{counted(idle, 'card')} of {len(work.cards)} left over: the engine splits by {choice.vllm_tp}"
+        )
     if work.beside_bytes:
         notes.append(f"{work.beside_bytes / GIB:.1f} GiB of the card are left to what runs beside the engine")
     notes += filter(None, (judge(run, constants).uncertain,))

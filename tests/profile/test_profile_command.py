@@ -72,6 +72,29 @@ def test_what_is_written_for_an_engine_is_an_engine_to_serve_with(capsys: pytest
 
 
 @pytest.mark.parametrize(
+    ("gpus", "split", "told"),
+    [("1", "", ""), ("3", "data-parallel-size: 3", "3 engines side by side")],
+)
+def test_no_card_of_an_engine_idles(
+    gpus: str, split: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = call(
+        capsys, "--model", "qwen2.5-7b", "--gpu", "L40S", "--gpus", gpus, "--task", "serve", "--for", "vllm"
+    )
+    assert code == 0
+    assert ("data-parallel-size" in out) is bool(split)
+    assert split in out
+    assert told in " ".join(out.split())
+
+
+def test_cards_that_an_engine_cannot_use_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--model", "qwen3-32b", "--gpu", "L40S", "--gpus", "3", "--task", "serve", "--for", "vllm")
+    code, out, _ = call(capsys, *words)
+    assert code == 0
+    assert "1 card of 3 left over" in " ".join(out.split())
+
+
+@pytest.mark.parametrize(
     ("words", "named"),
     [
         (("--model", "no-such-model", "--gpu", "RTX 4090"), "no-such-model"),

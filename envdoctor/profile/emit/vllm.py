@@ -26,5 +26,7 @@ def emit(plan: Plan) -> dict[str, str]:
         "tensor-parallel-size": choice.vllm_tp,
         "enable-prefix-caching": True,
     }
+    if choice.task == "serve" and (engines := choice.gpus // (choice.vllm_tp or 1)) > 1:
+        values["data-parallel-size"] = engines
     kept = {key: value for key, value in values.items() if plan.names.has("vllm", key.replace("-", "_"))}
     return {"vllm.yaml": to_yaml(kept, "vllm serve --config vllm.yaml")}
