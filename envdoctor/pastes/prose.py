@@ -79,7 +79,8 @@ _HINTS = {
     ),
     "zero_stage": re.compile(r"(?i)(?<![\w/])zero[ -]?(?:stage[ -]?)?([123])(?![\d.\w])"),
     "batch": re.compile(
-        r"(?i)\bbatch(?:[ _-]?size(?:\s(?:of|is)|\s?[=:])?\s?|\s?=\s?|\s)(\d{1,4})\b(?![./:]|\s?(?:of|out)\b)"
+        r"(?i)\bbatch(?:[ _-]?size(?:\s(?:of|is)|\s?[=:])?\s?|\s?=\s?|\s)([1-9]\d{0,3})\b"
+        r"(?![./:]|\s?(?:of|out)\b)"
     ),
     "lora_rank": re.compile(r"\b(?:[Rr]ank(?:\s(?:of|is)|\s?[=:])?\s|r\s?=\s?)(\d{1,3})\b(?!\]|:)"),
     "seq": re.compile(
