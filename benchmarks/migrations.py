@@ -20,6 +20,7 @@ from pathlib import Path
 
 from packaging.version import Version
 
+from envdoctor.facts.names import normalise
 from envdoctor.matrix import Matrix, load_matrix
 from envdoctor.matrix.snapshot import Package, load_snapshot
 from envdoctor.python_source import parse_python
@@ -87,7 +88,7 @@ def read_project(folder: Path, matrix: Matrix) -> Project:
     moves = {}
     for row in (folder / "moves.txt").read_text().splitlines():
         library, old, new = row.split()
-        moves[library] = Move(Version(new), Version(old))
+        moves[normalise(library)] = Move(Version(new), Version(old))
     moves |= dict(brought(matrix, moves))
     lines = (Line(*row.split("\t", 3)) for row in (folder / "truth.tsv").read_text().splitlines())
     return Project(folder, moves, list(lines))

@@ -34,6 +34,64 @@ PROVOKED = (
     ("httpx", "0.24.1 0.26.0 0.27.2 0.28.1", ("httpx",), "import httpx; httpx.get('nowhere')"),
     ("requests", "2.25.1 2.28.2 2.31.0 2.32.3", ("requests",), "import requests; requests.get('nowhere')"),
     (
+        "urllib3",
+        "1.26.18 2.0.7 2.2.3 2.5.0",
+        ("urllib3",),
+        "import urllib3; urllib3.PoolManager(retries=False).request('GET', 'http://localhost:1')",
+    ),
+    ("openai", "0.28.1 1.3.9 1.30.5 1.58.1 2.6.0", ("openai",), "import openai; openai.OpenAI()"),
+    (
+        "datasets",
+        "2.16.1 2.19.2 3.0.2 3.6.0 4.1.0",
+        ("datasets",),
+        "import datasets; datasets.load_dataset('./no such folder here')",
+    ),
+    (
+        "gradio",
+        "4.44.1 5.9.1 5.30.0 6.1.0",
+        ("gradio",),
+        "import gradio; gradio.Interface(fn=3, inputs=4, outputs=5)",
+    ),
+    (
+        "starlette",
+        "0.27.0 0.36.3 0.41.3 0.46.2",
+        ("starlette",),
+        "from starlette.routing import Route; Route('a', print)",
+    ),
+    ("click", "8.0.4 8.1.7 8.2.1", ("click",), "import click; click.Option(['a b'])"),
+    (
+        "networkx",
+        "2.8.8 3.1 3.2.1 3.3 3.4.2",
+        ("networkx",),
+        "import networkx; networkx.shortest_path(networkx.Graph(), 1, 2)",
+    ),
+    (
+        "scikit-learn",
+        "1.2.2 1.3.2 1.4.2 1.5.2 1.6.1",
+        ("scikit-learn",),
+        "from sklearn.linear_model import LinearRegression; LinearRegression().predict([[1]])",
+    ),
+    (
+        "pillow",
+        "9.5.0 10.1.0 10.4.0 11.0.0 11.2.1",
+        ("pillow",),
+        "from PIL import Image; Image.open('nowhere')",
+    ),
+    (
+        "numpy",
+        "1.24.4 1.26.4 2.0.2 2.2.6 2.3.5",
+        ("numpy",),
+        "import numpy; numpy.linalg.inv(numpy.zeros((2, 3)))",
+    ),
+    (
+        "tokenizers",
+        "0.19.1 0.21.0 0.22.1",
+        ("huggingface-hub",),
+        "import tokenizers, huggingface_hub; huggingface_hub.snapshot_download('a/b/c')",
+    ),
+    ("peewee", "3.16.3 3.17.9", ("peewee",), "import peewee; peewee.CharField().bind(3, 4)"),
+    ("typer", "0.9.4 0.12.5 0.15.1", ("typer",), "import typer; typer.run(3)"),
+    (
         "huggingface-hub",
         "0.17.3 0.20.2 0.23.4 0.27.0 0.34.0 1.1.0",
         ("huggingface-hub",),
@@ -77,7 +135,7 @@ def main() -> None:
                 f"{library}=={release}",
                 "-",
             ]
-            more = ["--with", "numpy<2"] if library == "pandas" else []
+            more = ["--with", "numpy<2"] if library in ("pandas", "scikit-learn") else []
             command[-1:-1] = more
             done = subprocess.run(command, input=program, capture_output=True, text=True)
             if done.returncode:

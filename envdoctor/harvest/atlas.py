@@ -1,10 +1,10 @@
 """Reads the messages out of libraries' releases and files them by their words.
 
-    python -m envdoctor.harvest.atlas
+    python -m envdoctor.harvest.atlas [LIBRARY]...
 
 writes `matrices/releases/atlas.bin`. What was read of a release is kept in the user's cache, so that an
 interrupted run goes on where it stopped; the same releases give the same bytes. What another reader told of
-a release is read again.
+a release is read again. Where libraries are named, the others stay as they are filed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from envdoctor.harvest.index_pages import IndexFile, read_project_page
 from envdoctor.harvest.interface_reader import digest_of
 from envdoctor.harvest.messages import Message, scan_messages
 from envdoctor.harvest.remote_archive import RemoteZip, read_sdist_members
-from envdoctor.matrix.atlas import COUNTS, FILE_NAME, MAGIC, key_of
+from envdoctor.matrix.atlas import COUNTS, FILE_NAME, MAGIC, Atlas, key_of, load_atlas
 from envdoctor.matrix.interface_ranges import spans_of
 
 WHOLE = 40 << 20
@@ -228,21 +228,29 @@ def _inside(name: str) -> str:
     return name.partition("/")[2].removeprefix("src/").removeprefix("python/")
 
 
-def encode_atlas(found: Mapping[str, Mapping[str, Mapping[str, Sequence[Sequence[str]]]]]) -> bytes:
-    """Return the atlas of messages by library, release and file.
+def encode_atlas(
+    found: Mapping[str, Mapping[str, Mapping[str, Sequence[Sequence[str]]]]], kept: Atlas | None = None
+) -> bytes:
+    """Return the atlas of messages by library, release and file; libraries not found are as they are `kept`.
 
     The entries of one file lie together, where they pack best; the index is in the order of the keys.
     """
-    libraries = [(name, sorted(found[name], key=Version)) for name in sorted(found)]
-    entries = sorted(
-        (
-            entry
-            for number, (name, versions) in enumerate(libraries)
-            for entry in _entries(found[name], versions, number)
-            if key_of(entry[0]) is not None
-        ),
-        key=lambda entry: (entry[1], entry[3], entry[4], entry[0], entry[2]),
+    former = dict(kept.libraries) if kept else {}
+    names = sorted({*found, *former})
+    libraries = [(n, sorted(found[n], key=Version) if n in found else former[n]) for n in names]
+    read = (
+        entry
+        for number, (name, versions) in enumerate(libraries)
+        for entry in (_entries(found[name], versions, number) if name in found else ())
+        if key_of(entry[0]) is not None
     )
+    known = list(former)
+    others = (
+        [template, names.index(known[number]), *rest]
+        for template, number, *rest in (kept.entries() if kept else ())
+        if known[number] not in found
+    )
+    entries = sorted((*read, *others), key=lambda entry: (entry[1], entry[3], entry[4], entry[0], entry[2]))
     return _packed(libraries, entries)
 
 
@@ -287,8 +295,8 @@ def _entries(
         yield [template, library, kind, file, function, guard, spans_of(places)]
 
 
-def main() -> None:
-    """Read all libraries, or what the cache holds of them, and file their messages."""
+def main(names: Sequence[str]) -> None:
+    """Read the named libraries (all when none is named), or what the cache holds of them, and file all."""
     from platformdirs import user_cache_path
 
     from envdoctor.harvest.index_settings import read_index_settings
@@ -297,15 +305,17 @@ def main() -> None:
     cache = user_cache_path("envdoctor") / "atlas" / digest_of(messages, compiled)
     found: dict[str, dict[str, Files]] = {}
     with Fetcher(FetchSettings(certificates=settings.certificates, proxy=settings.proxy)) as fetcher:
-        for source in SOURCES:
+        for source in (one for one in SOURCES if not names or one.name in names):
             found[source.name] = read_source(fetcher, settings.url, source, cache)
             sys.stderr.write(f"{source.name}: {len(found[source.name])} releases\n")
-        for binaries in BINARIES:
+        for binaries in (one for one in BINARIES if not names or one.library in names):
             for version, files in read_compiled(fetcher, settings.url, binaries, cache).items():
                 found.setdefault(binaries.library, {}).setdefault(version, {}).update(files)
                 sys.stderr.write(f"{binaries.name} {version}: {len(files)} binaries\n")
-    replace_file(find_folder() / "releases" / FILE_NAME, encode_atlas({n: f for n, f in found.items() if f}))
+    kept = load_atlas(find_folder()) if names else None
+    whole = encode_atlas({n: f for n, f in found.items() if f}, kept)
+    replace_file(find_folder() / "releases" / FILE_NAME, whole)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

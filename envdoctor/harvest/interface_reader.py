@@ -18,7 +18,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import ModuleType
 
@@ -32,6 +32,7 @@ from envdoctor.harvest import interfaces, module_syntax
 from envdoctor.harvest.index_pages import IndexFile, read_project_page
 from envdoctor.harvest.interface_sources import LIBRARIES, Library, Step
 from envdoctor.harvest.interfaces import (
+    SOURCES,
     Interface,
     Read,
     encode,
@@ -49,12 +50,20 @@ from envdoctor.matrix.interface_records import (
     pack_record,
     recorded_libraries,
 )
+from envdoctor.python_source import parse_python
 
 WHOLE = 48 << 20
 """Wheels up to this many bytes are read whole; of larger ones only the Python files."""
 AHEAD = 4
 """Releases that are fetched while another is read."""
 _LISTED = re.compile(rb"^__all__ = \[[^\]]*\]", re.MULTILINE)
+_TOP = re.compile(
+    rb"^(?:(?:async[ \t]{1,4})?def|class)[ \t]{1,4}(?P<own>\w{1,100})"
+    rb"|^(?P<set>(?!logger\b|\w{0,100}DOC)[A-Za-z]\w{0,100})[ \t]{0,4}(?::[^=\n]{1,200})?=(?!=)"
+    rb"|^(?:if|elif|else|try|except|finally|with|from|import)\b[^\n]*(?:\n(?:[ \t)\]}#][^\n]*)?)*",
+    re.MULTILINE,
+)
+"""What binds names at the top of a file: a definition, a value, an import, what stands under a question."""
 _DATA = re.compile(r"^[^/]{1,120}\.data/(?:purelib|platlib)/")
 
 
@@ -77,7 +86,7 @@ def _is_text(node: ast.AST) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-_KEPT = f"envdoctor.interface-release/3 {digest_of(module_syntax, interfaces)}"
+_KEPT = f"envdoctor.interface-release/5 {digest_of(module_syntax, interfaces)}"
 """Under this a release is kept: what another reader told of it is read again."""
 
 
@@ -141,6 +150,7 @@ class Reader:
 
     def _path(self, library: Library, version: str) -> Path:
         told = (*library.members, "listed") if library.listed else library.members
+        told = (*told, "named", *library.named) if library.named else told
         chosen = f"-{zlib.crc32(repr(told).encode()):08x}" if told else ""
         return self.cache / f"{library.name}{chosen}" / f"{version}.json.z"
 
@@ -150,7 +160,7 @@ def read_files(files: Mapping[str, bytes | None], library: Library, known: Read 
     interface = scan_interface(files, library.root, known)
     if not library.listed:
         return interface
-    whole = {module_of(path) for path in files if _chosen(path, library)}
+    whole = {module_of(path) for path in files if _chosen(path, library) or _is_named(path, library)}
     return replace(interface, names=frozenset(n for n in interface.names if n.partition(":")[0] in whole))
 
 
@@ -163,8 +173,7 @@ def _kept(path: Path) -> Interface | None:
 
 
 def _lists(interface: Interface) -> list[list[str]]:
-    parts = (interface.modules, interface.names, interface.keywords, interface.imports, interface.members)
-    return [sorted(part) for part in parts]
+    return [sorted(getattr(interface, part.name)) for part in fields(interface)]
 
 
 def _counts(version: str, library: Library) -> bool:
@@ -205,28 +214,42 @@ def _rank(file: IndexFile) -> int:
 
 def _read_files(fetcher: Fetcher, file: IndexFile, library: Library) -> dict[str, bytes | None]:
     if not file.is_wheel:
-        members = read_sdist_members(fetcher, file.url, lambda name: name.endswith(".py"), lambda _: False)
+        members = read_sdist_members(fetcher, file.url, lambda name: name.endswith(SOURCES), lambda _: False)
         return {_without_root(name): body for name, body in members.items()}
     if (file.size or WHOLE + 1) <= WHOLE:
         archive = zipfile.ZipFile(io.BytesIO(fetcher.get(file.url, cap=2 * WHOLE).body))
-        names = [name for name in archive.namelist() if name.endswith(".py")]
-        chosen = [name for name in names if library.listed or _chosen(_installed(name), library)]
+        names = [name for name in archive.namelist() if name.endswith(SOURCES)]
+        chosen = [name for name in names if _is_read(_installed(name), library)]
         told = dict.fromkeys(names) | {name: archive.read(name) for name in chosen}
     else:
         remote = RemoteZip(fetcher, file.url)
-        names = [name for name in remote.members if name.endswith(".py")]
-        chosen = [name for name in names if library.listed or _chosen(_installed(name), library)]
+        names = [name for name in remote.members if name.endswith(SOURCES)]
+        chosen = [name for name in names if _is_read(_installed(name), library)]
         told = dict.fromkeys(names) | dict(remote.read_many(chosen))
     whole = {_installed(name): body for name, body in told.items()}
     return {name: narrowed(name, body, library) for name, body in whole.items()}
 
 
 def narrowed(name: str, body: bytes | None, library: Library) -> bytes | None:
-    """Return what is read of a file: of one that is not chosen its `__all__` at most."""
+    """Return what is read of a file: of one that is not chosen its names, or its `__all__` at most."""
     if body is None or _chosen(name, library):
         return body
+    if _is_named(name, library):
+        return outline_of(body)
     listed = _LISTED.search(body)
     return listed[0] if listed else b""
+
+
+def outline_of(body: bytes) -> bytes:
+    """Return what binds a file's names, each in a line: far less to parse than the file."""
+    found = list(_TOP.finditer(body))
+    plain = b"".join(b"%b = 0\n" % name for one in found if (name := one["own"] or one["set"]))
+    outline = b"\n".join(b"%b = 0" % name if (name := one["own"] or one["set"]) else one[0] for one in found)
+    try:
+        parse_python(outline)
+    except SyntaxError:
+        return plain
+    return outline
 
 
 def _installed(name: str) -> str:
@@ -235,10 +258,19 @@ def _installed(name: str) -> str:
 
 
 def _chosen(name: str, library: Library) -> bool:
-    inside = name.startswith(f"{library.root.replace('.', '/')}/") or name == f"{library.root}.py"
+    inside = name.startswith(f"{library.root.replace('.', '/')}/") or name.startswith(f"{library.root}.py")
     if not inside or "/tests/" in name:
         return False
     return not library.members or any(_matches(name, pattern) for pattern in library.members)
+
+
+def _is_named(name: str, library: Library) -> bool:
+    """True for a file of which only the names are read; what converts checkpoints is nobody's interface."""
+    return "/convert_" not in name and any(_matches(name, pattern) for pattern in library.named)
+
+
+def _is_read(name: str, library: Library) -> bool:
+    return library.listed or _chosen(name, library) or _is_named(name, library)
 
 
 def _matches(name: str, pattern: str) -> bool:

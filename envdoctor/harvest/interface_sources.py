@@ -30,6 +30,8 @@ class Library:
     """The name that is imported."""
     members: tuple[str, ...] = ()
     """Patterns of paths; `*` stays within a folder, `**` does not."""
+    named: tuple[str, ...] = ()
+    """Patterns of paths of which only the names are read: others import from there, and little else."""
     inner: tuple[str, ...] = ()
     """Packages of whose insides no name is recorded: nobody else imports from them."""
     listed: bool = False
@@ -47,6 +49,10 @@ _TRANSFORMERS = (
     "transformers/pipelines/*.py",
     "transformers/models/*/__init__.py",
     *(f"transformers/models/{part}/*.py" for part in ("auto", "bert", "gpt2", "llama", "mistral", "qwen2")),
+)
+_MODELS = tuple(
+    f"transformers/models/*/{part}_*.py"
+    for part in ("configuration", "image_processing", "modeling", "processing", "tokenization")
 )
 _TORCH_INNER = (
     *(f"torch.{part}." for part in ("_inductor", "_dynamo", "_functorch", "_export", "_refs", "_prims")),
@@ -108,10 +114,11 @@ LIBRARIES = (
     Library("huggingface-hub", "0.8", ENDS),
     Library("datasets", "1.0", ENDS),
     Library("tokenizers", "0.7", ENDS),
+    Library("safetensors", "0.2"),
     Library("sentence-transformers", "0.3"),
     Library("deepspeed", "0.5", ENDS),
     Library("diffusers", "0.3"),
-    Library("transformers", "2.0", ENDS, members=_TRANSFORMERS, listed=True),
+    Library("transformers", "2.0", ENDS, members=_TRANSFORMERS, named=_MODELS, listed=True),
     Library("bitsandbytes", "0.35", ALL),
     Library("torch", "1.0", inner=_TORCH_INNER),
     Library("torchvision", "0.2", ALL),
@@ -120,7 +127,7 @@ LIBRARIES = (
     Library("torchmetrics", "0.2"),
     Library("torchao", "0.1", ENDS),
     Library("triton", "2.0", ENDS),
-    Library("vllm", "0.2", ALL, members=_VLLM),
+    Library("vllm", "0.2", ALL, members=_VLLM, named=("vllm/**.py",)),
     Library("xformers", "0.0.16", ALL),
     Library("llamafactory", "0.7", ALL),
     Library("ms-swift", "2.0", root="swift"),

@@ -7,18 +7,21 @@ releases, so that "cannot import name X from Y" can be answered with the version
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from envdoctor.harvest.module_syntax import ModuleFacts, read_module
+from envdoctor.harvest.module_syntax import ModuleFacts, read_module, with_stub
 from envdoctor.matrix.interface_ranges import places_of, spans_of
+from envdoctor.matrix.interface_records import ancestors
 
 SCHEMA = "envdoctor.interfaces/2"
 UNLISTED = "*"
 """Stands for the names that a package exports without listing them in its own file."""
 OPEN = "**"
 """Stands among a class's members for those of a base of another package, which no file here tells."""
+SOURCES = (".py", ".pyi")
+"""How files end that are read: a stub tells what is compiled, or made when its module is loaded."""
 _EMPTY_BASES = frozenset(("object", "ABC", "abc.ABC", "Protocol", "Generic", "typing.Protocol", ""))
 DEEPEST = 12
 """How many modules a name or a base class is followed through."""
@@ -33,7 +36,9 @@ class Interface:
     """What one release offers and asks for.
 
     Module names, `module:name` pairs, `Callable.name:keyword` and `Class:member` pairs; and, as
-    `module:name` pairs, what its modules import from other packages without guarding the import.
+    `module:name` pairs, what its modules import from other packages without guarding the import, as
+    `method:keyword` pairs what its classes give the methods that they call on `self`; and the environment
+    variables that it asks for.
     """
 
     modules: frozenset[str] = frozenset()
@@ -41,6 +46,10 @@ class Interface:
     keywords: frozenset[str] = frozenset()
     imports: frozenset[str] = frozenset()
     members: frozenset[str] = frozenset()
+    passed: frozenset[str] = frozenset()
+    variables: frozenset[str] = frozenset()
+    bases: frozenset[str] = frozenset()
+    """`Class:base` pairs of what stands in the package."""
 
 
 Read = dict[tuple[str, bytes], ModuleFacts | None]
@@ -54,18 +63,20 @@ def scan_interface(files: Mapping[str, bytes | None], root: str, read: Read | No
     """
     known = {} if read is None else read
     modules: dict[str, ModuleFacts | None] = {}
-    for path, source in files.items():
+    for path, source in sorted(files.items(), key=lambda item: item[0]):
         module = module_of(path)
         if module is None or not f"{module}.".startswith(f"{root}.") or _is_internal(module):
             continue
-        modules[module] = None if source is None else _facts_of(path, module, source, known)
+        facts = None if source is None else _facts_of(path, module, source, known)
+        before = modules.get(module)
+        modules[module] = with_stub(before, facts) if before and facts else before or facts
     return _interface(modules)
 
 
 def _facts_of(path: str, module: str, source: bytes, known: Read) -> ModuleFacts | None:
     key = (path, hashlib.sha256(source).digest())
     if key not in known:
-        known[key] = read_module(module, path.endswith("__init__.py"), source)
+        known[key] = read_module(module, path.endswith(("__init__.py", "__init__.pyi")), source)
     return known[key]
 
 
@@ -77,7 +88,7 @@ def _interface(modules: Mapping[str, ModuleFacts | None]) -> Interface:
     return Interface(
         frozenset(modules),
         frozenset(f"{module}:{name}" for module in own for name in release.names(module)),
-        frozenset(keyword for facts in own.values() for keyword in facts.keywords),
+        frozenset(keyword for module in own for keyword in release.keywords(module)),
         frozenset(asked for facts in read.values() for asked in facts.imports),
         frozenset(
             f"{name}:{member}"
@@ -85,14 +96,22 @@ def _interface(modules: Mapping[str, ModuleFacts | None]) -> Interface:
             for name in facts.classes
             for member in release.members(module, name)
         ),
+        frozenset(given for facts in own.values() for given in facts.passed),
+        frozenset(name for facts in own.values() for name in facts.variables),
+        frozenset(
+            f"{name}:{base}"
+            for module, facts in own.items()
+            for name in facts.classes
+            for base in release.bases(module, name)
+        ),
     )
 
 
 def module_of(path: str) -> str | None:
-    """Return `a.b` for `a/b.py` or `a/b/__init__.py`; None for other files."""
-    if not path.endswith(".py"):
+    """Return `a.b` for `a/b.py`, its stub `a/b.pyi` or `a/b/__init__.py`; None for other files."""
+    if not path.endswith(SOURCES):
         return None
-    parts = path.removesuffix(".py").split("/")
+    parts = path.removesuffix("i").removesuffix(".py").split("/")
     if parts[-1] == "__init__":
         parts.pop()
     return ".".join(parts) if parts and all(part.isidentifier() for part in parts) else None
@@ -115,6 +134,7 @@ class _Release:
         self.modules = modules
         self.partly = partly
         self._names: dict[str, frozenset[str]] = {}
+        self._made: dict[tuple[str, str], frozenset[str]] = {}
 
     def names(self, module: str) -> frozenset[str]:
         """Return what can be imported from a module; star imports are followed within the package."""
@@ -157,6 +177,34 @@ class _Release:
             elif not found and base not in _EMPTY_BASES:
                 yield OPEN
 
+    def bases(self, module: str, name: str) -> Iterator[str]:
+        """Yield the names of the classes in the package that a class derives from by itself."""
+        found = (self._find_class(module, base) for base in self.modules[module].classes[name].bases)
+        yield from (one[1] for one in found if one and one[1] != name)
+
+    def keywords(self, module: str) -> Iterator[str]:
+        """Yield the arguments of a module's callables; those of a class that is made as its base is, too."""
+        facts = self.modules[module]
+        yield from facts.keywords
+        for name, told in facts.classes.items():
+            if "__init__" not in told.members:
+                yield from (f"{name}.__init__:{one}" for one in self._made_of(module, name))
+
+    def _made_of(self, module: str, name: str, depth: int = 0) -> frozenset[str]:
+        """Return the arguments of which a class is made: the fields of its own, and what its bases take."""
+        if (module, name) not in self._made:
+            self._made[module, name] = frozenset()  # a circle ends here
+            facts = self.modules[module]
+            prefix = f"{name}.__init__:"
+            found = {one.removeprefix(prefix) for one in facts.keywords if one.startswith(prefix)}
+            own = "__init__" in facts.classes[name].members
+            for base in facts.classes[name].bases if not own and depth < DEEPEST else ():
+                above = self._find_class(module, base)
+                found |= self._made_of(*above, depth + 1) if above else set()
+                found |= {OPEN} if not above and base not in _EMPTY_BASES else set()
+            self._made[module, name] = frozenset(found)
+        return self._made[module, name]
+
     def _find_class(self, module: str, dotted: str, depth: int = 0) -> tuple[str, str] | None:
         """Return module and name of the class that `dotted` means in a module."""
         facts = self.modules.get(module)
@@ -187,6 +235,9 @@ def without_inner(interface: Interface, inner: tuple[str, ...]) -> Interface:
         frozenset(one for one in interface.keywords if _definer(one) in known),
         frozenset(one for one in interface.imports if not one.startswith(inner)),
         frozenset(one for one in interface.members if _definer(one) in known),
+        interface.passed,
+        interface.variables,
+        frozenset(one for one in interface.bases if _definer(one) in known),
     )
 
 
@@ -207,14 +258,21 @@ def encode(releases: Mapping[str, Interface], root: str = "") -> dict[str, Any]:
     keywords = _grouped(_ranges([releases[v].keywords for v in versions]))
     imports = _ranges([releases[v].imports for v in versions])
     members = _grouped(_ranges([releases[v].members for v in versions]))
-    kept = {n: spans for n, spans in names.items() if spans != whole or n.rpartition(":")[0] == root}
+    passed = _ranges([releases[v].passed for v in versions])
+    variables = _ranges([releases[v].variables for v in versions])
+    bases = _grouped(_ranges([releases[v].bases for v in versions]))
+    shown = {n: spans for n, spans in names.items() if spans != whole or n.rpartition(":")[0] == root}
+    taken = {owner: kept for owner, spans in keywords.items() if (kept := _changing(spans, whole))}
     return {
         "versions": versions,
         "modules": {module: spans for module, spans in modules.items() if spans != whole},
-        "names": _grouped(kept),
+        "names": _grouped(shown),
         "imports": _grouped(imports),
-        "keywords": {owner: kept for owner, spans in keywords.items() if (kept := _changing(spans, whole))},
+        "keywords": taken | _own_anyway(keywords, taken, bases),
         "members": {owner: kept for owner, spans in members.items() if (kept := _changing(spans, whole))},
+        "passed": _grouped({given: spans for given, spans in passed.items() if spans != whole}),
+        "bases": bases,
+        "variables": {name: spans for name, spans in variables.items() if spans != whole},
     }
 
 
@@ -241,6 +299,20 @@ def _changing(spans: Mapping[str, list[list[int]]], whole: list[list[int]]) -> d
         life = spans_of(own)
         kept |= {"": life} if life != whole else {}
     return kept
+
+
+def _own_anyway(
+    keywords: Mapping[str, Mapping[str, list[list[int]]]],
+    kept: Mapping[str, object],
+    bases: Mapping[str, Iterable[str]],
+) -> dict[str, dict[str, list[list[int]]]]:
+    """Return the methods that never changed, of classes whose bases have one of that name that did."""
+    found = {}
+    for owner in keywords.keys() - kept.keys():
+        holder, _, method = owner.rpartition(".")
+        if holder and any(f"{base}.{method}" in kept for base in ancestors(bases, holder)):
+            found[owner] = {"": spans_of(places_of(span for one in keywords[owner].values() for span in one))}
+    return found
 
 
 def _ranges(history: list[frozenset[str]]) -> dict[str, list[list[int]]]:

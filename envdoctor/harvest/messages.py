@@ -19,6 +19,8 @@ GUARD_LENGTH = 160
 _PERCENT = re.compile(r"%(?:\(\w{1,60}\))?[-#0 +]{0,4}\d{0,4}(?:\.\d{1,4})?[diouxXeEfFgGcrsa]")
 _BRACES = re.compile(r"\{[^{}]{0,60}\}")
 _LOGGED = frozenset({"error", "exception", "critical", "fatal", "warning", "warning_once", "warn"})
+Guards = tuple[tuple[str, ast.expr], ...]
+"""The conditions that lead to a statement, each with its form: few statements say anything, so they wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +45,21 @@ def scan_messages(source: str) -> Iterator[Message]:
 class _Scan:
     """Walks statements with the name of the function and the conditions that lead to them."""
 
-    def visit(self, body: list[ast.stmt], function: str, guards: tuple[str, ...]) -> Iterator[Message]:
+    def visit(self, body: list[ast.stmt], function: str, guards: Guards) -> Iterator[Message]:
         for statement in body:
             yield from self._statement(statement, function, guards)
 
-    def _statement(self, node: ast.stmt, function: str, guards: tuple[str, ...]) -> Iterator[Message]:
+    def _statement(self, node: ast.stmt, function: str, guards: Guards) -> Iterator[Message]:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             inner = f"{function}.{node.name}" if function else node.name
             yield from self.visit(node.body, inner, ())
         elif isinstance(node, ast.If):
-            yield from self.visit(node.body, function, (*guards, _text(node.test)))
-            yield from self.visit(node.orelse, function, (*guards, f"not ({_text(node.test)})"))
+            yield from self.visit(node.body, function, (*guards, ("%s", node.test)))
+            yield from self.visit(node.orelse, function, (*guards, ("not (%s)", node.test)))
         elif isinstance(node, ast.Try):
             yield from self.visit(node.body, function, guards)
             for handler in node.handlers:
-                caught = f"{_text(handler.type)} is raised" if handler.type else "an exception is raised"
+                caught = ("%s is raised", handler.type or ast.Name("an exception"))
                 yield from self.visit(handler.body, function, (*guards, caught))
             yield from self.visit(node.orelse + node.finalbody, function, guards)
         elif isinstance(node, (ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith)):
@@ -68,12 +70,12 @@ class _Scan:
         else:
             yield from self._said(node, function, guards)
 
-    def _said(self, node: ast.stmt, function: str, guards: tuple[str, ...]) -> Iterator[Message]:
+    def _said(self, node: ast.stmt, function: str, guards: Guards) -> Iterator[Message]:
         if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
             for argument in node.exc.args[:2]:
                 yield from _message(argument, _last_name(node.exc.func), function, guards)
         elif isinstance(node, ast.Assert) and node.msg is not None:
-            failed = f"not ({_text(node.test)})"
+            failed = ("not (%s)", node.test)
             yield from _message(node.msg, "AssertionError", function, (*guards, failed))
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             call = node.value
@@ -82,13 +84,13 @@ class _Scan:
 
 
 def _message(
-    node: ast.expr, kind: str, function: str, guards: tuple[str, ...], filled: bool = False
+    node: ast.expr, kind: str, function: str, guards: Guards, filled: bool = False
 ) -> Iterator[Message]:
     """Yield the message of a string expression; `filled`: its `%s` are filled in by the call's arguments."""
     text = _holed(_template(node), "%") if filled else _template(node)
     template = " ".join(text.split())[:LONGEST]
     if is_telling(template):
-        told = " and ".join(guards[-GUARDS:])
+        told = " and ".join(form % _text(test) for form, test in guards[-GUARDS:])
         yield Message(template, kind, function, told)
 
 

@@ -6,15 +6,23 @@ import ast
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from envdoctor.python_source import parse_python
 
 PLAIN_DECORATORS = frozenset(
-    ("staticmethod", "classmethod", "abstractmethod", "wraps", "contextmanager", "lru_cache", "cache")
-) | {"no_grad", "overload", "override", "final"}
+    (
+        *("staticmethod", "classmethod", "abstractmethod", "wraps", "contextmanager", "lru_cache", "cache"),
+        *("no_grad", "inference_mode", "override", "final", "deprecated", "set_module"),
+        *("auto_docstring", "add_start_docstrings", "add_end_docstrings", "replace_return_docstrings"),
+        *("add_start_docstrings_to_model_forward", "add_code_sample_docstrings", "validate_hf_hub_args"),
+        *("tf_export", "keras_export", "PublicAPI", "DeveloperAPI", "instrument_w_nvtx"),
+    )
+)
 """Decorators that leave a signature as it is written."""
+_RENAMING = re.compile(r"deprecate|rename|legacy", re.IGNORECASE)
+"""How decorators are called that still take an argument by a name of before, which they are told."""
 POSITIONAL = "~"
 """Before a number: how many arguments may be given by position, at most."""
 NEEDED = "!"
@@ -25,7 +33,12 @@ _SET = re.compile(
     r"(?:^[ \t]+|[:;][ \t]+)((?:self\.\w+[ \t]*,[ \t]*){0,12}self\.\w+)[ \t]*(?::[^=\n]{1,200})?=(?!=)",
     re.MULTILINE,
 )
-_POPPED = re.compile(r"\b(\w{1,60})\.pop\(\s{0,40}[\"'](\w{1,80})[\"']")
+_POPPED = re.compile(r"\b(\w{1,60})\.(?:pop|get)\(\s{0,40}[\"'](\w{1,80})[\"']")
+_LAZY = re.compile(rb"__getattr__|sys\.modules\[__name__\]|lazy", re.IGNORECASE)
+"""In a file that brings names when they are asked for, which it may import for types alone."""
+_VARIABLE = re.compile(
+    rb"(?:environ(?:\.(?:get|pop|setdefault))?[\[(]|getenv\()\s{0,40}[\"']([A-Z][A-Z0-9_]{3,60})[\"']"
+)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -44,6 +57,7 @@ class ModuleFacts:
     `bound`: names to `module:name` where they are imported from the same package, to "" where they are its
     own. `listed`: `__all__`, None where it is not told plainly. `hidden`: True where names are made up when
     they are asked for. `keywords`: `callable:keyword`; `imports`: `module:name` of other packages, unguarded.
+    `passed`: `method:keyword` of what classes give the methods that they call on `self`.
     """
 
     bound: MappingProxyType[str, str]
@@ -54,6 +68,9 @@ class ModuleFacts:
     classes: MappingProxyType[str, ClassFacts]
     keywords: frozenset[str]
     imports: frozenset[str]
+    passed: frozenset[str]
+    variables: frozenset[str]
+    """The environment variables that it names where it reads or sets them."""
 
 
 def read_module(module: str, package: bool, source: bytes) -> ModuleFacts | None:
@@ -62,7 +79,7 @@ def read_module(module: str, package: bool, source: bytes) -> ModuleFacts | None
         tree = parse_python(source)
     except SyntaxError:
         return None
-    at_top = list(_flat(tree.body))
+    at_top = list(_flat(tree.body, typed=_LAZY.search(source) is not None))
     reader = _Names(module, package)
     for node in at_top:
         reader.read(node)
@@ -79,19 +96,40 @@ def read_module(module: str, package: bool, source: bytes) -> ModuleFacts | None
         MappingProxyType(classes),
         frozenset(f"{owner}:{keyword}" for owner, keyword in _keywords(at_top, lines)),
         frozenset(_unguarded_imports(tree.body, module.partition(".")[0])),
+        frozenset(given for node in at_top if isinstance(node, ast.ClassDef) for given in _passed(node)),
+        frozenset(match[1].decode() for match in _VARIABLE.finditer(source)),
     )
 
 
-def _flat(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield a module's statements, those inside if, try and with too."""
+def with_stub(facts: ModuleFacts, stub: ModuleFacts) -> ModuleFacts:
+    """Return what a file and its stub tell together."""
+    classes = {
+        name: ClassFacts(told.bases or stub.classes[name].bases, told.members | stub.classes[name].members)
+        if name in stub.classes
+        else told
+        for name, told in facts.classes.items()
+    }
+    return replace(
+        facts,
+        bound=MappingProxyType({**stub.bound, **facts.bound}),
+        stars=tuple(dict.fromkeys((*facts.stars, *stub.stars))),
+        listed=facts.listed if facts.listed is not None else stub.listed,
+        classes=MappingProxyType({**stub.classes, **classes}),
+        keywords=facts.keywords | stub.keywords,
+    )
+
+
+def _flat(body: Iterable[ast.stmt], typed: bool = True) -> Iterator[ast.stmt]:
+    """Yield a module's statements, those inside if, try and with too; those for types alone where `typed`."""
     for node in body:
         if isinstance(node, ast.If):
-            yield from _flat([*node.body, *node.orelse])
+            for_types = _last_name(node.test) == "TYPE_CHECKING"
+            yield from _flat([*(node.body if typed or not for_types else ()), *node.orelse], typed)
         elif isinstance(node, ast.Try):
-            yield from _flat([*node.body, *node.orelse, *node.finalbody])
-            yield from _flat([one for handler in node.handlers for one in handler.body])
+            yield from _flat([*node.body, *node.orelse, *node.finalbody], typed)
+            yield from _flat([one for handler in node.handlers for one in handler.body], typed)
         elif isinstance(node, ast.With):
-            yield from _flat(node.body)
+            yield from _flat(node.body, typed)
         else:
             yield node
 
@@ -180,8 +218,12 @@ def _class_facts(node: ast.ClassDef, lines: Sequence[str]) -> ClassFacts:
             targets = member.targets if isinstance(member, ast.Assign) else [member.target]
             members.update(target.id for target in targets if isinstance(target, ast.Name))
     members.update(f"{READ_ONLY}{name}" for name in getters - setters)
-    bases = tuple(text for base in node.bases if (text := _dotted(base)))
-    return ClassFacts(bases, frozenset(members))
+    return ClassFacts(tuple(map(_base, node.bases)), frozenset(members))
+
+
+def _base(node: ast.expr) -> str:
+    """Return a base as it is written, without what it is parametrised by."""
+    return _dotted(node.value if isinstance(node, ast.Subscript) else node) or ast.unparse(node)
 
 
 def _set_on_self(source: str) -> Iterator[str]:
@@ -268,6 +310,18 @@ def _class_keywords(node: ast.ClassDef, lines: Sequence[str]) -> Iterator[tuple[
             yield f"{node.name}.__init__", member.target.id
 
 
+def _passed(node: ast.ClassDef) -> Iterator[str]:
+    """Yield what a class's methods give those that they call on `self`, which a subclass may override."""
+    calls = (one for one in ast.walk(node) if isinstance(one, ast.Call))
+    for call in calls:
+        if not (isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name)):
+            continue
+        if call.func.value.id == "self":
+            yield from (f"{call.func.attr}:{told.arg}" for told in call.keywords if told.arg)
+            if not any(isinstance(one, ast.Starred) for one in call.args):
+                yield f"{call.func.attr}:{POSITIONAL}{len(call.args)}"
+
+
 def _signature(node: _Function, bound: int, lines: Sequence[str]) -> Iterator[str]:
     """Yield a function's keywords, and how many arguments it takes by position and needs."""
     arguments = node.args
@@ -278,13 +332,26 @@ def _signature(node: _Function, bound: int, lines: Sequence[str]) -> Iterator[st
     if arguments.kwarg:
         yield "**"
         yield from _taken_out(arguments.kwarg.arg, "\n".join(lines[node.lineno - 1 : node.end_lineno]))
-    if any(_last_name(d) not in PLAIN_DECORATORS for d in node.decorator_list):
+    kept = [name for decorator in node.decorator_list for name in _former_names(decorator)]
+    yield from kept
+    if any(_last_name(d) not in PLAIN_DECORATORS and not any(_former_names(d)) for d in node.decorator_list):
         return
     if not arguments.vararg:
         yield f"{POSITIONAL}{max(len(positional) - bound, 0)}"
     needed = positional[bound : len(positional) - len(arguments.defaults)]
     needed += [a for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is None]
     yield from (f"{NEEDED}{argument.arg}" for argument in needed)
+
+
+def _former_names(decorator: ast.expr) -> Iterator[str]:
+    """Yield the names by which a decorator still takes arguments that are called otherwise now."""
+    if isinstance(decorator, ast.Call) and _RENAMING.search(_last_name(decorator)):
+        given = (
+            *decorator.args,
+            *(k.value for k in decorator.keywords if k.arg not in ("version", "new_name")),
+        )
+        told = (one.value for one in given if isinstance(one, ast.Constant))
+        yield from (text for text in told if isinstance(text, str) and text.isidentifier())
 
 
 def _taken_out(kwargs: str, source: str) -> Iterator[str]:

@@ -68,6 +68,9 @@ def differing(record: Record, version: str, told: Interface) -> list[str]:
         ({m: names for m, names in record.names.items() if m not in unlisted}, told.names),
         (record.keywords, told.keywords),
         (record.members, told.members),
+        (record.passed, told.passed),
+        (record.bases, told.bases),
+        ({"": record.variables}, frozenset(f":{name}" for name in told.variables)),
     )
     return sorted(
         f"{owner}:{name}".lstrip(":")

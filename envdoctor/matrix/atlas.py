@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from os.path import commonprefix
 from pathlib import Path
+from typing import Any
 
 from envdoctor import lazy_re as re
 from envdoctor.values import dataclass
@@ -89,10 +90,14 @@ class Atlas:
         """Yield template and kind of all messages that a release of a library has."""
         names = [name for name, _ in self.libraries]
         place = self.libraries[names.index(library)][1].index(version)
+        for template, number, kind, *_, spans in self.entries():
+            if names[number] == library and any(first <= place <= last for first, last in spans):
+                yield template, kind
+
+    def entries(self) -> Iterator[list[Any]]:
+        """Yield all entries: template, number of the library, kind, file, function, guard, spans."""
         for block in range(len(self.starts) - 1):
-            for template, number, kind, *_, spans in map(json.loads, _block(self, block)):
-                if names[number] == library and any(first <= place <= last for first, last in spans):
-                    yield template, kind
+            yield from map(json.loads, _block(self, block))
 
     def _places(self, triple: int) -> Iterator[int]:
         at = bisect_left(self.hashes, triple)

@@ -43,6 +43,12 @@ class Record:
     """By class, inherited ones included; `=name` is a property that cannot be set."""
     imports: Mapping[str, Mapping[str, Spans]]
     """By module of another package: what is imported from it without a guard."""
+    passed: Mapping[str, Mapping[str, Spans]]
+    """By method: what the library itself gives it when it calls it on `self`; `~N` arguments by position."""
+    bases: Mapping[str, Mapping[str, Spans]]
+    """By class: those of the package that it derives from by itself, in all releases too."""
+    variables: Mapping[str, Spans]
+    """The environment variables that the library asks for."""
 
     @cache  # noqa: B019  (records are kept for as long as the process runs)
     def place(self, version: Version) -> int:
@@ -64,6 +70,14 @@ class Record:
         return spans_of(place for place in range(len(self.versions)) if place not in inside)
 
 
+def ancestors(bases: Mapping[str, Iterable[str]], name: str) -> list[str]:
+    """Return the classes of the package that a class derives from, the nearest first."""
+    found = [name]
+    for one in found:
+        found += [base for base in bases.get(one, ()) if base not in found]
+    return found[1:]
+
+
 def pack_record(record: Mapping[str, Any]) -> bytes:
     """Return a record's bytes: the same for the same record."""
     import lzma
@@ -79,7 +93,7 @@ def load_record(folder: Path, library: str) -> Record | None:
 
     try:
         data = (folder / "releases" / FOLDER / f"{library}{SUFFIX}").read_bytes()
-        return Record(**json.loads(lzma.decompress(data)))
+        return Record(**{"passed": {}, "bases": {}, "variables": {}, **json.loads(lzma.decompress(data))})
     except (OSError, ValueError, TypeError, lzma.LZMAError):
         return None
 

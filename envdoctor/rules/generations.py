@@ -13,7 +13,7 @@ from envdoctor import lazy_re as re
 from envdoctor.commands import commands, install_commands, pip_install
 from envdoctor.facts import Frame
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
-from envdoctor.matrix.interface_records import libraries_with, load_record
+from envdoctor.matrix.interface_records import libraries_with, load_record, recorded_libraries
 from envdoctor.matrix.snapshot import STACK
 from envdoctor.rules.asked import Lack, Wanted, wanted_of
 from envdoctor.rules.base import Rule, Skip
@@ -179,12 +179,16 @@ def asking_package(view: View, frame: Frame | None) -> str:
     package = package_of(frame.file)
     if not package:
         folders = reversed(re.split(r"[/\\\\]", frame.file)[:-1])
-        package = next((name for name in folders if _is_ours(view, name.replace("_", "-"))), "")
+        package = next(
+            (name for name in folders if name and _is_ours(view, distribution_of(view.matrix, name))), ""
+        )
     return distribution_of(view.matrix, package) if package else ""
 
 
 def _is_ours(view: View, name: str) -> bool:
-    return name in STACK or view.facts.distribution(name) is not None
+    """True for what is listed or of the stack; a recorded name that no folder has tells, too."""
+    known = "-" in name and name in recorded_libraries(view.matrix.folder)
+    return name in STACK or known or view.facts.distribution(name) is not None
 
 
 def _remedies(view: View, wanted: Wanted, owner: str, asker: str) -> Iterator[Remedy]:

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 from envdoctor.findings import Certainty
-from envdoctor.matrix.interface_records import Record, Spans
+from envdoctor.matrix.interface_ranges import places_of, spans_of
+from envdoctor.matrix.interface_records import Record, Spans, ancestors
 from envdoctor.rules.interface_lookup import DISTINCT
 from envdoctor.upgrading.breaks import Break
-from envdoctor.upgrading.gone import Move, gone_since, lives
+from envdoctor.upgrading.gone import Move, come_since, gone_since, lives
 from envdoctor.upgrading.uses import ALL, Use
 
 _HOMES = 3
@@ -30,6 +31,10 @@ def callable_of(record: Record, path: str) -> tuple[str, Mapping[str, Spans]]:
     owner = owner_of(path)
     told = record.keywords.get(owner)
     holder, _, method = owner.rpartition(".")
+    if told is None and holder:
+        above = (f"{base}.{method}" for base in ancestors(record.bases, holder))
+        if (inherited := next((one for one in above if one in record.keywords), None)) is not None:
+            return inherited, record.keywords[inherited]
     if told is None and holder and method != "__init__":
         same = methods_named(record).get(method, ())
         if len(same) == 1 and method in record.members.get(holder, {}):
@@ -40,9 +45,7 @@ def callable_of(record: Record, path: str) -> tuple[str, Mapping[str, Spans]]:
 @cache
 def base_of(record: Record, name: str) -> str:
     """Return the library's class of settings by whose name another's class is called; empty for none."""
-    return max(
-        (one for one in settings_of(record) if one != name and name.endswith(one)), key=len, default=""
-    )
+    return max((one for one in settings_of(record) if name.endswith(one)), key=len, default="")
 
 
 @cache
@@ -59,6 +62,44 @@ def methods_named(record: Record) -> Mapping[str, Sequence[str]]:
     for owner in record.keywords:
         found.setdefault(owner.rpartition(".")[2], []).append(owner)
     return found
+
+
+def not_taken(use: Use, record: Record, move: Move) -> Break | None:
+    """Judge an overriding method by what the library gives when it calls the method on itself.
+
+    That counts where the method that is overridden takes it, and did not before.
+    """
+    passed = record.passed.get(use.name, {})
+    own = callable_of(record, f"{use.path}.{use.name}")[1]
+    base = own or _taken_by_all(record, use.name)
+    for name, spans in sorted(passed.items()):
+        taken = base.get(name, ()) if name.isidentifier() else _counts_from(base, name)
+        known = name in use.given if name.isidentifier() else int(name[1:]) <= use.count
+        if known or not (since := come_since(record, spans, move)) or not come_since(record, taken, move):
+            continue
+        if own or len(use.name) >= DISTINCT:
+            lacking = name if name.isidentifier() else f"{name[1:]} positional arguments"
+            shown = f"{use.path}.{use.name}() without {lacking}"
+            return Break(use, shown, since, f"take {lacking}", Certainty.LIKELY)
+    return None
+
+
+def _taken_by_all(record: Record, method: str) -> Mapping[str, Spans]:
+    """Return the arguments of the methods of a name, where they are told of one class alone."""
+    owners = [record.keywords[one] for one in methods_named(record).get(method, ()) if "." in one]
+    return owners[0] if len(owners) == 1 else {}
+
+
+def _counts_from(told: Mapping[str, Spans], count: str) -> Spans:
+    """Return the releases in which a method takes at least as many arguments by position."""
+    return spans_of(
+        places_of(
+            span
+            for n, spans in told.items()
+            if n[:1] == "~" and int(n[1:]) >= int(count[1:])
+            for span in spans
+        )
+    )
 
 
 def position(use: Use, record: Record | None, move: Move) -> Break | None:

@@ -55,6 +55,8 @@ class Bound:
 
 
 UNKNOWN = Bound()
+ANY = 1 << 16
+"""Arguments by position of what takes any number of them."""
 _OF_ARRAYS = frozenset(("itemset", "ptp"))
 """Short names of methods that arrays alone have."""
 _BY_PATH = frozenset(("patch", "setattr", "delattr", "import_module"))
@@ -325,6 +327,13 @@ def made_by(called: Bound) -> Bound:
 def named_in(arguments: ast.arguments) -> list[ast.arg]:
     """Return the arguments that have a name of their own."""
     return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+
+
+def most_given(method: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Return how many arguments a method takes by position, without what it is called on."""
+    told = method.args
+    static = any("staticmethod" in last_names(one) for one in method.decorator_list)
+    return ANY if told.vararg else len(told.posonlyargs) + len(told.args) - (not static)
 
 
 def looked_up(node: ast.expr, scopes: Sequence[Scope]) -> Bound:

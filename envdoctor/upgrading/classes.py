@@ -88,13 +88,30 @@ class Project:
             return True
         told = (one for one in self._outline(path, text).values() if isinstance(one, tuple))
         brought = (self._brought(path, *one, 0) for one in told)
-        return any(bound.path and self._foreign(bound.path) for bound in brought)
+        every = (one for bound in brought for one in (bound, *(bound.attributes or {}).values()))
+        return any(one.path and self._foreign(one.path) for one in every)
 
     def _brought(self, importer: Path, level: int, module: str, name: str, hops: int) -> Bound:
         file = None if hops > _HOPS else self._file(importer, level, module)
+        if file is not None and name == "*":
+            return Bound(attributes=self._all_of(file, hops + 1))
         if file is not None:
             return self._in(file, name, hops + 1)
         return Bound(f"{module}.{name}") if hops and module and not level else UNKNOWN
+
+    def _all_of(self, file: Path, hops: int) -> dict[str, Bound]:
+        """Return what `from file import *` brings that is a library's, or derives from one."""
+        found: dict[str, Bound] = {}
+        for name, told in self._outline(file).items() if hops <= _HOPS else ():
+            if name[:1] == "*" and isinstance(told, tuple) and (inner := self._file(file, told[0], told[1])):
+                found |= self._all_of(inner, hops + 1)
+            elif name[:1] not in ("_", "*"):
+                module = isinstance(told, tuple) and not told[0] and not told[1]
+                bound = (
+                    Bound(told[2]) if module and isinstance(told, tuple) else self._in(file, name, hops + 1)
+                )
+                found |= {name: bound} if bound.path else {}
+        return found
 
     def _in(self, file: Path, name: str, hops: int) -> Bound:
         key = (file, name)
@@ -150,6 +167,11 @@ def _roots(importer: Path, level: int) -> list[str]:
     return [root.as_posix() for parent in importer.parents for root in (parent, parent / "src")]
 
 
+def _key_of(alias: ast.alias, level: int, module: str) -> str:
+    """Return what an import binds; all of a module stands under the module after a star."""
+    return f"*{'.' * level}{module}" if alias.name == "*" else alias.asname or alias.name
+
+
 def _outline(text: str) -> dict[str, Told]:
     """Return the classes of a text, their other names, and what its names are imported from.
 
@@ -168,7 +190,8 @@ def _outline(text: str) -> dict[str, Told]:
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Name):
             found |= {one.id: node.value for one in node.targets if isinstance(one, ast.Name)}
         elif isinstance(node, ast.ImportFrom):
-            found |= {a.asname or a.name: (node.level, node.module or "", a.name) for a in node.names}
+            told = (node.level, node.module or "")
+            found |= {_key_of(a, *told): (*told, a.name) for a in node.names}
         elif isinstance(node, ast.Import):
             roots = ((a.asname or a.name.partition(".")[0], a) for a in node.names)
             found |= {name: (0, "", a.name if a.asname else name) for name, a in roots}

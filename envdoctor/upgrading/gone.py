@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -11,6 +12,8 @@ from packaging.version import Version
 
 from envdoctor.matrix.interface_records import Record, Spans
 from envdoctor.rules.interface_lookup import DISTINCT
+from envdoctor.rules.ranges import version_satisfies
+from envdoctor.upgrading.uses import ALL
 from envdoctor.values import dataclass
 
 _MODULES = (
@@ -47,6 +50,15 @@ def gone_since(record: Record, spans: Spans, move: Move) -> str | None:
     return record.versions[max(ended) + 1] if ended else None
 
 
+def come_since(record: Record, spans: Spans, move: Move) -> str | None:
+    """Return the release since which the new one has something; None where it has not, or always had."""
+    place = record.place(move.new)
+    first = next((first for first, last in spans if first <= place <= last), 0)
+    if not first or (move.old is not None and record.has(spans, move.old)):
+        return None
+    return record.versions[first]
+
+
 def left_of(record: Record, move: Move) -> Iterator[tuple[tuple[str, str], str]]:
     """Yield what stands in no class any more since a release: fields of settings, and keywords by method."""
     members = (
@@ -54,16 +66,32 @@ def left_of(record: Record, move: Move) -> Iterator[tuple[tuple[str, str], str]]
         for owner, told in record.members.items()
     )
     keywords = ((owner.rpartition(".")[2], True, told) for owner, told in record.keywords.items())
+    called = {o.rpartition(".")[2] for o, told in record.keywords.items() if lives(record, told, move.new)}
     standing = {("", name) for name in INHERITED}
     ended: dict[tuple[str, str], str] = {}
     for method, telling, told in chain(members, keywords):
         open_ = record.has(told.get("**", ()), move.new) and not method
         open_ = open_ or (bool(method) and is_covered(record, told, move))
         standing.update((method, n) for n, spans in told.items() if open_ or record.has(spans, move.new))
-        if telling and lives(record, told, move.new) and (method or not is_another(record, told, move)):
-            gone = ((name, gone_since(record, spans, move)) for name, spans in told.items() if name)
+        there = lives(record, told, move.new) or method in called
+        if telling and there and (method or not is_another(record, told, move)):
+            gone = ((name, gone_from(record, told, spans, move)) for name, spans in told.items() if name)
             ended |= {(method, name): since for name, since in gone if since}
     yield from ((key, since) for key, since in ended.items() if key not in standing)
+    private = {name: since for (_, name), since in ended.items() if name[:1] == "_" and name[:2] != "__"}
+    kept = {name for _, name in standing}
+    yield from (((ALL, name), since) for name, since in private.items() if name not in kept)
+
+
+def gone_from(record: Record, told: Mapping[str, Spans], spans: Spans, move: Move) -> str | None:
+    """Return the release since which a callable or class lacks something that it had.
+
+    One that is younger than the old release took another's place: what went after that release counts.
+    """
+    if move.old is None or lives(record, told, move.old):
+        return gone_since(record, spans, move)
+    since = gone_since(record, spans, Move(move.new))
+    return since if since and Version(since) > move.old else None
 
 
 def _keeps_any(record: Record, owner: str, move: Move) -> bool:
@@ -106,16 +134,21 @@ def lives(record: Record, told: Mapping[str, Spans], version: Version) -> bool:
     return "" not in told or record.has(told[""], version)
 
 
-def is_covered(record: Record, told: Mapping[str, Spans], move: Move) -> bool:
+def is_covered(record: Record, told: Mapping[str, Spans], move: Move, went: Spans = ()) -> bool:
     """True for a callable of which the new release's file does not tell all: what covers it may take more.
 
-    That is a decorator, which leaves the count of arguments untold, or a base that most fields moved to.
+    That is a decorator, which leaves the count of arguments untold, or a base that most fields moved to, in
+    a record that does not tell bases. What `went` while such a decorator stood there went for another reason.
     """
     if not lives(record, told, move.new):
         return False
     counts = [spans for name, spans in told.items() if name[:1] == "~"]
-    if counts and not any(record.has(spans, move.new) for spans in counts):
+    last = max((last for _, last in went), default=-1)
+    before = [spans for spans in counts if not went or any(first <= last <= end for first, end in spans)]
+    if before and not any(record.has(spans, move.new) for spans in counts):
         return True
+    if record.bases:
+        return False
     named = [spans for name, spans in told.items() if name.isidentifier()]
     at_once = Counter(since for spans in named if (since := gone_since(record, spans, move)))
     return 2 * max(at_once.values(), default=0) > max(len(named), 8)
@@ -125,6 +158,8 @@ def is_another(record: Record, told: Mapping[str, Spans], move: Move) -> bool:
     """True where a class may have what no file tells: it makes members up, or most of them went at once."""
     if any(record.has(told.get(open_, ()), move.new) for open_ in ("**", "__getattr__")):
         return True
+    if record.bases:
+        return False  # what its bases and its stub tell is on record
     gone = [gone_since(record, spans, move) for name, spans in told.items() if name]
     return 2 * sum(release is not None for release in gone) > max(len(gone), 4)
 
@@ -132,3 +167,14 @@ def is_another(record: Record, told: Mapping[str, Spans], move: Move) -> bool:
 def _is_telling(name: str) -> bool:
     own = name[:1].isalpha() or len(name) >= 2 * DISTINCT  # a private name has to be a longer one
     return len(name) >= DISTINCT and own and "_" in name
+
+
+def end_of(having: str) -> str:
+    """Return the first release that a row's `having` leaves out after others; empty where it tells none."""
+    found = re.search(r"(?:<|!=)(\d+(?:\.\d+)*)", having)
+    return found[1] if found else ""
+
+
+def had(having: str, move: Move) -> bool:
+    """True where the release before had what a row tells of these releases."""
+    return having.startswith("<") if move.old is None else version_satisfies(move.old, having)

@@ -14,6 +14,7 @@ from envdoctor.values import dataclass
 _IMPORTS = frozenset((Kind.IMPORT, Kind.MODULE, Kind.STAR))
 _CALLS = frozenset((Kind.KEYWORD, Kind.POSITION, Kind.OVERRIDE, Kind.CALL, Kind.LOOSE))
 _NAMES = frozenset((Kind.PATH, Kind.MEMBER, Kind.NAME, Kind.CALL, Kind.LOOSE))
+_MEMBERS = frozenset((Kind.MEMBER, Kind.CALL, Kind.LOOSE))
 _EVERY = frozenset(Kind)
 _NONE: frozenset[Kind] = frozenset()
 _CAUGHT = {
@@ -126,16 +127,19 @@ def _tells_only(body: Iterable[ast.stmt]) -> bool:
     )
 
 
-def _asked_for(test: ast.expr) -> frozenset[Kind]:
+def _asked_for(test: ast.expr, scopes: Sequence[Scope]) -> frozenset[Kind]:
     """Return the uses that a condition cares for: it asks for a release, or for a name.
 
-    Whether `self` has a name tells of members alone, and of none that only a run names; so does whether
-    something can be indexed.
+    Whether what is no library's has a name tells of members alone, and of none that only a run names; so
+    does whether something can be indexed.
     """
     calls = [part for part in ast.walk(test) if isinstance(part, ast.Call)]
     own = {
-        call.func: call for call in calls if _is_called(call, "hasattr") and _is_name(call.args[0], "self")
+        call.func: call
+        for call in calls
+        if _is_called(call, "hasattr") and not looked_up(call.args[0], scopes).path
     }
+    kinds = _NAMES if any(_is_name(call.args[0], "self") for call in own.values()) else _MEMBERS
     names = (_name_of(part) for part in ast.walk(test) if part not in own)
     if any(_ASKING.search(name) for name in names if name):
         return _EVERY
@@ -143,7 +147,7 @@ def _asked_for(test: ast.expr) -> frozenset[Kind]:
     if any(_name_of(part) in _INDEXED for part in typed):
         return _NAMES
     return (
-        _NAMES if any(isinstance(one, ast.Constant) for call in own.values() for one in call.args) else _NONE
+        kinds if any(isinstance(one, ast.Constant) for call in own.values() for one in call.args) else _NONE
     )
 
 
@@ -165,7 +169,7 @@ def branches(outer: Guard, test: ast.expr, scopes: Sequence[Scope]) -> tuple[Gua
     asked = [(part, condition_of(part, scopes)) for part in parts]
     known = [condition for _, condition in asked if condition]
     rest = [part for part, condition in asked if not condition]
-    kinds = _NONE.union(*(_asked_for(part) for part in rest))
+    kinds = _NONE.union(*(_asked_for(part, scopes) for part in rest))
     plain = replace(outer, kinds=outer.kinds | kinds) if kinds else outer
     if not known:
         return plain, plain

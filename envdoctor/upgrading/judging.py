@@ -19,6 +19,7 @@ from envdoctor.upgrading.arguments import (
     base_of,
     callable_of,
     methods_named,
+    not_taken,
     owner_of,
     position,
     settings_of,
@@ -31,7 +32,11 @@ from envdoctor.upgrading.gone import (
     METHOD,
     SETTINGS,
     Move,
+    come_since,
+    end_of,
+    gone_from,
     gone_since,
+    had,
     is_another,
     is_covered,
     left_of,
@@ -40,31 +45,15 @@ from envdoctor.upgrading.gone import (
     names_of,
 )
 from envdoctor.upgrading.known_settings import KnownSettings
-from envdoctor.upgrading.paths import home_of, is_open, stands
+from envdoctor.upgrading.paths import CALLED, FAMILIES, HELD, home_of, is_open, stands
 from envdoctor.upgrading.renames import WITHOUT, Renames, holds
-from envdoctor.upgrading.uses import ALL, Kind, Use
+from envdoctor.upgrading.uses import ALL, Kind, Use, is_telling
 from envdoctor.values import dataclass
 
 _WORD = 5
 """Letters from which a part of a name tells after what something is called."""
 _CLASS = re.compile(r"\b([A-Z]\w{1,60})\(")
 _OWNERLESS = frozenset((Kind.LOOSE, Kind.CALL, Kind.KEY, Kind.ASKED))
-_FAMILIES: Mapping[str, Sequence[tuple[str, str]]] = {
-    "transformers": (
-        ("*Config", "PreTrainedConfig"),
-        ("*TokenizerFast", "PreTrainedTokenizerBase"),
-        ("*Tokenizer", "PreTrainedTokenizerBase"),
-        ("*For[A-Z]*", "PreTrainedModel"),
-        ("*Model", "PreTrainedModel"),
-    )
-}
-"""What a library's classes whose own members are not on record derive from, by how they are called."""
-_HELD: Mapping[str, Mapping[str, str]] = {"transformers": {"config": "PreTrainedConfig"}}
-"""The class of what is called so, or ends so after `_`, in a text that uses the library."""
-
-
-_CALLED: Mapping[str, Collection[str]] = {"diffusers": ("pipeline", "unet", "vae", "scheduler")}
-"""How what a library makes is called, in a text that uses it."""
 
 
 @dataclass(frozen=True)
@@ -223,11 +212,11 @@ class Judge:
             form = row_pattern(row.owner, case=True)
             if not form.fullmatch(owner) or form.fullmatch(f"Zz{owner}"):
                 continue  # of whatever class is called so an error line tells, the code does not
-            if version_satisfies(move.new, row.having) or not _had(row.having, move):
+            if version_satisfies(move.new, row.having) or not had(row.having, move):
                 continue
             path = f"{path}.{name}"
             renamed = self.renames.new_name(path, move)
-            return Break(use, path, _end_of(row.having), renamed or row.hint)
+            return Break(use, path, end_of(row.having), renamed or row.hint)
         return None
 
     def _module(self, use: Use, record: Record | None, move: Move, module: str) -> Break | None:
@@ -260,7 +249,7 @@ class Judge:
                 return by_rename(use, shown, row, move) if row else None
         if record is None or not lives(record, told, move.new):
             return None
-        if self.renames.is_answered(f"{short}({use.name})", move) or is_covered(record, told, move):
+        if self.renames.is_answered(f"{short}({use.name})", move) or is_covered(record, told, move, spans):
             return None
         if callable_.endswith(".from_pretrained"):
             return None  # what it does not know itself it hands on
@@ -276,7 +265,7 @@ class Judge:
         ):
             return None  # what takes any argument may hand it on to who takes it
         inherited = self.settings.is_inherited(record.library, use.name)
-        since = None if inherited else gone_since(record, spans, move)
+        since = None if inherited else gone_from(record, told, spans, move)
         return None if since is None else Break(use, shown, since, certainty=Certainty.LIKELY)
 
     def _setting_gone(self, use: Use, move: Move) -> str | None:
@@ -298,16 +287,23 @@ class Judge:
         return None
 
     def _handed_on(self, use: Use, owner: str, record: Record, move: Move) -> Break | None:
-        """Judge a keyword that only `**` takes: it ends at what may know it no more."""
-        since = self._left(record.library).get((owner.rpartition(".")[2], use.name))
-        open_ = record.has(record.keywords.get(owner, {}).get(ALL, ()), move.new)
-        if since is None or not open_ or len(use.name) < DISTINCT:
+        """Judge a keyword that no release of a callable names: it ends at what may know it no more.
+
+        That is one that takes any, or one that came in place of another of its name.
+        """
+        since, told = (
+            self._left(record.library).get((owner.rpartition(".")[2], use.name)),
+            record.keywords.get(owner, {}),
+        )
+        taken = record.has(told.get(ALL, ()), move.new)
+        came = come_since(record, told.get("", ()), move)
+        if since is None or not (taken or came) or not is_telling(use.name):
             return None
         return Break(use, f"{use.path}({use.name})", since, certainty=Certainty.LIKELY)
 
     def _member(self, use: Use, record: Record | None, move: Move) -> Break | None:
         owner = use.path.rpartition(".")[2]
-        families = _FAMILIES.get(record.library, ()) if record else ()
+        families = FAMILIES.get(record.library, ()) if record else ()
         family = next((base for form, base in families if fnmatchcase(owner, form)), owner)
         if record is not None and owner not in record.members:
             if found := self._by_row(use, move, use.path, owner, use.name):
@@ -320,8 +316,10 @@ class Judge:
             row = self.renames.row(f"{family}.{use.name}", move)
         if row is not None:
             return replace(by_rename(use, f"{use.path}.{use.name}", row, move), certainty=Certainty.LIKELY)
-        if record is None or not spans or use.name in INHERITED or not lives(record, told, move.new):
+        if record is None or not spans or not lives(record, told, move.new):
             return None
+        if use.name in INHERITED and (record.has(told.get(ALL, ()), move.new) or not record.bases):
+            return None  # from another package's class, or the language's
         since = gone_since(record, spans, move)
         method = f"{owner}.{use.name}" in record.keywords
         if since and is_another(record, told, move) and (use.name in names_of(record, move) or not method):
@@ -363,7 +361,7 @@ class Judge:
         What is named for another of them is that one's.
         """
         others = {library.replace("-", "_") for library in libraries if library not in self.moves} - {""}
-        others |= {name for library in others for name in _CALLED.get(library, ())}
+        others |= {name for library in others for name in CALLED.get(library, ())}
         if use.path == "from_pretrained":
             return  # called on a class, which anybody's may be
         if any(other in use.receiver for other in others):
@@ -378,7 +376,8 @@ class Judge:
             if found := self._held(use, library):
                 yield found
                 return
-            since = self._left(library).get((use.path, use.name))
+            left = self._left(library)
+            since = left.get((use.path, use.name)) or (left.get((ALL, use.name)) if use.path else None)
             if use.path == "" and len(use.name) < DISTINCT:
                 since = None  # too short to tell whose it is
             if since and not self.renames.is_answered(shown, self.moves[library]):
@@ -388,7 +387,7 @@ class Judge:
 
     def _held(self, use: Use, library: str) -> Break | None:
         """Judge a member of what is called as the library's own are: `hf_config` is a configuration."""
-        base = _HELD.get(library, {}).get(use.receiver.lower().rpartition("_")[2], "")
+        base = HELD.get(library, {}).get(use.receiver.lower().rpartition("_")[2], "")
         record = load_record(self.matrix.folder, library) if base and not use.path else None
         if record is None:
             return None
@@ -463,6 +462,14 @@ class Judge:
                 found = by_rename(use, shown, row, move)
                 yield replace(found, replacement=told, certainty=Certainty.LIKELY)
                 return
+        library = self.library(use.path)
+        record = load_record(self.matrix.folder, library) if library in self.moves else None
+        if record is None or use.name[-1:] == ")" or use.name[:2] == "__":
+            return
+        if since := self._left(library).get((METHOD, use.name)):
+            yield Break(use, f"{use.path}.{use.name}", since, certainty=Certainty.LIKELY)
+        elif lacking := not_taken(use, record, self.moves[library]):
+            yield lacking
 
     def _caught(self, use: Use, uses: Iterable[Use]) -> Iterator[Break]:
         """Yield an error that a library's functions raise no more, where nobody else here may raise it."""
@@ -485,13 +492,3 @@ class Judge:
         """Return where the name is now: by a row, else in another module of the same library."""
         renamed = self.renames.new_name(path, move)
         return renamed or (home_of(record, move, path, name) if record else "")
-
-
-def _end_of(having: str) -> str:
-    """Return the first release that a row's `having` leaves out after others; empty where it tells none."""
-    found = re.search(r"(?:<|!=)(\d+(?:\.\d+)*)", having)
-    return found[1] if found else ""
-
-
-def _had(having: str, move: Move) -> bool:
-    return having.startswith("<") if move.old is None else version_satisfies(move.old, having)

@@ -24,6 +24,7 @@ from envdoctor.upgrading.bindings import (
     listed_in,
     looked_up,
     member_place,
+    most_given,
     named_in,
     options_of,
     paths_in,
@@ -33,8 +34,8 @@ from envdoctor.upgrading.bindings import (
     valued,
     written_past,
 )
-from envdoctor.upgrading.guarding import OPEN
-from envdoctor.upgrading.uses import ALL, TELLING, Condition, Kind, Place, Read, Use
+from envdoctor.upgrading.guarding import OPEN, Guard
+from envdoctor.upgrading.uses import ALL, TELLING, Condition, Kind, Place, Read, Use, is_telling
 
 _CLASS = re.compile(r"[A-Z]\w{8,60}")
 _DOTTED = re.compile(r"[a-z]\w{1,40}(?:[.:][A-Za-z_]\w{0,60}){2,12}")
@@ -94,6 +95,19 @@ class Notes:
         """Note a use."""
         self.read.uses.append(self.guard.on(replace(use, unsure=True) if self.postponed else use))
 
+    def same_again(self, first: int, second: int, third: int, outer: Guard) -> None:
+        """Let what is tried and what handles its failure, where they use the same, stand as outside of both.
+
+        The uses tried are those from the first on up to the second, those of the handlers from the third on.
+        """
+        tried, handling = (
+            {(use.kind, use.path, use.name) for use in part if use.kind is not Kind.IMPORT}
+            for part in (self.read.uses[first:second], self.read.uses[third:])
+        )
+        for position, use in enumerate(self.read.uses[first:], first):
+            if use.guarded and (use.kind, use.path, use.name) in tried & handling:
+                self.read.uses[position] = outer.on(replace(use, guarded=False))
+
     def in_turn(self, first: int, second: int, lines: Collection[int]) -> None:
         """Let the imports that are tried, and those on the lines of what stands in for them, know each other.
 
@@ -132,9 +146,8 @@ class Notes:
             else:
                 continue
             named = called if method.name == "__init__" else ""
-            self.use(
-                Use(Kind.OVERRIDE, base.path, place_of(method), method.name, given=given, receiver=named)
-            )
+            place, count = place_of(method), most_given(method)
+            self.use(Use(Kind.OVERRIDE, base.path, place, method.name, count, given=given, receiver=named))
 
     def caught(self, node: ast.expr | None, scopes: Sequence[Scope], tried: Sequence[ast.stmt] = ()) -> None:
         """Note the errors that are looked out for, with what is called where they may be raised."""
@@ -273,7 +286,8 @@ class Notes:
             return
         self.read.defined.update(options_of(node))
         for keyword in node.keywords:
-            if keyword.arg and len(node.func.attr) + len(keyword.arg) >= 2 * DISTINCT:
+            told = keyword.arg and keyword.arg[:1] == "_" and is_telling(keyword.arg)
+            if keyword.arg and (told or len(node.func.attr) + len(keyword.arg) >= 2 * DISTINCT):
                 place = keyword_place(keyword)
                 made = _makers_of(receiver, scopes)
                 self.use(Use(Kind.LOOSE, node.func.attr, place, keyword.arg, receiver=receiver, made=made))

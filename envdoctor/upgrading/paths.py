@@ -4,12 +4,27 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 
 from envdoctor.matrix.interface_records import Record
 from envdoctor.upgrading.gone import Move
+
+FAMILIES: Mapping[str, Sequence[tuple[str, str]]] = {
+    "transformers": (
+        ("*Config", "PreTrainedConfig"),
+        ("*TokenizerFast", "PreTrainedTokenizerBase"),
+        ("*Tokenizer", "PreTrainedTokenizerBase"),
+        ("*For[A-Z]*", "PreTrainedModel"),
+        ("*Model", "PreTrainedModel"),
+    )
+}
+"""What a library's classes whose own members are not on record derive from, by how they are called."""
+HELD: Mapping[str, Mapping[str, str]] = {"transformers": {"config": "PreTrainedConfig"}}
+"""The class of what is called so, or ends so after `_`, in a text that uses the library."""
+CALLED: Mapping[str, Collection[str]] = {"diffusers": ("pipeline", "unet", "vae", "scheduler")}
+"""How what a library makes is called, in a text that uses it."""
 
 
 def stands(record: Record, path: str, move: Move) -> bool:
@@ -42,7 +57,8 @@ def is_open(record: Record, path: str, move: Move) -> bool:
     listed = any(first <= last <= end for first, end in made_up)
     if _is_standard(module.rpartition(".")[2], name):
         return True
-    return (record.has(made_up, move.new) and not listed) or record.library == "numpy"
+    unstubbed = record.library == "numpy" and not (record.bases and name in names)
+    return (record.has(made_up, move.new) and not listed) or unstubbed
 
 
 @cache

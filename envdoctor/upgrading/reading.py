@@ -171,7 +171,9 @@ class _Reader(Expressions):
         for alias in node.names:
             self._bound[alias.asname or alias.name] += 1
             own = self._brought(node.level, node.module or "", alias.name)
-            if node.level or not node.module or own is not UNKNOWN:
+            if own.attributes is not None and alias.name == "*":
+                scopes[-1].update(own.attributes)
+            elif node.level or not node.module or own is not UNKNOWN:
                 scopes[-1][alias.asname or alias.name] = own
             elif alias.name == "*":
                 self._stars.append(node.module)
@@ -233,7 +235,9 @@ class _Reader(Expressions):
         for handler in node.handlers:
             self.notes.caught(handler.type, scopes, node.body)
         self.notes.guard = handling(outer, node.handlers)
+        third = len(self.read.uses)
         self._instead((handler.body for handler in node.handlers), scopes)
+        self.notes.same_again(first, second, third, outer)
         if not outer.cares_for(Kind.IMPORT):
             self.notes.in_turn(first, second, fallbacks(node.handlers))
         self.notes.guard = outer

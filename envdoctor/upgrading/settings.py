@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from envdoctor.findings import Certainty
 from envdoctor.matrix import Matrix, tables
@@ -47,30 +47,46 @@ def judge_settings(judge: Judge, suffix: str, text: str) -> Iterator[Break]:
 
 
 def _assigned(facts: KeyFacts, judge: Judge, text: str, move: Move) -> Iterator[Break]:
-    """Yield the keys that are put into a dictionary which is named for the arguments of a training."""
+    """Yield the keys of dictionaries that hold the arguments of a training."""
     try:
-        targets = [
-            t for node in ast.walk(parse_python(text)) if isinstance(node, ast.Assign) for t in node.targets
-        ]
+        groups = list(_dictionaries(facts, parse_python(text)))
     except SyntaxError:
         return
-    told = {
-        target.slice: target.slice.value
-        for target in targets
-        if isinstance(target, ast.Subscript)
-        and isinstance(target.slice, ast.Constant)
-        and isinstance(target.slice.value, str)
-        and isinstance(target.value, ast.Name)
-        and _ARGUMENTS.search(target.value.id)
-    }
-    mine = facts.for_file(set(told.values()), str(move.old) if move.old else None)
-    for node, name in told.items():
-        if since := mine.gone_since(name, move.new, move.old):
-            place = Place(node.lineno, node.col_offset + 1, (node.end_col_offset or 0) - 1)
-            use = Use(Kind.SETTING, facts.framework, place, name)
-            shown = f"{facts.framework}: {name}"
-            row = _row_of(judge, name, move)
-            yield Break(use, shown, since, row.new if row else "", Certainty.LIKELY)
+    for told in groups:
+        mine = facts.for_file(set(told.values()), str(move.old) if move.old else None)
+        for node, name in told.items():
+            if since := mine.gone_since(name, move.new, move.old):
+                place = Place(node.lineno, node.col_offset + 1, (node.end_col_offset or 0) - 1)
+                use = Use(Kind.SETTING, facts.framework, place, name)
+                shown = f"{facts.framework}: {name}"
+                row = _row_of(judge, name, move)
+                yield Break(use, shown, since, row.new if row else "", Certainty.LIKELY)
+
+
+def _dictionaries(facts: KeyFacts, tree: ast.Module) -> Iterator[Mapping[ast.expr, str]]:
+    """Yield the plain keys of a dictionary named for the arguments of a training, and of literals of them.
+
+    Such a literal has several keys, most of them the framework's.
+    """
+    put: list[ast.expr | None] = []
+    known = facts.fields.keys() | {key for fields in facts.trainers.values() for key in fields}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            slots = (
+                t for t in node.targets if isinstance(t, ast.Subscript) and isinstance(t.value, ast.Name)
+            )
+            put += [t.slice for t in slots if _ARGUMENTS.search(ast.unparse(t.value))]
+        elif isinstance(node, ast.Dict):
+            told = _plain(node.keys)
+            stand = sum(name in known for name in told.values())
+            if stand >= 2 * FEW and 4 * stand >= 3 * len(node.keys):
+                yield told
+    yield _plain(put)
+
+
+def _plain(keys: Iterable[ast.expr | None]) -> dict[ast.expr, str]:
+    constants = (key for key in keys if isinstance(key, ast.Constant))
+    return {key: key.value for key in constants if isinstance(key.value, str)}
 
 
 def judge_variables(matrix: Matrix, moves: Mapping[str, Move], suffix: str, text: str) -> Iterator[Break]:
@@ -90,10 +106,12 @@ def judge_variables(matrix: Matrix, moves: Mapping[str, Move], suffix: str, text
 
 
 def _variables(matrix: Matrix, library: str) -> tuple[str, Mapping[str, Spans]]:
-    """Return the module in which a library names its environment variables, and those."""
+    """Return the module in which a library names its environment variables, and those that it asks for."""
     record = load_record(matrix.folder, library)
     module = f"{record.root}.envs" if record else ""
-    return (module, record.names[module]) if record and module in record.names else ("", {})
+    if record is None or not (module in record.names or record.variables):
+        return "", {}
+    return module, {**record.variables, **record.names.get(module, {})}
 
 
 def _name_gone(matrix: Matrix, library: str, spans: Spans, move: Move) -> str | None:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
+from envdoctor.rules.interface_lookup import DISTINCT
+
 
 class Kind(Enum):
     """The ways in which code leans on a library's interface."""
@@ -45,6 +47,11 @@ TELLING = 9
 """Letters from which the name of an argument tells whose it is."""
 
 
+def is_telling(argument: str) -> bool:
+    """True for an argument whose name tells whose it is: a long one, or one with an underscore before it."""
+    return len(argument) >= DISTINCT or (argument[:1] == "_" and argument[:2] != "__")
+
+
 class Condition(NamedTuple):
     """A question about the release of a library, by its module or distribution: `transformers >= 5`."""
 
@@ -74,7 +81,7 @@ class Use:
     name: str = ""
     """The imported name, the keyword or the member."""
     count: int = 0
-    """Arguments given by position."""
+    """Arguments given by position; of an overriding method those that it takes, at most."""
     guarded: bool = False
     """True under a condition or a handler that cares for its absence."""
     modules: bool = False

@@ -60,6 +60,27 @@ def test_a_file_of_another_python_has_no_messages() -> None:
     assert messages("print 'hello'") == {}
 
 
+def test_what_is_not_read_again_stays_as_it_is_filed(tmp_path: Path) -> None:
+    kept = atlas_of(tmp_path)
+    rows = [
+        ["The turning circle of {} is far too small for it".replace("{}", HOLE), "ValueError", "turn", ""]
+    ]
+    other = {"0.1": {"circle/turn.py": rows}}
+    both = encode_atlas({"circle": other}, kept)
+    assert both == encode_atlas({"circle": other, **_as_found(kept)})
+    assert encode_atlas({"servit": {}}, kept) != encode_atlas({}, kept) == kept.data[:]
+
+
+def _as_found(kept: Atlas) -> dict[str, dict[str, dict[str, list[list[str]]]]]:
+    (name, versions) = kept.libraries[0]
+    found: dict[str, dict[str, list[list[str]]]] = {version: {} for version in versions}
+    for template, _, kind, file, function, guard, spans in kept.entries():
+        for first, last in spans:
+            for version in versions[first : last + 1]:
+                found[version].setdefault(file, []).append([template, kind, function, guard])
+    return {name: found}
+
+
 def test_a_pasted_line_is_found_with_its_releases(tmp_path: Path) -> None:
     (origin,) = atlas_of(tmp_path).find(LINE.partition(": ")[2])
     assert (origin.library, origin.spans, origin.newest) == ("servit", (("0.2.0", "0.3.1"),), "0.4.0")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from envdoctor.harvest import interfaces, module_syntax
-from envdoctor.harvest.interface_reader import chosen_releases, digest_of, narrowed, read_files
+from envdoctor.harvest.interface_reader import chosen_releases, digest_of, narrowed, outline_of, read_files
 from envdoctor.harvest.interface_sources import Library, Step
 from envdoctor.harvest.interfaces import Interface, encode, scan_interface
 from envdoctor.matrix.interface_records import Record, pack_owners, pack_record
@@ -78,6 +78,67 @@ def test_a_decorator_may_change_a_signature() -> None:
     assert scanned(files).keywords == {"spin:speed"}
 
 
+def test_a_decorator_that_renames_still_takes_the_former_name() -> None:
+    files = {"gizmo/__init__.py": b"@deprecate_kwarg('rate', new_name='speed')\ndef spin(speed): ...\n"}
+    assert scanned(files).keywords == {"spin:rate", "spin:speed", "spin:~1", "spin:!speed"}
+
+
+def test_a_stub_tells_what_its_file_makes_when_it_is_loaded() -> None:
+    files = {
+        "gizmo/button.py": b"class Block: ...\nclass Button(Block):\n    EVENTS = [click]\n",
+        "gizmo/button.pyi": b"class Button(Block):\n    def click(self, fn, js=None): ...\n",
+        "gizmo/compiled.pyi": b"class Core:\n    def run(self): ...\n",
+    }
+    told = scanned(files)
+    assert {"Button:click", "Button:EVENTS", "Core:run"} <= told.members
+    assert {"Button.click:js", "Button.click:~2"} <= told.keywords
+    assert "gizmo.compiled:Core" in told.names
+
+
+def test_a_class_is_made_as_its_base_is_unless_it_says_otherwise() -> None:
+    files = {
+        "gizmo/__init__.py": b"class Base:\n    speed: int = 1\nclass Sub(Base):\n    rate: int = 2\n"
+        b"class Own(Base):\n    def __init__(self, x): ...\nclass Far(Other):\n    near: int = 0\n"
+    }
+    told = scanned(files)
+    assert {
+        "Sub.__init__:speed",
+        "Sub.__init__:rate",
+        "Far.__init__:near",
+        "Far.__init__:**",
+    } <= told.keywords
+    assert not {"Own.__init__:speed", "Sub.__init__:**"} & told.keywords
+    assert told.bases == {"Sub:Base", "Own:Base"}
+
+
+def test_what_is_imported_for_types_alone_is_no_name_of_a_module_that_brings_none_when_asked() -> None:
+    source = b"from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from gizmo.core import spin\n"
+    lazy = source + b"else:\n    def __getattr__(name): ...\n"
+    assert "gizmo.plain:spin" not in scanned({"gizmo/plain.py": source}).names
+    assert "gizmo.lazy:spin" in scanned({"gizmo/lazy.py": lazy}).names
+
+
+def test_what_a_library_gives_the_methods_that_it_calls_on_itself_and_asks_of_its_surroundings() -> None:
+    files = {
+        "gizmo/__init__.py": b"import os\nclass Wheel:\n    def go(self):\n"
+        b"        self.turn(1, os.environ.get('GIZMO_RATE'), speed=2)\n        other.turn(rate=1)\n"
+    }
+    told = scanned(files)
+    assert told.passed == {"turn:~2", "turn:speed"}
+    assert told.variables == {"GIZMO_RATE"}
+
+
+def test_the_names_of_a_file_are_told_by_what_stands_at_its_top() -> None:
+    source = (
+        b"from .core import (\n    spin,\n)\nlogger = 1\nLIMIT: int = 3\nif f:\n    from .core import turn\n"
+        b"class Wheel(Base):\n    angle = 1\n    def turn(self): ...\n@cached\ndef go(): ...\n"
+    )
+    told = scan_interface({"gizmo/models.py": outline_of(source)}, "gizmo")
+    names = {name.partition(":")[2] for name in told.names}
+    assert names == {"spin", "LIMIT", "turn", "Wheel", "go"}
+    assert outline_of(b"if f(:\n    x\ndef go(): ...\n") == b"go = 0\n"
+
+
 def test_what_all_releases_share_is_left_out() -> None:
     record = encode({"1.0": scanned(OLD), "2.0": scanned(NEW)})
     assert record["modules"] == {"gizmo.legacy": [[0, 0]]}
@@ -124,7 +185,7 @@ def test_files_that_are_not_read_tell_what_a_package_exports() -> None:
 def test_a_version_before_all_that_were_read_counts_as_the_first() -> None:
     from packaging.version import Version
 
-    record = Record("gizmo", "gizmo", ["1.0", "2.0"], {}, {}, {}, {}, {})
+    record = Record("gizmo", "gizmo", ["1.0", "2.0"], {}, {}, {}, {}, {}, {}, {}, {})
     assert record.has([[0, 0]], Version("0.4"))
     assert record.has([[0, 0]], Version("1.9"))
     assert not record.has([[0, 0]], Version("2.0.1"))

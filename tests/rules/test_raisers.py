@@ -55,6 +55,15 @@ def test_modules_bound_a_release_that_is_not_told() -> None:
     assert place.startswith("vllm 0.6.")
 
 
+def test_a_package_that_runs_where_it_was_built_is_known_by_its_folder() -> None:
+    text = traceback(
+        "GizmoError: it turns no more", "main.py", "/data/llama_cpp_python/llama_cpp/llama_cpp.py"
+    )
+    (place,) = places(text)
+    assert place.startswith("llama-cpp-python ")
+    assert places(traceback("GizmoError: it turns no more", "main.py", "/data/click/mine.py")) == set()
+
+
 def test_the_script_that_was_started_is_no_library() -> None:
     assert places(traceback("GizmoError: it turns no more", "/home/me/vllm/run.py")) == set()
 

@@ -11,12 +11,15 @@ from packaging.version import Version
 from envdoctor.cli import main
 from envdoctor.findings import Certainty
 from envdoctor.matrix import load_matrix
+from envdoctor.matrix.interface_records import Record
+from envdoctor.upgrading.arguments import not_taken
 from envdoctor.upgrading.breaks import Break
 from envdoctor.upgrading.gone import Move
 from envdoctor.upgrading.judging import Judge
 from envdoctor.upgrading.patching import patched
 from envdoctor.upgrading.reading import read_cells
 from envdoctor.upgrading.upgrading import judge_paths
+from envdoctor.upgrading.uses import Kind, Place, Use
 
 MOVES = {
     "transformers": Move(Version("5.0.0")),
@@ -129,6 +132,117 @@ def test_a_module_that_came_later_does_not_define_what_a_call_meets() -> None:
     assert read is not None
     assert [one.name for one in Judge(load_matrix(), moves).breaks(read.uses)] == [
         "vllm.entrypoints.openai.api_server.init_app_state() with 4 positional arguments"
+    ]
+
+
+def test_a_hook_that_nothing_calls_any_more_is_told_where_it_is_overridden() -> None:
+    code = (
+        "import pytorch_lightning as pl\nclass Mine(pl.LightningModule):\n"
+        "    def training_epoch_end(self, outputs): ...\n    def training_step(self, batch): ...\n"
+    )
+    assert told(code) == [(3, "pytorch_lightning.LightningModule.training_epoch_end", "")]
+
+
+def test_arguments_that_went_together_are_told_where_bases_are_on_record() -> None:
+    code = "import pytorch_lightning as pl\npl.Trainer(gpus=1, max_epochs=2)\n"
+    assert told(code) == [(2, "pytorch_lightning.Trainer(gpus)", "")]
+
+
+RECORD = Record(
+    library="gizmo",
+    root="gizmo",
+    versions=["1.0", "2.0"],
+    modules={},
+    names={},
+    keywords={"Engine.turn": {"speed": [[1, 1]], "~1": [[0, 0]], "~2": [[1, 1]]}, "Far.run": {"x": [[0, 0]]}},
+    members={},
+    imports={},
+    passed={"turn": {"speed": [[1, 1]], "~2": [[1, 1]]}},
+    bases={"Fast": {"Engine": [[0, 1]]}, "Faster": {"Fast": [[0, 1]]}},
+    variables={},
+)
+
+
+@pytest.mark.parametrize(
+    ("base", "count", "given", "name"),
+    [
+        ("Engine", 2, {"self", "angle"}, "gizmo.Engine.turn() without speed"),
+        ("Faster", 2, {"self", "angle"}, "gizmo.Faster.turn() without speed"),
+        ("Engine", 1, {"self", "angle", "speed"}, "gizmo.Engine.turn() without 2 positional arguments"),
+        ("Engine", 2, {"self", "angle", "speed"}, None),
+    ],
+)
+def test_an_overriding_method_takes_what_the_library_gives_it(
+    base: str, count: int, given: set[str], name: str | None
+) -> None:
+    use = Use(Kind.OVERRIDE, f"gizmo.{base}", Place(1, 0, 1), "turn", count, given=frozenset(given))
+    found = not_taken(use, RECORD, Move(Version("2.0"), Version("1.0")))
+    assert (found and found.name) == name
+    assert not_taken(use, RECORD, Move(Version("2.0"), Version("2.0"))) is None
+
+
+def test_the_keys_of_a_dictionary_of_a_trainings_arguments_are_its_settings(tmp_path: Path) -> None:
+    keys = (
+        "temperature",
+        "lmbda",
+        "beta",
+        "max_completion_length",
+        "disable_dropout",
+        "seq_kd",
+        "use_uld_loss",
+    )
+    lines = "".join(f"        '{key}': 1,\n" for key in (*keys, "use_transformers_paged"))
+    (tmp_path / "params.py").write_text(f"def to_trl():\n    return {{\n{lines}    }}\n")
+    moves = {"trl": Move(Version("1.3.0"), Version("1.1.0"))}
+    found = judge_paths(load_matrix(), moves, [str(tmp_path)]).breaks
+    assert [(one.told.use.place.line, one.told.name) for one in found] == [
+        (10, "trl: use_transformers_paged")
+    ]
+
+
+def judged(folder: Path, moves: dict[str, Move], **files: str) -> list[tuple[str, int, str]]:
+    for name, code in files.items():
+        (folder / f"{name}.py").write_text(code)
+    found = judge_paths(load_matrix(), moves, [str(folder)]).breaks
+    return [(Path(one.file).stem, one.told.use.place.line, one.told.name) for one in found]
+
+
+GRADIO = {"gradio": Move(Version("4.26.0"), Version("3.44.0"))}
+
+
+def test_what_a_stub_tells_of_what_is_made_when_a_module_is_loaded_stands(tmp_path: Path) -> None:
+    code = (
+        "import gradio as gr\nwith gr.Blocks() as demo:\n    one = gr.Button('x')\n"
+        "    one.click(f, None, None, show_progress=True)\n    one.click(f, _js='x').then(g, None, _js='y')\n"
+        "    shared['two'].change(f, None, _js='z')\n"
+        "try:\n    go()\n    x = gr.Button.update(value=1)\nexcept Exception as error:\n"
+        "    x = gr.Button.update(value=2)\n"
+    )
+    assert judged(tmp_path, GRADIO, ui=code) == [
+        ("ui", 5, "gradio.Button.click(_js)"),
+        ("ui", 5, "then(_js)"),
+        ("ui", 6, "change(_js)"),
+        ("ui", 9, "gradio.Button.update"),
+        ("ui", 11, "gradio.Button.update"),
+    ]
+
+
+def test_a_star_brings_what_the_projects_own_file_imports(tmp_path: Path) -> None:
+    one, two = "import gradio as gr\nfrom numpy import *\n", "from .one import *\n"
+    three = "from two import *\nx = gr.Markdown.update()\nif hasattr(x, 'y'):\n    gr.Radio.update()\n"
+    assert judged(tmp_path, GRADIO, one=one, two=two, three=three) == [
+        ("three", 2, "gradio.Markdown.update"),
+        ("three", 4, "gradio.Radio.update"),
+    ]
+
+
+def test_a_frame_is_appended_to_no_more() -> None:
+    moves = {"pandas": Move(Version("2.0.2"), Version("1.5.3"))}
+    read = next(read_cells(["import pandas as pd\nf = pd.DataFrame()\nf = f.append({})\n"]))
+    assert read is not None
+    found = list(Judge(load_matrix(), moves).breaks(read.uses))
+    assert [(one.name, one.since, one.replacement) for one in found] == [
+        ("pandas.DataFrame.append", "2.0.0", "pandas.concat")
     ]
 
 
