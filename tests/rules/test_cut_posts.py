@@ -220,3 +220,13 @@ def test_a_run_of_which_other_trouble_is_told_has_shorter_rows() -> None:
     assert found_in(told)["MEM-RUN"].severity is Severity.WARNING
     ran_out = f"{told}\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
     assert found_in(ran_out)["MEM-RUN"].severity is Severity.ERROR
+
+
+def test_a_pre_release_whose_requirements_are_not_on_record_is_named() -> None:
+    table = (
+        "$ pip list\nPackage       Version\n------------- -------\npydantic      {}\npydantic-core 2.33.0\n"
+    )
+    found = found_in(table.format("2.6.0b1"))["PRE-RELEASE-UNKNOWN"]
+    assert "pydantic 2.6.0b1" in found.summary
+    assert found.severity is Severity.NOTE
+    assert "PRE-RELEASE-UNKNOWN" not in found_in(table.format("2.11.0"))
