@@ -1014,6 +1014,8 @@ def test_releases_that_are_compared_as_texts_are_told_where_the_order_turns(
         ("x: Optional[int] = Field(None, description='d')", []),
         ("x: int", []),
         ("__root__: list[int]", ["a class of pydantic.RootModel, with the field root"]),
+        ('a: str = Field("x", const=True)', ["an annotation Literal[...]"]),
+        ('a: str = Field("x", regex="^x")', ["pattern"]),
         ("@root_validator\n    def f(cls, v): ...", ["model_validator, or skip_on_failure=True"]),
         ("@root_validator()\n    def f(cls, v): ...", ["model_validator, or skip_on_failure=True"]),
         ("@root_validator(pre=True)\n    def f(cls, v): ...", []),
