@@ -134,8 +134,9 @@ class TrainerRow(Row):
     lora_dropout: float | None = None
     """What adapters drop of their input, unless told otherwise."""
     full_fp32: bool | None = None
-    outer_fp32: bool | None = None
     """True when full training holds its weights in fp32."""
+    outer_fp32: bool | None = None
+    """True when full training holds embedding, head and norms in fp32, unless FlashAttention is used."""
     packed: bool | None = None
     """True when samples share one sequence."""
     grad_ckpt: bool | None = None
