@@ -243,12 +243,11 @@ def narrowed(name: str, body: bytes | None, library: Library) -> bytes | None:
 def outline_of(body: bytes) -> bytes:
     """Return what binds a file's names, each in a line: far less to parse than the file."""
     found = list(_TOP.finditer(body))
-    plain = b"".join(b"%b = 0\n" % name for one in found if (name := one["own"] or one["set"]))
     outline = b"\n".join(b"%b = 0" % name if (name := one["own"] or one["set"]) else one[0] for one in found)
     try:
         parse_python(outline)
     except SyntaxError:
-        return plain
+        return b"".join(b"%b = 0\n" % name for one in found if (name := one["own"] or one["set"]))
     return outline
 
 

@@ -14,11 +14,6 @@ ENTROPY_ROWS = 128
 """Rows of logits whose entropy TRL computes at once (entropy_from_logits)."""
 
 
-def head_width(s: Settings) -> int:
-    """Bytes of a weight of the head, which is never quantised."""
-    return s.vector
-
-
 def head_of(shape: ModelShape, s: Settings) -> Linear:
     """The head's matrix as one tensor-parallel rank holds it."""
     return Linear("head", shape.hidden, shape.vocab // s.tp, shape.head_bias)
@@ -44,7 +39,7 @@ def tiled(tape: Tape, s: Settings, shape: ModelShape, recipe: Recipe, scored: in
     """TRL's ChunkedLogProbFunction: tiles of logits, gradients of rows and head summed in fp32."""
     picked = labelled(tape, shape, normed(tape, s, shape), scored)
     compute = s.compute if s.autocast else picked.width
-    head, width = head_of(shape, s), head_width(s)
+    head, width = head_of(shape, s), s.vector
     rows, columns = min(scored, recipe.chunk_tokens), min(recipe.chunk_columns, head.outputs)
     tile = [rows * recipe.chunk_columns * compute]
     tile += [columns * shape.hidden * compute] if width != compute else []
@@ -62,7 +57,7 @@ def tiled(tape: Tape, s: Settings, shape: ModelShape, recipe: Recipe, scored: in
 def checkpointed(tape: Tape, s: Settings, shape: ModelShape, recipe: Recipe, scored: int) -> Tensor:
     """TRL's chunks of 256 tokens, each under a checkpoint; early releases copy the whole head for each."""
     picked = labelled(tape, shape, normed(tape, s, shape), scored)
-    head, width = head_of(shape, s), head_width(s)
+    head, width = head_of(shape, s), s.vector
     low, full = (rounded(recipe.chunk_tokens * head.outputs * b) for b in (s.compute, 4))
     copy = rounded(head.weight * s.compute) if s.autocast else 0
     copies = copy + (rounded(4 * head.weight) if width != 4 else 0) if recipe.head_fp32 else 0
@@ -185,7 +180,7 @@ def value(tape: Tape, s: Settings, shape: ModelShape) -> Tensor:
     """
     hidden = normed(tape, s, shape)
     head = head_of(shape, s)
-    copied = head.weight * s.compute if s.autocast and head_width(s) != s.compute else 0
+    copied = head.weight * s.compute if s.autocast and s.vector != s.compute else 0
     rows = s.tokens * head.outputs
     tape.touch(copied, rows * s.compute, rows * 4, rows * 4 if s.compute != 4 else 0)
     mask = tape.new(hidden.numel, 1)
@@ -204,6 +199,6 @@ def value(tape: Tape, s: Settings, shape: ModelShape) -> Tensor:
 def score(tape: Tape, s: Settings, shape: ModelShape) -> Tensor:
     """A head of one output on every token, always trained."""
     hidden = normed(tape, s, shape)
-    out = tape.op(s.tokens, s.compute, (hidden,), (hidden,), parameter=shape.hidden * head_width(s))
+    out = tape.op(s.tokens, s.compute, (hidden,), (hidden,), parameter=shape.hidden * s.vector)
     tape.drop(hidden)
     return out

@@ -291,10 +291,8 @@ class Judge:
 
         That is one that takes any, or one that came in place of another of its name.
         """
-        since, told = (
-            self._left(record.library).get((owner.rpartition(".")[2], use.name)),
-            record.keywords.get(owner, {}),
-        )
+        since = self._left(record.library).get((owner.rpartition(".")[2], use.name))
+        told = record.keywords.get(owner, {})
         taken = record.has(told.get(ALL, ()), move.new)
         came = come_since(record, told.get("", ()), move)
         if since is None or not (taken or came) or not is_telling(use.name):
