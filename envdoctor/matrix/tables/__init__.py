@@ -35,7 +35,7 @@ SUBJECTS = {
     "lexicon": "SymptomRow TellingRow ConsequenceRow PlaceRow ReachedRow ShownRow DetourRow SayingRow KeyRow "
     "FrameworkRow PackageNameRow ArchitectureRow GpuRow",
     "memory": "MemoryRow TrainerRow ModelRow TextPartRow TowerRow SeeingModelRow SpeedRow StaticShareRow",
-    "names": "AttributeRow ImportNameRow RenameRow",
+    "names": "AttributeRow CalledRow ImportNameRow RenameRow",
     "packages": "PackageRow StackRoleRow PackageTraitRow",
     "secrets": "SecretFormatRow SecretWordRow",
     "settings": "SettingRow RenamedRow",
