@@ -46,7 +46,8 @@ from envdoctor.upgrading.gone import (
 )
 from envdoctor.upgrading.known_settings import KnownSettings
 from envdoctor.upgrading.paths import home_of, is_open, stands
-from envdoctor.upgrading.renames import WITHOUT, Renames, holds
+from envdoctor.upgrading.renames import Renames, holds
+from envdoctor.upgrading.unsaid import function_unsaid, methods_unsaid
 from envdoctor.upgrading.uses import ALL, Kind, Use, is_telling
 from envdoctor.values import dataclass
 
@@ -413,16 +414,9 @@ class Judge:
     def _call(self, use: Use, libraries: Iterable[str]) -> Iterator[Break]:
         """Answer by the rows of methods whose answer is another where an argument is not given.
 
-        A row may name receivers whose method it does not mean, as `processor.`.
         Else by the methods that no class of the libraries that the text imports has any more.
         """
-        for row in self.renames.unsaid.get(use.name, ()):
-            move = self.moves.get(row.library) if "." not in row.old.partition(WITHOUT)[0] else None
-            settled = row.old.partition(WITHOUT)[2].split("|")
-            settled += [f"{told.partition('=')[0]}=?" for told in settled if "=" in told]
-            given = use.given | {f"{use.receiver.lower().rpartition('_')[2]}."}
-            if move and holds(row, move) and given.isdisjoint(settled):
-                yield replace(by_rename(use, row.old, row, move), certainty=Certainty.LIKELY)
+        yield from methods_unsaid(use, self.renames.unsaid.get(use.name, ()), self.moves)
         known = self.renames.known(f".{use.name}()")
         if known and (len(use.name) >= DISTINCT or known.library in libraries):
             move = self.moves.get(known.library)
@@ -437,19 +431,10 @@ class Judge:
                 return
 
     def _unsaid(self, use: Use, move: Move) -> Break | None:
-        """Answer by the rows of a module's functions that need an argument which is not given.
-
-        One that is told by its whole path only answers otherwise, which not every caller minds.
-        """
+        """Answer by the rows of a module's functions whose answer is another without an argument."""
         owner, _, name = use.path.rpartition(".")
-        for row in self.renames.unsaid.get(name, ()) if not is_class(owner.rpartition(".")[2]) else ():
-            path, _, told = row.old.partition(WITHOUT)
-            if path not in (name, use.path) or row.library != self.library(use.path):
-                continue
-            if holds(row, move) and use.given.isdisjoint({*told.split("|"), ALL}):
-                found = by_rename(use, f"{path}() without {told.partition('|')[0]}", row, move)
-                return found if path == name else replace(found, certainty=Certainty.LIKELY)
-        return None
+        rows = self.renames.unsaid.get(name, ()) if not is_class(owner.rpartition(".")[2]) else ()
+        return function_unsaid(use, rows, self.library(use.path), move)
 
     def _left(self, library: str) -> Mapping[tuple[str, str], str]:
         """Return since when members, and keywords by their method, are in no class of a library any more."""
