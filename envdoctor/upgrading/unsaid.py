@@ -1,4 +1,4 @@
-"""Calls whose answer is another where an argument is not given: rows `name() without argument|argument=value`."""
+"""Calls whose answer is another where an argument is not given: rows `name() without argument`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from envdoctor.upgrading.uses import ALL, Use
 
 
 def methods_unsaid(use: Use, rows: Iterable[tables.RenameRow], moves: Mapping[str, Move]) -> Iterator[Break]:
-    """Yield what rows of methods tell of a call; a row may name receivers that it does not mean: `processor.`."""
+    """Yield what rows of methods tell of a call; a row may name receivers that it does not mean."""
     for row in rows:
         name, _, told = row.old.partition(WITHOUT)
         move = moves.get(row.library) if "." not in name else None
