@@ -23,6 +23,9 @@ COUNTS = {
     "gpus": (1, "cards of this run, all nodes together"),
     "tp": (1, "cards that share each layer (tensor parallel)"),
     "pp": (1, "groups of layers on cards of their own (pipeline parallel)"),
+    "cp": (1, "cards that share each row, keys gathered (context parallel)"),
+    "sp": (1, "cards that share each row, heads exchanged for it (Ulysses)"),
+    "ep": (1, "cards that share the experts of each layer (expert parallel)"),
     "max-model-len": (None, "serving: longest request in tokens (default: the model's own)"),
     "max-num-seqs": (None, "serving: requests at a time (default: the engine's own)"),
     "max-num-batched-tokens": (None, "serving: tokens of a step (default: the engine's own)"),
@@ -122,7 +125,7 @@ def _add_numbers(parser: argparse.ArgumentParser) -> None:
     grows = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
     add_flag(parser, "--expandable-segments", grows)
     held = "what qlora holds the weights in (nf4); serving: what vLLM makes of plain ones"
-    add(parser, "--quant", "nf4|int8|fp8", held)
+    add(parser, "--quant", "nf4|int8|hqq|fp8", held)
     for name, meaning in SWITCHES.items():
         parser.add_argument(name, action=switch, default=True, help=meaning)
 

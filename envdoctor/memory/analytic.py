@@ -21,7 +21,7 @@ from envdoctor.memory.references import (
     scoring_bytes,
 )
 from envdoctor.memory.replay import STASHED, can_replay
-from envdoctor.memory.run import Component, Prediction, ServingRun, TrainingRun
+from envdoctor.memory.run import SPLITS, Component, Prediction, ServingRun, TrainingRun
 from envdoctor.memory.settings import Settings, settings_of
 from envdoctor.memory.shape import ModelShape
 from envdoctor.memory.sharding import Plan, plan_of
@@ -49,8 +49,10 @@ def predict(
         second = constants.fsdp_version > 1
         meta = run.meta_load and not (second and run.method == "qlora")
         run = replace(run, fsdp_version=constants.fsdp_version, meta_load=meta)
+    unmeasured = _unmeasured(run)
+    run = apart(run)
     settings = settings_of(run)
-    plan = plan_of(run)
+    plan = plan_of(run, settings)
     kinds = kinds_of(run)
     accumulating = run.grad_accum > 1 or plan.fused > 0
     costs = [cost_of(run.shape, settings, run.grad_ckpt, k, accumulating) for k in kinds]
@@ -77,7 +79,19 @@ def predict(
         step = step._replace(churn=step.churn._replace(logits=0))
     if run.recipe.reference == "beside":
         step = step._replace(loss=max(step.loss, beside_reference(run, settings, kinds, loss, step.idle)))
-    return _assemble(run, plan, step, constants, close and can_replay(run), enough)
+    found = _assemble(run, plan, step, constants, close and can_replay(run), enough)
+    if not unmeasured:
+        return found
+    return replace(found, uncertain="; ".join(filter(None, (found.uncertain, unmeasured))))
+
+
+def apart(run: TrainingRun) -> TrainingRun:
+    """Return the run of a card that holds its share of each layer's experts, and their share of the rows."""
+    experts = run.shape.experts
+    if run.ep == 1 or experts is None:
+        return run
+    own = replace(experts, count=experts.count // run.ep, active=-(-experts.active // run.ep))
+    return replace(run, shape=replace(run.shape, experts=own), ep=1)
 
 
 def _again(cost: LayerCost | LossCost, turns: int) -> dict[str, int]:
@@ -238,9 +252,11 @@ def _unseen(run: TrainingRun) -> str:
 
 def _unmeasured(run: TrainingRun) -> str:
     """What of a run is as a source says, and was never measured."""
-    if not find_optimizer(run.optim).measured:
-        return f"the terms of {run.optim} are as its source says, and no run of it was measured"
-    return ""
+    named = [] if find_optimizer(run.optim).measured else [f"--optim {run.optim}"]
+    named += [f"--{name}" for name in SPLITS if getattr(run, name) > 1]
+    named += ["--quant hqq"] if run.method == "qlora" and run.quant == "hqq" else []
+    named += ["zero_hpz_partition_size"] if run.deepspeed.secondary > 1 else []
+    return f"{' and '.join(named)}: as the source says, no run was measured" if named else ""
 
 
 def _outside_torch(run: TrainingRun, constants: Constants) -> tuple[Component, ...]:

@@ -129,7 +129,7 @@ def _row_notes(question: Question, even: Prediction) -> list[str]:
         ]
     notes = ["every row as long as --seq"]
     shortest = int(run.seq * USUAL_SHORTEST)
-    if run.packed or run.images or not shortest:
+    if run.packed or run.images or run.shares > 1 or not shortest:
         return notes
     told = f"with shorter ones among them, torch may reserve more than that: --shortest-row {shortest} tells"
     padded = predict(replace(run, shortest_row=shortest), question.constants, close=False)

@@ -58,7 +58,7 @@ def can_replay(run: TrainingRun) -> bool:
         run.images or run.modules_to_save or run.recipe.reference or run.recipe.generates
     )
     whole = run.parallel in ("none", "ddp") or (run.parallel == "fsdp" and plain)
-    return whole and run.tp == run.pp == 1
+    return whole and run.tp * run.pp * run.shares * run.ep == 1
 
 
 class Replay:

@@ -46,6 +46,9 @@ class StatedRun:
     gpus: int = 1
     tp: int = 1
     pp: int = 1
+    cp: int = 1
+    sp: int = 1
+    ep: int = 1
     max_model_len: int | None = None
     max_num_seqs: int | None = None
     max_num_batched_tokens: int | None = None
@@ -101,8 +104,8 @@ _TAKEN_OVER = (
     "method", "batch", "seq", "shortest_row", "grad_accum", "dtype", "amp", "optim", "grad_ckpt", "attn",
     "liger", "gpus",
     "lora_rank", "lora_targets", "dora", "modules_to_save", "double_quant", "upcast_kbit",
-    "tp", "pp", "packing", "expandable_segments", "max_completion", "vllm_utilization", "optim_rank",
-    "trained_layers", "virtual_tokens", "offload_activations",
+    "tp", "pp", "cp", "sp", "ep", "packing", "expandable_segments", "max_completion", "vllm_utilization",
+    "optim_rank", "trained_layers", "virtual_tokens", "offload_activations",
     "max_model_len", "max_num_seqs",
 )  # fmt: skip
 """Settings that a stated run and a training run share."""
