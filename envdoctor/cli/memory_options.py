@@ -59,7 +59,9 @@ SOME = (
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:
     """Declare everything that states a run."""
-    tasks = ("sft", "train", "pretrain", "dpo", "kto", "orpo", "reward", "grpo", "ppo", "rloo", "serve")
+    tasks = (
+        "sft", "train", "pretrain", "dpo", "kto", "orpo", "reward", "grpo", "ppo", "rloo", "distill", "serve",
+    )  # fmt: skip
     trainers = ("transformers", "trl", "llamafactory", "ms-swift", "axolotl")
     add(parser, "--model", "M", "folder, config.json, catalogue name or Hub id", required=True)
     methods = "full|lora|qlora|freeze|lisa|badam|ia3|prompt|prefix"
@@ -67,6 +69,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     add(parser, "--task", "TASK", f"{', '.join(tasks)}: {TASKS}", choices=tasks, default="sft")
     whose = f"whose loss and upcasts: {', '.join(trainers)} (transformers; trl but for sft)"
     add(parser, "--trainer", "TRAINER", whose, choices=trainers)
+    add(parser, "--teacher", "M", "the model that distill learns from, named as --model is")
     add_flag(parser, "--packing", "rows follow each other without padding")
     for name, (default, meaning) in COUNTS.items():
         said = meaning if default is None else f"{meaning} ({default})"

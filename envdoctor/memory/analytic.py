@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import inf
 from typing import NamedTuple
 
@@ -17,6 +16,7 @@ from envdoctor.memory.optimizer import find_optimizer
 from envdoctor.memory.references import (
     beside_reference,
     generation_bytes,
+    judges_of,
     reference_bytes,
     scoring_bytes,
 )
@@ -29,9 +29,6 @@ from envdoctor.memory.tape import rounded
 from envdoctor.values import replace
 
 DEFAULT = Constants()
-UNCOUNTED: Mapping[str, str] = {
-    "ppo": "PPO's value and reward models are not counted: each is a model more",
-}
 
 
 def predict(
@@ -79,6 +76,13 @@ def predict(
         step = step._replace(churn=step.churn._replace(logits=0))
     if run.recipe.reference == "beside":
         step = step._replace(loss=max(step.loss, beside_reference(run, settings, kinds, loss, step.idle)))
+    judges = judges_of(run, settings)
+    if run.recipe.judged:  # the value model's graph lies beside the policy's
+        step = step._replace(
+            loss=step.loss + step.kept,
+            backward=step.backward + step.kept + judges.gradients,
+            optimizer=step.optimizer + judges.gradients,
+        )
     found = _assemble(run, plan, step, constants, close and can_replay(run), enough)
     if not unmeasured:
         return found
@@ -204,7 +208,8 @@ def _heights(
 def _assemble(
     run: TrainingRun, plan: Plan, step: Step, constants: Constants, close: bool, enough: float
 ) -> Prediction:
-    reference = reference_bytes(run, plan)
+    judges = judges_of(run, settings_of(run))
+    reference = reference_bytes(run, plan) + judges.weights + judges.states
     lasting = plan.weights + plan.adapters + plan.optimizer + plan.buffers + reference
     phases = {
         "load": max(plan.load + plan.adapters, plan.setup),
@@ -232,13 +237,11 @@ def _assemble(
         bound.reserved - bound.idle + beside,
         phases["load"],
         phase,
-        _components(plan, step, phase, peak, reference),
+        _components(plan, step, phase, peak, reference, run.recipe.judged),
         phases,
         "analytic",
         (),
-        "; ".join(
-            filter(None, (run.shape.uncertain, UNCOUNTED.get(run.task), _unseen(run), _unmeasured(run)))
-        ),
+        "; ".join(filter(None, (run.shape.uncertain, _unseen(run)))),
         outside=outside,
         idle_bytes=bound.idle,
     )
@@ -255,6 +258,8 @@ def _unmeasured(run: TrainingRun) -> str:
     named = [] if find_optimizer(run.optim).measured else [f"--optim {run.optim}"]
     named += [f"--{name}" for name in SPLITS if getattr(run, name) > 1]
     named += ["--quant hqq"] if run.method == "qlora" and run.quant == "hqq" else []
+    if run.recipe.judged:
+        named.append("a value and a reward model, both taken to be as large as the policy")
     named += ["zero_hpz_partition_size"] if run.deepspeed.secondary > 1 else []
     return f"{' and '.join(named)}: as the source says, no run was measured" if named else ""
 
@@ -266,10 +271,12 @@ def _outside_torch(run: TrainingRun, constants: Constants) -> tuple[Component, .
     return (context, Component("NCCL", constants.nccl(run.parallel))) if run.gpus > 1 else (context,)
 
 
-def _components(plan: Plan, step: Step, phase: str, peak: int, reference: int) -> tuple[Component, ...]:
+def _components(
+    plan: Plan, step: Step, phase: str, peak: int, reference: int, judged: bool
+) -> tuple[Component, ...]:
     parts = [
         Component("weights", plan.weights),
-        Component("reference model", reference),
+        Component("reference, reward and value models" if judged else "reference model", reference),
         Component("adapters", plan.adapters),
         Component("optimizer states", plan.optimizer),
         Component("gradient buffers", plan.buffers),

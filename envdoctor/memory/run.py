@@ -85,6 +85,7 @@ class TrainingRun:
     task: str = "sft"
     trainer: str = "transformers"
     recipe: Recipe = PLAIN
+    teacher: ModelShape | None = None  # of distill, in 16 bits
     packing: bool = False
     max_completion: int | None = None
     vllm_utilization: float | None = None
@@ -235,6 +236,7 @@ def _check_agreement(run: TrainingRun) -> None:
             "--attn flash_attention_2 with --dtype fp32 --amp none: its kernels take 16 bits only"
         )
     _check_splits(run)
+    _check_teacher(run)
     if run.shape.hidden % run.tp or run.shape.heads % run.tp:
         raise InputError(f"--tp {run.tp} does not divide {run.shape.heads} heads")
     if run.pp > run.shape.layers:
@@ -259,6 +261,19 @@ def _check_images(run: TrainingRun) -> None:
         one = "x".join(map(str, v.sides(run.pixels)))
         told = "--seq" if least == run.seq else "--shortest-row"
         raise InputError(f"{told} {least}: {run.images} images of {one} alone are {tokens} tokens")
+
+
+def _check_teacher(run: TrainingRun) -> None:
+    """Raise InputError for a task that lacks its teacher, or a teacher whose vocabulary is another."""
+    if (run.task == "distill") != (run.teacher is not None):
+        raise InputError("--task distill: needs --teacher MODEL, and no other task has one")
+    if run.teacher is None:
+        return
+    if run.teacher.vocab != run.shape.vocab:
+        told = f"{run.teacher.name} has {run.teacher.vocab} tokens and {run.shape.name} {run.shape.vocab}"
+        raise InputError(f"--teacher: {told}: a divergence needs one vocabulary")
+    if run.parallel not in ("none", "ddp") or run.tp * run.pp * run.shares * run.ep > 1:
+        raise InputError("--task distill: counted where each card holds both models alone")
 
 
 def _check_splits(run: TrainingRun) -> None:

@@ -129,3 +129,10 @@ def test_a_second_partition_of_zero_is_counted(capsys: pytest.CaptureFixture[str
 def test_hqq_holds_four_bits_and_a_scale_and_a_zero_for_64(capsys: pytest.CaptureFixture[str]) -> None:
     nf4, hqq = (parts(ask(capsys, "--method", "qlora", "--quant", q))["weights"] for q in ("nf4", "hqq"))
     assert hqq - nf4 == pytest.approx(16 * LAYER * (4 / 64 - 1 / 64 - 4 / 64 / 256), rel=0.02)
+
+
+def test_a_teacher_lies_beside_the_student_and_both_logits_count(capsys: pytest.CaptureFixture[str]) -> None:
+    taught = ask(capsys, "--task", "distill", "--teacher", "llama-3.1-8b", "--seq", "1024")
+    assert parts(taught)["reference model"] == pytest.approx(2 * 8.03e9, rel=0.01)
+    assert taught["phases"]["loss"] - taught["phases"]["optimizer"] > 10 * 4 * 1024 * 128256
+    assert "llama-3.1-8b as teacher" in " ".join(taught["assumptions"])
