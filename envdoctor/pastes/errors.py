@@ -34,7 +34,7 @@ _LINKED = re.compile(r"\[([^\[\]\n]{1,400})\]\(https?://[^()\n]{1,200}\)")
 _RAISED = re.compile(r"^((?:[A-Za-z_]\w{0,60}\.){0,8}[A-Za-z_]\w{0,80})(?::[ \t]?(.{0,1000}))?$")
 _SUFFIX = r"(?:Error|Exception|Interrupt|Fault|Failure|Timeout|Unsupported|ExitException|OutOfMemory)"
 _LOOSE = re.compile(
-    rf"(?:^|[\s`'\"(\]|>])((?:[A-Za-z_]\w{{0,60}}\.){{0,8}}[A-Z]\w{{0,60}}?{_SUFFIX}):"
+    rf"(?:^|[\s`'\"([\]|>,;，：；（【])((?:[A-Za-z_]\w{{0,60}}\.){{0,8}}[A-Z]\w{{0,60}}?{_SUFFIX}):"
     r"[ \t]{1,4}(\S.{0,1000})"
 )
 _QUALIFIED = re.compile(r"^[\s>`'\"]{0,4}((?:[a-z_]\w{0,60}\.){1,8}[A-Z]\w{0,80}): ([A-Za-z'\"<(].{0,1000})")
@@ -85,9 +85,18 @@ def parse_errors(paste: Paste, sights: Sequence[Sight]) -> Iterator[Sighting]:
     covered = {line for chain in chains for one in chain for line in range(one.first, one.last + 1)}
     for sight in sights:
         if sight.pattern.fault not in ("", "said") and sight.line not in covered:
-            found.append(_fault(paste, sight, sights))
+            if sight.pattern.fault != "logged" or _tells_trouble(paste, sight, sights):
+                found.append(_fault(paste, sight, sights))
     found.sort(key=lambda error: error.line)
     yield from (Sighting("error", error) for error in found[-ERRORS:])
+
+
+def _tells_trouble(paste: Paste, sight: Sight, sights: Sequence[Sight]) -> bool:
+    """True for a line that a logger marks as grave and that tells of trouble, or that is its last."""
+    said = (one for one in sights if one.pattern.fault == "said")
+    if any(sight.line in (one.line, *one.again) for one in said):
+        return True
+    return not any(line.strip() for line in paste.lines[sight.line + 1 :])
 
 
 def _fault(paste: Paste, sight: Sight, sights: Sequence[Sight]) -> ErrorSeen:

@@ -48,11 +48,12 @@ _LINES = 60
 _LONGEST = 600
 
 
-def parse_wishes(paste: Paste, errors: Sequence[ErrorSeen]) -> Iterator[Sighting]:
+def parse_wishes(paste: Paste, errors: Sequence[ErrorSeen], met: Sequence[int]) -> Iterator[Sighting]:
     """Yield a note where the text is a request for a feature, or a question, and shows no error of its own.
 
-    An error that stands on a line of its own was printed to the writer, whatever is asked for; one within
-    a sentence may be an example.
+    An error that stands on a line of its own was printed to the writer, whatever is asked for, and so was a
+    signature in a block of output (`met`: the lines, from 0, on which such stand); one within a sentence may
+    be an example.
     """
     lines = paste.lines[:_LINES]
     first = next((line for line in lines if line.strip()), "")
@@ -62,10 +63,21 @@ def parse_wishes(paste: Paste, errors: Sequence[ErrorSeen]) -> Iterator[Sighting
     wishes = wishes or any(_CHANGE.search(line) for line in lines)
     if any(HEADER in line for line in paste.lines):
         return
-    if wishes and not any(_is_printed(error) for error in errors):
+    if wishes and not any(map(_is_printed, errors)) and _fenced(paste.lines).isdisjoint(met):
         yield Sighting("note", WISH)
     elif _QUESTION.match(first):
         yield Sighting("note", ASKED)
+
+
+def _fenced(lines: Sequence[str]) -> frozenset[int]:
+    """Return the numbers of the lines, from 0, that stand in a block of code or of output."""
+    inside, found = False, set()
+    for number, line in enumerate(lines):
+        if line.lstrip().startswith(("```", "~~~")):
+            inside = not inside
+        elif inside:
+            found.add(number)
+    return frozenset(found)
 
 
 def _is_printed(error: ErrorSeen) -> bool:
