@@ -335,6 +335,8 @@ TOLD_WAY = "the text itself tells of a way out: "
 """How the reader's note begins that quotes a sentence which names what helped or would."""
 IN_WORDS = "in words"
 """The capture of a symptom whose line no one quotes: which row reads the words by which it is told."""
+MOOD = "told of"
+"""The capture of a symptom whose line no program printed: `told` in a sentence, or `supposed`."""
 NOTHING_READ = (
     "nothing in it was recognised (readable are tracebacks, logs, pip list or freeze, nvidia-smi, collect_env"
     " and settings files)"

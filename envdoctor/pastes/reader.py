@@ -152,9 +152,10 @@ def _sightings(paste: Paste, lexicon: Lexicon) -> Iterator[Sighting]:
     yield from read("traces")
     met = [sight.line for sight in recognised if not sight.pattern.informs]
     yield from read("wishes", [error.value for error in errors], met)
-    if errors:
-        yield from _of_errors(paste, lines, errors)
-        if all(error.value.kind in ("cut", "logged") for error in errors):
+    shown = [error for error in errors if error.value.kind != "said"]
+    if shown:
+        yield from _of_errors(paste, lines, shown)
+        if all(error.value.kind in ("cut", "logged") for error in shown):
             yield from (sighting for _, sighting in _told(paste, lines, lexicon))
     else:
         yield from read("warned", lines)
@@ -207,7 +208,9 @@ def _recognised(paste: Paste, symptoms: Sequence[tables.SymptomRow]) -> list[Sig
         one for one in found if one.pattern.informs or one.pattern.tells or not informs(paste.lines[one.line])
     ]
     if not is_program(paste.file_name):
-        return found
+        from envdoctor.pastes.moods import with_moods
+
+        return with_moods(found, paste.lines)
     from envdoctor.pastes.remarks import reports
 
     return [s for s in found if s.pattern.fault != "said" and reports(s.text, paste.file_name)]

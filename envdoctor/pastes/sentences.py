@@ -46,7 +46,7 @@ _REPORTS = re.compile(
     r"(?:work|start|load|r[au]n|launch|respon|recogni|detect|us[ei]|import|install|compil|build|train|"
     r"sav|resum|converg|finish|complet|show)\w{0,6}|"
     r"\b(?:can(?:not|['’]?t| not)|could(?:n['’]?t| not)|(?:un|not )able to) "
-    r"(?:be (?:loaded|found|used|installed|imported|opened|run|started|initiali[sz]ed|built|resolved)|get|run|"
+    r"(?:be (?:loaded|found|used|installed|imported|opened|run|started|initiali[sz]ed|built)|get|run|"
     r"start|load|use|install|import|train|see|detect|build|compile|launch|open|connect|access|download|resume|"
     r"save|make|create|allocate|initiali[sz]e|locate|find (?!any|specific|info)|fine-?tune|infer)\b|"
     r"(?-i:\b[A-Z][a-z]\w{1,40}(?:Error|Exception)\b)|"
@@ -61,10 +61,17 @@ _SUPPOSED = re.compile(
     r"\b(?:runs?|works?) (?:ok|fine|well|now)\b"
 )
 """A question, what may come, a box of a form."""
+OVER = re.compile(
+    r"(?i)\bused to\b|\b(?:years?|months?|weeks?) ago\b|\blast (?:year|month|week)\b|"
+    r"\b(?:was|were|is|are|got|been|now) (?:now )?(?:fixed|solved|resolved|gone)\b|"
+    r"\b(?:fix(?:ed|es)|solved|resolved) (?:by|it|this|the|in|with)\b|"
+    r"^\W{0,6}(?:fix(?:ed|es)?|resolved?|solved|removed?)\b(?!.{0,200}\?)|\bno more [\"'`]|已经?解决|之前报错"
+)
+"""Words by which trouble is told that is over."""
 _ASKING_TITLE = re.compile(
     r"(?i)# \W{0,3}(?:\[?question\]?|how|what|which|where|can|could|is|are|does|do|should|will|any)\b"
 )
-_CLAUSE = re.compile(r"(?<=[.!?\u3002\uff1f])\s{0,4}")
+_CLAUSE = re.compile(r"(?<=[.!?])\s{1,4}|(?<=[\u3002\uff1f])")
 _PIN = re.compile(r"\s*[\w.\[\],-]{1,100}==")
 _LOGGED = re.compile(r"[\s\[]{0,4}(?:WARN(?:ING)?|INFO|DEBUG)\b")
 _WORDS, _SHARE = 6, 0.6
@@ -110,8 +117,12 @@ def _reporting(lines: Sequence[str], told: Iterable[tuple[int, str]]) -> Iterato
         return
     for index, line in told:
         clauses = (one.strip("#*>- ") for one in _CLAUSE.split(without_soundness(line)))
-        if any(_REPORTS.search(one) and not _SUPPOSED.search(one) for one in clauses):
+        if any(_reports(one) for one in clauses):
             yield index, line
+
+
+def _reports(clause: str) -> bool:
+    return bool(_REPORTS.search(clause)) and not _SUPPOSED.search(clause) and not OVER.search(clause)
 
 
 def _told_lines(paste: Paste, lines: Sequence[str]) -> Iterator[tuple[int, str]]:

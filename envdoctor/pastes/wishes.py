@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from envdoctor import lazy_re as re
 from envdoctor.facts import ASKED, MENDED, WISH, ErrorSeen
 from envdoctor.pastes.errors import HEADER
+from envdoctor.pastes.moods import fenced_lines
 from envdoctor.pastes.sightings import Paste, Sighting
 
 _TITLE = re.compile(
-    r"^[\W_]{0,6}(?:\[?(?:feature(?: request)?|rfc|proposal|enhancement|roadmap|new model)\b[\]: ]|"
+    r"^[\W_]{0,6}(?:\[?(?:feature(?: request)?|rfc|proposal|enhancement|roadmap|new model|bug ?fix)\b[\]: ]|"
     r"(?:add|support|allow|implement|introduce|expose) (?!.{0,80}\b(?:fails?|error|crash|broken|doesn.t)\b))",
     re.IGNORECASE,
 )
@@ -25,7 +26,8 @@ _COMMIT = re.compile(
 """The title of a commit."""
 _CHANGE = re.compile(
     r"^#{0,5}\s?(?:What does this PR do|Test [Pp]lan|Summary of [Cc]hanges|How was this (?:patch )?tested)\b|"
-    r"\b[Tt]his (?:PR|pull request|patch) (?:\w+ )?(?:adds?|fix(?:es)?|chang|remov|updat|mak|introduc|expand)"
+    r"\b[Tt]his (?:PR|pull request|patch) (?:\w+ )?"
+    r"(?:adds?|fix(?:es)?|chang|remov|updat|mak|introduc|expand|falls? back|switch|handl)"
 )
 """Headings of pull requests, and how those speak of themselves."""
 _MENDED = re.compile(
@@ -63,21 +65,10 @@ def parse_wishes(paste: Paste, errors: Sequence[ErrorSeen], met: Sequence[int]) 
     wishes = wishes or any(_CHANGE.search(line) for line in lines)
     if any(HEADER in line for line in paste.lines):
         return
-    if wishes and not any(map(_is_printed, errors)) and _fenced(paste.lines).isdisjoint(met):
+    if wishes and not any(map(_is_printed, errors)) and fenced_lines(paste.lines).isdisjoint(met):
         yield Sighting("note", WISH)
     elif _QUESTION.match(first):
         yield Sighting("note", ASKED)
-
-
-def _fenced(lines: Sequence[str]) -> frozenset[int]:
-    """Return the numbers of the lines, from 0, that stand in a block of code or of output."""
-    inside, found = False, set()
-    for number, line in enumerate(lines):
-        if line.lstrip().startswith(("```", "~~~")):
-            inside = not inside
-        elif inside:
-            found.add(number)
-    return frozenset(found)
 
 
 def _is_printed(error: ErrorSeen) -> bool:

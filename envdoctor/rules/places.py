@@ -48,7 +48,7 @@ def place_finding(view: View, error: ErrorSeen, empty: bool) -> Finding | None:
 
 
 def _is_torn(message: str) -> bool:
-    """True for a message that breaks off: it is empty, or one word within a bracket that it does not close."""
+    """True for a message that breaks off: it is empty, or a word within a bracket that it does not close."""
     return not message or (message.startswith(("(", "<")) and message[1:].isidentifier())
 
 
