@@ -49,7 +49,8 @@ _CAUSE = re.compile(
 )
 _STRONG = re.compile(
     r"(?i)\b(?:because|due to|caused? by|root cause|(?:reason|culprit) (?:is|was|seems)|turns? out|"
-    r"com(?:es|ing) from|mismatch\w{0,2}|incompatib\w{2,6}|deprecated|renamed|replaced by|(?:was|were|been) removed|"
+    r"com(?:es|ing) from|mismatch\w{0,2}|incompatib\w{2,6}|deprecated|renamed|replaced by|"
+    r"(?:was|were|been) removed|"
     r"introduced (?:in|by)|regression|since (?:v?\d|the upgrad|upgrad|updat))\b|"
     r"因为|原因|由于|导致|不兼容|冲突"
 )

@@ -63,9 +63,18 @@ def with_moods(sights: Sequence[Sight], lines: Sequence[str]) -> list[Sight]:
 
 
 def _mood_of(sight: Sight, lines: Sequence[str], fenced: frozenset[int]) -> str:
+    if any(line in fenced or not is_sentence(lines[line], titled=False) for line in sight.again):
+        return PRINTED
     line, first, last = sight.spans[-1]
-    mood = mood_of(lines[line], first, last, line in fenced)
+    mood = mood_of(lines[line], _word(lines[line], first), last, line in fenced)
     return mood if len(sight.spans) == 1 or mood == TOLD else PRINTED
+
+
+def _word(line: str, first: int) -> int:
+    """Return where the first whole word stands from a column on."""
+    while 0 < first < len(line) and line[first - 1].isalnum() and line[first].isalnum():
+        first += 1
+    return first + (first < len(line) and line[first] == " ")
 
 
 def fenced_lines(lines: Sequence[str]) -> frozenset[int]:

@@ -41,7 +41,7 @@ _REPORTS = re.compile(
     r"\b(?:have|having|had|hits?|r[au]n into|encounter\w{0,3}|fac(?:e|es|ed|ing)) (?:\w{1,12} ){0,3}"
     r"(?:troubles?|problems?|issues?)\b|"
     r"(?<!not )(?<!never )(?<!to )(?<!can )\b(?:fails|failed|failing|crash(?:es|ed|ing)|hang(?:s|ing)|hung|"
-    r"stuck\w{0,2}|froze|freezes|errors out|is broken|broke|was killed|gets killed)\b|"
+    r"stuck\w{0,2}|froze|freezes|errors out|is broken|broke|breaks|(?:is|are) lost|was killed|gets killed)\b|"
     r"\b(?:is|are|was|were|do|does|did|ha[sd])(?:n['’]?t| not) (?:\w{1,12} ){0,2}?"
     r"(?:work|start|load|r[au]n|launch|respon|recogni|detect|us[ei]|import|install|compil|build|train|"
     r"sav|resum|converg|finish|complet|show)\w{0,6}|"
@@ -52,7 +52,9 @@ _REPORTS = re.compile(
     r"(?-i:\b[A-Z][a-z]\w{1,40}(?:Error|Exception)\b)|"
     r"\b(?:very|too|much|extremely|so|super|painfully|terribly|incredibly|really|insanely) slow|"
     r"\b(?:seems?|appears?) (?:to be )?not |\btak(?:es|ing) (?:too|so|very) long|"
-    r"\b(?:loss|grad_norm)\b[^.?!]{0,20}\bnan\b|\b(?:garbage|gibberish|garbled)\b|报错|失败|崩溃|卡住|卡死|爆显存|无法|出现错误"
+    r"\b(?:loss|grad_norm)\b[^.?!]{0,20}\bnan\b|"
+    r"\bloss (?:is |of |becomes |stays |goes to |always |= ?|: ?){1,2}0(?:\.0{1,8})?\b|"
+    r"\b(?:garbage|gibberish|garbled)\b|报错|失败|崩溃|卡住|卡死|爆显存|无法|出现错误"
 )
 """Words by which a person tells of a failure that happened."""
 _SUPPOSED = re.compile(

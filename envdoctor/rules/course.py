@@ -10,7 +10,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 from envdoctor import lazy_re as re
-from envdoctor.facts import ASKED, CONTRADICTED, IN_WORDS, MOOD, TOLD_CAUSE, TOLD_WAY, ErrorSeen, Frame
+from envdoctor.facts import (
+    ASKED,
+    CONTRADICTED,
+    IN_WORDS,
+    MOOD,
+    REPORTED,
+    TOLD_CAUSE,
+    TOLD_WAY,
+    ErrorSeen,
+    Frame,
+)
 from envdoctor.findings import Certainty, Finding, Severity
 from envdoctor.matrix import tables
 from envdoctor.patterns import glob_matches
@@ -116,7 +126,7 @@ class _Course:
             return finding
         if finding.explains and self._is_in_words(finding):
             told = f"{finding.cause} No such line is shown: the text tells it in words."
-            severity = Severity.WARNING if ASKED in self._view.facts.notes else finding.severity
+            severity = finding.severity if self._is_reported() else Severity.WARNING
             return replace(finding, severity=severity, certainty=_at_most_likely(finding), cause=told)
         if finding.explains and (spoken := self._spoken_of(finding)):
             return spoken
@@ -223,6 +233,12 @@ class _Course:
         """True where a person tells all lines that a finding explains, and none is shown."""
         met = [one for one in self._view.facts.symptoms if one.id in finding.explains]
         return bool(met) and all(IN_WORDS in one.captured for one in met)
+
+    def _is_reported(self) -> bool:
+        """True where an error is shown, or a person tells that something failed and asks no mere question."""
+        notes = self._view.facts.notes
+        shown = any(error.kind != "said" for error in self._view.facts.errors)
+        return ASKED not in notes and (shown or REPORTED in notes)
 
     def _is_of_listing(self, finding: Finding) -> bool:
         """True for what packages or their own warnings tell, none of them in the error that ended the run."""
