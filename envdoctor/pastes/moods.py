@@ -96,7 +96,9 @@ def mood_of(line: str, first: int, last: int, fenced: bool = False) -> str:
     if fenced or is_logged(line):
         return PRINTED
     clause = _CLAUSE.split(before)[-1]
-    if _NOT.search(clause) or _NEVER.search(line[first:last]):
+    titled = line.startswith("#")
+    said = is_sentence(line.strip(" -*>"), titled)
+    if _NOT.search(clause) or (said and _NEVER.search(line[first:last])):
         return DENIED
     sentence = clause + line[first:last] + _CLAUSE.split(after)[0]
     asks = _ASKING.match(sentence + ("?" if "?" in after else ""))
@@ -104,8 +106,6 @@ def mood_of(line: str, first: int, last: int, fenced: bool = False) -> str:
         return SUPPOSED
     if _GUIDE.search(clause) and not _MINE.search(clause):
         return SUPPOSED
-    titled = line.startswith("#")
     letters = sum(map(str.isalnum, line))
     whole = sum(map(str.isalnum, line[first:last])) >= _MOST * letters
-    said = not whole and is_sentence(line.strip(" -*>"), titled)
-    return TOLD if said or _MINE.search(clause) else PRINTED
+    return TOLD if (said and not whole) or _MINE.search(clause) else PRINTED

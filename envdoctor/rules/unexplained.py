@@ -17,6 +17,7 @@ from envdoctor.rules.generations import asking_package
 from envdoctor.rules.import_chains import mixed_finding, package_of
 from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.messages import asked_by
+from envdoctor.rules.model_age import newer_model_finding
 from envdoctor.rules.origins import origin_finding, origin_of
 from envdoctor.rules.places import place_finding
 from envdoctor.rules.python_says import is_of_python, none_called, python_finding, stdlib_finding
@@ -45,7 +46,8 @@ _RULED_OUT = (
 def decisive(view: View) -> ErrorSeen | None:
     """Return the last error that is no mere report of another one; None where the paste shows none.
 
-    Of errors without a traceback the one in the title is what the text is about.
+    Of errors without a traceback the one in the title is what the text is about, and so it is where the last
+    traceback is cut off.
     """
     seen = view.facts.errors
     strong = [error for error in seen if not is_weak(view, error)]
@@ -55,6 +57,8 @@ def decisive(view: View) -> ErrorSeen | None:
         return title
     if title and (meant := [one for one in traced if _same_words(one.text, title.text)]):
         return meant[-1]
+    if title and seen[-1].kind == "cut":
+        return title  # the error that the traceback at the end would have ended in
     shown = [error for error in seen if error.kind != "said"]
     return (strong or shown or seen)[-1] if seen else None
 
@@ -170,6 +174,7 @@ def _answer(view: View, error: ErrorSeen, checks: Iterable[CheckResult]) -> Find
         mixed_finding(error)
         or place
         or written_for_finding(view, error)
+        or newer_model_finding(view, error)
         or blamed
         or dated_finding(view, error)
         or stdlib_finding(view, error)
