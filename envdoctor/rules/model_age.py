@@ -66,4 +66,7 @@ def _families(view: View, model: str) -> Iterator[tuple[str, str]]:
         for module in (name, re.sub(r"_(?=\d)", "", name)):
             spans = record.modules.get(f"{LIBRARY}.models.{module}") if record else None
             if record and spans:
-                yield module, specifier_of(list(record.versions), spans).partition(",<")[0]
+                yield (
+                    module,
+                    specifier_of(list(record.versions), [list(span) for span in spans]).partition(",<")[0],
+                )
