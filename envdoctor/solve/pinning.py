@@ -108,8 +108,8 @@ def _on_another_python(goal: Goal, barred: tuple[Cause, ...]) -> PinSet:
         given = {one.name: one.version for one in there.pins if one.name in distinct(goal.requests)}
         return replace(answer, relaxations=(Relaxation(nearest.drop, given),))
     ways = (Relaxation(f"{nearest.drop} and {one.drop}", one.gives) for one in there.relaxations)
-    pythons = (f"Python {one.context.target.python_minor}" for one in (goal, moved))
-    lines = (Line(*pythons, barred[0].source), *there.lines) if there.lines else ()
+    old, new = (f"Python {one.context.target.python_minor}" for one in (goal, moved))
+    lines = (Line(old, new, barred[0].source), *there.lines) if there.lines else ()
     return replace(answer, also=(there.causes, *there.also), relaxations=tuple(ways), lines=lines)
 
 
