@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 
 from envdoctor import lazy_re as re
@@ -49,6 +48,8 @@ def quoted(value: str) -> str:
         return value
     if value and not _PLAIN.sub("", value):
         return f'"{value}"'
+    import shlex
+
     return shlex.quote(value)
 
 

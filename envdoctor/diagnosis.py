@@ -54,7 +54,7 @@ def diagnose(
     `image` is a saved container image, `driver` the driver to judge for.
     Raises InputError for an unusable file, card, driver or selection, Unavailable when the matrix is missing.
     """
-    probed = None if sources or image else start_probes(python)
+    probed = None if sources or image else start_probes(python, compared=False)
     matrix = load_matrix()
     facts = probed() if probed else _given_facts(sources, image, matrix)
     facts = _declared(facts, gpus, driver, matrix) if gpus or driver else facts
@@ -219,15 +219,17 @@ def read_facts(sources: Sequence[str], python: str | None, matrix: Matrix) -> Fa
     return start_probes(python)()
 
 
-def start_probes(python: str | None) -> Callable[[], Facts]:
+def start_probes(python: str | None, compared: bool = True) -> Callable[[], Facts]:
     """Start to read this machine, and return what waits for its facts; both raise, as `read_facts` does.
 
+    What says something only beside other machines is left out unless it is to be `compared`.
     Raises InputError when the named interpreter is none, Unavailable when a probe's answer is no facts.
     """
-    from envdoctor.probes import NoInterpreter, start_reading
+    from envdoctor.probes import COMPARED, PROBES, NoInterpreter, start_reading
 
+    probes = PROBES if compared else tuple(probe for probe in PROBES if probe.name not in COMPARED)
     try:
-        answer = start_reading(python)
+        answer = start_reading(python, probes=probes)
     except NoInterpreter as error:
         raise InputError(f"--python {python}: {error}") from None
     return lambda: _probed(answer())

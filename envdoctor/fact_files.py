@@ -7,14 +7,19 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 from envdoctor.errors import Unavailable
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 SNAPSHOT = "snapshot.bin"
+Folder: TypeAlias = "str | Path"
+"""Paths are texts here: pathlib takes a twentieth of a diagnosis to import."""
 
 
-def user_folder() -> Path:
+def user_folder() -> str:
     """Return the user's data folder of envdoctor; it need not exist.
 
     On Linux it is worked out here, because platformdirs takes longer to import than a diagnosis may wait.
@@ -22,40 +27,49 @@ def user_folder() -> Path:
     system: str = sys.platform
     if system == "linux":
         base = os.environ.get("XDG_DATA_HOME", "")
-        return (Path(base) if base.startswith("/") else Path.home() / ".local" / "share") / "envdoctor"
-    from platformdirs import user_data_path
+        shared = base if base.startswith("/") else os.path.expanduser("~/.local/share")
+        return os.path.join(shared, "envdoctor")
+    from platformdirs import user_data_dir
 
-    return user_data_path("envdoctor")
+    return user_data_dir("envdoctor")
 
 
-def user_releases_folder() -> Path:
+def user_releases_folder() -> str:
     """Return where `matrix update` puts the snapshot and tables that replace the shipped ones."""
-    return user_folder() / "releases"
+    return os.path.join(user_folder(), "releases")
 
 
-def find_folder() -> Path:
+def find_folder() -> str:
     """Return the folder of the matrix: $ENVDOCTOR_MATRICES, the wheel's copy, or the checkout's.
 
     Raises Unavailable when there is none.
     """
     if override := os.environ.get("ENVDOCTOR_MATRICES"):
-        return Path(override)
-    package = Path(__file__).parent
-    for folder in (package / "matrices", package.parent / "matrices"):
-        if folder.is_dir():
+        return override
+    package = os.path.dirname(__file__)
+    for parent in (package, os.path.dirname(package)):
+        folder = os.path.join(parent, "matrices")
+        if os.path.isdir(folder):
             return folder
     raise Unavailable("the compatibility matrix is missing from this installation")
 
 
-def read_files(folder: Path) -> dict[str, bytes]:
+def read_files(folder: Folder) -> dict[str, bytes]:
     """Return the TOML files of a matrix folder by name; raises Unavailable."""
     try:
-        return {path.name: path.read_bytes() for path in sorted(folder.glob("*.toml"))}
+        names = sorted(name for name in os.listdir(folder) if name.endswith(".toml"))
+        return {name: read_file(os.path.join(folder, name)) for name in names}
     except OSError as error:
         raise Unavailable(f"{folder}: the matrix cannot be read: {error.strerror}") from None
 
 
-def sizes_of(folder: Path) -> tuple[dict[str, int], int]:
+def read_file(path: str) -> bytes:
+    """Return a file's bytes; raises OSError."""
+    with open(path, "rb") as stream:
+        return stream.read()
+
+
+def sizes_of(folder: Folder) -> tuple[dict[str, int], int]:
     """Return the TOML files' sizes in bytes by name, and the time of the last (ns); raises Unavailable."""
     try:
         files = {one.name: one.stat() for one in os.scandir(folder) if one.name.endswith(".toml")}
@@ -65,8 +79,9 @@ def sizes_of(folder: Path) -> tuple[dict[str, int], int]:
     return {name: told.st_size for name, told in files.items()}, last
 
 
-def snapshot_paths(folder: Path) -> list[Path]:
+def snapshot_paths(folder: Folder) -> list[str]:
     """Return where package facts may lie: $ENVDOCTOR_SNAPSHOT alone, else the user's and the shipped."""
     if override := os.environ.get("ENVDOCTOR_SNAPSHOT"):
-        return [Path(override)]
-    return [user_releases_folder() / SNAPSHOT, folder / "releases" / SNAPSHOT]
+        return [override]
+    places = (user_releases_folder(), os.path.join(folder, "releases"))
+    return [os.path.join(place, SNAPSHOT) for place in places]

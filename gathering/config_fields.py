@@ -155,7 +155,7 @@ def main(names: Sequence[str]) -> None:
     from envdoctor.harvest.index_settings import read_index_settings
 
     settings = read_index_settings()
-    folder = find_folder() / "releases" / "fields"
+    folder = Path(find_folder(), "releases", "fields")
     folder.mkdir(parents=True, exist_ok=True)
     patience = FetchSettings(
         connections=CONNECTIONS, certificates=settings.certificates, proxy=settings.proxy

@@ -116,7 +116,7 @@ def _open_told(record: Record, spans: Spans) -> list[list[str | None]]:
 
 def main() -> None:
     """Write the file."""
-    folder = find_folder()
+    folder = Path(find_folder())
     facts = import_facts(folder, load_snapshot(folder))
     document = {"schema": SCHEMA, "made_by": "python gathering/import_facts.py", "facts": facts}
     replace_file(folder / "releases" / "imports.json", json.dumps(document, separators=(",", ":")) + "\n")

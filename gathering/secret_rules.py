@@ -164,4 +164,4 @@ if __name__ == "__main__":
 
     rules, license_text, revision = sys.argv[1:]
     today = datetime.date.today().isoformat()
-    print(write_rules(Path(rules), Path(license_text), revision, find_folder(), today))  # noqa: T201
+    print(write_rules(Path(rules), Path(license_text), revision, Path(find_folder()), today))  # noqa: T201

@@ -126,7 +126,7 @@ def _update_user(args: argparse.Namespace, settings: Any, progress: Progress) ->
     from envdoctor.matrix import load_matrix
 
     done = refresh_user_data(
-        load_matrix(), user_folder(), settings, args.package, _shown(progress), _releases(args.reread)
+        load_matrix(), Path(user_folder()), settings, args.package, _shown(progress), _releases(args.reread)
     )
     return done.report, done.written
 

@@ -9,7 +9,6 @@ import io
 import os
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from envdoctor.cli.parsing import columns
@@ -39,6 +38,8 @@ def write(args: argparse.Namespace, text: str) -> None:
             drop_output()
             raise Unavailable(f"standard output: cannot be written: {error.strerror}") from None
         return
+    from pathlib import Path
+
     from envdoctor.files import replace_file
 
     replace_file(Path(args.output), text)

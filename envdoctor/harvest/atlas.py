@@ -314,7 +314,7 @@ def main(names: Sequence[str]) -> None:
                 sys.stderr.write(f"{binaries.name} {version}: {len(files)} binaries\n")
     kept = load_atlas(find_folder()) if names else None
     whole = encode_atlas({n: f for n, f in found.items() if f}, kept)
-    replace_file(find_folder() / "releases" / FILE_NAME, whole)
+    replace_file(Path(find_folder(), "releases", FILE_NAME), whole)
 
 
 if __name__ == "__main__":

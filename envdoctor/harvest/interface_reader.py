@@ -293,7 +293,7 @@ def main(names: Sequence[str]) -> None:
     from envdoctor.harvest.index_settings import read_index_settings
 
     settings = read_index_settings()
-    folder = find_folder() / "releases" / FOLDER
+    folder = Path(find_folder(), "releases", FOLDER)
     folder.mkdir(parents=True, exist_ok=True)
     with Fetcher(FetchSettings(certificates=settings.certificates, proxy=settings.proxy)) as fetcher:
         reader = Reader(fetcher, settings.url, user_cache_path("envdoctor") / "interfaces")
@@ -303,7 +303,7 @@ def main(names: Sequence[str]) -> None:
                 record = {"library": library.name, "root": library.root, **encode(found, library.root)}
                 replace_file(folder / f"{library.name}{SUFFIX}", pack_record(record))
                 sys.stderr.write(f"{library.name}: {len(found)} releases\n")
-    write_index(find_folder())
+    write_index(Path(find_folder()))
 
 
 def write_index(folder: Path) -> None:

@@ -58,7 +58,7 @@ def lookup_for(
 ) -> Lookup:
     """Return a look-up on the index that this machine uses, as of a day; raises InputError or Unavailable."""
     cutoff = until or ALWAYS
-    store = PackageStore(user_folder() / "lookups")
+    store = PackageStore(Path(user_folder(), "lookups"))
     if offline:
         return Lookup(None, "", store, covered, cutoff)
     settings = read_index_settings(index_url)

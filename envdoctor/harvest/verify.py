@@ -121,6 +121,7 @@ def verify_matrix(
     where nothing is chosen a random hundredth of the releases whose interfaces and messages are recorded.
     """
     matrix = load_matrix()
+    folder = Path(matrix.folder)
     known = {n: v for n, v in _known_versions(matrix, store).items() if not only or n in only}
     wheels = {i: w for i, w in wheels_of_rows(_tables_by_id(matrix)).items() if not only or w[0] in only}
     recorded = [family for family in FAMILIES if matrix.generated(family).get("releases")]
@@ -135,7 +136,7 @@ def verify_matrix(
             *missing_sources(pages, wheels),
             *(
                 Mismatch("sample", what, text)
-                for what, text in ([] if only else read_again(fetcher, settings.url, matrix.folder, progress))
+                for what, text in ([] if only else read_again(fetcher, settings.url, folder, progress))
             ),
         ]
 

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import json
 import mmap
+import os
 import struct
 import zlib
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from os.path import commonprefix
-from pathlib import Path
 from typing import Any
 
 from envdoctor import lazy_re as re
+from envdoctor.fact_files import Folder
 from envdoctor.values import dataclass
 
 MAGIC = b"envdoctor-atlas/2\n"
@@ -121,15 +122,15 @@ class Atlas:
         )
 
 
-def load_atlas(folder: Path) -> Atlas | None:
+def load_atlas(folder: Folder) -> Atlas | None:
     """Return the atlas of a matrix folder, or None where there is none or it is not what it should be."""
-    return _load(folder / "releases" / FILE_NAME)
+    return _load(os.path.join(folder, "releases", FILE_NAME))
 
 
 @cache
-def _load(path: Path) -> Atlas | None:
+def _load(path: str) -> Atlas | None:
     try:
-        with path.open("rb") as stream:
+        with open(path, "rb") as stream:
             data = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
         if data[: len(MAGIC)] != MAGIC:
             return None

@@ -46,7 +46,7 @@ def write_rows(folder: Path) -> None:
 def main() -> str | None:
     """Compile the rows in force; return None, or which row is wrong."""
     try:
-        write_rows(find_folder())
+        write_rows(Path(find_folder()))
     except Unavailable as error:
         return str(error)
     return None

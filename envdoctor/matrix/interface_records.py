@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 import zlib
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from packaging.version import Version
 
+from envdoctor.fact_files import Folder, read_file
 from envdoctor.matrix.interface_ranges import places_of, spans_of
 from envdoctor.values import dataclass
 
@@ -87,22 +88,25 @@ def pack_record(record: Mapping[str, Any]) -> bytes:
 
 
 @cache
-def load_record(folder: Path, library: str) -> Record | None:
+def load_record(folder: Folder, library: str) -> Record | None:
     """Return what is recorded of a library in a matrix folder, or None."""
     import lzma
 
     try:
-        data = (folder / "releases" / FOLDER / f"{library}{SUFFIX}").read_bytes()
+        data = read_file(os.path.join(folder, "releases", FOLDER, f"{library}{SUFFIX}"))
         return Record(**{"passed": {}, "bases": {}, "variables": {}, **json.loads(lzma.decompress(data))})
     except (OSError, ValueError, TypeError, lzma.LZMAError):
         return None
 
 
 @cache
-def recorded_libraries(folder: Path) -> tuple[str, ...]:
+def recorded_libraries(folder: Folder) -> tuple[str, ...]:
     """Return the libraries that have a record, sorted."""
-    found = (folder / "releases" / FOLDER).glob(f"*{SUFFIX}")
-    return tuple(sorted(path.name.removesuffix(SUFFIX) for path in found))
+    try:
+        names = os.listdir(os.path.join(folder, "releases", FOLDER))
+    except OSError:
+        return ()
+    return tuple(sorted(name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX)))
 
 
 def pack_owners(owners: Mapping[str, Iterable[str]]) -> bytes:
@@ -118,7 +122,7 @@ def _key(owner: str) -> int:
 
 
 @cache
-def libraries_with(folder: Path, owner: str) -> tuple[str, ...]:
+def libraries_with(folder: Folder, owner: str) -> tuple[str, ...]:
     """Return the libraries that may have a callable or class of that name whose interface changed."""
     names, rows = _owners(folder)
     key = _key(owner)
@@ -128,9 +132,9 @@ def libraries_with(folder: Path, owner: str) -> tuple[str, ...]:
 
 
 @cache
-def _owners(folder: Path) -> tuple[Sequence[str], Sequence[int]]:
+def _owners(folder: Folder) -> tuple[Sequence[str], Sequence[int]]:
     try:
-        data = (folder / "releases" / FOLDER / INDEX).read_bytes()
+        data = read_file(os.path.join(folder, "releases", FOLDER, INDEX))
         (size,) = struct.unpack_from("<I", data)
         names = json.loads(data[4 : 4 + size])
         return names, struct.unpack(f"<{(len(data) - 4 - size) // 4}I", data[4 + size :])

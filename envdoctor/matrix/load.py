@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache, cached_property
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from envdoctor.fact_files import find_folder, read_files, sizes_of, user_releases_folder
+from envdoctor.fact_files import Folder, find_folder, read_file, read_files, sizes_of, user_releases_folder
 from envdoctor.facts.codec import trusting
 from envdoctor.matrix import tables
 from envdoctor.matrix.card_names import CardNames
@@ -88,8 +88,8 @@ def _listed(lines: Iterable[bytes]) -> bytes:
 class Matrix:
     """All rows, typed (`rows`) and as plain tables (`tables`); `folder` is where the generated facts lie."""
 
-    def __init__(self, tables: Mapping[str, Plain], version: str, date: str, folder: Path) -> None:
-        self.tables, self.version, self.date, self.folder = tables, version, date, folder
+    def __init__(self, tables: Mapping[str, Plain], version: str, date: str, folder: Folder) -> None:
+        self.tables, self.version, self.date, self.folder = tables, version, date, os.fspath(folder)
         self._rows: dict[type[Row], tuple[Any, ...]] = {}
         self._told: dict[str, Any] = {}
 
@@ -172,34 +172,34 @@ class Matrix:
 
     def generated(self, name: str) -> Mapping[str, Any]:
         """Return the generated facts of that name, the user's where they are newer; empty without any."""
-        shipped = _read_generated(self.folder / "releases" / f"{name}.json")
-        updated = _read_generated(user_releases_folder() / f"{name}.json")
+        shipped = _read_generated(os.path.join(self.folder, "releases", f"{name}.json"))
+        updated = _read_generated(os.path.join(user_releases_folder(), f"{name}.json"))
         return updated if updated.get("generated", "") > shipped.get("generated", "") else shipped
 
 
 @cache
-def _read_generated(path: Path) -> Mapping[str, Any]:
+def _read_generated(path: str) -> Mapping[str, Any]:
     try:
-        data = json.loads(path.read_bytes())
+        data = json.loads(read_file(path))
     except (OSError, ValueError):  # also for a name that no file can have
         return {}
     return data if isinstance(data, dict) else {}
 
 
 @cache
-def load_matrix(folder: Path | None = None) -> Matrix:
+def load_matrix(folder: Folder | None = None) -> Matrix:
     """Return the matrix; raises Unavailable naming file and line of what is malformed."""
     folder = folder or find_folder()
     return read_compiled(folder) or _read_sources(folder)
 
 
-def read_compiled(folder: Path) -> Matrix | None:
+def read_compiled(folder: Folder) -> Matrix | None:
     """Return the matrix of the compiled rows; None when they are missing or of other files."""
-    path = folder / "releases" / COMPILED
+    path = os.path.join(folder, "releases", COMPILED)
     try:
-        head, *lines, _ = path.read_bytes().split(b"\n")
+        head, *lines, _ = read_file(path).split(b"\n")
         told = json.loads(head)
-        if not _is_of(told, folder, path.stat().st_mtime_ns):
+        if not _is_of(told, folder, os.stat(path).st_mtime_ns):
             return None
         count = len(told["kinds"])
         kinds = dict(zip(told["kinds"], lines[:count], strict=True))
@@ -209,14 +209,14 @@ def read_compiled(folder: Path) -> Matrix | None:
         return None
 
 
-def _is_of(head: Mapping[str, Any], folder: Path, written: int) -> bool:
+def _is_of(head: Mapping[str, Any], folder: Folder, written: int) -> bool:
     """True when rows are of a folder's files: all older and of the same sizes, or of the same checksum."""
     sizes, last = sizes_of(folder)
     untouched = last < written and sizes == head.get("sizes")
     return untouched or digest_of(read_files(folder)) == head["digest"]
 
 
-def _read_sources(folder: Path) -> Matrix:
+def _read_sources(folder: Folder) -> Matrix:
     from envdoctor.matrix.sources import parse_sources, tables_of
 
     files = read_files(folder)

@@ -7,17 +7,17 @@ sorted, specifiers are ranges over them and markers are small trees already.
 from __future__ import annotations
 
 import json
+import os
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cache, cached_property
 from itertools import groupby
-from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from envdoctor import lazy_re as re
 from envdoctor.errors import Unavailable
-from envdoctor.fact_files import snapshot_paths
+from envdoctor.fact_files import Folder, read_file, snapshot_paths
 from envdoctor.values import dataclass
 
 T = TypeVar("T")
@@ -313,15 +313,15 @@ def parse_snapshot(data: bytes, where: str) -> Snapshot:
 
 
 @cache
-def load_snapshot(folder: Path) -> Snapshot:
+def load_snapshot(folder: Folder) -> Snapshot:
     """Return the newest package facts: the user's updated ones, else those of the matrix `folder`.
 
     Raises Unavailable when there are none.
     """
-    bodies = [(path, _body_of(path)) for path in snapshot_paths(folder) if path.is_file()]
+    bodies = [(path, _body_of(path)) for path in snapshot_paths(folder) if os.path.isfile(path)]
     if len(bodies) > 1:  # facts that an older or a newer envdoctor wrote stand back behind the shipped ones
         bodies = [one for one in bodies if one[1].startswith(MAGIC) or not one[1].startswith(KIND)]
-    found = [parse_snapshot(body, str(path)) for path, body in bodies]
+    found = [parse_snapshot(body, path) for path, body in bodies]
     if not found:
         raise Unavailable(
             "the package facts are missing from this installation; run `envdoctor matrix update`"
@@ -329,9 +329,9 @@ def load_snapshot(folder: Path) -> Snapshot:
     return max(found, key=lambda snapshot: snapshot.date)
 
 
-def _body_of(path: Path) -> bytes:
+def _body_of(path: str) -> bytes:
     try:
-        return path.read_bytes()
+        return read_file(path)
     except OSError as error:
         raise Unavailable(f"{path}: the package facts cannot be read: {error.strerror}") from None
 

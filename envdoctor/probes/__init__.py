@@ -11,9 +11,9 @@ from .typed import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .asking import NotKnown
     from .interpreter import NoInterpreter
-    from .reading import PROBES, read_machine, start_reading
+    from .reading import COMPARED, PROBES, read_machine, start_reading
 
-__all__ = ["PROBES", "NoInterpreter", "NotKnown", "read_machine", "start_reading"]
+__all__ = ["COMPARED", "PROBES", "NoInterpreter", "NotKnown", "read_machine", "start_reading"]
 _HOMES = {"NotKnown": "asking", "NoInterpreter": "interpreter"}
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import re
 
-from .files import Unreadable, list_entries, list_names, read_blocks, read_bytes, read_text
+from .files import Unreadable, list_entries, list_names, read_blocks, read_bytes, read_start, read_text
 from .machine import Json, without_empty
 from .typed import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
-HEADER = re.compile(rb"^(Requires-Dist|Name|Version):([^\n]*)", re.MULTILINE)
-BLANK_LINES = (b"\n\n", b"\n\r\n")
-EXTRA = re.compile(rb"\bextra\s*(==|in\b)|==\s*extra\b")
+EXTRA = re.compile(r"\bextra\s*(==|in\b)|==\s*extra\b")
 LIBRARY = rb"\.so(?:\.\d+)*$"
 NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,250}[A-Za-z0-9])?")
 VERSION = re.compile(r"[A-Za-z0-9.!+_*-]{1,200}")
@@ -109,23 +107,22 @@ def read_dist_info(site: str, entry: str) -> Json:
     folder = site + "/" + entry
     name, _, version = entry[: -len(".dist-info")].partition("-")
     told = read_headers(folder + "/METADATA")
-    problems = [] if told else ["%s holds no METADATA" % entry]
-    problems += _unfit(told)
-    installer = (read_text(folder + "/INSTALLER", 64) or "").strip() or None
+    told_name, told_version, unfit = _fitting(told)
+    problems = unfit if told else ["%s holds no METADATA" % entry]
+    installer = (read_start(folder + "/INSTALLER", 64) or b"").decode("utf-8", "replace").strip() or None
     if installer in ("pip", "uv") and not os.path.exists(folder + "/RECORD"):
         problems.append("%s holds no RECORD, so that it can be neither checked nor uninstalled" % entry)
     editable, origin = parse_direct_url(read_text(folder + "/direct_url.json", 65536))
-    told_name, told_version, requires = told or (None, None, [])
     return without_empty(
         {
-            "name": normalize(fit(told_name, NAME) or name),
+            "name": normalize(told_name or name),
             "source": entry,
-            "version": fit(told_version, VERSION) or fit(version, VERSION),
+            "version": told_version or fit(version, VERSION),
             "location": site,
             "installer": installer,
             "editable": editable or None,
             "origin": "conda" if installer == "conda" else origin,
-            "requires": requires,
+            "requires": told and told[2],
             "problems": problems,
         }
     )
@@ -137,14 +134,13 @@ def read_egg_info(site: str, entry: str) -> Json:
     told = read_headers(path + "/PKG-INFO" if os.path.isdir(path) else path)
     stem = re.sub(r"-py\d\.\d+$", "", entry[: -len(".egg-info")])
     name, _, version = stem.partition("-")
-    told_name, told_version, requires = told or (None, None, [])
+    told_name, told_version, problems = _fitting(told)
     values = {
-        "version": fit(told_version, VERSION) or fit(version, VERSION),
+        "version": told_version or fit(version, VERSION),
         "location": site,
-        "requires": requires,
+        "requires": told and told[2],
     }
-    named = normalize(fit(told_name, NAME) or name)
-    return without_empty(dict(values, name=named, source=entry, problems=_unfit(told)))
+    return without_empty(dict(values, name=normalize(told_name or name), source=entry, problems=problems))
 
 
 Headers = Tuple[Optional[str], Optional[str], List[str]]
@@ -155,14 +151,16 @@ def fit(text: Optional[str], pattern: "re.Pattern[str]") -> Optional[str]:
     return text if text and pattern.fullmatch(text) else None
 
 
-def _unfit(told: Optional[Headers]) -> List[str]:
-    """Return what of the headers is no name or no version, which then the folder's name must tell."""
-    values = zip(("name", "version"), told or (), (NAME, VERSION))  # noqa: B905 (newer than Python 3.8)
-    return [
+def _fitting(told: Optional[Headers]) -> Tuple[Optional[str], Optional[str], List[str]]:
+    """Return name and version of headers where they are such; where not, the folder's name must tell them."""
+    values = (told or (None, None))[:2]
+    name, version = fit(values[0], NAME), fit(values[1], VERSION)
+    problems = [
         "its METADATA tells what is no %s: %s" % (what, ascii(text[:60]))
-        for what, text, pattern in values
-        if isinstance(text, str) and not pattern.fullmatch(text)
+        for what, text, fitting in (("name", values[0], name), ("version", values[1], version))
+        if text and not fitting
     ]
+    return name, version, problems
 
 
 def read_egg_link(site: str, entry: str) -> Optional[Json]:
@@ -185,25 +183,42 @@ def read_headers(path: str) -> "Optional[Headers]":
 
 def parse_headers(data: bytes) -> "Headers":
     """Read name, version and the requirements that hold without extras."""
-    told: Dict[bytes, List[str]] = {key: [] for key in (b"Name", b"Version", b"Requires-Dist")}
-    for key, text in HEADER.findall(data):
-        if b" extra ==" not in text and (b"extra" not in text or not EXTRA.search(text)):
-            told[key].append(text.decode("utf-8", "replace").strip())
-    name, version = (next(filter(None, told[key]), None) for key in (b"Name", b"Version"))
-    return name, version, told[b"Requires-Dist"]
+    text = "\n" + data.decode("utf-8", "replace")
+    asked = [rest.partition("\n")[0] for rest in text.split("\nRequires-Dist:")[1:]]
+    plain = [one.strip() for one in asked if "extra" not in one or not _needs_extra(one)]
+    return _first(text, "\nName:"), _first(text, "\nVersion:"), plain
+
+
+def _needs_extra(requirement: str) -> bool:
+    return " extra ==" in requirement or EXTRA.search(requirement) is not None
+
+
+def _first(text: str, key: str) -> Optional[str]:
+    """Return the first value of a header that holds one, or None."""
+    values = (rest.partition("\n")[0].strip() for rest in text.split(key)[1:])
+    return next(filter(None, values), None)
 
 
 def _read_until_blank(path: str) -> Optional[bytes]:
     """Return a file's headers, reading no more of its description than the last block holds."""
-    data: Optional[bytes] = None
+    data = read_start(path, CHUNK)
+    end = _end_of_headers(data or b"")
+    if data is None or end >= 0:
+        return data and data[:end]
+    data = b""
     for block in read_blocks(path, CHUNK):
-        data = (data or b"") + block
-        ends = [at for at in map(data.find, BLANK_LINES) if at >= 0]
-        if ends:
-            return data[: min(ends)]
-        if len(data) >= MAX_HEADERS:
+        data += block
+        end = _end_of_headers(data)
+        if end >= 0 or len(data) >= MAX_HEADERS:
             break
-    return data
+    return data if end < 0 else data[:end]
+
+
+def _end_of_headers(data: bytes) -> int:
+    """Return where the first blank line begins, or -1."""
+    end = data.find(b"\n\n")
+    other = data.find(b"\n\r\n", 0, end if end >= 0 else len(data))
+    return end if other < 0 else other
 
 
 def parse_direct_url(text: Optional[str]) -> Tuple[bool, Optional[str]]:

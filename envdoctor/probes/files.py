@@ -37,7 +37,8 @@ def open_file(path: str) -> Optional[BinaryIO]:
 
 def _open(path: str) -> Optional[int]:
     try:
-        _refuse_unless_regular(path, os.stat(path).st_mode)
+        if not stat.S_ISREG(mode := os.stat(path).st_mode):
+            raise _no_file(path, mode)
         handle = os.open(path, READING)
     except ValueError:
         return None
@@ -46,17 +47,17 @@ def _open(path: str) -> Optional[int]:
             return None
         raise _unreadable(path, error) from None
     try:  # what lies there may have been exchanged in between
-        _refuse_unless_regular(path, os.fstat(handle).st_mode)
+        if not stat.S_ISREG(mode := os.fstat(handle).st_mode):
+            raise _no_file(path, mode)
         return handle
     except OSError as error:
         os.close(handle)
         raise _unreadable(path, error) from None
 
 
-def _refuse_unless_regular(path: str, mode: int) -> None:
-    if not stat.S_ISREG(mode):
-        kind = next((words for holds, words in KINDS if holds(mode)), "no file")
-        raise Unreadable("%s is %s, not a file" % (path, kind))
+def _no_file(path: str, mode: int) -> Unreadable:
+    kind = next((words for holds, words in KINDS if holds(mode)), "no file")
+    return Unreadable("%s is %s, not a file" % (path, kind))
 
 
 def _unreadable(path: str, error: OSError) -> Unreadable:
@@ -79,6 +80,19 @@ def read_blocks(path: str, size: int = BLOCK) -> Iterator[bytes]:
             yield block
             if not block:
                 return
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    finally:
+        os.close(handle)
+
+
+def read_start(path: str, size: int) -> Optional[bytes]:
+    """Return a file's first block, of at most `size` bytes, or None when there is none; raises Unreadable."""
+    handle = _open(path)
+    if handle is None:
+        return None
+    try:
+        return os.read(handle, size)
     except OSError as error:
         raise _unreadable(path, error) from None
     finally:

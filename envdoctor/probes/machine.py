@@ -157,9 +157,7 @@ def unread_parts(part: str, reasons: Sequence[str]) -> Dict[str, str]:
 
 def without_empty(values: Json) -> Json:
     """Return the entries that hold something; None and what is empty are the format's defaults."""
-    return {
-        key: value for key, value in values.items() if value is not None and value not in ("", (), [], {})
-    }
+    return {key: value for key, value in values.items() if value or (value is not None and value == 0)}
 
 
 def parse_driver_version(text: str) -> Optional[str]:

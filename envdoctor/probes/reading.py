@@ -56,6 +56,8 @@ PROBES: Tuple[Probe, ...] = (
 )
 PATIENCE_S = 0.25
 BACKUPS = frozenset(("kernel_gpus",))
+COMPARED = frozenset(("conditions",))
+"""Probes of what says something only beside other machines."""
 
 
 def read_machine(

@@ -71,6 +71,8 @@ _flat = _make and _make(None, _ENCODER.default, _quoted, None, ": ", ", ", False
 
 def _written(value: Any, newline: str) -> str:
     """Return a value's JSON: `json.dumps` with an indent is many times as slow as without."""
+    if type(value) is str:
+        return _quoted(value)
     items: Any = value.values() if isinstance(value, dict) else value
     if type(value) not in _NESTING or _NESTING.isdisjoint(map(type, items)):
         return "".join(_flat(value, 0)) if _flat else _ENCODER.encode(value)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
-from datetime import date, timedelta
 
 from packaging.version import Version
 
 from envdoctor.errors import Unavailable
 from envdoctor.matrix.snapshot import Package, load_snapshot
 from envdoctor.rules.view import View
-
-_BEGINNING = date(1970, 1, 1)
 
 
 def package_facts(view: View, name: str) -> Package | None:
@@ -40,7 +38,7 @@ def day_of(view: View, name: str, version: str) -> int | None:
 
 def told_day(day: int) -> str:
     """Return a day as YYYY-MM-DD."""
-    return (_BEGINNING + timedelta(days=day)).isoformat()
+    return time.strftime("%Y-%m-%d", time.gmtime(day * 86400))
 
 
 def newest_on(view: View, name: str, day: int) -> str | None:

@@ -178,7 +178,8 @@ def check_pre_releases(view: View) -> Iterable[Finding]:
     if view.recorded is None:
         raise Skip("the package facts are missing")
     for one in view.facts.environment.distributions.values():
-        version = parse_version(one.version or "")
+        told = one.version or ""
+        version = None if told.replace(".", "").isdigit() else parse_version(told)
         if version is None or version.pre is None or version.local or one.requires:
             continue
         package = package_facts(view, one.name)

@@ -79,8 +79,9 @@ class View:
 
     def _is_left_out(self, name: str) -> bool:
         """True for what `pip freeze` does not show, in a listing that shows none of it."""
-        shown = self.facts.environment.distributions.keys() & UNFROZEN
-        return name in UNFROZEN and not shown and self.facts.origin == "paste"
+        if name not in UNFROZEN or self.facts.origin != "paste":
+            return False
+        return self.facts.environment.distributions.keys().isdisjoint(UNFROZEN)
 
     @cached_property
     def recorded(self) -> Recorded | None:

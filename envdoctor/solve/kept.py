@@ -89,7 +89,7 @@ def place_of(words: Mapping[str, Any]) -> Place | None:
         asked = repr((told, texts, *_surroundings()))
     except (EnvdoctorError, OSError, ValueError):  # what cannot be read is told by whoever needs it
         return None
-    return Place(user_folder() / "answers" / f"{zlib.crc32(asked.encode()) % PLACES}.json", asked)
+    return Place(Path(user_folder(), "answers") / f"{zlib.crc32(asked.encode()) % PLACES}.json", asked)
 
 
 def _text(file: str) -> str:
@@ -100,11 +100,11 @@ def _surroundings() -> Iterator[object]:
     """Yield what tells the interpreter, our code and the facts from others: files by size and time."""
     libc = os.confstr("CS_GNU_LIBC_VERSION") if sys.platform == "linux" else ""
     yield __version__, tuple(sys.version_info), sys.platform, tuple(getattr(os, "uname", tuple)()), libc
-    facts, code = find_folder(), Path(__file__).parent.parent
+    facts, code = Path(find_folder()), Path(__file__).parent.parent
     rooms = (code / room for room in _ROOMS)
-    yield [_stamps(folder) for folder in (*rooms, facts, facts / "releases", user_releases_folder())]
+    yield [_stamps(folder) for folder in (*rooms, facts, facts / "releases", Path(user_releases_folder()))]
     paths = snapshot_paths(facts)
-    yield [(str(path), _stamp(path.stat())) for path in paths if path.is_file()]
+    yield [(path, _stamp(os.stat(path))) for path in paths if os.path.isfile(path)]
 
 
 def _stamps(folder: Path) -> list[tuple[str, tuple[int, int]]]:

@@ -120,7 +120,7 @@ def test_the_last_release_of_each_minor_is_read() -> None:
 
 
 def test_an_unexplained_line_is_answered_by_the_release_that_says_it(tmp_path: Path) -> None:
-    folder = shutil.copytree(find_folder(), tmp_path / "matrices")
+    folder = Path(shutil.copytree(find_folder(), tmp_path / "matrices"))
     atlas_of(folder)
     head = 'Traceback (most recent call last):\n  File "a.py", line 1, in b\n'
     (tmp_path / "log.txt").write_text(f"{head}{LINE}\n")

@@ -25,7 +25,7 @@ from envdoctor.matrix.sources import (
     parse_sources,
 )
 
-FOLDER = find_folder()
+FOLDER = Path(find_folder())
 COUNT = 300
 BOUNDS = (">=2,,", "=>2", ">=2.x.y", ">>=2", "2>=", ">= ", "<2 3", "~2", ">=2;<3")
 BOUNDED = {"bound", "presence", "capability bound", "number bound"}

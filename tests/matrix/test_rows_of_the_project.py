@@ -51,7 +51,7 @@ def test_symptoms_that_rows_name_exist() -> None:
 
 
 def test_compiled_rows_are_those_of_the_toml_files(tmp_path: Path) -> None:
-    folder = shutil.copytree(find_folder(), tmp_path / "matrices")
+    folder = Path(shutil.copytree(find_folder(), tmp_path / "matrices"))
     write_rows(folder)
     compiled = load_matrix(folder)
     (folder / "releases" / "rows.jsonl").unlink()
@@ -61,7 +61,7 @@ def test_compiled_rows_are_those_of_the_toml_files(tmp_path: Path) -> None:
 
 
 def test_an_edited_row_is_in_force_at_once(tmp_path: Path) -> None:
-    folder = shutil.copytree(find_folder(), tmp_path / "matrices")
+    folder = Path(shutil.copytree(find_folder(), tmp_path / "matrices"))
     write_rows(folder)
     with (folder / "gpus.toml").open("a") as file:
         file.write(NEW_CARD)

@@ -101,5 +101,5 @@ def versions(one: Goal) -> dict[str, str] | None:
 def shipped() -> tuple[Snapshot, Matrix]:
     """Return the shipped package facts and matrix."""
     matrix = load_matrix()
-    path = matrix.folder / "releases" / "snapshot.bin"
+    path = Path(matrix.folder, "releases", "snapshot.bin")
     return parse_snapshot(path.read_bytes(), str(path)), matrix

@@ -96,7 +96,7 @@ def test_the_shipped_facts_cover_the_stack_and_are_small() -> None:
         package = snapshot.package(name)
         assert package is not None
         assert package.crawled, name
-    assert (matrix.folder / "releases" / "snapshot.bin").stat().st_size <= 4 << 20
+    assert Path(matrix.folder, "releases", "snapshot.bin").stat().st_size <= 4 << 20
 
 
 @pytest.mark.parametrize("data", [b"", b"PK\3\4", b"envdoctor-snapshot/1\n\0\0\0\5hello"])

@@ -34,8 +34,9 @@ SUBJECTS = {
     "fleet": "AgreementRow FleetFactRow FleetPackageRow FleetVariableRow FleetMixtureRow FleetStandardRow",
     "lexicon": "SymptomRow TellingRow ConsequenceRow PlaceRow ReachedRow ShownRow DetourRow SayingRow KeyRow "
     "FrameworkRow PackageNameRow ArchitectureRow GpuRow",
-    "memory": "MemoryRow TrainerRow ModelRow TextPartRow TowerRow SeeingModelRow SpeedRow StaticShareRow",
-    "names": "AttributeRow ImportNameRow RenameRow",
+    "memory": "MemoryRow TrainerRow OptimizerRow ModelRow TextPartRow TowerRow SeeingModelRow SpeedRow "
+    "StaticShareRow ScaledRow",
+    "names": "AttributeRow CalledRow ImportNameRow RenameRow",
     "packages": "PackageRow StackRoleRow PackageTraitRow",
     "secrets": "SecretFormatRow SecretWordRow",
     "settings": "SettingRow RenamedRow",
