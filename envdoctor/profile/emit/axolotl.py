@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from envdoctor.errors import InputError
-from envdoctor.profile.emit import deepspeed
+from envdoctor.profile.emit import deepspeed, trained
 from envdoctor.profile.emit.layout import to_yaml
+from envdoctor.profile.emit.transformers import rate
 
 if TYPE_CHECKING:
     from envdoctor.memory import ModelShape
@@ -31,7 +32,7 @@ def emit(plan: Plan) -> dict[str, str]:
         "micro_batch_size": choice.batch,
         "gradient_accumulation_steps": choice.grad_accum,
         "num_epochs": 1,
-        "learning_rate": 1e-5 if choice.method == "full" else 1e-4,
+        "learning_rate": rate(choice),
         "optimizer": choice.optim,
         "lr_scheduler": "cosine",
         "bf16": choice.amp == "bf16",
@@ -40,6 +41,7 @@ def emit(plan: Plan) -> dict[str, str]:
         **_attention(plan),
         **_sharding(plan),
     }
+    values |= trained.words(plan, "axolotl")
     if choice.grad_ckpt:
         values["gradient_checkpointing_kwargs"] = {"use_reentrant": False}
     if choice.liger:
@@ -56,7 +58,7 @@ def emit(plan: Plan) -> dict[str, str]:
 
 def _adapter(plan: Plan) -> dict[str, Any]:
     choice = plan.choice
-    if choice.method == "full":
+    if "lora" not in choice.method:
         return {}
     found: dict[str, Any] = {
         "adapter": choice.method,
