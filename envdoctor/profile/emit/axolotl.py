@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from envdoctor.errors import InputError
+from envdoctor.memory.methods import has_kernels
 from envdoctor.profile.emit import deepspeed, trained
 from envdoctor.profile.emit.layout import to_yaml
 from envdoctor.profile.emit.transformers import rate
 
 if TYPE_CHECKING:
-    from envdoctor.memory import ModelShape
     from envdoctor.profile.emit.plan import Plan
 
 KERNELS = ("lora_mlp_kernel", "lora_qkv_kernel", "lora_o_kernel")
@@ -68,13 +68,8 @@ def _adapter(plan: Plan) -> dict[str, Any]:
         "lora_target_linear": True,
     }
     if plan.names.has("axolotl", "lora_mlp_kernel"):
-        found |= dict.fromkeys(KERNELS, choice.task == "sft" and _has_kernels(plan.work.shape))
+        found |= dict.fromkeys(KERNELS, choice.task == "sft" and has_kernels(plan.work.shape))
     return {**found, "load_in_4bit": True} if choice.method == "qlora" else found
-
-
-def _has_kernels(shape: ModelShape) -> bool:
-    """True for layers that its kernels for adapters know: gated by SiLU, without experts."""
-    return shape.gated and shape.activation == "silu" and shape.experts is None
 
 
 def _attention(plan: Plan) -> dict[str, Any]:
