@@ -60,14 +60,14 @@ USED = {
     "onnxruntime": "import onnxruntime; onnxruntime.get_available_providers()",
     "pytorch-lightning": "from pytorch_lightning import Trainer; Trainer(accelerator='cpu', logger=False)",
     "torchaudio": "import torchaudio; from torchaudio import transforms; transforms.Spectrogram()",
-    "keras": "import os; os.environ['KERAS_BACKEND'] = 'torch'; import torch, keras; keras.layers.Dense(1)",
+    "keras": "import os; os.environ['KERAS_BACKEND'] = 'numpy'; import keras; keras.layers.Dense(1)",
     "ray": "import ray; ray.remote",
     "mlflow": "import mlflow; mlflow.set_tracking_uri('file:///tmp/none')",
     "fastapi": "from fastapi import FastAPI; FastAPI()",
     "streamlit": "import streamlit; streamlit.write",
     "jupyterlab": "import jupyterlab.labapp",
     "seaborn": "import seaborn; seaborn.set_theme()",
-    "xgboost": "import xgboost; xgboost.XGBClassifier()",
+    "xgboost": "import xgboost; xgboost.Booster()",
     "librosa": "import librosa; import numpy; librosa.feature.mfcc(y=numpy.zeros(22050))",
     "openai-whisper": "import whisper; whisper.available_models()",
     "opencv-python-headless": "import cv2; cv2.__version__",
@@ -93,12 +93,17 @@ TRY = """
 import importlib.util, json, os, sys, traceback, warnings
 warnings.simplefilter("ignore")
 asked, told = json.load(open(sys.argv[1])), open(sys.argv[2], "a", buffering=1)
+def absent(words):
+    parts = [*words[1].split("."), *words[3:4]]
+    for length in range(1, len(parts) + 1):
+        found = importlib.util.find_spec(".".join(parts[:length]))
+        if found is None or found.origin: return found is None
 for statement in asked:
     root = statement.split()[1].split(".")[0]
     told.write(json.dumps([statement, "crashed"]) + chr(10))
     try:
         if root in sys.stdlib_module_names: said = ""
-        elif importlib.util.find_spec(root) is None: said = "absent"
+        elif absent(statement.split()): said = "absent"
         else: exec(statement, {}); said = ""
     except BaseException:
         said = traceback.format_exc()[-1500:]

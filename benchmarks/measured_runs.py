@@ -60,14 +60,20 @@ def config_of(case: dict[str, Any]) -> Any:
 
 def arguments(case: dict[str, Any]) -> dict[str, Any]:
     """Return what every trainer is told."""
+    optim = case.get("optim", "adamw_torch_fused")
+    projected = {"optim_target_modules": ["attn", "mlp"]} if optim.startswith(("galore", "apollo")) else {}
+    if "optim_rank" in case:
+        projected["optim_args"] = f"rank={case['optim_rank']}"
+    own = optim in ("adam_mini", "muon")
     return {
+        **projected,
         "output_dir": tempfile.mkdtemp(),
         "per_device_train_batch_size": case["batch"],
         "gradient_accumulation_steps": case.get("accum", 1),
         "gradient_checkpointing": case["ckpt"],
-        "optim": case.get("optim", "adamw_torch_fused"),
+        "optim": "adamw_torch_fused" if own else optim,
         "use_liger_kernel": bool(case.get("liger")),
-        "max_steps": case.get("steps", 12 if "vary" in case else 3),
+        "max_steps": case.get("steps", 12 if "vary" in case or case["method"] == "lisa" else 3),
         "bf16": True,
         "learning_rate": 1e-5,
         "report_to": [],
@@ -77,11 +83,16 @@ def arguments(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def adapters(case: dict[str, Any]) -> Any:
-    """Return LoRA's config, or None for full training."""
-    from peft import LoraConfig
+    """Return the config of what peft puts beside the weights, or None where they are trained themselves."""
+    from peft import IA3Config, LoraConfig, PrefixTuningConfig, PromptTuningConfig
 
-    if case["method"] == "full":
+    if case["method"] in ("full", "freeze", "lisa", "badam"):
         return None
+    if case["method"] == "ia3":
+        return IA3Config(task_type="CAUSAL_LM")
+    if case["method"] in ("prompt", "prefix"):
+        make = PromptTuningConfig if case["method"] == "prompt" else PrefixTuningConfig
+        return make(task_type="CAUSAL_LM", num_virtual_tokens=case["virtual"])
     kind = "SEQ_CLS" if case.get("task") == "reward" else "CAUSAL_LM"
     named = {"qv": ["q_proj", "v_proj"]}.get(case.get("targets", ""), "all-linear")
     return LoraConfig(
@@ -113,10 +124,14 @@ def plain(case: dict[str, Any]) -> Any:
     from transformers import Trainer, TrainingArguments
 
     model = built(case)
-    if (lora := adapters(case)) is not None:
-        model = get_peft_model(model, lora)
+    if (beside := adapters(case)) is not None:
+        model = get_peft_model(model, beside)
         if case["ckpt"]:
             model.enable_input_require_grads()
+    if case["method"] == "freeze":
+        model.requires_grad_(False)
+        for layer in model.model.layers[-case["trained"] :]:
+            layer.requires_grad_(True)
     rows = torch.randint(0, WORDS - 100, (64, case["seq"]))
     data = [{"input_ids": r, "labels": r.clone(), "attention_mask": torch.ones_like(r)} for r in rows]
     make, told_as = Trainer, TrainingArguments
@@ -128,7 +143,72 @@ def plain(case: dict[str, Any]) -> Any:
         columns = [{name: value.tolist() for name, value in row.items()} for row in data]
         data = Dataset.from_list(columns).with_format("torch")
     told = told_as(remove_unused_columns=False, logging_strategy="no", **arguments(case))
-    return lambda: make(model=model, args=told, train_dataset=data)
+    if case.get("offloaded"):
+        make = offloading(make)
+    given = {"callbacks": [drawing(case, model)]} if case["method"] == "lisa" else {}
+
+    def begin() -> Any:
+        steps = optimizer_of(case, model)
+        more = {**given, "optimizers": (steps, None)} if steps is not None else given
+        return make(model=model, args=told, train_dataset=data, **more)
+
+    return begin
+
+
+def offloading(make: Any) -> Any:
+    """Return a trainer whose steps keep nothing on the card, as TRL's do where they are told so."""
+    from trl.models.activation_offloading import get_act_offloading_ctx_manager
+
+    class Offloading(make):  # type: ignore[misc]
+        def training_step(self, *given: Any, **named: Any) -> Any:
+            if not hasattr(self, "away"):
+                self.away = get_act_offloading_ctx_manager(model=self.model)
+            with self.away:
+                return super().training_step(*given, **named)
+
+    return Offloading
+
+
+def drawing(case: dict[str, Any], model: Any) -> Any:
+    """Return what draws anew at each step which layers are trained, as LISA does every few steps."""
+    from transformers import TrainerCallback
+
+    class Drawing(TrainerCallback):
+        def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            layers = model.model.layers
+            layers.requires_grad_(False)
+            for place in range(case["trained"]):
+                layers[(state.global_step + place) % len(layers)].requires_grad_(True)
+
+    return Drawing()
+
+
+def optimizer_of(case: dict[str, Any], model: Any) -> Any:
+    """Return an optimizer that transformers has no name for, or None."""
+    import torch
+
+    named = [(name, weight) for name, weight in model.named_parameters() if weight.requires_grad]
+    if case["method"] == "badam":
+        from badam import BlockOptimizer
+
+        inner = torch.optim.AdamW([weight for _, weight in named], lr=1e-5, fused=True)
+        return BlockOptimizer(inner, named, switch_block_every=50, switch_mode="ascending", verbose=0)
+    if case.get("optim") == "adam_mini":
+        from adam_mini import Adam_mini
+
+        shape = model.config
+        return Adam_mini(
+            named, lr=1e-5, dim=shape.hidden_size, n_heads=shape.num_attention_heads,
+            n_kv_heads=shape.num_key_value_heads, verbose=False,
+        )  # fmt: skip
+    if case.get("optim") == "muon":
+        from llamafactory_muon import Muon
+
+        inside = [w for name, w in named if w.ndim == 2 and "embed" not in name and "lm_head" not in name]
+        known = {id(weight) for weight in inside}
+        rest = [weight for _, weight in named if id(weight) not in known]
+        return Muon(lr=1e-5, muon_params=inside, adamw_params=rest)
+    return None
 
 
 def tokenizer() -> Any:

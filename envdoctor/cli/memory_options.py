@@ -17,6 +17,9 @@ COUNTS = {
     "shortest-row": (None, "tokens of the shortest row, where rows differ in length (all as long as --seq)"),
     "grad-accum": (1, "steps whose gradients are summed before the optimizer's"),
     "lora-rank": (8, "rank of the adapters"),
+    "optim-rank": (0, "rank of GaLore's and APOLLO's projections (0: 128, transformers' own)"),
+    "trained-layers": (0, "layers whose weights freeze and lisa train at a time (0: freeze 2)"),
+    "virtual-tokens": (0, "tokens that prompt and prefix tuning train (0: 20)"),
     "gpus": (1, "cards of this run, all nodes together"),
     "tp": (1, "cards that share each layer (tensor parallel)"),
     "pp": (1, "groups of layers on cards of their own (pipeline parallel)"),
@@ -45,12 +48,19 @@ SWITCHES = {
 TASKS = "fine-tuning, preferences, reinforcement, or vLLM and SGLang (train is sft)"
 
 
+SOME = (
+    "freeze the last layers, lisa some that are drawn by lot, badam one after the other, ia3 vectors, prompt"
+    " and prefix tokens of its own"
+)
+
+
 def add_run_options(parser: argparse.ArgumentParser) -> None:
     """Declare everything that states a run."""
     tasks = ("sft", "train", "pretrain", "dpo", "kto", "orpo", "reward", "grpo", "ppo", "rloo", "serve")
     trainers = ("transformers", "trl", "llamafactory", "ms-swift", "axolotl")
     add(parser, "--model", "M", "folder, config.json, catalogue name or Hub id", required=True)
-    add(parser, "--method", "full|lora|qlora", f"what is trained: {TRAINED} (full)", default="full")
+    methods = "full|lora|qlora|freeze|lisa|badam|ia3|prompt|prefix"
+    add(parser, "--method", methods, f"what is trained: {TRAINED} (full); {SOME}", default="full")
     add(parser, "--task", "TASK", f"{', '.join(tasks)}: {TASKS}", choices=tasks, default="sft")
     whose = f"whose loss and upcasts: {', '.join(trainers)} (transformers; trl but for sft)"
     add(parser, "--trainer", "TRAINER", whose, choices=trainers)
@@ -123,6 +133,9 @@ def _add_sharding(parser: argparse.ArgumentParser) -> None:
         " (default: ddp on several cards)"
     )
     add(parser, "--parallel", "none|ddp|zero1|zero2|zero3|fsdp", shared)
+    add_flag(
+        parser, "--offload-activations", "what is kept for the backward pass in host memory, as TRL does"
+    )
     add_flag(parser, "--offload-optimizer", "the optimizer's states in host memory")
     add_flag(parser, "--offload-params", "the weights in host memory")
     add(parser, "--deepspeed", "FILE", "DeepSpeed's JSON configuration")

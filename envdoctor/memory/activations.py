@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
+from envdoctor.memory.run import TrainingRun
 from envdoctor.memory.settings import Settings
 from envdoctor.memory.shape import ModelShape
 from envdoctor.memory.tape import Tape, rounded
@@ -58,12 +59,57 @@ def layer_cost(
     return LayerCost(kept, cached, forward, tape.peak - before, tape.grads)
 
 
+IDLE, PASSED = "idle", "passed"
+"""Layers that no gradient reaches, and frozen ones that one passes."""
+
+
 class LayerKind(NamedTuple):
-    """How many layers of a kind there are, and whether they hold experts or a window."""
+    """How many layers of a kind there are, whether they hold experts or a window, and what part they have
+    where some layers alone are trained."""
 
     number: int
     moe: bool
     windowed: bool
+    role: str = ""
+
+
+def kinds_of(run: TrainingRun) -> tuple[LayerKind, ...]:
+    """The kinds of a run's layers in order: which are idle, trained, and passed by a gradient."""
+    kinds = layer_kinds(run.shape, run.pp)
+    layers = run.trains.layers
+    if layers in ("", "all"):
+        return kinds
+    active, idle = run.active_layers, 0
+    if layers == "last":
+        idle = run.shape.layers - active
+    found: list[LayerKind] = []
+    for kind in kinds:
+        left = kind.number
+        for role in (IDLE, "", PASSED):
+            room = {IDLE: idle, "": active, PASSED: left}[role]
+            taken = min(left, room)
+            left -= taken
+            idle -= taken if role == IDLE else 0
+            active -= taken if role == "" else 0
+            if taken:
+                found.append(kind._replace(number=taken, role=role))
+    return tuple(found)
+
+
+def cost_of(
+    shape: ModelShape | Vision, s: Settings, checkpoint: bool, kind: LayerKind, accumulating: bool
+) -> LayerCost:
+    """Return the cost of one layer of a kind that is told."""
+    if kind.role == IDLE:
+        tape = Tape(keep=False)
+        x = tape.new(s.tokens * shape.hidden, s.stream)
+        before = tape.live
+        run_layer(tape, s.of_layer(IDLE), shape, x, kind.moe, kind.windowed)
+        # a checkpoint holds its input all the same: it stands in a circle of references with it
+        kept = before if checkpoint and not s.reentrant else 0
+        return LayerCost(kept, 0, tape.peak - before + kept, 0, 0)
+    own = s.of_layer(kind.role)
+    return layer_cost(shape, own, checkpoint, kind.moe, kind.windowed, accumulating)
 
 
 @lru_cache(maxsize=256)

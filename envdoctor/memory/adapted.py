@@ -135,3 +135,28 @@ def _factor(tape: Tape, s: Settings, x: Tensor, numel: int, weight: int, compute
         else:
             tape.cast(copy)
     return out
+
+
+def scaled_by_vector(tape: Tape, s: Settings, x: Tensor, width: int, wide: bool) -> Tensor:
+    """IA3: `x` times a trained vector, in the vector's width and back; `wide` casts `x` before.
+
+    The caller keeps its hold on `x`. wheel:peft-0.21.2:peft/tuners/ia3/layer.py
+    """
+    given = x
+    if wide and x.width < s.adapter:
+        given = tape.op(x.numel, s.adapter, (x,))
+    else:
+        given.refs += 1
+    vector = tape.new(width, s.adapter)
+    # the vector's gradient is a product of the input's size before it is summed
+    product = max(s.adapter, given.width)
+    scratch = (product * x.numel, product * x.numel) if given.width < product else product * x.numel
+    scaled = tape.op(
+        x.numel, product, (given,), (given, vector), temporary=scratch, parameter=width * s.adapter
+    )
+    tape.drop(given, vector)
+    if product == x.width:
+        return scaled
+    out = tape.op(x.numel, x.width, (scaled,))
+    tape.drop(scaled)
+    return out

@@ -13,8 +13,15 @@ from envdoctor.memory.shape import Experts, ModelShape
 def adapter_tensors(shape: ModelShape, s: Settings) -> tuple[tuple[int, int], ...]:
     """Elements of each adapter tensor and how often it occurs."""
     found: list[tuple[int, int]] = []
+    if s.before:
+        return ((s.before * shape.hidden, 1),)
+    if s.prefix:
+        return ((s.prefix * 2 * shape.layers * shape.kv_heads * shape.head_dim, 1),)
     for layer, count in layers(shape):
         for linear in layer.linears:
+            if linear.role in (*s.scaled, *s.fed):
+                size = linear.outputs if linear.role in s.scaled else linear.inputs
+                found.append((size, count * linear.times))
             if s.targeted(linear.role):
                 found.append((s.rank * linear.inputs, count * linear.times))
                 found.append((s.rank * linear.outputs, count * linear.times))

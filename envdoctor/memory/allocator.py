@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from envdoctor.memory.constants import Constants, ReservedBound
 from envdoctor.memory.layout import layers
+from envdoctor.memory.optimizer import find_optimizer
 from envdoctor.memory.run import TrainingRun
 from envdoctor.memory.settings import settings_of
 
@@ -54,6 +55,13 @@ SIGHTED_QUANTISED = 0.1
 """With images, a tower quantised beside them: its matrices are unpacked in sizes of their own."""
 
 
+FUSED = 0.05
+"""Where each weight is stepped amid the backward pass: wide copies of it lie between what layers keep."""
+
+WORKED_ON = 2
+"""Matrices in fp32 that a decomposition may not find a place for: how it parts its room is not known."""
+
+
 class Bound(NamedTuple):
     """At most so many bytes are reserved; `idle` ones of them torch gives back when the card is full."""
 
@@ -71,13 +79,14 @@ def replayed_bound(
     `enough` only so much is found out.
     """
     named = _named(run, churn)
-    moved = named + (_strewn(run) if run.expandable_segments else _between(run, churn))
+    moved = named + (_strewn(run) if run.expandable_segments else _between(run, churn)) + _decomposed(run)
     seen = (SIGHTED_QUANTISED if run.method == "qlora" else SIGHTED) if run.images else 0
     whole = run.recipe.generates or run.recipe.chunk_tokens or run.recipe.loss in ("score", "value")
     cut = not whole and run.scored < run.texts * (run.seq - 1)
     held = run.recipe.held or run.recipe.held_reference > 1
     logged = LOGGED if cut or run.recipe.loss == "value" or (held and run.recipe.logged) else 0
-    margin = max(ROUTED if run.shape.experts else MARGIN, seen, logged)
+    fused = FUSED if find_optimizer(run.optim).layerwise else 0
+    margin = max(ROUTED if run.shape.experts else MARGIN, seen, logged, fused)
     sure = _segments((allocated + moved) * (1 + margin))
     if named:
         sure = max(sure, reserved_bound(allocated, churn, run.parallel, constants))
@@ -124,6 +133,13 @@ def _between(run: TrainingRun, churn: Churn) -> int:
         return 0
     capped = run.scored * run.shape.vocab * settings_of(run).compute if run.shape.softcap else 0
     return max(churn.logits if run.grad_accum > 2 else 0, capped)
+
+
+def _decomposed(run: TrainingRun) -> int:
+    """Bytes of what a decomposition of the largest matrix works on."""
+    if find_optimizer(run.optim).matrices != "projected":
+        return 0
+    return WORKED_ON * 4 * max(linear.weight for layer, _ in layers(run.shape) for linear in layer.linears)
 
 
 def _strewn(run: TrainingRun) -> int:

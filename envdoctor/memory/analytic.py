@@ -6,20 +6,21 @@ from collections.abc import Mapping
 from math import inf
 from typing import NamedTuple
 
-from envdoctor.memory.activations import LayerCost, LayerKind, layer_cost, layer_kinds
+from envdoctor.memory.activations import LayerCost, LayerKind, cost_of, kinds_of
 from envdoctor.memory.adapters import adapts_experts
 from envdoctor.memory.allocator import Bound, Churn, replayed_bound, reserved_bound
 from envdoctor.memory.attention import masks
 from envdoctor.memory.constants import Constants
 from envdoctor.memory.images import ImageCost, image_cost
 from envdoctor.memory.loss import LossCost, loss_cost, views_head
+from envdoctor.memory.optimizer import find_optimizer
 from envdoctor.memory.references import (
     beside_reference,
     generation_bytes,
     reference_bytes,
     scoring_bytes,
 )
-from envdoctor.memory.replay import can_replay
+from envdoctor.memory.replay import STASHED, can_replay
 from envdoctor.memory.run import Component, Prediction, ServingRun, TrainingRun
 from envdoctor.memory.settings import Settings, settings_of
 from envdoctor.memory.shape import ModelShape
@@ -50,19 +51,26 @@ def predict(
         run = replace(run, fsdp_version=constants.fsdp_version, meta_load=meta)
     settings = settings_of(run)
     plan = plan_of(run)
-    kinds = layer_kinds(run.shape, run.pp)
-    accumulating = run.grad_accum > 1
-    costs = [layer_cost(run.shape, settings, run.grad_ckpt, k.moe, k.windowed, accumulating) for k in kinds]
-    loss = loss_cost(run.shape, settings, accumulating, bool(constants.loss_upcasts), run.recipe, run.scored)
+    kinds = kinds_of(run)
+    accumulating = run.grad_accum > 1 or plan.fused > 0
+    costs = [cost_of(run.shape, settings, run.grad_ckpt, k, accumulating) for k in kinds]
+    alone = accumulating and not (
+        plan.fused and run.shape.tied
+    )  # a tied head's gradient waits for the table's
+    loss = loss_cost(run.shape, settings.beside, alone, bool(constants.loss_upcasts), run.recipe, run.scored)
     costs = [cost._replace(**_again(cost, run.turns)) for cost in costs]
     loss = loss._replace(**_again(loss, run.turns))
     fixed = _fixed(run.shape, settings, constants)
     images = image_cost(run)
+    kept = sum(k.number * c.kept for k, c in zip(kinds, costs, strict=True))
+    if run.offload_activations:
+        kept = min(kept, STASHED * max(cost.kept for cost in costs))
     step = _heights(
-        run.shape, settings, plan, kinds, costs, loss, fixed, accumulating, _tables(run, settings), images
-    )
+        run.shape, settings, plan, kinds, costs, kept, loss, fixed, accumulating, _tables(run, settings),
+        images,
+    )  # fmt: skip
     if run.turns > 1:  # the gradients of the pass that came last are there while the others go back
-        again = [layer_cost(run.shape, settings, run.grad_ckpt, k.moe, k.windowed, True) for k in kinds]
+        again = [cost_of(run.shape, settings, run.grad_ckpt, k, True) for k in kinds]
         back = fixed + step.kept // run.turns + plan.gradients + max(cost.backward for cost in again)
         step = step._replace(backward=max(step.backward, back))
     if run.recipe.loss == "tiled":  # tiles are scratch of one size that leaves nothing carved up
@@ -80,7 +88,7 @@ def _again(cost: LayerCost | LossCost, turns: int) -> dict[str, int]:
 def _tables(run: TrainingRun, s: Settings) -> int:
     """Gradients of the embedding's size that meet at a tied table beside the head's own: the embedding's, and
     their sum where autograd cannot add them in place."""
-    return 2 if run.shape.tied and s.trains and views_head(run.recipe.loss, s) else 1
+    return 2 if run.shape.tied and s.outer and views_head(run.recipe.loss, s) else 1
 
 
 def _stacks(shape: ModelShape, s: Settings) -> int:
@@ -120,6 +128,7 @@ def _heights(
     plan: Plan,
     kinds: tuple[LayerKind, ...],
     costs: list[LayerCost],
+    kept: int,
     loss: LossCost,
     fixed: int,
     accumulating: bool,
@@ -127,7 +136,6 @@ def _heights(
     images: ImageCost,
 ) -> Step:
     pairs = tuple(zip(kinds, costs, strict=True))
-    kept = sum(k.number * c.kept for k, c in pairs)
     cached = sum(k.number * c.cached for k, c in pairs)
     layer = max(c.backward for c in costs)
     held = plan.between if accumulating else 0
@@ -141,16 +149,17 @@ def _heights(
     backward = max(
         base - plan.resharded + kept + loss.kept + loss.backward,
         base - frozen + kept + plan.bucket + head + layer,
-        base + kept + plan.bucket + loss.grads + plan.norm,
+        base + kept + max(plan.bucket + loss.grads + plan.norm, 0 if plan.whole_head else plan.fused),
         base - frozen + plan.bucket + layers - own + head + layer,
         first + plan.bucket + layers + head + images.backward,
         first
         + images.grads
-        + (plan.bucket // 2 if plan.gathered else plan.bucket)
+        + (plan.bucket // 2 if plan.gathered else 0 if plan.fused else plan.bucket)
         + layers
         + head
         + tables * table
         + plan.norm,
+        first + images.grads + plan.fused,
     )
     # a loss of the trainer's own comes after the forward pass, which drops autocast's copies when it ends
     after = max(cached + loss.scores * 3 // 2, loss.forward) if loss.scores else cached + loss.forward
@@ -213,7 +222,9 @@ def _assemble(
         phases,
         "analytic",
         (),
-        "; ".join(filter(None, (run.shape.uncertain, UNCOUNTED.get(run.task), _unseen(run)))),
+        "; ".join(
+            filter(None, (run.shape.uncertain, UNCOUNTED.get(run.task), _unseen(run), _unmeasured(run)))
+        ),
         outside=outside,
         idle_bytes=bound.idle,
     )
@@ -223,6 +234,13 @@ def _unseen(run: TrainingRun) -> str:
     """What is not counted of a model that reads images where none were told."""
     unseen = run.shape.unseen if run.images is None else ""
     return f"{unseen} (--images tells them)" if unseen else ""
+
+
+def _unmeasured(run: TrainingRun) -> str:
+    """What of a run is as a source says, and was never measured."""
+    if not find_optimizer(run.optim).measured:
+        return f"the terms of {run.optim} are as its source says, and no run of it was measured"
+    return ""
 
 
 def _outside_torch(run: TrainingRun, constants: Constants) -> tuple[Component, ...]:

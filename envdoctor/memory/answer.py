@@ -12,6 +12,7 @@ from envdoctor.memory.adapters import adapter_tensors, copied_tensors
 from envdoctor.memory.analytic import predict
 from envdoctor.memory.constants import Constants
 from envdoctor.memory.layout import active_parameters, parameters
+from envdoctor.memory.optimizer import find_optimizer
 from envdoctor.memory.recipes import TRAINERS
 from envdoctor.memory.run import Prediction, ServingRun, TrainingRun
 from envdoctor.memory.settings import settings_of
@@ -107,6 +108,7 @@ def _assuming(prediction: Prediction, question: Question, analytic: Prediction) 
     if isinstance(run, TrainingRun):
         notes += [_taken(name, stack.get(name)) for name in _libraries(run)]
         notes += [_trainer_note(run, stack)]
+        notes += _method_notes(run)
         notes += _row_notes(question, analytic)
         notes += _host_note(run)
         notes += _image_note(run)
@@ -136,6 +138,26 @@ def _row_notes(question: Question, even: Prediction) -> list[str]:
     return [*notes, f"{told}{masks}"]
 
 
+def _method_notes(run: TrainingRun) -> list[str]:
+    """What is trained where that is neither all nor LoRA's factors, and what the optimizer keeps instead."""
+    notes, some = [], run.active_layers
+    told = {
+        "last": f"the last {some} of {run.shape.layers} layers are trained",
+        "first": f"a layer of {run.shape.layers} is trained at a time, in fp32 copies; the first needs most",
+        "drawn": f"{some} of {run.shape.layers} layers are trained at a time, and all keep their states once"
+        " drawn",
+    }
+    notes += [told[run.trains.layers]] if run.trains.layers in told else []
+    notes += [f"{run.virtual} virtual tokens are trained (--virtual-tokens)"] if run.virtual else []
+    optimizer = find_optimizer(run.optim)
+    if optimizer.rank:
+        rank = run.optim_rank or optimizer.rank
+        notes.append(f"gradients of the layers' linears are projected to rank {rank} (--optim-rank)")
+    notes += ["each weight is stepped as soon as its gradient is there"] if optimizer.layerwise else []
+    notes += ["layers' inputs lie in host memory but for five"] if run.offload_activations else []
+    return notes
+
+
 def _host_note(run: TrainingRun) -> list[str]:
     """How much host memory what is offloaded needs."""
     if not run.offload_optimizer and not run.offload_params:
@@ -155,7 +177,7 @@ def _image_note(run: TrainingRun) -> list[str]:
         return []
     height, width = v.sides(run.pixels)
     each = f"{v.tokens(height, width)} tokens of --seq, {v.patches(height, width)} rows of the tower"
-    tower = "frozen" if run.frozen_tower else "trained" if run.method == "full" else "adapted where named"
+    tower = "frozen" if run.frozen_tower else "trained" if run.trains.outer else "adapted where named"
     return [f"{run.images} images a row, each {height}x{width} pixels: {each}, which is {tower}"]
 
 
@@ -175,7 +197,7 @@ def _trainer_note(run: TrainingRun, stack: Mapping[str, str]) -> str:
     parts += ["two texts a row"] if recipe.texts > 1 else []
     if recipe.reference:
         second = "a second model as reference" + (", in fp32" if recipe.reference_fp32 else "")
-        parts.append(second if run.method == "full" else "adapters off as reference")
+        parts.append(second if run.trains.layers else "adapters off as reference")
     if recipe.scored == "completion":
         parts.append(f"{run.completion} tokens of a row are answer")
     if recipe.scored == "answers":
@@ -190,7 +212,7 @@ def _trainer_note(run: TrainingRun, stack: Mapping[str, str]) -> str:
 def _libraries(run: TrainingRun) -> list[str]:
     """The libraries that this run uses."""
     used = ["torch", "transformers", "accelerate"]
-    used += ["peft"] if run.method != "full" else []
+    used += ["peft"] if not run.trains.layers else []
     used += ["bitsandbytes"] if run.method == "qlora" else []
     used += ["deepspeed"] if run.parallel.startswith("zero") else []
     used += ["liger-kernel"] if run.liger else []

@@ -20,8 +20,10 @@ def attention(tape: Tape, s: Settings, shape: ModelShape, x: Tensor, windowed: b
     else:
         query, key, value = _projections(tape, s, shape, x, matrices)
     query, key, value = _lowered(tape, s, query), _lowered(tape, s, key), _lowered(tape, s, value)
+    if s.prefix:
+        key, value = _prefixed(tape, s, key), _prefixed(tape, s, value)
     wide = s.attn == "sdpa" and (
-        s.packed or s.padded or s.masked or (windowed and s.seq >= shape.window > 0)
+        s.packed or s.padded or s.masked or s.prefix > 0 or (windowed and s.seq >= shape.window > 0)
     )  # flash-attn needs no mask
     if s.attn == "eager" or shape.alibi:
         context = _eager(tape, s, shape, query, key, value)
@@ -43,10 +45,18 @@ def attention(tape: Tape, s: Settings, shape: ModelShape, x: Tensor, windowed: b
     return out
 
 
+def _prefixed(tape: Tape, s: Settings, x: Tensor) -> Tensor:
+    """Keys or values behind those of the trained tokens; the cache holds them until the backward pass."""
+    out = tape.op(x.numel // s.seq * (s.seq + s.prefix), x.width, (x,))
+    tape.save_result(out)
+    tape.drop(x)
+    return out
+
+
 def masks(shape: ModelShape, s: Settings) -> int:
     """How many masks of a byte for each pair of tokens a batch has under sdpa."""
     windowed = bool(shape.windowed_layers) and s.seq >= shape.window > 0
-    if s.attn != "sdpa" or not (s.packed or s.padded or s.masked or windowed):
+    if s.attn != "sdpa" or not (s.packed or s.padded or s.masked or s.prefix or windowed):
         return 0
     return 2 if (s.padded or s.masked) and shape.windowed_layers else 1
 
@@ -193,9 +203,9 @@ def _masked(
     """With a mask torch takes the memory-efficient kernel: keys repeated, the mask made additive."""
     if not mask and q.width == 4 and k.numel < q.numel:
         return _math(tape, s, shape, q, k, v)
-    key = _repeated(tape, q, k)
-    value = _repeated(tape, q, v)
-    bias = tape.new(s.batch * s.seq * s.seq, s.compute) if mask else tape.new(0, 1)
+    key = _repeated(tape, s, q, k)
+    value = _repeated(tape, s, q, v)
+    bias = tape.new(s.batch * s.seq * (s.seq + s.prefix), s.compute) if mask else tape.new(0, 1)
     sums = tape.new(s.tokens * shape.heads // s.tp, 4)
     out = tape.op(q.numel, q.width, (q, key, value), (q, key, value, bias, sums), temporary=2 * q.size)
     tape.save_result(out)
@@ -203,20 +213,21 @@ def _masked(
     return out
 
 
-def _repeated(tape: Tape, q: Tensor, k: Tensor) -> Tensor:
-    if k.numel >= q.numel:
+def _repeated(tape: Tape, s: Settings, q: Tensor, k: Tensor) -> Tensor:
+    numel = q.numel // s.seq * (s.seq + s.prefix)
+    if k.numel >= numel:
         k.refs += 1
         return k
-    return tape.op(q.numel, k.width, (k,), temporary=0)
+    return tape.op(numel, k.width, (k,), temporary=0)
 
 
 def _scores(s: Settings, shape: ModelShape) -> int:
-    return s.batch * (shape.heads // s.tp) * s.seq * s.seq
+    return s.batch * (shape.heads // s.tp) * s.seq * (s.seq + s.prefix)
 
 
 def _eager(tape: Tape, s: Settings, shape: ModelShape, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """Scores in full: product, scale, mask, fp32 softmax, cast, product."""
-    key, value = _repeated(tape, q, k), _repeated(tape, q, v)
+    key, value = _repeated(tape, s, q, k), _repeated(tape, s, q, v)
     n = _scores(s, shape)
     raw = tape.op(n, q.width, (q, key), (q, key))
     scaled = raw
@@ -252,8 +263,8 @@ def _math(tape: Tape, s: Settings, shape: ModelShape, q: Tensor, k: Tensor, v: T
     """torch's own composition in fp32: scaled copies, a causal mask added, softmax, product."""
     n = _scores(s, shape)
     wide = [_widened(tape, _scaled_copy(tape, t)) for t in (q, k)]
-    key = _repeated_name(tape, wide[0], wide[1])
-    value = _repeated_name(tape, wide[0], _widened(tape, _scaled_copy(tape, v)))
+    key = _repeated_name(tape, s, wide[0], wide[1])
+    value = _repeated_name(tape, s, wide[0], _widened(tape, _scaled_copy(tape, v)))
     raw = tape.op(n, 4, (wide[0], key), (wide[0], key))
     masked = tape.op(n, 4, (raw,), through=True)
     tape.drop(raw)
@@ -281,7 +292,7 @@ def _widened(tape: Tape, x: Tensor) -> Tensor:
     return out
 
 
-def _repeated_name(tape: Tape, q: Tensor, k: Tensor) -> Tensor:
-    out = _repeated(tape, q, k)
+def _repeated_name(tape: Tape, s: Settings, q: Tensor, k: Tensor) -> Tensor:
+    out = _repeated(tape, s, q, k)
     tape.drop(k)
     return out

@@ -161,7 +161,7 @@ class CachingAllocator:
         else:
             whole = SHARED_SEGMENT if size < SHARED else -(-size // LARGE_STEP) * LARGE_STEP
         if self.granules + whole > self._room:
-            self._release()
+            self.release()
             if self.granules + whole > self._room:
                 raise OutOfRoom
         self.granules += whole
@@ -171,7 +171,7 @@ class CachingAllocator:
         self._wholes[self._bottom] = whole
         return whole << PLACES | self._bottom
 
-    def _release(self) -> None:
+    def release(self) -> None:
         """Give every segment back that lies free as a whole."""
         for free in (self._small, self._large):
             for block in [b for b in free if self._wholes.get(b & PLACE) == b >> PLACES]:

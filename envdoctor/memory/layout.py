@@ -12,6 +12,24 @@ from envdoctor.values import replace
 NAMES_ATTENTION = frozenset({"q", "k", "v", "o", "qkv"})
 
 
+class Elements(int):
+    """How many elements a matrix has, its two sides, and what it is: a linear's role, "table" or "head"."""
+
+    rows: int
+    columns: int
+    role: str
+
+    @classmethod
+    def of(cls, rows: int, columns: int, role: str) -> Elements:
+        """Return those of a matrix."""
+        found = cls(rows * columns)
+        found.rows, found.columns, found.role = rows, columns, role
+        return found
+
+
+TABLE, HEAD = "table", "head"
+
+
 class Linear(NamedTuple):
     """A matrix product: its role, its width in and out, whether it adds a bias, and how many there are."""
 
@@ -42,7 +60,7 @@ class Layer(NamedTuple):
         """Elements of those of the linears and of the stacks of experts."""
         found: list[int] = []
         for linear in self.linears:
-            found += [linear.weight] * linear.times
+            found += [Elements.of(linear.outputs, linear.inputs, linear.role)] * linear.times
             if linear.bias:
                 found += [linear.outputs] * linear.times
         return (*found, *self.stacks)
@@ -141,17 +159,17 @@ def _vectors(shape: ModelShape) -> tuple[int, ...]:
 @lru_cache(maxsize=256)
 def outer_tensors(shape: ModelShape, tower: bool = True) -> tuple[int, ...]:
     """Elements of the parameters outside the layers: embedding first, then positions, norms, head, tower."""
-    found = [shape.vocab * shape.hidden]
+    found: list[int] = [Elements.of(shape.vocab, shape.hidden, TABLE)]
     if shape.learned_positions:
-        found.append(shape.learned_positions * shape.hidden)
+        found.append(Elements.of(shape.learned_positions, shape.hidden, TABLE))
     if shape.embedding_norm:
         found += [shape.hidden] * 2
     if shape.norm != "layer-plain":
         found += [shape.hidden] * (2 if shape.norm == "layer" else 1)
     if shape.classes:
-        found.append(shape.classes * shape.hidden)
+        found.append(Elements.of(shape.classes, shape.hidden, HEAD))
     elif not shape.tied:
-        found.append(shape.vocab * shape.hidden)
+        found.append(Elements.of(shape.vocab, shape.hidden, HEAD))
     if shape.head_bias:
         found.append(shape.vocab)
     return (*found, *tower_tensors(shape)) if tower else tuple(found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envdoctor.memory.adapted import adapted, as_computed
+from envdoctor.memory.adapted import adapted, as_computed, scaled_by_vector
 from envdoctor.memory.layout import Linear
 from envdoctor.memory.settings import Settings
 from envdoctor.memory.tape import Tape, Tensor
@@ -14,7 +14,16 @@ def linear(tape: Tape, s: Settings, x: Tensor, matrix: Linear, outer: bool = Fal
     `outer` says that it lies outside the quantised and adapted layers, as the head does.
     """
     quantised = bool(s.quant) and not outer
+    if not outer and matrix.role in s.fed:
+        scaled = scaled_by_vector(tape, s, x, matrix.inputs, wide=True)
+        out = _plain(tape, s, scaled, matrix, outer)
+        tape.drop(scaled)
+        return out
     base = _quantised(tape, s, x, matrix) if quantised else _plain(tape, s, x, matrix, outer)
+    if not outer and matrix.role in s.scaled:
+        scaled = scaled_by_vector(tape, s, base, matrix.outputs, wide=False)
+        tape.drop(base)
+        return scaled
     if outer or not s.targeted(matrix.role):
         return base
     if quantised and s.quant == "nf4":  # peft clones the result of a 4-bit product

@@ -1,67 +1,56 @@
-"""Optimizer states and the scratch of a step, by transformers' optimizer names."""
+"""Optimizers by the names that trainers take: their states, and what a step of theirs asks for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING
 
 from envdoctor.errors import InputError, nearest
+from envdoctor.memory.layout import HEAD, TABLE, Elements
 from envdoctor.memory.tape import rounded
-from envdoctor.values import dataclass
+
+if TYPE_CHECKING:
+    from envdoctor.matrix import tables
 
 QUANTISED_FROM = 4096  # elements below which bitsandbytes keeps a state in fp32
 PAGED_FROM = 100_000  # elements below which a paged state stays on the card
 BLOCK = 256  # elements that share one constant of an 8-bit state
 
 
-@dataclass(frozen=True, slots=True)
-class Optimizer:
-    """An optimizer: states a weight, how they are kept, and how its step computes."""
+@cache
+def optimizers() -> Mapping[str, tables.OptimizerRow]:
+    """Return every optimizer whose memory is known, by its name."""
+    from envdoctor.matrix import load_matrix, tables
 
-    states: int
-    kind: str = "same"  # "same" dtype as the weight, "fp32", "8bit" or "factored"
-    foreach: int = 0  # lists of all tensors' size that a step makes
-    paged: bool = False
+    return {row.name: row for row in load_matrix().rows(tables.OptimizerRow)}
 
 
-OPTIMIZERS: dict[str, Optimizer] = {
-    "adamw_torch_fused": Optimizer(2),
-    "adamw_torch": Optimizer(2, foreach=1),
-    "adamw_hf": Optimizer(2, foreach=1),
-    "adamw_apex_fused": Optimizer(2),
-    "adamw_anyprecision": Optimizer(3),
-    "adamw_8bit": Optimizer(2, "8bit"),
-    "adamw_bnb_8bit": Optimizer(2, "8bit"),
-    "paged_adamw": Optimizer(2, "fp32", paged=True),
-    "paged_adamw_32bit": Optimizer(2, "fp32", paged=True),
-    "paged_adamw_8bit": Optimizer(2, "8bit", paged=True),
-    "ademamix": Optimizer(3, "fp32"),
-    "ademamix_8bit": Optimizer(3, "8bit"),
-    "paged_ademamix_32bit": Optimizer(3, "fp32", paged=True),
-    "paged_ademamix_8bit": Optimizer(3, "8bit", paged=True),
-    "lion_32bit": Optimizer(1, "fp32"),
-    "lion_8bit": Optimizer(1, "8bit"),
-    "paged_lion_32bit": Optimizer(1, "fp32", paged=True),
-    "paged_lion_8bit": Optimizer(1, "8bit", paged=True),
-    "rmsprop": Optimizer(1, foreach=1),
-    "rmsprop_bnb": Optimizer(1, "fp32"),
-    "rmsprop_bnb_8bit": Optimizer(1, "8bit"),
-    "rmsprop_bnb_32bit": Optimizer(1, "fp32"),
-    "sgd": Optimizer(0),
-    "adagrad": Optimizer(1, foreach=2),
-    "adafactor": Optimizer(1, "factored"),
-}
-
-
-def find_optimizer(name: str) -> Optimizer:
+def find_optimizer(name: str) -> tables.OptimizerRow:
     """Return the optimizer of that name; raises InputError for one whose memory is not known."""
-    if name not in OPTIMIZERS:
-        near = nearest(name, OPTIMIZERS) or f"; there are {', '.join(sorted(OPTIMIZERS))}"
+    known = optimizers()
+    if name not in known:
+        near = nearest(name, known) or f"; there are {', '.join(sorted(known))}"
         raise InputError(f"--optim {name}: not known{near}")
-    return OPTIMIZERS[name]
+    return known[name]
+
+
+def of_matrices(optimizer: tables.OptimizerRow, n: int) -> Elements | None:
+    """Return the elements as a matrix whose states are kept otherwise than those of the rest, or None.
+
+    Embeddings and the head are stepped like vectors, but for a second moment of each of their rows.
+    """
+    if not (optimizer.matrices and isinstance(n, Elements)):
+        return None
+    return n if optimizer.matrices == "rows" or n.role not in (TABLE, HEAD) else None
 
 
 def state_bytes(
-    optimizer: Optimizer, tensors: Iterable[tuple[int, int]], width: int, embedding: int = 0
+    optimizer: tables.OptimizerRow,
+    tensors: Iterable[tuple[int, int]],
+    width: int,
+    embedding: int = 0,
+    rank: int = 0,
 ) -> int:
     """Bytes of the states on the card for tensors (elements, occurrences) of `width` bytes an element.
 
@@ -71,36 +60,55 @@ def state_bytes(
     found = tuple(tensors)
     first = bool(embedding) and bool(found) and found[0][0] == embedding
     return sum(
-        count * _tensor_states(optimizer, n, width, first and place == 0)
+        count * sum(map(rounded, state_blocks(optimizer, n, width, first and place == 0, rank)))
         for place, (n, count) in enumerate(found)
     )
 
 
-def _tensor_states(optimizer: Optimizer, n: int, width: int, embedding: bool) -> int:
-    return sum(rounded(size) for size in state_blocks(optimizer, n, width, embedding))
-
-
-def state_blocks(optimizer: Optimizer, n: int, width: int, embedding: bool = False) -> tuple[int, ...]:
+def state_blocks(
+    optimizer: tables.OptimizerRow, n: int, width: int, embedding: bool = False, rank: int = 0
+) -> tuple[int, ...]:
     """Bytes of each tensor that the states of a weight of `n` elements of `width` bytes are kept in."""
+    matrix = of_matrices(optimizer, n)
+    if matrix is not None:
+        return _matrix_blocks(optimizer, matrix, width, rank)
     if optimizer.paged and n >= PAGED_FROM:
-        constants = optimizer.kind == "8bit" and not embedding
+        constants = optimizer.kept == "8bit" and not embedding
         return (4 * (n // BLOCK),) * optimizer.states if constants else ()
-    if optimizer.kind == "8bit" and n >= QUANTISED_FROM and not embedding:
+    if optimizer.kept == "8bit" and n >= QUANTISED_FROM and not embedding:
         return (n, 4 * -(-n // BLOCK)) * optimizer.states
-    if optimizer.kind == "factored":
+    if optimizer.kept == "factored":
         return () if n < QUANTISED_FROM else (4 * int(n**0.5) * 2,)
-    if optimizer.kind in ("8bit", "fp32"):
+    if optimizer.kept in ("8bit", "fp32"):
         return (4 * n,) * optimizer.states
-    steps = (4,) if optimizer.states == 2 and not optimizer.foreach else ()
+    steps = (4,) if optimizer.states == 2 and not (optimizer.foreach or optimizer.matrices) else ()
     return (*steps, *(width * n,) * optimizer.states)
 
 
-def step_bytes(optimizer: Optimizer, tensors: Iterable[tuple[int, int]], width: int) -> int:
-    """Bytes of scratch at the height of a step."""
-    sizes = tuple(tensors)
-    largest = max((n for n, _ in sizes), default=0)
-    if optimizer.kind == "factored":
-        return (16 if width < 4 else 12) * largest
-    if optimizer.foreach:
-        return optimizer.foreach * sum(count * rounded(width * n) for n, count in sizes)
-    return 0
+def _matrix_blocks(
+    optimizer: tables.OptimizerRow, matrix: Elements, width: int, rank: int
+) -> tuple[int, ...]:
+    """Bytes of each tensor of a matrix's states, where they are of another shape than the matrix."""
+    if optimizer.matrices == "momentum":
+        return (width * matrix,)
+    if optimizer.matrices == "rows":
+        return (width * matrix, width * matrix.rows)
+    small, low = sides(matrix, rank or optimizer.rank)
+    basis = width * low // max(matrix.rows, matrix.columns) * small
+    if optimizer.matrices == "projected" and width == 4:
+        basis = 4 * small * small  # a view of all that the decomposition returned
+    states = state_blocks_of(low, width, optimizer)
+    return (basis, *states)
+
+
+def state_blocks_of(low: int, width: int, optimizer: tables.OptimizerRow) -> tuple[int, ...]:
+    """Bytes of each tensor of the states of a projected gradient of so many elements."""
+    if optimizer.kept == "8bit" and low >= QUANTISED_FROM:
+        return (low, 4 * -(-low // BLOCK)) * optimizer.states
+    return ((4 if optimizer.kept == "8bit" else width) * low,) * optimizer.states
+
+
+def sides(matrix: Elements, rank: int) -> tuple[int, int]:
+    """The shorter side of a matrix, and the elements of a gradient that is projected on `rank` of it."""
+    small, large = sorted((matrix.rows, matrix.columns))
+    return small, min(rank, small) * large

@@ -128,6 +128,18 @@ class Watched(NamedTuple):
     casts: tuple[int, ...]
 
 
+@lru_cache(maxsize=256)
+def idle_program(watched: Watched, held: bool) -> Program:
+    """Return the program of a layer that no gradient reaches: on its way back it only passes.
+
+    A checkpoint's input is `held` all the same.
+    """
+    passing = watched.slots
+    forward = tuple(event for event in watched.events if not (held and event == (INPUT, 0)))
+    backward = ((INPUT, 0),) if held else ()
+    return Program(forward, backward, passing + 1, watched.output, passing, passing, watched.casts, ())
+
+
 @lru_cache(maxsize=1024)
 def watched_layer(shape: ModelShape | Vision, s: Settings, moe: bool, windowed: bool) -> Watched:
     """Return what a layer asks for where nothing is to be trained."""

@@ -12,14 +12,17 @@ from envdoctor.memory.tape import rounded
 
 def reference_bytes(run: TrainingRun, plan: Plan) -> int:
     """Bytes of a reference model: the frozen start of full training; adapters are switched off instead."""
-    if not run.recipe.reference or run.method != "full":
+    if not run.recipe.reference or not run.trains.layers:
         return 0
     return plan.frozen * 4 // run.weight_bytes if run.recipe.reference_fp32 else plan.frozen
 
 
 def reference_settings(run: TrainingRun, s: Settings) -> Settings:
     """The settings of the reference model's forward pass: nothing is trained, no adapter is on."""
-    plain = s._replace(rank=0, trains=False, copies_table=False, copies_head=False)
+    plain = s._replace(
+        rank=0, trains=False, outer=False, active=0, copies_table=False, copies_head=False, scaled=(), fed=(),
+        prefix=0,
+    )  # fmt: skip
     if s.trains and run.recipe.reference_fp32:
         plain = plain._replace(weight=4, vector=4, stream=4)
     return plain

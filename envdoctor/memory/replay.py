@@ -9,18 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from math import inf
 
-from envdoctor.memory.activations import LayerKind, layer_kinds
+from envdoctor.memory.activations import IDLE, LayerKind, kinds_of
 from envdoctor.memory.adapters import adapter_tensors, copied_tensors
 from envdoctor.memory.attention import masks
 from envdoctor.memory.caching import Block, CachingAllocator, Events, granules
 from envdoctor.memory.images import tower_of
-from envdoctor.memory.layout import Layer, layers, learned, outer_tensors
+from envdoctor.memory.layout import Layer, dense_layer, layers, learned, moe_layer, outer_tensors
 from envdoctor.memory.looking import Seen, look, look_back
 from envdoctor.memory.loss import views_head
 from envdoctor.memory.optimizer import find_optimizer, state_blocks
 from envdoctor.memory.programs import (
     INPUT,
     Program,
+    idle_program,
     layer_program,
     loss_program,
     watched_layer,
@@ -31,6 +32,7 @@ from envdoctor.memory.run import TrainingRun
 from envdoctor.memory.serving import key_bytes_per_token
 from envdoctor.memory.settings import Settings, settings_of
 from envdoctor.memory.shape import ModelShape
+from envdoctor.memory.stepping import Loop, in_order, step_alone, step_weight, steps_in_python
 from envdoctor.memory.turns import Frame, Turns, frame_of, paired
 from envdoctor.memory.weights import weight_blocks
 from envdoctor.values import replace
@@ -43,6 +45,11 @@ SETTLED = 0.005
 """By what share a step with states may still grow and be the last that is played."""
 MICRO_STEPS = 2
 """Micro batches of a step that are played: those after the second ask for what it did."""
+
+
+STASHED = 5
+"""Layers' inputs on the card at a time where they go to the host's memory: TRL's `max_fwd_stash_size`.
+wheel:trl-1.16.0:trl/models/activation_offloading.py"""
 
 
 def can_replay(run: TrainingRun) -> bool:
@@ -75,10 +82,13 @@ class Replay:
         self.heap = CachingAllocator(widened, run.expandable_segments, room)
         self.tower = tower_of(run)
         self.optimizer = find_optimizer(run.optim)
-        self.kinds = [kind for kind in layer_kinds(run.shape, run.pp) for _ in range(kind.number)]
+        self.kinds = [kind for kind in kinds_of(run) for _ in range(kind.number)]
         self.gradients: list[Block] = []
         self.states: list[Block] = []
         self.buckets: list[Block] = []
+        self.copies: list[Block] = []
+        self.stepped = False
+        self.most = 0  # that was taken before the cache was emptied
         self.started = False
         self.micros = min(run.grad_accum, MICRO_STEPS)
 
@@ -96,7 +106,7 @@ class Replay:
             self._rebuild()
             self.micros = self._micro_steps(width)
             for micro in range(self.micros):
-                self._pass(accumulating=micro > 0)
+                self._pass(accumulating=micro > 0 or self.optimizer.layerwise)
                 if self.taken > enough:
                     return self.taken
             self._step()
@@ -107,7 +117,7 @@ class Replay:
     @property
     def taken(self) -> int:
         """Bytes taken of the card."""
-        return self.heap.reserved
+        return max(self.most, self.heap.reserved)
 
     def _micro_steps(self, width: int) -> int:
         """Micro batches to play: of rows below the widest one is enough where a segment grows, or gradients
@@ -132,6 +142,10 @@ class Replay:
         """Weights, adapters, a second model where there is one, and DDP's buckets."""
         s, double = self.s, self.run.double_quant
         self._take(weight_blocks(self.shape, s, double))
+        if self.run.trains.layers == "first":
+            self.copies = self._take(4 * n for n, _ in trained_tensors(self.shape, s))
+        if s.layered:
+            self._take((s.layered - s.weight) * n for n, _ in trained_tensors(self.shape, s))
         trained = trained_tensors(self.shape, s)
         if not s.trains:
             self._take(n * width for n, width in trained)
@@ -189,8 +203,8 @@ class Replay:
         self._workspace()
         frames, last = self._forward(stream, accumulating)
         # a tied head's gradient waits for the embedding's
-        alone = accumulating and not (shape.tied and s.trains)
-        program = loss_program(shape, s, alone, self.upcasts, self.run.recipe, self.run.scored)
+        alone = accumulating and not (shape.tied and s.outer)
+        program = loss_program(shape, s.beside, alone, self.upcasts, self.run.recipe, self.run.scored)
         loss = frame_of(program, last)
         self.heap.play(program.forward, loss.blocks)
         self._give(seen.features if seen else ())
@@ -251,8 +265,11 @@ class Replay:
             self.heap.take(self.workspace)
 
     def _program(self, kind: LayerKind, accumulating: bool) -> Program:
-        checkpoint = self.run.grad_ckpt
-        return layer_program(self.shape, self.s, checkpoint, kind.moe, kind.windowed, accumulating)
+        checkpoint, s = self.run.grad_ckpt, self.s.of_layer(kind.role)
+        if kind.role == IDLE:
+            held = checkpoint and not s.reentrant
+            return idle_program(watched_layer(self.shape, s, kind.moe, kind.windowed), held)
+        return layer_program(self.shape, s, checkpoint, kind.moe, kind.windowed, accumulating)
 
     def _forward(self, stream: Block, accumulating: bool) -> tuple[list[Frame], Block]:
         """Every layer in turn; the model's own code holds the embedded input until all are done."""
@@ -267,6 +284,8 @@ class Replay:
             turns.play(events, frame.blocks, program is not following)
             last = frame.blocks[frame.program.output]
             frames.append(frame)
+            if self.run.offload_activations and len(frames) > STASHED + 1:
+                self.heap.give(frames[-STASHED - 1].blocks[INPUT])
         if (INPUT, 0) in frames[0].program.forward:
             self.heap.give(stream)
         return frames, last
@@ -282,6 +301,8 @@ class Replay:
         for place, (frame, following) in enumerate(paired(frames[::-1]), 1):
             program = frame.program
             frame.blocks[program.arriving] = gradient
+            if self.run.offload_activations and 1 < len(frames) - place + 1 <= len(frames) - STASHED:
+                (frame.blocks[INPUT],) = self.heap.take(self.s.tokens * self.shape.hidden * self.s.stream)
             self._arrive(len(frames) - place, frame, accumulating)
             turns.play(program.backward, frame.blocks, following is None or program is not following.program)
             self._leave(len(frames) - place, frame, accumulating)
@@ -306,9 +327,14 @@ class Replay:
     def _leave(self, place: int, frame: Frame, accumulating: bool) -> None:
         """Note what a layer's way back leaves."""
         self._keep(frame)
+        if self.optimizer.layerwise and not self.kinds[place].role:
+            layer = moe_layer(self.shape) if self.kinds[place].moe else dense_layer(self.shape)
+            self._step_at_once(layer.tensors(), self.s.layered or self.s.weight)
 
     def _keep_head(self, loss: Frame) -> Block | None:
         """Note the gradients of what follows the layers; return the head's."""
+        if self.optimizer.layerwise and self.s.outer and not self.shape.tied:
+            self._step_at_once(outer_tensors(self.shape, False)[-1:], self.s.vector)
         return self._keep(loss)
 
     def _keep(self, frame: Frame) -> Block | None:
@@ -319,9 +345,9 @@ class Replay:
 
     def _embedding(self, head: Block | None, accumulating: bool) -> None:
         """The embedding's gradient; a tied head's own waits for it: where it is a view the sum is a third."""
-        size = self.shape.vocab * self.shape.hidden * (self.s.vector if self.s.trains else self.s.copied)
+        size = self.shape.vocab * self.shape.hidden * (self.s.vector if self.s.outer else self.s.copied)
         (total,) = self.heap.take(size)
-        if self.shape.tied and self.s.trains and head is not None and self.run.recipe.loss != "value":
+        if self.shape.tied and self.s.outer and head is not None and self.run.recipe.loss != "value":
             own = total
             self.gradients.remove(head)
             if views_head(self.run.recipe.loss, self.s):
@@ -330,41 +356,54 @@ class Replay:
             else:
                 total = head
                 self.heap.give(own)
-        if accumulating:
+        if self.optimizer.layerwise:
+            self._step_at_once(outer_tensors(self.shape, False)[:1], self.s.vector, total)
+        elif accumulating:
             self.heap.give(total)
         else:
             self.gradients.append(total)
 
     def _step(self) -> None:
         """The optimizer's step: states where there are none yet, scratch, and gradients dropped after it."""
-        trained = self._trained()
-        if not self.states:
-            for place, (n, width) in enumerate(trained):
+        first, rank, self.stepped = not self.stepped, self.run.optim_rank, True
+        trained = [] if self.optimizer.layerwise else in_order(self.optimizer, self._trained())
+        python = steps_in_python(self.optimizer) and not self.optimizer.layerwise
+        if self.copies:
+            self._widen(trained)
+            trained = [(n, 4) for n, _ in trained]
+        loop = Loop(self.heap)
+        for place, (n, width) in enumerate(trained if first or python else ()):
+            if first:
                 table = self.s.trains_table and place == 0
-                self.states += self._take(state_blocks(self.optimizer, n, width, table))
-        if self.optimizer.kind == "factored":
-            self._factored(trained)
-        elif self.optimizer.foreach:
+                self.states += self._take(state_blocks(self.optimizer, n, width, table, rank))
+            if python:
+                step_weight(loop, self.optimizer, n, width, rank, first)
+        loop.drop()
+        if self.optimizer.foreach:
             self._give(self._take(width * n for n, width in trained * self.optimizer.foreach))
         self._give(self.gradients)
         self.gradients.clear()
+        if self.copies:  # BAdam empties the cache after each step
+            self.most = self.taken
+            self.heap.release()
+
+    def _widen(self, trained: list[tuple[int, int]]) -> None:
+        """BAdam widens the gradients of the layer at hand, which then go."""
+        wide = [block for n, _ in trained for block in self._take((4 * n,))]
+        self._give(self.gradients)
+        self.gradients = wide
 
     def _trained(self) -> list[tuple[int, int]]:
         """Elements and width of the tensors that the optimizer steps."""
         return trained_tensors(self.shape, self.s)
 
-    def _factored(self, trained: list[tuple[int, int]]) -> None:
-        """Adafactor's loop: what it names for one tensor stays until it is named for the next."""
-        named: list[Block] = []
-        for n, width in trained:
-            wide = self._take((4 * n, 4 * n) if width < 4 else ())  # gradient and weight in fp32
-            square, update = self._take((4 * n, 4 * n))
-            self._give((*named, square))
-            (scaled,) = self.heap.take(4 * n)
-            self.heap.give(update)
-            self._give(self.heap.take(4 * n))
-            named = [*wide, scaled]
-        self._give(named)
+    def _step_at_once(self, tensors: Iterable[int], width: int, gradient: Block | None = None) -> None:
+        """Step weights as soon as their gradients are there."""
+        rank = self.run.optim_rank
+        for n in tensors:
+            loop = Loop(self.heap)
+            made = step_alone(loop, self.optimizer, n, width, rank, not self.stepped, gradient)
+            self.states += made
 
 
 def buckets(sizes: list[int]) -> Iterator[int]:
@@ -397,8 +436,13 @@ def trained_tensors(shape: ModelShape, s: Settings) -> list[tuple[int, int]]:
         copies = [(n, s.copied) for n, _ in copied_tensors(shape, s)]
         first = copies[: s.copies_table]
         return [*first, *inner, *copies[len(first) :]]
+    left, found = s.lasting if s.active else shape.layers, list[tuple[int, int]]()
+    for layer, count in reversed(layers(shape)):
+        found = _layer_tensors(layer, s.of_layer("")) * min(left, count) + found
+        left = max(0, left - count)
+    if not s.outer:
+        return found
     table, *rest = outer_tensors(learned(shape), s.tower_trains)
-    found = [one for layer, count in layers(shape) for one in _layer_tensors(layer, s) * count]
     return [(table, s.vector), *found, *((n, s.vector) for n in rest)]
 
 

@@ -7,6 +7,8 @@ from dataclasses import field
 from typing import Any
 
 from envdoctor.errors import InputError
+from envdoctor.memory.methods import METHODS, Method, scaled_linears
+from envdoctor.memory.optimizer import find_optimizer
 from envdoctor.memory.parts import seeing_models
 from envdoctor.memory.recipes import PLAIN, TASKS, Recipe
 from envdoctor.memory.shape import ModelShape
@@ -15,7 +17,6 @@ from envdoctor.values import Shown, dataclass
 
 DTYPES: Mapping[str, int] = {"bf16": 2, "fp16": 2, "fp32": 4}
 USUAL_PIXELS = (1024, 1024)
-METHODS = ("full", "lora", "qlora")
 PARALLEL = ("none", "ddp", "zero1", "zero2", "zero3", "fsdp")
 ATTENTION = ("eager", "sdpa", "flash_attention_2")
 TABLES = ("embed_tokens", "embed_in", "wte", "word_embeddings")
@@ -86,6 +87,10 @@ class TrainingRun:
     dora: bool = False
     modules_to_save: str = ""
     expandable_segments: bool = False
+    optim_rank: int = 0  # of a projecting optimizer; 0 its own
+    trained_layers: int = 0  # of freeze and LISA; 0 the method's own
+    virtual_tokens: int = 0  # of prompt and prefix tuning; 0 peft's own
+    offload_activations: bool = False
     images: int | None = None  # of a row; None is not told, and counts the tower as trained but idle
     pixels: tuple[int, int] = USUAL_PIXELS  # height and width of each, as the processor hands it on
     frozen_tower: bool = False
@@ -95,7 +100,7 @@ class TrainingRun:
         for name in ("batch", "seq", "grad_accum", "lora_rank", "gpus", "tp", "pp"):
             if getattr(self, name) < 1:
                 raise InputError(f"--{name.replace('_', '-')}: {getattr(self, name)} is no count")
-        for name, known in (("method", METHODS), ("dtype", tuple(DTYPES)), ("attn", ATTENTION)):
+        for name, known in (("method", tuple(METHODS)), ("dtype", tuple(DTYPES)), ("attn", ATTENTION)):
             if getattr(self, name) not in known:
                 raise InputError(f"--{name}: {getattr(self, name)!r} is none of {', '.join(known)}")
         if self.task not in TASKS:
@@ -107,6 +112,33 @@ class TrainingRun:
         if self.quant not in ("nf4", "int8"):
             raise InputError(f"--quant: {self.quant!r} is none of nf4, int8")
         _check_agreement(self)
+
+    @property
+    def trains(self) -> Method:
+        """What of the model is trained."""
+        return METHODS[self.method]
+
+    @property
+    def adapts(self) -> bool:
+        """True when LoRA's adapters are trained."""
+        return self.method in ("lora", "qlora")
+
+    @property
+    def active_layers(self) -> int:
+        """Layers whose own weights are trained at a time."""
+        known = self.trains
+        some = min(self.trained_layers or known.trained, self.shape.layers)
+        return {"": 0, "all": self.shape.layers}.get(known.layers, some)
+
+    @property
+    def virtual(self) -> int:
+        """Tokens that are trained in the place of weights."""
+        return (self.virtual_tokens or self.trains.virtual) if self.trains.virtual else 0
+
+    @property
+    def length(self) -> int:
+        """Tokens of a row as the layers see it: prompt tuning puts its own before."""
+        return self.seq + (self.virtual if self.method == "prompt" else 0)
 
     @property
     def weight_bytes(self) -> int:
@@ -145,7 +177,7 @@ class TrainingRun:
             return self.texts * self.completion
         if self.recipe.scored == "answers" and self.max_completion:
             return self.texts * min(self.seq, self.completion + 1)
-        return self.texts * max(1, self.seq - 1) if self.recipe.loss != "full" else self.texts * self.seq
+        return self.texts * (max(1, self.length - 1) if self.recipe.loss != "full" else self.length)
 
     @property
     def compute_bytes(self) -> int:
@@ -184,7 +216,8 @@ def _check_agreement(run: TrainingRun) -> None:
         raise InputError("--amp fp16 with --dtype fp16: torch's GradScaler cannot unscale fp16 gradients")
     _check_targets(run)
     _check_adapters(run)
-    if run.method == "full" and run.shape.stored not in ("", "mxfp4"):
+    _check_method(run)
+    if run.trains.layers and run.shape.stored not in ("", "mxfp4"):
         raise InputError(f"--method full: the weights of {run.shape.name} are stored as {run.shape.stored}")
     if run.attn == "flash_attention_2" and run.dtype == "fp32" and run.amp == "none":
         raise InputError(
@@ -216,9 +249,48 @@ def _check_images(run: TrainingRun) -> None:
         raise InputError(f"{told} {least}: {run.images} images of {one} alone are {tokens} tokens")
 
 
+def _check_method(run: TrainingRun) -> None:
+    """Raise InputError for what a method cannot do, or is not counted with."""
+    if run.trained_layers and run.trains.layers not in ("last", "drawn"):
+        raise InputError(f"--trained-layers: of --method freeze and lisa, not of {run.method}")
+    if run.trains.layers == "drawn" and not run.trained_layers:
+        raise InputError("--method lisa: say how many layers are trained at a time (--trained-layers)")
+    if run.trained_layers > run.shape.layers:
+        raise InputError(f"--trained-layers {run.trained_layers}: the model has {run.shape.layers}")
+    if run.virtual_tokens and not run.trains.virtual:
+        raise InputError(f"--virtual-tokens: of --method prompt and prefix, not of {run.method}")
+    if run.method == "prefix" and run.grad_ckpt:
+        raise InputError("--method prefix: peft refuses it with gradient checkpointing (--no-grad-ckpt)")
+    if run.method == "ia3":
+        scaled_linears(run.shape.model_type)
+    plain = run.parallel in ("none", "ddp") and run.tp == run.pp == 1
+    if run.method not in ("full", "lora", "qlora") and not plain:
+        raise InputError(f"--method {run.method}: counted where each card holds the whole model alone")
+    if run.method not in ("full", "lora", "qlora") and run.images:
+        raise InputError(f"--method {run.method}: not counted with --images")
+    if run.offload_activations and not run.grad_ckpt:
+        raise InputError("--offload-activations: counted with gradient checkpointing alone (--grad-ckpt)")
+    if run.offload_activations and not plain:
+        raise InputError("--offload-activations: counted where each card holds the whole model alone")
+    optimizer = find_optimizer(run.optim)
+    if not (optimizer.matrices or optimizer.layerwise):
+        return
+    if not run.trains.layers or run.method == "badam":
+        raise InputError(f"--optim {run.optim}: steps whole weights, not what --method {run.method} trains")
+    if run.parallel not in ("none", *(() if optimizer.layerwise else ("ddp",))) or not plain:
+        raise InputError(
+            f"--optim {run.optim}: counted on one card alone, or on each whole without layerwise"
+        )
+    if optimizer.trainers and run.trainer not in optimizer.trainers:
+        those = " or ".join(optimizer.trainers)
+        raise InputError(f"--optim {run.optim}: {run.trainer} has none (--trainer {those})")
+    if optimizer.layerwise and run.grad_accum > 1:
+        raise InputError(f"--optim {run.optim}: steps each weight at once, so not with --grad-accum")
+
+
 def _check_targets(run: TrainingRun) -> None:
     """Raise InputError for a name that no linear of the model has."""
-    if run.method == "full" or run.lora_targets in ("all", "attn", "qv"):
+    if not run.adapts or run.lora_targets in ("all", "attn", "qv"):
         return
     from envdoctor.memory.layout import roles
 
@@ -231,7 +303,7 @@ def _check_targets(run: TrainingRun) -> None:
 
 def _check_adapters(run: TrainingRun) -> None:
     """Raise InputError for what peft would refuse, and for a module whose copy is not counted."""
-    if run.method == "full" and (run.dora or run.modules_to_save):
+    if not run.adapts and (run.dora or run.modules_to_save):
         raise InputError("--dora and --modules-to-save need --method lora or qlora")
     if run.dora and run.shape.experts and run.shape.expert_adapters and run.lora_targets == "all":
         raise InputError("--dora: peft has none for stacks of experts; name --lora-targets beside them")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from envdoctor.memory.layout import NAMES_ATTENTION
+from envdoctor.memory.methods import scaled_linears
 from envdoctor.memory.run import HEADS, TABLES, TrainingRun
 
 # The decoders that liger_kernel 0.8 patches; others run their own code.
@@ -51,6 +52,14 @@ class Settings(NamedTuple):
     tower_frozen: bool = False
     tower_trains: bool = False  # the tower's own weights are trained
     stacked: bool = False  # peft's names of an MLP's matrices mean the stacks of experts
+    outer: bool = False  # embedding, last norm and head are trained
+    active: int = 0  # layers whose own weights are trained, if not all
+    lasting: int = 0  # layers whose states the optimizer keeps
+    layered: int = 0  # bytes a weight of such a layer, if wider than the others
+    scaled: tuple[str, ...] = ()  # linears whose result is scaled by a trained vector ...
+    fed: tuple[str, ...] = ()  # ... and those whose input is
+    before: int = 0  # trained tokens before each row
+    prefix: int = 0  # trained keys and values before those of each row
 
     @property
     def tokens(self) -> int:
@@ -60,12 +69,23 @@ class Settings(NamedTuple):
     @property
     def trains_head(self) -> bool:
         """True when the head's weight gets a gradient."""
-        return self.trains or self.copies_head
+        return self.outer or self.copies_head
 
     @property
     def trains_table(self) -> bool:
         """True when the embedding gets a gradient."""
-        return self.trains or self.copies_table
+        return self.outer or self.copies_table
+
+    @property
+    def beside(self) -> Settings:
+        """The settings of what lies outside the layers."""
+        return self._replace(trains=self.outer)
+
+    def of_layer(self, role: str) -> Settings:
+        """The settings of a layer of that part of the model."""
+        if role:
+            return self._replace(trains=False)
+        return self._replace(weight=self.layered, vector=self.layered) if self.layered else self
 
     def targeted(self, role: str) -> bool:
         """True when an adapter sits on that linear."""
@@ -99,23 +119,25 @@ def settings_of(run: TrainingRun) -> Settings:
     upcast = run.method == "qlora" and run.upcast_kbit and run.recipe.kbit_upcast and whole
     # LLaMA-Factory widens trained weights but for pure_bf16, ZeRO-3 and FSDP; DeepSpeed casts them back
     casts = not zero and run.parallel != "fsdp" and run.amp != "none"
-    widened = run.method == "full" and run.recipe.full_fp32 and casts
+    widens = run.recipe.full_fp32 and casts
+    widened = run.method in ("full", "lisa") and widens
     mixed = run.parallel == "fsdp" and run.amp != "none"  # fully_shard gathers and computes in 16 bits
     weight = 2 if mixed else 4 if widened else run.weight_bytes
-    outer = run.method == "full" and run.recipe.outer_fp32 and casts and run.attn != "flash_attention_2"
+    outer = run.trains.layers != "" and run.recipe.outer_fp32 and casts and run.attn != "flash_attention_2"
     vector = 4 if upcast or outer else weight
     copied = {name.strip() for name in run.modules_to_save.split(",")}
     low_adapters = lowered or (run.method == "qlora" and run.recipe.adapters_low)
+    scaled, fed = scaled_linears(run.shape.model_type) if run.method == "ia3" else ((), ())
     return Settings(
         batch=1 if run.packed else run.texts // run.turns,
-        seq=run.texts * run.seq if run.packed else run.seq,
+        seq=run.texts * run.length if run.packed else run.length,
         weight=weight,
         vector=vector,
         stream=vector,
         compute=run.compute_bytes,
         autocast=run.autocast,
-        trains=run.method == "full",
-        rank=0 if run.method == "full" else run.lora_rank,
+        trains=bool(run.trains.layers),
+        rank=run.lora_rank if run.adapts else 0,
         targets=run.lora_targets,
         dropout=run.lora_dropout,
         adapter=4 if run.adapter_fp32 and not low_adapters else run.weight_bytes,
@@ -130,8 +152,16 @@ def settings_of(run: TrainingRun) -> Settings:
         padded=run.uneven and not run.packed and run.texts > run.turns,
         masked=bool(run.images and run.shape.vision and run.shape.vision.both_ways),
         tower_frozen=run.frozen_tower,
-        tower_trains=run.method == "full" and not run.frozen_tower and run.images != 0,
+        tower_trains=run.trains.outer and not run.frozen_tower and run.images != 0,
         stacked=bool(run.shape.experts and run.shape.expert_adapters),
+        outer=run.trains.outer,
+        active=run.active_layers if run.trains.layers not in ("", "all") else 0,
+        lasting=run.shape.layers if run.trains.layers == "drawn" else run.active_layers,
+        layered=4 if run.method == "freeze" and widens and run.weight_bytes < 4 else 0,
+        scaled=scaled,
+        fed=fed,
+        before=run.virtual if run.method == "prompt" else 0,
+        prefix=run.virtual if run.method == "prefix" else 0,
         quant=_quant(run),
         attn="eager" if run.shape.eager_only and run.attn == "sdpa" else run.attn,
         liger=liger,

@@ -10,11 +10,12 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from envdoctor.memory.adapters import adapter_tensors, copied_tensors
-from envdoctor.memory.layout import Layer, layers, learned, outer_tensors, tensors
-from envdoctor.memory.optimizer import find_optimizer, state_bytes, step_bytes
+from envdoctor.memory.layout import HEAD, TABLE, Elements, Layer, layers, learned, outer_tensors, tensors
+from envdoctor.memory.optimizer import find_optimizer, state_bytes
 from envdoctor.memory.run import DeepSpeed, TrainingRun
 from envdoctor.memory.settings import Settings, settings_of
 from envdoctor.memory.shape import ModelShape
+from envdoctor.memory.stepping import largest_step, step_bytes
 from envdoctor.memory.tape import rounded
 from envdoctor.memory.weights import layer_bytes, load_peak, weight_bytes
 
@@ -42,6 +43,7 @@ class Plan(NamedTuple):
     frozen: int = 0  # of a second model, as loaded, that is never trained
     between: int = 0  # of gradients that lie there from one micro batch to the next
     resharded: int = 0  # of what is gathered, what goes after the forward pass until it is needed
+    fused: int = 0  # at the height of stepping one weight outside the layers, where each is stepped at once
 
 
 class _Parts(NamedTuple):
@@ -58,16 +60,30 @@ class _Parts(NamedTuple):
     copied: int  # or what is wider than the matrices
 
 
+def own_tensors(shape: ModelShape, s: Settings) -> tuple[tuple[int, int], ...]:
+    """Elements of each of the model's own tensors that is trained, and how often it occurs."""
+    if not s.active:
+        return tensors(learned(shape), s.tower_trains)
+    found = tuple((n, 1) for n in outer_tensors(learned(shape), False)) if s.outer else ()
+    left = s.lasting
+    for layer, count in reversed(layers(shape)):
+        taken, left = min(left, count), max(0, left - count)
+        found += tuple((n, taken) for n in layer.tensors()) if taken else ()
+    return found
+
+
 @lru_cache(maxsize=4096)
 def _parts(shape: ModelShape, s: Settings, double: bool, adapter_width: int) -> _Parts:
     weights = weight_bytes(shape, s, double)
-    trained = tensors(learned(shape), s.tower_trains) if s.trains else adapter_tensors(shape, s)
+    trained = own_tensors(shape, s) if s.trains else adapter_tensors(shape, s)
     copies = copied_tensors(shape, s)
-    if s.trains and s.vector != s.weight:
+    if s.layered:
+        weights += sum((s.layered - s.weight) * n * count for n, count in trained)
+    if s.trains and s.outer and s.vector != s.weight:
         copies = tuple((n, 1) for n in outer_tensors(learned(shape), s.tower_trains))
         copies += tuple((n, count) for layer, count in layers(shape) for n in layer.vectors)
         trained = tuple((n, count) for layer, count in layers(shape) for n in layer.matrices())
-    width = s.weight if s.trains else adapter_width
+    width = (s.layered or s.weight) if s.trains else adapter_width
     adapters = 0 if s.trains else sum(count * rounded(width * n) for n, count in trained)
     adapters += 0 if s.trains else sum(rounded(s.copied * n) for n, _ in copies)
     elements = sum(n * count for n, count in (*trained, *copies)) // s.tp
@@ -80,26 +96,41 @@ def plan_of(run: TrainingRun) -> Plan:
     """Return what the run's cards hold."""
     s = settings_of(run)
     key = (run.shape, s, run.double_quant, run.optim, run.pp, run.replicas)
+    if run.trains.layers == "first":
+        return _blockwise(run, s)
     if run.parallel.startswith("zero"):
         stage = int(run.parallel[-1])
         return _zero(*key, stage, run.deepspeed, run.offload_optimizer, run.offload_params)
     if run.parallel == "fsdp":
         return _fsdp(*key, run.adapter_fp32, run.offload_params, run.meta_load, run.fsdp_version)
-    return _replicated(*key, run.parallel == "ddp")
+    return _replicated(*key, run.parallel == "ddp", run.optim_rank)
 
 
 @lru_cache(maxsize=4096)
 def _replicated(
-    shape: ModelShape, s: Settings, double: bool, optim: str, pp: int, replicas: int, ddp: bool
+    shape: ModelShape, s: Settings, double: bool, optim: str, pp: int, replicas: int, ddp: bool, rank: int
 ) -> Plan:
     parts = _parts(shape, s, double, s.adapter)
     optimizer = find_optimizer(optim)
     embedding = shape.vocab * shape.hidden if s.trains_table else 0
-    gradients = states = step = 0
+    gradients = states = step = bucket = fused = 0
     for trained, width in ((parts.trained, parts.width), (parts.copies, parts.copied)):
-        gradients += sum(count * rounded(width * n // s.tp) for n, count in trained) // pp
-        states += state_bytes(optimizer, trained, width, embedding) // (s.tp * pp)
-        step += step_bytes(optimizer, trained, width) // (s.tp * pp)
+        drawn = trained is parts.trained and s.lasting > s.active > 0
+        now = own_tensors(shape, s._replace(lasting=s.active)) if drawn else trained
+        gradients += sum(count * rounded(width * n // s.tp) for n, count in now) // pp
+        states += state_bytes(optimizer, trained, width, embedding, rank) // (s.tp * pp)
+        step += step_bytes(optimizer, trained, width, rank) // (s.tp * pp)
+        if optimizer.layerwise:
+            tables = {n for n, _ in trained if isinstance(n, Elements) and n.role in (TABLE, HEAD)}
+            fused = max(fused, largest_step(optimizer, tables, width, rank))
+            inner = {n for n, _ in trained} - tables
+            bucket = max(bucket, largest_step(optimizer, inner, width, rank))
+    if optimizer.layerwise:
+        return Plan(
+            weights=parts.weights // pp, adapters=parts.adapters // pp, optimizer=states, buffers=0,
+            gradients=0, share=0.0, gathered=0, bucket=bucket, step=0, load=parts.load // pp, setup=0,
+            whole_head=shape.tied, frozen=parts.frozen // pp, fused=fused or 1,
+        )  # fmt: skip
     return Plan(
         weights=parts.weights // pp,
         adapters=parts.adapters // pp,
@@ -164,6 +195,19 @@ def _zero(
         setup=0,
         whole_head=shape.tied,
         frozen=parts.frozen // (replicas * pp),
+    )
+
+
+def _blockwise(run: TrainingRun, s: Settings) -> Plan:
+    """BAdam: copies in fp32 of the layer at hand, and their states; gradients are widened for the step."""
+    plain = _replicated(run.shape, s, run.double_quant, run.optim, 1, 1, False, 0)
+    parts = _parts(run.shape, s, run.double_quant, s.adapter)
+    optimizer = find_optimizer(run.optim)
+    wide = sum(count * rounded(4 * n) for n, count in parts.trained)
+    last = max(rounded(s.weight * n) for n, _ in parts.trained)
+    stepped = wide + max(last, step_bytes(optimizer, parts.trained, 4))
+    return plain._replace(
+        optimizer=wide + state_bytes(optimizer, parts.trained, 4), step=max(0, stepped - plain.gradients)
     )
 
 

@@ -15,8 +15,9 @@ from envdoctor.memory.allocator import SEGMENT
 from envdoctor.memory.analytic import predict
 from envdoctor.memory.constants import Constants
 from envdoctor.memory.families import ALIASES, LAYER_BY_LAYER, first
-from envdoctor.memory.optimizer import find_optimizer, state_bytes, step_bytes
+from envdoctor.memory.optimizer import find_optimizer, state_bytes
 from envdoctor.memory.run import Component, Prediction, TrainingRun
+from envdoctor.memory.stepping import step_bytes
 from envdoctor.values import dataclass, replace
 
 LIMIT_S = 240.0

@@ -78,6 +78,10 @@ class StatedRun:
     offload_params: bool = False
     deepspeed: str | None = None
     expandable_segments: bool = False
+    optim_rank: int = 0
+    trained_layers: int = 0
+    virtual_tokens: int = 0
+    offload_activations: bool = False
     images: int | None = None
     image_size: str | None = None
     frozen_tower: bool | None = None
@@ -97,7 +101,8 @@ _TAKEN_OVER = (
     "method", "batch", "seq", "shortest_row", "grad_accum", "dtype", "amp", "optim", "grad_ckpt", "attn",
     "liger", "gpus",
     "lora_rank", "lora_targets", "dora", "modules_to_save", "double_quant", "upcast_kbit",
-    "tp", "pp", "packing", "expandable_segments", "max_completion", "vllm_utilization",
+    "tp", "pp", "packing", "expandable_segments", "max_completion", "vllm_utilization", "optim_rank",
+    "trained_layers", "virtual_tokens", "offload_activations",
     "max_model_len", "max_num_seqs",
 )  # fmt: skip
 """Settings that a stated run and a training run share."""
@@ -129,7 +134,7 @@ def _check_heard(stated: StatedRun) -> None:
         _refuse([name for name in said if name not in _SERVED], "is of training, not of --task serve")
         return
     _refuse([name for name in said if name in _ENGINES_ALONE], "needs --task serve")
-    if stated.method == "full":
+    if stated.method not in ("lora", "qlora"):
         _refuse([name for name in said if name in _ADAPTERS_ALONE], "needs --method lora or qlora")
     if stated.method != "qlora":
         _refuse([name for name in said if name in _QLORAS_ALONE], "needs --method qlora")
@@ -196,7 +201,7 @@ def _training_run(stated: StatedRun, shape: ModelShape, stack: Stack, matrix: Ma
     recipe = recipe_of(matrix.rows(tables.TrainerRow), trainer, task, stack.versions)
     taken = {name: getattr(stated, name) for name in _TAKEN_OVER}
     taken["quant"] = stated.quant or "nf4"
-    adapted = recipe.lora_dropout if stated.method != "full" else 0.0
+    adapted = recipe.lora_dropout if stated.method in ("lora", "qlora") else 0.0
     taken["lora_dropout"] = adapted if stated.lora_dropout is None else stated.lora_dropout
     seen: dict[str, Any] = {
         "images": stated.images,

@@ -47,6 +47,19 @@ class Relaxation:
 
 
 @dataclass(frozen=True, slots=True)
+class Line:
+    """A line as it was asked for, where it stands, and what would do in its place."""
+
+    old: str
+    new: str
+    source: str
+
+    def as_json(self) -> dict[str, str]:
+        """Return the line as the pins' JSON shows it."""
+        return {"old": self.old, "new": self.new, "source": self.source}
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """An installed package whose version changes."""
 
@@ -71,6 +84,8 @@ class PinSet(Shown):
     also: tuple[tuple[Cause, ...], ...] = ()
     """Other conflicts, each with its causes, that stand when one of `causes` is given up."""
     relaxations: tuple[Relaxation, ...] = ()
+    lines: tuple[Line, ...] = ()
+    """The smallest change to what was asked for that would do."""
     sets: tuple[PinSet, ...] = ()
     notes: tuple[str, ...] = ()
     carried: tuple[Carried, ...] = ()
@@ -105,6 +120,7 @@ class PinSet(Shown):
             "conflict": {
                 "causes": [cause.as_json() for cause in self.causes],
                 "relaxations": [relaxation.as_json() for relaxation in self.relaxations],
+                "lines": [line.as_json() for line in self.lines],
                 "also": [[cause.as_json() for cause in causes] for causes in self.also],
             },
             "notes": [*self.gaps, *self.notes],

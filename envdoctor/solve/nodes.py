@@ -45,6 +45,8 @@ class Options:
     """Rows that tell of failures in use alone, before which what was asked for goes, too."""
     held: frozenset[str] = frozenset()
     """Installed packages whose release is not on record (a vendor's build): they stay as they are."""
+    wished: bool = False
+    """What counts as installed is only asked for: it must install as anything else must."""
     given: frozenset[str] = frozenset()
     """Packages that a URL or path gives: of which release, and what it requires, is not known."""
 
@@ -268,8 +270,9 @@ class Node:
         return list(self._read_version_bans())
 
     def _read_version_bans(self) -> Iterator[tuple[str, int]]:
-        kept = 1 << self.places[self.installed.bit_length() - 1] if self.installed else 0
         package, options = self.package, self.context.options
+        there = 0 if options.wished else self.installed
+        kept = 1 << self.places[there.bit_length() - 1] if there else 0
         files = self._file_bans()
         pinned = sum(
             1 << package.position[v] for n, v in options.exact if n == self.name and v in package.position

@@ -11,8 +11,9 @@ from envdoctor.solve.goal import Goal, Picks, request_mask
 from envdoctor.solve.nodes import TORCH, Node, Options
 from envdoctor.solve.problem import bits_of
 from envdoctor.solve.reasons import Explained
-from envdoctor.solve.requests import Carried
+from envdoctor.solve.requests import PYTHON, Carried, Request
 from envdoctor.solve.solver import solve, solve_without_doubts
+from envdoctor.solve.versions import runs_on_python
 from envdoctor.values import Shown, dataclass
 
 if TYPE_CHECKING:
@@ -44,11 +45,18 @@ class WhyNot(Shown):
 
 def pin(goal: Goal) -> PinSet:
     """Return the best pins for a goal, or the conflict with its causes; raises Unavailable."""
+    if barred := _barred_by_projects(goal):
+        from envdoctor.solve.relax import other_pythons
+
+        ways = other_pythons(goal, [one.spec for one in _of_python(goal)])
+        asked = asked_words(goal)
+        return PinSet("conflict", goal.context.target, asked, causes=barred, relaxations=ways)
     goal, picks = solve_covered(goal)
     if picks is not None:
         return solved(goal, picks)
     from envdoctor.solve.causes import causes_of
     from envdoctor.solve.explain import conflicts
+    from envdoctor.solve.nearest import changed_lines
     from envdoctor.solve.relax import relaxations, split
 
     found = conflicts(goal)
@@ -67,9 +75,25 @@ def pin(goal: Goal) -> PinSet:
         causes=causes_of(goal, reasons),
         also=tuple(causes_of(goal, one) for one in found),
         relaxations=relaxations(goal, reasons),
+        lines=() if sets else changed_lines(goal, reasons),
         sets=sets,
         carried=goal.carried,
         options=goal.options,
+    )
+
+
+def _of_python(goal: Goal) -> list[Request]:
+    """Return what the projects that are asked for say of Python."""
+    return [one for one in goal.context.options.constraints if one.name == PYTHON]
+
+
+def _barred_by_projects(goal: Goal) -> tuple[Cause, ...]:
+    """Return which projects do not run on the target's Python: no installer installs them there."""
+    target = goal.context.target
+    unmet = (one for one in _of_python(goal) if not runs_on_python(one.spec, target.python))
+    return tuple(
+        Cause("target", f"the project needs Python {o.spec}; the target has {target.python_minor}", o.source)
+        for o in unmet
     )
 
 
@@ -128,6 +152,8 @@ def _widening(goal: Goal, way: Callable[[Goal], tuple[Goal, Picks | None]]) -> t
 
 def why_not(goal: Goal) -> WhyNot:
     """Return the minimal causes against a goal; none when an answer exists. Raises Unavailable."""
+    if barred := _barred_by_projects(goal):
+        return WhyNot(barred, True)
     picks = solve(goal)
     if picks is not None:
         unread = tuple(f"{one.shown}: {one.why}" for one in goal.carried if not one.judged)

@@ -9,7 +9,7 @@ from typing import Any
 
 from envdoctor import lazy_re as re
 from envdoctor.inputs import read_input_text
-from envdoctor.solve.projects import PROJECT_FILES, read_manifest, told_to_uv
+from envdoctor.solve.projects import PROJECT_FILES, read_manifest, told_beside
 from envdoctor.solve.requests import Asked
 from envdoctor.toml_text import parse_toml
 
@@ -41,7 +41,7 @@ def read_project(
         named = list(dict.fromkeys(_files_named(name, text, folder)))
         if len(named) == 1 or (named and name == "pyproject.toml"):
             files = (read_file(folder / one) for one in named)
-            told = told_to_uv(path, text)
+            told = told_beside(path, text)
             return Asked.joined((*files, told, _said(", ".join(named), opened or name)))
         if name == "pyproject.toml" and _is_whole(text):
             return None

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from envdoctor import lazy_re as re
 from envdoctor.errors import InputError
 from envdoctor.facts.names import normalise
 from envdoctor.inputs import parse_json
-from envdoctor.solve.requests import Asked, Carried, Stated, parse_line
+from envdoctor.solve.requests import PYTHON, Asked, Carried, Request, Stated, parse_line
+from envdoctor.solve.versions import InvalidSpecifier, clauses
 from envdoctor.toml_text import parse_toml
+
+if TYPE_CHECKING:
+    import configparser
 
 Lines = Iterable[str]
 
@@ -46,13 +50,42 @@ def read_manifest(path: Path, text: str, extras: Collection[str] = ()) -> Asked:
     if not lines:
         why = "names no requirement that can be read without running it"
         return Asked(carried=(Carried(str(path), "", why),))
-    return Asked.joined((_asked(lines, str(path)), told_to_uv(path, text)))
+    return Asked.joined((_asked(lines, str(path)), told_beside(path, text)))
 
 
-def told_to_uv(path: Path, text: str) -> Asked:
-    """Return what a project makes uv hold beside what it requires."""
-    if path.name != "pyproject.toml":
-        return Asked()
+def told_beside(path: Path, text: str) -> Asked:
+    """Return what a project says beside what it requires: of which Python it is, what it makes uv hold."""
+    name = path.name.lower()
+    python = _PYTHONS[name](text) if name in _PYTHONS else ""
+    bound = (Request(PYTHON, (), python, str(path)),) if python else ()
+    told = _told_to_uv(path, text) if name == "pyproject.toml" else Asked()
+    return Asked.joined((Asked(constraints=bound), told))
+
+
+def _python_of_pyproject(text: str) -> str:
+    document = parse_toml(text)
+    poetry = document.get("tool", {}).get("poetry", {}).get("dependencies", {}).get("python", "")
+    told = document.get("project", {}).get("requires-python") or _poetry_specifier(str(poetry))
+    return told if _is_specifier(told) else ""
+
+
+def _python_of_setup_cfg(text: str) -> str:
+    told = _setup_options(text).get("options", "python_requires", fallback="")
+    return told if _is_specifier(told) else ""
+
+
+def _is_specifier(told: Any) -> bool:
+    """True for bounds that can be read: those in another form (poetry's `||`) say nothing here."""
+    try:
+        return isinstance(told, str) and bool(clauses(told))
+    except InvalidSpecifier:
+        return False
+
+
+_PYTHONS = {"pyproject.toml": _python_of_pyproject, "setup.cfg": _python_of_setup_cfg}
+
+
+def _told_to_uv(path: Path, text: str) -> Asked:
     told = parse_toml(text).get("tool", {}).get("uv", {})
     bound, over = (
         _asked(filter(None, told.get(key) or ()), f"{path}: {key}")
@@ -184,7 +217,7 @@ def _caret(sign: str, bound: str) -> str:
     return f">={bound},<{'.'.join(map(str, upper))}"
 
 
-def _setup_cfg(text: str, extras: Collection[str]) -> Lines:
+def _setup_options(text: str) -> configparser.ConfigParser:
     import configparser
 
     parser = configparser.ConfigParser(interpolation=None)
@@ -192,6 +225,11 @@ def _setup_cfg(text: str, extras: Collection[str]) -> Lines:
         parser.read_string(text)
     except configparser.Error as error:
         raise ValueError(str(error)) from None
+    return parser
+
+
+def _setup_cfg(text: str, extras: Collection[str]) -> Lines:
+    parser = _setup_options(text)
     yield from _indented(parser.get("options", "install_requires", fallback=""))
     for extra in extras:
         yield from _indented(parser.get("options.extras_require", extra, fallback=""))

@@ -166,7 +166,7 @@ def _drop_dominated(
         return theirs == ours or (hard[theirs] <= hard[ours] and _no_more(groups[theirs][1], groups[ours][1]))
 
     survivors = special
-    for bit, signature, group in _representatives(node, groups, sets):
+    for bit, signature, group in _representatives(node, groups, sets, policy):
         if special >> bit & 1:
             continue
         rivals = kept if len(kept) <= 2 * RIVALS else kept[:RIVALS] + kept[-RIVALS:]
@@ -214,16 +214,22 @@ def _asks(problem: Problem, part: Part, extra: str) -> Asks:
     return asks
 
 
-def _representatives(node: Node, groups: list[Group], sets: list[int]) -> list[tuple[int, int, int]]:
+def _representatives(
+    node: Node, groups: list[Group], sets: list[int], policy: Policy | None
+) -> list[tuple[int, int, int]]:
     """Return the preferred candidate of each group and acceptance pattern, most preferred first."""
     mask = sum(held for held, _ in groups)
+    near = _is_priced(node, policy)
     group_of = {bit: group for group, (held, _) in enumerate(groups) for bit in bits_of(held)}
     found: dict[tuple[int, ...], tuple[int, int, int]] = {}
     for block, signature in _patterns(node, mask, tuple(sets)):
         for bit in bits_of(block):
             apart = node.builds is not None or node.reserved >> bit & 1
             key = (signature, group_of[bit], bit) if apart else (signature, group_of[bit])
-            found[key] = (bit, signature, group_of[bit])
+            if not near or key not in found or not _no_dearer(node, found[key][0], bit, policy):
+                found[key] = (bit, signature, group_of[bit])
+    if near and policy is not None:
+        return sorted(found.values(), key=lambda one: policy.cost(node, one[0]))
     return sorted(found.values(), reverse=True)
 
 
@@ -261,6 +267,12 @@ def _no_more(theirs: Asks, asks: Asks) -> bool:
 
 
 def _no_dearer(node: Node, best: int, bit: int, policy: Policy | None) -> bool:
-    if policy is None or node.builds is None:
+    """True when the better candidate costs no more, as any newer one does where nothing else counts."""
+    if policy is None or not (node.builds or _is_priced(node, policy)):
         return True
-    return all(a <= b for a, b in zip(policy.cost(node, best), policy.cost(node, bit), strict=True))
+    return policy.cost(node, best) <= policy.cost(node, bit)
+
+
+def _is_priced(node: Node, policy: Policy | None) -> bool:
+    """True when what stands there decides what a candidate costs, and not how new it is alone."""
+    return policy is not None and policy.least_change and bool(node.installed)

@@ -16,8 +16,9 @@ from envdoctor.solve.policy import Cost
 from envdoctor.solve.requests import Request
 from envdoctor.solve.rows import conditions_of
 from envdoctor.solve.solver import distinct, solve, solve_nearby
-from envdoctor.solve.versions import satisfies
+from envdoctor.solve.versions import runs_on_python, satisfies
 from envdoctor.target.platforms import parse_platform
+from envdoctor.target.resolve import Target
 from envdoctor.values import dataclass
 
 NEWER_PLATFORM = "manylinux_2_39"
@@ -175,10 +176,21 @@ def _target_proposals(goal: Goal, ban: Ban) -> Iterator[Change]:
     if ban.what == "driver":
         yield Change(f"driver {ban.subject} for a newer one", partial(_aimed, driver=None))
     if ban.what in ("python", "platform", "source"):
-        for python in sorted(PYTHONS, key=lambda p: (abs(p[1] - target.python[1]), -p[1])):
-            if python != target.python[:2]:
-                text = f"Python {target.python_minor} for {python[0]}.{python[1]}"
-                yield Change(text, partial(_aimed, python=python), deep=False, kind="python")
+        yield from (change for _, change in _pythons(target))
+
+
+def _pythons(target: Target) -> Iterator[tuple[tuple[int, int], Change]]:
+    """Yield other Pythons, the nearest first, each with the change to it."""
+    for python in sorted(PYTHONS, key=lambda p: (abs(p[1] - target.python[1]), -p[1])):
+        if python != target.python[:2]:
+            text = f"Python {target.python_minor} for {python[0]}.{python[1]}"
+            yield python, Change(text, partial(_aimed, python=python), deep=False, kind="python")
+
+
+def other_pythons(goal: Goal, bounds: Sequence[str]) -> tuple[Relaxation, ...]:
+    """Return the nearest Python that projects' own bounds admit and that gives an answer."""
+    told = _pythons(goal.context.target)
+    return _working(goal, [(c,) for p, c in told if all(runs_on_python(one, p) for one in bounds)])
 
 
 def split(goal: Goal, reasons: Sequence[Reason]) -> tuple[PinSet, ...]:

@@ -38,6 +38,9 @@ def conflict_document(answer: PinSet) -> Document:
     for one in answer.also:
         if more := [cause for cause in one if cause not in answer.causes]:
             blocks.append(Section("Apart from that", (causes(more),)))
+    if answer.lines:
+        rows = (Row("change", f"{one.old} to {one.new}", one.source) for one in answer.lines)
+        blocks.append(Section("The smallest change of what is asked for", (Rows(tuple(rows)),)))
     if answer.relaxations:
         blocks.append(Section("Ways out", (Rows(tuple(map(_relaxed, answer.relaxations))),)))
     blocks += [Text(f"Note: {note}") for note in answer.notes]

@@ -24,6 +24,8 @@ _CREDENTIALS = re.compile(r"(?<=//)[^/@\s]+@")
 _COMMENT = re.compile(r"(?:^|\s)#")
 _ARCHIVES = (".whl", ".tar.gz", ".zip", ".tar.bz2", ".tgz")
 _LONGEST = 4096
+PYTHON = "python"
+"""The name of a constraint that a project sets for the Python it runs on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from envdoctor import lazy_re as re
+from envdoctor.matrix.markers import clauses_hold
 
 if TYPE_CHECKING:
     from envdoctor.specifiers import Specifier
@@ -97,6 +98,12 @@ def spec_mask(spec: str, versions: Sequence[str]) -> int:
 def satisfies(version: str, spec: str) -> bool:
     """True when a version satisfies a specifier, pre-releases included."""
     return bool(spec_mask(spec, [version]))
+
+
+def runs_on_python(spec: str, python: tuple[int, ...]) -> bool:
+    """True when a Python meets a Requires-Python; one told without its last number, when some release may."""
+    told = [python, (*python, 99)] if len(python) < 3 else [python]
+    return any(clauses_hold(clauses(spec), one) for one in told)
 
 
 def _clause_mask(operator: str, bound: str, versions: Sequence[str]) -> int:

@@ -28,7 +28,7 @@ from envdoctor.memory.activations import layer_cost, layer_kinds
 from envdoctor.memory.answer import Question, answer
 from envdoctor.memory.families import TRAITS
 from envdoctor.memory.loss import loss_cost
-from envdoctor.memory.optimizer import OPTIMIZERS
+from envdoctor.memory.optimizer import optimizers
 from envdoctor.memory.programs import layer_program, loss_program, watched_layer, watched_loss
 from envdoctor.memory.recipes import TASKS, TRAINERS, Recipe, recipe_of, shaped
 from envdoctor.memory.replay import Replay, can_replay
@@ -118,7 +118,7 @@ RUN: Mapping[str, tuple[float, tuple[Any, ...]]] = {
     "grad_accum": (0.4, (2, 3)),
     "dtype": (0.4, ("fp32", "fp16", "bf16")),
     "amp": (0.4, ("none", "fp16")),
-    "optim": (0.5, tuple(OPTIMIZERS)),
+    "optim": (0.5, tuple(name for name, row in optimizers().items() if not (row.matrices or row.layerwise))),
     "grad_ckpt": (0.5, (False,)),
     "reentrant": (0.3, (True,)),
     "attn": (0.4, ("eager", "flash_attention_2")),

@@ -102,6 +102,14 @@ def test_a_conflict_leaves_the_file_of_pins_as_it_was(
     assert f"{file}: not written, there are no pins" in err
 
 
+def test_torchaudio_comes_with_a_torch_of_its_cuda(capsys: pytest.CaptureFixture[str]) -> None:
+    out = answer(capsys, "pin", "torch", "torchaudio", "--format", "json", "--offline", *ON)[1]
+    pins = {one["name"]: one["version"] for one in json.loads(out)["pins"]}
+    assert (pins["torchaudio"], pins["torch"]) == ("2.11.0", "2.14.1")
+    why = answer(capsys, "why-not", "torchaudio==2.11.0", "torch==2.10.0", "--offline", *ON)[1]
+    assert "PAIR-TORCHAUDIO-2.11.0" in why
+
+
 def test_one_set_for_several_cards(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = answer(
         capsys, "pin", "torch", "--gpu", "T4", "--gpu", "H100", "--driver", "550.54.15", *ON
@@ -111,6 +119,28 @@ def test_one_set_for_several_cards(capsys: pytest.CaptureFixture[str]) -> None:
     assert pinned.endswith("+cu126")
 
 
+def test_a_conflict_shows_the_fewest_lines_to_change_and_they_do(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file, on = tmp_path / "requirements.txt", ["--gpu", "B200", "--driver", "580.65.06", *ON]
+    file.write_text("torch==2.6.0\ntorchvision==0.21.0\neinops==0.8.0\ntransformers<4.50\n")
+    code, out, _ = answer(capsys, "pin", "-r", str(file), *on, "--offline", "--format", "json")
+    lines = json.loads(out)["conflict"]["lines"]
+    assert (code, lines) == (
+        1,
+        [
+            {"old": "torch==2.6.0", "new": "torch==2.7.1", "source": f"{file}:1"},
+            {"old": "torchvision==0.21.0", "new": "torchvision==0.22.1", "source": f"{file}:2"},
+        ],
+    )
+    assert "torch==2.6.0 to torch==2.7.1" in answer(capsys, "pin", "-r", str(file), *on, "--offline")[1]
+    told = file.read_text()
+    for line in lines:
+        told = told.replace(line["old"], line["new"])
+    file.write_text(told)
+    assert answer(capsys, "pin", "-r", str(file), *on, "--offline")[0] == 0
+
+
 def test_least_change_for_another_machine(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     environment = tmp_path / "requirements.txt"
     environment.write_text("transformers==4.40.0\npeft==0.14.0\nnumpy==1.26.4\n")
@@ -118,7 +148,7 @@ def test_least_change_for_another_machine(capsys: pytest.CaptureFixture[str], tm
     code, out, _ = answer(capsys, *words)
     assert code == 0
     changes = {change["name"]: (change["from"], change["to"]) for change in json.loads(out)["changes"]}
-    assert changes == {"transformers": ("4.40.0", "4.44.2")}
+    assert changes == {"transformers": ("4.40.0", "4.45.2")}
 
 
 def test_an_installed_release_that_is_not_on_record_stays_and_is_said(

@@ -37,6 +37,7 @@ def pin(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Any:
         (tmp_path / name).write_text(text)
         return Answer(capsys, tmp_path / name, "--format", "json", *words)
 
+    run.path = tmp_path  # type: ignore[attr-defined]
     return run
 
 
@@ -443,3 +444,28 @@ def test_what_a_project_states_of_a_package_stands_for_its_metadata(
     assert pins["transformers"]["version"].startswith("4.44")
     assert "vllm 0.8.5 requires >=4.40" in pins["transformers"]["because"]
     assert "ray" not in pins
+
+
+def test_a_project_of_another_python_is_a_conflict_with_the_nearest_that_it_runs_on(pin: Any) -> None:
+    text = '[project]\nname = "x"\nrequires-python = "%s"\ndependencies = ["einops"]\n'
+    answer = pin(text % ">=3.12", name="pyproject.toml")
+    told = answer.json["conflict"]
+    assert answer.code == 1
+    assert [cause["text"] for cause in told["causes"]] == [
+        "the project needs Python >=3.12; the target has 3.11"
+    ]
+    assert [way["drop"] for way in told["relaxations"]] == ["Python 3.11 for 3.12"]
+    assert pin(text % ">=3.11.4,<3.13", name="pyproject.toml").code == 0
+    assert pin(text % "3.9 || 3.10", name="pyproject.toml").code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("setup.cfg", "[options]\npython_requires = <3.11\ninstall_requires = einops\n"),
+        ("pyproject.toml", '[tool.poetry.dependencies]\npython = "~3.10"\neinops = "*"\n'),
+    ],
+)
+def test_older_forms_of_a_project_say_their_python_as_well(pin: Any, name: str, text: str) -> None:
+    assert pin(text, name=name).json["conflict"]["causes"][0]["kind"] == "target"
+    assert main(["why-not", "einops", "-r", str(pin.path / name), *ON]) == 1

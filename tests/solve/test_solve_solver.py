@@ -173,6 +173,15 @@ def test_least_change_keeps_what_is_installed() -> None:
     }
 
 
+def test_nothing_goes_further_than_it_must_though_what_is_newer_asks_no_more() -> None:
+    packages = {
+        "app": {"1": ["lib==1"], "2": ["lib>=2"]},
+        "lib": {"1": {"day": 0}, "2": {"day": 10}, "3": {"day": 900}},
+    }
+    asked = goal(world(packages), ["app==2"], installed={"app": "1", "lib": "1"}, least_change=True)
+    assert versions(asked) == {"app": "2", "lib": "2"}
+
+
 def test_least_change_reports_the_changes() -> None:
     answer = pin(goal(world(CHAIN), ["app>=3"], installed={"app": "1", "lib": "1"}, least_change=True))
     assert [(c.name, c.old, c.new) for c in answer.changes] == [("app", "1", "3"), ("lib", "1", "4")]

@@ -34,7 +34,8 @@ SUBJECTS = {
     "fleet": "AgreementRow FleetFactRow FleetPackageRow FleetVariableRow FleetMixtureRow FleetStandardRow",
     "lexicon": "SymptomRow TellingRow ConsequenceRow PlaceRow ReachedRow ShownRow DetourRow SayingRow KeyRow "
     "FrameworkRow PackageNameRow ArchitectureRow GpuRow",
-    "memory": "MemoryRow TrainerRow ModelRow TextPartRow TowerRow SeeingModelRow SpeedRow StaticShareRow",
+    "memory": "MemoryRow TrainerRow OptimizerRow ModelRow TextPartRow TowerRow SeeingModelRow SpeedRow "
+    "StaticShareRow ScaledRow",
     "names": "AttributeRow ImportNameRow RenameRow",
     "packages": "PackageRow StackRoleRow PackageTraitRow",
     "secrets": "SecretFormatRow SecretWordRow",

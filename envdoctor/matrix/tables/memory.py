@@ -146,6 +146,51 @@ class TrainerRow(Row):
 
 
 @fact
+class OptimizerRow(Row):
+    """An optimizer by the name that trainers take for it: its states, how they are kept, how it steps."""
+
+    KIND: ClassVar = "optimizer"
+
+    name: Text
+    """As `--optim` takes it: transformers' name, or the method's."""
+    states: int = 2
+    """States of a weight."""
+    kept: Literal["same", "fp32", "8bit", "factored"] = "same"
+    """In which format: of the weight, wider, in blocks, or as sums of rows and columns."""
+    foreach: int = 0
+    """Lists of all tensors' size that a step makes."""
+    paged: bool = False
+    """True when states lie in memory that the host shares."""
+    matrices: Literal["", "projected", "drawn", "rows", "momentum"] = ""
+    """What the states of a matrix are instead: those of a projection of its gradient (by a decomposition, or
+    drawn by lot), a second moment for each row or head, or a momentum that is made orthogonal."""
+    rank: int = 0
+    """Of a projection, unless told."""
+    layerwise: bool = False
+    """True when each weight is stepped as soon as its gradient is there, which then goes."""
+    package: str = ""
+    """The distribution that it needs beside torch and bitsandbytes."""
+    trainers: tuple[Literal["transformers", "trl", "llamafactory", "ms-swift", "axolotl"], ...] = ()
+    """Those that have it; empty for all that take transformers' names."""
+    measured: bool = True
+    """False when its terms are as the source says, and no run was measured."""
+
+
+@fact
+class ScaledRow(Row):
+    """Which linears of a type of model IA3 scales where nobody names them."""
+
+    KIND: ClassVar = "scaled"
+
+    model_types: tuple[Text, ...]
+    """As config.json has them."""
+    results: tuple[str, ...]
+    """Those whose result is scaled, without the ending `_proj`."""
+    inputs: tuple[str, ...]
+    """Those whose input is."""
+
+
+@fact
 class ModelRow(Row):
     """A model's shape, as its config.json has it."""
 

@@ -1,0 +1,98 @@
+"""Ways to train less than all weights, and optimizers that keep less than two states of each."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from envdoctor.cli import main
+from envdoctor.memory.layout import Elements
+from envdoctor.memory.optimizer import find_optimizer, optimizers, state_bytes
+
+STACK = ["--stack", "torch=2.11.0", "--format", "json"]
+MODEL = ["--model", "llama-3.2-1b", "--batch", "1", "--seq", "256"]
+TABLE = 128256 * 2048
+LAYER = 2 * 2048 * 2048 + 2 * 512 * 2048 + 3 * 8192 * 2048 + 2 * 2048
+
+
+def ask(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    assert main(["memory", *MODEL, *arguments, *STACK]) == 0
+    return dict(json.loads(capsys.readouterr().out))
+
+
+def parts(answer: dict[str, Any]) -> dict[str, int]:
+    return {part["name"]: part["bytes"] for part in answer["components"]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "states"),
+    [
+        ([], 4 * (16 * LAYER + TABLE)),
+        (["--method", "freeze", "--trained-layers", "3"], 4 * 3 * LAYER),
+        (["--method", "lisa", "--trained-layers", "3"], 4 * (16 * LAYER + TABLE)),
+        (["--method", "badam"], 12 * LAYER),
+        (["--optim", "lomo"], 0),
+        (["--optim", "muon", "--trainer", "llamafactory"], 4 * 16 * LAYER + 8 * TABLE),
+        (["--optim", "adam_mini", "--trainer", "llamafactory"], 4 * (16 * LAYER + TABLE)),
+        (["--method", "prompt"], 8 * 20 * 2048),
+        (["--method", "prefix", "--no-grad-ckpt", "--virtual-tokens", "10"], 8 * 10 * 2 * 16 * 512),
+        (["--method", "ia3"], 8 * 16 * (512 + 512 + 8192)),
+    ],
+)
+def test_what_is_trained_decides_which_states_there_are(
+    arguments: list[str], states: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = parts(ask(capsys, *arguments)).get("optimizer states", 0)
+    assert found == pytest.approx(states, rel=0.01, abs=70_000)
+
+
+def test_a_projection_keeps_states_of_its_rank_and_a_basis() -> None:
+    for name, width in (("galore_adamw", 2), ("apollo_adamw", 2), ("galore_adamw", 4)):
+        matrix = Elements.of(8192, 2048, "up")
+        low, basis = 64 * 8192, 64 * 2048
+        if width == 4:  # the basis is a view of all that the decomposition returned
+            basis = 2048 * 2048
+        found = state_bytes(find_optimizer(name), [(matrix, 1)], width, rank=64)
+        assert found == pytest.approx(width * (2 * low + basis), rel=0.001)
+
+
+def test_gradients_that_go_at_once_are_never_there_together(capsys: pytest.CaptureFixture[str]) -> None:
+    plain, fused = (ask(capsys, "--optim", name)["phases"] for name in ("galore_adamw", "lomo"))
+    assert plain["optimizer"] - fused["optimizer"] > 2 * 16 * LAYER
+    layerwise = ask(capsys, "--optim", "apollo_adamw_layerwise")["phases"]
+    together = ask(capsys, "--optim", "apollo_adamw")["phases"]
+    assert max(together.values()) - max(layerwise.values()) > 2 * 12 * LAYER
+
+
+def test_layers_below_the_first_trained_one_keep_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    deep, shallow = (
+        parts(ask(capsys, "--method", "freeze", "--trained-layers", n, "--no-grad-ckpt"))["activations kept"]
+        for n in ("16", "4")
+    )
+    assert deep == pytest.approx(4 * shallow, rel=0.05)
+
+
+def test_prompt_tuning_makes_rows_longer(capsys: pytest.CaptureFixture[str]) -> None:
+    few, many = (ask(capsys, "--method", "prompt", "--virtual-tokens", n) for n in ("1", "256"))
+    assert parts(many)["logits"] > 1.9 * parts(few)["logits"]
+
+
+def test_layers_inputs_in_host_memory_are_five_on_the_card(capsys: pytest.CaptureFixture[str]) -> None:
+    for more, layers in (([], 16), (["--offload-activations"], 5)):
+        kept = parts(ask(capsys, "--seq", "4096", *more))["activations kept"]
+        assert kept == pytest.approx(layers * 4096 * 2048 * 2, rel=0.01)
+
+
+def test_what_was_never_measured_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    unmeasured = [name for name, row in optimizers().items() if not row.measured]
+    assert unmeasured
+    for name in unmeasured:
+        assert "no run of it was measured" in ask(capsys, "--optim", name)["uncertain"]
+
+
+def test_the_answer_tells_which_layers_and_which_rank(capsys: pytest.CaptureFixture[str]) -> None:
+    told = " ".join(ask(capsys, "--method", "freeze", "--optim", "galore_adamw")["assumptions"])
+    assert "the last 2 of 16 layers are trained" in told
+    assert "projected to rank 128" in told
