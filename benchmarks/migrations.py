@@ -6,12 +6,14 @@ Each folder holds a project as it stood before: `tree/`; `moves.txt`, a line `li
 library that moves; and `truth.tsv`, a line `kind, file, line, text` for each line that the project changed
 for that reason: B breaks by itself, C follows from one that does (`cell:line` in a notebook). Printed are the
 lines found, all lines reported (to be judged by the releases' own sources), the patched files that do not
-parse, and those that a second patch would change again.
+parse, and those that a second patch would change again. Where a statement of several lines is reported, a
+changed line of it counts as found, one for each report.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import gc
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -123,25 +125,44 @@ def measure(project: Project, matrix: Matrix, show: bool) -> tuple[int, int, int
     first = {
         (key[0], str(one.told.use.statement.line)) for key, one in reports.items() if one.told.use.statement
     }
-    found = {
-        kind: sum((t.file, t.place) in reports.keys() | first for t in project.truth if t.kind == kind)
-        for kind in "BC"
-    }
+    told = reports.keys() | first | set(_beside(project, reports))
+    found = {kind: sum((t.file, t.place) in told for t in project.truth if t.kind == kind) for kind in "BC"}
     whole = {kind: sum(t.kind == kind for t in project.truth) for kind in "BC"}
     others = {
         key: one for key, one in reports.items() if key not in {(t.file, t.place) for t in project.truth}
     }
     files, broken, again = mended(project, matrix)
-    told = [f"{found[kind]} of {whole[kind]}" for kind in "BC"]
+    figures = [f"{found[kind]} of {whole[kind]}" for kind in "BC"]
     print(
-        f"{project.folder.name}: {told[0]} breaking, {told[1]} following;"
+        f"{project.folder.name}: {figures[0]} breaking, {figures[1]} following;"
         f" {len(reports)} reported, {len(others)} elsewhere;"
         f" {files} files patched, {broken} broken, {again} patched again;"
         f" {judged.files} files in {spent:.1f} s, {judged.unfollowed} not followed"
     )
     if show:
-        _show(project, reports.keys() | first, others)
+        _show(project, told, others)
     return found["B"], whole["B"], found["C"], whole["C"]
+
+
+def _beside(project: Project, reports: Collection[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Yield the changed lines of statements that are reported on another of their lines."""
+    truth = {(line.file, line.place) for line in project.truth}
+    for file in {file for file, place in reports if file.endswith(".py")}:
+        spans = _statements((project.tree / file).read_text("utf-8", "replace"))
+        for name, place in reports:
+            if name == file and (name, place) not in truth and place.isdecimal():
+                around = min((s for s in spans if int(place) in s), key=len, default=range(0))
+                yield from [(file, str(n)) for n in around if (file, str(n)) in truth - set(reports)][:1]
+
+
+def _statements(text: str) -> list[range]:
+    """Return the lines of each statement that holds no other."""
+    try:
+        tree = parse_python(text)
+    except SyntaxError:
+        return []
+    simple = (one for one in ast.walk(tree) if isinstance(one, ast.stmt) and not hasattr(one, "body"))
+    return [range(one.lineno, (one.end_lineno or one.lineno) + 1) for one in simple]
 
 
 def _show(

@@ -11,17 +11,12 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
-from packaging.utils import (
-    InvalidSdistFilename,
-    InvalidWheelFilename,
-    canonicalize_name,
-    parse_sdist_filename,
-    parse_wheel_filename,
-)
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
 from envdoctor.errors import Unavailable
@@ -29,6 +24,9 @@ from envdoctor.fetch import Fetched, Fetcher, NotFound
 from envdoctor.probes.urls import plain_url
 
 ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
+_PLAIN_URL = re.compile(r"https?://[a-z0-9.-]+(?::\d+)?(?:/[\w%+~=-][\w%+~=.-]*)+", re.ASCII)
+"""A whole URL that joining to any page leaves as it is."""
+_WHEEL = re.compile(r"(?![^-]*__)([\w.]+)-([^-]+)(?:-\d[^-]*)?-([^-]+-[^-]+-[^-]+)\.whl")
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)?(Z|\+00:00)?")
@@ -208,18 +206,45 @@ def _file(name: str, page_url: str, entry: Mapping[str, Any]) -> IndexFile | Non
 
 
 def release_of(name: str, filename: str) -> str | None:
-    """Return the version that a wheel's or sdist's file name gives to project `name`, else None."""
-    try:
-        if filename.endswith(".whl"):
-            project, version, _, _ = parse_wheel_filename(filename)
-        else:
-            project, version = parse_sdist_filename(filename)
-    except (InvalidWheelFilename, InvalidSdistFilename, InvalidVersion):
+    """Return the version that a wheel's or sdist's file name gives to project `name`, else None.
+
+    A page names thousands of files of few versions: the parts are read once, as `packaging` reads the whole.
+    """
+    wheel = _WHEEL.fullmatch(filename)
+    if filename.endswith(".whl") and not (wheel and _is_tag(wheel[3])):
         return None
-    return str(version) if project == name else None
+    stem = filename.removesuffix(".tar.gz") if filename.endswith(".tar.gz") else filename.removesuffix(".zip")
+    if wheel is None and stem == filename:
+        return None
+    project, version = (wheel[1], wheel[2]) if wheel else stem.rpartition("-")[::2]
+    return _version(version) if _project(project) == name else None
+
+
+@lru_cache(4096)
+def _project(text: str) -> str:
+    return str(canonicalize_name(text))
+
+
+@lru_cache(4096)
+def _is_tag(text: str) -> bool:
+    try:
+        parse_wheel_filename(f"x-1-{text}.whl")
+    except InvalidWheelFilename:
+        return False
+    return True
+
+
+@lru_cache(4096)
+def _version(text: str) -> str | None:
+    try:
+        return str(Version(text))
+    except InvalidVersion:
+        return None
 
 
 def _absolute(page_url: str, url: str) -> str | None:
+    if _PLAIN_URL.fullmatch(url):
+        return url
     try:
         absolute = urljoin(page_url, url)
         scheme = urlsplit(absolute).scheme

@@ -7,7 +7,7 @@ releases, so that "cannot import name X from Y" can be answered with the version
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,20 +90,22 @@ def _interface(modules: Mapping[str, ModuleFacts | None]) -> Interface:
         frozenset(f"{module}:{name}" for module in own for name in release.names(module)),
         frozenset(keyword for module in own for keyword in release.keywords(module)),
         frozenset(asked for facts in read.values() for asked in facts.imports),
-        frozenset(
-            f"{name}:{member}"
-            for module, facts in own.items()
-            for name in facts.classes
-            for member in release.members(module, name)
-        ),
+        _of_classes(own, release.members),
         frozenset(given for facts in own.values() for given in facts.passed),
         frozenset(name for facts in own.values() for name in facts.variables),
-        frozenset(
-            f"{name}:{base}"
-            for module, facts in own.items()
-            for name in facts.classes
-            for base in release.bases(module, name)
-        ),
+        _of_classes(own, release.bases),
+    )
+
+
+def _of_classes(
+    modules: Mapping[str, ModuleFacts], told: Callable[[str, str], Iterator[str]]
+) -> frozenset[str]:
+    """Return `Class:entry` pairs of what is told of each class of some modules."""
+    return frozenset(
+        f"{name}:{entry}"
+        for module, facts in modules.items()
+        for name in facts.classes
+        for entry in told(module, name)
     )
 
 

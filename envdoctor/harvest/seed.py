@@ -37,13 +37,17 @@ def _merged(seed: Record, former: Record | None) -> Record:
 
 
 def package_record(snapshot: Snapshot, package: Package) -> Record:
-    """Return the record of one package; its file names carry the tags, and hashes and sizes are unknown."""
+    """Return the record of one package; its file names carry the tags, and hashes and sizes are unknown.
+
+    What the snapshot does not know a release to require was looked for when it was made, and is not again.
+    """
     files = _files(snapshot, package)
     known = {row: _requirements(snapshot, package, row) for row in set(package.raw["r"]) if row >= 0}
     releases = {}
     for place, version in enumerate(package.versions):
         row = package.raw["r"][place]
-        releases[version] = {"files": files[place], **(known[row] if row >= 0 else {"requires": None})}
+        told = known[row] if row >= 0 else {"requires": None}
+        releases[version] = {"files": files[place], **told, "requires_source": SOURCE}
     return {
         "schema": SCHEMA,
         "name": package.name,
@@ -77,7 +81,7 @@ def _file(snapshot: Snapshot, package: Package, place: int, file: File) -> Recor
 
 
 def _requirements(snapshot: Snapshot, package: Package, row: int) -> Record:
-    found: Record = {"requires": list(_lines(snapshot, package, row)), "requires_source": SOURCE}
+    found: Record = {"requires": list(_lines(snapshot, package, row))}
     limits = {need.name: _specifier(snapshot, need) for need in package.requirements(row, LIMITS)}
     return {**found, "deep": {"requires": limits, "source": SOURCE}} if limits else found
 

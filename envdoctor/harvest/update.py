@@ -87,7 +87,7 @@ class Updater:
 
         Raises Unavailable when the store is held.
         """
-        with self.store.locked(), Workers(4) as packages, Workers(8) as releases:
+        with self.store.locked(), Workers(8) as packages, Workers(8) as releases:
             return _Walk(self, packages, releases, follow, covered).run(roots)
 
     def update_package(self, name: str, releases: Executor) -> PackageOutcome:

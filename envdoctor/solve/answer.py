@@ -48,7 +48,7 @@ class Relaxation:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line as it was asked for, where it stands, and what would do in its place."""
+    """A line as it was asked for, where it stands, and what would do in its place; "": it is to go."""
 
     old: str
     new: str

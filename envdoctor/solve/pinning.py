@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from envdoctor.solve.answer import Cause, PinSet, asked_words, solved
+from envdoctor.solve.answer import Cause, Line, PinSet, Relaxation, asked_words, solved
 from envdoctor.solve.goal import Goal, Picks, request_mask
 from envdoctor.solve.nodes import TORCH, Node, Options
 from envdoctor.solve.problem import bits_of
 from envdoctor.solve.reasons import Explained
 from envdoctor.solve.requests import PYTHON, Carried, Request
-from envdoctor.solve.solver import solve, solve_without_doubts
+from envdoctor.solve.solver import distinct, solve, solve_without_doubts
 from envdoctor.solve.versions import runs_on_python
 from envdoctor.values import Shown, dataclass
 
@@ -46,11 +46,7 @@ class WhyNot(Shown):
 def pin(goal: Goal) -> PinSet:
     """Return the best pins for a goal, or the conflict with its causes; raises Unavailable."""
     if barred := _barred_by_projects(goal):
-        from envdoctor.solve.relax import other_pythons
-
-        ways = other_pythons(goal, [one.spec for one in _of_python(goal)])
-        asked = asked_words(goal)
-        return PinSet("conflict", goal.context.target, asked, causes=barred, relaxations=ways)
+        return _on_another_python(goal, barred)
     goal, picks = solve_covered(goal)
     if picks is not None:
         return solved(goal, picks)
@@ -95,6 +91,26 @@ def _barred_by_projects(goal: Goal) -> tuple[Cause, ...]:
         Cause("target", f"the project needs Python {o.spec}; the target has {target.python_minor}", o.source)
         for o in unmet
     )
+
+
+def _on_another_python(goal: Goal, barred: tuple[Cause, ...]) -> PinSet:
+    """Return the conflict of projects with the target's Python, and what the nearest they admit gives."""
+    from envdoctor.solve.relax import admitted_pythons
+
+    bounds = [one.spec for one in _of_python(goal)]
+    nearest = next(admitted_pythons(goal.context.target, bounds), None)
+    answer = PinSet("conflict", goal.context.target, asked_words(goal), causes=barred, carried=goal.carried)
+    if nearest is None:
+        return answer
+    moved = nearest.made(goal)
+    there = pin(moved)
+    if there.status == "solved":
+        given = {one.name: one.version for one in there.pins if one.name in distinct(goal.requests)}
+        return replace(answer, relaxations=(Relaxation(nearest.drop, given),))
+    ways = (Relaxation(f"{nearest.drop} and {one.drop}", one.gives) for one in there.relaxations)
+    old, new = (f"Python {one.context.target.python_minor}" for one in (goal, moved))
+    lines = (Line(old, new, barred[0].source), *there.lines) if there.lines else ()
+    return replace(answer, also=(there.causes, *there.also), relaxations=tuple(ways), lines=lines)
 
 
 def _without_checks_in_use(goal: Goal, reasons: Sequence[Reason]) -> Options:

@@ -187,10 +187,11 @@ def _pythons(target: Target) -> Iterator[tuple[tuple[int, int], Change]]:
             yield python, Change(text, partial(_aimed, python=python), deep=False, kind="python")
 
 
-def other_pythons(goal: Goal, bounds: Sequence[str]) -> tuple[Relaxation, ...]:
-    """Return the nearest Python that projects' own bounds admit and that gives an answer."""
-    told = _pythons(goal.context.target)
-    return _working(goal, [(c,) for p, c in told if all(runs_on_python(one, p) for one in bounds)])
+def admitted_pythons(target: Target, bounds: Sequence[str]) -> Iterator[Change]:
+    """Yield the changes to other Pythons that projects' own bounds admit, the nearest first."""
+    for python, change in _pythons(target):
+        if all(runs_on_python(one, python) for one in bounds):
+            yield change
 
 
 def split(goal: Goal, reasons: Sequence[Reason]) -> tuple[PinSet, ...]:

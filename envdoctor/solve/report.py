@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from envdoctor.facts.quantities import counted
 from envdoctor.report import PLAIN, Format, Look, Reported, told
 from envdoctor.report.document import Block, Document, Row, Rows, Section, Text
-from envdoctor.solve.answer import UNKNOWN, Cause, PinSet, Relaxation
+from envdoctor.solve.answer import UNKNOWN, Cause, Line, PinSet, Relaxation
 
 if TYPE_CHECKING:
     from envdoctor.solve.pinning import WhyNot
@@ -39,7 +39,7 @@ def conflict_document(answer: PinSet) -> Document:
         if more := [cause for cause in one if cause not in answer.causes]:
             blocks.append(Section("Apart from that", (causes(more),)))
     if answer.lines:
-        rows = (Row("change", f"{one.old} to {one.new}", one.source) for one in answer.lines)
+        rows = (_line(one) for one in answer.lines)
         blocks.append(Section("The smallest change of what is asked for", (Rows(tuple(rows)),)))
     if answer.relaxations:
         blocks.append(Section("Ways out", (Rows(tuple(map(_relaxed, answer.relaxations))),)))
@@ -47,6 +47,12 @@ def conflict_document(answer: PinSet) -> Document:
     if answer.status == "unknown":
         return Document("not known", "warning", (Text(UNKNOWN), *blocks))
     return Document("no environment satisfies all of these together", "error", tuple(blocks))
+
+
+def _line(one: Line) -> Row:
+    if one.new:
+        return Row("change", f"{one.old} to {one.new}", one.source)
+    return Row("leave out", f"{one.old}, which comes with torch", one.source)
 
 
 def _relaxed(one: Relaxation) -> Row:

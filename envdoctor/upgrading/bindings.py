@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
 from itertools import chain
 from typing import NamedTuple
 
@@ -52,6 +53,8 @@ class Bound:
     """True for a subclass of several, or of what is not known: members may come from there."""
     condition: Condition | None = None
     """The question about a release that a name answers."""
+    element: Bound | None = None
+    """What each element of a list stands for; unknown of an empty one."""
 
 
 UNKNOWN = Bound()
@@ -63,7 +66,9 @@ _BY_PATH = frozenset(("patch", "setattr", "delattr", "import_module"))
 """Functions that take the path of what they put something in the place of, or load, as a text."""
 _HELD = re.compile(r"[a-z]{2,30}_(?:config|args|params|options|settings)")
 _CONFIGURED = re.compile(r"(\w{2,60}?)(?:PreTrained)?(?:Model|For[A-Z]\w{2,60})")
+_LISTS = frozenset(("list", "List", "Sequence", "Iterable", "Iterator", "Generator"))
 Scope = dict[str, Bound]
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def place_of(node: ast.stmt) -> Place:
@@ -236,7 +241,7 @@ def fields_in(node: ast.ClassDef) -> Iterator[tuple[str, Place]]:
     """Yield the fields of a class's body that a library reads in its own way, with their places.
 
     `name(field)` for a name between underscores, `name(class)` for a class; one without default that may be
-    None is told by its None.
+    None is told by its None, a value without an annotation by that.
     """
     for inner in node.body:
         if isinstance(inner, ast.AnnAssign) and isinstance(inner.target, ast.Name):
@@ -246,6 +251,16 @@ def fields_in(node: ast.ClassDef) -> Iterator[tuple[str, Place]]:
                 yield "the None of a field without default", place_of(inner)
         elif isinstance(inner, ast.ClassDef):
             yield f"{inner.name}(class)", place_of(inner)
+        elif isinstance(inner, ast.Assign) and _is_value(inner.value):
+            names = (target.id for target in inner.targets if isinstance(target, ast.Name))
+            if any(name[:1] != "_" and not name.startswith("model_") for name in names):
+                yield "a field without annotation", place_of(inner)
+
+
+def _is_value(node: ast.expr) -> bool:
+    """True for a constant, a literal of several, or a `Field(...)`."""
+    plain = isinstance(node, (ast.Constant, ast.List, ast.Dict, ast.Tuple, ast.Set, ast.UnaryOp))
+    return plain or (isinstance(node, ast.Call) and next(last_names(node.func), "") == "Field")
 
 
 def _is_optional(node: ast.expr) -> bool:
@@ -311,6 +326,36 @@ def handed_up(node: ast.ClassDef) -> frozenset[str] | None:
     return frozenset(argument.arg for argument in named_in(own.args)) if handed else None
 
 
+def handed_on(function: Function) -> ast.expr | None:
+    """Return what a function hands the rest of its arguments on to, where it returns what that answers."""
+    rest = function.args.kwarg
+    match function.body[-1]:
+        case ast.Return(value=ast.Call(func=called, keywords=given)) if rest is not None:
+            whole = any(
+                isinstance(k.value, ast.Name) and k.arg is None and k.value.id == rest.arg for k in given
+            )
+            return called if whole and all(map(_is_kind, function.decorator_list)) else None
+        case _:
+            return None
+
+
+def _is_kind(decorator: ast.expr) -> bool:
+    return next(last_names(decorator), "") in ("staticmethod", "classmethod")
+
+
+def imported_in(function: Function) -> Scope:
+    """Return what the imports in a function's own body bring."""
+    found = (one for one in function.body if isinstance(one, ast.ImportFrom) and not one.level)
+    return {a.asname or a.name: Bound(f"{one.module}.{a.name}") for one in found for a in one.names}
+
+
+def standing_for(function: Function, called: Bound) -> Bound:
+    """Return what a function stands for that hands the rest of its arguments on to a library's callable."""
+    if not called.path or called.instance or called.path.rpartition(".")[2] == function.name:
+        return UNKNOWN
+    return Bound(called.path, taken=frozenset(argument.arg for argument in named_in(function.args)))
+
+
 def made_by(called: Bound) -> Bound:
     """Return what a call yields: an instance of a class, also through `from_pretrained`."""
     path = called.path
@@ -359,6 +404,8 @@ def instance_of(annotation: ast.expr | None, scopes: Sequence[Scope]) -> Bound:
     match annotation:
         case ast.Subscript(value=ast.Name(id="Optional"), slice=inner):
             return instance_of(inner, scopes)
+        case ast.Subscript(value=ast.Name(id=listed), slice=inner) if listed in _LISTS:
+            return Bound(element=instance_of(inner, scopes))
         case ast.BinOp(op=ast.BitOr(), left=left, right=ast.Constant(value=None)):
             return instance_of(left, scopes)
         case ast.Name() | ast.Attribute():
@@ -374,6 +421,16 @@ def either(one: Bound, other: Bound) -> Bound:
     if one.path != other.path or one.instance != other.instance:
         return UNKNOWN
     return replace(one, own=one.own | other.own, taken=one.taken | other.taken)
+
+
+def all_of(elements: Sequence[Bound]) -> Bound:
+    """Return a list of these elements."""
+    return Bound(element=reduce(either, elements) if elements else UNKNOWN)
+
+
+def with_element(known: Bound, element: Bound) -> Bound:
+    """Return a list of known elements to which one more is added."""
+    return Bound(element=element if known.element is UNKNOWN else either(known.element or UNKNOWN, element))
 
 
 def named_after(path: str) -> str:

@@ -5,11 +5,21 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from envdoctor.python_source import parse_python
-from envdoctor.upgrading.bindings import UNKNOWN, Bound, handed_up, own_members
+from envdoctor.upgrading.bindings import (
+    UNKNOWN,
+    Bound,
+    handed_on,
+    handed_up,
+    imported_in,
+    looked_up,
+    own_members,
+    standing_for,
+)
 from envdoctor.upgrading.sources import read_text
 
 _NOTHING = frozenset(("object", "ABC", "Generic", "Protocol"))
@@ -18,8 +28,8 @@ _HOPS = 12
 _INNER = re.compile(r"^[ \t]{1,200}from[ \t]{1,8}(\.{0,20})([.\w]{0,200})[ \t]{1,8}import\b", re.MULTILINE)
 Brought = Callable[[int, str, str], Bound]
 """What an import brings: its level, its module, the name."""
-Told = ast.ClassDef | ast.Name | tuple[int, str, str]
-"""What a name of a file stands for: a class, another name of the file, an import."""
+Told = ast.ClassDef | ast.FunctionDef | ast.Name | tuple[int, str, str]
+"""What a name of a file stands for: a class, a function that hands on, another name, an import."""
 
 
 def class_of(node: ast.ClassDef, bases: Sequence[Bound]) -> Bound:
@@ -46,6 +56,12 @@ def called_after(bases: Iterable[ast.expr]) -> Bound:
     return next(
         (Bound(path) for name in named for end, path in _BASES.items() if name.endswith(end)), UNKNOWN
     )
+
+
+def with_handing(bases: Iterable[Bound], methods: Mapping[str, Bound]) -> dict[str, Bound]:
+    """Return the methods of a class that hand on to a library's callable: its own, and those of its bases."""
+    every = {name: bound for base in bases for name, bound in (base.attributes or {}).items()} | {**methods}
+    return {name: bound for name, bound in every.items() if bound.path}
 
 
 def plain_base(node: ast.expr) -> bool:
@@ -119,12 +135,27 @@ class Project:
             self._known[key] = UNKNOWN  # a circle ends here
             found = self._outline(file).get(name)
             if isinstance(found, ast.ClassDef):
-                self._known[key] = class_of(found, [self._base(file, base, hops) for base in found.bases])
+                self._known[key] = self._class(file, found, hops)
+            elif isinstance(found, ast.FunctionDef):
+                self._known[key] = self._standing_for(file, found, hops)
             elif isinstance(found, ast.Name) and hops <= _HOPS:
                 self._known[key] = self._in(file, found.id, hops + 1)
             elif isinstance(found, tuple):
                 self._known[key] = self._brought(file, *found, hops)
         return self._known[key]
+
+    def _class(self, file: Path, node: ast.ClassDef, hops: int) -> Bound:
+        bases = [self._base(file, base, hops) for base in node.bases]
+        methods = (one for one in node.body if isinstance(one, ast.FunctionDef))
+        handing = with_handing(bases, {one.name: self._standing_for(file, one, hops) for one in methods})
+        return replace(class_of(node, bases), attributes=handing or None)
+
+    def _standing_for(self, file: Path, function: ast.FunctionDef, hops: int) -> Bound:
+        called = handed_on(function)
+        if called is None:
+            return UNKNOWN
+        brought = looked_up(called, [imported_in(function)])
+        return standing_for(function, brought if brought.path else self._base(file, called, hops))
 
     def _base(self, file: Path, node: ast.expr, hops: int) -> Bound:
         if plain_base(node):
@@ -185,7 +216,8 @@ def _outline(text: str) -> dict[str, Told]:
     waiting: list[ast.stmt] = list(tree.body)
     while waiting:
         node = waiting.pop(0)
-        if isinstance(node, ast.ClassDef):
+        hands_on = isinstance(node, ast.FunctionDef) and handed_on(node) is not None
+        if isinstance(node, ast.ClassDef) or (isinstance(node, ast.FunctionDef) and hands_on):
             found[node.name] = node
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Name):
             found |= {one.id: node.value for one in node.targets if isinstance(one, ast.Name)}

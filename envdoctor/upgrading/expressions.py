@@ -11,8 +11,10 @@ from envdoctor.rules.interface_lookup import DISTINCT
 from envdoctor.upgrading.bindings import (
     UNKNOWN,
     Bound,
+    Function,
     Key,
     Scope,
+    all_of,
     either,
     filtered,
     key_of,
@@ -26,13 +28,13 @@ from envdoctor.upgrading.bindings import (
     of_base,
     span_of,
     valued,
+    with_element,
 )
 from envdoctor.upgrading.guarding import OPEN, Guard, branches, versions_compared
 from envdoctor.upgrading.noting import Notes
 from envdoctor.upgrading.uses import Kind, Place, Use
 
 _BUILTINS = frozenset(dir(builtins)) | {"__file__", "__name__", "__doc__", "__class__"}
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def _base(scopes: Sequence[Scope]) -> Bound:
@@ -50,6 +52,8 @@ class Expressions:
         self._loose: list[tuple[str, Place]] = []
         self._waiting: list[tuple[Function | ast.Lambda, list[Scope], Guard]] = []
         self._bound: Counter[str] = Counter()
+        self._taker = ""
+        """What is given the answer of the call that is read next."""
 
     def _expression(self, node: ast.expr | None, scopes: list[Scope]) -> Bound:
         """Read an expression and return what it stands for."""
@@ -78,9 +82,11 @@ class Expressions:
             case ast.Subscript(value=value, slice=place, ctx=ast.Load()):
                 if not isinstance(place, ast.Constant) or isinstance(place.value, int):
                     self.notes.taken_apart(value, "[]", scopes)
-                self._expression(value, scopes)
+                known = self._expression(value, scopes)
                 self._expression(place, scopes)
-                return UNKNOWN
+                return known.element or UNKNOWN if not isinstance(place, ast.Slice) else known
+            case ast.List():
+                return all_of([self._expression(part, scopes) for part in node.elts])
             case ast.Dict():
                 for part in (*node.keys, *node.values):
                     self._expression(part, scopes)
@@ -98,15 +104,16 @@ class Expressions:
     ) -> Bound:
         inner: list[Scope] = [*scopes, {}]
         for generator in node.generators:
-            self._expression(generator.iter, inner)
+            every = self._expression(generator.iter, inner)
             self._pairs(generator.target, generator.iter, inner)
-            self._bind(generator.target, UNKNOWN, inner)
+            self._bind(generator.target, every.element or UNKNOWN, inner)
             for test in generator.ifs:
                 self._expression(test, inner)
         parts = (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,)
-        for part in parts:
-            self._expression(part, inner)
-        return Bound(keys=looked_up(kept, scopes).keys) if (kept := filtered(node)) else UNKNOWN
+        told = [self._expression(part, inner) for part in parts]
+        if isinstance(node, ast.DictComp):
+            return Bound(keys=looked_up(kept, scopes).keys) if (kept := filtered(node)) else UNKNOWN
+        return all_of(told)
 
     def _choice(self, node: ast.IfExp, scopes: list[Scope]) -> Bound:
         self._expression(node.test, scopes)
@@ -164,10 +171,12 @@ class Expressions:
         return UNKNOWN
 
     def _call(self, node: ast.Call, scopes: list[Scope]) -> Bound:
+        taker, self._taker = self._taker, ""
         called = self._called(node.func, scopes)
         starred = any(isinstance(a, ast.Starred) for a in node.args)
-        for argument in node.args if next(last_names(node.func), "") != "getLogger" else ():
-            self._expression(argument, scopes)
+        read = node.args if next(last_names(node.func), "") != "getLogger" else ()
+        elements = [self._given(argument, next(last_names(node.func), ""), scopes) for argument in read]
+        self._append(node.func, elements, scopes)
         given = [(k, self._expression(k.value, scopes)) for k in node.keywords]
         if isinstance(node.func, ast.Name) and node.func.id == "dict" and not node.args:
             plain = ((k, k.arg) for k in node.keywords if k.arg)
@@ -190,14 +199,17 @@ class Expressions:
             self.notes.asks()
             self.read.unfollowed += not (node.args and isinstance(node.args[0], ast.Constant))
             return UNKNOWN
-        self.notes.arguments(node, called, given, starred)
+        self.notes.arguments(node, called, given, starred, taker)
         return made_by(called)
 
     def _called(self, node: ast.expr, scopes: list[Scope]) -> Bound:
         """Return what is called; `super().method` is the base's own."""
         if isinstance(node, ast.Attribute) and of_base(node):
             own = _base(scopes)
-            return Bound(f"{own.path}.{node.attr}") if own.path and node.attr not in own.own else UNKNOWN
+            if not own.path or node.attr in own.own:
+                return UNKNOWN
+            self.notes.use(Use(Kind.MEMBER, own.path, member_place(node), node.attr))
+            return Bound(f"{own.path}.{node.attr}")
         return self._expression(node, scopes)
 
     def _dynamic(self, node: ast.Call, scopes: list[Scope]) -> None:
@@ -240,6 +252,19 @@ class Expressions:
             self._expression(target, scopes)
         elif not isinstance(target, ast.Starred):
             self._expression(target, scopes)
+
+    def _given(self, argument: ast.expr, taker: str, scopes: list[Scope]) -> Bound:
+        """Read what a call is given by position."""
+        self._taker = taker if isinstance(argument, ast.Call) else ""
+        return self._expression(argument, scopes)
+
+    def _append(self, called: ast.expr, elements: Sequence[Bound], scopes: Sequence[Scope]) -> None:
+        """Note what is added to a list that the same text made."""
+        match called:
+            case ast.Attribute(value=ast.Name(id=name), attr="append") if len(elements) == 1:
+                scope = next((scope for scope in reversed(scopes) if name in scope), {})
+                if name in scope and scope[name].element is not None:
+                    scope[name] = with_element(scope[name], elements[0])
 
     def _add_key(self, name: str, key: Key | None, scopes: Sequence[Scope]) -> None:
         """Note a key that is set in a dictionary of known keys."""

@@ -45,8 +45,9 @@ from envdoctor.upgrading.gone import (
     names_of,
 )
 from envdoctor.upgrading.known_settings import KnownSettings
-from envdoctor.upgrading.paths import CALLED, FAMILIES, HELD, home_of, is_open, stands
-from envdoctor.upgrading.renames import WITHOUT, Renames, holds
+from envdoctor.upgrading.paths import home_of, is_open, stands
+from envdoctor.upgrading.renames import Renames, holds
+from envdoctor.upgrading.unsaid import function_unsaid, methods_unsaid
 from envdoctor.upgrading.uses import ALL, Kind, Use, is_telling
 from envdoctor.values import dataclass
 
@@ -76,6 +77,14 @@ class Judge:
     def renames(self) -> Renames:
         """The rows of renames."""
         return Renames(self.matrix.rows(tables.RenameRow))
+
+    @cached_property
+    def called(self) -> Mapping[str, Sequence[tables.CalledRow]]:
+        """How what libraries make is called, by library."""
+        found: dict[str, list[tables.CalledRow]] = {}
+        for row in self.matrix.rows(tables.CalledRow):
+            found.setdefault(row.library, []).append(row)
+        return found
 
     def library(self, path: str) -> str:
         """Return the distribution that brings a dotted path."""
@@ -193,7 +202,8 @@ class Judge:
             return found
         spans: Spans = record.names.get(module, {}).get(name, ()) if record else ()
         spans = spans or (record.modules.get(path, ()) if record else ())
-        if record is not None and (is_open(record, path, move) or stands(record, path, move)):
+        made_up = record is not None and not self.renames.closes(module, move) and is_open(record, path, move)
+        if record is not None and (made_up or stands(record, path, move)):
             return None
         since = gone_since(record, spans, move) if record and spans else None
         if since is not None:
@@ -301,8 +311,8 @@ class Judge:
 
     def _member(self, use: Use, record: Record | None, move: Move) -> Break | None:
         owner = use.path.rpartition(".")[2]
-        families = FAMILIES.get(record.library, ()) if record else ()
-        family = next((base for form, base in families if fnmatchcase(owner, form)), owner)
+        families = self.called.get(record.library, ()) if record else ()
+        family = next((row.base for row in families if row.base and fnmatchcase(owner, row.form)), owner)
         if record is not None and owner not in record.members:
             if found := self._by_row(use, move, use.path, owner, use.name):
                 return found
@@ -359,7 +369,7 @@ class Judge:
         What is named for another of them is that one's.
         """
         others = {library.replace("-", "_") for library in libraries if library not in self.moves} - {""}
-        others |= {name for library in others for name in CALLED.get(library, ())}
+        others |= {row.form for library in others for row in self.called.get(library, ()) if not row.base}
         if use.path == "from_pretrained":
             return  # called on a class, which anybody's may be
         if any(other in use.receiver for other in others):
@@ -385,7 +395,8 @@ class Judge:
 
     def _held(self, use: Use, library: str) -> Break | None:
         """Judge a member of what is called as the library's own are: `hf_config` is a configuration."""
-        base = HELD.get(library, {}).get(use.receiver.lower().rpartition("_")[2], "")
+        last = use.receiver.lower().rpartition("_")[2]
+        base = next((row.base for row in self.called.get(library, ()) if row.form == last), "")
         record = load_record(self.matrix.folder, library) if base and not use.path else None
         if record is None:
             return None
@@ -403,35 +414,27 @@ class Judge:
     def _call(self, use: Use, libraries: Iterable[str]) -> Iterator[Break]:
         """Answer by the rows of methods whose answer is another where an argument is not given.
 
-        A row may name receivers whose method it does not mean, as `processor.`.
         Else by the methods that no class of the libraries that the text imports has any more.
         """
-        for row in self.renames.unsaid.get(use.name, ()):
-            move = self.moves.get(row.library)
-            settled = row.old.partition(WITHOUT)[2].split("|")
-            settled += [f"{told.partition('=')[0]}=?" for told in settled if "=" in told]
-            given = use.given | {f"{use.receiver.lower().rpartition('_')[2]}."}
-            if move and holds(row, move) and given.isdisjoint(settled):
-                yield replace(by_rename(use, row.old, row, move), certainty=Certainty.LIKELY)
-        for library in sorted(self.moves.keys() & set(libraries)):
-            known = self.renames.row(f".{use.name}()", self.moves[library])
-            if known and known.library == library:
-                found = by_rename(use, known.old, known, self.moves[library])
+        yield from methods_unsaid(use, self.renames.unsaid.get(use.name, ()), self.moves)
+        known = self.renames.known(f".{use.name}()")
+        if known and (len(use.name) >= DISTINCT or known.library in libraries):
+            move = self.moves.get(known.library)
+            if move and holds(known, move):
+                found = by_rename(use, known.old, known, move)
                 yield replace(found, certainty=Certainty.LIKELY)
                 return
+        for library in sorted(self.moves.keys() & set(libraries)):
             if since := self._left(library).get((METHOD, use.name)):
                 shown = f".{use.name}()"
                 yield Break(use, shown, since, certainty=Certainty.LIKELY, library=library)
                 return
 
     def _unsaid(self, use: Use, move: Move) -> Break | None:
-        """Answer by the rows of a module's functions that need an argument which is not given."""
+        """Answer by the rows of a module's functions whose answer is another without an argument."""
         owner, _, name = use.path.rpartition(".")
-        for row in self.renames.unsaid.get(name, ()) if not is_class(owner.rpartition(".")[2]) else ():
-            settled = {*row.old.partition(WITHOUT)[2].split("|"), ALL}
-            if row.library == self.library(use.path) and holds(row, move) and use.given.isdisjoint(settled):
-                return by_rename(use, row.old, row, move)
-        return None
+        rows = self.renames.unsaid.get(name, ()) if not is_class(owner.rpartition(".")[2]) else ()
+        return function_unsaid(use, rows, self.library(use.path), move)
 
     def _left(self, library: str) -> Mapping[tuple[str, str], str]:
         """Return since when members, and keywords by their method, are in no class of a library any more."""

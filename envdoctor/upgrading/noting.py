@@ -222,8 +222,8 @@ class Notes:
         receiver, place = next(last_names(node.func.value), ""), member_place(node.func)
         self.use(Use(Kind.CALL, "", place, node.func.attr, given=frozenset(given), receiver=receiver))
 
-    def arguments(self, node: ast.Call, called: Bound, told: Told, starred: bool) -> None:
-        """Note what a library's callable is given, by name and by position."""
+    def arguments(self, node: ast.Call, called: Bound, told: Told, starred: bool, taker: str = "") -> None:
+        """Note what a library's callable is given, by name and by position, and what takes its answer."""
         for keyword, value in told:
             if keyword.arg and keyword.arg not in called.taken:
                 known = frozenset((valued(keyword.arg, keyword.value),))
@@ -237,7 +237,7 @@ class Notes:
             else:
                 self.read.unfollowed += 1
         if not starred and not called.taken:
-            names = frozenset(keyword.arg or ALL for keyword in node.keywords)
+            names = frozenset((*(keyword.arg or ALL for keyword in node.keywords), f"for {taker}()"))
             self.use(Use(Kind.POSITION, called.path, span_of(node), count=len(node.args), given=names))
 
     def made(self, name: str, value: ast.expr | None, scopes: Sequence[Scope]) -> None:

@@ -4,27 +4,12 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_left
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
 
 from envdoctor.matrix.interface_records import Record
 from envdoctor.upgrading.gone import Move
-
-FAMILIES: Mapping[str, Sequence[tuple[str, str]]] = {
-    "transformers": (
-        ("*Config", "PreTrainedConfig"),
-        ("*TokenizerFast", "PreTrainedTokenizerBase"),
-        ("*Tokenizer", "PreTrainedTokenizerBase"),
-        ("*For[A-Z]*", "PreTrainedModel"),
-        ("*Model", "PreTrainedModel"),
-    )
-}
-"""What a library's classes whose own members are not on record derive from, by how they are called."""
-HELD: Mapping[str, Mapping[str, str]] = {"transformers": {"config": "PreTrainedConfig"}}
-"""The class of what is called so, or ends so after `_`, in a text that uses the library."""
-CALLED: Mapping[str, Collection[str]] = {"diffusers": ("pipeline", "unet", "vae", "scheduler")}
-"""How what a library makes is called, in a text that uses it."""
 
 
 def stands(record: Record, path: str, move: Move) -> bool:

@@ -10,16 +10,21 @@ from envdoctor.python_source import parse_python
 from envdoctor.upgrading.bindings import (
     UNKNOWN,
     Bound,
+    Function,
     Scope,
     alias_place,
     fields_of,
+    handed_on,
+    imported_in,
     instance_of,
     last_names,
+    looked_up,
     named_in,
     place_of,
+    standing_for,
 )
-from envdoctor.upgrading.classes import Brought, called_after, class_of, plain_base
-from envdoctor.upgrading.expressions import Expressions, Function
+from envdoctor.upgrading.classes import Brought, called_after, class_of, plain_base, with_handing
+from envdoctor.upgrading.expressions import Expressions
 from envdoctor.upgrading.guarding import branches, condition_of, fallbacks, guarded_by, handling
 from envdoctor.upgrading.uses import Kind, Read, Use
 
@@ -108,7 +113,7 @@ class _Reader(Expressions):
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 taken = (f"{node.name}({argument.arg})" for argument in named_in(node.args))
                 self.read.defined.update((node.name, *taken))
-                scopes[-1][node.name] = UNKNOWN
+                scopes[-1][node.name] = self._standing_for(node, scopes)
                 for part in node.decorator_list:
                     self.notes.decorated(part, self._expression(part, scopes))
                 for default in (*node.args.defaults, *node.args.kw_defaults):
@@ -127,6 +132,11 @@ class _Reader(Expressions):
             case _:
                 self._plain(node, scopes)
 
+    def _standing_for(self, function: Function, scopes: Sequence[Scope]) -> Bound:
+        called = handed_on(function)
+        known = [*scopes, imported_in(function)]
+        return standing_for(function, looked_up(called, known)) if called is not None else UNKNOWN
+
     def _annotation(self, node: ast.expr | None, scopes: list[Scope]) -> None:
         self.notes.postponed = self._postponing
         self._expression(node, scopes)
@@ -136,7 +146,7 @@ class _Reader(Expressions):
         if isinstance(node, ast.AnnAssign):
             self._annotation(node.annotation, scopes)
             bound = self._expression(node.value, scopes)
-            known = bound.path or bound.keys is not None
+            known = bound.path or bound.keys is not None or bound.element not in (None, UNKNOWN)
             self._bind(node.target, bound if known else instance_of(node.annotation, scopes), scopes)
             return
         if isinstance(node, ast.Assign):
@@ -148,6 +158,11 @@ class _Reader(Expressions):
             return
         if isinstance(node, (ast.For, ast.AsyncFor)):
             self._pairs(node.target, node.iter, scopes)
+            every = self._expression(node.iter, scopes)
+            self._bind(node.target, every.element or UNKNOWN, scopes)
+            for inner in (*node.body, *node.orelse):
+                self._statement(inner, scopes)
+            return
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.stmt):
                 self._statement(child, scopes)
@@ -193,8 +208,13 @@ class _Reader(Expressions):
         whole = class_of(node, [replace(b, plain=True) if plain_base(written) else b for written, b in told])
         known = bool(whole.path) and not whole.open
         above = bases[0] if bases and bases[0].path == whole.path else UNKNOWN
+        methods = (one for one in node.body if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)))
+        handing = with_handing(bases, {one.name: self._standing_for(one, scopes) for one in methods})
+        whole = replace(whole, attributes=handing or None)
         inner: Scope = {
-            "<self>": Bound(whole.path, True, {}, whole.own) if known else Bound(attributes={}),
+            "<self>": Bound(whole.path, True, {**handing}, whole.own)
+            if known
+            else Bound(attributes={**handing}),
             "<above>": above if not above.instance else UNKNOWN,
         }
         self.read.defined.update(fields_of(node))

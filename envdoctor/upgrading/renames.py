@@ -9,10 +9,13 @@ from fnmatch import fnmatchcase
 from packaging.version import Version
 
 from envdoctor.matrix import tables
+from envdoctor.rules.interface_lookup import DISTINCT
 from envdoctor.upgrading.gone import Move
 from envdoctor.upgrading.uses import TELLING
 
 WITHOUT = "() without "
+MADE_UP = ".__getattr__"
+_SEVERAL = re.compile(r"(?P<module>[\w.]{1,120}\.)\((?P<names>\w{1,60}(?:\|\w{1,60}){1,40})\)")
 _OF_FUNCTION = re.compile(r"[a-z]\w{1,60}\(([a-z]\w{1,60})\)")
 
 
@@ -20,8 +23,9 @@ class Renames:
     """The rows of renames of the libraries that move, each asked for by what stands in the code."""
 
     def __init__(self, rows: Sequence[tables.RenameRow]) -> None:
-        self._by_old = {row.old: row for row in rows if not row.answered}
-        self._answered = [row for row in rows if row.answered]
+        self._by_old = {old: row for row in rows if not row.answered for old in _each_of(row.old)}
+        self._answered = [(old, row) for row in rows if row.answered for old in _each_of(row.old)]
+        self._closed = [row for row in rows if row.old.endswith(MADE_UP)]
         self.unsaid: dict[str, list[tables.RenameRow]] = {}
         """Methods whose answer is another where an argument is not given, by their name."""
         self.handed: dict[str, list[tables.RenameRow]] = {}
@@ -35,7 +39,8 @@ class Renames:
             if found and len(found[1]) >= TELLING:
                 self.handed_on.setdefault(found[1], []).append(row)
             if WITHOUT in row.old:
-                self.unsaid.setdefault(row.old.partition(WITHOUT)[0], []).append(row)
+                name = row.old.partition(WITHOUT)[0].rpartition(".")[2]
+                self.unsaid.setdefault(name, []).append(row)
             elif row.old.startswith("except "):
                 self.raised.setdefault(row.old.split(".")[0].removeprefix("except "), []).append(row)
             elif row.old.startswith("def "):
@@ -44,8 +49,11 @@ class Renames:
     def named(self, libraries: Mapping[str, Move]) -> Iterator[str]:
         """Yield patterns of the methods that are judged by their name alone where these libraries move."""
         for name, rows in self.unsaid.items():
-            if _any_of(rows, libraries):
+            if _any_of((row for row in rows if row.old.startswith(name)), libraries):
                 yield re.escape(name)
+        for old, row in self._by_old.items():
+            if old[:1] == "." and len(old) > DISTINCT and old[-2:] == "()" and row.library in libraries:
+                yield re.escape(old[1:-2])
         for name, rows in self.handed.items():
             if _any_of(rows, libraries) and name[:2] != "__":
                 yield f"def {re.escape(name)}"
@@ -66,7 +74,23 @@ class Renames:
 
     def is_answered(self, shown: str, move: Move) -> bool:
         """True for what the library still takes or brings, though no file of it tells."""
-        return any(holds(row, move) and fnmatchcase(shown, row.old) for row in self._answered)
+        return any(holds(row, move) and fnmatchcase(shown, old) for old, row in self._answered)
+
+    def closes(self, module: str, move: Move) -> bool:
+        """True for a module that makes up no name but those that rows tell, whatever its file says."""
+        return any(holds(row, move) and fnmatchcase(f"{module}{MADE_UP}", row.old) for row in self._closed)
+
+
+def _each_of(old: str) -> Iterator[str]:
+    """Yield what a row tells of: `f(x=a|b)` is two values, `module.(a|b)` two names."""
+    if several := _SEVERAL.fullmatch(old):
+        yield from (f"{several['module']}{name}" for name in several["names"].split("|"))
+        return
+    head, equals, values = old.partition("=")
+    if equals and "|" in values and WITHOUT not in old:
+        yield from (f"{head}={value})" for value in values.removesuffix(")").split("|"))
+    else:
+        yield old
 
 
 def holds(row: tables.RenameRow, move: Move) -> bool:

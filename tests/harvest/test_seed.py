@@ -8,6 +8,7 @@ from envdoctor.harvest.release_tables import transformers_table
 from envdoctor.harvest.seed import marker_text, package_record, seed_store
 from envdoctor.harvest.snapshot_compile import Compiler
 from envdoctor.harvest.store import SCHEMA, PackageStore
+from envdoctor.harvest.update import settled
 from envdoctor.matrix.snapshot import Snapshot, parse_snapshot
 
 WHEEL = "transformers-5.0.0-cp312-cp312-manylinux_2_28_x86_64.whl"
@@ -95,6 +96,12 @@ def test_compiling_what_was_seeded_gives_the_same_facts_again(snapshot, tmp_path
     package = again.package("transformers")
     assert package is not None
     assert package_record(again, package) == seeded
+
+
+def test_what_the_snapshot_could_not_read_is_not_read_by_every_user_again(snapshot):
+    releases = package_record(snapshot, snapshot.package("transformers"))["releases"]
+    assert releases["5.0.1"]["requires"] is None
+    assert all(settled(release) for release in releases.values())
 
 
 def test_an_older_record_keeps_what_it_has_and_gains_what_it_lacks(snapshot, tmp_path):

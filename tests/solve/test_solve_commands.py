@@ -123,7 +123,7 @@ def test_a_conflict_shows_the_fewest_lines_to_change_and_they_do(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     file, on = tmp_path / "requirements.txt", ["--gpu", "B200", "--driver", "580.65.06", *ON]
-    file.write_text("torch==2.6.0\ntorchvision==0.21.0\neinops==0.8.0\ntransformers<4.50\n")
+    file.write_text("torch==2.6.0\ntorchvision==0.21.0\nnvidia-cublas-cu12==12.4.5.8\neinops==0.8.0\n")
     code, out, _ = answer(capsys, "pin", "-r", str(file), *on, "--offline", "--format", "json")
     lines = json.loads(out)["conflict"]["lines"]
     assert (code, lines) == (
@@ -131,9 +131,12 @@ def test_a_conflict_shows_the_fewest_lines_to_change_and_they_do(
         [
             {"old": "torch==2.6.0", "new": "torch==2.7.1", "source": f"{file}:1"},
             {"old": "torchvision==0.21.0", "new": "torchvision==0.22.1", "source": f"{file}:2"},
+            {"old": "nvidia-cublas-cu12==12.4.5.8", "new": "", "source": f"{file}:3"},
         ],
     )
-    assert "torch==2.6.0 to torch==2.7.1" in answer(capsys, "pin", "-r", str(file), *on, "--offline")[1]
+    said = answer(capsys, "pin", "-r", str(file), *on, "--offline")[1]
+    assert "torch==2.6.0 to torch==2.7.1" in said
+    assert "nvidia-cublas-cu12==12.4.5.8, which comes with torch" in said
     told = file.read_text()
     for line in lines:
         told = told.replace(line["old"], line["new"])

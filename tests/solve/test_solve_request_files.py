@@ -455,6 +455,9 @@ def test_a_project_of_another_python_is_a_conflict_with_the_nearest_that_it_runs
         "the project needs Python >=3.12; the target has 3.11"
     ]
     assert [way["drop"] for way in told["relaxations"]] == ["Python 3.11 for 3.12"]
+    told = pin(text.replace("einops", "torch==2.6.0") % ">=3.12", "--gpu", "B200", name="pyproject.toml").json
+    changed = [(line["old"], line["new"]) for line in told["conflict"]["lines"]]
+    assert changed == [("Python 3.11", "Python 3.12"), ("torch==2.6.0", "torch==2.7.1")]
     assert pin(text % ">=3.11.4,<3.13", name="pyproject.toml").code == 0
     assert pin(text % "3.9 || 3.10", name="pyproject.toml").code == 0
 

@@ -1019,6 +1019,10 @@ def test_releases_that_are_compared_as_texts_are_told_where_the_order_turns(
         ("@root_validator\n    def f(cls, v): ...", ["model_validator, or skip_on_failure=True"]),
         ("@root_validator()\n    def f(cls, v): ...", ["model_validator, or skip_on_failure=True"]),
         ("@root_validator(pre=True)\n    def f(cls, v): ...", []),
+        ("x = 4", ["an annotation: a value without one is no field"]),
+        ("x = Field(4)", ["an annotation: a value without one is no field"]),
+        ("_x = 4", []),
+        ("x = staticmethod(len)", []),
     ],
 )  # fmt: skip
 def test_models_of_fields_are_judged_by_how_the_release_reads_them(
@@ -1067,3 +1071,112 @@ def test_what_a_text_asks_of_itself_cares_for_members_alone_and_a_loggers_name_f
     assert len(told(asked.format("'x'") + "            t.AutoModel.from_pretrained('x', use_auth_token=1)\n"))
     assert told("import logging, transformers\nlogging.getLogger('transformers.generation_utils')\n") == []
     assert len(told("import importlib\nimportlib.import_module('transformers.generation_utils')\n")) == 1
+
+
+PYD2 = {"pydantic": Move(Version("2.10.6"), Version("1.10.21"))}
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("env_settings import SettingsSourceCallable", 1),
+        ("error_wrappers import ErrorList", 1),
+        ("utils import deep_update", 0),
+        ("tools import parse_obj_as", 0),
+        ("generics import GenericModel", 0),
+        ("fields import Field", 0),
+    ],
+)
+def test_a_module_that_makes_up_only_what_rows_tell_lacks_the_rest(
+    tmp_path: Path, name: str, found: int
+) -> None:
+    assert len(judged_files(tmp_path, {"a.py": f"from pydantic.{name}\n"}, PYD2)) == found
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("    kept = []\n    for x in xs:\n        kept.append(A())\n"
+         "    for one in kept:\n        one.dict()\n", 1),
+        ("    kept = [A(), A()]\n    kept[0].dict()\n    kept[1:][0].dict()\n", 2),
+        ("    kept = [A() for x in xs]\n    return [one.dict() for one in kept]\n", 1),
+        ("    kept: list[A] = load()\n    kept[-1].dict()\n", 1),
+        ("    kept = [A(), xs]\n    kept[0].dict()\n", 0),
+        ("    a = A()\n    for a in xs:\n        a.dict()\n", 0),
+    ],
+)  # fmt: skip
+def test_elements_of_lists_are_what_was_put_there(tmp_path: Path, code: str, found: int) -> None:
+    head = "from pydantic import BaseModel\nclass A(BaseModel):\n    pass\n"
+    (tmp_path / "a.py").write_text(f"{head}def f(xs):\n{code}")
+    told = judge_paths(load_matrix(), PYD2, [str(tmp_path)]).breaks
+    assert [one.told.replacement for one in told] == ["model_dump"] * found
+
+
+TORCH = {"torch": Move(Version("2.6.0"), Version("2.5.1"))}
+
+
+@pytest.mark.parametrize(
+    ("call", "found"),
+    [
+        ("x = torch.load('a', map_location='cpu')", 1),
+        ("x = torch.load('a', weights_only=True)", 0),
+        ("x = torch.load('a', **kw)", 0),
+        ("m.load_state_dict(torch.load('a'))", 0),
+        ("x = torch.jit.load('a')", 0),
+        ("x = json.load('a')", 0),
+    ],
+)
+def test_a_function_that_answers_otherwise_without_an_argument_is_told_by_its_path(
+    tmp_path: Path, call: str, found: int
+) -> None:
+    (tmp_path / "a.py").write_text(f"import json, torch\n{call}\n")
+    told = judge_paths(load_matrix(), TORCH, [str(tmp_path)]).breaks
+    assert [(one.told.since, one.told.certainty) for one in told] == [("2.6.0", Certainty.LIKELY)] * found
+
+
+def test_a_function_that_hands_the_rest_on_takes_what_the_library_takes(tmp_path: Path) -> None:
+    mix = (
+        "class Mix:\n    @staticmethod\n    def fetch(*args, **kwargs):\n"
+        "        from huggingface_hub import hf_hub_download\n"
+        "        return hf_hub_download(*args, **kwargs)\n"
+    )
+    own = (
+        "from huggingface_hub import hf_hub_download\ndef fetch(name, **rest):\n"
+        "    return hf_hub_download(name, **rest)\ndef other(use_auth_token, **rest):\n"
+        "    return hf_hub_download(use_auth_token, **rest)\n"
+    )
+    files = {
+        "mix.py": f"{mix}    @classmethod\n    def load(cls):\n        cls.fetch(use_auth_token=1)\n",
+        "own.py": own,
+        "run.py": "from mix import Mix\nfrom own import fetch, other\nclass A(Mix):\n    def f(self):\n"
+        "        self.fetch(use_auth_token=1)\nclass B(Mix):\n    def fetch(self, **kw): ...\n"
+        "    def f(self):\n        self.fetch(use_auth_token=1)\n"
+        "fetch(use_auth_token=1)\nother(use_auth_token=1)\n",
+    }
+    moves = {"huggingface-hub": Move(Version("1.0.0"), Version("0.36.0"))}
+    assert [(name, line) for name, line, _ in judged_files(tmp_path, files, moves)] == [
+        ("mix.py", 8),
+        ("run.py", 5),
+        ("run.py", 10),
+    ]
+
+
+def test_a_method_of_super_that_went_is_told(tmp_path: Path) -> None:
+    code = (
+        "import pytorch_lightning as pl\nclass M(pl.LightningModule):\n    def get_progress_bar_dict(self):\n"
+        "        return super().get_progress_bar_dict()\n"
+    )
+    found = judged_files(tmp_path, {"a.py": code})
+    assert ("a.py", 4) in [(name, line) for name, line, _ in found]
+
+
+def test_a_method_that_only_one_library_had_is_told_where_a_text_does_not_import_it(tmp_path: Path) -> None:
+    files = {"a.py": "def f(x):\n    return x.byteswap().newbyteorder()\n", "b.py": "import numpy\n"}
+    assert [(name, line) for name, line, _ in judged_files(tmp_path, files)] == [("a.py", 2)]
+
+
+@pytest.mark.parametrize(("freq", "found"), [("M", 1), ("h", 0), ("H", 1), ("D", 0)])
+def test_values_that_went_are_told_one_by_one(tmp_path: Path, freq: str, found: int) -> None:
+    code = f"import pandas as pd\npd.date_range('2020', periods=3, freq='{freq}')\n"
+    moves = {"pandas": Move(Version("3.0.0"), Version("2.1.0"))}
+    assert len(judged_files(tmp_path, {"a.py": code}, moves)) == found

@@ -36,7 +36,7 @@ SUBJECTS = {
     "FrameworkRow PackageNameRow ArchitectureRow GpuRow",
     "memory": "MemoryRow TrainerRow OptimizerRow ModelRow TextPartRow TowerRow SeeingModelRow SpeedRow "
     "StaticShareRow ScaledRow",
-    "names": "AttributeRow ImportNameRow RenameRow",
+    "names": "AttributeRow CalledRow ImportNameRow RenameRow",
     "packages": "PackageRow StackRoleRow PackageTraitRow",
     "secrets": "SecretFormatRow SecretWordRow",
     "settings": "SettingRow RenamedRow",

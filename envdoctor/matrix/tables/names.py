@@ -41,6 +41,20 @@ class ImportNameRow(Row):
 
 
 @fact
+class CalledRow(Row):
+    """How what a library makes is called in code where nothing else tells whose it is."""
+
+    KIND: ClassVar = "called"
+
+    form: Text
+    """A class's name, with `*` for any letters; in small letters an instance's last word."""
+    library: Package
+    """Whose it is, in a text that uses the library."""
+    base: str = ""
+    """The library's class that it derives from, or is an instance of; none where only whose it is is told."""
+
+
+@fact
 class RenameRow(Row):
     """A name, argument or member that goes by another one from a release on."""
 
@@ -49,11 +63,16 @@ class RenameRow(Row):
     old: Text
     """As it was: `module.name`, `Callable(argument)`, `Class.member`; `def Class.method` overrides one.
 
-    `Callable(argument=value)` is one value alone, `.method()` a method of whatever a text calls it on.
+    `Callable(argument=value|value)` are these values alone, `.method()` a method of whatever a text calls it
+    on.
 
     `except module.Error`: the errors that its functions raise are no longer these; `*` for any letters.
 
-    `method() without argument|argument=value`: the answer is another unless one of these is given.
+    `method() without argument|argument=value`: the answer is another unless one of these is given; with the
+    path of a module's function before it, that one's alone; `for f()`: where the answer goes straight to f.
+
+    `module.(name|name)` are these names; `module.__getattr__`: it makes up no names but those that are
+    answered, though its file does not list them.
     """
     new: Text
     """What stands in its place: a name of the same kind, or what to write."""
