@@ -74,7 +74,7 @@ def check_wheels(view: View) -> Iterable[Finding]:
 
 
 def system_without_wheel(view: View, name: str) -> str:
-    """Return the operating system that is told where no release of a package has a wheel for it, else nothing."""
+    """Return the system that is told where no release of a package has a wheel for it, else nothing."""
     system = view.facts.host.os.get() or ""
     try:
         snapshot = load_snapshot(view.matrix.folder)
