@@ -29,7 +29,8 @@ _FORM = re.compile(
 _ASKS = re.compile(
     r"(?i)\?|(?:^| )(?:how (?:to|do|can|should)|what (?:is|should|could)|"
     r"any (?:idea|help|suggestion|advice|insight|pointer|work-?around|solution|fix)(?:e?s)?\b"
-    r"(?! (?:for|is|was|did|does))|i wonder|is there|appreciated|thanks|thank you|"
+    r"(?! (?:for|is|was|did|does))|i wonder|is there|appreciated|thanks|thank you|(?:would|could|can) you|"
+    r"not sure|no idea|(?:do|does)(?:n['’]?t| not) (?:know|understand)|unclear|figure out|"
     r"similar to)\b|请问|怎么|如何|吗|是否"
 )
 _CAUSE = re.compile(
@@ -41,11 +42,24 @@ _CAUSE = re.compile(
     r"(?:was|were|been|being|is|are|got) (?:removed|dropped|moved|missing|hard-?coded)|"
     r"no longer|only (?:happens?|occurs?|supports?|works?|accepts?|fails?)|"
     r"(?:does|do|did|is|are|was)(?:n['’]?t| not) (?:\w{1,12} )?(?:support|exist|have|installed|available|"
-    r"handle|include|provide|work|compatible|a)\w{0,3}|unsupported|missing|"
+    r"handle|include|provide|compatible)\w{0,3}|unsupported|missing|com(?:es|ing) from|"
     r"defaults? to|fails? (?:on|with|in|for|when|if|to)|since (?:v?\d|the|upgrad|updat)|"
     r"introduced (?:in|by)|regression|crash\w{0,3} (?:on|with|when|if))\b|"
     r"因为|原因|由于|导致|不兼容|不支持|冲突|版本[过太不]|缺少|没有安装|未安装"
 )
+_STRONG = re.compile(
+    r"(?i)\b(?:because|due to|caused? by|root cause|(?:reason|culprit) (?:is|was|seems)|turns? out|"
+    r"com(?:es|ing) from|mismatch\w{0,2}|incompatib\w{2,6}|deprecated|renamed|replaced by|"
+    r"(?:was|were|been) removed|"
+    r"introduced (?:in|by)|regression|since (?:v?\d|the upgrad|upgrad|updat))\b|"
+    r"因为|原因|由于|导致|不兼容|冲突"
+)
+"""Words that name a cause, whatever else a sentence says."""
+_BESIDE = re.compile(
+    r"(?i)\b(?:other (?:projects|models|machines|tools|people)|same (?:machine|environment|setup)|"
+    r"for (?:a while|some time|hours))\b"
+)
+"""What works elsewhere or for a time, and is no way out."""
 _WAY = re.compile(
     r"(?i)\b(?:works?(?:ed|ing)? (?:\w{1,12} ){0,2}(?:with|when|if|after|on|by|once|without)|"
     r"(?:fix|solv|resolv|mend|avoid|help|prevent|bypass)(?:e?s|ed|d)? (?:it|this|that|by|the|my)|"
@@ -80,17 +94,19 @@ _MENDED = re.compile(r"(?i)\b(?:works?|worked|fix|solv|resolv|no longer|downgrad
 
 def parse_diagnosed(paste: Paste, lines: Sequence[str]) -> Iterator[Sighting]:
     """Yield notes that quote sentences of a person which name a cause or a way out, each with its place."""
-    ways, causes = 0, 0
-    for index, said in _said(paste, lines):
-        if _ASKS.search(said) or _FORM.search(said):
-            continue
-        worse = _WORSENED.search(said) and not _MENDED.search(said)
-        if ways < KEPT and _WAY.search(said) and not (worse or _FUTILE.search(said)):
-            ways += 1
-            yield Sighting("note", f"{TOLD_WAY}{paste.at('', index)}: {said}")
-        elif causes < KEPT and _CAUSE.search(said):
-            causes += 1
-            yield Sighting("note", f"{TOLD_CAUSE}{paste.at('', index)}: {said}")
+    told = [one for one in _said(paste, lines) if not (_ASKS.search(one[1]) or _FORM.search(one[1]))]
+    ways = [one for one in told if _is_way(one[1])]
+    causes = [one for one in told if one not in ways and (_CAUSE.search(one[1]) or _STRONG.search(one[1]))]
+    causes.sort(key=lambda one: not _STRONG.search(one[1]))
+    for kind, sentences in ((TOLD_WAY, ways), (TOLD_CAUSE, causes)):
+        for index, said in sentences[:KEPT]:
+            yield Sighting("note", f"{kind}{paste.at('', index)}: {said}")
+
+
+def _is_way(said: str) -> bool:
+    """True for a sentence that names what helped, and not what was tried in vain or made things worse."""
+    worse = _WORSENED.search(said) and not _MENDED.search(said)
+    return bool(_WAY.search(said)) and not (worse or _FUTILE.search(said) or _BESIDE.search(said))
 
 
 def _said(paste: Paste, lines: Sequence[str]) -> Iterator[tuple[int, str]]:

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from envdoctor import lazy_re as re
-from envdoctor.facts import ErrorSeen, Frame
+from envdoctor.facts import MOOD, ErrorSeen, Frame
+from envdoctor.pastes.moods import DENIED, PRINTED, SUPPOSED, fenced_lines, mood_of
 from envdoctor.pastes.sightings import Paste, Sighting
 from envdoctor.pastes.symptoms import Sight, met_within
 
@@ -28,13 +29,17 @@ _CELL_FRAME = re.compile(
     r"^\s*File \[?([^\s():,]{1,400}(?:\.py|>)):(\d{1,7})(?:\]?\)?,? in ([\w<>.]{1,120})|$)|"
     r"^\s*([^\s(),]{1,400}\.py) in ([\w<>.]{1,120})(?:\(|$)"
 )
+_HALF_FRAME = re.compile(r'^\s*File "([^"\n]{1,400}\.py)",?$')
+"""A frame of which a cut text has no line any more."""
+_PYTHONS = re.compile(r"[/\\]python3?\.?\d{0,2}[/\\](?!site-packages|dist-packages)|^<frozen |^<string>")
+"""A file of Python's own."""
 _ARROW = re.compile(r"^\s*-{1,8}> \d{1,7}\s(.{1,400})")
 _NUMBERED = re.compile(r"^\s*\d{1,7}\s")
 _LINKED = re.compile(r"\[([^\[\]\n]{1,400})\]\(https?://[^()\n]{1,200}\)")
 _RAISED = re.compile(r"^((?:[A-Za-z_]\w{0,60}\.){0,8}[A-Za-z_]\w{0,80})(?::[ \t]?(.{0,1000}))?$")
 _SUFFIX = r"(?:Error|Exception|Interrupt|Fault|Failure|Timeout|Unsupported|ExitException|OutOfMemory)"
 _LOOSE = re.compile(
-    rf"(?:^|[\s`'\"(\]|>])((?:[A-Za-z_]\w{{0,60}}\.){{0,8}}[A-Z]\w{{0,60}}?{_SUFFIX}):"
+    rf"(?:^|[\s`'\"([\]|>,;，：；（【])((?:[A-Za-z_]\w{{0,60}}\.){{0,8}}[A-Z]\w{{0,60}}?{_SUFFIX}):"
     r"[ \t]{1,4}(\S.{0,1000})"
 )
 _QUALIFIED = re.compile(r"^[\s>`'\"]{0,4}((?:[a-z_]\w{0,60}\.){1,8}[A-Z]\w{0,80}): ([A-Za-z'\"<(].{0,1000})")
@@ -81,35 +86,71 @@ def parse_errors(paste: Paste, sights: Sequence[Sight]) -> Iterator[Sighting]:
     fault is an error by itself where no exception covers it.
     """
     chains = list(_joined(paste.lines, list(_raised(paste.lines))))
-    found = [_error(paste, chain, sights) for chain in chains]
+    fenced = fenced_lines(paste.lines)
+    moods = [_mood(paste.lines, chain, fenced) for chain in chains]
+    told = [(chain, mood) for chain, mood in zip(chains, moods, strict=True) if mood != DENIED]
+    found = [_error(paste, chain, sights, mood) for chain, mood in told]
     covered = {line for chain in chains for one in chain for line in range(one.first, one.last + 1)}
     for sight in sights:
-        if sight.pattern.fault not in ("", "said") and sight.line not in covered:
-            found.append(_fault(paste, sight, sights))
+        if sight.line in covered or not _is_fault(paste, sight, sights):
+            continue
+        found.append(_fault(paste, sight, sights))
     found.sort(key=lambda error: error.line)
     yield from (Sighting("error", error) for error in found[-ERRORS:])
+
+
+def _is_fault(paste: Paste, sight: Sight, sights: Sequence[Sight]) -> bool:
+    """True for a line that tells a fault; what a logger marks as grave tells of trouble, or is its last."""
+    if sight.pattern.fault != "logged":
+        return sight.pattern.fault not in ("", "said")
+    said = (one for one in sights if one.pattern.fault == "said")
+    if any(sight.line in (one.line, *one.again) for one in said):
+        return True
+    return not any(line.strip() for line in paste.lines[sight.line + 1 :])
 
 
 def _fault(paste: Paste, sight: Sight, sights: Sequence[Sight]) -> ErrorSeen:
     _, last = _message(paste.lines, sight.line, "", sight.text)
     met = met_within(sights, sight.line, last)
-    source, kind = paste.at("", sight.line), sight.pattern.fault
+    kind = "said" if sight.captured.get(MOOD) == SUPPOSED else sight.pattern.fault
+    source = paste.at("", sight.line)
     return ErrorSeen(sight.text, source, kind, line=sight.line + 1, symptoms=met)
 
 
-def _error(paste: Paste, chain: Sequence[_Raised], sights: Sequence[Sight]) -> ErrorSeen:
+def _mood(lines: Sequence[str], chain: Sequence[_Raised], fenced: frozenset[int]) -> str:
+    """Return how a text speaks of an exception that stands on one line; what has frames was printed."""
+    one = chain[0]
+    if len(chain) > 1 or one.frames or one.first != one.line or one.kind not in lines[one.line]:
+        return PRINTED
+    line = lines[one.line]
+    first = line.index(one.kind)
+    return mood_of(line, first, min(len(line), first + len(one.text)), one.line in fenced)
+
+
+def _error(paste: Paste, chain: Sequence[_Raised], sights: Sequence[Sight], mood: str) -> ErrorSeen:
     root, end = chain[0], chain[-1]
+    kind = "cut" if root.cut or not root.kind else "exception"
     return ErrorSeen(
         root.text,
         paste.at("traceback" if root.frames else "", root.line),
-        "cut" if root.cut or not root.kind else "exception",
+        "said" if mood == SUPPOSED else kind,
         exception=root.kind,
         line=root.line + 1,
-        frames=tuple(root.frames[-KEPT_FRAMES:]),
+        frames=tuple(_stack(chain)[-KEPT_FRAMES:]),
         ended=end.text if end is not root else "",
         symptoms=met_within(sights, min(root.first, end.first), max(root.last, end.last)),
         beside=root.beside,
     )
+
+
+def _stack(chain: Sequence[_Raised]) -> list[Frame]:
+    """Return the frames of a root; where all are Python's own, below those that it came out through."""
+    found: list[Frame] = []
+    for one in chain:
+        found = [*one.frames, *found]
+        if not all(_PYTHONS.search(frame.file) for frame in found):
+            break
+    return found
 
 
 def _raised(lines: Sequence[str]) -> Iterator[_Raised]:
@@ -207,7 +248,9 @@ def _frame(line: str) -> Frame | None:
     if "](http" in line:  # as a notebook's page is copied
         line = _LINKED.sub(r"\1", line)
     if match := _FRAME.match(line):
-        return Frame(match[1], int(match[2]), (match[3] or "").strip())
+        return Frame(match[1].replace("**", ""), int(match[2]), (match[3] or "").strip())
+    if match := _HALF_FRAME.match(line):
+        return Frame(match[1], 0, "")
     if ".py:" in line and (match := _BOXED_FRAME.match(line)):
         return Frame(match[1].strip(), int(match[2]), match[3])
     if (".py" in line or "File <" in line) and (match := _CELL_FRAME.match(line)):

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from envdoctor.facts import NOT_JUDGED, NOTHING_READ, TOLD_CAUSE, TOLD_WAY, Facts
+from envdoctor.facts import NOT_JUDGED, NOTHING_READ, REPORTED, TOLD_CAUSE, TOLD_WAY, Facts
 from envdoctor.inputs import is_dockerfile, is_program, is_requirements
 from envdoctor.matrix import tables
 from envdoctor.matrix.lexicon import Lexicon
@@ -150,10 +150,12 @@ def _sightings(paste: Paste, lexicon: Lexicon) -> Iterator[Sighting]:
     yield from parse_prose(paste)
     yield from read("installs", lines)
     yield from read("traces")
-    yield from read("wishes", [error.value for error in errors])
-    if errors:
-        yield from _of_errors(paste, lines, errors)
-        if all(error.value.kind in ("cut", "logged") for error in errors):
+    met = [sight.line for sight in recognised if not sight.pattern.informs]
+    yield from read("wishes", [error.value for error in errors], met)
+    shown = [error for error in errors if error.value.kind != "said"]
+    if shown:
+        yield from _of_errors(paste, lines, shown)
+        if all(error.value.kind in ("cut", "logged") for error in shown):
             yield from (sighting for _, sighting in _told(paste, lines, lexicon))
     else:
         yield from read("warned", lines)
@@ -206,7 +208,9 @@ def _recognised(paste: Paste, symptoms: Sequence[tables.SymptomRow]) -> list[Sig
         one for one in found if one.pattern.informs or one.pattern.tells or not informs(paste.lines[one.line])
     ]
     if not is_program(paste.file_name):
-        return found
+        from envdoctor.pastes.moods import with_moods
+
+        return with_moods(found, paste.lines)
     from envdoctor.pastes.remarks import reports
 
     return [s for s in found if s.pattern.fault != "said" and reports(s.text, paste.file_name)]
@@ -243,7 +247,7 @@ def _of_words(
     said = any(sight.pattern.fault == "said" for sight in seen)
     if not said and not any(len(line.split()) >= _SENTENCE or not line.isascii() for line in lines):
         return
-    from envdoctor.pastes.sentences import parse_sentences, parse_told
+    from envdoctor.pastes.sentences import parse_sentences, parse_told, reports_failure
 
     told = _told(paste, lines, lexicon)
     yield from (sighting for _, sighting in told)
@@ -252,6 +256,8 @@ def _of_words(
 
         first, sighting = told[0]
         yield told_error(paste, first, sighting.value.text, [one.value.id for _, one in told])
+        if reports_failure(paste, lines):
+            yield Sighting("note", REPORTED)
     else:
         yield from parse_told(paste, lines, seen)
     if not is_program(paste.file_name):

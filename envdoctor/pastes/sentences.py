@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from envdoctor import lazy_re as re
-from envdoctor.facts import NOT_JUDGED, ErrorSeen
+from envdoctor.facts import NOT_JUDGED, REPORTED, ErrorSeen
 from envdoctor.pastes.sightings import HEAD, Paste, Sighting
 from envdoctor.pastes.symptoms import Sight, met_within
 from envdoctor.pastes.warned import is_logged
@@ -33,6 +33,47 @@ _OF_A_MODEL = re.compile(
     r"model(?:'s)? (?:output|answer|response)|模型(?:输出|回答|回复)|回答)\W{0,4}[:：]\W{0,3}['\"“‘「]"
 )
 """How a line begins that quotes what a model wrote: its words are no person's."""
+_REPORTS = re.compile(
+    r"(?i)\b(?:get|gets|getting|got|see|seeing|saw|receiv\w{1,3}|encounter\w{0,3}|hits?|r[au]n(?:ning)? into|"
+    r"fac(?:e|es|ed|ing)|throw[sn]?|threw|raise[sd]?|returns?|returned|report(?:s|ed)|gives?|gave|have|having|"
+    r"had|following|this|below|same)\b[^.?!]{0,50}?"
+    r"\b(?:errors?|exceptions?|tracebacks?|failures?|crash(?:es)?)\b|"
+    r"\b(?:have|having|had|hits?|r[au]n into|encounter\w{0,3}|fac(?:e|es|ed|ing)) (?:\w{1,12} ){0,3}"
+    r"(?:troubles?|problems?|issues?)\b|"
+    r"(?<!not )(?<!never )(?<!to )(?<!can )\b(?:fails|failed|failing|crash(?:es|ed|ing)|hang(?:s|ing)|hung|"
+    r"stuck\w{0,2}|froze|freezes|errors out|is broken|broke|breaks|(?:is|are) lost|was killed|gets killed)\b|"
+    r"\b(?:is|are|was|were|do|does|did|ha[sd])(?:n['’]?t| not) (?:\w{1,12} ){0,2}?"
+    r"(?:work|start|load|r[au]n|launch|respon|recogni|detect|us[ei]|import|install|compil|build|train|"
+    r"sav|resum|converg|finish|complet|show)\w{0,6}|"
+    r"\b(?:can(?:not|['’]?t| not)|could(?:n['’]?t| not)|(?:un|not )able to) "
+    r"(?:be (?:loaded|found|used|installed|imported|opened|run|started|initiali[sz]ed|built)|get|run|"
+    r"start|load|use|install|import|train|see|detect|build|compile|launch|open|connect|access|download|resume|"
+    r"save|make|create|allocate|initiali[sz]e|locate|find (?!any|specific|info)|fine-?tune|infer)\b|"
+    r"(?-i:\b[A-Z][a-z]\w{1,40}(?:Error|Exception)\b)|"
+    r"\b(?:very|too|much|extremely|so|super|painfully|terribly|incredibly|really|insanely) slow|"
+    r"\b(?:seems?|appears?) (?:to be )?not |\btak(?:es|ing) (?:too|so|very) long|"
+    r"\b(?:loss|grad_norm)\b[^.?!]{0,20}\bnan\b|"
+    r"\bloss (?:is |of |becomes |stays |goes to |always |= ?|: ?){1,2}0(?:\.0{1,8})?\b|"
+    r"\b(?:garbage|gibberish|garbled)\b|报错|失败|崩溃|卡住|卡死|爆显存|无法|出现错误"
+)
+"""Words by which a person tells of a failure that happened."""
+_SUPPOSED = re.compile(
+    r"(?i)\?\s*$|^\W{0,4}(?:\[[ xX]\]|if|whether|in case|how|what|which|can|could|would|should|is|are|"
+    r"does|do|will|may|question)\b|\b(?:may|might|would|could|should|whether|avoid|prevent|unless)\b|"
+    r"\b(?:runs?|works?) (?:ok|fine|well|now)\b"
+)
+"""A question, what may come, a box of a form."""
+OVER = re.compile(
+    r"(?i)\bused to\b|\b(?:years?|months?|weeks?) ago\b|\blast (?:year|month|week)\b|"
+    r"\b(?:was|were|is|are|got|been|now) (?:now )?(?:fixed|solved|resolved|gone)\b|"
+    r"\b(?:fix(?:ed|es)|solved|resolved) (?:by|it|this|the|in|with)\b|"
+    r"^\W{0,6}(?:fix(?:ed|es)?|resolved?|solved|removed?)\b(?!.{0,200}\?)|\bno more [\"'`]|已经?解决|之前报错"
+)
+"""Words by which trouble is told that is over."""
+_ASKING_TITLE = re.compile(
+    r"(?i)# \W{0,3}(?:\[?question\]?|how|what|which|where|can|could|is|are|does|do|should|will|any)\b"
+)
+_CLAUSE = re.compile(r"(?<=[.!?])\s{1,4}|(?<=[\u3002\uff1f])")
 _PIN = re.compile(r"\s*[\w.\[\],-]{1,100}==")
 _LOGGED = re.compile(r"[\s\[]{0,4}(?:WARN(?:ING)?|INFO|DEBUG)\b")
 _WORDS, _SHARE = 6, 0.6
@@ -53,13 +94,37 @@ def parse_told(paste: Paste, lines: Sequence[str], sights: Sequence[Sight]) -> I
     if said is None:
         return
     pattern = row_pattern(said.pattern)
-    for index, line in _told_lines(paste, lines):
-        if not _PIN.match(line) and not _LOGGED.match(line) and pattern.search(without_soundness(line)):
-            met, text = met_within(sights, index, index), " ".join(line.split())[:400]
-            yield Sighting(
-                "error", ErrorSeen(text, paste.at("", index), "said", line=index + 1, symptoms=met)
-            )
-            return
+    told = [one for one in _told_lines(paste, lines) if pattern.search(without_soundness(one[1]))]
+    if not told:
+        return
+    reported = next(_reporting(lines, told), None)
+    index, line = reported or told[0]
+    met, text = met_within(sights, index, index), " ".join(line.split())[:400]
+    yield Sighting("error", ErrorSeen(text, paste.at("", index), "said", line=index + 1, symptoms=met))
+    if reported:
+        yield Sighting("note", REPORTED)
+
+
+def reports_failure(paste: Paste, lines: Sequence[str]) -> bool:
+    """True where a sentence of the text tells of a failure that happened."""
+    return any(True for _ in _reporting(lines, _told_lines(paste, lines)))
+
+
+def _reporting(lines: Sequence[str], told: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Yield the lines of which a sentence tells of a failure that happened: no question, nothing supposed.
+
+    What the title of the text asks is a question, whatever its sentences tell on the way to it.
+    """
+    if _ASKING_TITLE.match(lines[0]):
+        return
+    for index, line in told:
+        clauses = (one.strip("#*>- ") for one in _CLAUSE.split(without_soundness(line)))
+        if any(_reports(one) for one in clauses):
+            yield index, line
+
+
+def _reports(clause: str) -> bool:
+    return bool(_REPORTS.search(clause)) and not _SUPPOSED.search(clause) and not OVER.search(clause)
 
 
 def _told_lines(paste: Paste, lines: Sequence[str]) -> Iterator[tuple[int, str]]:
@@ -67,6 +132,8 @@ def _told_lines(paste: Paste, lines: Sequence[str]) -> Iterator[tuple[int, str]]
     left = {index for index, _ in paste.loose()}
     for index, line in enumerate(lines):
         title = index == 0 and line.startswith("# ")
+        if _PIN.match(line) or _LOGGED.match(line):
+            continue
         if title or index in left or (index < HEAD and is_sentence(line, titled=False)):
             yield index, line
 

@@ -34,6 +34,10 @@ _BLANKS = re.compile(r"[ \t]{64,}")
 _LOST_ESCAPES = re.compile(r"\[\d{1,3}(?:;\d{1,3}){0,4}m")
 _IN_A_STRING = "Traceback (most recent call last):\\n"
 """How a traceback begins that a program logged as a string with its line ends written out."""
+_ESCAPED_BLANK = "%20"
+_QUOTED_LINE = re.compile(r"(?m)^(?!.{0,400}://).{0,2000}%20.{0,2000}$")
+"""A line of words whose blanks are written as in a link, and that holds none."""
+_QUOTED_CHARACTER = re.compile(r"%([2-7][0-9A-Fa-f])")
 _QUOTES = re.compile(r"(?m)^[ \t]{0,3}(?:>[ \t]?)+")
 _CELLS = re.compile(r"(?i)</?t[dh]\b[^<>\n]{0,200}>")
 _TAGS = re.compile(
@@ -163,6 +167,8 @@ def plain_lines(text: str) -> list[str]:
     text = _unify(text)
     if _IN_A_STRING in text:
         text = _unescaped(text)
+    if _ESCAPED_BLANK in text:
+        text = _QUOTED_LINE.sub(_unquoted, text)
     if "\x1b" in text or "\x9b" in text:
         text = _ESCAPES.sub("", text)
     if "[0m" in text:
@@ -192,6 +198,11 @@ def _completed(lines: list[str]) -> list[str]:
     if rest and not rest[0].isspace():
         lines[last] += rest
     return lines
+
+
+def _unquoted(line: re.Match[str]) -> str:
+    """Return a line with its characters in place of how a link writes them."""
+    return _QUOTED_CHARACTER.sub(lambda code: chr(int(code[1], 16)), line[0])
 
 
 def _unescaped(text: str) -> str:

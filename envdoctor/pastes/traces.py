@@ -12,8 +12,11 @@ _TAG = re.compile(r"\.cpython-3(\d{1,2})-(?:x86_64|aarch64)-linux")
 _ARCH = re.compile(r"\.cpython-3\d{1,2}-(x86_64|aarch64)-linux")
 
 
+_NARROW = re.compile(r"\bPython3\d{1,2}-32\b|\b32 bit \(Intel\)")
+"""The folder and the banner of a Python of 32 bits for Windows."""
 _WINDOWS = re.compile(
     r"\b[A-Za-z]:[/\\]{1,2}(?:[^\s\"']{1,200}[/\\])?(?:site-packages|python\.exe|[\w.-]{1,80}\.py)\b|"
+    r"\b[A-Z]:\\{1,2}(?:Program Files|Users|Windows)\b|"
     r"^(?:\([\w.-]{1,40}\) ?)?(?:PS )?[A-Z]:\\[^<>|\n]{0,200}>"
 )
 """A path of Python's with a drive, and the prompt of Windows' shells."""
@@ -37,6 +40,10 @@ def parse_traces(paste: Paste) -> Iterator[Sighting]:
             yield Sighting("environment.python", f"3.{match[1]}", source)
             if arch := _ARCH.search(line):
                 yield Sighting("host.arch", arch[1], source)
+            break
+    for index, line in enumerate(paste.lines):
+        if "32" in line and _NARROW.search(line):
+            yield Sighting("host.arch", "x86", paste.at("", index))
             break
     for index, line in enumerate(paste.lines):
         if ":\\" in line and _WINDOWS.search(line):

@@ -7,11 +7,16 @@ from collections.abc import Iterator, Sequence
 from envdoctor import lazy_re as re
 from envdoctor.facts import ASKED, MENDED, WISH, ErrorSeen
 from envdoctor.pastes.errors import HEADER
+from envdoctor.pastes.moods import fenced_lines
 from envdoctor.pastes.sightings import Paste, Sighting
 
 _TITLE = re.compile(
-    r"^[\W_]{0,6}(?:\[?(?:feature(?: request)?|rfc|proposal|enhancement|roadmap|new model)\b[\]: ]|"
-    r"(?:add|support|allow|implement|introduce|expose) (?!.{0,80}\b(?:fails?|error|crash|broken|doesn.t)\b))",
+    r"^[\W_]{0,6}\[?(?:feature(?: request)?|rfc|proposal|enhancement|roadmap|new model|bug ?fix)\b[\]: ]",
+    re.IGNORECASE,
+)
+_ASKING = re.compile(
+    r"^[\W_]{0,6}(?:add|support|allow|implement|introduce|expose) "
+    r"(?!.{0,80}\b(?:fails?|error|crash|broken|doesn.t)\b)",
     re.IGNORECASE,
 )
 _HEADING = re.compile(
@@ -25,7 +30,8 @@ _COMMIT = re.compile(
 """The title of a commit."""
 _CHANGE = re.compile(
     r"^#{0,5}\s?(?:What does this PR do|Test [Pp]lan|Summary of [Cc]hanges|How was this (?:patch )?tested)\b|"
-    r"\b[Tt]his (?:PR|pull request|patch) (?:\w+ )?(?:adds?|fix(?:es)?|chang|remov|updat|mak|introduc|expand)"
+    r"\b[Tt]his (?:PR|pull request|patch) (?:\w+ )?"
+    r"(?:adds?|fix(?:es)?|chang|remov|updat|mak|introduc|expand|falls? back|switch|handl)"
 )
 """Headings of pull requests, and how those speak of themselves."""
 _MENDED = re.compile(
@@ -48,21 +54,23 @@ _LINES = 60
 _LONGEST = 600
 
 
-def parse_wishes(paste: Paste, errors: Sequence[ErrorSeen]) -> Iterator[Sighting]:
+def parse_wishes(paste: Paste, errors: Sequence[ErrorSeen], met: Sequence[int]) -> Iterator[Sighting]:
     """Yield a note where the text is a request for a feature, or a question, and shows no error of its own.
 
-    An error that stands on a line of its own was printed to the writer, whatever is asked for; one within
-    a sentence may be an example.
+    An error that stands on a line of its own was printed to the writer, whatever is asked for; one within a
+    sentence may be an example. Of a title that is no more than a verb (support a card) the lines in blocks of
+    output are such as well, `met`: where signatures stand, from 0.
     """
     lines = paste.lines[:_LINES]
     first = next((line for line in lines if line.strip()), "")
-    titled = first.startswith("#") and not first.startswith("#!") and _TITLE.search(first)
-    wishes = bool(titled or _COMMIT.search(first))
+    titled = first.startswith("#") and not first.startswith("#!")
+    wishes = bool((titled and _TITLE.search(first)) or _COMMIT.search(first))
     wishes = wishes or any(line.startswith("#") and _HEADING.search(line) for line in lines)
     wishes = wishes or any(_CHANGE.search(line) for line in lines)
     if any(HEADER in line for line in paste.lines):
         return
-    if wishes and not any(_is_printed(error) for error in errors):
+    asks = titled and _ASKING.search(first) and fenced_lines(paste.lines).isdisjoint(met)
+    if (wishes or asks) and not any(map(_is_printed, errors)):
         yield Sighting("note", WISH)
     elif _QUESTION.match(first):
         yield Sighting("note", ASKED)

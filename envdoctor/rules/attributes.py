@@ -60,7 +60,8 @@ def _finding(view: View, row: tables.AttributeRow, symptom: Symptom) -> Finding:
     distribution = view.facts.distribution(library) if library else None
     installed = view.version_text(library) if library else None
     shown = (Evidence(library or "", installed, distribution.source),) if installed and distribution else ()
-    where = f"only {library} {having} has it" + (f" ({installed} is installed)" if installed else "")
+    since = "; newer releases no longer do" if having.startswith("<") else ""
+    where = f"only {library} {having} has it{since}" + (f" ({installed} is installed)" if installed else "")
     return Finding(
         id="ATTRIBUTE-MISSING",
         severity=Severity.ERROR,

@@ -10,7 +10,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 from envdoctor import lazy_re as re
-from envdoctor.facts import ASKED, CONTRADICTED, IN_WORDS, TOLD_CAUSE, TOLD_WAY, ErrorSeen, Frame
+from envdoctor.facts import (
+    ASKED,
+    CONTRADICTED,
+    IN_WORDS,
+    MOOD,
+    REPORTED,
+    TOLD_CAUSE,
+    TOLD_WAY,
+    ErrorSeen,
+    Frame,
+)
 from envdoctor.findings import Certainty, Finding, Severity
 from envdoctor.matrix import tables
 from envdoctor.patterns import glob_matches
@@ -29,6 +39,8 @@ _EVERYWHERE = frozenset({"torch", "numpy"})
 """Packages that run in all that others do: that they are named or ran tells nothing of a pair."""
 _SENTENCE = 3
 """Words before an error by which its line is a sentence."""
+_PYTHON = re.compile(r"[/\\](?:lib[/\\])?[Pp]ython3?\.?(\d{1,2})[/\\]")
+"""The folder of a Python 3 in the path of a frame, with its minor version."""
 _WARNED = re.compile(r"\b[A-Z]\w{0,40}Warning: |^WARNING\b")
 
 
@@ -56,6 +68,7 @@ class _Course:
         self._view = view
         self.end = None if end is None or is_weak(view, end) else end
         self.cut = end if self.end is None else None
+        self.apart = _is_apart(view, end)
         self.contradicted = {
             note.partition(CONTRADICTED)[0] for note in view.facts.notes if CONTRADICTED in note
         }
@@ -113,8 +126,10 @@ class _Course:
             return finding
         if finding.explains and self._is_in_words(finding):
             told = f"{finding.cause} No such line is shown: the text tells it in words."
-            severity = Severity.WARNING if ASKED in self._view.facts.notes else finding.severity
+            severity = finding.severity if self._is_reported() else Severity.WARNING
             return replace(finding, severity=severity, certainty=_at_most_likely(finding), cause=told)
+        if finding.explains and (spoken := self._spoken_of(finding)):
+            return spoken
         if self._is_quoted(finding):
             told = f"{finding.cause} The text quotes the line in a sentence, and shows a run that works."
             return replace(finding, severity=Severity.WARNING, certainty=Certainty.UNCERTAIN, cause=told)
@@ -123,6 +138,9 @@ class _Course:
             return replace(finding, severity=Severity.NOTE, certainty=Certainty.UNCERTAIN, cause=told)
         if finding.id in answered:
             return finding
+        if self.apart and self._is_of_listing(finding):
+            told = f"{finding.cause} The Python that ran is another than the one whose packages are listed."
+            return replace(finding, certainty=_at_most_likely(finding), cause=told, beside=True)
         if finding.explains and self._is_outlived(finding):
             told = f"{finding.cause} The text shows that the run went on."
             return replace(finding, severity=self._after_all, certainty=Certainty.UNCERTAIN, cause=told)
@@ -216,6 +234,29 @@ class _Course:
         met = [one for one in self._view.facts.symptoms if one.id in finding.explains]
         return bool(met) and all(IN_WORDS in one.captured for one in met)
 
+    def _is_reported(self) -> bool:
+        """True where an error is shown, or a person tells that something failed and asks no mere question."""
+        notes = self._view.facts.notes
+        shown = any(error.kind != "said" for error in self._view.facts.errors)
+        return ASKED not in notes and (shown or REPORTED in notes)
+
+    def _is_of_listing(self, finding: Finding) -> bool:
+        """True for what packages or their own warnings tell, none of them in the error that ended the run."""
+        met = met_in(self._view, self.end) if self.end else set()
+        return met.isdisjoint(finding.explains) and bool(finding.explains or _packages(self._view, finding))
+
+    def _spoken_of(self, finding: Finding) -> Finding | None:
+        """Return a finding as sure as a sentence leaves it; None where a program printed one of its lines."""
+        moods = {one.captured.get(MOOD) for one in self._view.facts.symptoms if one.id in finding.explains}
+        if not moods or None in moods:
+            return None
+        if moods == {"supposed"}:
+            told = f"{finding.cause} The text speaks of it as of what may come, or is over."
+            return replace(finding, severity=Severity.WARNING, certainty=Certainty.UNCERTAIN, cause=told)
+        if finding.certainty is not Certainty.CERTAIN:
+            return None
+        return replace(finding, certainty=Certainty.LIKELY)
+
     def _is_titled(self, end: ErrorSeen) -> bool:
         """True where the title of the text quotes the error, and a traceback shows it."""
         titles = (one for one in self._view.facts.errors if one.line == 1 and one.beside.startswith("#"))
@@ -254,6 +295,13 @@ class _Course:
             one for one in self.reached if one.stage >= stage and (not engines or one.package in engines)
         )
         return next((one.shown for one in further), "")
+
+
+def _is_apart(view: View, end: ErrorSeen | None) -> bool:
+    """True where the frames of an error are of another Python than the one whose packages are listed."""
+    listed = (view.python.get() or "").split(".")[1:2]
+    ran = {match[1] for frame in (end.frames if end else ()) if (match := _PYTHON.search(frame.file))}
+    return bool(listed and ran) and listed[0] not in ran
 
 
 def _ran(view: View, frames: Sequence[Frame]) -> Iterator[tuple[str, Frame]]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from envdoctor import lazy_re as re
-from envdoctor.commands import ANY, install_commands, pip_install
+from envdoctor.commands import ANY, commands, install_commands, pip_install
 from envdoctor.findings import Evidence, Remedy
 from envdoctor.matrix.snapshot import STACK
 from envdoctor.rules.calendar import package_facts
@@ -276,7 +276,12 @@ class _Speaker:
 def wanted_package(name: str, asked: str) -> tuple[Remedy, ...]:
     """Return how a package is had; a range without a lower bound is no wish for an upgrade."""
     if not asked:
-        return (Remedy(f"Install {name} in that very environment.", pip_install(name), {name: ANY}),)
+        there = Remedy(
+            f"Where {name} is installed already, it is in another Python than the one that runs: install it"
+            " with that interpreter (a portable program brings its own, such as python_embeded).",
+            commands("python -m pip install {}", name),
+        )
+        return (Remedy(f"Install {name} in that very environment.", pip_install(name), {name: ANY}), there)
     pins = {name: asked}
     return (Remedy(f"Install a release of {name} in that range.", install_commands(pins), pins),)
 

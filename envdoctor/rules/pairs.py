@@ -95,7 +95,8 @@ def _finding(view: View, package: str, pair: TorchPair | None, seen: tuple[Sympt
     return Finding(
         id=f"{package.upper()}-TORCH",
         severity=_severity(view, pair, seen),
-        summary=f"{package if told else _named(view, package)} is built for {_apart(view, built, seen)}.",
+        summary=f"{package if told else _named(view, package)} is built for {_apart(view, built, seen)}:"
+        " the two do not match.",
         cause=f"{package}'s compiled operators are linked against one torch; beside another one "
         f"they do not load "
         "(undefined symbols, missing operators, or features switched off).",

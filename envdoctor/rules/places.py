@@ -22,7 +22,7 @@ def place_finding(view: View, error: ErrorSeen, empty: bool) -> Finding | None:
 
     `empty`: the message only says that something else failed.
     """
-    if not empty and error.kind != "cut" and error.text.partition(":")[2].strip():
+    if not empty and error.kind != "cut" and not _is_torn(error.text.partition(":")[2].strip()):
         return None
     frames = (*_called(error.frames[-1:]), *reversed(error.frames[-FRAMES:]))
     row = next((row for frame in frames for row in _rows(view, frame)), None)
@@ -45,6 +45,11 @@ def place_finding(view: View, error: ErrorSeen, empty: bool) -> Finding | None:
         explains=error.symptoms,
         prior=0.3,
     )
+
+
+def _is_torn(message: str) -> bool:
+    """True for a message that breaks off: it is empty, or a word within a bracket that it does not close."""
+    return not message or (message.startswith(("(", "<")) and message[1:].isidentifier())
 
 
 def _called(last: Sequence[Frame]) -> Iterator[Frame]:

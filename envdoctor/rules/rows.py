@@ -22,6 +22,8 @@ _PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_./-]+)\}")
 _EITHER = re.compile(r"(?:\{sym\.\w{1,40}\}){2,6}")
 _TIDY = re.compile(r" ?\(\(not told\)[^()]*\)")
 _NAMED = re.compile(r"\b([A-Za-z0-9_.-]+) \{([A-Za-z0-9_.-]+)\}")
+_OPTIONAL = re.compile(r"\[\[([^\[\]]{1,200})\]\]")
+"""A part of a text that is said where all that it names is known."""
 _PACKAGE = "PACKAGE"
 """What a command calls the package that the text shows being built."""
 NOT_SAID = "(not told)"
@@ -193,7 +195,8 @@ def already_met(view: View, pins: Mapping[str, str]) -> bool:
 class _Filler:
     """Fills `{torch}`, `{gpu.cc}` or `{sym.lib}` in a row's texts from facts and captured groups.
 
-    `{sym.free/total}` is the share that one captured number is of another, down to two digits.
+    `{sym.free/total}` is the share that one captured number is of another, down to two digits; `[[a part]]`
+    is left out where something that it names is not known.
     """
 
     def __init__(self, view: View, seen: list[Symptom], answers: Mapping[str, Answer]) -> None:
@@ -204,8 +207,12 @@ class _Filler:
         }
 
     def __call__(self, template: str) -> str:
+        template = _OPTIONAL.sub(self._optional, template)
         told = _NAMED.sub(self._named, _EITHER.sub(self._either, template))
         return _TIDY.sub("", _PLACEHOLDER.sub(self._value, told))
+
+    def _optional(self, match: re.Match[str]) -> str:
+        return match[1] if all(map(self._known, _PLACEHOLDER.findall(match[1]))) else ""
 
     def _named(self, match: re.Match[str]) -> str:
         """Of a package that stands beside its own version leave the name, where the version is not told."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
 
 from envdoctor.errors import InputError, nearest
-from envdoctor.facts import MENDED, TOLD_CAUSE, TOLD_WAY, WISH, ErrorSeen, Facts, FactUnavailable
+from envdoctor.facts import MENDED, REPORTED, TOLD_CAUSE, TOLD_WAY, WISH, ErrorSeen, Facts, FactUnavailable
 from envdoctor.findings import Certainty, CheckResult, Finding, Outcome, Severity, order
 from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.load import speaking
@@ -69,6 +69,8 @@ def run_checks(
         kept.extend(left)
     if facts.origin == "paste":
         kept = _as_shown(view, end, kept)
+    if REPORTED in facts.notes:
+        kept = _as_reported(kept)
     if WISH in facts.notes:
         kept = [_as_hint(finding) for finding in kept]
     if MENDED in facts.notes:
@@ -139,6 +141,16 @@ def _sentences(view: View, findings: Sequence[Finding]) -> Iterable[Finding]:
     from envdoctor.rules.sentences import find_sentences
 
     return find_sentences(view, findings)
+
+
+def _as_reported(findings: list[Finding]) -> list[Finding]:
+    """Return findings of which those that answer a reported failure are errors, where none is one."""
+    if any(finding.severity is Severity.ERROR for finding in findings):
+        return findings
+    return [
+        replace(one, severity=Severity.ERROR) if one.explains and one.severity is Severity.WARNING else one
+        for one in findings
+    ]
 
 
 def _as_hint(finding: Finding) -> Finding:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from envdoctor import lazy_re as re
 from envdoctor.commands import commands
-from envdoctor.facts import TOLD_CAUSE, TOLD_WAY, ErrorSeen
+from envdoctor.facts import REPORTED, TOLD_CAUSE, TOLD_WAY, ErrorSeen
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.snapshot import STACK
 from envdoctor.rules.base import UNEXPLAINED
@@ -61,7 +61,9 @@ def told_finding(view: View, error: ErrorSeen) -> Finding | None:
     remedies = distinct((*_ways(view, causes, ways), *newest_ways(view, error, [one.value for one in told])))
     return Finding(
         id=ID,
-        severity=Severity.WARNING if error.kind == "said" else Severity.ERROR,
+        severity=Severity.WARNING
+        if error.kind == "said" and REPORTED not in view.facts.notes
+        else Severity.ERROR,
         summary=f"the text itself tells of a cause: {told[0].value}",
         cause="That is what its writer says; nothing known here confirms or denies it. "
         + " ".join(f"“{one.value}”" for one in told[1:]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from envdoctor import lazy_re as re
-from envdoctor.facts import ErrorSeen, Symptom
+from envdoctor.facts import REPORTED, ErrorSeen, Symptom
 from envdoctor.findings import Certainty, CheckResult, Evidence, Finding, Outcome, Severity
 from envdoctor.matrix import Matrix, tables
 from envdoctor.rules.base import UNEXPLAINED
@@ -17,6 +17,7 @@ from envdoctor.rules.generations import asking_package
 from envdoctor.rules.import_chains import mixed_finding, package_of
 from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.messages import asked_by
+from envdoctor.rules.model_age import newer_model_finding
 from envdoctor.rules.origins import origin_finding, origin_of
 from envdoctor.rules.places import place_finding
 from envdoctor.rules.python_says import is_of_python, none_called, python_finding, stdlib_finding
@@ -45,7 +46,8 @@ _RULED_OUT = (
 def decisive(view: View) -> ErrorSeen | None:
     """Return the last error that is no mere report of another one; None where the paste shows none.
 
-    Of errors without a traceback the one in the title is what the text is about.
+    Of errors without a traceback the one in the title is what the text is about, and so it is where the last
+    traceback is cut off.
     """
     seen = view.facts.errors
     strong = [error for error in seen if not is_weak(view, error)]
@@ -55,6 +57,8 @@ def decisive(view: View) -> ErrorSeen | None:
         return title
     if title and (meant := [one for one in traced if _same_words(one.text, title.text)]):
         return meant[-1]
+    if title and seen[-1].kind == "cut":
+        return title  # the error that the traceback at the end would have ended in
     shown = [error for error in seen if error.kind != "said"]
     return (strong or shown or seen)[-1] if seen else None
 
@@ -106,7 +110,11 @@ def _accounted_for(view: View, error: ErrorSeen, explained: set[str], findings: 
     """True where a finding explains the error; mere words are likely about what the facts show to fail."""
     if any(_is_meant(one, error) or (error.kind == "said" and _fails(one)) for one in findings):
         return True
-    return bool(explained & met_in(view, error)) or bool(explained and is_weak(view, error))
+    if explained & met_in(view, error):
+        return True
+    # a warning's own trouble is not what a traceback ends in
+    graver = not error.frames or any(f.explains and f.severity is Severity.ERROR for f in findings)
+    return bool(explained and is_weak(view, error) and graver)
 
 
 def _is_meant(finding: Finding, error: ErrorSeen) -> bool:
@@ -166,6 +174,7 @@ def _answer(view: View, error: ErrorSeen, checks: Iterable[CheckResult]) -> Find
         mixed_finding(error)
         or place
         or written_for_finding(view, error)
+        or newer_model_finding(view, error)
         or blamed
         or dated_finding(view, error)
         or stdlib_finding(view, error)
@@ -192,7 +201,7 @@ def _as_error(symptom: Symptom) -> ErrorSeen:
 
 def _finding(view: View, error: ErrorSeen, checks: Iterable[CheckResult]) -> Finding:
     if error.kind == "said":
-        return _told_in_words(error)
+        return _told_in_words(view, error)
     where = _raised_in(error)
     passed = {check.rule for check in checks if check.outcome is Outcome.PASSED and check.reason is None}
     excluded = [words for rule, words in _RULED_OUT if rule in passed]
@@ -228,10 +237,10 @@ def _beyond(view: View, error: ErrorSeen) -> Iterator[str]:
             yield f"{name} {told} is newer than what is known of it here, which ends with {newest}."
 
 
-def _told_in_words(error: ErrorSeen) -> Finding:
+def _told_in_words(view: View, error: ErrorSeen) -> Finding:
     return Finding(
         id=UNEXPLAINED,
-        severity=Severity.WARNING,
+        severity=Severity.ERROR if REPORTED in view.facts.notes else Severity.WARNING,
         summary="the text tells of trouble, but shows no error line that is recognised: "
         + error.text.lstrip("# ")[:200],
         cause="Nothing that was found accounts for these words, and they do not say what failed. The last"

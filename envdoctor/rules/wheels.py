@@ -21,6 +21,8 @@ from envdoctor.rules.view import View
 from envdoctor.values import dataclass
 
 _PLATFORMS = {"linux": "linux", "windows": "win", "macos": "macosx"}
+_NARROW = "x86"
+"""The architecture of a Python of 32 bits."""
 _SYSTEMS = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
 _OLDEST_RECORDED = CudaVersion(11, 8)
 _FAILED = ("SYM-NO-MATCHING", "SYM-NO-VERSION-FOUND")
@@ -241,6 +243,8 @@ def _none_offered(view: View, name: str, have: Availability, symptom: Symptom) -
     )
     if not have.here:
         summary = f"no release of {name} has a wheel for {_SYSTEMS[system or '']}"
+    elif minors and view.facts.host.arch.get() == _NARROW:
+        summary = f"no release of {name} has a wheel for a Python of 32 bits (32-bit), which is the one here"
     return Finding(
         id="INDEX-OFFERS-NONE",
         severity=Severity.ERROR,
@@ -251,6 +255,7 @@ def _none_offered(view: View, name: str, have: Availability, symptom: Symptom) -
         evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
         remedies=(
             *_another_system(have, system),
+            *_wide_python(view, bool(minors), system),
             *(_middle_python(minors) if may_lack else _newer_system(have, system)),
             Remedy(
                 "See which Python and which index pip uses.",
@@ -310,6 +315,13 @@ def _another_system(have: Availability, system: str | None) -> Iterator[Remedy]:
     if not have.here:
         wsl = " (on Windows: in WSL 2)" if system == "windows" else ""
         yield Remedy(f"Install it on Linux{wsl}, where its wheels are.", ("wsl --install",) if wsl else ())
+
+
+def _wide_python(view: View, compiled: bool, system: str | None) -> Iterator[Remedy]:
+    """Offer a Python of 64 bits where the text shows, or Windows leaves open, that it is none."""
+    if compiled and (system == "windows" or view.facts.host.arch.get() == _NARROW):
+        text = "Use a Python of 64 bits (x86-64): compiled wheels of this package are for no other Windows."
+        yield Remedy(text, commands("python -c {}", "import struct; print(struct.calcsize('P') * 8)"))
 
 
 def _newer_system(have: Availability, system: str | None) -> Iterator[Remedy]:

@@ -17,6 +17,7 @@ from envdoctor.facts import from_json, to_json
 SAMPLES = [path.read_text(encoding="utf-8") for path in sorted((Path(__file__).parent / "samples").iterdir())]
 RECORD = None  # what is drawn has none
 MUTANTS = int(os.environ.get("ENVDOCTOR_MUTANTS", "400"))
+PARTS = 8
 JUNK = [
     *(
         "\x1b[31m",
@@ -96,8 +97,9 @@ def mutate(text: str, chance: random.Random) -> str:
     return text
 
 
-def test_mutated_reports(read):
-    for seed in range(MUTANTS):
+@pytest.mark.parametrize("part", range(PARTS))
+def test_mutated_reports(read, part):
+    for seed in range(part, MUTANTS, PARTS):
         chance = random.Random(seed)
         text = mutate(chance.choice(SAMPLES), chance)
         facts = read(text)

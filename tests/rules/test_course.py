@@ -111,7 +111,7 @@ def test_an_error_quoted_in_a_question_is_no_certain_error() -> None:
         "I have met \"The model's max seq len (56000) is larger than the maximum number of tokens that can be"
         ' stored in KV cache (43328)" often.'
     )
-    assert weight(found(said)["VLLM-MAX-MODEL-LEN"]) == "certain error"
+    assert weight(found(said)["VLLM-MAX-MODEL-LEN"]) == "likely error"
     asked = f"# Where does the number 43328 of the cache come from?\n\n{said}\n"
     assert weight(found(asked)["VLLM-MAX-MODEL-LEN"]) == "likely error"
 
