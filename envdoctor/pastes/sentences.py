@@ -75,7 +75,9 @@ _ASKING_TITLE = re.compile(
 )
 _CLAUSE = re.compile(r"(?<=[.!?])\s{1,4}|(?<=[\u3002\uff1f])")
 _PIN = re.compile(r"\s*[\w.\[\],-]{1,100}==")
-_LOGGED = re.compile(r"[\s\[]{0,4}(?:WARN(?:ING)?|INFO|DEBUG)\b")
+_POST = 12
+"""Lines of the longest text without a title that is taken for a person's."""
+_LOGGED = re.compile(r"(?:\([^()\n]{1,60}\) ?)?[\s\[]{0,4}(?:WARN(?:ING)?|INFO|DEBUG)\b")
 _WORDS, _SHARE = 6, 0.6
 _IDEOGRAPHS = 10
 
@@ -115,8 +117,9 @@ def _reporting(lines: Sequence[str], told: Iterable[tuple[int, str]]) -> Iterato
 
     What the title of the text asks is a question, whatever its sentences tell on the way to it.
     """
-    if _ASKING_TITLE.match(lines[0]):
-        return
+    titled = lines[0].startswith("#")
+    if _ASKING_TITLE.match(lines[0]) or not (titled or sum(map(bool, map(str.strip, lines))) <= _POST):
+        return  # a log without a title holds no words of a person
     for index, line in told:
         clauses = (one.strip("#*>- ") for one in _CLAUSE.split(without_soundness(line)))
         if any(_reports(one) for one in clauses):
