@@ -4,8 +4,8 @@
 
 A case holds `{"id", "shape": [model_type, settings], "method", "dtype", "batch", "seq", "ckpt", "task", ...}`
 with the words of `envdoctor.memory.points`. Weights are random; rows are all as long as `seq`. `task` is
-"plain" for transformers' Trainer, or axolotl's where "trainer" says so, or one of TRL's whose release is
-installed.
+"distill" for that of TRL's GKD, "plain" for transformers' Trainer, or axolotl's where "trainer" says so, or
+one of TRL's whose release is installed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def main(case: dict[str, Any]) -> None:
     """Train three steps and print what the allocator saw."""
     import torch
 
-    trainer = plain(case) if case.get("task", "plain") == "plain" else from_trl(case)
+    trainer = plain(case) if case.get("task", "plain") in ("plain", "distill") else from_trl(case)
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
@@ -145,6 +145,8 @@ def plain(case: dict[str, Any]) -> Any:
     told = told_as(remove_unused_columns=False, logging_strategy="no", **arguments(case))
     if case.get("offloaded"):
         make = offloading(make)
+    if case.get("task") == "distill":
+        make = distilling(make, built({**case, "shape": case["teacher"], "dtype": "bf16"}))
     given = {"callbacks": [drawing(case, model)]} if case["method"] == "lisa" else {}
 
     def begin() -> Any:
@@ -167,6 +169,30 @@ def offloading(make: Any) -> Any:
                 return super().training_step(*given, **named)
 
     return Offloading
+
+
+def distilling(make: Any, teacher: Any) -> Any:
+    """Return a trainer that learns from a teacher as TRL's GKD does, from texts that are there."""
+    import torch
+    from trl.experimental.gkd.gkd_trainer import GKDTrainer
+
+    class Distilling(make):  # type: ignore[misc]
+        def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, **named: Any) -> Any:
+            if not hasattr(self, "teacher"):
+                self.teacher = self.accelerator.prepare_model(teacher, evaluation_mode=True)
+            read = {name: inputs[name] for name in ("input_ids", "attention_mask")}
+            own = model(**read)
+            self.teacher.eval()
+            with torch.no_grad():
+                told = self.teacher(**read)
+            loss = GKDTrainer.generalized_jsd_loss(
+                student_logits=own.logits[:, :-1, :], teacher_logits=told.logits[:, :-1, :],
+                labels=inputs["labels"][:, 1:], num_items_in_batch=named.get("num_items_in_batch"),
+            )  # fmt: skip
+            torch.cuda.empty_cache()
+            return (loss, own) if return_outputs else loss
+
+    return Distilling
 
 
 def drawing(case: dict[str, Any], model: Any) -> Any:

@@ -23,6 +23,9 @@ COUNTS = {
     "gpus": (1, "cards of this run, all nodes together"),
     "tp": (1, "cards that share each layer (tensor parallel)"),
     "pp": (1, "groups of layers on cards of their own (pipeline parallel)"),
+    "cp": (1, "cards that share each row, keys gathered (context parallel)"),
+    "sp": (1, "cards that share each row, heads exchanged for it (Ulysses)"),
+    "ep": (1, "cards that share the experts of each layer (expert parallel)"),
     "max-model-len": (None, "serving: longest request in tokens (default: the model's own)"),
     "max-num-seqs": (None, "serving: requests at a time (default: the engine's own)"),
     "max-num-batched-tokens": (None, "serving: tokens of a step (default: the engine's own)"),
@@ -56,7 +59,9 @@ SOME = (
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:
     """Declare everything that states a run."""
-    tasks = ("sft", "train", "pretrain", "dpo", "kto", "orpo", "reward", "grpo", "ppo", "rloo", "serve")
+    tasks = (
+        "sft", "train", "pretrain", "dpo", "kto", "orpo", "reward", "grpo", "ppo", "rloo", "distill", "serve",
+    )  # fmt: skip
     trainers = ("transformers", "trl", "llamafactory", "ms-swift", "axolotl")
     add(parser, "--model", "M", "folder, config.json, catalogue name or Hub id", required=True)
     methods = "full|lora|qlora|freeze|lisa|badam|ia3|prompt|prefix"
@@ -64,6 +69,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     add(parser, "--task", "TASK", f"{', '.join(tasks)}: {TASKS}", choices=tasks, default="sft")
     whose = f"whose loss and upcasts: {', '.join(trainers)} (transformers; trl but for sft)"
     add(parser, "--trainer", "TRAINER", whose, choices=trainers)
+    add(parser, "--teacher", "M", "the model that distill learns from, named as --model is")
     add_flag(parser, "--packing", "rows follow each other without padding")
     for name, (default, meaning) in COUNTS.items():
         said = meaning if default is None else f"{meaning} ({default})"
@@ -122,7 +128,7 @@ def _add_numbers(parser: argparse.ArgumentParser) -> None:
     grows = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
     add_flag(parser, "--expandable-segments", grows)
     held = "what qlora holds the weights in (nf4); serving: what vLLM makes of plain ones"
-    add(parser, "--quant", "nf4|int8|fp8", held)
+    add(parser, "--quant", "nf4|int8|hqq|fp8", held)
     for name, meaning in SWITCHES.items():
         parser.add_argument(name, action=switch, default=True, help=meaning)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import inf
 from typing import NamedTuple
 
@@ -17,11 +16,12 @@ from envdoctor.memory.optimizer import find_optimizer
 from envdoctor.memory.references import (
     beside_reference,
     generation_bytes,
+    judges_of,
     reference_bytes,
     scoring_bytes,
 )
 from envdoctor.memory.replay import STASHED, can_replay
-from envdoctor.memory.run import Component, Prediction, ServingRun, TrainingRun
+from envdoctor.memory.run import SPLITS, Component, Prediction, ServingRun, TrainingRun
 from envdoctor.memory.settings import Settings, settings_of
 from envdoctor.memory.shape import ModelShape
 from envdoctor.memory.sharding import Plan, plan_of
@@ -29,9 +29,6 @@ from envdoctor.memory.tape import rounded
 from envdoctor.values import replace
 
 DEFAULT = Constants()
-UNCOUNTED: Mapping[str, str] = {
-    "ppo": "PPO's value and reward models are not counted: each is a model more",
-}
 
 
 def predict(
@@ -49,8 +46,10 @@ def predict(
         second = constants.fsdp_version > 1
         meta = run.meta_load and not (second and run.method == "qlora")
         run = replace(run, fsdp_version=constants.fsdp_version, meta_load=meta)
+    unmeasured = _unmeasured(run)
+    run = apart(run)
     settings = settings_of(run)
-    plan = plan_of(run)
+    plan = plan_of(run, settings)
     kinds = kinds_of(run)
     accumulating = run.grad_accum > 1 or plan.fused > 0
     costs = [cost_of(run.shape, settings, run.grad_ckpt, k, accumulating) for k in kinds]
@@ -77,7 +76,26 @@ def predict(
         step = step._replace(churn=step.churn._replace(logits=0))
     if run.recipe.reference == "beside":
         step = step._replace(loss=max(step.loss, beside_reference(run, settings, kinds, loss, step.idle)))
-    return _assemble(run, plan, step, constants, close and can_replay(run), enough)
+    judges = judges_of(run, settings)
+    if run.recipe.judged:  # the value model's graph lies beside the policy's
+        step = step._replace(
+            loss=step.loss + step.kept,
+            backward=step.backward + step.kept + judges.gradients,
+            optimizer=step.optimizer + judges.gradients,
+        )
+    found = _assemble(run, plan, step, constants, close and can_replay(run), enough)
+    if not unmeasured:
+        return found
+    return replace(found, uncertain="; ".join(filter(None, (found.uncertain, unmeasured))))
+
+
+def apart(run: TrainingRun) -> TrainingRun:
+    """Return the run of a card that holds its share of each layer's experts, and their share of the rows."""
+    experts = run.shape.experts
+    if run.ep == 1 or experts is None:
+        return run
+    own = replace(experts, count=experts.count // run.ep, active=-(-experts.active // run.ep))
+    return replace(run, shape=replace(run.shape, experts=own), ep=1)
 
 
 def _again(cost: LayerCost | LossCost, turns: int) -> dict[str, int]:
@@ -190,7 +208,8 @@ def _heights(
 def _assemble(
     run: TrainingRun, plan: Plan, step: Step, constants: Constants, close: bool, enough: float
 ) -> Prediction:
-    reference = reference_bytes(run, plan)
+    judges = judges_of(run, settings_of(run))
+    reference = reference_bytes(run, plan) + judges.weights + judges.states
     lasting = plan.weights + plan.adapters + plan.optimizer + plan.buffers + reference
     phases = {
         "load": max(plan.load + plan.adapters, plan.setup),
@@ -218,13 +237,11 @@ def _assemble(
         bound.reserved - bound.idle + beside,
         phases["load"],
         phase,
-        _components(plan, step, phase, peak, reference),
+        _components(plan, step, phase, peak, reference, run.recipe.judged),
         phases,
         "analytic",
         (),
-        "; ".join(
-            filter(None, (run.shape.uncertain, UNCOUNTED.get(run.task), _unseen(run), _unmeasured(run)))
-        ),
+        "; ".join(filter(None, (run.shape.uncertain, _unseen(run)))),
         outside=outside,
         idle_bytes=bound.idle,
     )
@@ -238,9 +255,13 @@ def _unseen(run: TrainingRun) -> str:
 
 def _unmeasured(run: TrainingRun) -> str:
     """What of a run is as a source says, and was never measured."""
-    if not find_optimizer(run.optim).measured:
-        return f"the terms of {run.optim} are as its source says, and no run of it was measured"
-    return ""
+    named = [] if find_optimizer(run.optim).measured else [f"--optim {run.optim}"]
+    named += [f"--{name}" for name in SPLITS if getattr(run, name) > 1]
+    named += ["--quant hqq"] if run.method == "qlora" and run.quant == "hqq" else []
+    if run.recipe.judged:
+        named.append("a value and a reward model, both taken to be as large as the policy")
+    named += ["zero_hpz_partition_size"] if run.deepspeed.secondary > 1 else []
+    return f"{' and '.join(named)}: as the source says, no run was measured" if named else ""
 
 
 def _outside_torch(run: TrainingRun, constants: Constants) -> tuple[Component, ...]:
@@ -250,10 +271,12 @@ def _outside_torch(run: TrainingRun, constants: Constants) -> tuple[Component, .
     return (context, Component("NCCL", constants.nccl(run.parallel))) if run.gpus > 1 else (context,)
 
 
-def _components(plan: Plan, step: Step, phase: str, peak: int, reference: int) -> tuple[Component, ...]:
+def _components(
+    plan: Plan, step: Step, phase: str, peak: int, reference: int, judged: bool
+) -> tuple[Component, ...]:
     parts = [
         Component("weights", plan.weights),
-        Component("reference model", reference),
+        Component("reference, reward and value models" if judged else "reference model", reference),
         Component("adapters", plan.adapters),
         Component("optimizer states", plan.optimizer),
         Component("gradient buffers", plan.buffers),

@@ -37,6 +37,7 @@ LOSSES = {
     "kernel": "log probabilities from all logits in fp32, by a kernel",
     "checkpointed": "the loss in recomputed chunks of tokens",
     "tiled": "the loss in tiles, never all logits",
+    "divergence": "a divergence from the teacher over all logits of both in fp32",
     "score": "a score for each text, no logits",
     "value": "a score for each text beside logits that nobody asks for",
 }
@@ -129,7 +130,7 @@ def _row_notes(question: Question, even: Prediction) -> list[str]:
         ]
     notes = ["every row as long as --seq"]
     shortest = int(run.seq * USUAL_SHORTEST)
-    if run.packed or run.images or not shortest:
+    if run.packed or run.images or run.shares > 1 or not shortest:
         return notes
     told = f"with shorter ones among them, torch may reserve more than that: --shortest-row {shortest} tells"
     padded = predict(replace(run, shortest_row=shortest), question.constants, close=False)
@@ -195,7 +196,9 @@ def _trainer_note(run: TrainingRun, stack: Mapping[str, str]) -> str:
     said = f"{run.trainer} {stack.get(TRAINERS[run.trainer]) or '(its newest release read)'}, {run.task}"
     parts = [LOSSES[recipe.loss]] if not (run.liger and recipe.loss == "full") else ["Liger's fused loss"]
     parts += ["two texts a row"] if recipe.texts > 1 else []
-    if recipe.reference:
+    if run.teacher:
+        parts.append(f"{run.teacher.name} as teacher")
+    elif recipe.reference:
         second = "a second model as reference" + (", in fp32" if recipe.reference_fp32 else "")
         parts.append(second if run.trains.layers else "adapters off as reference")
     if recipe.scored == "completion":

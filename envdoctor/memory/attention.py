@@ -20,6 +20,10 @@ def attention(tape: Tape, s: Settings, shape: ModelShape, x: Tensor, windowed: b
     else:
         query, key, value = _projections(tape, s, shape, x, matrices)
     query, key, value = _lowered(tape, s, query), _lowered(tape, s, key), _lowered(tape, s, value)
+    if s.sp > 1:
+        query, key, value = (_exchanged(tape, x) for x in (query, key, value))
+    if s.cp > 1:  # one after the other, and their gradients on the way back
+        tape.touch(s.cp * key.size, s.cp * value.size)
     if s.prefix:
         key, value = _prefixed(tape, s, key), _prefixed(tape, s, value)
     wide = s.attn == "sdpa" and (
@@ -33,6 +37,8 @@ def attention(tape: Tape, s: Settings, shape: ModelShape, x: Tensor, windowed: b
         context = _masked(tape, s, shape, query, key, value, wide)
     else:
         context = _flash(tape, s, shape, query, key, value)
+    if s.sp > 1:
+        context = _exchanged(tape, context)
     if shape.rope and (shape.rotary_share < 1 or shape.fused_qkv or shape.latent) and s.attn != "eager":
         ordered = tape.op(
             context.numel, context.width, (context,)
@@ -42,6 +48,14 @@ def attention(tape: Tape, s: Settings, shape: ModelShape, x: Tensor, windowed: b
     tape.drop(query, key, value)
     out = linear(tape, s, context, matrices["o"])
     tape.drop(context)
+    return out
+
+
+def _exchanged(tape: Tape, x: Tensor) -> Tensor:
+    """Ulysses: some heads of all cards' tokens for all heads of some; what is sent is laid out in a copy."""
+    tape.touch(x.size)
+    out = tape.op(x.numel, x.width, (x,), temporary=x.size)
+    tape.drop(x)
     return out
 
 
@@ -184,7 +198,8 @@ def _flash(tape: Tape, s: Settings, shape: ModelShape, q: Tensor, k: Tensor, v: 
     sums = tape.new(s.tokens * heads, 4)
     context = s.tokens * heads * width
     repeated = 2 * q.size if k.numel < q.numel and not shape.fused_qkv else 0
-    scratch = 4 * q.numel + 4 * s.tokens * heads + repeated
+    gathered = (2 * s.cp * (k.size + v.size),) if s.cp > 1 else ()
+    scratch = (4 * q.numel + 4 * s.tokens * heads + repeated, *gathered)
     out = tape.op(context, q.width, (q, k, v), (q, k, v, sums), temporary=scratch)
     # the kernel saves its own result as well
     tape.save_result(out)

@@ -57,6 +57,7 @@ def parse_deepspeed(zero: Mapping[str, Any], where: str, hidden: int) -> DeepSpe
         max_live=size("stage3_max_live_parameters", known.max_live, known.max_live),
         sub_group=size("sub_group_size", known.sub_group, known.sub_group),
         overlap_comm=bool(zero.get("overlap_comm", stage == 3)),
+        secondary=max(1, size("zero_hpz_partition_size", known.secondary, known.secondary)),
         contiguous_gradients=bool(zero.get("contiguous_gradients", True)),
     )
     return DeepSpeedFile(stage, sizes, _offloaded(zero, "optimizer"), _offloaded(zero, "param"))

@@ -11,6 +11,7 @@ from envdoctor.memory.recipes import PLAIN, Recipe
 from envdoctor.memory.scoring import (
     ENTROPY_ROWS,
     checkpointed,
+    divergence,
     head_of,
     logprobs,
     normed,
@@ -79,6 +80,7 @@ _OWN = {
     "logprobs": logprobs,
     "softmax": logprobs,
     "kernel": logprobs,
+    "divergence": divergence,
 }
 
 
@@ -89,7 +91,7 @@ def _own(shape: ModelShape, s: Settings, accumulating: bool, recipe: Recipe, sco
     compute = _OWN.get(recipe.loss)
     if compute is None:
         return None
-    whole = recipe.loss in ALL_LOGITS
+    whole = recipe.loss in (*ALL_LOGITS, "divergence")
     rows = scored if whole else min(scored, recipe.chunk_tokens)
     size = rounded(rows * (recipe.chunk_columns or shape.vocab // s.tp) * 4)
     cost = _replayed(shape, s, accumulating, lambda tape: compute(tape, s, shape, recipe, scored), 3 * size)
@@ -212,7 +214,7 @@ def views_head(loss: str, s: Settings) -> bool:
 
     Autocast's cast of it is a tensor of its own, as are those that a trainer or Liger sums itself.
     """
-    return loss in ("full", *ALL_LOGITS) and not s.liger and s.vector == s.compute
+    return loss in ("full", "divergence", *ALL_LOGITS) and not s.liger and s.vector == s.compute
 
 
 def fused_loss(tape: Tape, s: Settings, shape: ModelShape) -> Tensor:

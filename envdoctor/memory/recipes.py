@@ -22,7 +22,7 @@ TRAINERS: Mapping[str, str] = {
     "axolotl": "axolotl",
 }
 """Trainers that `--trainer` knows, and the distribution whose release decides what they do."""
-TASKS = ("sft", "pretrain", "dpo", "kto", "orpo", "reward", "grpo", "ppo", "rloo")
+TASKS = ("sft", "pretrain", "dpo", "kto", "orpo", "reward", "grpo", "ppo", "rloo", "distill")
 BUILT_ON: Mapping[str, str] = {"axolotl": "trl", "ms-swift": "trl"}
 """Trainers that take another's for the tasks they have no rows of their own for."""
 NEWEST = Version("9999")
@@ -36,8 +36,9 @@ class Recipe:
     `loss` is "full" (the model's own, all logits), "logprobs" (of the labels, from all logits, one text at
     a time), "softmax" (the same through a log-softmax of all), "kernel" (the same in one kernel),
     "checkpointed" (chunks of `chunk_tokens`, recomputed), "tiled" (tiles of `chunk_tokens` ×
-    `chunk_columns`, gradients in fp32), "score" (a head of one output in the place of the vocabulary's) or
-    "value" (one beside it: all logits are computed, and dropped before the loss).
+    `chunk_columns`, gradients in fp32), "divergence" (from a teacher's logits), "score" (a head of one output
+    in the place of the vocabulary's) or "value" (one beside it: all logits are computed, and dropped before
+    the loss).
     The `texts` of a sample go through the model at once, or `apart`: each with a graph of its own.
     `aside` counts copies of the policy's logits, answer by answer, that are made to log from before the
     reference is asked, and `aside_reference` those of its own. `held` and `held_reference` count fp32 copies
@@ -46,7 +47,8 @@ class Recipe:
     that mixes them. `temperature` divides the logits, in place where `divides_view`. `nll` adds the cross
     entropy of the chosen texts. `reference` is "beside" where the reference model takes its turn while the
     policy's graph is alive, "before" where it was asked before; full training holds it as a second model
-    (`reference_fp32`: loaded in fp32), adapters are switched off for it. `full_fp32` widens all that full
+    (`reference_fp32`: loaded in fp32), adapters are switched off for it. What is `judged` has a reward model,
+    and a value model that is trained whole beside the policy. `full_fp32` widens all that full
     training trains, `outer_fp32` the embedding, the head and norms.
     """
 
@@ -59,6 +61,7 @@ class Recipe:
     apart: bool = False
     reference: str = ""
     reference_fp32: bool = False
+    judged: bool = False
     aside: int = 0
     aside_reference: int = 0
     held: int = 0
@@ -99,6 +102,9 @@ def recipe_of(
     owners = {trainer} if own else {trainer, BUILT_ON.get(trainer, trainer)}
     holding = [row for row in table if row.trainer in owners and _holds(row, stack or {})]
     if not holding:
+        if missed := [row.when for row in table if row.trainer in owners and row.loss]:
+            told = " or ".join(f"{name}{bounds}" for when in missed for name, bounds in when.items())
+            raise InputError(f"--task {task}: not in that release, but in {told} (--stack tells it)")
         raise InputError(f"--task {task}: {trainer} is not known to have it; --trainer trl is")
     found: dict[str, Any] = {}
     for row in holding:

@@ -2,27 +2,60 @@
 
 from __future__ import annotations
 
-from envdoctor.memory.activations import LayerKind, layer_cost
+from typing import NamedTuple
+
+from envdoctor.memory.activations import LayerKind, layer_cost, layer_kinds
+from envdoctor.memory.layout import tensors
 from envdoctor.memory.loss import LossCost, loss_cost
+from envdoctor.memory.optimizer import find_optimizer, state_bytes
 from envdoctor.memory.run import TrainingRun
-from envdoctor.memory.settings import Settings
+from envdoctor.memory.settings import Settings, settings_of
 from envdoctor.memory.sharding import Plan
 from envdoctor.memory.tape import rounded
+from envdoctor.memory.weights import weight_bytes
+from envdoctor.values import replace
 
 
 def reference_bytes(run: TrainingRun, plan: Plan) -> int:
-    """Bytes of a reference model: the frozen start of full training; adapters are switched off instead."""
+    """Bytes of a teacher, or of a reference model: the frozen start of full training; adapters are switched
+    off instead."""
+    if run.teacher:
+        return weight_bytes(run.teacher, reference_settings(run, settings_of(run)), False)
     if not run.recipe.reference or not run.trains.layers:
         return 0
     return plan.frozen * 4 // run.weight_bytes if run.recipe.reference_fp32 else plan.frozen
 
 
+class Judges(NamedTuple):
+    """Bytes of a reward and a value model: what lies there, and the latter's gradients and states."""
+
+    weights: int = 0
+    gradients: int = 0
+    states: int = 0
+
+
+def judges_of(run: TrainingRun, s: Settings) -> Judges:
+    """Return what a judged step holds: both taken to be as large as the policy, with a score for a head."""
+    if not run.recipe.judged:
+        return Judges()
+    scored = replace(run.shape, classes=1, tied=False)
+    plain = s._replace(weight=s.loaded, vector=s.loaded, quant="", rank=0)
+    weights = weight_bytes(scored, plain, False)
+    states = state_bytes(find_optimizer(run.optim), tensors(scored), s.loaded)
+    return Judges(2 * weights, weights, states)
+
+
 def reference_settings(run: TrainingRun, s: Settings) -> Settings:
-    """The settings of the reference model's forward pass: nothing is trained, no adapter is on."""
+    """The settings of the reference model's forward pass: nothing is trained, no adapter is on.
+
+    A teacher lies there in 16 bits.
+    """
     plain = s._replace(
         rank=0, trains=False, outer=False, active=0, copies_table=False, copies_head=False, scaled=(), fed=(),
         prefix=0,
     )  # fmt: skip
+    if run.teacher:
+        return plain._replace(weight=2, vector=2, stream=2, loaded=2, quant="", stacked=False)
     if s.trains and run.recipe.reference_fp32:
         plain = plain._replace(weight=4, vector=4, stream=4)
     return plain
@@ -32,11 +65,13 @@ def beside_reference(
     run: TrainingRun, s: Settings, kinds: tuple[LayerKind, ...], loss: LossCost, idle: int
 ) -> int:
     """Height of the reference model's forward pass, beside the `idle` bytes of the policy and its graph."""
-    plain = reference_settings(run, s)
-    stream = rounded(s.tokens * run.shape.hidden * plain.stream)
-    layers = max(layer_cost(run.shape, plain, True, k.moe, k.windowed, False).forward for k in kinds)
-    own = loss_cost(run.shape, plain, False, True, run.recipe, run.scored).reference
-    return idle + max(stream + layers, own)
+    plain, shape = reference_settings(run, s), run.teacher or run.shape
+    stream = rounded(s.tokens * shape.hidden * plain.stream)
+    kinds = layer_kinds(shape) if run.teacher else kinds
+    layers = max(layer_cost(shape, plain, True, k.moe, k.windowed, False).forward for k in kinds)
+    if run.teacher:
+        return idle + stream + layers
+    return idle + max(stream + layers, loss_cost(shape, plain, False, True, run.recipe, run.scored).reference)
 
 
 def earlier_scores(run: TrainingRun) -> tuple[int, ...]:

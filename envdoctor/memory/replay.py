@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from math import inf
 
-from envdoctor.memory.activations import IDLE, LayerKind, kinds_of
+from envdoctor.memory.activations import IDLE, LayerKind, kinds_of, layer_kinds
 from envdoctor.memory.adapters import adapter_tensors, copied_tensors
 from envdoctor.memory.attention import masks
 from envdoctor.memory.caching import Block, CachingAllocator, Events, granules
@@ -58,7 +58,7 @@ def can_replay(run: TrainingRun) -> bool:
         run.images or run.modules_to_save or run.recipe.reference or run.recipe.generates
     )
     whole = run.parallel in ("none", "ddp") or (run.parallel == "fsdp" and plain)
-    return whole and run.tp == run.pp == 1
+    return whole and run.tp * run.pp * run.shares * run.ep == 1 and not run.recipe.judged
 
 
 class Replay:
@@ -149,7 +149,9 @@ class Replay:
         trained = trained_tensors(self.shape, s)
         if not s.trains:
             self._take(n * width for n, width in trained)
-        elif self.run.recipe.reference:
+        if self.run.teacher:
+            self._take(weight_blocks(self.run.teacher, reference_settings(self.run, s), False))
+        elif s.trains and self.run.recipe.reference:
             width = 4 if self.run.recipe.reference_fp32 else s.loaded
             self._take(weight_blocks(self.shape, s._replace(weight=width, vector=width), double))
         if self.run.parallel == "ddp":
@@ -207,6 +209,8 @@ class Replay:
         program = loss_program(shape, s.beside, alone, self.upcasts, self.run.recipe, self.run.scored)
         loss = frame_of(program, last)
         self.heap.play(program.forward, loss.blocks)
+        if self.run.teacher:
+            self._empty()
         self._give(seen.features if seen else ())
         self._give(block for frame in frames for block in (frame.blocks[n] for n in frame.program.casts))
         return loss, frames, seen
@@ -224,10 +228,14 @@ class Replay:
 
     def _watch(self, s: Settings) -> None:
         """A forward pass without a graph."""
-        turns, casts = Turns(self.heap, len(self.kinds)), []
-        (last,) = self.heap.take(s.tokens * self.shape.hidden * s.stream)
-        programs = [watched_layer(self.shape, s, kind.moe, kind.windowed) for kind in self.kinds]
-        programs.append(watched_loss(self.shape, s, self.upcasts, self.run.recipe, self.run.scored))
+        shape, kinds = self.run.teacher or self.shape, self.kinds
+        if self.run.teacher:
+            kinds = [kind for kind in layer_kinds(shape) for _ in range(kind.number)]
+        turns, casts = Turns(self.heap, len(kinds)), []
+        (last,) = self.heap.take(s.tokens * shape.hidden * s.stream)
+        programs = [watched_layer(shape, s, kind.moe, kind.windowed) for kind in kinds]
+        if not self.run.teacher:  # whose logits are a matter of the loss
+            programs.append(watched_loss(shape, s, self.upcasts, self.run.recipe, self.run.scored))
         for program, following in paired(programs):
             blocks = [last] * program.slots
             turns.play(program.events, blocks, program is not following)
@@ -383,9 +391,13 @@ class Replay:
             self._give(self._take(width * n for n, width in trained * self.optimizer.foreach))
         self._give(self.gradients)
         self.gradients.clear()
-        if self.copies:  # BAdam empties the cache after each step
-            self.most = self.taken
-            self.heap.release()
+        if self.copies:
+            self._empty()
+
+    def _empty(self) -> None:
+        """Empty the cache, as BAdam does after each step and GKD after each loss."""
+        self.most = self.taken
+        self.heap.release()
 
     def _widen(self, trained: list[tuple[int, int]]) -> None:
         """BAdam widens the gradients of the layer at hand, which then go."""

@@ -17,6 +17,8 @@ from envdoctor.values import Shown, dataclass
 
 DTYPES: Mapping[str, int] = {"bf16": 2, "fp16": 2, "fp32": 4}
 USUAL_PIXELS = (1024, 1024)
+QUANTS = ("nf4", "int8", "hqq")
+SPLITS = ("cp", "sp", "ep")
 PARALLEL = ("none", "ddp", "zero1", "zero2", "zero3", "fsdp")
 ATTENTION = ("eager", "sdpa", "flash_attention_2")
 TABLES = ("embed_tokens", "embed_in", "wte", "word_embeddings")
@@ -35,6 +37,7 @@ class DeepSpeed:
     max_live: int = 1_000_000_000
     sub_group: int = 1_000_000_000
     overlap_comm: bool = False
+    secondary: int = 1  # cards that share a second copy of the weights: ZeRO++'s zero_hpz_partition_size
     contiguous_gradients: bool = True
 
 
@@ -76,9 +79,13 @@ class TrainingRun:
     fsdp_version: int = 2
     tp: int = 1
     pp: int = 1
+    cp: int = 1  # cards that share each row, keys and values gathered
+    sp: int = 1  # cards that share each row, heads exchanged for it in attention (Ulysses)
+    ep: int = 1  # cards that share the experts of each layer
     task: str = "sft"
     trainer: str = "transformers"
     recipe: Recipe = PLAIN
+    teacher: ModelShape | None = None  # of distill, in 16 bits
     packing: bool = False
     max_completion: int | None = None
     vllm_utilization: float | None = None
@@ -97,7 +104,7 @@ class TrainingRun:
 
     def __post_init__(self) -> None:
         """Raise InputError for a contradiction or a size that cannot be."""
-        for name in ("batch", "seq", "grad_accum", "lora_rank", "gpus", "tp", "pp"):
+        for name in ("batch", "seq", "grad_accum", "lora_rank", "gpus", "tp", "pp", "cp", "sp", "ep"):
             if getattr(self, name) < 1:
                 raise InputError(f"--{name.replace('_', '-')}: {getattr(self, name)} is no count")
         for name, known in (("method", tuple(METHODS)), ("dtype", tuple(DTYPES)), ("attn", ATTENTION)):
@@ -109,8 +116,8 @@ class TrainingRun:
             raise InputError(f"--parallel: {self.parallel!r} is none of {', '.join(PARALLEL)}")
         if self.amp not in ("bf16", "fp16", "none"):
             raise InputError(f"--amp: {self.amp!r} is none of bf16, fp16, none")
-        if self.quant not in ("nf4", "int8"):
-            raise InputError(f"--quant: {self.quant!r} is none of nf4, int8")
+        if self.quant not in QUANTS:
+            raise InputError(f"--quant: {self.quant!r} is none of {', '.join(QUANTS)}")
         _check_agreement(self)
 
     @property
@@ -137,8 +144,8 @@ class TrainingRun:
 
     @property
     def length(self) -> int:
-        """Tokens of a row as the layers see it: prompt tuning puts its own before."""
-        return self.seq + (self.virtual if self.method == "prompt" else 0)
+        """Tokens of a row as the layers of one card see it: prompt tuning puts its own before."""
+        return (self.seq + (self.virtual if self.method == "prompt" else 0)) // self.shares
 
     @property
     def weight_bytes(self) -> int:
@@ -168,7 +175,7 @@ class TrainingRun:
     @property
     def completion(self) -> int:
         """Tokens of a text that are answer."""
-        return min(self.seq, self.max_completion or max(1, self.seq // 2))
+        return min(self.seq, self.max_completion or max(1, self.seq // 2)) // self.shares
 
     @property
     def scored(self) -> int:
@@ -192,7 +199,12 @@ class TrainingRun:
     @property
     def replicas(self) -> int:
         """Cards that hold the same slice of the model and share its data: what ZeRO, FSDP and DDP span."""
-        return max(1, self.gpus // (self.tp * self.pp))
+        return max(1, self.gpus // (self.tp * self.pp * self.ep))
+
+    @property
+    def shares(self) -> int:
+        """Cards that share each row."""
+        return self.cp * self.sp
 
 
 def _check_agreement(run: TrainingRun) -> None:
@@ -223,6 +235,8 @@ def _check_agreement(run: TrainingRun) -> None:
         raise InputError(
             "--attn flash_attention_2 with --dtype fp32 --amp none: its kernels take 16 bits only"
         )
+    _check_splits(run)
+    _check_teacher(run)
     if run.shape.hidden % run.tp or run.shape.heads % run.tp:
         raise InputError(f"--tp {run.tp} does not divide {run.shape.heads} heads")
     if run.pp > run.shape.layers:
@@ -249,6 +263,44 @@ def _check_images(run: TrainingRun) -> None:
         raise InputError(f"{told} {least}: {run.images} images of {one} alone are {tokens} tokens")
 
 
+def _check_teacher(run: TrainingRun) -> None:
+    """Raise InputError for a task that lacks its teacher, or a teacher whose vocabulary is another."""
+    if (run.task == "distill") != (run.teacher is not None):
+        raise InputError("--task distill: needs --teacher MODEL, and no other task has one")
+    if run.teacher is None:
+        return
+    if run.teacher.vocab != run.shape.vocab:
+        told = f"{run.teacher.name} has {run.teacher.vocab} tokens and {run.shape.name} {run.shape.vocab}"
+        raise InputError(f"--teacher: {told}: a divergence needs one vocabulary")
+    if run.parallel not in ("none", "ddp") or run.tp * run.pp * run.shares * run.ep > 1:
+        raise InputError("--task distill: counted where each card holds both models alone")
+
+
+def _check_splits(run: TrainingRun) -> None:
+    """Raise InputError where rows or experts cannot be shared as is told."""
+    if run.gpus % (run.tp * run.pp * run.shares * run.ep):
+        told = " times ".join(f"--{name} {getattr(run, name)}" for name in ("tp", "pp", *SPLITS))
+        raise InputError(f"--gpus {run.gpus} is no multiple of {told}")
+    if run.shares > 1:
+        if run.seq % run.shares or run.uneven or run.images:
+            raise InputError(f"--seq {run.seq}: --cp times --sp shares rows of one length, evenly")
+        if run.attn == "eager" or run.recipe.generates:
+            raise InputError("--cp and --sp: not with eager attention, nor with a task that writes texts")
+        if run.trainer == "llamafactory":
+            raise InputError("--cp and --sp: LLaMA-Factory's trainer shares no rows")
+        needs = {"cp": ("fsdp",), "sp": ("zero1", "zero2", "zero3")}
+        for name, ways in needs.items():
+            own = run.trainer in ("transformers", "trl")
+            if getattr(run, name) > 1 and own and run.parallel not in ways:
+                raise InputError(f"--{name}: accelerate has it with --parallel {' or '.join(ways)} alone")
+    if run.shape.heads % run.sp:
+        raise InputError(f"--sp {run.sp} does not divide {run.shape.heads} heads")
+    if run.ep > 1 and (run.shape.experts is None or run.shape.experts.count % run.ep):
+        raise InputError(f"--ep {run.ep}: {run.shape.name} has no experts that so many cards share evenly")
+    if run.ep > 1 and run.parallel not in ("none", "ddp"):
+        raise InputError(f"--ep {run.ep}: counted without ZeRO and FSDP, not with --parallel {run.parallel}")
+
+
 def _check_method(run: TrainingRun) -> None:
     """Raise InputError for what a method cannot do, or is not counted with."""
     if run.trained_layers and run.trains.layers not in ("last", "drawn"):
@@ -263,7 +315,7 @@ def _check_method(run: TrainingRun) -> None:
         raise InputError("--method prefix: peft refuses it with gradient checkpointing (--no-grad-ckpt)")
     if run.method == "ia3":
         scaled_linears(run.shape.model_type)
-    plain = run.parallel in ("none", "ddp") and run.tp == run.pp == 1
+    plain = run.parallel in ("none", "ddp") and run.tp * run.pp * run.shares * run.ep == 1
     if run.method not in ("full", "lora", "qlora") and not plain:
         raise InputError(f"--method {run.method}: counted where each card holds the whole model alone")
     if run.method not in ("full", "lora", "qlora") and run.images:

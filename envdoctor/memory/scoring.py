@@ -173,6 +173,56 @@ def _cross_entropy(tape: Tape, logits: Tensor, numel: int) -> Tensor:
     return out
 
 
+def divergence(tape: Tape, s: Settings, shape: ModelShape, recipe: Recipe, scored: int) -> Tensor:
+    """TRL's generalized Jensen-Shannon divergence from a teacher, over all logits of both in fp32.
+
+    The outputs of both models are held until it is done, and so is each of its own names.
+    wheel:trl-1.16.0:trl/experimental/gkd/gkd_trainer.py
+    """
+    hidden = normed(tape, s, shape)
+    low = linear(tape, s, hidden, head_of(shape, s), outer=True)
+    tape.drop(hidden)
+    logits = tape.op(low.numel, 4, (low,)) if low.width != 4 else low
+    if logits is not low:
+        tape.drop(low)
+    teacher = tape.new(logits.numel, 4)
+    n = s.batch * max(1, s.seq - 1) * (shape.vocab // s.tp)
+    own = tape.op(n, 4, (_view(tape, logits, n),))
+    told = tape.new(n, 4)
+    own_log = tape.op(n, 4, (own,))
+    tape.save_result(own_log)
+    told_log = tape.new(n, 4)
+    raised, beside = tape.op(n, 4, (own_log,), through=True), tape.new(n, 4)
+    both = tape.op(2 * n, 4, (raised,))
+    tape.drop(raised, beside)
+    tape.touch(4 * n, 8 * n)
+    mixed = tape.op(n, 4, (both,), (both,), (8 * n, 8 * n))
+    tape.save_result(mixed)
+    tape.drop(both)
+    from_teacher = _from_target(tape, mixed, None)
+    from_own = _from_target(tape, mixed, own_log)
+    shares = tape.op(n, 4, (from_teacher,)), tape.op(n, 4, (from_own,))
+    whole = tape.op(n, 4, shares, through=True)
+    tape.drop(*shares)
+    picked = tape.op(n, 4, (whole,))
+    tape.drop(whole)
+    out = tape.op(1, 4, (picked,))
+    tape.drop(picked, from_teacher, from_own, mixed, told_log, own_log, told, own, teacher, logits)
+    return out
+
+
+def _from_target(tape: Tape, given: Tensor, target: Tensor | None) -> Tensor:
+    """`exp(target) * (target - given)`; without a target, of one that needs no gradient."""
+    raised = tape.op(given.numel, 4, (target,)) if target else tape.new(given.numel, 4)
+    if target:
+        tape.save_result(raised)
+    away = tape.op(given.numel, 4, (target, given) if target else (given,))
+    factors = (raised, away) if target else (raised,)
+    out = tape.op(given.numel, 4, (raised, away) if target else (away,), factors)
+    tape.drop(raised, away)
+    return out
+
+
 def value(tape: Tape, s: Settings, shape: ModelShape) -> Tensor:
     """A head of one output in fp32 beside the vocabulary's, whose own loss nobody asks for: TRL's value head.
 

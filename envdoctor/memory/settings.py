@@ -59,6 +59,8 @@ class Settings(NamedTuple):
     scaled: tuple[str, ...] = ()  # linears whose result is scaled by a trained vector ...
     fed: tuple[str, ...] = ()  # ... and those whose input is
     before: int = 0  # trained tokens before each row
+    cp: int = 1  # cards that share each row, keys and values gathered
+    sp: int = 1  # cards that share each row, heads exchanged for it
     prefix: int = 0  # trained keys and values before those of each row
 
     @property
@@ -160,6 +162,8 @@ def settings_of(run: TrainingRun) -> Settings:
         layered=4 if run.method == "freeze" and widens and run.weight_bytes < 4 else 0,
         scaled=scaled,
         fed=fed,
+        cp=run.cp,
+        sp=run.sp,
         before=run.virtual if run.method == "prompt" else 0,
         prefix=run.virtual if run.method == "prefix" else 0,
         quant=_quant(run),

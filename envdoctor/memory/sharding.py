@@ -92,9 +92,9 @@ def _parts(shape: ModelShape, s: Settings, double: bool, adapter_width: int) -> 
     return _Parts(weights, adapters, trained, elements, width, load, frozen, copies, copied)
 
 
-def plan_of(run: TrainingRun) -> Plan:
-    """Return what the run's cards hold."""
-    s = settings_of(run)
+def plan_of(run: TrainingRun, known: Settings | None = None) -> Plan:
+    """Return what the run's cards hold; its settings may be known."""
+    s = known or settings_of(run)
     key = (run.shape, s, run.double_quant, run.optim, run.pp, run.replicas)
     if run.trains.layers == "first":
         return _blockwise(run, s)
@@ -181,11 +181,12 @@ def _zero(
     whole = (parts.weights // s.weight) // pp
     live = min(whole, max(sizes.max_live, _largest(shape) + sizes.prefetch_bucket))
     group = min(sizes.sub_group, elements)
+    second = parts.weights // (sizes.secondary * pp) if sizes.secondary > 1 else 0
     return Plan(
         weights=weights,
         adapters=parts.adapters // (replicas * pp),
         optimizer=kept,
-        buffers=2 * sizes.reduce_bucket + (0 if offload_optimizer else 2 * elements),
+        buffers=2 * sizes.reduce_bucket + second + (0 if offload_optimizer else 2 * elements),
         gradients=0,
         share=0.0,
         gathered=live * s.weight,

@@ -28,15 +28,16 @@ from envdoctor.values import dataclass
 class StatedRun:
     """What is run, in the words of `envdoctor memory`; lengths in tokens, `batch` in rows a card and step.
 
-    `task` is sft, dpo, kto, orpo, reward, grpo, ppo, rloo or serve; `trainer` None is transformers', or
-    trl's but for sft; `parallel` None is DDP on several cards; `deepspeed` is the path of a configuration;
-    `quant` is nf4 or int8 (qlora; None: nf4), or what a served model's plain weights become while they
-    are loaded.
+    `task` is sft, dpo, kto, orpo, reward, grpo, ppo, rloo, distill (from a `teacher`) or serve; `trainer`
+    None is transformers', or trl's but for sft; `parallel` None is DDP on several cards; `deepspeed` is the
+    path of a configuration; `quant` is nf4, int8 or hqq (qlora; None: nf4), or what a served model's plain
+    weights become while they are loaded.
     """
 
     method: str = "full"
     task: str = "sft"
     trainer: str | None = None
+    teacher: str | None = None
     packing: bool = False
     batch: int = 1
     seq: int = 2048
@@ -46,6 +47,9 @@ class StatedRun:
     gpus: int = 1
     tp: int = 1
     pp: int = 1
+    cp: int = 1
+    sp: int = 1
+    ep: int = 1
     max_model_len: int | None = None
     max_num_seqs: int | None = None
     max_num_batched_tokens: int | None = None
@@ -101,8 +105,8 @@ _TAKEN_OVER = (
     "method", "batch", "seq", "shortest_row", "grad_accum", "dtype", "amp", "optim", "grad_ckpt", "attn",
     "liger", "gpus",
     "lora_rank", "lora_targets", "dora", "modules_to_save", "double_quant", "upcast_kbit",
-    "tp", "pp", "packing", "expandable_segments", "max_completion", "vllm_utilization", "optim_rank",
-    "trained_layers", "virtual_tokens", "offload_activations",
+    "tp", "pp", "cp", "sp", "ep", "packing", "expandable_segments", "max_completion", "vllm_utilization",
+    "optim_rank", "trained_layers", "virtual_tokens", "offload_activations",
     "max_model_len", "max_num_seqs",
 )  # fmt: skip
 """Settings that a stated run and a training run share."""
@@ -209,8 +213,9 @@ def _training_run(stated: StatedRun, shape: ModelShape, stack: Stack, matrix: Ma
         "frozen_tower": recipe.frozen_tower if stated.frozen_tower is None else stated.frozen_tower,
     }
     return TrainingRun(
-        shaped(shape, recipe), task=task, trainer=trainer, recipe=recipe, **taken, **sharding, **seen
-    )
+        shaped(shape, recipe), task=task, trainer=trainer, recipe=recipe, **taken, **sharding, **seen,
+        teacher=find_shape(stated.teacher) if stated.teacher else None,
+    )  # fmt: skip
 
 
 def pixels_of(told: str | None) -> tuple[int, int]:

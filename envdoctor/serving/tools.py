@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from envdoctor import api
 from envdoctor.errors import InputError, nearest
+from envdoctor.memory.methods import METHODS
 from envdoctor.memory.recipes import TASKS, TRAINERS
 from envdoctor.memory.stated import StatedRun
 
@@ -167,7 +168,7 @@ def explain(arguments: Arguments, settings: Settings) -> dict[str, Any]:
 
 
 _WORDS: dict[str, Schema] = {
-    "method": {"enum": ["full", "lora", "qlora"]},
+    "method": {"enum": [*METHODS]},
     "task": {"enum": [*TASKS, "serve"]},
     "trainer": {"enum": [*TRAINERS]},
     "parallel": {"enum": ["none", "ddp", "zero1", "zero2", "zero3", "fsdp"]},

@@ -83,6 +83,9 @@ def parse_point(row: Mapping[str, Any]) -> Point:
         images=row.get("images"),
         pixels=tuple(row.get("pixels", (1024, 1024))),
         frozen_tower=bool(row.get("frozen")),
+        teacher=parse_shape({**row["teacher"][1], "model_type": row["teacher"][0]}, "teacher")
+        if row.get("teacher")
+        else None,
         **_sharding(row, shape.hidden),
     )
     allocated, reserved = (int(row[f"peak_{kind}_gib"] * GIB) for kind in ("allocated", "reserved"))
@@ -104,6 +107,8 @@ def _recipe(row: Mapping[str, Any]) -> Recipe:
     recipe = recipe_of(load_matrix().rows(tables.TrainerRow), _trainer(row), _task(row), stack)
     if not row.get("loader"):  # a model that the script built, and not the trainer's own loader
         recipe = replace(recipe, outer_fp32=False)
+    if row.get("task") == "distill":  # from texts that are there
+        recipe = replace(recipe, generates=False)
     extra = row.get("extra", {})
     if extra.get("precompute_ref_log_probs"):
         recipe = replace(recipe, reference="")

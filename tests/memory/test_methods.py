@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -89,10 +90,49 @@ def test_what_was_never_measured_says_so(capsys: pytest.CaptureFixture[str]) -> 
     unmeasured = [name for name, row in optimizers().items() if not row.measured]
     assert unmeasured
     for name in unmeasured:
-        assert "no run of it was measured" in ask(capsys, "--optim", name)["uncertain"]
+        assert "no run was measured" in ask(capsys, "--optim", name)["uncertain"]
 
 
 def test_the_answer_tells_which_layers_and_which_rank(capsys: pytest.CaptureFixture[str]) -> None:
     told = " ".join(ask(capsys, "--method", "freeze", "--optim", "galore_adamw")["assumptions"])
     assert "the last 2 of 16 layers are trained" in told
     assert "projected to rank 128" in told
+
+
+def test_cards_that_share_rows_keep_a_share_of_the_activations(capsys: pytest.CaptureFixture[str]) -> None:
+    sharded = ["--seq", "32768", "--gpus", "4"]
+    for split, parallel in (("--cp", "fsdp"), ("--sp", "zero3")):
+        kept = []
+        for share in ("1", "4"):
+            answer = ask(capsys, *sharded, "--parallel", parallel, split, share)
+            kept.append(parts(answer)["activations kept"])
+        assert kept[0] == pytest.approx(4 * kept[1], rel=0.01)
+        assert f"{split}: as the source says, no run was measured" in answer["uncertain"]
+
+
+def test_cards_that_share_experts_hold_a_share_of_them(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["--model", "qwen3-30b-a3b", "--method", "lora", "--lora-targets", "attn", "--gpus", "8"]
+    whole, shared = (parts(ask(capsys, *asked, "--ep", n))["weights"] for n in ("1", "8"))
+    experts = 48 * 128 * 3 * 2048 * 768 * 2
+    assert whole - shared == pytest.approx(experts * 7 / 8, rel=0.01)
+
+
+def test_a_second_partition_of_zero_is_counted(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    found = []
+    for more in ({}, {"zero_hpz_partition_size": 4}):
+        file = tmp_path / "ds.json"
+        file.write_text(json.dumps({"zero_optimization": {"stage": 3, **more}}))
+        found.append(parts(ask(capsys, "--gpus", "8", "--deepspeed", str(file)))["gradient buffers"])
+    assert found[1] - found[0] == pytest.approx(2 * (16 * LAYER + TABLE) / 4, rel=0.01)
+
+
+def test_hqq_holds_four_bits_and_a_scale_and_a_zero_for_64(capsys: pytest.CaptureFixture[str]) -> None:
+    nf4, hqq = (parts(ask(capsys, "--method", "qlora", "--quant", q))["weights"] for q in ("nf4", "hqq"))
+    assert hqq - nf4 == pytest.approx(16 * LAYER * (4 / 64 - 1 / 64 - 4 / 64 / 256), rel=0.02)
+
+
+def test_a_teacher_lies_beside_the_student_and_both_logits_count(capsys: pytest.CaptureFixture[str]) -> None:
+    taught = ask(capsys, "--task", "distill", "--teacher", "llama-3.1-8b", "--seq", "1024")
+    assert parts(taught)["reference model"] == pytest.approx(2 * 8.03e9, rel=0.01)
+    assert taught["phases"]["loss"] - taught["phases"]["optimizer"] > 10 * 4 * 1024 * 128256
+    assert "llama-3.1-8b as teacher" in " ".join(taught["assumptions"])

@@ -106,9 +106,20 @@ def test_what_a_trainer_does_not_have_is_said(
     assert said in capsys.readouterr().err
 
 
-def test_what_ppo_holds_beside_is_said_not_to_be_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    main(["memory", *MODEL, "--task", "ppo", "--stack", "trl=1.16.0", "--format", "json"])
-    assert "not counted" in json.loads(capsys.readouterr().out)["uncertain"]
+def test_ppos_value_model_is_trained_beside_the_policy_and_a_reward_model_lies_there(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["memory", *MODEL, "--task", "ppo", "--stack", "trl=1.12.0", "--format", "json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    parts = {part["name"]: part["bytes"] for part in answer["components"]}
+    models = parts["reference, reward and value models"]
+    assert models == pytest.approx(3 * parts["weights"] + parts["optimizer states"], rel=0.02)
+    assert "taken to be as large as the policy" in answer["uncertain"]
+
+
+def test_a_task_that_a_release_no_longer_has_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["memory", *MODEL, "--task", "ppo", "--stack", "trl=1.16.0"]) == 2
+    assert "--task ppo: not in that release, but in trl<1.13" in capsys.readouterr().err
 
 
 def test_rows_hold_by_release() -> None:

@@ -17,6 +17,11 @@ Constant = Literal[
     "sglang_window_percent", "reserved",
 ]  # fmt: skip
 
+Task = Literal["sft", "pretrain", "dpo", "kto", "orpo", "reward", "grpo", "ppo", "rloo", "distill"]
+Loss = Literal[
+    "full", "logprobs", "softmax", "kernel", "checkpointed", "tiled", "divergence", "score", "value",
+]  # fmt: skip
+
 CONFIG_KEY = forms.Form(
     "config key",
     "a key of config.json",
@@ -85,13 +90,11 @@ class TrainerRow(Row):
 
     trainer: Literal["transformers", "trl", "llamafactory", "ms-swift", "axolotl"]
     """Whose step."""
-    tasks: tuple[Literal["sft", "pretrain", "dpo", "kto", "orpo", "reward", "grpo", "ppo", "rloo"], ...]
+    tasks: tuple[Task, ...]
     """In which tasks."""
     when: Annotated[Mapping[str, str], forms.STACK] = field(default_factory=dict)
     """Bounds on releases; one that is not known counts as the newest."""
-    loss: (
-        Literal["full", "logprobs", "softmax", "kernel", "checkpointed", "tiled", "score", "value"] | None
-    ) = None
+    loss: Loss | None = None
     """How the loss is computed."""
     chunk_tokens: int | None = None
     """Tokens of a chunk or a tile of the loss."""
@@ -109,6 +112,8 @@ class TrainerRow(Row):
     """When the reference model is asked: while the policy's graph is alive, or before."""
     reference_fp32: bool | None = None
     """True when a second model that is the reference is loaded in fp32."""
+    judged: bool | None = None
+    """True when a reward model scores the texts, and a value model is trained whole beside the policy."""
     aside: int | None = None
     """Copies of the policy's logits, answer by answer, kept to log from while it is asked."""
     aside_reference: int | None = None
