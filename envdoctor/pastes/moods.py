@@ -37,6 +37,8 @@ _NOT = re.compile(
 _IGNORED = re.compile(r"\bsilently ignor|\bwill be ignored silently\b")
 """Words by which a program says that it goes on without what failed."""
 _NEAR = 5
+_RAISED = re.compile(r"[#\s>*-]{0,8}(?:\w{1,60}\.){0,8}\w{0,60}(?:Error|Exception|Warning): ")
+"""How a line begins that the interpreter printed."""
 _NEVER = re.compile(r"(?i)\b(?:nothing|never|without any)\b")
 _GUIDE = re.compile(
     r"(?i)\b(?:if|in case|when|whenever|else|otherwise|should) (?:you|one|users?)\b|"
@@ -98,7 +100,7 @@ def mood_of(line: str, first: int, last: int, fenced: bool = False) -> str:
     before, after = line[:first][-_BEFORE:], line[last : last + _BEFORE]
     if _CODE.search(before) or _PASSED.search(line) or _SET_TO.match(after):
         return DENIED
-    if fenced or is_logged(line):
+    if fenced or is_logged(line) or _RAISED.match(line):
         return PRINTED
     clause = _CLAUSE.split(before)[-1]
     titled = line.startswith("#")
