@@ -28,6 +28,7 @@ from envdoctor.facts import Facts
 from envdoctor.facts.names import normalise
 from envdoctor.findings import Finding
 from envdoctor.matrix import Matrix, load_matrix
+from envdoctor.matrix.interface_records import load_record
 from envdoctor.matrix.snapshot import load_snapshot
 from envdoctor.online import date_facts
 from envdoctor.pastes import parse_paste
@@ -71,10 +72,19 @@ def raiser_of(files: Sequence[str], matrix: Matrix) -> str:
         if installed := _INSTALLED.search(file):
             return distribution_of(matrix, installed[1].removesuffix(".py"))
         if not _OWN.search(file):
-            folders = re.split(r"[/\\]", file)[:-1]
-            tops = (distribution_of(matrix, folder) for folder in reversed(folders) if folder)
-            return next((top for top in tops if snapshot.package(top)), "")
+            folders = [folder for folder in re.split(r"[/\\]", file)[:-1] if folder]
+            tops = {distribution_of(matrix, f): place for place, f in enumerate(folders) if f}
+            return next((t for t in reversed(tops) if snapshot.package(t) and _lies(matrix, t, file)), "")
     return ""
+
+
+def _lies(matrix: Matrix, package: str, file: str) -> bool:
+    """True for a file below the folder that a package is imported as, as far as that is on record."""
+    folders = re.split(r"[/\\]", file)[:-1]
+    record = load_record(matrix.folder, package)
+    if record is not None:
+        return record.root in folders
+    return [folder.replace("_", "-").lower() for folder in folders].count(package) > 1
 
 
 def read_texts(folders: Sequence[Path], matrix: Matrix) -> Iterator[Asked]:

@@ -29,6 +29,10 @@ _CELL_FRAME = re.compile(
     r"^\s*File \[?([^\s():,]{1,400}(?:\.py|>)):(\d{1,7})(?:\]?\)?,? in ([\w<>.]{1,120})|$)|"
     r"^\s*([^\s(),]{1,400}\.py) in ([\w<>.]{1,120})(?:\(|$)"
 )
+_HALF_FRAME = re.compile(r'^\s*File "([^"\n]{1,400}\.py)",?$')
+"""A frame of which a cut text has no line any more."""
+_PYTHONS = re.compile(r"[/\\]python3?\.?\d{0,2}[/\\](?!site-packages|dist-packages)|^<frozen |^<string>")
+"""A file of Python's own."""
 _ARROW = re.compile(r"^\s*-{1,8}> \d{1,7}\s(.{1,400})")
 _NUMBERED = re.compile(r"^\s*\d{1,7}\s")
 _LINKED = re.compile(r"\[([^\[\]\n]{1,400})\]\(https?://[^()\n]{1,200}\)")
@@ -132,11 +136,21 @@ def _error(paste: Paste, chain: Sequence[_Raised], sights: Sequence[Sight], mood
         "said" if mood == SUPPOSED else kind,
         exception=root.kind,
         line=root.line + 1,
-        frames=tuple(root.frames[-KEPT_FRAMES:]),
+        frames=tuple(_stack(chain)[-KEPT_FRAMES:]),
         ended=end.text if end is not root else "",
         symptoms=met_within(sights, min(root.first, end.first), max(root.last, end.last)),
         beside=root.beside,
     )
+
+
+def _stack(chain: Sequence[_Raised]) -> list[Frame]:
+    """Return the frames of a root; where all are Python's own, below those that it came out through."""
+    found: list[Frame] = []
+    for one in chain:
+        found = [*one.frames, *found]
+        if not all(_PYTHONS.search(frame.file) for frame in found):
+            break
+    return found
 
 
 def _raised(lines: Sequence[str]) -> Iterator[_Raised]:
@@ -234,7 +248,9 @@ def _frame(line: str) -> Frame | None:
     if "](http" in line:  # as a notebook's page is copied
         line = _LINKED.sub(r"\1", line)
     if match := _FRAME.match(line):
-        return Frame(match[1], int(match[2]), (match[3] or "").strip())
+        return Frame(match[1].replace("**", ""), int(match[2]), (match[3] or "").strip())
+    if match := _HALF_FRAME.match(line):
+        return Frame(match[1], 0, "")
     if ".py:" in line and (match := _BOXED_FRAME.match(line)):
         return Frame(match[1].strip(), int(match[2]), match[3])
     if (".py" in line or "File <" in line) and (match := _CELL_FRAME.match(line)):

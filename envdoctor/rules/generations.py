@@ -178,10 +178,12 @@ def asking_package(view: View, frame: Frame | None) -> str:
         return ""
     package = package_of(frame.file)
     if not package:
-        folders = reversed(re.split(r"[/\\\\]", frame.file)[:-1])
-        package = next(
-            (name for name in folders if name and _is_ours(view, distribution_of(view.matrix, name))), ""
-        )
+        folders = re.split(r"[/\\\\]", frame.file)[:-1]
+        names = {name: distribution_of(view.matrix, name) for name in reversed(folders) if name}
+        package = next((name for name, whose in names.items() if _is_ours(view, whose)), "")
+        shortened = folders[0] if folders and "_" in folders[0] else ""
+        if not package and shortened and package_facts(view, names[shortened]) is not None:
+            package = shortened
     return distribution_of(view.matrix, package) if package else ""
 
 

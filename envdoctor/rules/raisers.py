@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
-from itertools import islice
+from functools import partial, reduce
 
 from envdoctor import lazy_re as re
 from envdoctor.facts import ErrorSeen
@@ -36,13 +35,13 @@ _ELSEWHERE = re.compile(r"\.(?:dylib|dll|pyd)$")
 
 def with_raisers(view: View, findings: Sequence[Finding]) -> list[Finding]:
     """Return the findings, those of an error with the place that raised it among their evidence."""
-    return [_placed(one, next(_places(view, one), None)) for one in findings]
+    return [reduce(_placed, _places(view, one), one) for one in findings]
 
 
-def _placed(finding: Finding, place: Evidence | None) -> Finding:
+def _placed(finding: Finding, place: Evidence) -> Finding:
     """Return a finding with the place; where it does not name that package at all, its cause does then."""
-    if place is None:
-        return finding
+    if place.fact == LAST and any(one.fact == FACT for one in finding.evidence):
+        return replace(finding, evidence=(*finding.evidence, place))
     package = place.value.partition(" ")[0]
     told = f"{finding.summary} {finding.cause}".lower().replace("_", "-")
     named = package in told or package.startswith("nvidia-")
@@ -54,7 +53,7 @@ def _places(view: View, finding: Finding) -> Iterator[Evidence]:
     """Yield where the last error that a finding is about was raised.
 
     An error that is told twice is placed by its traceback, one without a traceback by its message; what is
-    left of a traceback whose message is cut off stands for what the rest of the text tells.
+    left of a traceback whose message is cut off stands for what the rest of the text tells, or beside it.
     """
     errors = [*reversed(view.facts.errors)]
     about = [error for error in errors if _is_about(finding, error)]
@@ -64,7 +63,10 @@ def _places(view: View, finding: Finding) -> Iterator[Evidence]:
     cut = [one for one in traced if one.kind == "cut" and finding.explains]
     left = [] if full else cut or (traced if about and not traced[1:] else [])
     telling = (error for error in about if _LACKED not in error.text)
-    yield from islice(filter(None, map(partial(raised_in, view), (*full, *telling, *left, *about))), 1)
+    placed = partial(raised_in, view)
+    first = next(filter(None, map(placed, (*full, *telling, *left, *about))), None)
+    beside = next(filter(None, map(placed, cut)), None) if not full else None
+    yield from dict.fromkeys(one for one in (first, beside) if one is not None)
 
 
 def _is_about(finding: Finding, error: ErrorSeen) -> bool:

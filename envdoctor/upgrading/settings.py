@@ -26,6 +26,7 @@ _LAUNCHERS = ("torchrun", "accelerate launch", "deepspeed ")
 _WORD = re.compile(r"[\"']--([a-z][\w-]{2,60})[\"']")
 _FIELD = re.compile(r"[\"']([a-z]\w{2,60})[\"']")
 _ARGUMENTS = re.compile(r"train(?:er|ing)?_?(?:args|arguments|kwargs)", re.IGNORECASE)
+_SET = re.compile(r"^[ \t]{1,40}([a-z]\w{2,60})[ \t]{0,8}(?::[^=\n]{1,80})?=(?!=)", re.MULTILINE)
 _OPTION = re.compile(r"(?<!\S)--([a-zA-Z][\w-]{2,60})")
 _VARIABLE = re.compile(r"(?<![\w$])([A-Z][A-Z0-9]{1,20}_[A-Z0-9_]{2,60})(?!\w)")
 _QUOTED = re.compile(r"[\"']([A-Z][A-Z0-9]{1,20}_[A-Z0-9_]{2,60})[\"']")
@@ -56,7 +57,8 @@ def _assigned(facts: KeyFacts, judge: Judge, text: str, move: Move) -> Iterator[
         mine = facts.for_file(set(told.values()), str(move.old) if move.old else None)
         for node, name in told.items():
             if since := mine.gone_since(name, move.new, move.old):
-                place = Place(node.lineno, node.col_offset + 1, (node.end_col_offset or 0) - 1)
+                quote = isinstance(node, ast.Constant)
+                place = Place(node.lineno, node.col_offset + quote, (node.end_col_offset or 0) - quote)
                 use = Use(Kind.SETTING, facts.framework, place, name)
                 shown = f"{facts.framework}: {name}"
                 row = _row_of(judge, name, move)
@@ -66,7 +68,7 @@ def _assigned(facts: KeyFacts, judge: Judge, text: str, move: Move) -> Iterator[
 def _dictionaries(facts: KeyFacts, tree: ast.Module) -> Iterator[Mapping[ast.expr, str]]:
     """Yield the plain keys of a dictionary named for the arguments of a training, and of literals of them.
 
-    Such a literal has several keys, most of them the framework's.
+    Such a literal, or class that derives from nothing, has several keys, most of them the framework's.
     """
     put: list[ast.expr | None] = []
     known = facts.fields.keys() | {key for fields in facts.trainers.values() for key in fields}
@@ -76,12 +78,22 @@ def _dictionaries(facts: KeyFacts, tree: ast.Module) -> Iterator[Mapping[ast.exp
                 t for t in node.targets if isinstance(t, ast.Subscript) and isinstance(t.value, ast.Name)
             )
             put += [t.slice for t in slots if _ARGUMENTS.search(ast.unparse(t.value))]
-        elif isinstance(node, ast.Dict):
-            told = _plain(node.keys)
+        elif isinstance(node, (ast.Dict, ast.ClassDef)):
+            told = _plain(node.keys) if isinstance(node, ast.Dict) else _fields(node)
             stand = sum(name in known for name in told.values())
-            if stand >= 2 * FEW and 4 * stand >= 3 * len(node.keys):
+            whole = len(node.keys) if isinstance(node, ast.Dict) else len(told)
+            if stand >= 2 * FEW and 4 * stand >= 3 * whole:
                 yield told
     yield _plain(put)
+
+
+def _fields(node: ast.ClassDef) -> dict[ast.expr, str]:
+    """Return what the body of a class that derives from nothing sets."""
+    body = node.body if not node.bases else ()
+    targets = (
+        one.targets[0] if isinstance(one, ast.Assign) else getattr(one, "target", None) for one in body
+    )
+    return {target: target.id for target in targets if isinstance(target, ast.Name)}
 
 
 def _plain(keys: Iterable[ast.expr | None]) -> dict[ast.expr, str]:
@@ -133,9 +145,9 @@ def _found(facts: KeyFacts, suffix: str, text: str, launches: Sequence[str]) -> 
 
 
 def _quoted(text: str) -> set[str]:
-    """Return the words in quotes that may be fields, or options of a command."""
+    """Return the words that may be fields, in quotes or set in a class, or options of a command."""
     options = {word.replace("-", "_") for word in _WORD.findall(text)}
-    return options | set(_FIELD.findall(text))
+    return options | {*_FIELD.findall(text), *_SET.findall(text)}
 
 
 def _listed(facts: KeyFacts, text: str) -> Iterator[tuple[str, Place]]:

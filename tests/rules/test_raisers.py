@@ -85,3 +85,34 @@ def test_words_that_two_libraries_have_are_those_of_the_one_the_other_stands_on(
     error = "Your setup doesn't support bf16/gpu. You need torch>=1.10, using Ampere GPU with cuda>=11.0"
     (place,) = places(f"ValueError: {error}")
     assert place.startswith("transformers 4.")
+
+
+def test_where_only_pythons_own_lines_raised_what_they_came_out_through_is_told() -> None:
+    inner = traceback(
+        "PermissionError: [Errno 13] Permission denied: '/.triton'", "/usr/lib/python3.10/os.py"
+    )
+    outer = traceback("RuntimeError: it did not load", "main.py", f"{SITE}/vllm/engine/arg_utils.py")
+    between = "\nThe above exception was the direct cause of the following exception:\n\n"
+    assert "vllm 0.9.2: arg_utils.py, line 35" in places(f"vllm==0.9.2\n{inner}{between}{outer}")
+
+
+@pytest.mark.parametrize("line", [', line 35, in run\n    turn("x")', ","])
+def test_what_is_left_of_a_traceback_is_told_beside_what_a_message_tells(line: str) -> None:
+    head = 'Traceback (most recent call last):\n  File "main.py", line 1, in <module>\n    run()\n'
+    cut = f'{head}  File "{SITE}/'
+    text = (
+        f'# RuntimeError: {SITE}/sgl_kernel/a.so: undefined symbol: _ZN5torch3jitE\n\n{cut}peft/x.py"{line}\n'
+    )
+    assert len(places(text, FACT)) == 1
+    (left,) = places(text, LAST)
+    assert left.startswith("peft ")
+
+
+@pytest.mark.parametrize(
+    ("file", "package"),
+    [("gradio_client/utils.py", "gradio-client "), (f"{SITE}/**gradio_client/utils.py**", "gradio-client ")],
+)
+def test_shortened_and_emphasised_paths_tell_their_package(file: str, package: str) -> None:
+    text = traceback("TypeError: it turns no more", "gradio_app.py", file)
+    assert [place.startswith(package) for place in places(text)] == [True]
+    assert places(traceback("TypeError: it turns no more", "gradio_app.py", "my_utils/run.py")) == set()

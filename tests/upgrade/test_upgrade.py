@@ -1180,3 +1180,11 @@ def test_values_that_went_are_told_one_by_one(tmp_path: Path, freq: str, found: 
     code = f"import pandas as pd\npd.date_range('2020', periods=3, freq='{freq}')\n"
     moves = {"pandas": Move(Version("3.0.0"), Version("2.1.0"))}
     assert len(judged_files(tmp_path, {"a.py": code}, moves)) == found
+
+
+@pytest.mark.parametrize(("base", "found"), [("", 1), ("(Base)", 0)])
+def test_settings_in_the_body_of_a_plain_class_are_told(tmp_path: Path, base: str, found: int) -> None:
+    names = ("output_dir", "do_train", "save_steps", "label_names", "logging_strategy", "evaluation_strategy")
+    body = "".join(f"    {name} = 1\n" for name in names)
+    files = {"a.py": f"import transformers\nclass Defaults{base}:\n{body}"}
+    assert [line for _, line, _ in judged_files(tmp_path, files)] == [8] * found
