@@ -54,6 +54,8 @@ _REPORTS = re.compile(
     r"\b(?:very|too|much|extremely|so|super|painfully|terribly|incredibly|really|insanely) slow|"
     r"\b(?:seems?|appears?) (?:to be )?not |\bnot (?:detected|recogni[sz]ed)\b|"
     r"\btak(?:es|ing) (?:too|so|very) long|"
+    r"\bcomplain\w{0,3}\b|\bdie[sd]\b|\bwon['’]?t (?:load|start|run|work|fit)\b|\bmessage that\b|"
+    r"\b(?:tells me|says) (?:that|it|the|an?|what)\b|\bclimbs\b|"
     r"(?:\b|_)(?:loss|grad_norm)\b[^.?!]{0,20}\bnan\b|"
     r"(?:\b|_)loss ?(?:is |of |becomes |stays |goes to |always |= ?|: ?){1,2}0(?:\.0{1,8})?\b|"
     r"\b(?:garbage|gibberish|garbled)\b|报错|失败|崩溃|卡住|卡死|爆显存|无法|出现错误"
