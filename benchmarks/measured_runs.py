@@ -16,6 +16,7 @@ import os
 import random
 import sys
 import tempfile
+import types
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,8 @@ def plain(case: dict[str, Any]) -> Any:
         model = get_peft_model(model, beside)
         if case["ckpt"]:
             model.enable_input_require_grads()
+    if case.get("kernels"):
+        by_axolotls_kernels(model)
     if case["method"] == "freeze":
         model.requires_grad_(False)
         for layer in model.model.layers[-case["trained"] :]:
@@ -155,6 +158,25 @@ def plain(case: dict[str, Any]) -> Any:
         return make(model=model, args=told, train_dataset=data, **more)
 
     return begin
+
+
+def by_axolotls_kernels(model: Any) -> None:
+    """Let axolotl's kernels compute the adapted layers: queries, keys and values are had at once."""
+    from axolotl.kernels.lora import apply_lora_mlp_swiglu, apply_lora_o, apply_lora_qkv
+
+    for layer in model.base_model.model.model.layers:
+        layer.mlp.forward = types.MethodType(apply_lora_mlp_swiglu, layer.mlp)
+        attention = layer.self_attn
+        waiting: list[Any] = []
+
+        def all_three(x: Any, attention: Any = attention, waiting: list[Any] = waiting) -> Any:
+            query, *others = apply_lora_qkv(attention, x)
+            waiting[:] = others
+            return query
+
+        attention.q_proj.forward = all_three
+        attention.k_proj.forward = attention.v_proj.forward = lambda _, waiting=waiting: waiting.pop(0)
+        attention.o_proj.forward = lambda x, attention=attention: apply_lora_o(attention, x)
 
 
 def offloading(make: Any) -> Any:

@@ -235,6 +235,10 @@ def choose_profile(
     global_batch: int | None = None,
     parallel: str | None = None,
     lora_rank: int = 8,
+    optim: str | None = None,
+    optim_rank: int = 0,
+    trained_layers: int = 0,
+    virtual_tokens: int = 0,
     beside_gib: float = 0.0,
     stack: str | None = None,
     target: str | None = None,
@@ -248,6 +252,7 @@ def choose_profile(
             Path(name).write_text(text)
 
     `task` is sft, grpo or serve (what the framework is for, else sft); `count` how many of the card;
+    `optim`, `optim_rank`, `trained_layers` and `virtual_tokens` say more of what is trained and stepped;
     samples have `shortest_row` (None: `seq`) to `seq` tokens;
     `beside_gib` what others hold of each card; `target` a file with facts. `validate` runs a few steps on
     this machine's card and steps down if need be.
@@ -263,6 +268,8 @@ def choose_profile(
         raise InputError(f"--task: {task!r} is none of {', '.join(USUAL)}")
     written = framework or USUAL[task]
     check_framework(written, task)
+    if validate and (method not in ("auto", "full", "lora", "qlora") or optim):
+        raise InputError("--validate: of full, lora and qlora with an optimizer that is chosen")
     matrix = load_matrix()
     needed = not gpus or python or target
     facts = _read([target] if target else [], python, matrix) if needed else None
@@ -280,6 +287,10 @@ def choose_profile(
         global_batch=global_batch,
         beside_bytes=int(beside_gib * (1 << 30)),
         lora_rank=lora_rank,
+        optim=optim,
+        optim_rank=optim_rank,
+        trained_layers=trained_layers,
+        virtual_tokens=virtual_tokens,
         parallel=parallel,
     )
     profile = write_profile(find_profile(work, matrix), written, matrix)

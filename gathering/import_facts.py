@@ -83,10 +83,15 @@ def _asked_by(side: _Side, roots: dict[str, _Side]) -> Iterator[list[object]]:
 
 
 def _having(record: Record, module: str, name: str) -> Spans:
-    """Return the releases that have a name or module; empty where all have it, or none that was read."""
+    """Return the releases that have a name or module; empty where all have it, or none that was read.
+
+    A name may be a module of its own in releases whose package does not bind it.
+    """
     if not name:
         return record.modules.get(module, ())
-    return record.names.get(module, {}).get(name) or record.modules.get(f"{module}.{name}", ())
+    own = f"{module}.{name}"
+    always = [[0, len(record.versions) - 1]] if own in record.names else ()
+    return [*record.names.get(module, {}).get(name, ()), *record.modules.get(own, always)]
 
 
 def _stands(side: _Side, spans: Spans, provider: _Side, lacking: Spans) -> bool:

@@ -6,7 +6,7 @@ import argparse
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
-from envdoctor.cli.parsing import TRAINED, add, add_flag
+from envdoctor.cli.parsing import NAMES, TRAINED, add, add_flag
 
 if TYPE_CHECKING:
     from envdoctor.memory.stated import StatedRun
@@ -64,7 +64,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     trainers = ("transformers", "trl", "llamafactory", "ms-swift", "axolotl")
     add(parser, "--model", "M", "folder, config.json, catalogue name or Hub id", required=True)
-    methods = "full|lora|qlora|freeze|lisa|badam|ia3|prompt|prefix"
+    methods = "|".join(NAMES)
     add(parser, "--method", methods, f"what is trained: {TRAINED} (full); {SOME}", default="full")
     add(parser, "--task", "TASK", f"{', '.join(tasks)}: {TASKS}", choices=tasks, default="sft")
     whose = f"whose loss and upcasts: {', '.join(trainers)} (transformers; trl but for sft)"

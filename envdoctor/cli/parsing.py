@@ -116,6 +116,8 @@ def _word(action: argparse.Action) -> str:
 
 
 Group: TypeAlias = argparse._ActionsContainer
+NAMES = ("full", "lora", "qlora", "freeze", "lisa", "badam", "ia3", "prompt", "prefix")
+"""Methods of training: those of `envdoctor.memory.methods`, which costs more to load."""
 TRAINED = "full, every weight; lora, adapters beside 16-bit weights; qlora, beside quantized ones"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from envdoctor.cli.output import look_of, note, write
-from envdoctor.cli.parsing import TRAINED, add, add_flag, add_list
+from envdoctor.cli.parsing import NAMES, TRAINED, add, add_flag, add_list
 
 if TYPE_CHECKING:
     from envdoctor.profile.choosing import Profile
@@ -24,7 +24,7 @@ EXAMPLES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `profile`."""
-    methods, tasks = ("auto", "full", "lora", "qlora"), ("sft", "grpo", "serve")
+    methods, tasks = ("auto", *NAMES), ("sft", "grpo", "serve")
     add(parser, "--model", "M", "a folder, config.json, known name or Hub id", required=True)
     add(
         parser,
@@ -42,6 +42,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_list(parser, "--gpu", "NAME", "a card in place of this machine's (repeatable)")
     add(parser, "--gpus", "N", "how many of that card", type=int)
     add(parser, "--parallel", "P", "only none, ddp, zero1, zero2, zero3 or fsdp")
+    add(parser, "--optim", "NAME", "the optimizer by transformers' name, galore_adamw say (by what fits)")
+    add(parser, "--optim-rank", "N", "rank of GaLore's and APOLLO's projections", type=int, default=0)
+    add(parser, "--trained-layers", "N", "layers that freeze and lisa train at a time", type=int, default=0)
+    add(parser, "--virtual-tokens", "N", "tokens that prompt and prefix train", type=int, default=0)
     add(parser, "--lora-rank", "N", "rank of the adapters", type=int, default=8)
     add(parser, "--beside", "GIB", "what others hold of each card", type=float, default=0.0)
     add(parser, "--stack", "NAME=VERSION,…", "versions to write for")
@@ -67,6 +71,10 @@ def run(args: argparse.Namespace) -> int:
         global_batch=args.global_batch,
         parallel=args.parallel,
         lora_rank=args.lora_rank,
+        optim=args.optim,
+        optim_rank=args.optim_rank,
+        trained_layers=args.trained_layers,
+        virtual_tokens=args.virtual_tokens,
         beside_gib=args.beside,
         stack=args.stack,
         target=args.target,

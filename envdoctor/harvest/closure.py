@@ -27,6 +27,14 @@ CORE = (
     "nvidia-ml-py",
     "pydantic",
     "scipy",
+    "auto-gptq",
+    "gensim",
+    "gptqmodel",
+    "llama-cpp-python",
+    "pytorch-transformers",
+    "scikit-image",
+    "seqeval",
+    "torchtext",
 )
 FLOOR = "2021-06-01"
 FLOOR_REASON = "requirements of releases from before this day are not read: no supported stack reaches them"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from envdoctor.memory.kernels import fused, fused_linears
 from envdoctor.memory.layout import Linear, attention_linears
 from envdoctor.memory.linears import linear
 from envdoctor.memory.norms import norm
@@ -46,7 +47,11 @@ def attention(tape: Tape, s: Settings, shape: ModelShape, x: Tensor, windowed: b
         tape.drop(context)
         context = ordered
     tape.drop(query, key, value)
-    out = linear(tape, s, context, matrices["o"])
+    last = matrices["o"]
+    if fused(s, (last,)):
+        (out,) = fused_linears(tape, s, context, (last,))
+    else:
+        out = linear(tape, s, context, last)
     tape.drop(context)
     return out
 
@@ -95,9 +100,12 @@ def _projections(
             tape.drop(whole)
             return query, key, value
         return query, key, whole
-    query = _scaled(tape, shape, linear(tape, s, x, matrices["q"]))
-    key = linear(tape, s, x, matrices["k"])
-    value = linear(tape, s, x, matrices["v"])
+    three = (matrices["q"], matrices["k"], matrices["v"])
+    if fused(s, three):
+        query, key, value = fused_linears(tape, s, x, three)
+    else:
+        query, key, value = (linear(tape, s, x, matrix) for matrix in three)
+    query = _scaled(tape, shape, query)
     if shape.qk_norm:
         query = _head_norm(tape, s, shape, query)
         key = _head_norm(tape, s, shape, key)

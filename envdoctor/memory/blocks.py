@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from envdoctor.memory.adapters import adapts_experts, expert_factors
 from envdoctor.memory.attention import attention
+from envdoctor.memory.kernels import fused, fused_mlp
 from envdoctor.memory.layout import Linear, mlp_linears
 from envdoctor.memory.linears import linear
 from envdoctor.memory.norms import norm
@@ -89,6 +90,8 @@ def _feed_forward(tape: Tape, s: Settings, shape: ModelShape, x: Tensor, moe: bo
 
 
 def _dense(tape: Tape, s: Settings, shape: ModelShape, x: Tensor, matrices: tuple[Linear, ...]) -> Tensor:
+    if len(matrices) == 3 and fused(s, matrices):
+        return fused_mlp(tape, s, x, matrices)
     if len(matrices) == 3:
         gate = linear(tape, s, x, matrices[0])
         if s.liger:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from envdoctor.errors import InputError
+from envdoctor.memory.shape import ModelShape
 from envdoctor.values import dataclass
 
 
@@ -52,3 +53,8 @@ def scaled_linears(model_type: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         if model_type in row.model_types:
             return row.results, row.inputs
     raise InputError(f"--method ia3: peft has no targets of its own for {model_type}")
+
+
+def has_kernels(shape: ModelShape) -> bool:
+    """True for layers that axolotl's kernels for adapters are counted for: gated by SiLU, without experts."""
+    return shape.gated and shape.activation == "silu" and shape.experts is None

@@ -73,6 +73,7 @@ class Recipe:
     generates: bool = False
     kbit_upcast: bool = True
     adapters_low: bool = False
+    adapter_kernels: bool = False
     lora_dropout: float = 0.0
     full_fp32: bool = False
     outer_fp32: bool = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from envdoctor.memory.layout import NAMES_ATTENTION
-from envdoctor.memory.methods import scaled_linears
+from envdoctor.memory.methods import has_kernels, scaled_linears
 from envdoctor.memory.run import HEADS, TABLES, TrainingRun
 
 # The decoders that liger_kernel 0.8 patches; others run their own code.
@@ -59,6 +59,7 @@ class Settings(NamedTuple):
     scaled: tuple[str, ...] = ()  # linears whose result is scaled by a trained vector ...
     fed: tuple[str, ...] = ()  # ... and those whose input is
     before: int = 0  # trained tokens before each row
+    kernels: bool = False  # axolotl's for LoRA
     cp: int = 1  # cards that share each row, keys and values gathered
     sp: int = 1  # cards that share each row, heads exchanged for it
     prefix: int = 0  # trained keys and values before those of each row
@@ -162,6 +163,7 @@ def settings_of(run: TrainingRun) -> Settings:
         layered=4 if run.method == "freeze" and widens and run.weight_bytes < 4 else 0,
         scaled=scaled,
         fed=fed,
+        kernels=run.recipe.adapter_kernels and has_kernels(run.shape) and _quant(run) in ("", "nf4"),
         cp=run.cp,
         sp=run.sp,
         before=run.virtual if run.method == "prompt" else 0,

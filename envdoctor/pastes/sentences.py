@@ -88,7 +88,10 @@ _OF_A_BUG = re.compile(
 """Headings of the forms in which a failure is reported."""
 _POST = 12
 """Lines of the longest text without a title that is taken for a person's."""
-_LOGGED = re.compile(r"(?:\([^()\n]{1,60}\) ?)?[\s\[]{0,4}(?:WARN(?:ING)?|INFO|DEBUG)\b")
+_OF_A_PROCESS = r"(?:\([A-Za-z][\w -]{0,40} pid=\d{1,9}[^)\n]{0,24}\)|\[(?:rank|default|worker)?\d{1,4}\]:?)"
+"""How programs of several processes begin a line."""
+_LOGGED = re.compile(rf"[\s\[]{{0,4}}(?:{_OF_A_PROCESS}\s{{0,4}})?[\s\[]{{0,4}}(?:WARN(?:ING)?|INFO|DEBUG)\b")
+_OF_PROGRAM = re.compile(r"\w(?:Warning|WARNING): |^\s{0,8}(?:\d{1,3}%\||/|[A-Z]:\\)")
 _WORDS, _SHARE = 6, 0.6
 _IDEOGRAPHS = 10
 
@@ -133,9 +136,23 @@ def _reporting(lines: Sequence[str], told: Iterable[tuple[int, str]]) -> Iterato
         return  # a log without a title holds no words of a person
     form = any(_OF_A_BUG.match(line) for line in lines)
     for index, line in told:
+        if not (line.startswith("# ") or _is_a_persons(line)):
+            continue
         clauses = (one.strip("#*>- ") for one in _CLAUSE.split(without_soundness(line)))
         if form or any(_reports(one) for one in clauses):
             yield index, line
+
+
+def _is_a_persons(line: str) -> bool:
+    """True for a line that no program wrote: it begins like none, and most of its words are plain."""
+    if _NO_PERSON.match(line) or _OF_PROGRAM.search(line) or is_logged(line) or is_generated(line):
+        return False
+    words = line.split()
+    return not line.isascii() or _plain(words) >= _SHARE * len(words)
+
+
+def _plain(words: Sequence[str]) -> int:
+    return sum(word.strip(".,;:!?()'\"*_`-").replace("'", "").isalpha() for word in words)
 
 
 def _reports(clause: str) -> bool:
@@ -183,5 +200,4 @@ def is_sentence(line: str, titled: bool) -> bool:
     if not line.isascii() and sum("\u3040" <= character <= "\u9fff" for character in line) >= _IDEOGRAPHS:
         return True
     words = line.split()
-    plain = sum(word.strip(".,;:!?()'\"*_`-").replace("'", "").isalpha() for word in words)
-    return plain >= max(_WORDS, _SHARE * len(words))
+    return _plain(words) >= max(_WORDS, _SHARE * len(words))

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from envdoctor.memory import Constants, Prediction, ServingRun, TrainingRun, predict
 from envdoctor.memory.allocator import MARGIN
+from envdoctor.memory.optimizer import find_optimizer
 from envdoctor.memory.recipes import Recipe
 from envdoctor.memory.replay import can_replay
 from envdoctor.memory.serving import utilization_bounds
@@ -71,9 +72,11 @@ class Judge:
     def fits(self, choice: Choice) -> bool:
         """True when the setting's bound fits; a setting whose batch of one fails is dead at any batch.
 
-        Not so under FSDP where one micro batch is all of a step: several keep whole gradients between them.
+        Not so where one micro batch is all of a step: under FSDP several keep whole gradients between them,
+        and an optimizer that steps each weight at once takes no more than one.
         """
-        if choice.parallel == "fsdp" and choice.grad_accum == 1 and choice.batch > 1:
+        once = choice.parallel == "fsdp" or find_optimizer(choice.optim).layerwise
+        if once and choice.grad_accum == 1 and choice.batch > 1:
             return self._room(choice)
         least = replace(choice, batch=1, grad_accum=1)
         if least in self.dead:
@@ -212,6 +215,9 @@ def run_of(work: Workload, choice: Choice) -> TrainingRun:
         attn=choice.attn,
         liger=choice.liger,
         lora_rank=choice.lora_rank,
+        optim_rank=choice.optim_rank,
+        trained_layers=choice.trained_layers,
+        virtual_tokens=choice.virtual_tokens,
         gpus=choice.gpus,
         parallel=choice.parallel,
         offload_optimizer=choice.offload_optimizer,

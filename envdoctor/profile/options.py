@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import lcm
 
+from envdoctor.memory.methods import METHODS
+from envdoctor.memory.optimizer import find_optimizer
 from envdoctor.profile.workload import USUAL_BATCH, Choice, Workload
 from envdoctor.values import dataclass, replace
 
@@ -36,7 +38,8 @@ def training_choices(work: Workload) -> Iterator[Choice]:
 
 def _bases(work: Workload) -> Iterator[Choice]:
     """Yield a choice for each method and, under GRPO, for each way to place vLLM."""
-    methods = ("full", "lora", "qlora") if work.method == "auto" else (work.method,)
+    usual = ("full",) if _steps_weights(work) else ("full", "lora", "qlora")
+    methods = usual if work.method == "auto" else (work.method,)
     for method in methods:
         if method == "qlora" and work.stack.lacks("bitsandbytes"):
             continue
@@ -48,6 +51,9 @@ def _bases(work: Workload) -> Iterator[Choice]:
             dtype=dtype,
             amp=amp,
             lora_rank=work.lora_rank,
+            optim_rank=work.optim_rank,
+            trained_layers=work.trained_layers,
+            virtual_tokens=work.virtual_tokens,
             gpus=len(work.cards),
             alloc_conf=allocator(work),
         )
@@ -58,7 +64,7 @@ def _precision(work: Workload, method: str) -> tuple[str, str]:
     """bf16 where the cards have it; else fp16, which scales gradients of fp32 weights when all train."""
     if work.bf16:
         return "bf16", "bf16"
-    return ("fp32", "fp16") if method == "full" else ("fp16", "fp16")
+    return ("fp32", "fp16") if METHODS[method].layers else ("fp16", "fp16")
 
 
 def allocator(work: Workload) -> str:
@@ -88,10 +94,13 @@ def _splits(work: Workload, base: Choice) -> Iterator[tuple[str, bool, bool]]:
     if base.gpus == 1:
         yield ("none", False, False)
     else:
-        yield ("ddp", False, False)
+        if not _alone(work):
+            yield ("ddp", False, False)
+        if _whole(work, base):
+            return
         stages = ("zero1", "zero2", "zero3") if deepspeed else ()
         yield from ((stage, False, False) for stage in (*stages, "fsdp"))
-    if base.method == "qlora":
+    if base.method == "qlora" or _whole(work, base):
         return  # bitsandbytes' weights stay on the card, and its adapters' states are not worth moving
     if deepspeed:
         yield from (split for split in _OFFLOADS if base.method == "full" or split[2])
@@ -99,10 +108,25 @@ def _splits(work: Workload, base: Choice) -> Iterator[tuple[str, bool, bool]]:
         yield ("fsdp", True, True)
 
 
+def _whole(work: Workload, base: Choice) -> bool:
+    """True for what is counted where each card holds the whole model alone."""
+    return base.method not in ("full", "lora", "qlora") or _steps_weights(work)
+
+
+def _steps_weights(work: Workload) -> bool:
+    """True for an optimizer that needs the model's own weights whole."""
+    return bool(work.optim and find_optimizer(work.optim).matrices) or _alone(work)
+
+
+def _alone(work: Workload) -> bool:
+    """True for an optimizer that steps each weight as soon as its gradient is there: on one card alone."""
+    return bool(work.optim and find_optimizer(work.optim).layerwise)
+
+
 def _kernels(work: Workload, base: Choice) -> Iterator[Choice]:
     base = replace(base, attn=attention(work))
     liger = (True, False) if work.stack.has("liger-kernel") else (False,)
-    for checkpointing in (False, True):
+    for checkpointing in (False, True)[: 1 if base.method == "prefix" else 2]:
         for fused in liger:
             for optim in _optimizers(work, base):
                 yield replace(base, grad_ckpt=checkpointing, liger=fused, optim=optim)
@@ -116,6 +140,8 @@ def attention(work: Workload) -> str:
 
 def _optimizers(work: Workload, base: Choice) -> tuple[str, ...]:
     """Fused AdamW; with bitsandbytes also 8-bit states, which full fine-tuning alone gains from."""
+    if work.optim:
+        return (work.optim,)
     if base.offload_optimizer and base.deepspeed:
         return ("adamw_torch",)
     eight_bit = base.method == "full" and work.stack.has("bitsandbytes") and base.parallel in ("none", "ddp")
@@ -133,8 +159,8 @@ def _batches(work: Workload, choice: Choice) -> Iterator[Choice]:
     each = wanted // choice.gpus
     most = each if work.global_batch or choice.num_generations else each + each // 4
     for batch in range(each, 0, -1):
-        steps = -(-each // batch)
-        if steps * batch <= most:
+        steps = 1 if _alone(work) and not work.global_batch else -(-each // batch)
+        if steps * batch <= most and not (steps > 1 and _alone(work)):
             yield replace(choice, batch=batch, grad_accum=steps)
 
 

@@ -14,6 +14,7 @@ from envdoctor.facts import ComputeCapability
 from envdoctor.matrix import tables
 from envdoctor.memory import ModelShape
 from envdoctor.memory.layout import active_parameters, attention_linears, mlp_linears, parameters
+from envdoctor.memory.methods import METHODS
 from envdoctor.profile.workload import Choice
 from envdoctor.values import dataclass
 
@@ -67,8 +68,14 @@ def adapter_parameters(shape: ModelShape, rank: int) -> int:
 
 
 def trained_parameters(shape: ModelShape, choice: Choice) -> int:
-    """Return how many parameters the optimizer steps."""
-    return parameters(shape) if choice.method == "full" else adapter_parameters(shape, choice.lora_rank)
+    """Return how many parameters the optimizer steps, of vectors and tokens about as many as of rank 1."""
+    layers = METHODS[choice.method].layers
+    if layers in ("first", "last"):
+        some = choice.trained_layers or METHODS[choice.method].trained
+        return parameters(shape) * some // shape.layers
+    if layers:
+        return parameters(shape)
+    return adapter_parameters(shape, choice.lora_rank if "lora" in choice.method else 1)
 
 
 def seconds_per_sample(shape: ModelShape, choice: Choice, speed: CardSpeed) -> float:
@@ -83,7 +90,7 @@ def seconds_per_sample(shape: ModelShape, choice: Choice, speed: CardSpeed) -> f
 
 def _passes(choice: Choice) -> int:
     """Forward, recomputed forward, gradients of activations, gradients of weights."""
-    return 2 + choice.grad_ckpt + (choice.method == "full")
+    return 2 + choice.grad_ckpt + (METHODS[choice.method].layers in ("all", "drawn"))
 
 
 def _computing(shape: ModelShape, choice: Choice, speed: CardSpeed) -> float:
@@ -103,7 +110,7 @@ def _moved(shape: ModelShape, choice: Choice, tokens: int) -> float:
         moved += 12.0 * tokens * choice.seq * shape.heads * shape.layers
     if choice.attn == "sdpa":
         moved += 0.05 * tokens * shape.hidden * shape.layers
-    if choice.method != "full":
+    if "lora" in choice.method:
         moved += layers * ADAPTED_BYTES * adapter_parameters(shape, 1) / shape.layers
     if choice.method == "qlora":
         moved += (2 + choice.grad_ckpt) * DEQUANTISED * parameters(shape)
@@ -112,8 +119,9 @@ def _moved(shape: ModelShape, choice: Choice, tokens: int) -> float:
 
 def _launching(shape: ModelShape, choice: Choice) -> float:
     """The host's time to launch a micro step, during which a card with little to do waits."""
-    layer = LAUNCHES[choice.method] + LAUNCHES_LIGER * choice.liger
-    return shape.layers * (layer + LAUNCHES_AGAIN[choice.method] * choice.grad_ckpt)
+    method = choice.method if "lora" in choice.method else "full"
+    layer = LAUNCHES[method] + LAUNCHES_LIGER * choice.liger
+    return shape.layers * (layer + LAUNCHES_AGAIN[method] * choice.grad_ckpt)
 
 
 def _micro_exchange(shape: ModelShape, choice: Choice, speed: CardSpeed) -> float:

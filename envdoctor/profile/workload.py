@@ -14,7 +14,6 @@ from envdoctor.target.cards import Card
 from envdoctor.target.stack import Stack
 from envdoctor.values import dataclass, replace
 
-METHODS = ("auto", "full", "lora", "qlora")
 USUAL_BATCH = 16
 
 
@@ -38,6 +37,10 @@ class Workload:
     lora_rank: int = 8
     num_generations: int = 8
     parallel: str | None = None
+    optim: str | None = None
+    optim_rank: int = 0
+    trained_layers: int = 0
+    virtual_tokens: int = 0
     trainer: str = "transformers"
     recipe: Recipe = PLAIN
 
@@ -108,6 +111,9 @@ class Choice:
     liger: bool = False
     optim: str = "adamw_torch_fused"
     lora_rank: int = 8
+    optim_rank: int = 0
+    trained_layers: int = 0
+    virtual_tokens: int = 0
     offload_optimizer: bool = False
     offload_params: bool = False
     num_generations: int | None = None
@@ -141,7 +147,9 @@ class Choice:
         found: dict[str, Any] = {}
         for item in fields(self):
             value = getattr(self, item.name)
-            if value is None or (item.name == "lora_rank" and self.method == "full"):
+            if value is None or (item.name == "lora_rank" and self.method not in ("lora", "qlora")):
+                continue
+            if not value and item.name in ("optim_rank", "trained_layers", "virtual_tokens"):
                 continue
             if self.task != "serve" or item.name in serving or item.name.startswith("vllm"):
                 found[item.name] = value

@@ -136,3 +136,15 @@ def test_a_teacher_lies_beside_the_student_and_both_logits_count(capsys: pytest.
     assert parts(taught)["reference model"] == pytest.approx(2 * 8.03e9, rel=0.01)
     assert taught["phases"]["loss"] - taught["phases"]["optimizer"] > 10 * 4 * 1024 * 128256
     assert "llama-3.1-8b as teacher" in " ".join(taught["assumptions"])
+
+
+def test_axolotls_kernels_save_only_what_a_block_is_given(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["--method", "lora", "--no-grad-ckpt", "--trainer", "axolotl", "--seq", "1024"]
+    kept = {}
+    for told in ("axolotl=0.19.0", "axolotl=0.8.0"):
+        assert main(["memory", *MODEL, *asked, "--stack", told, "--format", "json"]) == 0
+        kept[told] = parts(dict(json.loads(capsys.readouterr().out)))["activations kept"]
+    block = 16 * 1024 * 2 * (2048 + 2 * 8192)  # input, gate and up of each feed-forward block
+    assert block < kept["axolotl=0.19.0"] < 0.75 * kept["axolotl=0.8.0"]
+    dropped = ask(capsys, *asked, "--lora-dropout", "0.1")
+    assert parts(dropped)["activations kept"] > kept["axolotl=0.8.0"]

@@ -142,3 +142,61 @@ def test_a_target_file_tells_cards_and_versions(tmp_path: Path, capsys: pytest.C
     assert code == 0
     assert "A100" in out
     assert "max_seq_length" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "written"),
+    [
+        ("llamafactory --method freeze --trained-layers 4", "freeze_trainable_layers: 4"),
+        ("llamafactory --method badam", "use_badam: true"),
+        ("llamafactory --optim galore_adamw --optim-rank 64", "galore_rank: 64"),
+        ("llamafactory --optim adam_mini", "use_adam_mini: true"),
+        ("axolotl --method lisa --trained-layers 3", "lisa_n_layers: 3"),
+        ("axolotl --optim muon", "optimizer: muon"),
+        ("ms-swift --method lisa --trained-layers 3", "lisa_activated_layers: 3"),
+        ("ms-swift --optim galore_adamw", "use_galore: true"),
+        ("trl --optim apollo_adamw_layerwise", 'optim_args: "rank=128"'),
+        ("transformers --method prefix --virtual-tokens 9", '"num_virtual_tokens": 9'),
+        ("transformers --method ia3", '"ia3_config"'),
+    ],
+)
+def test_a_method_is_written_in_the_frameworks_own_words(
+    words: str, written: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    framework, *more = words.split()
+    asked = ("--model", "llama-3.2-1b", "--gpu", "A100 80GB", "--seq", "512", "--for", framework)
+    code, _, err = call(capsys, *asked, *more, "-o", str(tmp_path), "--stack", "torch=2.11.0")
+    assert code == 0, err
+    assert any(written in file.read_text() for file in tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("trl --method freeze", "--for trl: it has no --method freeze; llamafactory has"),
+        ("ms-swift --method badam", "--for ms-swift: it has no --method badam; llamafactory has"),
+        ("trl --optim muon", "trl has none (--trainer llamafactory or ms-swift or axolotl)"),
+        ("llamafactory --method lora --optim galore_adamw", "steps whole weights"),
+        ("llamafactory --stack llamafactory=0.8.0 --optim muon", "its release has no use_muon"),
+        ("transformers --optim lomo --validate", "--validate: of full, lora and qlora"),
+    ],
+)
+def test_what_a_framework_has_no_words_for_is_said(
+    words: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    framework, *more = words.split()
+    code, _, err = call(
+        capsys, "--model", "llama-3.2-1b", "--gpu", "A100 80GB", "--seq", "512", "--for", framework, *more
+    )
+    assert code == 2
+    assert said in err
+
+
+def test_rows_of_an_optimizer_that_steps_at_once_are_never_accumulated(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, out, _ = call(
+        capsys, "--model", "llama-3.2-1b", "--gpu", "RTX 4090", "--optim", "lomo", "--format", "json"
+    )
+    assert code == 0
+    assert json.loads(out)["choice"]["grad_accum"] == 1

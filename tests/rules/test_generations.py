@@ -102,7 +102,7 @@ def test_what_the_listed_release_has_is_no_matter_of_releases() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "transformers==5.23.0\nImportError: cannot import name 'NeverThere' from 'transformers'\n",
+        "transformers==5.24.0\nImportError: cannot import name 'NeverThere' from 'transformers'\n",
         "AttributeError: 'DynamicCache' object has no attribute 'get_max_length'\n",
     ],
 )

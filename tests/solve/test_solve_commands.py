@@ -102,12 +102,14 @@ def test_a_conflict_leaves_the_file_of_pins_as_it_was(
     assert f"{file}: not written, there are no pins" in err
 
 
-def test_torchaudio_comes_with_a_torch_of_its_cuda(capsys: pytest.CaptureFixture[str]) -> None:
-    out = answer(capsys, "pin", "torch", "torchaudio", "--format", "json", "--offline", *ON)[1]
-    pins = {one["name"]: one["version"] for one in json.loads(out)["pins"]}
-    assert (pins["torchaudio"], pins["torch"]) == ("2.11.0", "2.14.1")
-    why = answer(capsys, "why-not", "torchaudio==2.11.0", "torch==2.10.0", "--offline", *ON)[1]
-    assert "PAIR-TORCHAUDIO-2.11.0" in why
+def test_torchaudio_comes_with_a_torch_of_its_abi_and_cuda(capsys: pytest.CaptureFixture[str]) -> None:
+    def against(*asked: str) -> str:
+        return answer(capsys, "why-not", *asked, "--offline", *ON)[1]
+
+    assert "PAIR-TORCHAUDIO-2.11.0" in against("torchaudio==2.11.0", "torch==2.10.0")
+    assert "TORCHAUDIO-OTHER-CUDA" in against("torchaudio==2.11.0", "torch==2.15.0")
+    assert "PAIR-TORCHAUDIO-2.11.1" in against("torchaudio==2.11.1", "torch==2.12.1")
+    assert "nothing forbids it" in against("torchaudio==2.11.1", "torch==2.15.0")
 
 
 def test_one_set_for_several_cards(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from envdoctor.errors import InputError
-from envdoctor.profile.emit import deepspeed
+from envdoctor.memory.methods import has_kernels
+from envdoctor.profile.emit import deepspeed, trained
 from envdoctor.profile.emit.layout import to_yaml
+from envdoctor.profile.emit.transformers import rate
 
 if TYPE_CHECKING:
-    from envdoctor.memory import ModelShape
     from envdoctor.profile.emit.plan import Plan
 
 KERNELS = ("lora_mlp_kernel", "lora_qkv_kernel", "lora_o_kernel")
@@ -31,7 +32,7 @@ def emit(plan: Plan) -> dict[str, str]:
         "micro_batch_size": choice.batch,
         "gradient_accumulation_steps": choice.grad_accum,
         "num_epochs": 1,
-        "learning_rate": 1e-5 if choice.method == "full" else 1e-4,
+        "learning_rate": rate(choice),
         "optimizer": choice.optim,
         "lr_scheduler": "cosine",
         "bf16": choice.amp == "bf16",
@@ -40,6 +41,7 @@ def emit(plan: Plan) -> dict[str, str]:
         **_attention(plan),
         **_sharding(plan),
     }
+    values |= trained.words(plan, "axolotl")
     if choice.grad_ckpt:
         values["gradient_checkpointing_kwargs"] = {"use_reentrant": False}
     if choice.liger:
@@ -56,7 +58,7 @@ def emit(plan: Plan) -> dict[str, str]:
 
 def _adapter(plan: Plan) -> dict[str, Any]:
     choice = plan.choice
-    if choice.method == "full":
+    if "lora" not in choice.method:
         return {}
     found: dict[str, Any] = {
         "adapter": choice.method,
@@ -66,13 +68,8 @@ def _adapter(plan: Plan) -> dict[str, Any]:
         "lora_target_linear": True,
     }
     if plan.names.has("axolotl", "lora_mlp_kernel"):
-        found |= dict.fromkeys(KERNELS, choice.task == "sft" and _has_kernels(plan.work.shape))
+        found |= dict.fromkeys(KERNELS, choice.task == "sft" and has_kernels(plan.work.shape))
     return {**found, "load_in_4bit": True} if choice.method == "qlora" else found
-
-
-def _has_kernels(shape: ModelShape) -> bool:
-    """True for layers that its kernels for adapters know: gated by SiLU, without experts."""
-    return shape.gated and shape.activation == "silu" and shape.experts is None
 
 
 def _attention(plan: Plan) -> dict[str, Any]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from envdoctor.profile.emit import deepspeed
+from envdoctor.profile.emit import deepspeed, trained
 from envdoctor.profile.emit.layout import to_yaml
-from envdoctor.profile.emit.transformers import sharding
+from envdoctor.profile.emit.transformers import rate, sharding
 
 if TYPE_CHECKING:
     from envdoctor.profile.emit.plan import Plan
@@ -34,13 +34,13 @@ def emit(plan: Plan) -> dict[str, str]:
         "template": _TEMPLATES.get(plan.work.shape.model_type, "default"),
         "dataset": "identity",
         "output_dir": "out",
-        "finetuning_type": "full" if choice.method == "full" else "lora",
+        "finetuning_type": "lora" if "lora" in choice.method else "full",
         **_adapter(plan),
         "cutoff_len": choice.seq,
         "per_device_train_batch_size": choice.batch,
         "gradient_accumulation_steps": choice.grad_accum,
         "optim": choice.optim,
-        "learning_rate": 1e-5 if choice.method == "full" else 1e-4,
+        "learning_rate": rate(choice),
         "num_train_epochs": 1,
         "bf16": choice.amp == "bf16",
         "fp16": choice.amp == "fp16",
@@ -49,6 +49,7 @@ def emit(plan: Plan) -> dict[str, str]:
     }
     if choice.grad_ckpt and plan.names.has("llamafactory", "use_reentrant_gc"):
         values["use_reentrant_gc"] = False
+    values |= trained.words(plan, "llamafactory")
     if choice.liger:
         values["enable_liger_kernel"] = True
     if choice.deepspeed:
@@ -65,7 +66,7 @@ def _launcher(plan: Plan) -> str:
 
 def _adapter(plan: Plan) -> dict[str, Any]:
     choice = plan.choice
-    if choice.method == "full":
+    if "lora" not in choice.method:
         return {}
     found: dict[str, Any] = {
         "lora_rank": choice.lora_rank,

@@ -7,9 +7,9 @@ import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from envdoctor.profile.emit import deepspeed
+from envdoctor.profile.emit import deepspeed, trained
 from envdoctor.profile.emit.layout import to_json, to_yaml
-from envdoctor.profile.emit.transformers import long_dtype
+from envdoctor.profile.emit.transformers import long_dtype, rate
 
 if TYPE_CHECKING:
     from envdoctor.profile.emit.plan import Plan
@@ -36,12 +36,12 @@ def arguments(plan: Plan) -> dict[str, Any]:
         "model": plan.model,
         "dataset": ["AI-MO/NuminaMath-TIR" if choice.task == "grpo" else "AI-ModelScope/alpaca-gpt4-data-en"],
         "output_dir": "out",
-        tuner: "full" if choice.method == "full" else "lora",
+        tuner: "lora" if "lora" in choice.method else "full",
         "torch_dtype": long_dtype(choice.dtype),
         "max_length": choice.seq,
         "per_device_train_batch_size": choice.batch,
         "gradient_accumulation_steps": choice.grad_accum,
-        "learning_rate": 1e-5 if choice.method == "full" else 1e-4,
+        "learning_rate": rate(choice),
         "num_train_epochs": 1,
         "optim": choice.optim,
         "attn_impl": choice.attn,
@@ -51,6 +51,7 @@ def arguments(plan: Plan) -> dict[str, Any]:
     }
     if choice.grad_ckpt and choice.parallel != "fsdp":
         found["gradient_checkpointing_kwargs"] = {"use_reentrant": False}
+    found |= trained.words(plan, "ms-swift")
     if choice.liger:
         found["use_liger_kernel"] = True
     return {**found, **(_generation(plan) if choice.task == "grpo" else {})}
@@ -58,7 +59,7 @@ def arguments(plan: Plan) -> dict[str, Any]:
 
 def _adapter(plan: Plan) -> dict[str, Any]:
     choice = plan.choice
-    if choice.method == "full":
+    if "lora" not in choice.method:
         return {}
     found: dict[str, Any] = {
         "lora_rank": choice.lora_rank,

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from envdoctor.profile.emit import deepspeed
+from envdoctor.memory.methods import METHODS
+from envdoctor.profile.emit import deepspeed, trained
 from envdoctor.profile.emit.layout import to_json
 
 if TYPE_CHECKING:
     from envdoctor.profile.emit.plan import Plan
+    from envdoctor.profile.workload import Choice
+
+
+def rate(choice: Choice) -> float:
+    """Return a usual learning rate: lower where the model's own weights are trained."""
+    return 1e-5 if METHODS[choice.method].layers else 1e-4
 
 
 def training_arguments(plan: Plan, framework: str = "transformers") -> dict[str, Any]:
@@ -22,13 +29,15 @@ def training_arguments(plan: Plan, framework: str = "transformers") -> dict[str,
         "bf16": choice.amp == "bf16",
         "fp16": choice.amp == "fp16",
         "optim": choice.optim,
-        "learning_rate": 1e-5 if choice.method == "full" else 1e-4,
+        "learning_rate": rate(choice),
         "num_train_epochs": 1,
     }
     # FSDP's own wrappers recompute; said in words, since TRL's default is to do it as well
     found[checkpointing] = choice.grad_ckpt and choice.parallel != "fsdp"
     if choice.grad_ckpt and choice.parallel != "fsdp":
         found[f"{checkpointing}_kwargs"] = {"use_reentrant": False}
+    known = trained.words(plan, framework)
+    found |= {key: value for key, value in known.items() if not key.endswith("_config")}
     if choice.liger:
         found["use_liger_kernel"] = True
     if choice.deepspeed:
@@ -84,7 +93,10 @@ def _loading(plan: Plan) -> dict[str, Any]:
 def emit(plan: Plan) -> dict[str, str]:
     """Return `training_args.json`, and `model.json` with the arguments of from_pretrained and LoraConfig."""
     model: dict[str, Any] = {"from_pretrained": _loading(plan), "max_length": plan.choice.seq}
-    if plan.choice.method != "full":
+    model |= {
+        key: value for key, value in trained.words(plan, "transformers").items() if key.endswith("_config")
+    }
+    if "lora" in plan.choice.method:
         rank = plan.choice.lora_rank
         model["lora_config"] = {"r": rank, "lora_alpha": 2 * rank, "target_modules": "all-linear"}
     files = {"training_args.json": to_json(training_arguments(plan)), "model.json": to_json(model)}

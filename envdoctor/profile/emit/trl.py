@@ -38,7 +38,7 @@ def model_arguments(plan: Plan) -> dict[str, Any]:
         plan.names.pick("trl", "dtype", "torch_dtype"): long_dtype(choice.dtype),
         "attn_implementation": choice.attn,
     }
-    if choice.method != "full":
+    if "lora" in choice.method:
         found |= {"use_peft": True, "lora_r": choice.lora_rank, "lora_alpha": 2 * choice.lora_rank}
         found["lora_dropout"] = 0.0
         found["lora_target_modules"] = ["all-linear"]
