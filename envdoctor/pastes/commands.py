@@ -18,7 +18,8 @@ _FLAG = re.compile(
     r"(?<![\w-])--([A-Za-z][\w.-]{1,60})(?:(?:=|\s{1,4})(\"[^\"]{0,300}\"|'[^']{0,300}'|(?!-)[^\s\"'\\]{1,300}))?"
 )
 _KEYWORD = re.compile(
-    r"(?<![\w.-])([a-z][a-z0-9]{0,30}_?\w{1,40})\s?=\s?(\"[^\"]{0,200}\"|'[^']{0,200}'|[\w.+/-]{1,200})"
+    r"(?<![\w.-])(?<!\bif )(?<!\bwhen )(?<!\bunless )"
+    r"([a-z][a-z0-9]{0,30}_?\w{1,40})\s?=\s?(\"[^\"]{0,200}\"|'[^']{0,200}'|[\w.+/-]{1,200})"
 )
 _NAMES_MODEL = re.compile(r"[\d/.-]")
 """What models' names and paths have, and the words after `vllm serve` in a sentence have not."""

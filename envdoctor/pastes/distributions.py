@@ -33,6 +33,10 @@ _WORDS = (
 )
 _OPEN_ENDED = re.compile(r"[vV]?\d[\w.]*\s*(?:\+(?!\w)|or newer|or later|以[上下])")
 _BUILD = re.compile(r"\+(cu\d{3,4}|cpu|rocm[\d.]+|xpu)\b")
+_CUDA_BESIDE = re.compile(
+    rf"[vV]?{_NUMBER}[ ,(]{{1,3}}(?i:with |for |built (?:with|for) )?(?i:cuda)[ -]?(1\d)\.(\d)\b"
+)
+"""A version of torch with the CUDA that it was built for: `1.12.1 cuda 11.3`."""
 _CPU_WORDS = re.compile(r"(?i)\(cpu(?:[ -]only)?\)|\bcpu[ -]only\b")
 _VAGUE = re.compile(r"(?i)^\W*(?:latest|newest|old|too old|nightly|unknown version|installed|最新)")
 
@@ -66,6 +70,8 @@ def parse_build(text: str) -> dict[str, Any]:
     """Return what a local version tells of a build: `+cu121`, `+cpu`, `(CPU)`."""
     if match := _BUILD.search(text):
         return _build_of_tag(match[1])
+    if match := _CUDA_BESIDE.match(text):
+        return _build_of_tag(f"cu{match[1]}{match[2]}")
     return _build_of_tag("cpu") if _CPU_WORDS.search(text) else {}
 
 

@@ -26,6 +26,10 @@ _CODE = re.compile(
     r"[^\n]{0,200}?[\"'][^\"'\n]{0,120}$"
 )
 """What stands before a text that code prints, looks for or compares."""
+_RAISED = re.compile(
+    r"[\s>]{0,8}(?:\[rank\d{1,4}\]:\s)?(?:\w{1,40}\.){0,4}[A-Z]\w{0,40}(?:Error|Exception): "
+)
+"""How Python prints what was raised: a line that begins so was printed."""
 _PASSED = re.compile(r"::test_\w{1,120} PASSED|\btest_\w{1,120} \.\.\. ok\b")
 _SET_TO = re.compile(r"^[\w ]{0,20}\b(?:is |was )?set to \d")
 _NOT = re.compile(
@@ -93,7 +97,7 @@ def mood_of(line: str, first: int, last: int, fenced: bool = False) -> str:
     before, after = line[:first][-_BEFORE:], line[last : last + _BEFORE]
     if _CODE.search(before) or _PASSED.search(line) or _SET_TO.match(after):
         return DENIED
-    if fenced or is_logged(line):
+    if fenced or is_logged(line) or _RAISED.match(line):
         return PRINTED
     clause = _CLAUSE.split(before)[-1]
     titled = line.startswith("#")

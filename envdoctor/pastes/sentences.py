@@ -64,7 +64,8 @@ _SUPPOSED = re.compile(
 )
 """A question, what may come, a box of a form."""
 OVER = re.compile(
-    r"(?i)\bused to\b|\b(?:years?|months?|weeks?) ago\b|\blast (?:year|month|week)\b|"
+    r"(?i)\b(?:it|this|that|they|i|we|which) used to |"
+    r"\b(?:years?|months?|weeks?) ago\b|\blast (?:year|month|week)\b|"
     r"\b(?:was|were|is|are|got|been|now) (?:now )?(?:fixed|solved|resolved|gone)\b|"
     r"\b(?:fix(?:ed|es)|solved|resolved) (?:by|it|this|the|in|with)\b|"
     r"^\W{0,6}(?:fix(?:ed|es)?|resolved?|solved|removed?)\b(?!.{0,200}\?)|\bno more [\"'`]|已经?解决|之前报错"
@@ -75,7 +76,10 @@ _ASKING_TITLE = re.compile(
 )
 _CLAUSE = re.compile(r"(?<=[.!?])\s{1,4}|(?<=[\u3002\uff1f])")
 _PIN = re.compile(r"\s*[\w.\[\],-]{1,100}==")
-_LOGGED = re.compile(r"[\s\[]{0,4}(?:WARN(?:ING)?|INFO|DEBUG)\b")
+_OF_A_PROCESS = r"(?:\([A-Za-z][\w -]{0,40} pid=\d{1,9}[^)\n]{0,24}\)|\[(?:rank|default|worker)?\d{1,4}\]:?)"
+"""How programs of several processes begin a line."""
+_LOGGED = re.compile(rf"[\s\[]{{0,4}}(?:{_OF_A_PROCESS}\s{{0,4}})?[\s\[]{{0,4}}(?:WARN(?:ING)?|INFO|DEBUG)\b")
+_OF_PROGRAM = re.compile(r"\w(?:Warning|WARNING): |^\s{0,8}(?:\d{1,3}%\||/|[A-Z]:\\)")
 _WORDS, _SHARE = 6, 0.6
 _IDEOGRAPHS = 10
 
@@ -118,9 +122,23 @@ def _reporting(lines: Sequence[str], told: Iterable[tuple[int, str]]) -> Iterato
     if _ASKING_TITLE.match(lines[0]):
         return
     for index, line in told:
+        if not (line.startswith("# ") or _is_a_persons(line)):
+            continue
         clauses = (one.strip("#*>- ") for one in _CLAUSE.split(without_soundness(line)))
         if any(_reports(one) for one in clauses):
             yield index, line
+
+
+def _is_a_persons(line: str) -> bool:
+    """True for a line that no program wrote: it begins like none, and most of its words are plain."""
+    if _NO_PERSON.match(line) or _OF_PROGRAM.search(line) or is_logged(line) or is_generated(line):
+        return False
+    words = line.split()
+    return not line.isascii() or _plain(words) >= _SHARE * len(words)
+
+
+def _plain(words: Sequence[str]) -> int:
+    return sum(word.strip(".,;:!?()'\"*_`-").replace("'", "").isalpha() for word in words)
 
 
 def _reports(clause: str) -> bool:
@@ -168,5 +186,4 @@ def is_sentence(line: str, titled: bool) -> bool:
     if not line.isascii() and sum("\u3040" <= character <= "\u9fff" for character in line) >= _IDEOGRAPHS:
         return True
     words = line.split()
-    plain = sum(word.strip(".,;:!?()'\"*_`-").replace("'", "").isalpha() for word in words)
-    return plain >= max(_WORDS, _SHARE * len(words))
+    return _plain(words) >= max(_WORDS, _SHARE * len(words))

@@ -9,7 +9,7 @@ from envdoctor.facts import IN_WORDS, ErrorSeen, Symptom
 from envdoctor.matrix import tables
 from envdoctor.pastes.sentences import without_soundness
 from envdoctor.pastes.sightings import HEAD, Paste, Sighting
-from envdoctor.pastes.warned import is_logged
+from envdoctor.pastes.warned import informs, is_logged
 
 LONGEST = 1200
 """Characters of a paragraph that are read."""
@@ -60,7 +60,7 @@ def _paragraphs(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 
 def _is_written(line: str) -> bool:
-    if is_logged(line) or (_CODE.match(line) and not _TITLE.match(line)):
+    if is_logged(line) or informs(line) or (_CODE.match(line) and not _TITLE.match(line)):
         return False
     return len(line.split()) >= _LEAST or (not line.isascii() and len(line) > _LEAST)
 

@@ -27,12 +27,13 @@ _WARNS = re.compile(
 
 
 _INFORMS = re.compile(
-    r"[\s>`*-]{0,6}(?:\d{4}-\d\d-\d\d [\d:.]{8,15}: )?I(?:\d{4} \d\d:\d\d:\d\d| (?:tensorflow|external)/)"
+    r"[\s>`*-]{0,6}(?:(?:\d{4}-\d\d-\d\d [\d:.]{8,15}: )?I(?:\d{4} \d\d:\d\d:\d\d| (?:tensorflow|external)/)|"
+    r"(?:\([^()\n]{1,60}\) ?)?(?:INFO|DEBUG) \d\d-\d\d \d\d:\d\d:\d\d)"
 )
 
 
 def informs(line: str) -> bool:
-    """True for a line that glog's or TensorFlow's logger marks as information."""
+    """True for a line that the logger of glog, TensorFlow or vLLM marks as information."""
     return bool(_INFORMS.match(line))
 
 

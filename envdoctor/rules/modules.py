@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from envdoctor.commands import ANY, pip_install
 from envdoctor.facts import Symptom
@@ -13,6 +13,7 @@ from envdoctor.matrix import tables
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import is_recorded
 from envdoctor.rules.view import View
+from envdoctor.rules.wheels import system_without_wheel
 
 
 def check_missing_modules(view: View) -> Iterable[Finding]:
@@ -43,7 +44,10 @@ def _finding(view: View, module: str, symptom: Symptom) -> Finding:
     name, row = find_distribution(view, module)
     installed = view.version_text(name)
     known = row is not None or bool(installed) or is_recorded(view, name)
-    whose = f"it comes with {name}" if known else "which package brings it is not on record"
+    part = f" ({row.part})" if row and row.part else ""
+    whose = f"it comes with {name}{part}" if known else "which package brings it is not on record"
+    if system := system_without_wheel(view, name) if known and not installed else "":
+        whose += f", of which no release has a wheel for {system}"
     elsewhere = (
         f"{name} {installed} is listed, so the failing process runs another interpreter or a broken install."
         if installed
@@ -56,6 +60,7 @@ def _finding(view: View, module: str, symptom: Symptom) -> Finding:
         cause=f"Python found no {module} on its path. {elsewhere}",
         evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
         remedies=(
+            *_elsewhere(name, system),
             *((_installing(name, row),) if known else _finding_out()),
             Remedy(
                 "See which interpreter runs; a launcher (deepspeed, accelerate, torchrun, jupyter) of another"
@@ -76,6 +81,14 @@ def _installing(name: str, row: tables.ImportNameRow | None) -> Remedy:
     command = row.install if row else ""
     text = f"Install {name} with that very interpreter."
     return Remedy(text, (command,), {}) if command else Remedy(text, pip_install(name), {name: ANY})
+
+
+def _elsewhere(name: str, system: str) -> Iterator[Remedy]:
+    """Offer Linux where no wheel is for the system that is told."""
+    if system:
+        wsl = ("wsl --install",) if system == "Windows" else ()
+        where = " (on Windows: in WSL 2)" if wsl else ""
+        yield Remedy(f"Run it on Linux{where}, where {name} has wheels, or without what needs {name}.", wsl)
 
 
 def _finding_out() -> Iterable[Remedy]:

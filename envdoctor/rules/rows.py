@@ -31,7 +31,7 @@ _CURED = (
     " But what mends it is there already, by the versions told:"
     " another environment may have failed, or the cause is another."
 )
-_SYSTEM = ("os", "arch")
+_SYSTEM = ("os", "arch", "wsl")
 """What a row or a remedy for one system hangs on: said of no other, and not where none is told."""
 _DECISIVE, _PROBABLE, _HALF = 0.9, 0.6, 0.5
 

@@ -73,6 +73,20 @@ def check_wheels(view: View) -> Iterable[Finding]:
                 yield _of_python(name, symptom) if own else _none_offered(view, name, _UNKNOWN, symptom)
 
 
+def system_without_wheel(view: View, name: str) -> str:
+    """Return the system that is told where no release of a package has a wheel for it, else nothing."""
+    system = view.facts.host.os.get() or ""
+    try:
+        snapshot = load_snapshot(view.matrix.folder)
+    except Unavailable:
+        return ""
+    package = snapshot.package(name)
+    if package is None or not package.crawled or system not in _PLATFORMS:
+        return ""
+    have = availability(snapshot, package, "", system)
+    return "" if have.here or have.source or not have.versions else _SYSTEMS[system]
+
+
 def _judge(view: View, snapshot: Snapshot, package: Package, symptom: Symptom) -> Iterable[Finding]:
     asked = symptom.captured.get("specifier", "")
     specifier, _, local = asked.partition("+")

@@ -167,3 +167,12 @@ def test_a_python_of_32_bits_is_told_to_have_no_wheels() -> None:
     finding = found(text)["INDEX-OFFERS-NONE"]
     assert "32 bits" in finding.summary
     assert "64 bits" in finding.remedies[0].text
+
+
+def test_what_was_raised_was_printed_whatever_its_words_are() -> None:
+    raised = (
+        "RuntimeError: The detected CUDA version (12.1) mismatches the version that was used to compile"
+        " PyTorch (11.8)"
+    )
+    told = found(f"torch: 2.1.0+cu118\nnvcc: 12.1\ndeepspeed: 0.12.0\n{raised}")["DS-CUDA-MISMATCH"]
+    assert (told.severity, told.certainty) == (Severity.ERROR, Certainty.CERTAIN)
