@@ -234,10 +234,9 @@ def narrowed(name: str, body: bytes | None, library: Library) -> bytes | None:
     """Return what is read of a file: of one that is not chosen its names, or its `__all__` at most."""
     if body is None or _chosen(name, library):
         return body
-    if _is_named(name, library):
-        return outline_of(body)
-    listed = _LISTED.search(body)
-    return listed[0] if listed else b""
+    listed = _LISTED.search(body) if library.listed else None
+    exported = listed[0] if listed else b""
+    return outline_of(body) + b"\n" + exported if _is_named(name, library) else exported
 
 
 def outline_of(body: bytes) -> bytes:

@@ -218,7 +218,11 @@ def _finding(view: View, name: str, group: Sequence[Unmet], matters: bool) -> Fi
         summary=f"{owners[0]} requires {_wanted(name, first)}, which {state}"
         + (f"; {_counted(owners[1:])} too" if owners[1:] else ""),
         cause=f"The metadata of {owners[0]} states the requirement; "
-        + ("without it what needs it fails." if first.other is None else "it was built for that."),
+        + (
+            "without it what needs it fails."
+            if first.other is None
+            else f"it was built for that{_moved(first)}."
+        ),
         evidence=(
             *(
                 Evidence(one.by.name, f"{_owner(one.by)} requires {_wanted(name, one)}", one.by.source)
@@ -234,6 +238,17 @@ def _finding(view: View, name: str, group: Sequence[Unmet], matters: bool) -> Fi
         sources=(f"wheel:{first.by.name}-{first.by.version}",),
         follows=(f"{first.by.name.upper()}-{name.upper()}", f"{first.by.name.upper()}-MINIMUM"),
     )
+
+
+def _moved(unmet: Unmet) -> str:
+    """Say what must have happened since to a distribution that another one is pinned to."""
+    pinned = str(unmet.demand.specifier)
+    asked = parse_version(pinned.removeprefix("==")) if pinned.startswith("==") else None
+    have = parse_version(unmet.other.version) if unmet.other and unmet.other.version else None
+    if asked is None or have is None or unmet.other is None:
+        return ""
+    how = "upgraded" if have.release > asked.release else "downgraded"
+    return f"; what was installed later {how} (replaced) {unmet.other.name}"
 
 
 def _raised(view: View, unmet: Unmet) -> Iterator[Remedy]:

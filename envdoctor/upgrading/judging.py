@@ -417,8 +417,9 @@ class Judge:
         Else by the methods that no class of the libraries that the text imports has any more.
         """
         yield from methods_unsaid(use, self.renames.unsaid.get(use.name, ()), self.moves)
-        known = self.renames.known(f".{use.name}()")
-        if known and (len(use.name) >= DISTINCT or known.library in libraries):
+        chained = self.renames.known(f".{use.receiver}().{use.name}()")
+        known = chained or self.renames.known(f".{use.name}()")
+        if known and (chained or known.library in libraries):
             move = self.moves.get(known.library)
             if move and holds(known, move):
                 found = by_rename(use, known.old, known, move)

@@ -9,7 +9,6 @@ from fnmatch import fnmatchcase
 from packaging.version import Version
 
 from envdoctor.matrix import tables
-from envdoctor.rules.interface_lookup import DISTINCT
 from envdoctor.upgrading.gone import Move
 from envdoctor.upgrading.uses import TELLING
 
@@ -52,8 +51,8 @@ class Renames:
             if _any_of((row for row in rows if row.old.startswith(name)), libraries):
                 yield re.escape(name)
         for old, row in self._by_old.items():
-            if old[:1] == "." and len(old) > DISTINCT and old[-2:] == "()" and row.library in libraries:
-                yield re.escape(old[1:-2])
+            if old.count("().") == 1 and old[-2:] == "()" and row.library in libraries:
+                yield re.escape(old[1:-2].rpartition(".")[2])
         for name, rows in self.handed.items():
             if _any_of(rows, libraries) and name[:2] != "__":
                 yield f"def {re.escape(name)}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from envdoctor.harvest import interfaces, module_syntax
@@ -180,6 +182,10 @@ def test_files_that_are_not_read_tell_what_a_package_exports() -> None:
     told = read_files({path: narrowed(path, body, library) for path, body in files.items()}, library)
     assert {name for name in told.names if "A" in name or "B" in name or "C" in name} == {"lib:A"}
     assert "lib:*" not in told.names
+    named = replace(library, named=("lib/models/*.py",))
+    told = read_files({path: narrowed(path, body, named) for path, body in files.items()}, named)
+    own = {"lib:A", "lib.models.one:A", "lib.models.one:B", "lib.models.two:C"}
+    assert {name for name in told.names if name[-1:] in "ABC"} == own
 
 
 def test_a_version_before_all_that_were_read_counts_as_the_first() -> None:

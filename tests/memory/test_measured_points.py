@@ -73,7 +73,7 @@ def test_methods_that_train_less_and_optimizers_that_keep_less_stay_below_the_bo
     found = excess(list(read_points(POINTS / "methods.json"))[::2], constants)
     assert min(found) >= 0
     assert statistics.median(found) <= 0.06
-    assert max(found) <= 0.17
+    assert max(found) <= 0.23
 
 
 def test_stage_two_can_need_more_than_plain_copies(constants: Constants) -> None:

@@ -52,6 +52,7 @@ def after(code: str) -> str:
         ("from numpy import Inf", "numpy.Inf", "numpy.inf"),
         ("from numpy import *\nx = Inf", "numpy.Inf", "numpy.inf"),
         ("import numpy\nn = numpy\nx = n.NaN", "numpy.NaN", "numpy.nan"),
+        ("import numpy as np\nx = np.math.log(2)", "numpy.math", "math"),
         ("from transformers import AdamW", "transformers.AdamW", "torch.optim.AdamW"),
         ("from transformers import TrainingArguments as T\nT(evaluation_strategy='no')",
          "transformers.TrainingArguments(evaluation_strategy)", "eval_strategy"),
@@ -1170,8 +1171,11 @@ def test_a_method_of_super_that_went_is_told(tmp_path: Path) -> None:
     assert ("a.py", 4) in [(name, line) for name, line, _ in found]
 
 
-def test_a_method_that_only_one_library_had_is_told_where_a_text_does_not_import_it(tmp_path: Path) -> None:
-    files = {"a.py": "def f(x):\n    return x.byteswap().newbyteorder()\n", "b.py": "import numpy\n"}
+def test_methods_called_one_after_the_other_are_told_where_a_text_does_not_import_the_library(
+    tmp_path: Path,
+) -> None:
+    other = "def g(x):\n    return x.newbyteorder()\n"
+    files = {"a.py": f"def f(x):\n    return x.byteswap().newbyteorder()\n{other}", "b.py": "import numpy\n"}
     assert [(name, line) for name, line, _ in judged_files(tmp_path, files)] == [("a.py", 2)]
 
 

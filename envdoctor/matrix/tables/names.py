@@ -64,7 +64,7 @@ class RenameRow(Row):
     """As it was: `module.name`, `Callable(argument)`, `Class.member`; `def Class.method` overrides one.
 
     `Callable(argument=value|value)` are these values alone, `.method()` a method of whatever a text calls it
-    on.
+    on that uses the library, `.method().other()` what a text calls one after the other, whatever it uses.
 
     `except module.Error`: the errors that its functions raise are no longer these; `*` for any letters.
 
