@@ -60,7 +60,6 @@ USED = {
     "onnxruntime": "import onnxruntime; onnxruntime.get_available_providers()",
     "pytorch-lightning": "from pytorch_lightning import Trainer; Trainer(accelerator='cpu', logger=False)",
     "torchaudio": "import torchaudio; from torchaudio import transforms; transforms.Spectrogram()",
-    "keras": "import os; os.environ['KERAS_BACKEND'] = 'numpy'; import keras; keras.layers.Dense(1)",
     "ray": "import ray; ray.remote",
     "mlflow": "import mlflow; mlflow.set_tracking_uri('file:///tmp/none')",
     "fastapi": "from fastapi import FastAPI; FastAPI()",

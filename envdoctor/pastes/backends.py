@@ -54,10 +54,10 @@ _WORDS = (
     ),
     _Word(
         re.compile(
-            r"(?i)\b(?:running |am |using |my |on (?:a |native )?)Windows 1[01]\b"
+            r"(?i)\b(?:running |am |using |my |on (?:a |native )?)Windows (?:1[01]|Server)\b"
             r"(?! ?(?:wsl|with wsl|\(wsl))|"
             r"^(?![^\n]{0,400}(?:linux|ubuntu|wsl|\bmac|subsystem|support|tested|works? on))"
-            r"[^\n]{0,300}\bWindows 1[01]\b|"
+            r"[^\n]{0,300}\bWindows (?:1[01]|Server)\b|"
             r"^(?![^\n]{0,200}(?:linux|ubuntu|wsl|\bmac))"
             r"(?:[^\n]{0,120}[,;|] ?)?Windows(?: 1[01])?(?: x64| native)?(?=$|[,;|])|"
             r"\bI(?:'m| am)? (?:on|us(?:e|ing)|run(?:ning)?(?: on)?) Windows\b(?!.{0,24}(?:wsl|subsys))|"

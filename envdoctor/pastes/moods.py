@@ -38,6 +38,11 @@ _NOT = re.compile(
     r"more|errors?|of|to|this|such|cuda|gpu|longer|raise|throw|hits?|cause|runs?|into|ever|single|oom)\s){0,4}|"
     r"(?:没有|不会|不再|无)\s?|\bignoring (?:the |this )?(?:exception|error)?:? ?)[\"'`*]{0,3}$"
 )
+_IGNORED = re.compile(r"\bsilently ignor|\bwill be ignored silently\b")
+"""Words by which a program says that it goes on without what failed."""
+_NEAR = 5
+_RAISED = re.compile(r"[#\s>*-]{0,8}(?:\w{1,60}\.){0,8}\w{0,60}(?:Error|Exception|Warning): ")
+"""How a line begins that the interpreter printed."""
 _NEVER = re.compile(r"(?i)\b(?:nothing|never|without any)\b")
 _GUIDE = re.compile(
     r"(?i)\b(?:if|in case|when|whenever|else|otherwise|should) (?:you|one|users?)\b|"
@@ -67,6 +72,8 @@ def with_moods(sights: Sequence[Sight], lines: Sequence[str]) -> list[Sight]:
 
 
 def _mood_of(sight: Sight, lines: Sequence[str], fenced: frozenset[int]) -> str:
+    if any(_IGNORED.search(line) for line in lines[max(0, sight.line - 1) : sight.line + _NEAR]):
+        return SUPPOSED
     if any(line in fenced or not is_sentence(lines[line], titled=False) for line in sight.again):
         return PRINTED
     line, first, last = sight.spans[-1]

@@ -34,7 +34,8 @@ _OF_A_MODEL = re.compile(
 )
 """How a line begins that quotes what a model wrote: its words are no person's."""
 _REPORTS = re.compile(
-    r"(?i)\b(?:get|gets|getting|got|see|seeing|saw|receiv\w{1,3}|encounter\w{0,3}|hits?|r[au]n(?:ning)? into|"
+    r"(?i)\b(?:get|gets|getting|got|see|seeing|saw|receiv\w{1,3}|encounter\w{0,3}|observ\w{1,3}|hits?|"
+    r"r[au]n(?:ning)? into|"
     r"fac(?:e|es|ed|ing)|throw[sn]?|threw|raise[sd]?|returns?|returned|report(?:s|ed)|gives?|gave|have|having|"
     r"had|following|this|below|same)\b[^.?!]{0,50}?"
     r"\b(?:errors?|exceptions?|tracebacks?|failures?|crash(?:es)?)\b|"
@@ -51,9 +52,12 @@ _REPORTS = re.compile(
     r"save|make|create|allocate|initiali[sz]e|locate|find (?!any|specific|info)|fine-?tune|infer)\b|"
     r"(?-i:\b[A-Z][a-z]\w{1,40}(?:Error|Exception)\b)|"
     r"\b(?:very|too|much|extremely|so|super|painfully|terribly|incredibly|really|insanely) slow|"
-    r"\b(?:seems?|appears?) (?:to be )?not |\btak(?:es|ing) (?:too|so|very) long|"
-    r"\b(?:loss|grad_norm)\b[^.?!]{0,20}\bnan\b|"
-    r"\bloss (?:is |of |becomes |stays |goes to |always |= ?|: ?){1,2}0(?:\.0{1,8})?\b|"
+    r"\b(?:seems?|appears?) (?:to be )?not |\bnot (?:detected|recogni[sz]ed)\b|"
+    r"\btak(?:es|ing) (?:too|so|very) long|"
+    r"\bcomplain\w{0,3}\b|\bdie[sd]\b|\bwon['’]?t (?:load|start|run|work|fit)\b|\bmessage that\b|"
+    r"\b(?:tells me|says) (?:that|it|the|an?|what)\b|\bclimbs\b|"
+    r"(?:\b|_)(?:loss|grad_norm)\b[^.?!]{0,20}\bnan\b|"
+    r"(?:\b|_)loss ?(?:is |of |becomes |stays |goes to |always |= ?|: ?){1,2}0(?:\.0{1,8})?\b|"
     r"\b(?:garbage|gibberish|garbled)\b|报错|失败|崩溃|卡住|卡死|爆显存|无法|出现错误"
 )
 """Words by which a person tells of a failure that happened."""
@@ -64,7 +68,7 @@ _SUPPOSED = re.compile(
 )
 """A question, what may come, a box of a form."""
 OVER = re.compile(
-    r"(?i)\b(?:it|this|that|they|i|we|which) used to |"
+    r"(?i)\b(?<!was )(?<!is )(?<!be )(?<!are )used to (?:get|have|see|fail|crash|hit|run into|happen|be)\b|"
     r"\b(?:years?|months?|weeks?) ago\b|\blast (?:year|month|week)\b|"
     r"\b(?:was|were|is|are|got|been|now) (?:now )?(?:fixed|solved|resolved|gone)\b|"
     r"\b(?:fix(?:ed|es)|solved|resolved) (?:by|it|this|the|in|with)\b|"
@@ -76,6 +80,14 @@ _ASKING_TITLE = re.compile(
 )
 _CLAUSE = re.compile(r"(?<=[.!?])\s{1,4}|(?<=[\u3002\uff1f])")
 _PIN = re.compile(r"\s*[\w.\[\],-]{1,100}==")
+_OF_A_BUG = re.compile(
+    r"(?i)#{1,5} \W{0,4}(?:\w{1,12} ){0,2}?(?:describe the (?:bug|issue)|bug description|to reproduce|"
+    r"reproduction|expected behaviou?r|actual behaviou?r|what is the issue|error (?:message|log|output))|"
+    r"(?:describe the bug|to reproduce|expected behaviou?r)\W{0,4}$"
+)
+"""Headings of the forms in which a failure is reported."""
+_POST = 12
+"""Lines of the longest text without a title that is taken for a person's."""
 _OF_A_PROCESS = r"(?:\([A-Za-z][\w -]{0,40} pid=\d{1,9}[^)\n]{0,24}\)|\[(?:rank|default|worker)?\d{1,4}\]:?)"
 """How programs of several processes begin a line."""
 _LOGGED = re.compile(rf"[\s\[]{{0,4}}(?:{_OF_A_PROCESS}\s{{0,4}})?[\s\[]{{0,4}}(?:WARN(?:ING)?|INFO|DEBUG)\b")
@@ -119,13 +131,15 @@ def _reporting(lines: Sequence[str], told: Iterable[tuple[int, str]]) -> Iterato
 
     What the title of the text asks is a question, whatever its sentences tell on the way to it.
     """
-    if _ASKING_TITLE.match(lines[0]):
-        return
+    titled = lines[0].startswith("#")
+    if _ASKING_TITLE.match(lines[0]) or not (titled or sum(map(bool, map(str.strip, lines))) <= _POST):
+        return  # a log without a title holds no words of a person
+    form = any(_OF_A_BUG.match(line) for line in lines)
     for index, line in told:
         if not (line.startswith("# ") or _is_a_persons(line)):
             continue
         clauses = (one.strip("#*>- ") for one in _CLAUSE.split(without_soundness(line)))
-        if any(_reports(one) for one in clauses):
+        if form or any(_reports(one) for one in clauses):
             yield index, line
 
 

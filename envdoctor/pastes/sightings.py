@@ -34,6 +34,9 @@ _BLANKS = re.compile(r"[ \t]{64,}")
 _LOST_ESCAPES = re.compile(r"\[\d{1,3}(?:;\d{1,3}){0,4}m")
 _IN_A_STRING = "Traceback (most recent call last):\\n"
 """How a traceback begins that a program logged as a string with its line ends written out."""
+_SERVICE = re.compile(r"(?m)^([a-z][a-z0-9_.-]{2,60}) {1,40}\| ?")
+_SERVED = 3
+"""Lines that begin by one name before it is taken for a service's."""
 _ESCAPED_BLANK = "%20"
 _QUOTED_LINE = re.compile(r"(?m)^(?!.{0,400}://).{0,2000}%20.{0,2000}$")
 """A line of words whose blanks are written as in a link, and that holds none."""
@@ -181,6 +184,8 @@ def plain_lines(text: str) -> list[str]:
         text = _BOLD.sub(r"\1\2", text)
     if "&" in text:
         text = _entities(text)
+    if ("-" in text and "  | " in text) or "1 | " in text:
+        text = _without_services(text)
     if _BUILDKIT.search(text):
         text = _BUILDKIT.sub("", text)
     if _BLANK in text:
@@ -198,6 +203,13 @@ def _completed(lines: list[str]) -> list[str]:
     if rest and not rest[0].isspace():
         lines[last] += rest
     return lines
+
+
+def _without_services(text: str) -> str:
+    """Return a text without the names of services that `docker compose logs` puts before each line."""
+    counted = Counter(_SERVICE.findall(text))
+    named = {name for name, count in counted.items() if count >= _SERVED and ("-" in name or "_" in name)}
+    return _SERVICE.sub(lambda match: "" if match[1] in named else match[0], text) if named else text
 
 
 def _unquoted(line: re.Match[str]) -> str:

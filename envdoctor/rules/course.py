@@ -251,7 +251,7 @@ class _Course:
         if not moods or None in moods:
             return None
         if moods == {"supposed"}:
-            told = f"{finding.cause} The text speaks of it as of what may come, or is over."
+            told = f"{finding.cause} The text speaks of it as of what may come, is over or is passed over."
             return replace(finding, severity=Severity.WARNING, certainty=Certainty.UNCERTAIN, cause=told)
         if finding.certainty is not Certainty.CERTAIN:
             return None

@@ -175,13 +175,13 @@ def _plainly(line: str) -> tuple[Demand | None, tuple[Any, ...] | None]:
 
 def check_pre_releases(view: View) -> Iterable[Finding]:
     """Find pre-releases of which it is not on record what they require: nothing was judged by it."""
-    if view.recorded is None:
-        raise Skip("the package facts are missing")
     for one in view.facts.environment.distributions.values():
         told = one.version or ""
         version = None if told.replace(".", "").isdigit() else parse_version(told)
         if version is None or version.pre is None or version.local or one.requires:
             continue
+        if view.recorded is None:
+            raise Skip("the package facts are missing")
         package = package_facts(view, one.name)
         place = package.position.get(version.public, -1) if package else -1
         if package is not None and (place < 0 or package.row_of(place) < 0):
@@ -218,7 +218,11 @@ def _finding(view: View, name: str, group: Sequence[Unmet], matters: bool) -> Fi
         summary=f"{owners[0]} requires {_wanted(name, first)}, which {state}"
         + (f"; {_counted(owners[1:])} too" if owners[1:] else ""),
         cause=f"The metadata of {owners[0]} states the requirement; "
-        + ("without it what needs it fails." if first.other is None else "it was built for that."),
+        + (
+            "without it what needs it fails."
+            if first.other is None
+            else f"it was built for that{_moved(first)}."
+        ),
         evidence=(
             *(
                 Evidence(one.by.name, f"{_owner(one.by)} requires {_wanted(name, one)}", one.by.source)
@@ -234,6 +238,17 @@ def _finding(view: View, name: str, group: Sequence[Unmet], matters: bool) -> Fi
         sources=(f"wheel:{first.by.name}-{first.by.version}",),
         follows=(f"{first.by.name.upper()}-{name.upper()}", f"{first.by.name.upper()}-MINIMUM"),
     )
+
+
+def _moved(unmet: Unmet) -> str:
+    """Say what must have happened since to a distribution that another one is pinned to."""
+    pinned = str(unmet.demand.specifier)
+    asked = parse_version(pinned.removeprefix("==")) if pinned.startswith("==") else None
+    have = parse_version(unmet.other.version) if unmet.other and unmet.other.version else None
+    if asked is None or have is None or unmet.other is None:
+        return ""
+    how = "upgraded" if have.release > asked.release else "downgraded"
+    return f"; what was installed later {how} (replaced) {unmet.other.name}"
 
 
 def _raised(view: View, unmet: Unmet) -> Iterator[Remedy]:

@@ -14,6 +14,11 @@ from envdoctor.solve.solver import solve
 from envdoctor.solve.variants import OWN_RUNTIME
 
 
+def hang_on_cards(reasons: Sequence[Reason]) -> bool:
+    """True when a card or driver is among the reasons: what is asked for has to give way, they stay."""
+    return any(one.ban is not None and one.ban.what in ("card", "driver", "kernels") for one in reasons)
+
+
 def changed_lines(goal: Goal, reasons: Sequence[Reason]) -> tuple[Line, ...]:
     """Return which lines would have to change, and to what; none where their changes alone do not help.
 

@@ -52,7 +52,7 @@ def pin(goal: Goal) -> PinSet:
         return solved(goal, picks)
     from envdoctor.solve.causes import causes_of
     from envdoctor.solve.explain import conflicts
-    from envdoctor.solve.nearest import changed_lines
+    from envdoctor.solve.nearest import changed_lines, hang_on_cards
     from envdoctor.solve.relax import relaxations, split
 
     found = conflicts(goal)
@@ -63,15 +63,15 @@ def pin(goal: Goal) -> PinSet:
         return pin(goal.widened())
     if (rest := without_unread(goal, reasons)) is not None:
         return pin(rest)
-    sets = split(goal, reasons)
+    sets, ways = split(goal, reasons), relaxations(goal, reasons)
     return PinSet(
         "split" if sets else "unknown" if hangs_on_the_unread(reasons) else "conflict",
         goal.context.target,
         asked_words(goal),
         causes=causes_of(goal, reasons),
         also=tuple(causes_of(goal, one) for one in found),
-        relaxations=relaxations(goal, reasons),
-        lines=() if sets else changed_lines(goal, reasons),
+        relaxations=ways,
+        lines=changed_lines(goal, reasons) if not sets and (not ways or hang_on_cards(reasons)) else (),
         sets=sets,
         carried=goal.carried,
         options=goal.options,
