@@ -71,13 +71,14 @@ _flat = _make and _make(None, _ENCODER.default, _quoted, None, ": ", ", ", False
 
 def _written(value: Any, newline: str) -> str:
     """Return a value's JSON: `json.dumps` with an indent is many times as slow as without."""
-    if type(value) is str:
+    kind = type(value)
+    if kind is str:
         return _quoted(value)
-    items: Any = value.values() if isinstance(value, dict) else value
-    if type(value) not in _NESTING or _NESTING.isdisjoint(map(type, items)):
+    items: Any = value.values() if kind is dict else value
+    if kind not in _NESTING or _NESTING.isdisjoint(map(type, items)):
         return "".join(_flat(value, 0)) if _flat else _ENCODER.encode(value)
     inner = f"{newline} "
-    if isinstance(value, dict):
+    if kind is dict:
         parts = [f"{_quoted(str(key))}: {_written(item, inner)}" for key, item in value.items()]
         return f"{{{inner}{f',{inner}'.join(parts)}{newline}}}"
     return f"[{inner}{f',{inner}'.join(_written(item, inner) for item in value)}{newline}]"

@@ -175,13 +175,13 @@ def _plainly(line: str) -> tuple[Demand | None, tuple[Any, ...] | None]:
 
 def check_pre_releases(view: View) -> Iterable[Finding]:
     """Find pre-releases of which it is not on record what they require: nothing was judged by it."""
-    if view.recorded is None:
-        raise Skip("the package facts are missing")
     for one in view.facts.environment.distributions.values():
         told = one.version or ""
         version = None if told.replace(".", "").isdigit() else parse_version(told)
         if version is None or version.pre is None or version.local or one.requires:
             continue
+        if view.recorded is None:
+            raise Skip("the package facts are missing")
         package = package_facts(view, one.name)
         place = package.position.get(version.public, -1) if package else -1
         if package is not None and (place < 0 or package.row_of(place) < 0):
