@@ -77,7 +77,8 @@ def _mood_of(sight: Sight, lines: Sequence[str], fenced: frozenset[int]) -> str:
     if any(line in fenced or not is_sentence(lines[line], titled=False) for line in sight.again):
         return PRINTED
     line, first, last = sight.spans[-1]
-    mood = mood_of(lines[line], _word(lines[line], first), last, line in fenced)
+    trouble = sight.pattern.fault == "said"  # such words deny themselves: `not working`, `never able to`
+    mood = mood_of(lines[line], _word(lines[line], first), last, line in fenced, denies=not trouble)
     return mood if len(sight.spans) == 1 or mood == TOLD else PRINTED
 
 
@@ -99,8 +100,8 @@ def fenced_lines(lines: Sequence[str]) -> frozenset[int]:
     return frozenset(found)
 
 
-def mood_of(line: str, first: int, last: int, fenced: bool = False) -> str:
-    """Return how a line speaks of what stands in it between two columns."""
+def mood_of(line: str, first: int, last: int, fenced: bool = False, denies: bool = True) -> str:
+    """Return how a line speaks of what stands in it between two columns; `denies`: a never within denies."""
     before, after = line[:first][-_BEFORE:], line[last : last + _BEFORE]
     if _CODE.search(before) or _PASSED.search(line) or _SET_TO.match(after):
         return DENIED
@@ -109,7 +110,7 @@ def mood_of(line: str, first: int, last: int, fenced: bool = False) -> str:
     clause = _CLAUSE.split(before)[-1]
     titled = line.startswith("#")
     said = is_sentence(line.strip(" -*>"), titled)
-    if _NOT.search(clause) or (said and _NEVER.search(line[first:last])):
+    if _NOT.search(clause) or (said and denies and _NEVER.search(line[first:last])):
         return DENIED
     sentence = clause + line[first:last] + _CLAUSE.split(after)[0]
     asks = _ASKING.match(sentence + ("?" if "?" in after else ""))

@@ -29,7 +29,7 @@ NEAR = {
     ),
     "LONG-BUILD-PATH": "x.cpp : fatal error C1083: Cannot open compiler generated file: ''\n",
     "WHEEL-UNKNOWN": "Building wheel for UNKNOWN\n  ERROR: Failed building wheel for UNKNOWN\n",
-    "SENTENCEPIECE-NO-FILE": (
+    "TOKENIZER-FILE-NONE": (
         f'{TRACE}  File "/x/site-packages/sentencepiece/__init__.py", line 310, in LoadFromFile\n'
         "    return _sentencepiece.SentencePieceProcessor_LoadFromFile(self, arg)\nTypeError: not a string\n"
     ),
