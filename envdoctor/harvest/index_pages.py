@@ -26,7 +26,7 @@ from envdoctor.probes.urls import plain_url
 ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
 _PLAIN_URL = re.compile(r"https?://[a-z0-9.-]+(?::\d+)?(?:/[\w%+~=-][\w%+~=.-]*)+", re.ASCII)
 """A whole URL that joining to any page leaves as it is."""
-_WHEEL = re.compile(r"(?![^-]*__)([\w.]+)-([^-]+)(?:-\d[^-]*)?-([^-]+-[^-]+-[^-]+)\.whl")
+_WHEEL = re.compile(r"(?![^-]{0,300}__)([\w.]+)-([^-]+)(?:-\d[^-]*)?-([^-]+-[^-]+-[^-]+)\.whl")
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)?(Z|\+00:00)?")

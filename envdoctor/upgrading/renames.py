@@ -14,7 +14,7 @@ from envdoctor.upgrading.uses import TELLING
 
 WITHOUT = "() without "
 MADE_UP = ".__getattr__"
-_SEVERAL = re.compile(r"(?P<module>[\w.]{1,120}\.)\((?P<names>\w{1,60}(?:\|\w{1,60}){1,40})\)")
+_SEVERAL = re.compile(r"(?P<module>[\w.]{1,120}\.)\((?P<names>\w{1,60}\|[\w|]{1,900})\)")
 _OF_FUNCTION = re.compile(r"[a-z]\w{1,60}\(([a-z]\w{1,60})\)")
 
 
