@@ -11,7 +11,7 @@ from envdoctor import lazy_re as re
 from envdoctor.facts import TOLD_CAUSE, TOLD_WAY
 from envdoctor.pastes.prose import SENTENCE_END
 from envdoctor.pastes.sentences import is_sentence
-from envdoctor.pastes.sightings import HEAD, Paste, Sighting
+from envdoctor.pastes.sightings import HEAD, Paste, Sighting, apart_from_blocks
 from envdoctor.pastes.warned import is_logged
 
 KEPT = 4
@@ -111,12 +111,8 @@ def _is_way(said: str) -> bool:
 
 def _said(paste: Paste, lines: Sequence[str]) -> Iterator[tuple[int, str]]:
     """Yield the sentences that a person wrote outside of code, with the places of their lines."""
-    fenced = False
     first = next((index for index, line in enumerate(lines) if line.strip()), 0)
-    for index, line in enumerate(lines[:HEAD]):
-        if line.lstrip().startswith(("```", "~~~")):
-            fenced = not fenced
-            continue
+    for index, line, fenced in apart_from_blocks(lines[:HEAD]):
         titled = index == first and line.startswith("#")
         if is_logged(line) or line.lstrip().startswith(("/", "http")):
             continue

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from envdoctor import lazy_re as re
 from envdoctor.facts import MOOD, ErrorSeen, Frame
-from envdoctor.pastes.moods import DENIED, PRINTED, SUPPOSED, fenced_lines, mood_of
-from envdoctor.pastes.sightings import Paste, Sighting
+from envdoctor.pastes.moods import DENIED, PRINTED, SUPPOSED, mood_of
+from envdoctor.pastes.sightings import Paste, Sighting, fenced_lines
 from envdoctor.pastes.symptoms import Sight, met_within
 
 HEADER = "Traceback (most recent call last)"

@@ -12,6 +12,7 @@ from dataclasses import replace
 from envdoctor import lazy_re as re
 from envdoctor.facts import MOOD
 from envdoctor.pastes.sentences import OVER, is_sentence
+from envdoctor.pastes.sightings import fenced_lines
 from envdoctor.pastes.symptoms import Sight
 from envdoctor.pastes.warned import is_logged
 
@@ -87,17 +88,6 @@ def _word(line: str, first: int) -> int:
     while 0 < first < len(line) and line[first - 1].isalnum() and line[first].isalnum():
         first += 1
     return first + (first < len(line) and line[first] == " ")
-
-
-def fenced_lines(lines: Sequence[str]) -> frozenset[int]:
-    """Return the numbers of the lines, from 0, that stand in a block of code or of output."""
-    inside, found = False, set()
-    for number, line in enumerate(lines):
-        if line.lstrip().startswith(("```", "~~~")):
-            inside = not inside
-        elif inside:
-            found.add(number)
-    return frozenset(found)
 
 
 def mood_of(line: str, first: int, last: int, fenced: bool = False, denies: bool = True) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from envdoctor import lazy_re as re
 from envdoctor.facts import NOT_JUDGED, REPORTED, ErrorSeen
-from envdoctor.pastes.sightings import HEAD, Paste, Sighting
+from envdoctor.pastes.sightings import HEAD, Paste, Sighting, apart_from_blocks
 from envdoctor.pastes.symptoms import Sight, met_within
 from envdoctor.pastes.warned import is_logged
 from envdoctor.patterns import row_pattern
@@ -172,12 +172,9 @@ def _told_lines(paste: Paste, lines: Sequence[str]) -> Iterator[tuple[int, str]]
 
 def parse_sentences(paste: Paste, lines: Sequence[str]) -> Iterator[Sighting]:
     """Yield a note that quotes the first sentence that a person wrote outside of code."""
-    fenced = False
     first = next((index for index, line in enumerate(lines) if line.strip()), 0)
-    for index, line in enumerate(lines):
-        if line.lstrip().startswith(("```", "~~~")):
-            fenced = not fenced
-        elif not fenced and index not in paste.claimed and _is_said(line, titled=index == first):
+    for index, line, fenced in apart_from_blocks(lines):
+        if not fenced and index not in paste.claimed and _is_said(line, titled=index == first):
             quoted = " ".join(line.split())[:160]
             yield Sighting("note", f"{NOT_JUDGED}{paste.at('', index)}: {quoted}")
             return

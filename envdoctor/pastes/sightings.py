@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -235,6 +235,21 @@ def _unify(text: str) -> str:
     for digit in set(_NO_ASCII_DIGIT.findall(text)):
         text = text.replace(digit, str(unicodedata.decimal(digit)))
     return text
+
+
+def apart_from_blocks(lines: Iterable[str]) -> Iterator[tuple[int, str, bool]]:
+    """Yield each line with its number from 0, and whether it stands in a block of code; no block's marks."""
+    inside = False
+    for number, line in enumerate(lines):
+        if line.lstrip().startswith(("```", "~~~")):
+            inside = not inside
+        else:
+            yield number, line, inside
+
+
+def fenced_lines(lines: Iterable[str]) -> frozenset[int]:
+    """Return the numbers of the lines, from 0, that stand in a block of code or of output."""
+    return frozenset(number for number, _, inside in apart_from_blocks(lines) if inside)
 
 
 def line_templates(lines: Sequence[str]) -> list[bytes]:

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from envdoctor import lazy_re as re
 from envdoctor.facts import ASKED, MENDED, WISH, ErrorSeen
 from envdoctor.pastes.errors import HEADER
-from envdoctor.pastes.moods import fenced_lines
-from envdoctor.pastes.sightings import Paste, Sighting
+from envdoctor.pastes.sightings import Paste, Sighting, fenced_lines
 
 _TITLE = re.compile(
     r"^[\W_]{0,6}\[?(?:feature(?: request)?|rfc|proposal|enhancement|roadmap|new model|bug ?fix)\b[\]: ]",

@@ -13,7 +13,7 @@ from envdoctor.matrix import tables
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import is_recorded
 from envdoctor.rules.view import View
-from envdoctor.rules.wheels import system_without_wheel
+from envdoctor.rules.wheels import on_linux, system_without_wheel
 
 
 def check_missing_modules(view: View) -> Iterable[Finding]:
@@ -86,9 +86,8 @@ def _installing(name: str, row: tables.ImportNameRow | None) -> Remedy:
 def _elsewhere(name: str, system: str) -> Iterator[Remedy]:
     """Offer Linux where no wheel is for the system that is told."""
     if system:
-        wsl = ("wsl --install",) if system == "Windows" else ()
-        where = " (on Windows: in WSL 2)" if wsl else ""
-        yield Remedy(f"Run it on Linux{where}, where {name} has wheels, or without what needs {name}.", wsl)
+        why = f"where {name} has wheels, or without what needs {name}."
+        yield on_linux("Run it", why, windows=system == "Windows")
 
 
 def _finding_out() -> Iterable[Remedy]:

@@ -16,6 +16,7 @@ from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
 from envdoctor.matrix.snapshot import SDIST, Package, Snapshot, load_snapshot, parse_manylinux
 from envdoctor.rules.base import Rule, Skip
+from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.ranges import parse_version, range_satisfies, version_satisfies
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass
@@ -75,15 +76,10 @@ def check_wheels(view: View) -> Iterable[Finding]:
 
 def system_without_wheel(view: View, name: str) -> str:
     """Return the system that is told where no release of a package has a wheel for it, else nothing."""
-    system = view.facts.host.os.get() or ""
-    try:
-        snapshot = load_snapshot(view.matrix.folder)
-    except Unavailable:
+    system, package = view.facts.host.os.get() or "", package_facts(view, name)
+    if package is None or system not in _PLATFORMS:
         return ""
-    package = snapshot.package(name)
-    if package is None or not package.crawled or system not in _PLATFORMS:
-        return ""
-    have = availability(snapshot, package, "", system)
+    have = availability(load_snapshot(view.matrix.folder), package, "", system)
     return "" if have.here or have.source or not have.versions else _SYSTEMS[system]
 
 
@@ -327,8 +323,13 @@ def _of_a_module(name: str, missed: Symptom, symptom: Symptom) -> Finding:
 def _another_system(have: Availability, system: str | None) -> Iterator[Remedy]:
     """Offer Linux where no wheel is for the system that is told."""
     if not have.here:
-        wsl = " (on Windows: in WSL 2)" if system == "windows" else ""
-        yield Remedy(f"Install it on Linux{wsl}, where its wheels are.", ("wsl --install",) if wsl else ())
+        yield on_linux("Install it", "where its wheels are.", windows=system == "windows")
+
+
+def on_linux(act: str, why: str, *, windows: bool) -> Remedy:
+    """Return the way to Linux, which Windows has within itself."""
+    wsl = " (on Windows: in WSL 2)" if windows else ""
+    return Remedy(f"{act} on Linux{wsl}, {why}", ("wsl --install",) if windows else ())
 
 
 def _wide_python(view: View, compiled: bool, system: str | None) -> Iterator[Remedy]:
