@@ -11,7 +11,8 @@ With expandable segments each pool is one segment that grows at its end, by whol
 rest is cut off, and the free block at the end, which could grow, serves last.
 
 Tens of thousands of requests are played for one answer: so a block is one number, its size before its place,
-both in granules, and free blocks are found by their two ends.
+both in granules, and free blocks are found by their two ends. Small ones, which never meet the others, are
+only counted: each as the share of a segment that it takes where it lies with its like.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ Block = int
 """A block's size and place, of which the first orders."""
 PLACES = 40
 PLACE = (1 << PLACES) - 1
+SHARE = (0, *(SMALL_SEGMENT // (SMALL_SEGMENT // size) for size in range(1, SMALL + 1)))
+"""Granules of a segment that a small request takes of it, where as many as fit lie there: they are its block."""
 
 Events = tuple[tuple[int, int], ...]
 """(slot, granules) takes a block and puts it there, (slot, 0) gives it back, (TOUCHED, granules) does both at
@@ -56,31 +59,36 @@ class CachingAllocator:
     """
 
     __slots__ = (
-        "_bottom", "_ending", "_ends", "_large", "_room", "_small", "_starting", "_wholes", "_widened",
-        "granules", "large",
+        "_bottom", "_end", "_ending", "_large", "_room", "_starting", "_wholes", "_widened", "large", "live",
+        "most",
     )  # fmt: skip
 
     def __init__(self, widened: float = 0.0, expandable: bool = False, room: float = inf) -> None:
-        self.granules = self.large = 0
+        self.large = 0  # granules of the segments of large requests
+        self.live = self.most = 0  # granules of small segments, now and at most
         self._room = room / GRANULE
         self._wholes: dict[int, int] = {}  # segments: where each begins, and its granules
         self._widened = 1 + widened
-        self._ends = [PLACE >> 1, 0] if expandable else []  # where the pools' segments end: large, small
+        self._end = PLACE >> 1 if expandable else 0  # where a segment that grows ends
         self._bottom = PLACE
-        self._small: list[Block] = []
         self._large: list[Block] = []
         self._starting: dict[int, Block] = {}  # free blocks by the place where they begin, and where they end
         self._ending: dict[int, Block] = {}
 
     @property
+    def small(self) -> int:
+        """Granules of the segments that small requests share."""
+        return -(-self.most // SMALL_SEGMENT) * SMALL_SEGMENT
+
+    @property
     def reserved(self) -> int:
         """Bytes of all segments."""
-        return self.granules * GRANULE
+        return (self.large + self.small) * GRANULE
 
     @property
     def free(self) -> tuple[Block, ...]:
         """What lies free, on which what follows depends."""
-        return (*self._small, *self._large)
+        return (self.live, *self._large)
 
     def take(self, *sizes: int) -> list[Block]:
         """Return the blocks that serve requests of so many bytes."""
@@ -97,17 +105,20 @@ class CachingAllocator:
 
         A block that is given back is joined with its free neighbours.
         """
-        starting, ending, widened, ends = self._starting, self._ending, self._widened, self._ends
+        starting, ending, widened, grows = self._starting, self._ending, self._widened, self._end
         wide = WIDE if widened > 1 else PLACE
-        small_free, large_free = self._small, self._large
-        least = 0 if ends else SMALL
+        free = self._large
+        least = 0 if grows else SMALL
         leave, follow = ending.pop, starting.pop
+        live, most = self.live, self.most
         for slot, size in events:
             if not size:
                 block = blocks[slot]
-                place, size = block & PLACE, block >> PLACES
-                end = place + size
-                free = small_free if size <= SMALL else large_free
+                if block <= SMALL:
+                    live -= block
+                    continue
+                place = block & PLACE
+                end = place + (block >> PLACES)
                 if before := leave(place, 0):
                     del free[bisect_left(free, before)]
                     place = before & PLACE
@@ -118,23 +129,30 @@ class CachingAllocator:
                 insort(free, joined)
                 starting[place] = ending[end] = joined
                 continue
+            if size <= SMALL:
+                share = SHARE[size]
+                if live + share > most:
+                    most = live + share
+                    self.most = most
+                if slot >= 0:
+                    blocks[slot] = share
+                    live += share
+                continue
             if size >= wide:
                 size = granules(int(size * GRANULE * widened))
-            small = size <= SMALL
-            free = small_free if small else large_free
             found = bisect_left(free, size << PLACES)
-            if ends and found + 1 < len(free):
+            if grows and found + 1 < len(free):
                 block = free[found]
-                found += (block & PLACE) + (block >> PLACES) == ends[small]
+                found += (block & PLACE) + (block >> PLACES) == self._end
             if found == len(free):
-                block = self._grown(size) if ends else self._segment(size)
+                block = self._grown(size) if grows else self._segment(size)
                 place = block & PLACE
                 if slot < 0:
                     insort(free, block)
                     starting[place] = ending[place + (block >> PLACES)] = block
                     continue
                 rest = (block >> PLACES) - size
-                if rest > least or (small and rest):
+                if rest > least:
                     cut = rest << PLACES | place + size
                     insort(free, cut)
                     starting[place + size] = ending[place + size + rest] = cut
@@ -146,7 +164,7 @@ class CachingAllocator:
                 place = block & PLACE
                 del starting[place]
                 rest = (block >> PLACES) - size
-                if rest > least or (small and rest):
+                if rest > least:
                     cut = rest << PLACES | place + size  # ends where the whole did
                     insort(free, cut)
                     starting[place + size] = ending[place + size + rest] = cut
@@ -154,47 +172,35 @@ class CachingAllocator:
                 else:
                     del ending[place + (block >> PLACES)]
             blocks[slot] = block
+        self.live = live
 
     def _segment(self, size: int) -> Block:
-        if size <= SMALL:
-            whole = SMALL_SEGMENT
-        else:
-            whole = SHARED_SEGMENT if size < SHARED else -(-size // LARGE_STEP) * LARGE_STEP
-        if self.granules + whole > self._room:
+        whole = SHARED_SEGMENT if size < SHARED else -(-size // LARGE_STEP) * LARGE_STEP
+        if self.large + self.small + whole > self._room:
             self.release()
-            if self.granules + whole > self._room:
+            if self.large + self.small + whole > self._room:
                 raise OutOfRoom
-        self.granules += whole
-        if size > SMALL:
-            self.large += whole
+        self.large += whole
         self._bottom -= whole + 1  # a gap: segments are never joined
         self._wholes[self._bottom] = whole
         return whole << PLACES | self._bottom
 
     def release(self) -> None:
         """Give every segment back that lies free as a whole."""
-        for free in (self._small, self._large):
-            for block in [b for b in free if self._wholes.get(b & PLACE) == b >> PLACES]:
-                place, whole = block & PLACE, block >> PLACES
-                free.remove(block)
-                del self._starting[place], self._ending[place + whole], self._wholes[place]
-                self.granules -= whole
-                if free is self._large:
-                    self.large -= whole
+        for block in [b for b in self._large if self._wholes.get(b & PLACE) == b >> PLACES]:
+            place, whole = block & PLACE, block >> PLACES
+            self._large.remove(block)
+            del self._starting[place], self._ending[place + whole], self._wholes[place]
+            self.large -= whole
 
     def _grown(self, size: int) -> Block:
-        """Return the end of a pool's one segment, with as much mapped behind it as a request lacks."""
-        small = size <= SMALL
-        end, step = self._ends[small], SMALL_SEGMENT if small else SHARED_SEGMENT
+        """Return the end of the segment that grows, with as much mapped behind it as a request lacks."""
+        place = end = self._end
         last = self._ending.pop(end, None)
-        place = end
         if last is not None:
             place = last & PLACE
-            free = self._small if small else self._large
-            del self._starting[place], free[bisect_left(free, last)]
-        more = -(-(size - (end - place)) // step) * step
-        self.granules += more
-        if not small:
-            self.large += more
-        self._ends[small] = end + more
+            del self._starting[place], self._large[bisect_left(self._large, last)]
+        more = -(-(size - (end - place)) // SHARED_SEGMENT) * SHARED_SEGMENT
+        self.large += more
+        self._end = end + more
         return (end + more - place) << PLACES | place
