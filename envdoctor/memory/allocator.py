@@ -75,7 +75,7 @@ def replayed_bound(
     """Return an upper bound of the reserved bytes of a run whose steps can be replayed.
 
     What a replay does not know moves single blocks: one more of logits where a trainer has them by several
-    names (there the rough bound counts as well), and what lies in the way of others. Of a bound that passes
+    names, and what lies in the way of others. Of a bound that passes
     `enough` only so much is found out.
     """
     named = _named(run, churn)
@@ -83,13 +83,10 @@ def replayed_bound(
     seen = (SIGHTED_QUANTISED if run.method == "qlora" else SIGHTED) if run.images else 0
     whole = run.recipe.generates or run.recipe.chunk_tokens or run.recipe.loss in ("score", "value")
     cut = not whole and run.scored < run.texts * (run.seq - 1)
-    held = run.recipe.held or run.recipe.held_reference > 1
-    logged = LOGGED if cut or run.recipe.loss == "value" or (held and run.recipe.logged) else 0
+    logged = LOGGED if cut or run.recipe.loss == "value" or _logs_held(run) else 0
     fused = FUSED if find_optimizer(run.optim).layerwise else 0
     margin = max(ROUTED if run.shape.experts else MARGIN, seen, logged, fused)
     sure = _segments((allocated + moved) * (1 + margin))
-    if named:
-        sure = max(sure, reserved_bound(allocated, churn, run.parallel, constants))
     if sure > enough:
         return Bound(sure)
     from envdoctor.memory.sharded_replay import plays
@@ -118,8 +115,16 @@ def _named(run: TrainingRun, churn: Churn) -> int:
         return 0 if recipe.loss == "logprobs" and run.method != "full" else max(churn.scores, churn.logits)
     if run.task == "orpo":
         return int(churn.scores * NLL_FULL) if run.method == "full" else 0
+    if _logs_held(run):  # the gradient in 16 bits finds no place between the copies
+        return churn.logits // 2
     compares = recipe.loss in ("logprobs", "softmax") and recipe.reference and not recipe.nll
     return churn.scores if compares and run.method == "full" else 0
+
+
+def _logs_held(run: TrainingRun) -> bool:
+    """True where a trainer logs from copies of all logits, beside a loss that is the model's own."""
+    recipe = run.recipe
+    return bool(recipe.held and recipe.logged and recipe.loss == "full")
 
 
 def _between(run: TrainingRun, churn: Churn) -> int:

@@ -56,14 +56,14 @@ def _plain(tape: Tape, s: Settings, x: Tensor, matrix: Linear, outer: bool) -> T
         parameter=trained,
     )
     if copy is not None:
-        _release_cast(tape, trains, copy)
+        _release_cast(tape, trains or (s.unfrozen and not outer), copy)
     tape.drop(given)
     return out
 
 
-def _release_cast(tape: Tape, trains: bool, copy: Tensor) -> None:
-    """Autocast keeps the cast copies of trained weights until the forward pass leaves it."""
-    if trains and not tape.keep:
+def _release_cast(tape: Tape, stays: bool, copy: Tensor) -> None:
+    """Autocast keeps the cast copies of weights that ask for gradients until the forward pass leaves it."""
+    if stays and not tape.keep:
         tape.cast(copy)
     else:
         tape.drop(copy)

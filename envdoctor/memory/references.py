@@ -57,7 +57,7 @@ def reference_settings(run: TrainingRun, s: Settings) -> Settings:
     if run.teacher:
         return plain._replace(weight=2, vector=2, stream=2, loaded=2, quant="", stacked=False)
     if s.trains and run.recipe.reference_fp32:
-        plain = plain._replace(weight=4, vector=4, stream=4)
+        plain = plain._replace(weight=4, vector=4, stream=4, unfrozen=s.autocast)
     return plain
 
 
@@ -68,10 +68,22 @@ def beside_reference(
     plain, shape = reference_settings(run, s), run.teacher or run.shape
     stream = rounded(s.tokens * shape.hidden * plain.stream)
     kinds = layer_kinds(shape) if run.teacher else kinds
-    layers = max(layer_cost(shape, plain, True, k.moe, k.windowed, False).forward for k in kinds)
+    costs = [layer_cost(shape, plain, True, k.moe, k.windowed, False) for k in kinds]
+    cached = sum(k.number * cost.cached for k, cost in zip(kinds, costs, strict=True))
+    height = stream + cached + max(cost.forward - cost.cached for cost in costs)
     if run.teacher:
-        return idle + stream + layers
-    return idle + max(stream + layers, loss_cost(shape, plain, False, True, run.recipe, run.scored).reference)
+        return idle + height
+    if cached:  # all copies are there until the head's product is
+        logits = rounded(s.tokens * shape.vocab // s.tp * s.compute)
+        copy = rounded(shape.vocab // s.tp * shape.hidden * s.compute)
+        aside = (run.recipe.aside + run.recipe.held) * _scores_of(run)
+        height = aside + max(height, stream + cached + copy + logits)
+    return idle + max(height, loss_cost(shape, plain, False, True, run.recipe, run.scored).reference)
+
+
+def _scores_of(run: TrainingRun) -> int:
+    """Bytes of the logits that are scored, in fp32."""
+    return rounded(run.scored * (run.shape.vocab // run.tp) * 4)
 
 
 def earlier_scores(run: TrainingRun) -> tuple[int, ...]:

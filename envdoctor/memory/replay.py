@@ -241,6 +241,9 @@ class Replay:
             turns.play(program.events, blocks, program is not following)
             last = blocks[program.output]
             casts += [blocks[slot] for slot in program.casts]
+            if following is programs[-1]:  # the head's product is the last that copies are there for
+                self._give(casts)
+                casts.clear()
         self._give((last, *casts))
 
     def _generate(self) -> None:

@@ -63,6 +63,7 @@ class Settings(NamedTuple):
     cp: int = 1  # cards that share each row, keys and values gathered
     sp: int = 1  # cards that share each row, heads exchanged for it
     prefix: int = 0  # trained keys and values before those of each row
+    unfrozen: bool = False  # not trained, but nobody said so: autocast keeps its copies of such weights
 
     @property
     def tokens(self) -> int:
