@@ -58,7 +58,7 @@ SIGHTED_QUANTISED = 0.1
 FUSED = 0.05
 """Where each weight is stepped amid the backward pass: wide copies of it lie between what layers keep."""
 
-WORKED_ON = 2
+WORKED_ON = 4
 """Matrices in fp32 that a decomposition may not find a place for: how it parts its room is not known."""
 
 
@@ -83,7 +83,9 @@ def replayed_bound(
     seen = (SIGHTED_QUANTISED if run.method == "qlora" else SIGHTED) if run.images else 0
     whole = run.recipe.generates or run.recipe.chunk_tokens or run.recipe.loss in ("score", "value")
     cut = not whole and run.scored < run.texts * (run.seq - 1)
-    logged = LOGGED if cut or run.recipe.loss == "value" or _logs_held(run) else 0
+    logged = (
+        LOGGED if cut or run.recipe.loss == "value" or (run.recipe.held == 1 and run.recipe.logged) else 0
+    )
     fused = FUSED if find_optimizer(run.optim).layerwise else 0
     margin = max(ROUTED if run.shape.experts else MARGIN, seen, logged, fused)
     sure = _segments((allocated + moved) * (1 + margin))
@@ -108,23 +110,19 @@ def replayed_bound(
 def _named(run: TrainingRun, churn: Churn) -> int:
     """Bytes of a block of scores, where what lies between those of a step and of the next is not foreseen.
 
-    It is full training's gradients, and what a policy's writing leaves.
+    It is full training's gradients, copies that are shifted, and what a policy's writing leaves.
     """
     recipe = run.recipe
     if recipe.generates:
         return 0 if recipe.loss == "logprobs" and run.method != "full" else max(churn.scores, churn.logits)
     if run.task == "orpo":
         return int(churn.scores * NLL_FULL) if run.method == "full" else 0
-    if _logs_held(run):  # the gradient in 16 bits finds no place between the copies
-        return churn.logits // 2
+    if recipe.loss == "full" and recipe.held > 1:  # shifted logits are a copy as well
+        return churn.logits * (recipe.held - 1)
+    if recipe.loss == "checkpointed" and run.method == "full" and not run.shape.tied:
+        return churn.table  # a chunk's gradient of the head comes while their sum is there
     compares = recipe.loss in ("logprobs", "softmax") and recipe.reference and not recipe.nll
     return churn.scores if compares and run.method == "full" else 0
-
-
-def _logs_held(run: TrainingRun) -> bool:
-    """True where a trainer logs from copies of all logits, beside a loss that is the model's own."""
-    recipe = run.recipe
-    return bool(recipe.held and recipe.logged and recipe.loss == "full")
 
 
 def _between(run: TrainingRun, churn: Churn) -> int:

@@ -8,6 +8,7 @@ import pytest
 
 from envdoctor.memory.answer import MODELLED, _taken
 from envdoctor.memory.caching import (
+    GRANULE,
     LARGE_STEP,
     SHARED,
     SHARED_SEGMENT,
@@ -260,11 +261,21 @@ def test_a_release_that_was_measured_is_as_modelled(version: str | None, said: s
 @pytest.mark.parametrize(
     ("size", "whole"),
     [
-        *[(SMALL, SMALL_SEGMENT), (SMALL + 1, SHARED_SEGMENT), (SHARED - 1, SHARED_SEGMENT)],
+        *[(1, SMALL_SEGMENT), (SMALL, SMALL_SEGMENT)],
+        *[(SMALL + 1, SHARED_SEGMENT), (SHARED - 1, SHARED_SEGMENT)],
         *[(SHARED, SHARED), (SHARED + 1, SHARED + LARGE_STEP), (SHARED + LARGE_STEP, SHARED + LARGE_STEP)],
     ],
 )
 def test_a_segment_is_as_large_as_the_allocator_asks_for(size: int, whole: int) -> None:
     heap = CachingAllocator()
-    heap._segment(size)
-    assert (heap.granules, heap.large) == (whole, 0 if size <= SMALL else whole)
+    heap.take(size * GRANULE)
+    assert (heap.reserved, heap.large) == (whole * GRANULE, 0 if size <= SMALL else whole)
+
+
+def test_small_requests_share_segments_of_which_as_many_hold_them_as_must() -> None:
+    heap = CachingAllocator()
+    blocks = heap.take(*(700 << 10,) * 5)  # two to a segment
+    assert heap.reserved == 3 * SMALL_SEGMENT * GRANULE
+    heap.give(*blocks)
+    heap.take(*(512,) * 100)
+    assert heap.reserved == 3 * SMALL_SEGMENT * GRANULE

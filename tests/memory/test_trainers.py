@@ -122,6 +122,21 @@ def test_a_task_that_a_release_no_longer_has_is_refused(capsys: pytest.CaptureFi
     assert "--task ppo: not in that release, but in trl<1.13" in capsys.readouterr().err
 
 
+def test_autocast_keeps_copies_of_a_reference_that_nobody_froze(constants: Constants) -> None:
+    config = {
+        "hidden_size": 2048, "intermediate_size": 5632, "num_attention_heads": 32, "num_key_value_heads": 4,
+        "head_dim": 64, "vocab_size": 32000, "tie_word_embeddings": False, "num_hidden_layers": 12,
+        "model_type": "llama",
+    }  # fmt: skip
+    recipe = recipe_of(load_matrix().rows(tables.TrainerRow), "trl", "kto", {"trl": "1.5.0"})
+    run = TrainingRun(
+        parse_shape(config, "tinyllama"), "full", batch=2, seq=1024, task="kto", trainer="trl", recipe=recipe
+    )
+    found = predict(run, constants)
+    assert found.peak_allocated_bytes / (1 << 30) == pytest.approx(8.077, rel=0.01)
+    assert found.peak_reserved_bytes / (1 << 30) > 8.812
+
+
 def test_rows_hold_by_release() -> None:
     rows = load_matrix().rows(tables.TrainerRow)
     losses = {
