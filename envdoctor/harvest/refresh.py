@@ -17,7 +17,7 @@ from envdoctor.harvest.lookup import ALWAYS, Lookup
 from envdoctor.harvest.overlay import extended_bytes
 from envdoctor.harvest.release_tables import release_tables
 from envdoctor.harvest.seed import seed_store
-from envdoctor.harvest.snapshot_compile import compile_store
+from envdoctor.harvest.snapshot_compile import Compiler
 from envdoctor.harvest.store import PackageStore
 from envdoctor.harvest.update import PackageOutcome, Updater, UpdateReport
 from envdoctor.matrix.load import Matrix
@@ -126,13 +126,15 @@ def publish_some(
     """Write the snapshot in force with the packages of a report renewed; raises Unavailable."""
     read = (store.read(outcome.name) for outcome in report.outcomes)
     data = extended_bytes(snapshot, [record for record in read if record is not None])
-    return _written(folder, data, release_tables(store, matrix.generated))
+    return _written(folder, data, release_tables(store.records(), matrix.generated))
 
 
 def publish(store: PackageStore, folder: Path, matrix: Matrix | None = None) -> list[Path]:
     """Write the snapshot and the tables of a store into `folder`, all or none; raises Unavailable."""
-    data, _ = compile_store(store.folder)
-    return _written(folder, data, release_tables(store, matrix.generated if matrix else lambda name: {}))
+    compiler = Compiler()
+    former = matrix.generated if matrix else lambda name: {}
+    tables = release_tables(compiler.compiled(store.records()), former)
+    return _written(folder, compiler.bytes(compiler.newest), tables)
 
 
 def _written(folder: Path, snapshot: bytes, tables: Mapping[str, str]) -> list[Path]:
