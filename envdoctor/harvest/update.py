@@ -72,6 +72,8 @@ class Updater:
     known_deep: Callable[[str], Collection[str]] = lambda name: ()
     progress: Callable[[PackageOutcome, int, int], None] = lambda outcome, done, total: None
     reread: Mapping[str, SpecifierSet] = field(default_factory=dict)
+    known: Callable[[str, Record | None], Record | None] = lambda _, former: former
+    """What is known of a package beside its record."""
     routes: Routes = field(init=False)
 
     def __post_init__(self) -> None:
@@ -94,7 +96,7 @@ class Updater:
 
     def update_package(self, name: str, releases: Executor) -> PackageOutcome:
         """Bring one package up to date; what goes wrong is in the outcome, and the former record stays."""
-        former = self.store.read(name)
+        former = self.known(name, self.store.read(name))
         known = _required(former) if former else frozenset()
         try:
             etag = former.get("etag") if former and name not in self.reread else None
