@@ -164,7 +164,8 @@ class Compiler:
             extra: lists.number(_joined(number for number in numbers if number not in base))
             for extra, numbers in sorted(wanted.items())
         }
-        return tables.rows.number(" ".join(f"{extra}={number}" for extra, number in {"": always, **extras}.items()))
+        numbers = {"": always, **extras}
+        return tables.rows.number(" ".join(f"{extra}={number}" for extra, number in numbers.items()))
 
     def _shares(self, text: str) -> list[tuple[str, str]] | None:
         """Return for which extras ("" for always) a Requires-Dist asks for what."""
