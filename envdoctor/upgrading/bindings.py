@@ -55,6 +55,8 @@ class Bound:
     """The question about a release that a name answers."""
     element: Bound | None = None
     """What each element of a list stands for; unknown of an empty one."""
+    answer: Bound | None = None
+    """What a call of a function of the text yields, as its annotation tells."""
 
 
 UNKNOWN = Bound()
@@ -400,8 +402,13 @@ def calls_in(body: Sequence[ast.stmt], scopes: Sequence[Scope]) -> Iterator[str]
 
 
 def instance_of(annotation: ast.expr | None, scopes: Sequence[Scope]) -> Bound:
-    """Return the instance that an annotation tells: `X`, `Optional[X]`, `X | None`."""
+    """Return the instance that an annotation tells: `X`, `Optional[X]`, `X | None`, and as texts."""
     match annotation:
+        case ast.Constant(value=str(text)):
+            try:
+                return instance_of(ast.parse(text, mode="eval").body, scopes)
+            except SyntaxError:
+                return UNKNOWN
         case ast.Subscript(value=ast.Name(id="Optional"), slice=inner):
             return instance_of(inner, scopes)
         case ast.Subscript(value=ast.Name(id=listed), slice=inner) if listed in _LISTS:
@@ -414,6 +421,27 @@ def instance_of(annotation: ast.expr | None, scopes: Sequence[Scope]) -> Bound:
             return Bound(told.path, True, own=told.own) if plain and not told.open else UNKNOWN
         case _:
             return UNKNOWN
+
+
+def annotated_in(node: ast.ClassDef, scopes: Sequence[Scope]) -> dict[str, Bound]:
+    """Return the fields that a class's body declares to be instances."""
+    told = (
+        (one.target.id, instance_of(one.annotation, scopes))
+        for one in node.body
+        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
+    )
+    return {name: bound for name, bound in told if bound.path}
+
+
+def answering(function: Function, scopes: Sequence[Scope]) -> Bound:
+    """Return what a function of the text stands for by its annotation: a property for what it yields."""
+    answer = instance_of(function.returns, scopes)
+    if answer is UNKNOWN:
+        return UNKNOWN
+    kinds = {next(last_names(one), "") for one in function.decorator_list}
+    if kinds & {"property", "cached_property"}:
+        return answer
+    return Bound(answer=answer) if kinds <= {"staticmethod", "classmethod", "abstractmethod"} else UNKNOWN
 
 
 def either(one: Bound, other: Bound) -> Bound:

@@ -44,6 +44,7 @@ from envdoctor.upgrading.gone import (
     methods_left,
     names_of,
 )
+from envdoctor.upgrading.held import Held, held_by
 from envdoctor.upgrading.known_settings import KnownSettings
 from envdoctor.upgrading.paths import home_of, is_open, stands
 from envdoctor.upgrading.renames import Renames, holds
@@ -72,6 +73,11 @@ class Judge:
     def settings(self) -> KnownSettings:
         """What frameworks' releases tell of their settings."""
         return KnownSettings(self.matrix, self.moves)
+
+    @cached_property
+    def held(self) -> Held:
+        """What members of libraries' classes are."""
+        return held_by(self.matrix)
 
     @cached_property
     def renames(self) -> Renames:
