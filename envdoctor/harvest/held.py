@@ -27,17 +27,7 @@ from envdoctor.python_source import parse_python
 PARTS = 4
 """How many releases of a library are read, evenly over its record; the newest is one."""
 _LISTS = frozenset(
-    [
-        "list",
-        "List",
-        "Sequence",
-        "Iterable",
-        "Iterator",
-        "Generator",
-        "AsyncGenerator",
-        "AsyncIterator",
-        "AsyncIterable",
-    ]
+    ("list", "List", "Sequence", "Iterable", "Iterator", "Generator", "AsyncGenerator", "AsyncIterator")
 )
 _PROPERTIES = frozenset(("property", "cached_property"))
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -45,7 +35,7 @@ _UNTOLD = ""
 
 
 def read_held(files: Iterable[bytes | None]) -> dict[str, str]:
-    """Return what the files of one release tell; what two classes or functions of one name tell apart, not."""
+    """Return what the files of one release tell, but what two of one name tell differently."""
     found: dict[str, str] = {}
     for body in files:
         try:
@@ -75,7 +65,7 @@ def _told_in(body: Iterable[ast.stmt]) -> Iterator[tuple[str, str]]:
 
 
 def _answer(node: _Function, owner: str) -> Iterator[str]:
-    """Yield what a function's annotation tells that it returns; of a coroutine, what it yields when waited for."""
+    """Yield what a function's annotation tells that it returns, a coroutine once it is waited for."""
     if told := class_in(node.returns):
         yield owner if told == "Self" else told
 

@@ -14,11 +14,10 @@ FILE_NAME = "held.json"
 
 @cache
 def load_held(folder: Folder) -> Mapping[str, Mapping[str, str]]:
-    """Return by library what `Owner.attribute`, `Owner.method()` and `function()` are: `Class` or `[Class]`."""
+    """Return `Class` or `[Class]` by library and `Owner.attribute`, `Owner.method()` or `function()`."""
     try:
-        found: Mapping[str, Mapping[str, str]] = json.loads(
-            read_file(os.path.join(folder, "releases", FILE_NAME))
-        )
+        data = read_file(os.path.join(folder, "releases", FILE_NAME))
+        found: Mapping[str, Mapping[str, str]] = json.loads(data)
     except (OSError, ValueError):
         return {}
     return found

@@ -71,6 +71,8 @@ def not_taken(use: Use, record: Record, move: Move) -> Break | None:
     """
     passed = record.passed.get(use.name, {})
     own = callable_of(record, f"{use.path}.{use.name}")[1]
+    if too_many := _no_longer_given(use, record, own, move):
+        return too_many
     base = own or _taken_by_all(record, use.name)
     for name, spans in sorted(passed.items()):
         taken = base.get(name, ()) if name.isidentifier() else _counts_from(base, name)
@@ -81,6 +83,21 @@ def not_taken(use: Use, record: Record, move: Move) -> Break | None:
             lacking = name if name.isidentifier() else f"{name[1:]} positional arguments"
             shown = f"{use.path}.{use.name}() without {lacking}"
             return Break(use, shown, since, f"take {lacking}", Certainty.LIKELY)
+    return None
+
+
+def _no_longer_given(use: Use, record: Record, own: Mapping[str, Spans], move: Move) -> Break | None:
+    """Judge an overriding method that needs what the library's own method needed, and takes no more."""
+    lengths = [int(n[1:]) for n, spans in own.items() if n[:1] == "~" and record.has(spans, move.new)]
+    if not lengths or use.count <= max(lengths) or record.has(own.get(ALL, ()), move.new):
+        return None
+    for name, spans in sorted(own.items()):
+        argument = name[1:]
+        needed = name[:1] == "!" and argument in use.given and f"{argument}=" not in use.given
+        since = gone_since(record, spans, move) if needed else None
+        if since and not record.has(own.get(argument, ()), move.new):
+            shown = f"{use.path}.{use.name}() with {argument}"
+            return Break(use, shown, since, f"take no {argument}", Certainty.LIKELY)
     return None
 
 

@@ -64,6 +64,12 @@ ANY = 1 << 16
 """Arguments by position of what takes any number of them."""
 _OF_ARRAYS = frozenset(("itemset", "ptp"))
 """Short names of methods that arrays alone have."""
+_NO_LISTS = frozenset(("append",))
+"""Short names of methods that lists have, too: what these do not answer is no list's."""
+_OWN_ANSWER = frozenset(
+    ("to", "cuda", "cpu", "half", "float", "bfloat16", "double", "eval", "train", "requires_grad_")
+)
+"""Methods of a module of torch that answer with the module."""
 _BY_PATH = frozenset(("patch", "setattr", "delattr", "import_module"))
 """Functions that take the path of what they put something in the place of, or load, as a text."""
 _HELD = re.compile(r"[a-z]{2,30}_(?:config|args|params|options|settings)")
@@ -121,10 +127,11 @@ def of_base(node: ast.Attribute) -> bool:
     return isinstance(made, ast.Call) and isinstance(made.func, ast.Name) and made.func.id == "super"
 
 
-def is_distinct(method: ast.Attribute) -> bool:
-    """True for a method whose name tells whose it is; dtypes have their own `newbyteorder`."""
+def is_distinct(method: ast.Attribute, answers: bool) -> bool:
+    """True for a method whose name tells whose it is, or what it `answers`; dtypes have a `newbyteorder`."""
     of_dtype = any("dtype" in text for text in last_names(method.value))
-    return (len(method.attr) >= DISTINCT or method.attr in _OF_ARRAYS) and not of_dtype
+    telling = method.attr in _OF_ARRAYS or (answers and method.attr in _NO_LISTS)
+    return (len(method.attr) >= DISTINCT or telling) and not of_dtype
 
 
 def paths_in(node: ast.Call) -> Iterator[tuple[str, Place]]:
@@ -368,12 +375,22 @@ def made_by(called: Bound) -> Bound:
         if chosen:
             return Bound(f"transformers.{chosen}", True)
         return UNKNOWN if owner.rpartition(".")[2].startswith("Auto") else Bound(owner, True)
+    if called.member and last in _OWN_ANSWER:
+        return Bound(owner, True)
     return Bound(path, True, own=called.own) if is_class(last) and not called.open else UNKNOWN
 
 
 def named_in(arguments: ast.arguments) -> list[ast.arg]:
     """Return the arguments that have a name of their own."""
     return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+
+
+def defaulted(arguments: ast.arguments) -> frozenset[str]:
+    """Return the arguments that have a default, as `name=`."""
+    positional = [*arguments.posonlyargs, *arguments.args]
+    plain = positional[len(positional) - len(arguments.defaults) :]
+    named = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    return frozenset(f"{one.arg}=" for one in (*plain, *(a for a, default in named if default)))
 
 
 def most_given(method: ast.FunctionDef | ast.AsyncFunctionDef) -> int:

@@ -145,6 +145,7 @@ class Expressions:
         return bound
 
     def _attribute(self, node: ast.Attribute, scopes: list[Scope]) -> Bound:
+        self.notes.answered.add(node.value)
         base = self._expression(node.value, scopes)
         place = member_place(node)
         if of_base(node) and (above := _base(scopes)).path and node.attr not in above.own:

@@ -46,7 +46,7 @@ from envdoctor.upgrading.gone import (
 )
 from envdoctor.upgrading.held import Held, held_by
 from envdoctor.upgrading.known_settings import KnownSettings
-from envdoctor.upgrading.paths import home_of, is_open, stands
+from envdoctor.upgrading.paths import home_of, is_open, passed_on, stands
 from envdoctor.upgrading.renames import Renames, holds
 from envdoctor.upgrading.unsaid import function_unsaid, methods_unsaid
 from envdoctor.upgrading.uses import ALL, Kind, Use, is_telling
@@ -56,6 +56,11 @@ _WORD = 5
 """Letters from which a part of a name tells after what something is called."""
 _CLASS = re.compile(r"\b([A-Z]\w{1,60})\(")
 _OWNERLESS = frozenset((Kind.LOOSE, Kind.CALL, Kind.KEY, Kind.ASKED))
+
+
+def _is_inner(record: Record, name: str) -> bool:
+    """True for a member that a class has for itself: no base from elsewhere brings one that is called so."""
+    return bool(record.bases) and name[:1] == "_" != name[1:2] and len(name) >= DISTINCT and "_" in name[1:]
 
 
 @dataclass(frozen=True)
@@ -113,8 +118,8 @@ class Judge:
         """Yield what breaks, each place once; of a key that is followed to what takes it, that."""
         seen: set[tuple[object, str]] = set()
         uses = [use for use in uses if use.kind in self.kinds and self._is_met(use)]
-        uses = [use for use in uses if not use.guarded or self._fails_too(use)]
         libraries = {self.library(use.path) for use in uses if use.kind not in _OWNERLESS}
+        uses = [use for use in uses if not use.guarded or self._fails_too(use)]
         for use in sorted(uses, key=lambda use: use.kind is Kind.KEY):
             for found in self._broken(use, uses, libraries):
                 name = "" if use.kind is Kind.KEY else found.name
@@ -211,6 +216,8 @@ class Judge:
         made_up = record is not None and not self.renames.closes(module, move) and is_open(record, path, move)
         if record is not None and (made_up or stands(record, path, move)):
             return None
+        if record is not None and (home := passed_on(record, spans, move, path)):
+            return Break(use, path, record.versions[spans[-1][1] + 1], home, warned=True)
         since = gone_since(record, spans, move) if record and spans else None
         if since is not None:
             return Break(use, path, since, self._instead(record, move, path, name))
@@ -336,7 +343,8 @@ class Judge:
             return None  # from another package's class, or the language's
         since = gone_since(record, spans, move)
         method = f"{owner}.{use.name}" in record.keywords
-        if since and is_another(record, told, move) and (use.name in names_of(record, move) or not method):
+        another = is_another(record, told, move) and not _is_inner(record, use.name)
+        if since and another and (use.name in names_of(record, move) or not method):
             since = self._left(record.library).get((METHOD, use.name))
         if since is None:
             return None

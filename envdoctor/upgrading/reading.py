@@ -156,6 +156,7 @@ class _Reader(Expressions):
             self._bind(node.target, bound if known else instance_of(node.annotation, scopes), scopes)
             return
         if isinstance(node, ast.Assign):
+            self.notes.answered.add(node.value)
             bound = self._expression(node.value, scopes)
             if condition := condition_of(node.value, scopes):
                 bound = Bound(condition=condition)
