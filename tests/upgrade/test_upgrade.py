@@ -1264,7 +1264,7 @@ def test_what_answers_append_is_no_list(line: str, found: bool) -> None:
 def test_a_model_that_is_moved_is_still_the_model_and_what_else_is_given_hides_no_call() -> None:
     code = (
         "def f(x):\n    from transformers import CLIPModel\n"
-        "    m = CLIPModel.from_pretrained('x').to('cuda')\n    m.get_text_features(**x)\n    m.vision_tower_x"
+        "    m = CLIPModel.from_pretrained('x').to('cuda')\n    m.get_text_features(**x)"
     )
     found = since_move(code, "transformers", "4.57.3", "5.0.0")
     assert [(line, since) for line, _, since in found] == [(4, "5.0.0")]
