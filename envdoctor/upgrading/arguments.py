@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 
+from packaging.version import Version
+
 from envdoctor.findings import Certainty
 from envdoctor.matrix.interface_ranges import places_of, spans_of
 from envdoctor.matrix.interface_records import Record, Spans, ancestors
@@ -62,6 +64,14 @@ def methods_named(record: Record) -> Mapping[str, Sequence[str]]:
     for owner in record.keywords:
         found.setdefault(owner.rpartition(".")[2], []).append(owner)
     return found
+
+
+def takes_any(record: Record | None, method: str, version: Version) -> bool:
+    """True where a method of that name takes any argument: one that it heeds no more fails nothing."""
+    owners = methods_named(record).get(method, ()) if record else ()
+    return record is not None and any(
+        record.has(record.keywords[one].get(ALL, ()), version) for one in owners
+    )
 
 
 def not_taken(use: Use, record: Record, move: Move) -> Break | None:

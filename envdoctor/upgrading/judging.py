@@ -18,11 +18,11 @@ from envdoctor.rules.ranges import version_satisfies
 from envdoctor.upgrading.arguments import (
     base_of,
     callable_of,
-    methods_named,
     not_taken,
     owner_of,
     position,
     settings_of,
+    takes_any,
 )
 from envdoctor.upgrading.bindings import is_class
 from envdoctor.upgrading.breaks import Break, by_rename
@@ -39,6 +39,7 @@ from envdoctor.upgrading.gone import (
     had,
     is_another,
     is_covered,
+    is_inner,
     left_of,
     lives,
     methods_left,
@@ -56,11 +57,6 @@ _WORD = 5
 """Letters from which a part of a name tells after what something is called."""
 _CLASS = re.compile(r"\b([A-Z]\w{1,60})\(")
 _OWNERLESS = frozenset((Kind.LOOSE, Kind.CALL, Kind.KEY, Kind.ASKED))
-
-
-def _is_inner(record: Record, name: str) -> bool:
-    """True for a member that a class has for itself: no base from elsewhere brings one that is called so."""
-    return bool(record.bases) and name[:1] == "_" != name[1:2] and len(name) >= DISTINCT and "_" in name[1:]
 
 
 @dataclass(frozen=True)
@@ -343,7 +339,7 @@ class Judge:
             return None  # from another package's class, or the language's
         since = gone_since(record, spans, move)
         method = f"{owner}.{use.name}" in record.keywords
-        another = is_another(record, told, move) and not _is_inner(record, use.name)
+        another = is_another(record, told, move) and not is_inner(record, use.name)
         if since and another and (use.name in names_of(record, move) or not method):
             since = self._left(record.library).get((METHOD, use.name))
         if since is None:
@@ -404,7 +400,10 @@ class Judge:
                 since = None  # too short to tell whose it is
             if since and not self.renames.is_answered(shown, self.moves[library]):
                 told = Break(use, shown, since, certainty=Certainty.LIKELY, library=library)
-                yield replace(told, warned=bool(use.path) and self._takes_any(library, use.path))
+                record = load_record(self.matrix.folder, library)
+                yield replace(
+                    told, warned=bool(use.path) and takes_any(record, use.path, self.moves[library].new)
+                )
                 return
 
     def _held(self, use: Use, library: str) -> Break | None:
@@ -416,14 +415,6 @@ class Judge:
             return None
         found = self._member(replace(use, path=f"{record.root}.{base}"), record, self.moves[library])
         return found and replace(found, use=use)
-
-    def _takes_any(self, library: str, method: str) -> bool:
-        """True where a method of that name takes any argument: one that it heeds no more fails nothing."""
-        record, new = load_record(self.matrix.folder, library), self.moves[library].new
-        owners = methods_named(record).get(method, ()) if record else ()
-        return record is not None and any(
-            record.has(record.keywords[one].get(ALL, ()), new) for one in owners
-        )
 
     def _call(self, use: Use, libraries: Iterable[str]) -> Iterator[Break]:
         """Answer by the rows of methods whose answer is another where an argument is not given.
