@@ -388,8 +388,9 @@ class Judge:
             return
         for library in sorted(self.moves.keys() & set(libraries)):
             shown = f"{use.path}({use.name})" if use.path else f".{use.name}"
-            if row := self.renames.row(shown, self.moves[library]):
-                yield replace(by_rename(use, shown, row, self.moves[library]), certainty=Certainty.LIKELY)
+            move = self.moves[library]
+            if row := self.renames.row(shown, move):
+                yield replace(by_rename(use, shown, row, move), certainty=Certainty.LIKELY)
                 return
             if found := self._held(use, library):
                 yield found
@@ -398,12 +399,10 @@ class Judge:
             since = left.get((use.path, use.name)) or (left.get((ALL, use.name)) if use.path else None)
             if use.path == "" and len(use.name) < DISTINCT:
                 since = None  # too short to tell whose it is
-            if since and not self.renames.is_answered(shown, self.moves[library]):
+            if since and not self.renames.is_answered(shown, move):
                 told = Break(use, shown, since, certainty=Certainty.LIKELY, library=library)
                 record = load_record(self.matrix.folder, library)
-                yield replace(
-                    told, warned=bool(use.path) and takes_any(record, use.path, self.moves[library].new)
-                )
+                yield replace(told, warned=bool(use.path) and takes_any(record, use.path, move.new))
                 return
 
     def _held(self, use: Use, library: str) -> Break | None:
