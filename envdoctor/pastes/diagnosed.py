@@ -34,42 +34,27 @@ _ASKS = re.compile(
     r"similar to)\b|请问|怎么|如何|吗|是否"
 )
 _CAUSE = re.compile(
-    r"(?i)\b(?:because|due to|caused? (?:by|is)|root cause|(?:reason|culprit|problem|issue|bug|error) "
-    r"(?:is|was|seems|comes|occurs|arises|happens|appears)|turns? out|it (?:seems|appears|looks)|"
-    r"apparently|i (?:think|believe|guess|suspect|found|noticed|discovered)|mismatch\w{0,2}|"
-    r"(?:not |in)compatib\w{2,6}|conflict(?:s|ing)? (?:with|between)|depends? on|"
-    r"(?:requir|need)(?:es?|s|ing)|deprecated|renamed|replaced|"
-    r"(?:was|were|been|being|is|are|got) (?:removed|dropped|moved|missing|hard-?coded)|"
-    r"no longer|only (?:happens?|occurs?|supports?|works?|accepts?|fails?)|"
-    r"(?:does|do|did|is|are|was)(?:n['’]?t| not) (?:\w{1,12} )?(?:support|exist|have|installed|available|"
-    r"handle|include|provide|compatible)\w{0,3}|unsupported|missing|com(?:es|ing) from|"
-    r"defaults? to|fails? (?:on|with|in|for|when|if|to)|since (?:v?\d|the|upgrad|updat)|"
-    r"introduced (?:in|by)|regression|crash\w{0,3} (?:on|with|when|if))\b|"
-    r"因为|原因|由于|导致|不兼容|不支持|冲突|版本[过太不]|缺少|没有安装|未安装"
-)
-_STRONG = re.compile(
     r"(?i)\b(?:because|due to|caused? by|root cause|(?:reason|culprit) (?:is|was|seems)|turns? out|"
     r"com(?:es|ing) from|mismatch\w{0,2}|incompatib\w{2,6}|deprecated|renamed|replaced by|"
     r"(?:was|were|been) removed|"
     r"introduced (?:in|by)|regression|since (?:v?\d|the upgrad|upgrad|updat))\b|"
     r"因为|原因|由于|导致|不兼容|冲突"
 )
-"""Words that name a cause, whatever else a sentence says."""
+"""Words that name a cause; what merely fails, lacks or is not supported says none."""
 _BESIDE = re.compile(
     r"(?i)\b(?:other (?:projects|models|machines|tools|people)|same (?:machine|environment|setup)|"
     r"for (?:a while|some time|hours))\b"
 )
 """What works elsewhere or for a time, and is no way out."""
 _WAY = re.compile(
-    r"(?i)\b(?:works?(?:ed|ing)? (?:\w{1,12} ){0,2}(?:with|when|if|after|on|by|once|without)|"
+    r"(?i)\b(?:work(?:s|ed) (?:\w{1,12} ){0,2}(?:with|when|if|after|by|once|without)|"
     r"(?:fix|solv|resolv|mend|avoid|help|prevent|bypass)(?:e?s|ed|d)? (?:it|this|that|by|the|my)|"
     r"(?:is|was|be|got|been) (?:fixed|solved|resolved)|work-?arounds?|solution|"
     r"(?:up|down)grad(?:e[ds]?|ing)|revert\w{0,3}|roll(?:ed|ing)? back|pinn?(?:ed|ing)?|switch(?:ed|ing)? to|"
     r"(?:after|by|when i|if i|if you|once i) (?:manually )?(?:install|set|remov|delet|disabl|enabl|add|chang|"
     r"replac|uninstall|us|pass|build|compil|reduc|increas|lower|turn|unset|mov)\w{0,5}|"
-    r"(?:you|we|users?|it|one) (?:will )?(?:need|have|has|needs)s? to|should (?:be|use|have|set|install)|"
     r"(?:use|using|set|install|call|pass|take|write)\b[^.;]{2,60} instead|"
-    r"instead of\b[^.;]{0,40} (?:use|set)|(?:suggest|recommend)\w{0,3}|now needs?)\b|"
+    r"instead of\b[^.;]{0,40} (?:use|set))\b|"
     r"解决|降级|升级|改成|改为|换成|需要安装|可以用"
 )
 _FUTILE = re.compile(
@@ -96,8 +81,7 @@ def parse_diagnosed(paste: Paste, lines: Sequence[str]) -> Iterator[Sighting]:
     """Yield notes that quote sentences of a person which name a cause or a way out, each with its place."""
     told = [one for one in _said(paste, lines) if not (_ASKS.search(one[1]) or _FORM.search(one[1]))]
     ways = [one for one in told if _is_way(one[1])]
-    causes = [one for one in told if one not in ways and (_CAUSE.search(one[1]) or _STRONG.search(one[1]))]
-    causes.sort(key=lambda one: not _STRONG.search(one[1]))
+    causes = [one for one in told if one not in ways and _CAUSE.search(one[1])]
     for kind, sentences in ((TOLD_WAY, ways), (TOLD_CAUSE, causes)):
         for index, said in sentences[:KEPT]:
             yield Sighting("note", f"{kind}{paste.at('', index)}: {said}")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
 
 from envdoctor.errors import InputError, nearest
-from envdoctor.facts import MENDED, REPORTED, TOLD_CAUSE, TOLD_WAY, WISH, ErrorSeen, Facts, FactUnavailable
+from envdoctor.facts import MENDED, REPORTED, WISH, ErrorSeen, Facts, FactUnavailable
 from envdoctor.findings import Certainty, CheckResult, Finding, Outcome, Severity, order
 from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.load import speaking
@@ -118,12 +118,7 @@ def _placed(view: View, findings: Sequence[Finding]) -> Sequence[Finding]:
         return findings
     from envdoctor.rules.raisers import with_raisers
 
-    placed = with_raisers(view, findings)
-    if not any(note.startswith((TOLD_CAUSE, TOLD_WAY)) for note in view.facts.notes):
-        return placed
-    from envdoctor.rules.told import with_words
-
-    return with_words(view, placed)
+    return with_raisers(view, findings)
 
 
 def _decisive(view: View) -> ErrorSeen | None:

@@ -9,14 +9,12 @@ from envdoctor.commands import commands
 from envdoctor.facts import REPORTED, TOLD_CAUSE, TOLD_WAY, ErrorSeen
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.snapshot import STACK
-from envdoctor.rules.base import UNEXPLAINED
 from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.guards import wanted_package
 from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.messages import distinct
 from envdoctor.rules.newest import newest_ways
 from envdoctor.rules.view import View
-from envdoctor.values import replace
 
 ID = "TOLD-BY-TEXT"
 FACT = "the text tells"
@@ -65,8 +63,7 @@ def told_finding(view: View, error: ErrorSeen) -> Finding | None:
         if error.kind == "said" and REPORTED not in view.facts.notes
         else Severity.ERROR,
         summary=f"the text itself tells of a cause: {told[0].value}",
-        cause="That is what its writer says; nothing known here confirms or denies it. "
-        + " ".join(f"“{one.value}”" for one in told[1:]),
+        cause="That is what its writer says; nothing known here confirms or denies it.",
         evidence=(Evidence("error", error.text, error.source), *told),
         remedies=remedies,
         certainty=Certainty.UNCERTAIN,
@@ -83,26 +80,6 @@ def written_finding(view: View) -> Finding | None:
         return None
     error = ErrorSeen(causes[0].value, causes[0].source, "said")
     return told_finding(view, error)
-
-
-def with_words(view: View, findings: Sequence[Finding]) -> list[Finding]:
-    """Return the findings, those that explain an error and are not certain with what the text itself says."""
-    causes, ways = _told(view, TOLD_CAUSE), _told(view, TOLD_WAY)
-    led = _ways(view, causes, ways)
-    return [_with(one, (*causes, *ways), led) if _is_open(one) else one for one in findings]
-
-
-def _is_open(finding: Finding) -> bool:
-    explains = finding.explains or any(evidence.fact == "error" for evidence in finding.evidence)
-    open_ = finding.severity is not Severity.NOTE and finding.certainty is not Certainty.CERTAIN
-    return open_ and bool(explains) and finding.id != UNEXPLAINED
-
-
-def _with(finding: Finding, told: Sequence[Evidence], ways: Sequence[Remedy]) -> Finding:
-    """Return a finding with the sentences that it does not quote yet, and with the ways that they lead to."""
-    known = {evidence.value for evidence in finding.evidence}
-    new = (one for one in told if one.value not in known)
-    return replace(finding, evidence=(*finding.evidence, *new), remedies=distinct((*finding.remedies, *ways)))
 
 
 def _ways(view: View, causes: Sequence[Evidence], ways: Sequence[Evidence]) -> tuple[Remedy, ...]:

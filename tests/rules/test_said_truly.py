@@ -188,3 +188,15 @@ def test_a_conflict_is_told_whatever_uv_says_of_the_releases_there_are() -> None
     found = found_in(text)
     assert next(iter(found)) == "PIP-CLASH"
     assert "torchvision" in found["PIP-CLASH"].summary
+
+
+def test_a_python_that_torch_compile_did_not_know_yet_leads_to_the_torch_that_does() -> None:
+    """The messages stand in torch 2.0 (3.11), 2.1 to 2.3 (3.12), 2.4 and 2.5 (3.13), 2.6 to 2.9 (3.14)."""
+    for line, torch in (
+        ("RuntimeError: Python 3.11+ not yet supported for torch.compile", ">=2.1"),
+        ("RuntimeError: Dynamo is not supported on Python 3.12+", ">=2.4"),
+        ("RuntimeError: Dynamo is not supported on Python 3.13+", ">=2.6"),
+        ("RuntimeError: Python 3.14+ not yet supported for torch.compile", ">=2.10"),
+    ):
+        finding = found_in(f"{line}\n")["DYNAMO-PYTHON"]
+        assert finding.remedies[0].pins == {"torch": torch}
