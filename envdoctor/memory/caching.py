@@ -35,7 +35,7 @@ Block = int
 PLACES = 40
 PLACE = (1 << PLACES) - 1
 SHARE = (0, *(SMALL_SEGMENT // (SMALL_SEGMENT // size) for size in range(1, SMALL + 1)))
-"""Granules of a segment that a small request takes of it, where as many as fit lie there: they are its block."""
+"""What a small request takes of a segment in which as many as fit lie: it stands for the block."""
 
 Events = tuple[tuple[int, int], ...]
 """(slot, granules) takes a block and puts it there, (slot, 0) gives it back, (TOUCHED, granules) does both at
