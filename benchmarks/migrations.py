@@ -4,10 +4,10 @@
 
 Each folder holds a project as it stood before: `tree/`; `moves.txt`, a line `library old new` for each
 library that moves; and `truth.tsv`, a line `kind, file, line, text` for each line that the project changed
-for that reason: B breaks by itself, C follows from one that does (`cell:line` in a notebook). Printed are the
-lines found, all lines reported (to be judged by the releases' own sources), the patched files that do not
-parse, and those that a second patch would change again. Where a statement of several lines is reported, a
-changed line of it counts as found, one for each report.
+for that reason: B breaks by itself, C follows from one that does (`cell:line` in a notebook, or its line in
+the notebook's own text). Printed are the lines found, all lines reported (to be judged by the releases' own
+sources), the patched files that do not parse, and those that a second patch would change again. Where a
+statement of several lines is reported, a changed line of it counts as found, one for each report.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from __future__ import annotations
 import argparse
 import ast
 import gc
+import json
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from packaging.version import Version
@@ -93,7 +94,26 @@ def read_project(folder: Path, matrix: Matrix) -> Project:
         moves[normalise(library)] = Move(Version(new), Version(old))
     moves |= dict(brought(matrix, moves))
     lines = (Line(*row.split("\t", 3)) for row in (folder / "truth.tsv").read_text().splitlines())
-    return Project(folder, moves, list(lines))
+    return Project(folder, moves, [_in_cell(folder / "tree", line) for line in lines])
+
+
+def _in_cell(tree: Path, line: Line) -> Line:
+    """Return a line that is told by its place in a notebook's own text by cell and line."""
+    path = tree / line.file
+    if path.suffix != ".ipynb" or not line.place.isdecimal() or not path.is_file():
+        return line
+    rows = path.read_text("utf-8", "replace").splitlines()
+    asked, cells = rows[int(line.place) - 1], json.loads("\n".join(rows))["cells"]
+    before = sum(row == asked for row in rows[: int(line.place)])
+    written = json.loads(asked.strip().removesuffix(","))
+    same = (
+        f"{number}:{place}"
+        for number, cell in enumerate(cells, 1)
+        for place, text in enumerate(cell["source"], 1)
+        if text == written
+    )
+    found = list(same)
+    return replace(line, place=found[before - 1]) if before <= len(found) else line
 
 
 def mended(project: Project, matrix: Matrix) -> tuple[int, int, int]:
@@ -101,7 +121,7 @@ def mended(project: Project, matrix: Matrix) -> tuple[int, int, int]:
     judge, files, broken, again = Judge(matrix, project.moves), 0, 0, 0
     for path in sorted(one for one in project.tree.rglob("*.py") if one.is_file()):
         text = path.read_text("utf-8", "replace")
-        read = next(read_cells([text]))
+        read = next(read_cells([text], held=judge.held))
         breaks = list(judge.breaks(read.uses)) if read else []
         new = patched(text, breaks, read.written) if read else text
         if new == text:
@@ -111,7 +131,7 @@ def mended(project: Project, matrix: Matrix) -> tuple[int, int, int]:
             parse_python(new)
         except SyntaxError:
             broken += 1
-        after = next(read_cells([new]))
+        after = next(read_cells([new], held=judge.held))
         again += after is None or patched(new, list(judge.breaks(after.uses)), after.written) != new
     return files, broken, again
 

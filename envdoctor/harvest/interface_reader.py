@@ -123,11 +123,15 @@ class Reader:
 
     def read_release(self, library: Library, version: str) -> Interface:
         """Return the interface of one release; raises Unavailable."""
+        return read_files(self.files_of(library, version), library)
+
+    def files_of(self, library: Library, version: str) -> dict[str, bytes | None]:
+        """Return what is read of one release's files; raises Unavailable."""
         page = read_project_page(self.fetcher, self.index, library.name)
         file = _best_file(page.releases().get(version, ())) if page else None
         if file is None:
             raise Unavailable(f"the index has no {library.name} {version}")
-        return read_files(_read_files(self.fetcher, file, library), library)
+        return _read_files(self.fetcher, file, library)
 
     def _files(self, library: Library, version: str, file: IndexFile) -> dict[str, bytes | None] | Interface:
         """Return a release's files, or what was kept of it."""

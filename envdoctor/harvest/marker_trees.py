@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from packaging.markers import Marker
@@ -14,9 +15,15 @@ Tree: TypeAlias = bool | list[Any]
 """True, False, `["and", …]`, `["or", …]` or `[left, operator, right]` with one side a `$variable`."""
 
 
+@lru_cache(65536)
 def marker_tree(text: str, extra: str) -> Tree:
     """Return a marker's tree with its questions about extras answered for `extra` ("" for none)."""
-    return _simplify(Marker(text)._markers, extra)
+    return _simplify(_parsed(text)._markers, extra)
+
+
+@lru_cache(65536)
+def _parsed(text: str) -> Marker:
+    return Marker(text)
 
 
 def named_extras(text: str) -> set[str]:
@@ -59,6 +66,7 @@ def _side(side: Any) -> str:
     return f"${side.value}" if type(side).__name__ == "Variable" else str(side.value)
 
 
+@lru_cache(4096)
 def python_clauses(text: str) -> list[list[str]] | None:
     """Return a Requires-Python as `[operator, version]` clauses; None (it binds nobody) when malformed."""
     try:

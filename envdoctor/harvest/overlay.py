@@ -69,7 +69,7 @@ class _Extension(Compiler):
         self.base = base
         header = base.header
         self.names = Table((name, name) for name in header["names"])
-        self.tags = Table((tag, json.dumps(tag)) for tag in header["tags"])
+        self.tags = Table((tag, tag) for tag in header["tags"])
         self.pythons = Table((entry, entry[0]) for entry in header["pythons"])
         self.markers = Table((tree, json.dumps(tree)) for tree in header["markers"])
 

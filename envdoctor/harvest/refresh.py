@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from envdoctor.errors import Unavailable
@@ -16,8 +17,8 @@ from envdoctor.harvest.index_settings import IndexSettings, read_index_settings
 from envdoctor.harvest.lookup import ALWAYS, Lookup
 from envdoctor.harvest.overlay import extended_bytes
 from envdoctor.harvest.release_tables import release_tables
-from envdoctor.harvest.seed import seed_store
-from envdoctor.harvest.snapshot_compile import compile_store
+from envdoctor.harvest.seed import seed_store, seeded
+from envdoctor.harvest.snapshot_compile import Compiler
 from envdoctor.harvest.store import PackageStore
 from envdoctor.harvest.update import PackageOutcome, Updater, UpdateReport
 from envdoctor.matrix.load import Matrix
@@ -93,15 +94,18 @@ def refresh_user_data(
     store = PackageStore(folder / "packages")
     snapshot = _snapshot_in_force(matrix)
     named = [checked_name(name) for name in (*roots, *reread)]
-    if snapshot is not None:
-        seed_store(store, snapshot, [name for name in named if snapshot.package(name)] if named else None)
     with fetcher_for(settings) as fetcher:
         known_deep = _known_deep(matrix)
         updater = Updater(
             fetcher, settings.url, store, known_deep=known_deep, progress=progress, reread=reread
         )
+        if snapshot is not None:
+            updater.known = partial(seeded, snapshot)
         covered = _covered_by(snapshot if named else None)
         report = updater.run(named or CORE, follow=not reread, covered=covered)
+    if snapshot is not None:
+        read = {outcome.name for outcome in report.outcomes if not outcome.problem}
+        seed_store(store, snapshot, [name for name in named or snapshot.names() if name not in read])
     releases = folder / "releases"
     stale = bool(report.read) or not (releases / SNAPSHOT).is_file()
     whole = snapshot is not None or not report.problems
@@ -126,13 +130,15 @@ def publish_some(
     """Write the snapshot in force with the packages of a report renewed; raises Unavailable."""
     read = (store.read(outcome.name) for outcome in report.outcomes)
     data = extended_bytes(snapshot, [record for record in read if record is not None])
-    return _written(folder, data, release_tables(store, matrix.generated))
+    return _written(folder, data, release_tables(store.records(), matrix.generated))
 
 
 def publish(store: PackageStore, folder: Path, matrix: Matrix | None = None) -> list[Path]:
     """Write the snapshot and the tables of a store into `folder`, all or none; raises Unavailable."""
-    data, _ = compile_store(store.folder)
-    return _written(folder, data, release_tables(store, matrix.generated if matrix else lambda name: {}))
+    compiler = Compiler()
+    former = matrix.generated if matrix else lambda name: {}
+    tables = release_tables(compiler.compiled(store.records()), former)
+    return _written(folder, compiler.bytes(compiler.newest), tables)
 
 
 def _written(folder: Path, snapshot: bytes, tables: Mapping[str, str]) -> list[Path]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from packaging.requirements import Requirement
@@ -17,7 +18,7 @@ from packaging.version import Version
 
 from envdoctor.harvest.closure import CORE
 from envdoctor.harvest.seed import SOURCE
-from envdoctor.harvest.store import PackageStore, Record
+from envdoctor.harvest.store import Record
 from envdoctor.matrix.snapshot import parse_manylinux
 
 SCHEMA = "envdoctor.releases/1"
@@ -40,31 +41,32 @@ LARGE = 20 << 20
 
 
 def release_tables(
-    store: PackageStore, former: Callable[[str], Mapping[str, Any]] = lambda name: {}
+    records: Iterable[Record], former: Callable[[str], Mapping[str, Any]] = lambda name: {}
 ) -> dict[str, str]:
-    """Return by family the text of every table whose package the store has.
+    """Return by family the text of every table whose package is among the records, which are read once.
 
     `former` gives the tables in force: their releases stay where the store has no facts of its own.
     """
-    found = {f: (record, build(record)) for f, build in _FAMILIES.items() if (record := store.read(f))}
-    tables = {
-        family: _table(family, record, {**former(family).get("releases", {}), **releases})
-        for family, (record, releases) in found.items()
-    }
-    records = [record for name in PINNED if (record := store.read(name))]
-    if records:
-        newest = max(records, key=lambda record: str(record["fetched"]))
-        tables["pins"] = _table("pins", newest, {r["name"]: pin_table(r) for r in records})
-    sized = {r["name"]: (str(r["fetched"]), table) for r in _records(store) if (table := size_table(r))}
+    tables: dict[str, str] = {}
+    pinned: list[tuple[Record, dict[str, Any]]] = []
+    sized: dict[str, dict[str, dict[str, int]]] = {}
+    sized_on = ""
+    for record in records:
+        name = record["name"]
+        if name in _FAMILIES:
+            releases = {**former(name).get("releases", {}), **_FAMILIES[name](record)}
+            tables[name] = _table(name, record, releases)
+        if name in PINNED:
+            pinned.append(({"fetched": record["fetched"]}, {name: pin_table(record)}))
+        if table := size_table(record):
+            sized[name], sized_on = table, max(sized_on, str(record["fetched"]))
+    if pinned:
+        newest = max((made_from for made_from, _ in pinned), key=lambda one: str(one["fetched"]))
+        tables["pins"] = _table("pins", newest, {n: table for _, told in pinned for n, table in told.items()})
     if sized:
-        made_from = {"fetched": max(fetched for fetched, _ in sized.values())}
-        sizes = {**former("sizes").get("releases", {}), **{name: table for name, (_, table) in sized.items()}}
-        tables["sizes"] = _table("sizes", made_from, sizes)
+        sizes = {**former("sizes").get("releases", {}), **sized}
+        tables["sizes"] = _table("sizes", {"fetched": sized_on}, sizes)
     return tables
-
-
-def _records(store: PackageStore) -> Iterator[Record]:
-    return filter(None, map(store.read, store.names()))
 
 
 def _table(family: str, made_from: Record, releases: Mapping[str, Any]) -> str:
@@ -205,8 +207,12 @@ def _sizes(files: Iterable[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def _machine(wheel: str) -> str | None:
+    return _machine_of(*wheel.removesuffix(".whl").split("-")[-3::2])
+
+
+@lru_cache(4096)
+def _machine_of(python: str, platform: str) -> str | None:
     """Return for what machine a wheel of CPython 3 is; None for other Pythons and machines."""
-    python, _, platform = wheel.removesuffix(".whl").split("-")[-3:]
     if not any(one.startswith(("py3", "cp3")) for one in python.split(".")):
         return None
     kinds = _MACS if "macosx" in platform else _MACHINES

@@ -16,18 +16,26 @@ SOURCE = "snapshot"
 _FIRST_DAY = datetime.date(1970, 1, 1)
 
 
-def seed_store(store: PackageStore, snapshot: Snapshot, names: Iterable[str] | None = None) -> None:
-    """Give packages of the snapshot (all, or `names`) a record, and older records the releases they lack.
+def seed_store(store: PackageStore, snapshot: Snapshot, names: Iterable[str]) -> None:
+    """Give packages of the snapshot a record, and older records the releases they lack.
 
     Raises Unavailable when the store cannot be written or another update holds it.
     """
     with store.locked():
-        for name in snapshot.names() if names is None else names:
+        for name in names:
             former = store.read(name)
-            if former is None or str(former["fetched"]) < snapshot.date:
-                package = snapshot.package(name)
-                if package is not None and package.crawled:
-                    store.write(name, _merged(package_record(snapshot, package), former))
+            record = seeded(snapshot, name, former)
+            if record is not None and record is not former:
+                store.write(name, record)
+
+
+def seeded(snapshot: Snapshot, name: str, former: Record | None) -> Record | None:
+    """Return what is known of a package: its record, with what a newer snapshot tells beyond it."""
+    package = snapshot.package(name)
+    older = former is None or str(former["fetched"]) < snapshot.date
+    if not older or package is None or not package.crawled:
+        return former
+    return _merged(package_record(snapshot, package), former)
 
 
 def _merged(seed: Record, former: Record | None) -> Record:

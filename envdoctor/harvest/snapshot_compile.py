@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 import sys
 import zlib
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache, partial
+from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
@@ -17,6 +21,7 @@ from packaging.version import InvalidVersion, Version
 from envdoctor.fact_files import SNAPSHOT
 from envdoctor.files import replace_file
 from envdoctor.harvest.marker_trees import Tree, marker_tree, named_extras, python_clauses
+from envdoctor.harvest.store import PackageStore, Record
 from envdoctor.matrix.snapshot import LIMITS, MAGIC, SDIST
 from envdoctor.specifiers import InvalidSpecifier, Specifier, SpecifierSet
 
@@ -24,6 +29,7 @@ EPOCH = datetime.date(1970, 1, 1)
 DISABLING = frozenset({"torch", "accelerate", "bitsandbytes"})
 """Without these at their minimum a library keeps little of its use: it is as good as not installed."""
 
+_PLAIN = re.compile(r"[0-9]+(?:\.[0-9]+)*")
 SOURCES = (".tar.gz", ".zip", ".tar.bz2", ".tgz", ".tar.xz")
 
 
@@ -38,12 +44,22 @@ class Table:
             self.values.append(value)
 
     def number(self, value: Any, key: str | None = None) -> int:
-        """Return the number of `value`; equal keys (or JSON) share one."""
-        key = json.dumps(value) if key is None else key
+        """Return the number of `value`; equal keys (or texts, or JSON) share one."""
+        if key is None:
+            key = value if isinstance(value, str) else json.dumps(value)
         if key not in self._numbers:
             self._numbers[key] = len(self.values)
             self.values.append(value)
         return self._numbers[key]
+
+
+class _Tables(NamedTuple):
+    """What one package's releases ask for, numbered; `known` are the rows of what was read already."""
+
+    requirements: Table
+    lists: Table
+    rows: Table
+    known: dict[tuple[str, ...], int]
 
 
 class Compiler:
@@ -54,13 +70,22 @@ class Compiler:
         self.specs: dict[str, Table] = {}
         self.packages: dict[str, dict[str, Any]] = {}
         self.problems: list[str] = []
+        self.newest = "1970-01-01"
+        """The day of the newest record."""
         self._read: dict[str, list[tuple[str, str]] | None] = {}
+
+    def compiled(self, records: Iterable[Record]) -> Iterator[Record]:
+        """Compile records, each as it is passed on."""
+        for record in records:
+            self.newest = max(self.newest, str(record["fetched"])[:10])
+            self.add(record)
+            yield record
 
     def add(self, raw: Mapping[str, Any]) -> None:
         """Compile one package of the store; what cannot be read is noted in `problems`."""
         name = canonicalize_name(raw["name"])
         versions = sorted(self._versions(name, raw["releases"]), key=lambda pair: pair[0])
-        requirements, lists, rows, groups = Table(), Table(), Table(), Table()
+        tables, groups = _Tables(Table(), Table(), Table(), {}), Table()
         day = [_first_day(release) for _, release in versions]
         self.packages[name] = {
             "v": [str(release["version"]) for _, release in versions],
@@ -72,10 +97,10 @@ class Compiler:
             "F": groups.values,
             "y": [i for i, (_, release) in enumerate(versions) if all(f["yanked"] for f in release["files"])],
             "p": [i for i, (version, _) in enumerate(versions) if version.is_prerelease],
-            "r": [self._row(name, release, requirements, lists, rows) for _, release in versions],
-            "R": rows.values,
-            "E": lists.values,
-            "Q": requirements.values,
+            "r": [self._row(name, release, tables) for _, release in versions],
+            "R": tables.rows.values,
+            "E": tables.lists.values,
+            "Q": tables.requirements.values,
         }
 
     def _versions(self, name: str, releases: Mapping[str, Any]) -> Iterable[tuple[Version, dict[str, Any]]]:
@@ -107,11 +132,19 @@ class Compiler:
         clauses = python_clauses(text)
         return -1 if clauses is None else self.pythons.number([text, clauses], text)
 
-    def _row(
-        self, name: str, release: Mapping[str, Any], requirements: Table, lists: Table, rows: Table
-    ) -> int:
+    def _row(self, name: str, release: Mapping[str, Any], tables: _Tables) -> int:
         if release.get("requires") is None:
             return -1
+        asked = (*release["requires"], LIMITS, *own_minimums(release))
+        if asked not in tables.known:
+            row = self._read_row(name, release, tables)
+            if row is None:
+                return -1
+            tables.known[asked] = row
+        return tables.known[asked]
+
+    def _read_row(self, name: str, release: Mapping[str, Any], tables: _Tables) -> int | None:
+        requirements, lists = tables.requirements, tables.lists
         wanted: dict[str, dict[int, None]] = {"": {}}
         for text in release["requires"]:
             if text not in self._read:
@@ -119,7 +152,7 @@ class Compiler:
             shares = self._read[text]
             if shares is None:
                 self.problems.append(f"{name} {release['version']}: requirement {text[:80]!r} cannot be read")
-                return -1
+                return None
             for extra, value in shares:
                 wanted.setdefault(extra, {})[requirements.number(value)] = None
         base = wanted.pop("")
@@ -131,7 +164,8 @@ class Compiler:
             extra: lists.number(_joined(number for number in numbers if number not in base))
             for extra, numbers in sorted(wanted.items())
         }
-        return rows.number(" ".join(f"{extra}={number}" for extra, number in {"": always, **extras}.items()))
+        numbers = {"": always, **extras}
+        return tables.rows.number(" ".join(f"{extra}={number}" for extra, number in numbers.items()))
 
     def _shares(self, text: str) -> list[tuple[str, str]] | None:
         """Return for which extras ("" for always) a Requires-Dist asks for what."""
@@ -215,7 +249,18 @@ def _edges(spec: str, versions: list[Version], known: dict[str, frozenset[int]])
 
 
 def _admitted(clause: Specifier, versions: list[Version]) -> frozenset[int]:
-    return frozenset(i for i, version in enumerate(versions) if clause.contains(version, prereleases=True))
+    """Return the places of the sorted versions that a clause admits: of one with a plain bound, a run."""
+    contains = partial(clause.contains, prereleases=True)
+    operator = clause.operator if _PLAIN.fullmatch(clause.version) else ""
+    if operator in (">=", ">"):
+        return frozenset(range(bisect_left(versions, True, key=contains), len(versions)))
+    if operator in ("<=", "<"):
+        return frozenset(range(bisect_left(versions, True, key=lambda version: not contains(version))))
+    if operator == "==":
+        first = bisect_left(versions, Version(clause.version))
+        alike = takewhile(lambda place: contains(versions[place]), range(first, len(versions)))
+        return frozenset(alike)
+    return frozenset(i for i, version in enumerate(versions) if contains(version))
 
 
 def parse_requirement(text: str) -> Requirement | None:
@@ -249,7 +294,12 @@ def _first_day(release: Mapping[str, Any]) -> int:
 
 
 def _day(stamp: str) -> int:
-    return (datetime.date.fromisoformat(stamp[:10]) - EPOCH).days
+    return _day_of(stamp[:10])
+
+
+@lru_cache(65536)
+def _day_of(date: str) -> int:
+    return (datetime.date.fromisoformat(date) - EPOCH).days
 
 
 def _dump(value: Any) -> bytes:
@@ -259,14 +309,9 @@ def _dump(value: Any) -> bytes:
 def compile_store(store: Path) -> tuple[bytes, list[str]]:
     """Return the snapshot of a folder of package JSONs, and what in it could not be read."""
     compiler = Compiler()
-    fetched = []
-    for path in sorted(store.glob("*.json")):
-        raw = json.loads(path.read_bytes())
-        if raw.get("schema") != "envdoctor.package/1":
-            continue
-        fetched.append(str(raw["fetched"])[:10])
-        compiler.add(raw)
-    return compiler.bytes(max(fetched, default="1970-01-01")), compiler.problems
+    for _ in compiler.compiled(PackageStore(store).records()):
+        pass
+    return compiler.bytes(compiler.newest), compiler.problems
 
 
 def main() -> None:

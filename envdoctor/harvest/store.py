@@ -51,6 +51,10 @@ class PackageStore:
             return None
         return record if isinstance(record.get("releases"), dict) else None
 
+    def records(self) -> Iterator[Record]:
+        """Yield every package's record, by name."""
+        return filter(None, map(self.read, self.names()))
+
     def write(self, name: str, record: Record) -> None:
         """Replace a package's record atomically; raises Unavailable and leaves what is there in force."""
         path = self._path(name)

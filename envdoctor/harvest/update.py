@@ -36,6 +36,8 @@ class PackageOutcome:
     read: int = 0
     problem: str | None = None
     absent: bool = False
+    requires: frozenset[str] = frozenset()
+    """What those of its releases ask for whose requirements are followed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,8 @@ class Updater:
     known_deep: Callable[[str], Collection[str]] = lambda name: ()
     progress: Callable[[PackageOutcome, int, int], None] = lambda outcome, done, total: None
     reread: Mapping[str, SpecifierSet] = field(default_factory=dict)
+    known: Callable[[str, Record | None], Record | None] = lambda _, former: former
+    """What is known of a package beside its record."""
     routes: Routes = field(init=False)
 
     def __post_init__(self) -> None:
@@ -92,17 +96,19 @@ class Updater:
 
     def update_package(self, name: str, releases: Executor) -> PackageOutcome:
         """Bring one package up to date; what goes wrong is in the outcome, and the former record stays."""
-        former = self.store.read(name)
+        former = self.known(name, self.store.read(name))
+        known = _required(former) if former else frozenset()
         try:
             etag = former.get("etag") if former and name not in self.reread else None
             page = read_project_page(self.fetcher, self.index, name, etag)
             if page is None:
-                return PackageOutcome(name)
+                return PackageOutcome(name, requires=known)
             return self._store(page, former, releases)
         except NotFound as missing:
-            return PackageOutcome(name, problem=str(missing) if former else None, absent=True)
+            return PackageOutcome(name, 0, str(missing) if former else None, True, known)
         except Unavailable as error:
-            return PackageOutcome(name, problem=str(error))
+            left = self.store.read(name)
+            return PackageOutcome(name, problem=str(error), requires=_required(left) if left else known)
 
     def _store(self, page: ProjectPage, former: Record | None, pool: Executor) -> PackageOutcome:
         old = former["releases"] if former else {}
@@ -120,7 +126,7 @@ class Updater:
         if not former or {**former, "fetched": self.today} != record:
             self.store.write(page.name, record)
         self._deepen(record, grouped, pool)
-        return PackageOutcome(page.name, read=len(wanted))
+        return PackageOutcome(page.name, read=len(wanted), requires=_required(record))
 
     def _wants(self, name: str, version: str, old: Record | None, skipped: bool) -> bool:
         if not settled(old):
@@ -267,9 +273,13 @@ class _Walk:
                     todo.add(required)
 
     def _required_by(self, name: str) -> set[tuple[str, frozenset[str]]]:
-        record = self.updater.store.read(name) or {"releases": {}}
-        lines = {line for release in _in_use(record["releases"]) for line in release.get("requires") or ()}
-        return set(followed(lines, self.extras.get(name, frozenset())))
+        outcome = self.outcomes.get(name)
+        return set(followed(outcome.requires if outcome else (), self.extras.get(name, frozenset())))
+
+
+def _required(record: Record) -> frozenset[str]:
+    """Return what a record's releases ask for whose requirements are followed."""
+    return frozenset(line for one in _in_use(record["releases"]) for line in one.get("requires") or ())
 
 
 def _in_use(releases: Record) -> list[Record]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 
+from packaging.version import Version
+
 from envdoctor.findings import Certainty
 from envdoctor.matrix.interface_ranges import places_of, spans_of
 from envdoctor.matrix.interface_records import Record, Spans, ancestors
@@ -64,6 +66,14 @@ def methods_named(record: Record) -> Mapping[str, Sequence[str]]:
     return found
 
 
+def takes_any(record: Record | None, method: str, version: Version) -> bool:
+    """True where a method of that name takes any argument: one that it heeds no more fails nothing."""
+    owners = methods_named(record).get(method, ()) if record else ()
+    return record is not None and any(
+        record.has(record.keywords[one].get(ALL, ()), version) for one in owners
+    )
+
+
 def not_taken(use: Use, record: Record, move: Move) -> Break | None:
     """Judge an overriding method by what the library gives when it calls the method on itself.
 
@@ -71,6 +81,8 @@ def not_taken(use: Use, record: Record, move: Move) -> Break | None:
     """
     passed = record.passed.get(use.name, {})
     own = callable_of(record, f"{use.path}.{use.name}")[1]
+    if too_many := _no_longer_given(use, record, own, move):
+        return too_many
     base = own or _taken_by_all(record, use.name)
     for name, spans in sorted(passed.items()):
         taken = base.get(name, ()) if name.isidentifier() else _counts_from(base, name)
@@ -81,6 +93,21 @@ def not_taken(use: Use, record: Record, move: Move) -> Break | None:
             lacking = name if name.isidentifier() else f"{name[1:]} positional arguments"
             shown = f"{use.path}.{use.name}() without {lacking}"
             return Break(use, shown, since, f"take {lacking}", Certainty.LIKELY)
+    return None
+
+
+def _no_longer_given(use: Use, record: Record, own: Mapping[str, Spans], move: Move) -> Break | None:
+    """Judge an overriding method that needs what the library's own method needed, and takes no more."""
+    lengths = [int(n[1:]) for n, spans in own.items() if n[:1] == "~" and record.has(spans, move.new)]
+    if not lengths or use.count <= max(lengths) or record.has(own.get(ALL, ()), move.new):
+        return None
+    for name, spans in sorted(own.items()):
+        argument = name[1:]
+        needed = name[:1] == "!" and argument in use.given and f"{argument}=" not in use.given
+        since = gone_since(record, spans, move) if needed else None
+        if since and not record.has(own.get(argument, ()), move.new):
+            shown = f"{use.path}.{use.name}() with {argument}"
+            return Break(use, shown, since, f"take no {argument}", Certainty.LIKELY)
     return None
 
 

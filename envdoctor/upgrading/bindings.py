@@ -55,6 +55,8 @@ class Bound:
     """The question about a release that a name answers."""
     element: Bound | None = None
     """What each element of a list stands for; unknown of an empty one."""
+    answer: Bound | None = None
+    """What a call of a function of the text yields, as its annotation tells."""
 
 
 UNKNOWN = Bound()
@@ -62,6 +64,12 @@ ANY = 1 << 16
 """Arguments by position of what takes any number of them."""
 _OF_ARRAYS = frozenset(("itemset", "ptp"))
 """Short names of methods that arrays alone have."""
+_NO_LISTS = frozenset(("append",))
+"""Short names of methods that lists have, too: what these do not answer is no list's."""
+_OWN_ANSWER = frozenset(
+    ("to", "cuda", "cpu", "half", "float", "bfloat16", "double", "eval", "train", "requires_grad_")
+)
+"""Methods of a module of torch that answer with the module."""
 _BY_PATH = frozenset(("patch", "setattr", "delattr", "import_module"))
 """Functions that take the path of what they put something in the place of, or load, as a text."""
 _HELD = re.compile(r"[a-z]{2,30}_(?:config|args|params|options|settings)")
@@ -119,10 +127,11 @@ def of_base(node: ast.Attribute) -> bool:
     return isinstance(made, ast.Call) and isinstance(made.func, ast.Name) and made.func.id == "super"
 
 
-def is_distinct(method: ast.Attribute) -> bool:
-    """True for a method whose name tells whose it is; dtypes have their own `newbyteorder`."""
+def is_distinct(method: ast.Attribute, answers: bool) -> bool:
+    """True for a method whose name tells whose it is, or what it `answers`; dtypes have a `newbyteorder`."""
     of_dtype = any("dtype" in text for text in last_names(method.value))
-    return (len(method.attr) >= DISTINCT or method.attr in _OF_ARRAYS) and not of_dtype
+    telling = method.attr in _OF_ARRAYS or (answers and method.attr in _NO_LISTS)
+    return (len(method.attr) >= DISTINCT or telling) and not of_dtype
 
 
 def paths_in(node: ast.Call) -> Iterator[tuple[str, Place]]:
@@ -366,12 +375,22 @@ def made_by(called: Bound) -> Bound:
         if chosen:
             return Bound(f"transformers.{chosen}", True)
         return UNKNOWN if owner.rpartition(".")[2].startswith("Auto") else Bound(owner, True)
+    if called.member and last in _OWN_ANSWER:
+        return Bound(owner, True)
     return Bound(path, True, own=called.own) if is_class(last) and not called.open else UNKNOWN
 
 
 def named_in(arguments: ast.arguments) -> list[ast.arg]:
     """Return the arguments that have a name of their own."""
     return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+
+
+def defaulted(arguments: ast.arguments) -> frozenset[str]:
+    """Return the arguments that have a default, as `name=`."""
+    positional = [*arguments.posonlyargs, *arguments.args]
+    plain = positional[len(positional) - len(arguments.defaults) :]
+    named = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    return frozenset(f"{one.arg}=" for one in (*plain, *(a for a, default in named if default)))
 
 
 def most_given(method: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -400,8 +419,13 @@ def calls_in(body: Sequence[ast.stmt], scopes: Sequence[Scope]) -> Iterator[str]
 
 
 def instance_of(annotation: ast.expr | None, scopes: Sequence[Scope]) -> Bound:
-    """Return the instance that an annotation tells: `X`, `Optional[X]`, `X | None`."""
+    """Return the instance that an annotation tells: `X`, `Optional[X]`, `X | None`, and as texts."""
     match annotation:
+        case ast.Constant(value=str(text)):
+            try:
+                return instance_of(ast.parse(text, mode="eval").body, scopes)
+            except SyntaxError:
+                return UNKNOWN
         case ast.Subscript(value=ast.Name(id="Optional"), slice=inner):
             return instance_of(inner, scopes)
         case ast.Subscript(value=ast.Name(id=listed), slice=inner) if listed in _LISTS:
@@ -414,6 +438,27 @@ def instance_of(annotation: ast.expr | None, scopes: Sequence[Scope]) -> Bound:
             return Bound(told.path, True, own=told.own) if plain and not told.open else UNKNOWN
         case _:
             return UNKNOWN
+
+
+def annotated_in(node: ast.ClassDef, scopes: Sequence[Scope]) -> dict[str, Bound]:
+    """Return the fields that a class's body declares to be instances."""
+    told = (
+        (one.target.id, instance_of(one.annotation, scopes))
+        for one in node.body
+        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
+    )
+    return {name: bound for name, bound in told if bound.path}
+
+
+def answering(function: Function, scopes: Sequence[Scope]) -> Bound:
+    """Return what a function of the text stands for by its annotation: a property for what it yields."""
+    answer = instance_of(function.returns, scopes)
+    if answer is UNKNOWN:
+        return UNKNOWN
+    kinds = {next(last_names(one), "") for one in function.decorator_list}
+    if kinds & {"property", "cached_property"}:
+        return answer
+    return Bound(answer=answer) if kinds <= {"staticmethod", "classmethod", "abstractmethod"} else UNKNOWN
 
 
 def either(one: Bound, other: Bound) -> Bound:

@@ -59,9 +59,9 @@ def called_after(bases: Iterable[ast.expr]) -> Bound:
 
 
 def with_handing(bases: Iterable[Bound], methods: Mapping[str, Bound]) -> dict[str, Bound]:
-    """Return the methods of a class that hand on to a library's callable: its own, and those of its bases."""
+    """Return the members of a class that stand for a library's: its own, and those of its bases."""
     every = {name: bound for base in bases for name, bound in (base.attributes or {}).items()} | {**methods}
-    return {name: bound for name, bound in every.items() if bound.path}
+    return {name: bound for name, bound in every.items() if bound.path or bound.answer}
 
 
 def plain_base(node: ast.expr) -> bool:

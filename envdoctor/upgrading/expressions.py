@@ -31,6 +31,7 @@ from envdoctor.upgrading.bindings import (
     with_element,
 )
 from envdoctor.upgrading.guarding import OPEN, Guard, branches, versions_compared
+from envdoctor.upgrading.held import Held
 from envdoctor.upgrading.noting import Notes
 from envdoctor.upgrading.uses import Kind, Place, Use
 
@@ -45,8 +46,9 @@ def _base(scopes: Sequence[Scope]) -> Bound:
 class Expressions:
     """What expressions stand for with the names known so far; functions wait until their module is read."""
 
-    def __init__(self, imported: set[str]) -> None:
+    def __init__(self, imported: set[str], held: Held) -> None:
         self.notes = Notes()
+        self._held = held
         self.read = self.notes.read
         self._imported = imported
         self._loose: list[tuple[str, Place]] = []
@@ -66,6 +68,8 @@ class Expressions:
                 return self._attribute(node, scopes)
             case ast.Call():
                 return self._call(node, scopes)
+            case ast.Await(value=waited):
+                return self._expression(waited, scopes)
             case ast.Lambda():
                 self._waiting.append((node, list(scopes), self.notes.guard))
                 return UNKNOWN
@@ -141,18 +145,19 @@ class Expressions:
         return bound
 
     def _attribute(self, node: ast.Attribute, scopes: list[Scope]) -> Bound:
+        self.notes.answered.add(node.value)
         base = self._expression(node.value, scopes)
         place = member_place(node)
         if of_base(node) and (above := _base(scopes)).path and node.attr not in above.own:
             self.notes.use(Use(Kind.MEMBER, above.path, place, node.attr))
-            return Bound(f"{above.path}.{node.attr}", member=True)
+            return self._member(f"{above.path}.{node.attr}")
         if base.attributes and isinstance(node.ctx, ast.Load) and node.attr in base.attributes:
             return base.attributes[node.attr]
         if isinstance(node.ctx, ast.Store):
             self.read.defined.add(f"{next(last_names(node.value), '')}.{node.attr}")
         if base.member and (held := named_after(base.path)):
             self.notes.use(Use(Kind.MEMBER, held, place, node.attr, receiver=base.path.rpartition(".")[2]))
-            return Bound(f"{held}.{node.attr}", member=True)
+            return self._member(f"{held}.{node.attr}")
         if not base.path or base.member:
             receiver = next(last_names(node.value), "")
             telling = len(node.attr) >= DISTINCT or receiver.endswith("config")
@@ -167,8 +172,13 @@ class Expressions:
             return Bound(f"{base.path}.{node.attr}")
         if isinstance(node.ctx, ast.Load) and node.attr not in base.own:
             self.notes.use(Use(Kind.MEMBER, base.path, place, node.attr))
-            return Bound(f"{base.path}.{node.attr}", member=True)
+            return self._member(f"{base.path}.{node.attr}")
         return UNKNOWN
+
+    def _member(self, path: str) -> Bound:
+        """Return a member of an instance: what its library's annotations tell that it holds."""
+        held = self._held(path)
+        return Bound(path, member=True) if held is UNKNOWN else held
 
     def _call(self, node: ast.Call, scopes: list[Scope]) -> Bound:
         taker, self._taker = self._taker, ""
@@ -192,7 +202,7 @@ class Expressions:
         self.notes.called_method(node, called, given, starred)
         if not called.path:
             self.notes.loose_keywords(node, scopes)
-            return UNKNOWN
+            return called.answer or UNKNOWN
         if called.closed:
             return made_by(called)
         if called.path in ("importlib.import_module",):
@@ -200,7 +210,8 @@ class Expressions:
             self.read.unfollowed += not (node.args and isinstance(node.args[0], ast.Constant))
             return UNKNOWN
         self.notes.arguments(node, called, given, starred, taker)
-        return made_by(called)
+        made = made_by(called)
+        return self._held(f"{called.path}()") if made is UNKNOWN else made
 
     def _called(self, node: ast.expr, scopes: list[Scope]) -> Bound:
         """Return what is called; `super().method` is the base's own."""

@@ -164,6 +164,11 @@ def is_another(record: Record, told: Mapping[str, Spans], move: Move) -> bool:
     return 2 * sum(release is not None for release in gone) > max(len(gone), 4)
 
 
+def is_inner(record: Record, name: str) -> bool:
+    """True for a member that a class has for itself: no base from elsewhere brings one that is called so."""
+    return bool(record.bases) and name[:1] == "_" != name[1:2] and len(name) >= DISTINCT and "_" in name[1:]
+
+
 def _is_telling(name: str) -> bool:
     own = name[:1].isalpha() or len(name) >= 2 * DISTINCT  # a private name has to be a longer one
     return len(name) >= DISTINCT and own and "_" in name

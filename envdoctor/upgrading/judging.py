@@ -18,11 +18,11 @@ from envdoctor.rules.ranges import version_satisfies
 from envdoctor.upgrading.arguments import (
     base_of,
     callable_of,
-    methods_named,
     not_taken,
     owner_of,
     position,
     settings_of,
+    takes_any,
 )
 from envdoctor.upgrading.bindings import is_class
 from envdoctor.upgrading.breaks import Break, by_rename
@@ -39,13 +39,15 @@ from envdoctor.upgrading.gone import (
     had,
     is_another,
     is_covered,
+    is_inner,
     left_of,
     lives,
     methods_left,
     names_of,
 )
+from envdoctor.upgrading.held import Held, held_by
 from envdoctor.upgrading.known_settings import KnownSettings
-from envdoctor.upgrading.paths import home_of, is_open, stands
+from envdoctor.upgrading.paths import home_of, is_open, passed_on, stands
 from envdoctor.upgrading.renames import Renames, holds
 from envdoctor.upgrading.unsaid import function_unsaid, methods_unsaid
 from envdoctor.upgrading.uses import ALL, Kind, Use, is_telling
@@ -72,6 +74,11 @@ class Judge:
     def settings(self) -> KnownSettings:
         """What frameworks' releases tell of their settings."""
         return KnownSettings(self.matrix, self.moves)
+
+    @cached_property
+    def held(self) -> Held:
+        """What members of libraries' classes are."""
+        return held_by(self.matrix)
 
     @cached_property
     def renames(self) -> Renames:
@@ -107,8 +114,8 @@ class Judge:
         """Yield what breaks, each place once; of a key that is followed to what takes it, that."""
         seen: set[tuple[object, str]] = set()
         uses = [use for use in uses if use.kind in self.kinds and self._is_met(use)]
-        uses = [use for use in uses if not use.guarded or self._fails_too(use)]
         libraries = {self.library(use.path) for use in uses if use.kind not in _OWNERLESS}
+        uses = [use for use in uses if not use.guarded or self._fails_too(use)]
         for use in sorted(uses, key=lambda use: use.kind is Kind.KEY):
             for found in self._broken(use, uses, libraries):
                 name = "" if use.kind is Kind.KEY else found.name
@@ -205,6 +212,8 @@ class Judge:
         made_up = record is not None and not self.renames.closes(module, move) and is_open(record, path, move)
         if record is not None and (made_up or stands(record, path, move)):
             return None
+        if record is not None and (home := passed_on(record, spans, move, path)):
+            return Break(use, path, record.versions[spans[-1][1] + 1], home, warned=True)
         since = gone_since(record, spans, move) if record and spans else None
         if since is not None:
             return Break(use, path, since, self._instead(record, move, path, name))
@@ -330,7 +339,8 @@ class Judge:
             return None  # from another package's class, or the language's
         since = gone_since(record, spans, move)
         method = f"{owner}.{use.name}" in record.keywords
-        if since and is_another(record, told, move) and (use.name in names_of(record, move) or not method):
+        another = is_another(record, told, move) and not is_inner(record, use.name)
+        if since and another and (use.name in names_of(record, move) or not method):
             since = self._left(record.library).get((METHOD, use.name))
         if since is None:
             return None
@@ -378,8 +388,9 @@ class Judge:
             return
         for library in sorted(self.moves.keys() & set(libraries)):
             shown = f"{use.path}({use.name})" if use.path else f".{use.name}"
-            if row := self.renames.row(shown, self.moves[library]):
-                yield replace(by_rename(use, shown, row, self.moves[library]), certainty=Certainty.LIKELY)
+            move = self.moves[library]
+            if row := self.renames.row(shown, move):
+                yield replace(by_rename(use, shown, row, move), certainty=Certainty.LIKELY)
                 return
             if found := self._held(use, library):
                 yield found
@@ -388,9 +399,10 @@ class Judge:
             since = left.get((use.path, use.name)) or (left.get((ALL, use.name)) if use.path else None)
             if use.path == "" and len(use.name) < DISTINCT:
                 since = None  # too short to tell whose it is
-            if since and not self.renames.is_answered(shown, self.moves[library]):
+            if since and not self.renames.is_answered(shown, move):
                 told = Break(use, shown, since, certainty=Certainty.LIKELY, library=library)
-                yield replace(told, warned=bool(use.path) and self._takes_any(library, use.path))
+                record = load_record(self.matrix.folder, library)
+                yield replace(told, warned=bool(use.path) and takes_any(record, use.path, move.new))
                 return
 
     def _held(self, use: Use, library: str) -> Break | None:
@@ -402,14 +414,6 @@ class Judge:
             return None
         found = self._member(replace(use, path=f"{record.root}.{base}"), record, self.moves[library])
         return found and replace(found, use=use)
-
-    def _takes_any(self, library: str, method: str) -> bool:
-        """True where a method of that name takes any argument: one that it heeds no more fails nothing."""
-        record, new = load_record(self.matrix.folder, library), self.moves[library].new
-        owners = methods_named(record).get(method, ()) if record else ()
-        return record is not None and any(
-            record.has(record.keywords[one].get(ALL, ()), new) for one in owners
-        )
 
     def _call(self, use: Use, libraries: Iterable[str]) -> Iterator[Break]:
         """Answer by the rows of methods whose answer is another where an argument is not given.

@@ -15,6 +15,7 @@ from envdoctor.upgrading.bindings import (
     Scope,
     called_on_self,
     calls_in,
+    defaulted,
     fields_in,
     is_class,
     is_distinct,
@@ -88,6 +89,8 @@ class Notes:
         self.guard = OPEN
         self._asked = False
         self._texts: list[Use] = []
+        self.answered: set[ast.expr] = set()
+        """The calls whose answer is bound to a name, or asked for a member."""
         self.postponed = False
         """True below what no run evaluates."""
 
@@ -142,7 +145,7 @@ class Notes:
             if method.name == "__init__" and not made and not brought and sets_on_self(method):
                 given = called_on_self(method)
             elif method.name != "__init__" and method.args.kwarg is None:
-                given = frozenset(argument.arg for argument in named_in(method.args))
+                given = frozenset(argument.arg for argument in named_in(method.args)) | defaulted(method.args)
             else:
                 continue
             named = called if method.name == "__init__" else ""
@@ -202,23 +205,24 @@ class Notes:
             self.use(Use(Kind.DECORATED, bound.path, span_of(node)))
 
     def called_method(self, node: ast.Call, called: Bound, told: Told, starred: bool) -> None:
-        """Note the call of a method with a telling name, and all that it is given.
+        """Note the call of a method with a telling name, and all that it is given; `**` where more may be.
 
         Settings that go by the method's own name are what it works with, not how it works.
         """
-        if not isinstance(node.func, ast.Attribute) or not is_distinct(node.func) or starred:
+        answers = node in self.answered and not called.path
+        if not isinstance(node.func, ast.Attribute) or not is_distinct(node.func, answers):
             return
         if called.path and not called.member and not is_class(called.path.split(".")[-2]):
             return  # a module's function
         subject = node.func.attr.partition("_")[2]
-        given: set[str] = set()
+        given: set[str] = {ALL} if starred else set()
         for keyword, bound in told:
             if keyword.arg:
                 given |= {keyword.arg, valued(keyword.arg, keyword.value)}
             elif bound.keys is not None:
                 given |= {part for key in bound.keys for part in (key.name, key.value)}
             elif not subject or subject not in ast.unparse(keyword.value):
-                return
+                given.add(ALL)
         receiver, place = next(last_names(node.func.value), ""), member_place(node.func)
         self.use(Use(Kind.CALL, "", place, node.func.attr, given=frozenset(given), receiver=receiver))
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
 
-from envdoctor.matrix.interface_records import Record
-from envdoctor.upgrading.gone import Move
+from envdoctor.matrix.interface_records import Record, Spans
+from envdoctor.upgrading.gone import Move, come_since
 
 
 def stands(record: Record, path: str, move: Move) -> bool:
@@ -50,6 +50,22 @@ def is_open(record: Record, path: str, move: Move) -> bool:
 def _is_standard(module: str, name: str) -> bool:
     """True for what a module of the standard library has: `torch.multiprocessing` brings all of its own."""
     return module in sys.stdlib_module_names and hasattr(import_module(module), name)
+
+
+def passed_on(record: Record, spans: Spans, move: Move, path: str) -> str:
+    """Return where a name is that its old module only passes on, for as long as it makes up what moved.
+
+    That is a name that a later release has there no more, of a module that began to make names up when the
+    name came to stand elsewhere.
+    """
+    module, _, name = path.rpartition(".")
+    made_up = record.names.get(module, {}).get("__getattr__", ())
+    ends = bool(spans) and spans[-1][1] + 1 < len(record.versions)
+    if not ends or not record.has(spans, move.new) or not come_since(record, made_up, move):
+        return ""
+    home = home_of(record, move, path, name)
+    there = record.names.get(home.rpartition(".")[0], {}).get(name, ())
+    return home if come_since(record, there, move) else ""
 
 
 def home_of(record: Record, move: Move, path: str, name: str) -> str:

@@ -13,6 +13,8 @@ from envdoctor.upgrading.bindings import (
     Function,
     Scope,
     alias_place,
+    annotated_in,
+    answering,
     fields_of,
     handed_on,
     imported_in,
@@ -26,6 +28,7 @@ from envdoctor.upgrading.bindings import (
 from envdoctor.upgrading.classes import Brought, called_after, class_of, plain_base, with_handing
 from envdoctor.upgrading.expressions import Expressions
 from envdoctor.upgrading.guarding import branches, condition_of, fallbacks, guarded_by, handling
+from envdoctor.upgrading.held import Held, holds_nothing
 from envdoctor.upgrading.uses import Kind, Read, Use
 
 _LEAVING = (ast.Return, ast.Raise, ast.Continue, ast.Break)
@@ -35,10 +38,12 @@ def _nothing(level: int, module: str, name: str) -> Bound:
     return UNKNOWN
 
 
-def read_cells(sources: Iterable[str], brought: Brought = _nothing) -> Iterator[Read | None]:
+def read_cells(
+    sources: Iterable[str], brought: Brought = _nothing, held: Held = holds_nothing
+) -> Iterator[Read | None]:
     """Yield what each text uses, with the names of those before it; None for one that cannot be parsed.
 
-    `brought` tells what imports from the same project bring.
+    `brought` tells what imports from the same project bring, `held` what members of libraries' classes are.
     """
     known: Scope = {}
     stars: list[str] = []
@@ -49,7 +54,7 @@ def read_cells(sources: Iterable[str], brought: Brought = _nothing) -> Iterator[
         except SyntaxError:
             yield None
             continue
-        reader = _Reader(stars, imported, brought)
+        reader = _Reader(stars, imported, brought, held)
         reader.body(tree.body, [known])
         reader.finish()
         yield reader.read
@@ -58,8 +63,8 @@ def read_cells(sources: Iterable[str], brought: Brought = _nothing) -> Iterator[
 class _Reader(Expressions):
     """Walks statements in order with the names known so far; functions wait until their module is read."""
 
-    def __init__(self, stars: list[str], imported: set[str], brought: Brought) -> None:
-        super().__init__(imported)
+    def __init__(self, stars: list[str], imported: set[str], brought: Brought, held: Held) -> None:
+        super().__init__(imported, held)
         self._brought = brought
         self._postponing = False
         self._stars = stars
@@ -135,7 +140,8 @@ class _Reader(Expressions):
     def _standing_for(self, function: Function, scopes: Sequence[Scope]) -> Bound:
         called = handed_on(function)
         known = [*scopes, imported_in(function)]
-        return standing_for(function, looked_up(called, known)) if called is not None else UNKNOWN
+        found = standing_for(function, looked_up(called, known)) if called is not None else UNKNOWN
+        return answering(function, scopes) if found is UNKNOWN else found
 
     def _annotation(self, node: ast.expr | None, scopes: list[Scope]) -> None:
         self.notes.postponed = self._postponing
@@ -150,6 +156,7 @@ class _Reader(Expressions):
             self._bind(node.target, bound if known else instance_of(node.annotation, scopes), scopes)
             return
         if isinstance(node, ast.Assign):
+            self.notes.answered.add(node.value)
             bound = self._expression(node.value, scopes)
             if condition := condition_of(node.value, scopes):
                 bound = Bound(condition=condition)
@@ -209,7 +216,8 @@ class _Reader(Expressions):
         known = bool(whole.path) and not whole.open
         above = bases[0] if bases and bases[0].path == whole.path else UNKNOWN
         methods = (one for one in node.body if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)))
-        handing = with_handing(bases, {one.name: self._standing_for(one, scopes) for one in methods})
+        members = {one.name: self._standing_for(one, scopes) for one in methods}
+        handing = with_handing(bases, members | annotated_in(node, scopes))
         whole = replace(whole, attributes=handing or None)
         inner: Scope = {
             "<self>": Bound(whole.path, True, {**handing}, whole.own)

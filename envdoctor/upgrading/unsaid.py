@@ -21,7 +21,7 @@ def methods_unsaid(use: Use, rows: Iterable[tables.RenameRow], moves: Mapping[st
         settled = told.split("|")
         settled += [f"{one.partition('=')[0]}=?" for one in settled if "=" in one]
         given = use.given | {f"{use.receiver.lower().rpartition('_')[2]}."}
-        if move and holds(row, move) and given.isdisjoint(settled):
+        if move and holds(row, move) and given.isdisjoint((*settled, ALL)):
             yield replace(by_rename(use, row.old, row, move), certainty=Certainty.LIKELY)
 
 

@@ -253,7 +253,8 @@ def _judge_python(
 ) -> None:
     sources = list(python_of(path, text))
     broken: list[Break] = []
-    for source, read in zip(sources, read_cells((one.text for one in sources), brought), strict=True):
+    cells = read_cells((one.text for one in sources), brought, judge.held)
+    for source, read in zip(sources, cells, strict=True):
         if read is None:
             judged.unread.append(f"{source.file}{f', cell {source.cell}' if source.cell else ''}")
             continue

@@ -93,6 +93,8 @@ class Use:
     given: frozenset[str] = frozenset()
     """The arguments that an overriding method takes, or that a call gives (`name`, and `name=value`).
 
+    `name=` is one of an overriding method that has a default.
+
     `name()` is a method that an overriding one calls on `self`. Of a key, those beside it in its dictionary.
     """
     receiver: str = ""

@@ -134,7 +134,7 @@ def test_tables_tell_what_made_them(tmp_path):
     store = PackageStore(tmp_path / "store")
     store.folder.mkdir()
     store.write("torch", TORCH)
-    tables = release_tables(store)
+    tables = release_tables(store.records())
     assert list(tables) == ["torch"]
     text = tables["torch"]
     table = json.loads(text)
@@ -148,7 +148,7 @@ def test_releases_of_the_tables_in_force_are_kept(tmp_path):
     store.folder.mkdir()
     store.write("torch", TORCH)
     former = {"releases": {"1.12.0": {"cuda": "10.2"}, "2.11.0": {"cuda": "wrong"}}}
-    tables = release_tables(store, lambda family: former if family == "torch" else {})
+    tables = release_tables(store.records(), lambda family: former if family == "torch" else {})
     releases = json.loads(tables["torch"])["releases"]
     assert releases["1.12.0"] == {"cuda": "10.2"}
     assert releases["2.11.0"]["cuda"] == "13.0"

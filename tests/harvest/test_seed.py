@@ -87,7 +87,7 @@ def test_a_record_comes_back_with_files_requirements_and_minimums(snapshot):
 
 def test_compiling_what_was_seeded_gives_the_same_facts_again(snapshot, tmp_path):
     store = PackageStore(tmp_path)
-    seed_store(store, snapshot)
+    seed_store(store, snapshot, snapshot.names())
     seeded = store.read("transformers")
     assert seeded is not None
     compiler = Compiler()
@@ -108,7 +108,7 @@ def test_an_older_record_keeps_what_it_has_and_gains_what_it_lacks(snapshot, tmp
     store = PackageStore(tmp_path)
     own = {"files": [], "requires": ["mine"]}
     store.write("transformers", {**record("transformers", {"5.0.1": own}), "fetched": "2026-11-01"})
-    seed_store(store, snapshot)
+    seed_store(store, snapshot, snapshot.names())
     merged = store.read("transformers")
     assert merged is not None
     assert merged["releases"]["5.0.1"] == own
@@ -120,13 +120,13 @@ def test_a_newer_record_is_left_alone(snapshot, tmp_path):
     store = PackageStore(tmp_path)
     newer = {**record("transformers", {"5.9.0": {"files": [], "requires": []}}), "fetched": "2027-01-01"}
     store.write("transformers", newer)
-    seed_store(store, snapshot)
+    seed_store(store, snapshot, snapshot.names())
     assert store.read("transformers") == newer
 
 
 def test_seeded_minimums_do_not_pass_for_a_reading_of_the_wheel(snapshot, tmp_path):
     store = PackageStore(tmp_path)
-    seed_store(store, snapshot)
+    seed_store(store, snapshot, snapshot.names())
     seeded = store.read("transformers")
     assert seeded is not None
     assert transformers_table(seeded) == {}

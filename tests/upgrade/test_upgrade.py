@@ -1192,3 +1192,101 @@ def test_settings_in_the_body_of_a_plain_class_are_told(tmp_path: Path, base: st
     body = "".join(f"    {name} = 1\n" for name in names)
     files = {"a.py": f"import transformers\nclass Defaults{base}:\n{body}"}
     assert [line for _, line, _ in judged_files(tmp_path, files)] == [8] * found
+
+
+def since_move(code: str, library: str, old: str, new: str) -> list[tuple[int, str, str]]:
+    judge = Judge(load_matrix(), {library: Move(Version(new), Version(old))})
+    read = next(read_cells([code], held=judge.held))
+    assert read is not None
+    return [(b.use.place.line, b.name, b.since) for b in judge.breaks(read.uses)]
+
+
+@pytest.mark.parametrize(
+    "reached",
+    [
+        "def f(c: VllmConfig):\n    c.compilation_config.pass_config.enable_fusion",
+        "def f(c: 'VllmConfig'):\n    p = c.compilation_config.pass_config\n    p.enable_fusion",
+        "class A:\n    c: VllmConfig\n    def f(self):\n"
+        "        self.c.compilation_config.pass_config.enable_fusion",
+        "def g() -> VllmConfig: ...\ng().compilation_config.pass_config.enable_fusion",
+        "class A:\n    def g(self) -> VllmConfig: ...\n    def f(self):\n"
+        "        self.g().compilation_config.pass_config.enable_fusion",
+        "class A:\n    @property\n    def g(self) -> VllmConfig: ...\n    def f(self):\n"
+        "        self.g.compilation_config.pass_config.enable_fusion",
+        "async def f(c: VllmConfig):\n    (await c).compilation_config.pass_config.enable_fusion",
+    ],
+)
+def test_members_are_followed_by_annotations(reached: str) -> None:
+    code = f"from vllm.config import VllmConfig\n{reached}"
+    found = [(name, since) for _, name, since in since_move(code, "vllm", "0.11.0", "0.15.0")]
+    assert found == [("vllm.PassConfig.enable_fusion", "0.13.0")]
+    assert not since_move(code, "vllm", "0.10.0", "0.11.0")
+
+
+def test_a_name_that_its_old_module_only_passes_on_is_warned_of() -> None:
+    code = "from vllm.utils import FlexibleArgumentParser"
+    judge = Judge(load_matrix(), {"vllm": Move(Version("0.11.2"), Version("0.11.0"))})
+    read = next(read_cells([code]))
+    assert read is not None
+    (found,) = judge.breaks(read.uses)
+    assert found.warned
+    assert (found.since, found.replacement) == (
+        "0.14.0",
+        "vllm.utils.argparse_utils.FlexibleArgumentParser",
+    )
+    assert not since_move("from vllm.utils import cdiv", "vllm", "0.11.1", "0.11.2")
+
+
+def test_an_inner_method_is_gone_whatever_a_base_from_elsewhere_has() -> None:
+    code = (
+        "from trl import DPOTrainer\nclass M(DPOTrainer):\n"
+        "    def f(self):\n        self._prepare_deepspeed(1)"
+    )
+    assert since_move(code, "trl", "0.9.6", "0.24.0") == [(4, "trl.DPOTrainer._prepare_deepspeed", "0.18.0")]
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("df = values.append(row)", True),
+        ("values.append(row).sort_index()", True),
+        ("values.append(row)", False),
+        ("f = lambda: values.append(row)", False),
+        ("df = values.append", False),
+    ],
+)
+def test_what_answers_append_is_no_list(line: str, found: bool) -> None:
+    code = f"import pandas as pd\ndef f(values, row):\n    {line}"
+    names = [name for _, name, _ in since_move(code, "pandas", "1.5.3", "2.0.3")]
+    assert names == ([".append()"] if found else [])
+
+
+def test_a_model_that_is_moved_is_still_the_model_and_what_else_is_given_hides_no_call() -> None:
+    code = (
+        "def f(x):\n    from transformers import CLIPModel\n"
+        "    m = CLIPModel.from_pretrained('x').to('cuda')\n    m.get_text_features(**x)"
+    )
+    found = since_move(code, "transformers", "4.57.3", "5.0.0")
+    assert [(line, since) for line, _, since in found] == [(4, "5.0.0")]
+    unsaid = "import transformers\ndef f(t, k):\n    return t.apply_chat_template([], **k)"
+    assert not since_move(unsaid, "transformers", "4.57.3", "5.0.0")
+
+
+def test_an_import_that_is_cared_for_still_tells_whose_methods_are_called() -> None:
+    code = (
+        "try:\n    from transformers import CLIPModel\nexcept ImportError:\n    CLIPModel = None\n"
+        "def f(m):\n    m.get_text_features()"
+    )
+    assert [line for line, *_ in since_move(code, "transformers", "4.57.3", "5.0.0")] == [6]
+
+
+@pytest.mark.parametrize(("optimizer", "found"), [("optimizer_idx", True), ("optimizer_idx=None", False)])
+def test_an_overriding_method_must_not_need_what_is_given_no_more(optimizer: str, found: bool) -> None:
+    rest = "metric=None" if "=" in optimizer else "metric"
+    code = (
+        "import pytorch_lightning as pl\nclass S(pl.LightningModule):\n"
+        f"    def lr_scheduler_step(self, scheduler, {optimizer}, {rest}): ..."
+    )
+    names = [name for _, name, _ in since_move(code, "pytorch-lightning", "1.7.7", "2.0.9")]
+    said = "pytorch_lightning.LightningModule.lr_scheduler_step() with optimizer_idx"
+    assert names == ([said] if found else [])
