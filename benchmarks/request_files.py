@@ -40,7 +40,25 @@ UNREACHED = re.compile(
 """What uv says of a place out of reach, of a build that lacks the rest of the project, of an unknown name."""
 CLASH = re.compile("No solution found|unsatisfiable|conflicting")
 """What uv says of lines that cannot stand together."""
-TARGETS = (("RTX 4090", "550.54.14", "3.11"), ("A100", "525.60.13", "3.10"), ("B200", "580.65.06", "3.12"))
+TARGETS = {
+    "2022": (("RTX 3090", "510.47.03", "3.9"), ("A100", "515.65.01", "3.9"), ("T4", "515.65.01", "3.10")),
+    "2023": (
+        *(("RTX 3090", "525.125.06", "3.10"), ("A100", "535.54.03", "3.10")),
+        ("RTX 4090", "535.129.03", "3.10"),
+    ),
+    "2024": (
+        ("RTX 4090", "550.54.14", "3.10"),
+        ("A100", "535.129.03", "3.10"),
+        ("H100", "550.90.07", "3.11"),
+    ),
+    "2025": (("RTX 4090", "560.35.03", "3.11"), ("A100", "550.54.14", "3.10"), ("H100", "570.86.15", "3.12")),
+    "2026": (
+        ("B200", "580.65.06", "3.12"),
+        ("H100", "570.124.06", "3.11"),
+        ("RTX 5090", "580.82.07", "3.12"),
+    ),
+}
+"""Cards, drivers and Pythons that people had in a year; each file of it is asked for two of the three."""
 UV_READS = re.compile(r"(requirements.*\.txt|pyproject\.toml|setup\.py)$")
 
 
@@ -80,10 +98,16 @@ def uvs(file: Path, python: str, *more: str, cwd: Path | None = None) -> subproc
     if file.suffix != ".txt":
         return run("uv", "pip", "compile", str(file), *told, cwd=str(cwd or file.parent))
     beyond = re.compile(r"download\.pytorch\.org|git\+|^\s*(-e|--editable)\b|^\s*\.")
-    lines = [one for one in file.read_text().splitlines() if not beyond.search(one)]
+    lines = [one for one in _text(file).splitlines() if not beyond.search(one)]
     copy = file.with_suffix(".in")
     copy.write_text(re.sub(r"\+(cu\d{2,3}|cpu)\b", "", "\n".join(lines)) + "\n")
     return run("uv", "pip", "compile", str(copy), *told, cwd=str(cwd or file.parent))
+
+
+def _text(file: Path) -> str:
+    """Return a file's text; PowerShell writes UTF-16."""
+    data = file.read_bytes()
+    return data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
 
 
 def uv_words(python: str) -> tuple[str, ...]:
@@ -222,7 +246,8 @@ def main() -> None:
     older = 0
     for file in files:
         left_out = hashlib.sha256(str(file.parent.name + file.name).encode()).digest()[0] % 3
-        for target in (one for place, one in enumerate(TARGETS) if place != left_out):
+        targets = TARGETS[file.parent.name[:4]]
+        for target in (one for place, one in enumerate(targets) if place != left_out):
             if meant is not None and (shown(file), target[0]) not in meant:
                 continue
             one = judge(file, *target)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 from envdoctor.matrix.markers import clauses_hold
 from envdoctor.matrix.snapshot import SDIST, Snapshot
@@ -20,6 +20,8 @@ class FileJudge:
         self._pythons = {"-1": True}
         self._sets: dict[str, str] = {}
         self._kinds: dict[str, str] = {}
+        self._installing: set[str] = set()
+        """The kinds known to install."""
 
     def judge(self, text: str) -> str:
         """Return what bars all files of a set, as the facts write it; "" where one installs."""
@@ -28,14 +30,17 @@ class FileJudge:
             known = self._sets[text] = self.judge_kinds(text.split())
         return known
 
-    def judge_kinds(self, kinds: Iterable[str]) -> str:
+    def judge_kinds(self, kinds: Collection[str]) -> str:
         """Return what bars all files of some kinds, as the facts write them; "" where one installs."""
+        if not self._installing.isdisjoint(kinds):
+            return ""
         known, barred = self._kinds, set[str]()
         for kind in kinds:
             verdict = known.get(kind)
             if verdict is None:
                 verdict = known[kind] = self._judge_kind(kind)
             if not verdict:
+                self._installing.add(kind)
                 return ""
             barred.add(verdict)
         return _worst(barred)

@@ -335,7 +335,7 @@ class Node:
             late = {kind: int(kind.split(",")[2]) for kind in text.split() if kind.count(",") == 2}
             for mask in _bits(versions) if late else (versions,):
                 left = cutoff - self.package.days[mask.bit_length() - 1]
-                there = (kind for kind in text.split() if late.get(kind, left) <= left)
+                there = [kind for kind in text.split() if late.get(kind, left) <= left]
                 yield mask, self.context.files.judge_kinds(there)
 
     def _hardware_bans(self) -> Iterator[Ban]:
