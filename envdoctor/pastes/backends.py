@@ -21,7 +21,8 @@ class _Word:
 _WORDS = (
     _Word(
         re.compile(
-            r"(?i)rocm used to build pytorch: \d|(?<![+\w])rocm[- ]?(?:smi|\d)|\bgfx(?:9|1[01])\w{1,3}\b|"
+            r"(?i)rocm used to build pytorch: \d|(?<![+\w])rocm[- ]?(?:smi|\d)|\bgfx ?(?:9|1[01])\w{1,3}\b|"
+            r"\b(?:AMDGPU_TARGETS|HSA_OVERRIDE_GFX_VERSION|HIP_VISIBLE_DEVICES)=\w|\b(?:LLAMA|GGML)_HIP(?:BLAS)?=[1Oo]|"
             r"\bHIP (?:error\b|runtime version: \d)|\bhip(?:error|blas)|"
             r"\bInstinct\b|\bMI(?:210|250X?|3\d\d[XA])\b"
         ),

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from envdoctor.facts import NOT_JUDGED, NOTHING_READ, REPORTED, TOLD_CAUSE, TOLD_WAY, Facts
+from envdoctor.facts import NOT_JUDGED, NOTHING_READ, TOLD_CAUSE, TOLD_WAY, Facts
 from envdoctor.inputs import is_dockerfile, is_program, is_requirements
 from envdoctor.matrix import tables
 from envdoctor.matrix.lexicon import Lexicon
@@ -247,7 +247,7 @@ def _of_words(
     said = any(sight.pattern.fault == "said" for sight in seen)
     if not said and not any(len(line.split()) >= _SENTENCE or not line.isascii() for line in lines):
         return
-    from envdoctor.pastes.sentences import parse_sentences, parse_told, reports_failure
+    from envdoctor.pastes.sentences import parse_reports, parse_sentences, parse_told
 
     told = _told(paste, lines, lexicon)
     yield from (sighting for _, sighting in told)
@@ -256,9 +256,8 @@ def _of_words(
 
         first, sighting = told[0]
         yield told_error(paste, first, sighting.value.text, [one.value.id for _, one in told])
-        if reports_failure(paste, lines):
-            yield Sighting("note", REPORTED)
     else:
         yield from parse_told(paste, lines, seen)
+    yield from parse_reports(paste, lines, seen, known=bool(told))
     if not is_program(paste.file_name):
         yield from parse_sentences(paste, lines)

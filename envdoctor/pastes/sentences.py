@@ -42,7 +42,8 @@ _REPORTS = re.compile(
     r"\b(?:have|having|had|hits?|r[au]n into|encounter\w{0,3}|fac(?:e|es|ed|ing)) (?:\w{1,12} ){0,3}"
     r"(?:troubles?|problems?|issues?)\b|"
     r"(?<!not )(?<!never )(?<!to )(?<!can )\b(?:fails|failed|failing|crash(?:es|ed|ing)|hang(?:s|ing)|hung|"
-    r"stuck\w{0,2}|froze|freezes|errors out|is broken|broke|breaks|(?:is|are) lost|was killed|gets killed)\b|"
+    r"stuck\w{0,2}|froze|freezes|errors out|is broken|broke|breaks|(?:is|are) lost|"
+    r"(?:was|gets?|got|being) killed)\b|"
     r"\b(?:is|are|was|were|do|does|did|ha[sd])(?:n['’]?t| not) (?:\w{1,12} ){0,2}?"
     r"(?:work|start|load|r[au]n|launch|respon|recogni|detect|us[ei]|import|install|compil|build|train|"
     r"sav|resum|converg|finish|complet|show)\w{0,6}|"
@@ -76,7 +77,8 @@ OVER = re.compile(
 )
 """Words by which trouble is told that is over."""
 _ASKING_TITLE = re.compile(
-    r"(?i)# \W{0,3}(?:\[?question\]?|how|what|which|where|can|could|is|are|does|do|should|will|any)\b"
+    r"(?i)# \W{0,3}(?:\[?question\]?|how|what|which|where|can|could(?! not\b)|is|are|does|do|should|will|"
+    r"any)\b"
 )
 _CLAUSE = re.compile(r"(?<=[.!?])\s{1,4}|(?<=[\u3002\uff1f])")
 _PIN = re.compile(r"\s*[\w.\[\],-]{1,100}==")
@@ -106,24 +108,38 @@ def parse_told(paste: Paste, lines: Sequence[str], sights: Sequence[Sight]) -> I
 
     `lines` are the paste's before recognised words were taken out.
     """
-    said = next((sight.pattern for sight in sights if sight.pattern.fault == "said"), None)
-    if said is None:
-        return
-    pattern = row_pattern(said.pattern)
-    told = [one for one in _told_lines(paste, lines) if pattern.search(without_soundness(one[1]))]
+    told = _troubled(paste, lines, sights)
     if not told:
         return
-    reported = next(_reporting(lines, told), None)
-    index, line = reported or told[0]
+    index, line = next(_reporting(lines, told), told[0])
     met, text = met_within(sights, index, index), " ".join(line.split())[:400]
     yield Sighting("error", ErrorSeen(text, paste.at("", index), "said", line=index + 1, symptoms=met))
-    if reported:
+
+
+def parse_reports(
+    paste: Paste, lines: Sequence[str], sights: Sequence[Sight], known: bool
+) -> Iterator[Sighting]:
+    """Yield a note where a failure is reported: by a form for failures, or by a sentence that tells of one.
+
+    Where no trouble is `known` by its words, only what has words of trouble is taken for one.
+    """
+    titled = lines[0].startswith("#") and not _ASKING_TITLE.match(lines[0])
+    told = _told_lines(paste, lines) if known else _troubled(paste, lines, sights)
+    if (titled and _is_form(lines)) or any(True for _ in _reporting(lines, told)):
         yield Sighting("note", REPORTED)
 
 
-def reports_failure(paste: Paste, lines: Sequence[str]) -> bool:
-    """True where a sentence of the text tells of a failure that happened."""
-    return any(True for _ in _reporting(lines, _told_lines(paste, lines)))
+def _troubled(paste: Paste, lines: Sequence[str], sights: Sequence[Sight]) -> list[tuple[int, str]]:
+    """Return the lines of a person that hold words of trouble, as the row of such words has them."""
+    said = next((sight.pattern for sight in sights if sight.pattern.fault == "said"), None)
+    if said is None:
+        return []
+    pattern = row_pattern(said.pattern)
+    return [one for one in _told_lines(paste, lines) if pattern.search(without_soundness(one[1]))]
+
+
+def _is_form(lines: Sequence[str]) -> bool:
+    return any(_OF_A_BUG.match(line) for line in lines)
 
 
 def _reporting(lines: Sequence[str], told: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
@@ -134,7 +150,7 @@ def _reporting(lines: Sequence[str], told: Iterable[tuple[int, str]]) -> Iterato
     titled = lines[0].startswith("#")
     if _ASKING_TITLE.match(lines[0]) or not (titled or sum(map(bool, map(str.strip, lines))) <= _POST):
         return  # a log without a title holds no words of a person
-    form = any(_OF_A_BUG.match(line) for line in lines)
+    form = _is_form(lines)
     for index, line in told:
         if not (line.startswith("# ") or _is_a_persons(line)):
             continue

@@ -277,3 +277,19 @@ def test_a_class_that_does_not_say_that_it_is_an_error_is_one_without_a_tracebac
     diagnose: Diagnose, line: str
 ) -> None:
     assert diagnose(f"When I start it\n\n{line}\n")[0] == 1
+
+
+def test_a_form_for_failures_that_is_filled_in_reports_one(diagnose: Diagnose) -> None:
+    form = (
+        "# torch.cuda.device_count() shows only one GPU\n\n### Describe the bug\n\n"
+        "The machine has an A100 in MIG mode with seven slices of it.\n"
+    )
+    code, out = diagnose(form, "--format", "json")
+    assert code == 1
+    assert "MIG-COUNT" in {found["id"] for found in json.loads(out)["findings"]}
+
+
+def test_a_server_that_names_the_process_on_its_port_while_it_ends_has_no_trouble(diagnose: Diagnose) -> None:
+    line = "WARNING 09-29 01:41:06 [launcher.py:98] port 8001 is used by process psutil.Process(pid=7)"
+    code, _ = diagnose(f"INFO 09-29 01:41:05 [launcher.py:80] Shutting down FastAPI HTTP server.\n{line}\n")
+    assert code != 1

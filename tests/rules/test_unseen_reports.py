@@ -12,6 +12,25 @@ from envdoctor.matrix import Matrix, load_matrix
 from envdoctor.pastes import parse_paste
 
 REPORTS = {
+    "slurmstepd: error: *** STEP 4711.0 ON gpu07 CANCELLED AT 2025-01-03T10:00:07 DUE TO TIME LIMIT ***": (
+        "SLURM-ENDED"
+    ),
+    "RuntimeError: DataLoader worker (pid(s) 811, 812) exited unexpectedly": "LOADER-WORKER-GONE",
+    "ValueError: Target size (torch.Size([8])) must be the same as input size (torch.Size([8, 5]))": (
+        "TARGET-SIZE"
+    ),
+    "RuntimeError: The size of tensor a (0) must match the size of tensor b (4096)": "ZERO3-EMPTY-WEIGHT",
+    "# My workstation\n\nWith both cards at work the computer reboots as soon as training starts.": (
+        "SWITCHES-OFF"
+    ),
+    "Error: https://huggingface.co/google/gemma-2b/resolve/main/config.json: status code 403": "HUB-ACCESS",
+    "Error: error loading model: unable to allocate backend buffer": "LLAMACPP-MEMORY",
+    "  × Building wheel for sentencepiece (pyproject.toml) did not run successfully.\n  │ exit code: 1": (
+        "WHEEL-BUILD-FAILED"
+    ),
+    "HIP_VISIBLE_DEVICES=0 ./main -ngl 50\namd gfx 1031\nCUDA error: invalid device function": (
+        "ROCM-NO-KERNEL-CARD"
+    ),
     "transformers: 4.48.1\ncannot import name 'is_torch_greater_or_equal_than_1_13' from "
     "'transformers.pytorch_utils'": "INTERFACE-MISSING",
     "transformers: 5.2.0\ncannot import name 'AutoModelForVision2Seq' from 'transformers'": (
