@@ -33,6 +33,8 @@ def callable_of(record: Record, path: str) -> tuple[str, Mapping[str, Spans]]:
     owner = owner_of(path)
     told = record.keywords.get(owner)
     holder, _, method = owner.rpartition(".")
+    if method == "__init__" and f"{holder}.__new__" in record.keywords:
+        return owner, {}  # it is made by `__new__`, of which a record keeps only what came or went
     if told is None and holder:
         above = (f"{base}.{method}" for base in ancestors(record.bases, holder))
         if (inherited := next((one for one in above if one in record.keywords), None)) is not None:

@@ -293,3 +293,8 @@ def test_a_server_that_names_the_process_on_its_port_while_it_ends_has_no_troubl
     line = "WARNING 09-29 01:41:06 [launcher.py:98] port 8001 is used by process psutil.Process(pid=7)"
     code, _ = diagnose(f"INFO 09-29 01:41:05 [launcher.py:80] Shutting down FastAPI HTTP server.\n{line}\n")
     assert code != 1
+
+
+def test_a_loss_that_stays_zero_is_answered_in_a_question_of_one_line(diagnose: Diagnose) -> None:
+    _, out = diagnose("# 请问为什么微调时train loss一直是0呢？\n\n谢谢\n", "--format", "json")
+    assert "LOSS-NAN" in {found["id"] for found in json.loads(out)["findings"]}

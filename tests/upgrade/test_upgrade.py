@@ -1186,6 +1186,12 @@ def test_values_that_went_are_told_one_by_one(tmp_path: Path, freq: str, found: 
     assert len(judged_files(tmp_path, {"a.py": code}, moves)) == found
 
 
+def test_arguments_of_a_class_that_is_made_by_new_are_not_those_of_its_annotations(tmp_path: Path) -> None:
+    code = "import pandas as pd\npd.DatetimeIndex(['2020-01-01'], freq='D')\n"
+    moves = {"pandas": Move(Version("3.0.0"), Version("1.5.3"))}
+    assert judged_files(tmp_path, {"a.py": code}, moves) == []
+
+
 @pytest.mark.parametrize(("base", "found"), [("", 1), ("(Base)", 0)])
 def test_settings_in_the_body_of_a_plain_class_are_told(tmp_path: Path, base: str, found: int) -> None:
     names = ("output_dir", "do_train", "save_steps", "label_names", "logging_strategy", "evaluation_strategy")
