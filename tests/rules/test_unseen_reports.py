@@ -12,6 +12,9 @@ from envdoctor.matrix import Matrix, load_matrix
 from envdoctor.pastes import parse_paste
 
 REPORTS = {
+    "Error while writing to file C:\\models\\a.bin\nThere is not enough space on the disk. (os error 112)": (
+        "DISK-FULL-SEEN"
+    ),
     "slurmstepd: error: *** STEP 4711.0 ON gpu07 CANCELLED AT 2025-01-03T10:00:07 DUE TO TIME LIMIT ***": (
         "SLURM-ENDED"
     ),
