@@ -68,3 +68,10 @@ def _finals(view: View, name: str) -> Iterator[tuple[str, int]]:
     for place, (version, day) in enumerate(zip(package.versions, package.days, strict=True)):
         if package.finals >> place & 1:
             yield version, day
+
+
+def required_by(view: View, library: str) -> set[str]:
+    """Return what the newest release of a library requires."""
+    package = package_facts(view, library)
+    row = package.row_of(len(package.versions) - 1) if package else -1
+    return {one.name for one in package.requirements(row)} if package and row >= 0 else set()

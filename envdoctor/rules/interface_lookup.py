@@ -17,6 +17,7 @@ from envdoctor.matrix.interface_records import (
     recorded_libraries,
 )
 from envdoctor.rules.asked import Lack, Wanted
+from envdoctor.rules.calendar import required_by
 from envdoctor.rules.ranges import range_satisfies
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass
@@ -182,8 +183,11 @@ def _of_owners(view: View, wanted: Wanted) -> list[Missing]:
     fitting = [m for m in found if view.version(m.library) and not is_contradicted(view, m)]
     if fitting:
         return fitting[:1] if len({m.library for m in fitting}) == 1 else []
-    unlisted = [m for m in found if view.version(m.library) is None]
-    return found[:1] if len({m.library for m in unlisted or found}) == 1 else []
+    left = [m for m in found if view.version(m.library) is None] or found
+    libraries = {m.library for m in left}
+    if len(libraries) > 1:  # one that stands on another has the name from there
+        left = [m for m in left if libraries.isdisjoint(required_by(view, m.library))]
+    return left[:1] if len({m.library for m in left}) == 1 else []
 
 
 def _of_bases(view: View, wanted: Wanted) -> Iterator[Missing]:
