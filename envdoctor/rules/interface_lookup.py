@@ -179,15 +179,20 @@ def _of_owners(view: View, wanted: Wanted) -> list[Missing]:
         for library in _candidates(view, wanted)
         if (record := load_record(view.matrix.folder, library)) and (missing := _of_owner(record, wanted))
     ]
-    found = found or list(_of_bases(view, wanted))
+    found = _originals(view, found) or list(_of_bases(view, wanted))
     fitting = [m for m in found if view.version(m.library) and not is_contradicted(view, m)]
     if fitting:
         return fitting[:1] if len({m.library for m in fitting}) == 1 else []
-    left = [m for m in found if view.version(m.library) is None] or found
-    libraries = {m.library for m in left}
-    if len(libraries) > 1:  # one that stands on another has the name from there
-        left = [m for m in left if libraries.isdisjoint(required_by(view, m.library))]
-    return left[:1] if len({m.library for m in left}) == 1 else []
+    unlisted = [m for m in found if view.version(m.library) is None]
+    return found[:1] if len({m.library for m in unlisted or found}) == 1 else []
+
+
+def _originals(view: View, found: list[Missing]) -> list[Missing]:
+    """Return what untold libraries say, without one that stands on another: it has it from there."""
+    libraries = {missing.library for missing in found}
+    if len(libraries) < 2 or any(view.version(library) for library in libraries):
+        return found
+    return [m for m in found if libraries.isdisjoint(required_by(view, m.library))] or found
 
 
 def _of_bases(view: View, wanted: Wanted) -> Iterator[Missing]:
