@@ -247,7 +247,13 @@ def _of_words(
     said = any(sight.pattern.fault == "said" for sight in seen)
     if not said and not any(len(line.split()) >= _SENTENCE or not line.isascii() for line in lines):
         return
-    from envdoctor.pastes.sentences import parse_reports, parse_sentences, parse_told
+    from envdoctor.pastes.sentences import (
+        parse_reports,
+        parse_sentences,
+        parse_told,
+        told_lines,
+        troubled_lines,
+    )
 
     told = _told(paste, lines, lexicon)
     yield from (sighting for _, sighting in told)
@@ -256,8 +262,10 @@ def _of_words(
 
         first, sighting = told[0]
         yield told_error(paste, first, sighting.value.text, [one.value.id for _, one in told])
+        yield from parse_reports(lines, told_lines(paste, lines))
     else:
-        yield from parse_told(paste, lines, seen)
-    yield from parse_reports(paste, lines, seen, known=bool(told))
+        troubled = troubled_lines(paste, lines, seen)
+        yield from parse_told(paste, lines, troubled, seen)
+        yield from parse_reports(lines, troubled)
     if not is_program(paste.file_name):
         yield from parse_sentences(paste, lines)

@@ -103,12 +103,13 @@ def without_soundness(text: str) -> str:
     return _SOUND.sub("", text)
 
 
-def parse_told(paste: Paste, lines: Sequence[str], sights: Sequence[Sight]) -> Iterator[Sighting]:
-    """Yield the first line that tells of trouble in words and that no reader has understood.
+def parse_told(
+    paste: Paste, lines: Sequence[str], told: Sequence[tuple[int, str]], sights: Sequence[Sight]
+) -> Iterator[Sighting]:
+    """Yield the first of the lines that hold words of trouble, one that reports a failure before others.
 
     `lines` are the paste's before recognised words were taken out.
     """
-    told = _troubled(paste, lines, sights)
     if not told:
         return
     index, line = next(_reporting(lines, told), told[0])
@@ -116,26 +117,20 @@ def parse_told(paste: Paste, lines: Sequence[str], sights: Sequence[Sight]) -> I
     yield Sighting("error", ErrorSeen(text, paste.at("", index), "said", line=index + 1, symptoms=met))
 
 
-def parse_reports(
-    paste: Paste, lines: Sequence[str], sights: Sequence[Sight], known: bool
-) -> Iterator[Sighting]:
-    """Yield a note where a failure is reported: by a form for failures, or by a sentence that tells of one.
-
-    Where no trouble is `known` by its words, only what has words of trouble is taken for one.
-    """
+def parse_reports(lines: Sequence[str], told: Iterable[tuple[int, str]]) -> Iterator[Sighting]:
+    """Yield a note where a failure is reported: by a form for failures, or by one of the lines `told`."""
     titled = lines[0].startswith("#") and not _ASKING_TITLE.match(lines[0])
-    told = _told_lines(paste, lines) if known else _troubled(paste, lines, sights)
     if (titled and _is_form(lines)) or any(True for _ in _reporting(lines, told)):
         yield Sighting("note", REPORTED)
 
 
-def _troubled(paste: Paste, lines: Sequence[str], sights: Sequence[Sight]) -> list[tuple[int, str]]:
+def troubled_lines(paste: Paste, lines: Sequence[str], sights: Sequence[Sight]) -> list[tuple[int, str]]:
     """Return the lines of a person that hold words of trouble, as the row of such words has them."""
     said = next((sight.pattern for sight in sights if sight.pattern.fault == "said"), None)
     if said is None:
         return []
     pattern = row_pattern(said.pattern)
-    return [one for one in _told_lines(paste, lines) if pattern.search(without_soundness(one[1]))]
+    return [one for one in told_lines(paste, lines) if pattern.search(without_soundness(one[1]))]
 
 
 def _is_form(lines: Sequence[str]) -> bool:
@@ -175,7 +170,7 @@ def _reports(clause: str) -> bool:
     return bool(_REPORTS.search(clause)) and not _SUPPOSED.search(clause) and not OVER.search(clause)
 
 
-def _told_lines(paste: Paste, lines: Sequence[str]) -> Iterator[tuple[int, str]]:
+def told_lines(paste: Paste, lines: Sequence[str]) -> Iterator[tuple[int, str]]:
     """Yield what a person may have written: a title, sentences, and what no reader has understood."""
     left = {index for index, _ in paste.loose()}
     for index, line in enumerate(lines):

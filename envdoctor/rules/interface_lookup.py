@@ -17,7 +17,7 @@ from envdoctor.matrix.interface_records import (
     recorded_libraries,
 )
 from envdoctor.rules.asked import Lack, Wanted
-from envdoctor.rules.calendar import required_by
+from envdoctor.rules.calendar import standing_on_none
 from envdoctor.rules.ranges import range_satisfies
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass
@@ -192,7 +192,8 @@ def _originals(view: View, found: list[Missing]) -> list[Missing]:
     libraries = {missing.library for missing in found}
     if len(libraries) < 2 or any(view.version(library) for library in libraries):
         return found
-    return [m for m in found if libraries.isdisjoint(required_by(view, m.library))] or found
+    originals = standing_on_none(view, libraries)
+    return [m for m in found if m.library in originals] or found
 
 
 def _of_bases(view: View, wanted: Wanted) -> Iterator[Missing]:

@@ -10,7 +10,7 @@ from envdoctor.facts import ErrorSeen, Frame
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.atlas import COMPILED, WARNINGS, Origin, load_atlas
 from envdoctor.rules.asked import PYTHONS_OWN
-from envdoctor.rules.calendar import package_facts, required_by
+from envdoctor.rules.calendar import package_facts, standing_on_none
 from envdoctor.rules.foreign import foreign_backend
 from envdoctor.rules.generations import asking_package
 from envdoctor.rules.guards import said_of
@@ -80,8 +80,8 @@ def is_of_system(template: str) -> bool:
 def _originals(view: View, found: Sequence[Origin]) -> list[Origin]:
     """Return the most telling places, without those in libraries that stand on another of them: copies."""
     alike = [origin for origin in found if origin.letters == found[0].letters]
-    libraries = {origin.library for origin in alike}
-    return [origin for origin in alike if libraries.isdisjoint(required_by(view, origin.library))]
+    libraries = standing_on_none(view, {origin.library for origin in alike})
+    return [origin for origin in alike if origin.library in libraries]
 
 
 def _is_of_another(view: View, origin: Origin, error: ErrorSeen) -> bool:
