@@ -34,6 +34,8 @@ _CURED = (
 _SYSTEM = ("os", "arch", "wsl")
 """What a row or a remedy for one system hangs on: said of no other, and not where none is told."""
 _DECISIVE, _PROBABLE, _HALF = 0.9, 0.6, 0.5
+_UNTOLD = 0.5
+"""What is left of the prior of a row of whose conditions none is told."""
 
 
 def check_row(view: View, row: ConditionRow) -> Finding | None:
@@ -96,7 +98,7 @@ def _finding(
         rows=(row.id,),
         sources=(row.source,),
         explains=tuple(dict.fromkeys(symptom.id for symptom in seen)),
-        prior=row.prior * _share_told(answers),
+        prior=row.prior * _weight(answers),
         fallback=row.fallback,
         follows=row.consequence_of,
     )
@@ -145,6 +147,12 @@ def _certainty(
     if row.prior >= _DECISIVE:
         return Certainty.CERTAIN
     return Certainty.LIKELY if row.prior >= _PROBABLE else Certainty.UNCERTAIN
+
+
+def _weight(answers: Mapping[str, Answer]) -> float:
+    """How much of a row's prior counts: where nothing that it hangs on is told, another row is nearer."""
+    told = not answers or any(answer.holds for answer in answers.values())
+    return _share_told(answers) * (1.0 if told else _UNTOLD)
 
 
 def _share_told(answers: Mapping[str, Answer]) -> float:
