@@ -67,7 +67,7 @@ _SOURCES: Mapping[Backend, str] = {
 }
 _OWN = ("ROCM-", "XPU-", "NPU-", "MPS-", "MAC-", "HOST-MACOS")
 """Findings that are of these accelerators themselves, and may name CUDA to say that it is not here."""
-_PYTHONS = ("INTERFACE-", "RELEASES-APART", "RELEASE-SUSPECTED")
+_PYTHONS = ("INTERFACE-", "RELEASES-APART", "RELEASE-SUSPECTED", "INDEX-OFFERS", "PYTHON-NO-WHEEL")
 _INSTALLERS = ("UV-", "PIP-", "INDEX-", "WHEEL-", "PYTHON-NO-WHEEL", "BUILD-TORCH-FIRST", "BUILD-NEEDS-TORCH")
 """Findings about an installer's work, whose causes name packages with CUDA code as an example."""
 _OF_NVIDIA = re.compile(
@@ -123,7 +123,7 @@ def _cuda_builds(backend: Observed[Backend], findings: Sequence[Finding]) -> Ite
 
 
 def _is_of_python(finding: Finding) -> bool:
-    """True for what Python code asks of Python code, whatever the packages are for."""
+    """True for what Python code asks of Python code, and what an index has, whatever the packages are for."""
     imports = any(symptom.startswith("SYM-IMPORT-") for symptom in finding.explains)
     return imports or finding.id.startswith(_PYTHONS)
 

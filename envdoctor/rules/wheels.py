@@ -97,7 +97,8 @@ def _judge(view: View, snapshot: Snapshot, package: Package, symptom: Symptom) -
     elif symptom.captured.get("offered", "").startswith("none") or not have.here:
         yield _none_offered(view, package.name, have, symptom)
     elif (newest := _newest_offered(symptom)) and specifier:
-        yield _not_offered(package, asked, newest, symptom)
+        lacking = _lacking_systems(snapshot, package, specifier, newest)
+        yield _not_offered(package, asked, newest, lacking, symptom)
 
 
 def availability(snapshot: Snapshot, package: Package, specifier: str, system: str | None) -> Availability:
@@ -215,17 +216,36 @@ def _newest_offered(symptom: Symptom) -> str:
     return known[max(known)] if known else ""
 
 
-def _not_offered(package: Package, asked: str, newest: str, symptom: Symptom) -> Finding:
-    pins = {package.name: f"<={newest}"}
+def _lacking_systems(snapshot: Snapshot, package: Package, specifier: str, newest: str) -> str:
+    """Return the systems for which what is asked has no file, and the newest release that is offered has."""
+    return " and ".join(
+        words
+        for system, words in _SYSTEMS.items()
+        if not _suits(availability(snapshot, package, specifier, system))
+        and _suits(availability(snapshot, package, f"=={newest}", system))
+    )
+
+
+def _offered(name: str, newest: str) -> Iterator[Remedy]:
+    pins = {name: f"<={newest}"}
+    yield Remedy(f"Take what is offered: {name} {newest}.", install_commands(pins), pins)
+
+
+def _suits(have: Availability) -> bool:
+    return have.here or have.source
+
+
+def _not_offered(package: Package, asked: str, newest: str, lacking: str, symptom: Symptom) -> Finding:
+    platform = f": {package.name}{asked} has no wheel for {lacking} (platform), and no source" if lacking else ""
     return Finding(
         id="INDEX-OFFERS-OTHERS",
         severity=Severity.ERROR,
-        summary=f"{package.name}{asked} was asked for, and the newest that pip was offered is {newest}",
+        summary=f"{package.name}{asked} was asked for, and the newest that pip was offered is {newest}{platform}",
         cause="The release is of a later day than the index's answer, wants another Python or platform than"
         " this one, lies on another index, or the number was never released there.",
         evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
         remedies=(
-            Remedy(f"Take what is offered: {package.name} {newest}.", install_commands(pins), pins),
+            *_offered(package.name, newest),
             Remedy(
                 "Or use a Python that the wanted release supports, a newer pip, or the project's own index or"
                 " repository (git).",
@@ -251,8 +271,11 @@ def _none_offered(view: View, name: str, have: Availability, symptom: Symptom) -
         f"no release of {name} was offered to pip (from versions: none): none has a file"
         f" for this Python version or platform, or the index that it asked has none{wheels}"
     )
+    newest = _newest_offered(symptom)
     if not have.here:
-        summary = f"no release of {name} has a wheel for {_SYSTEMS[system or '']}"
+        which = f"{name}{symptom.captured['specifier']}" if newest else f"no release of {name}"
+        lacks = "has no wheel" if newest else "has a wheel"
+        summary = f"{which} {lacks} for {_SYSTEMS[system or '']} (this platform)"
     elif minors and view.facts.host.arch.get() == _NARROW:
         summary = f"no release of {name} has a wheel for a Python of 32 bits (32-bit), which is the one here"
     return Finding(
@@ -264,6 +287,7 @@ def _none_offered(view: View, name: str, have: Availability, symptom: Symptom) -
         " nothing.",
         evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
         remedies=(
+            *(_offered(name, newest) if newest else ()),
             *_another_system(have, system),
             *_wide_python(view, bool(minors), system),
             *(_middle_python(minors) if may_lack else _newer_system(have, system)),
