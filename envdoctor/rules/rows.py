@@ -35,7 +35,7 @@ _SYSTEM = ("os", "arch", "wsl")
 """What a row or a remedy for one system hangs on: said of no other, and not where none is told."""
 _DECISIVE, _PROBABLE, _HALF = 0.9, 0.6, 0.5
 _UNTOLD = 0.5
-"""What is left of the prior of a row of whose conditions none is told."""
+"""What is left of the prior of a row for one card, where none is told."""
 
 
 def check_row(view: View, row: ConditionRow) -> Finding | None:
@@ -150,9 +150,10 @@ def _certainty(
 
 
 def _weight(answers: Mapping[str, Answer]) -> float:
-    """How much of a row's prior counts: where nothing that it hangs on is told, another row is nearer."""
-    told = not answers or any(answer.holds for answer in answers.values())
-    return _share_told(answers) * (1.0 if told else _UNTOLD)
+    """How much of a row's prior counts: of a card that is not told a row for one card is a guess."""
+    cards = [answer for key, answer in answers.items() if key.startswith("gpu.")]
+    untold = bool(cards) and not any(answer.holds for answer in cards)
+    return _share_told(answers) * (_UNTOLD if untold else 1.0)
 
 
 def _share_told(answers: Mapping[str, Answer]) -> float:
