@@ -31,11 +31,13 @@ _CURED = (
     " But what mends it is there already, by the versions told:"
     " another environment may have failed, or the cause is another."
 )
+_KINDS = ("arch", "gpu.name")
+"""What a row that is for one kind of machine hangs on: where none is told, the general row answers."""
 _SYSTEM = ("os", "arch", "wsl")
 """What a row or a remedy for one system hangs on: said of no other, and not where none is told."""
 _DECISIVE, _PROBABLE, _HALF = 0.9, 0.6, 0.5
 _UNTOLD = 0.5
-"""What is left of the prior of a row of whose conditions none is told."""
+"""What is left of the prior of a row for one card, where none is told."""
 
 
 def check_row(view: View, row: ConditionRow) -> Finding | None:
@@ -58,7 +60,7 @@ def check_row(view: View, row: ConditionRow) -> Finding | None:
 
 
 def _is_guess(row: ConditionRow, answers: Mapping[str, Answer]) -> bool:
-    """True when a row hangs on settings, the system, its architecture or a package, and none is told.
+    """True when a row hangs on settings, the system, its architecture, a card or a package, and none is told.
 
     An error line that names neither is answered by the general row for it.
     """
@@ -66,7 +68,7 @@ def _is_guess(row: ConditionRow, answers: Mapping[str, Answer]) -> bool:
         return True
     if row.needed and row.when and all(answers[key].holds is None for key in row.when):
         return True
-    named = [k for k, text in row.when.items() if k.startswith("setting.") or k == "arch" or text == "*"]
+    named = [k for k, text in row.when.items() if k.startswith("setting.") or k in _KINDS or text == "*"]
     return bool(named) and all(answers[key].holds is None for key in row.when) and len(named) == len(row.when)
 
 
@@ -150,9 +152,10 @@ def _certainty(
 
 
 def _weight(answers: Mapping[str, Answer]) -> float:
-    """How much of a row's prior counts: where nothing that it hangs on is told, another row is nearer."""
-    told = not answers or any(answer.holds for answer in answers.values())
-    return _share_told(answers) * (1.0 if told else _UNTOLD)
+    """How much of a row's prior counts: of a card that is not told a row for one card is a guess."""
+    cards = [answer for key, answer in answers.items() if key.startswith("gpu.")]
+    untold = bool(cards) and not any(answer.holds for answer in cards)
+    return _share_told(answers) * (_UNTOLD if untold else 1.0)
 
 
 def _share_told(answers: Mapping[str, Answer]) -> float:
