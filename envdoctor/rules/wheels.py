@@ -236,11 +236,13 @@ def _suits(have: Availability) -> bool:
 
 
 def _not_offered(package: Package, asked: str, newest: str, lacking: str, symptom: Symptom) -> Finding:
-    platform = f": {package.name}{asked} has no wheel for {lacking} (platform), and no source" if lacking else ""
+    platform = (
+        f": {package.name}{asked} has no wheel for {lacking} (platform), and no source" if lacking else ""
+    )
     return Finding(
         id="INDEX-OFFERS-OTHERS",
         severity=Severity.ERROR,
-        summary=f"{package.name}{asked} was asked for, and the newest that pip was offered is {newest}{platform}",
+        summary=f"{package.name}{asked} was asked for, and the newest that pip was offered is {newest}{why}",
         cause="The release is of a later day than the index's answer, wants another Python or platform than"
         " this one, lies on another index, or the number was never released there.",
         evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
