@@ -236,9 +236,7 @@ def _suits(have: Availability) -> bool:
 
 
 def _not_offered(package: Package, asked: str, newest: str, lacking: str, symptom: Symptom) -> Finding:
-    platform = (
-        f": {package.name}{asked} has no wheel for {lacking} (platform), and no source" if lacking else ""
-    )
+    why = f": it has no wheel for {lacking} (platform), and no source" if lacking else ""
     return Finding(
         id="INDEX-OFFERS-OTHERS",
         severity=Severity.ERROR,
