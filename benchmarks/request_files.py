@@ -327,7 +327,7 @@ def main() -> None:
             if one.kind != "solved" or one.older:
                 length = 2000 if "alone" in one.kind else 300
                 print(f"{one.kind}: {one.file} {one.card}: {one.said[:length]} {one.older}", flush=True)
-    good = told["solved"] + sum(told[f"{whose} conflict"] for whose in ("uv's", "the card's", "a row's"))
+    good = sum(count for kind, count in told.items() if kind == "solved" or "'s conflict" in kind)
     print(
         f"{good} of {sum(told.values())} solved or a proven conflict; {dict(told)}; older unsaid in {older}"
     )
