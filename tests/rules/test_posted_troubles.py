@@ -165,8 +165,8 @@ def test_a_title_that_repeats_a_known_warning_reports_no_failure() -> None:
         "same problem in branch 22.04-dev\n```\n" + "adding 'apex/mlp.py'\n" * 14 + "```\n",
         "# pip encounters a conflict issue for torch\n\nERROR: pip's dependency resolver does not currently"
         " take into account all the packages that are installed. This behaviour is the source of the"
-        " following dependency conflicts.\nxformers 0.0.22 requires torch==2.0.1, but you have torch 2.3.0 which is"
-        " incompatible.\n",
+        " following dependency conflicts.\nxformers 0.0.22 requires torch==2.0.1, but you have torch 2.3.0"
+        " which is incompatible.\n",
     ],
 )
 def test_what_a_person_reports_as_failed_fails(text: str) -> None:
