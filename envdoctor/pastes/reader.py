@@ -159,7 +159,8 @@ def _sightings(paste: Paste, lexicon: Lexicon) -> Iterator[Sighting]:
             from envdoctor.pastes.sentences import parse_reports, troubled_lines
 
             yield from (sighting for _, sighting in _told(paste, lines, lexicon))
-            yield from parse_reports(lines, troubled_lines(paste, lines, seen))
+            titles = [one for one in troubled_lines(paste, lines, seen) if one[1].startswith("# ")]
+            yield from parse_reports(lines, titles)
     else:
         yield from read("warned", lines)
         yield from _of_words(paste, lines, seen, lexicon)

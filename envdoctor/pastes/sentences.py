@@ -59,7 +59,7 @@ _REPORTS = re.compile(
     r"\b(?:tells me|says) (?:that|it|the|an?|what)\b|\bclimbs\b|"
     r"(?:\b|_)(?:loss|grad_norm)\b[^.?!]{0,20}\bnan\b|"
     r"(?:\b|_)loss ?(?:is |of |becomes |stays |goes to |always |= ?|: ?){1,2}0(?:\.0{1,8})?\b|"
-    r"\b(?:garbage|gibberish|garbled)\b|\bsame (?:problem|issue|error)\b|\bOOM(?![a-z])|"
+    r"\b(?:garbage|gibberish|garbled)\b|\bsame (?:problem|issue|error)\b|(?<![a-z])OOM(?![a-z])|"
     r"报错|失败|崩溃|卡住|卡死|爆显存|无法|出现错误"
 )
 """Words by which a person tells of a failure that happened."""

@@ -20,7 +20,7 @@ from envdoctor.rules.messages import asked_by
 from envdoctor.rules.model_age import newer_model_finding
 from envdoctor.rules.origins import origin_finding, origin_of
 from envdoctor.rules.places import place_finding
-from envdoctor.rules.python_says import is_of_python, none_called, python_finding, stdlib_finding
+from envdoctor.rules.python_says import NONE, is_of_python, none_called, python_finding, stdlib_finding
 from envdoctor.rules.ranges import parse_version
 from envdoctor.rules.sayings import said_finding
 from envdoctor.rules.suspects import remote_finding, suspected_finding, unreleased_finding
@@ -174,7 +174,8 @@ def _answer(view: View, error: ErrorSeen, checks: Iterable[CheckResult]) -> Find
     """Return the best that can be said of an error that no cause accounts for."""
     said = [one for one in view.facts.errors if one.kind == "said"] if error.kind == "said" else []
     for one in (error, *said):
-        if not _reports_another(view.matrix, one) and (origin := origin_of(view, one)):
+        of_none = NONE.search(one.text)  # Python's own words, whoever else has them in a message
+        if not of_none and not _reports_another(view.matrix, one) and (origin := origin_of(view, one)):
             return origin_finding(view, one, origin)
     place = place_finding(view, error, empty=_reports_another(view.matrix, error))
     blamed = None if place else blamed_finding(view, error)

@@ -85,6 +85,66 @@ ANSWERS = (
         "# Multi-node training gets stuck\n\nOur training on multiple nodes hangs before the first step\n",
     ),
     ("OOM-GENERAL", "# Training fails\n\n用 4 张卡训练，第一步就OOM了\n"),
+    (
+        "PYTHON-NO-WHEEL",
+        "# uv add fails with Python 3.13.1\n\nerror: Distribution `torch==2.4.1 @ "
+        "registry+https://x.org/simple` can't be installed because it doesn't have a source "
+        "distribution or wheel for the current platform\n",
+    ),
+    (
+        "UV-NO-WHEEL-UNNAMED",
+        "# @ registry+https://x.org/simple` can't be installed because it doesn't have a "
+        "source distribution or wheel for the current platform\n",
+    ),
+    ("LOCAL-VERSION-PIP", "ERROR: No matching distribution found for torchvision==0.15.2+cu118\n"),
+    (
+        "PYTORCH-INDEX-ALONE",
+        "uv add torch --default-index https://download.pytorch.org/whl/cu121\n  Because "
+        "setuptools was not found in the package registry and you require setuptools, we can "
+        "conclude\n",
+    ),
+    ("NVCC-ARCH-NEW-121", "nvcc fatal   : Unsupported gpu architecture 'compute_121a'\n"),
+    ("OOM-WAKE-UP", "POST /wake_up\nCUDA Error: out of memory at /w/cumem_allocator.cpp:62\n"),
+    (
+        "OOM-GRPO-VLLM",
+        "# GRPO with use_vllm fails\n\ntorch.OutOfMemoryError: CUDA out of memory. Tried to "
+        "allocate 2.00 GiB\n",
+    ),
+    (
+        "OOM-DATA-PARALLEL",
+        "torchrun --nproc_per_node 4 sft.py\ntorch.OutOfMemoryError: CUDA out of memory. "
+        "Tried to allocate 2.00 GiB\n",
+    ),
+    ("LOSS-NAN-T5", "training google/flan-t5-base with fp16:\n{'loss': nan, 'grad_norm': nan}\n"),
+    (
+        "UNSLOTH-NO-CONFIG",
+        "RuntimeError: Unsloth: No config file found - are you sure the `model_name` is correct?\n",
+    ),
+    (
+        "TRITON-CACHE-RACE",
+        "FileNotFoundError: [Errno 2] No such file or directory: "
+        "'/h/.triton/cache/ab12/k.ttir.tmp.pid_7_1'\n",
+    ),
+    ("APEX-BUILD-OPTIONS", "ModuleNotFoundError: No module named 'amp_C'\n"),
+    (
+        "WANT-GLOBAL-UNPICKLE",
+        "# Resuming fails\n\nSince torch 2.7 our run breaks when it loads a checkpoint to resume\n",
+    ),
+    (
+        "HOST-CACHE-REFUSED",
+        "# Docker fails to start\n\nIt says that the folder /home/app/.cache/hub lacks write "
+        "permission and fails\n",
+    ),
+    (
+        "OOM-EVALUATION",
+        "# Training fails after hours\n\nafter the first validation the VRAM grows by 4 GB and "
+        "does not drop back, then it fails\n",
+    ),
+    (
+        "CUT-OFF",
+        'Traceback (most recent call last):\n  File "/w/train.py", line 9, in main\n    '
+        "accelerator.load_state(last)\n",
+    ),
 )
 
 
@@ -176,3 +236,24 @@ def test_what_a_person_reports_as_failed_fails(text: str) -> None:
 def test_a_cause_that_is_told_of_one_card_stays_behind_that_of_all() -> None:
     found = judged("Epoch: 0 Global Step: 20 Loss nan LearningRate 0.001 Fp16 Grad Scale: 0\n").findings
     assert found[0].certainty is not Certainty.CERTAIN
+
+
+def test_a_program_that_is_no_frameworks_speaks_for_itself() -> None:
+    found = judged("vllm-mlx: error: unrecognized arguments: --api-key abc\n").findings[0]
+    assert found.id == "ARGUMENT-UNKNOWN"
+    assert found.summary.startswith("vllm-mlx has no option --api-key")
+
+
+def test_a_setting_that_is_none_is_named_by_the_line_that_converts_it() -> None:
+    text = (
+        'Traceback (most recent call last):\n  File "/w/run.py", line 4, in main\n'
+        "    rows = int(args.max_rows)\nTypeError: int() argument must be a string, a bytes-like object"
+        " or a real number, not 'NoneType'\n"
+    )
+    assert judged(text).findings[0].summary.startswith("args.max_rows is None")
+
+
+def test_the_first_release_for_a_python_is_told_where_an_index_offers_none() -> None:
+    line = "ERROR: Could not find a version that satisfies the requirement torch (from versions: none)"
+    text = f"Python 3.11.1\n{line}\n"
+    assert "Python 3.11 begin with torch 1.13" in judged(text).findings[0].summary
