@@ -14,6 +14,7 @@ from envdoctor.memory.images import ImageCost, image_cost
 from envdoctor.memory.loss import LossCost, loss_cost, views_head
 from envdoctor.memory.optimizer import find_optimizer
 from envdoctor.memory.references import (
+    Judges,
     beside_reference,
     generation_bytes,
     judges_of,
@@ -86,7 +87,7 @@ def predict(
             living=step.living._replace(kept=step.living.kept + step.kept),
             optimizer=step.optimizer + judges.gradients,
         )
-    found = _assemble(run, plan, step, constants, close and can_replay(run), enough)
+    found = _assemble(run, plan, step, judges, constants, close and can_replay(run), enough)
     if not unmeasured:
         return found
     return replace(found, uncertain="; ".join(filter(None, (found.uncertain, unmeasured))))
@@ -219,9 +220,14 @@ def _heights(
 
 
 def _assemble(
-    run: TrainingRun, plan: Plan, step: Step, constants: Constants, close: bool, enough: float
+    run: TrainingRun,
+    plan: Plan,
+    step: Step,
+    judges: Judges,
+    constants: Constants,
+    close: bool,
+    enough: float,
 ) -> Prediction:
-    judges = judges_of(run, settings_of(run))
     reference = reference_bytes(run, plan) + judges.weights + judges.states
     lasting = plan.weights + plan.adapters + plan.optimizer + plan.buffers + reference
     phases = {

@@ -16,10 +16,8 @@ SPLIT = 1 << 20  # ... whose rest is cut off only when it is larger than this
 def rounded(size: float) -> int:
     """Return the bytes that the caching allocator counts for a request of `size`."""
     granted = -(-int(size) // ROUND) * ROUND
-    if granted >= OWN_SEGMENT:
-        rest = -granted % SEGMENT
-        if rest <= SPLIT:
-            return granted + rest
+    if granted >= OWN_SEGMENT and (rest := -granted % SEGMENT) <= SPLIT:
+        return granted + rest
     return granted
 
 

@@ -158,9 +158,10 @@ def _batches(work: Workload, choice: Choice) -> Iterator[Choice]:
         return
     each = wanted // choice.gpus
     most = each if work.global_batch or choice.num_generations else each + each // 4
+    alone = _alone(work)
     for batch in range(each, 0, -1):
-        steps = 1 if _alone(work) and not work.global_batch else -(-each // batch)
-        if steps * batch <= most and not (steps > 1 and _alone(work)):
+        steps = 1 if alone and not work.global_batch else -(-each // batch)
+        if steps * batch <= most and not (steps > 1 and alone):
             yield replace(choice, batch=batch, grad_accum=steps)
 
 

@@ -167,8 +167,9 @@ def _with_engine(work: Workload, choice: Choice, judge: Judge, constants: Consta
 
 def _notes(work: Workload, choice: Choice | None, judge: Judge, constants: Constants) -> Iterable[str]:
     if choice is None:
-        yield from _longest(work, constants)
-        yield from _what_would_do(work, constants)
+        smallest = _smallest(work)
+        yield from _longest(judge, smallest)
+        yield from _what_would_do(work, smallest, constants)
         return
     yield rows_of(work)
     need = judge.need(replace(choice, vllm_utilization=None, max_num_seqs=None))
@@ -211,27 +212,29 @@ def _why_no_more(work: Workload, choice: Choice, judge: Judge) -> str:
     return f"the next micro batch {kind}, {following.batch}, {why_not(judge, following)}"
 
 
-def _longest(work: Workload, constants: Constants) -> Iterable[str]:
+def _longest(judge: Judge, smallest: list[Choice]) -> Iterable[str]:
     """When nothing fits at the asked length: how long the rows may be, by the close bound of two lengths."""
-    smallest = _smallest(work)
+    work, judges = judge.work, {judge.work.seq: judge}
 
-    def asked(seq: int, replays: int) -> tuple[Judge, list[Choice]]:
+    def asked(seq: int) -> tuple[Judge, list[Choice]]:
         shorter = [replace(c, seq=seq, max_model_len=seq if c.vllm_mode else None) for c in smallest]
         shortest = None if work.shortest_row is None else min(work.shortest_row, seq)
-        return Judge(replace(work, seq=seq, shortest_row=shortest), constants, replays=replays), shorter
+        if seq not in judges:
+            judges[seq] = Judge(replace(work, seq=seq, shortest_row=shortest), judge.constants)
+        return judges[seq], shorter
 
     def least(seq: int) -> set[int]:
-        judge, shorter = asked(seq, 0)
+        judge, shorter = asked(seq)
         return set(sorted(range(len(shorter)), key=lambda n: judge.need(shorter[n]).device_bytes)[:SAVING])
 
     smallest = [smallest[n] for n in sorted(least(64) | least(work.seq))]
 
     def fits(units: int, replays: int) -> bool:
-        judge, shorter = asked(units * 64, replays)
-        return judge.any_fits(shorter)
+        judge, shorter = asked(units * 64)
+        return judge.any_fits(shorter, replays)
 
     def may_fit(units: int) -> bool:
-        judge, shorter = asked(units * 64, 0)
+        judge, shorter = asked(units * 64)
         return any(judge.may_fit(choice) for choice in shorter)
 
     most = work.seq // 64
@@ -255,17 +258,17 @@ def _last(holds: Callable[[int], bool], low: int, high: int) -> int:
     return low
 
 
-def _what_would_do(work: Workload, constants: Constants) -> Iterable[str]:
+def _what_would_do(work: Workload, smallest: list[Choice], constants: Constants) -> Iterable[str]:
     """What would make the asked length fit: Liger, where it may be there, or more of the card."""
     if not work.stack.has("liger-kernel") and not work.stack.lacks("liger-kernel"):
-        fused = [replace(c, liger=True) for c in _smallest(work)]
-        if Judge(work, constants, replays=len(fused)).any_fits(fused):
+        fused = [replace(c, liger=True) for c in smallest]
+        if Judge(work, constants).any_fits(fused, len(fused)):
             yield "with Liger's kernels (pip install liger-kernel) it would fit as asked"
     for count in (2, 4, 8):
         if count > len(work.cards):
             wider = replace(work, cards=(work.card,) * count, global_batch=None)
             smallest = _smallest(wider)
-            if Judge(wider, constants, replays=len(smallest)).any_fits(smallest):
+            if Judge(wider, constants).any_fits(smallest, len(smallest)):
                 yield f"{count} of this card would do"
                 return
 
