@@ -12,7 +12,7 @@ from math import inf
 from envdoctor.memory.activations import IDLE, LayerKind, kinds_of, layer_kinds
 from envdoctor.memory.adapters import adapter_tensors, copied_tensors
 from envdoctor.memory.attention import masks
-from envdoctor.memory.caching import Block, CachingAllocator, Events, granules
+from envdoctor.memory.caching import Block, Events, allocator_of, granules
 from envdoctor.memory.images import tower_of
 from envdoctor.memory.layout import Layer, dense_layer, layers, learned, moe_layer, outer_tensors
 from envdoctor.memory.looking import Seen, look, look_back
@@ -79,7 +79,7 @@ class Replay:
         self.stated, self.widths = run, widths
         self.s = settings_of(run)
         self.shape = run.shape
-        self.heap = CachingAllocator(widened, run.expandable_segments, room)
+        self.heap = allocator_of(run.expandable_segments, widened, room)
         self.tower = tower_of(run)
         self.optimizer = find_optimizer(run.optim)
         self.kinds = [kind for kind in kinds_of(run) for _ in range(kind.number)]
@@ -90,6 +90,7 @@ class Replay:
         self.stepped = False
         self.most = 0  # that was taken before the cache was emptied
         self.started = False
+        self.closed: dict[tuple[int, bool], tuple[int, ...]] = {}
         self.micros = min(run.grad_accum, MICRO_STEPS)
 
     def reserved(self, enough: float = inf) -> int:
@@ -106,13 +107,33 @@ class Replay:
             self._rebuild()
             self.micros = self._micro_steps(width)
             for micro in range(self.micros):
-                self._pass(accumulating=micro > 0 or self.optimizer.layerwise)
+                self._play(accumulating=micro > 0 or self.optimizer.layerwise)
                 if self.taken > enough:
                     return self.taken
             self._step()
             if step and not self.widths and self.taken - before <= SETTLED * before:
                 break  # a step with states that found room for all: so does the next
         return self.taken
+
+    def _play(self, accumulating: bool) -> None:
+        """Play a micro batch, of which large requests find the same blocks as before where one of its sort
+        found room for all in what lies free now, and left all as it was.
+
+        Whether gradients are summed up tells no sorts apart: large ones would lie there after the first.
+        """
+        sort, began = self._sort(accumulating), (self.heap.large, *self.heap.free)
+        self.heap.settled = self.closed.get(sort) == began
+        self._pass(accumulating)
+        self.heap.settled = False
+        if (
+            self.heap.large,
+            *self.heap.free,
+        ) == began and not self.run.teacher:  # whose logits empty the cache
+            self.closed[sort] = began
+
+    def _sort(self, accumulating: bool) -> tuple[int, bool]:
+        """What tells micro batches apart that ask for other large blocks."""
+        return self.run.seq, False
 
     @property
     def taken(self) -> int:
