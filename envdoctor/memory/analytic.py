@@ -43,12 +43,8 @@ def predict(
         from envdoctor.memory.verdicts import predict_serving
 
         return predict_serving(run, constants)
-    if run.parallel == "fsdp":
-        second = constants.fsdp_version > 1
-        meta = run.meta_load and not (second and run.method == "qlora")
-        run = replace(run, fsdp_version=constants.fsdp_version, meta_load=meta)
     unmeasured = _unmeasured(run)
-    run = apart(run)
+    run = apart(_sharded(run, constants))
     settings = settings_of(run)
     plan = plan_of(run, settings)
     kinds = kinds_of(run)
@@ -91,6 +87,20 @@ def predict(
     if not unmeasured:
         return found
     return replace(found, uncertain="; ".join(filter(None, (found.uncertain, unmeasured))))
+
+
+def lasting_bytes(run: TrainingRun, constants: Constants) -> int:
+    """Return what surely lies on a card through every step: so much is known before any layer is."""
+    plan = plan_of(apart(_sharded(run, constants)))
+    return plan.weights + plan.adapters + plan.optimizer + plan.buffers
+
+
+def _sharded(run: TrainingRun, constants: Constants) -> TrainingRun:
+    """Return the run as the release of FSDP that it uses goes about it."""
+    if run.parallel != "fsdp":
+        return run
+    meta = run.meta_load and not (constants.fsdp_version > 1 and run.method == "qlora")
+    return replace(run, fsdp_version=constants.fsdp_version, meta_load=meta)
 
 
 def apart(run: TrainingRun) -> TrainingRun:

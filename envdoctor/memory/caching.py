@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable
+from copy import copy
 from math import inf
 
 GRANULE = 512
@@ -60,7 +61,7 @@ class CachingAllocator:
     """
 
     __slots__ = (
-        "_bottom", "_ending", "_large", "_room", "_starting", "_wholes", "_widened", "large", "live", "most",
+        "_bottom", "_ending", "_large", "_starting", "_wholes", "_widened", "large", "live", "most", "room",
         "settled",
     )  # fmt: skip
 
@@ -68,13 +69,20 @@ class CachingAllocator:
         self.settled = False  # whether large requests are known to find what they found before
         self.large = 0  # granules of the segments of large requests
         self.live = self.most = 0  # granules of small segments, now and at most
-        self._room = room / GRANULE
+        self.room = room / GRANULE
         self._wholes: dict[int, int] = {}  # segments: where each begins, and its granules
         self._widened = 1 + widened
         self._bottom = PLACE  # of all segments; of one that grows, where what lies free at its end begins
         self._large: list[Block] = []
         self._starting: dict[int, Block] = {}  # free blocks by the place where they begin, and where they end
         self._ending: dict[int, Block] = {}
+
+    def copy(self) -> CachingAllocator:
+        """Return another that holds the same."""
+        made = copy(self)
+        made._wholes, made._large = dict(self._wholes), list(self._large)
+        made._starting, made._ending = dict(self._starting), dict(self._ending)
+        return made
 
     @property
     def small(self) -> int:
@@ -149,20 +157,24 @@ class CachingAllocator:
                 place = block & PLACE
                 free.append(block)  # larger than all others
                 starting[place] = ending[place + (block >> PLACES)] = block
-                found = -1
+                found = len(free) - 1
             if slot < 0:
                 continue
-            block = free.pop(found)
+            block = free[found]
             place = block & PLACE
             del starting[place]
             rest = (block >> PLACES) - size
             if rest > SMALL:
                 cut = rest << PLACES | place + size  # ends where the whole did
-                insort(free, cut)
+                if not found or free[found - 1] < cut:
+                    free[found] = cut
+                else:
+                    del free[found]
+                    insort(free, cut)
                 starting[place + size] = ending[place + size + rest] = cut
                 block = size << PLACES | place
             else:
-                del ending[place + (block >> PLACES)]
+                del free[found], ending[place + (block >> PLACES)]
             blocks[slot] = block
         self.live = live
 
@@ -183,9 +195,9 @@ class CachingAllocator:
 
     def _segment(self, size: int) -> Block:
         whole = SHARED_SEGMENT if size < SHARED else -(-size // LARGE_STEP) * LARGE_STEP
-        if self.large + self.small + whole > self._room:
+        if self.large + self.small + whole > self.room:
             self.release()
-            if self.large + self.small + whole > self._room:
+            if self.large + self.small + whole > self.room:
                 raise OutOfRoom
         self.large += whole
         self._bottom -= whole + 1  # a gap: segments are never joined
@@ -262,16 +274,20 @@ class GrowingAllocator(CachingAllocator):
                     blocks[slot] = size << PLACES | bottom
                     bottom = end
             elif slot >= 0:
-                block = free.pop(found)
+                block = free[found]
                 place = block & PLACE
                 del starting[place]
                 if rest := (block >> PLACES) - size:
                     cut = rest << PLACES | place + size
-                    insort(free, cut)
+                    if not found or free[found - 1] < cut:
+                        free[found] = cut
+                    else:
+                        del free[found]
+                        insort(free, cut)
                     starting[place + size] = ending[place + size + rest] = cut
                     block = size << PLACES | place
                 else:
-                    del ending[place + size]
+                    del free[found], ending[place + size]
                 blocks[slot] = block
         self.live, self.most, self._bottom, self._highest = live, most, bottom, highest
         self.large = -(-highest // SHARED_SEGMENT) * SHARED_SEGMENT

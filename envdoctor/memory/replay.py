@@ -7,12 +7,13 @@ up for gradients and states no longer serve the next step's logits.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from math import inf
 
 from envdoctor.memory.activations import IDLE, LayerKind, kinds_of, layer_kinds
 from envdoctor.memory.adapters import adapter_tensors, copied_tensors
 from envdoctor.memory.attention import masks
-from envdoctor.memory.caching import Block, Events, allocator_of, granules
+from envdoctor.memory.caching import Block, CachingAllocator, Events, allocator_of, granules
 from envdoctor.memory.images import tower_of
 from envdoctor.memory.layout import Layer, dense_layer, layers, learned, moe_layer, outer_tensors
 from envdoctor.memory.looking import Seen, look, look_back
@@ -47,6 +48,8 @@ MICRO_STEPS = 2
 """Micro batches of a step that are played: those after the second ask for what it did."""
 
 
+ROWS = ("batch", "seq", "shortest_row", "grad_accum")
+"""What of a run has no part in what it loads."""
 STASHED = 5
 """Layers' inputs on the card at a time where they go to the host's memory: TRL's `max_fwd_stash_size`.
 wheel:trl-1.16.0:trl/models/activation_offloading.py"""
@@ -79,6 +82,7 @@ class Replay:
         self.stated, self.widths = run, widths
         self.s = settings_of(run)
         self.shape = run.shape
+        self.widened = widened
         self.heap = allocator_of(run.expandable_segments, widened, room)
         self.tower = tower_of(run)
         self.optimizer = find_optimizer(run.optim)
@@ -98,7 +102,7 @@ class Replay:
 
         A step for each of the `widths` in their order, in tokens of a row; without them all are as stated.
         """
-        self._load()
+        self._begin()
         for step, width in enumerate(self.widths or (self.run.seq,) * STEPS):
             self._narrow(width)
             before = self.taken
@@ -158,6 +162,19 @@ class Replay:
         if stated.recipe.generates:
             return max(1, min(width - 1, stated.completion))
         return max(1, stated.max_completion * width // stated.seq) if stated.max_completion else None
+
+    def _begin(self) -> None:
+        """Load, or begin with what a replay of other rows has loaded; a card has room for so much."""
+        told = frozenset((name, value) for name, value in vars(self.run).items() if name not in ROWS)
+        known = _loaded(told, self.widened)
+        if not known:
+            self._load()
+            known.append((self.heap.copy(), self.buckets, self.copies))
+            return
+        room = self.heap.room
+        heap, self.buckets, self.copies = known[0]
+        self.heap = heap.copy()
+        self.heap.room = room
 
     def _load(self) -> None:
         """Weights, adapters, a second model where there is one, and DDP's buckets."""
@@ -440,6 +457,14 @@ class Replay:
             loop = Loop(self.heap)
             made = step_alone(loop, self.optimizer, n, width, rank, not self.stepped, gradient)
             self.states += made
+
+
+@lru_cache(maxsize=64)
+def _loaded(
+    told: frozenset[tuple[str, object]], widened: float
+) -> list[tuple[CachingAllocator, list[Block], list[Block]]]:
+    """Return where what such a run loads is kept: the allocator, DDP's buckets and copies."""
+    return []
 
 
 def buckets(sizes: list[int]) -> Iterator[int]:

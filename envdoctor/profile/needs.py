@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from envdoctor.memory import Constants, Prediction, ServingRun, TrainingRun, predict
 from envdoctor.memory.allocator import MARGIN
+from envdoctor.memory.analytic import lasting_bytes
 from envdoctor.memory.optimizer import find_optimizer
 from envdoctor.memory.recipes import Recipe
 from envdoctor.memory.replay import can_replay
@@ -116,7 +117,13 @@ class Judge:
 
     def may_fit(self, choice: Choice) -> bool:
         """False where not even what is allocated for certain fits, with a close bound's margin."""
-        return self._may(self.need(choice))
+        known = choice in self.seen or not self._passed_by_weights(choice)
+        return known and self._may(self.need(choice))
+
+    def _passed_by_weights(self, choice: Choice) -> bool:
+        """True where what lasts through a step alone does not fit: so much is known before a layer is."""
+        lasting = int(lasting_bytes(run_of(self.work, choice), self.constants) * (1 + MARGIN))
+        return lasting > self.work.room
 
     def _may(self, need: Need) -> bool:
         return not need.refusal and need.least_bytes <= self.work.room
@@ -126,11 +133,13 @@ class Judge:
 
         What cannot be replayed has no other bound than the rough one, so it is asked for first.
         """
-        room, near = self.work.room, []
+        room, near = self.work.room, list[Choice]()
+        if self.work.uneven and not replays:
+            return False
         for choice in choices:
-            need = self.need(choice)
-            if not self._may(need):
+            if not self.may_fit(choice):
                 continue
+            need = self.need(choice)
             if need.device_bytes <= room and not self.work.uneven:
                 return True
             near.append(choice)
@@ -174,13 +183,12 @@ class Judge:
 
     def _predicted(self, choice: Choice, enough: float | None) -> Prediction:
         """What its training takes; a run that cannot be replayed has no closer bound than the rough one."""
-        run = None
         if enough is not None and can_replay(run := run_of(self.work, choice)):
             return predict(run, self.constants, True, enough)
         alike = replace(choice, alloc_conf=None, vllm_tp=None, vllm_gpus=None)
         rough = self.rough.get(alike)
         if rough is None:
-            rough = predict(run or run_of(self.work, choice), self.constants, False)
+            rough = predict(run_of(self.work, choice), self.constants, False)
             self.rough[alike] = rough
         return rough
 

@@ -229,21 +229,27 @@ def _longest(judge: Judge, smallest: list[Choice]) -> Iterable[str]:
 
     smallest = [smallest[n] for n in sorted(least(64) | least(work.seq))]
 
-    def fits(units: int, replays: int) -> bool:
-        judge, shorter = asked(units * 64)
-        return judge.any_fits(shorter, replays)
+    def one_does(does: Callable[[Judge, Choice], bool]) -> Callable[[int], bool]:
+        order = list(range(len(smallest)))  # what did at one length is asked first at the next
 
-    def may_fit(units: int) -> bool:
-        judge, shorter = asked(units * 64)
-        return any(judge.may_fit(choice) for choice in shorter)
+        def found(units: int) -> bool:
+            judge, shorter = asked(units * 64)
+            done = next((n for n in order if does(judge, shorter[n])), None)
+            if done is not None:
+                order.remove(done)
+                order.insert(0, done)
+            return done is not None
+
+        return found
 
     most = work.seq // 64
-    low = _last(lambda units: fits(units, 0), 0, most)
-    high = _last(may_fit, low, most) + 1
+    low = _last(one_does(lambda judge, choice: judge.any_fits([choice], 0)), 0, most)
+    high = _last(one_does(Judge.may_fit), low, most) + 1
     for _ in range(CLOSE_LENGTHS):
         if high - low > 1:
             middle = (low + high) // 2
-            low, high = (middle, high) if fits(middle, 1) else (low, middle)
+            judge, shorter = asked(middle * 64)
+            low, high = (middle, high) if judge.any_fits(shorter, 1) else (low, middle)
     if low:
         yield f"nothing fits at a length of {work.seq}; {low * 64} tokens would"
     else:
