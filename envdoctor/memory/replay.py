@@ -420,13 +420,16 @@ class Replay:
         if self.copies:
             self._widen(trained)
             trained = [(n, 4) for n, _ in trained]
-        loop = Loop(self.heap)
+        loop, states = Loop(self.heap), list[int]()
         for place, (n, width) in enumerate(trained if first or python else ()):
             if first:
                 table = self.s.trains_table and place == 0
-                self.states += self._take(state_blocks(self.optimizer, n, width, table, rank))
+                states += state_blocks(self.optimizer, n, width, table, rank)
             if python:
+                self.states += self._take(states)
+                states.clear()
                 step_weight(loop, self.optimizer, n, width, rank, first)
+        self.states += self._take(states)
         loop.drop()
         if self.optimizer.foreach:
             self._give(self._take(width * n for n, width in trained * self.optimizer.foreach))

@@ -12,7 +12,7 @@ from envdoctor.memory.layout import parameters
 from envdoctor.memory.serving import utilization_bounds
 from envdoctor.memory.sharding import host_bytes
 from envdoctor.profile.needs import SEQUENCES, SERVER_UTILIZATION, Judge, Need, engine_of
-from envdoctor.profile.options import Barred, barred, training_choices
+from envdoctor.profile.options import Barred, barred, ends, training_choices
 from envdoctor.profile.speed import CardSpeed, seconds_per_sample, trained_parameters
 from envdoctor.profile.workload import Choice, Workload
 from envdoctor.values import dataclass, replace
@@ -282,7 +282,7 @@ def _what_would_do(work: Workload, smallest: list[Choice], constants: Constants)
 def _smallest(work: Workload) -> list[Choice]:
     """The settings that need the least of their kind: checkpointing on, one row a card, or one micro batch
     where whole gradients lie between several."""
-    found = [c for c in training_choices(work) if c.grad_ckpt]
+    found = [c for c in training_choices(work, ends) if c.grad_ckpt]
     return [c for c in found if c.batch == 1 or (c.grad_accum == 1 and c.parallel == "fsdp")]
 
 
