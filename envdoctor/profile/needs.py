@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import inf
+from operator import attrgetter
 from typing import NamedTuple
 
 from envdoctor.memory import Constants, Prediction, ServingRun, TrainingRun, predict
@@ -22,6 +23,11 @@ SERVER_UTILIZATION = 0.90
 REPLAYS, REPLAYED_LAYERS = 4, 128
 """Settings that a search looks at closely, where only the close bound may fit: at most so many, fewer of a
 deep model, since what one takes grows with its layers (two milliseconds each)."""
+SORT = attrgetter(
+    "method", "parallel", "gpus", "grad_ckpt", "liger", "optim", "offload_optimizer", "offload_params",
+    "vllm_mode", "vllm_tp",
+)  # fmt: skip
+"""What tells settings of one search apart, but for their batches."""
 REPLAYS_AGAIN = 3
 """Settings that are looked at closely before it is said that nothing fits."""
 SEQUENCES = 64
@@ -58,17 +64,21 @@ class Judge:
     work: Workload
     constants: Constants
     seen: dict[Choice, Need] = field(default_factory=dict)
-    dead: set[Choice] = field(default_factory=set)
-    alive: set[Choice] = field(default_factory=set)
-    """Settings whose batch of one may fit."""
+    dead: set[object] = field(default_factory=set)
+    alive: set[object] = field(default_factory=set)
+    """Sorts of settings whose batch of one may fit."""
     rough: dict[Choice, Prediction] = field(default_factory=dict)
     """Of settings without what they say of vLLM, of which training knows nothing."""
     engines: dict[tuple[int | None, int | None], Engine] = field(default_factory=dict)
     """vLLM beside a policy, by the cards that it is split over and the length of a request."""
+    weights: dict[Choice, int] = field(default_factory=dict)
+    """Bytes of what lasts through a step of such a training."""
     replays: int = field(init=False)
+    room: int = field(init=False)
 
     def __post_init__(self) -> None:
         """Look closely at as many settings as the model's depth affords."""
+        self.room = self.work.room
         self.replays = max(1, min(REPLAYS, REPLAYED_LAYERS // self.work.shape.layers))
 
     def fits(self, choice: Choice) -> bool:
@@ -80,18 +90,18 @@ class Judge:
         once = choice.parallel == "fsdp" or find_optimizer(choice.optim).layerwise
         if once and choice.grad_accum == 1 and choice.batch > 1:
             return self._room(choice)
-        least = replace(choice, batch=1, grad_accum=1)
-        if least in self.dead:
+        sort = SORT(choice)
+        if sort in self.dead:
             return False
-        if choice.batch > 1 and least not in self.alive:
+        if choice.batch > 1 and sort not in self.alive:
             each = global_batch(self.work, choice) // choice.gpus
             if not self._room(replace(choice, batch=1, grad_accum=each), surely=False):
-                self.dead.add(least)
+                self.dead.add(sort)
                 return False
-            self.alive.add(least)
+            self.alive.add(sort)
         fits = self._room(choice)
         if not fits and choice.batch == 1:
-            self.dead.add(least)
+            self.dead.add(sort)
         return fits
 
     def _room(self, choice: Choice, surely: bool = True) -> bool:
@@ -99,7 +109,7 @@ class Judge:
 
         The rough one knows rows of one length alone: where they differ, the close one must fit to be sure.
         """
-        need, room = self.need(choice), self.work.room
+        need, room = self.need(choice), self.room
         if not self._may(need):
             return False
         rough = need.device_bytes <= room
@@ -117,23 +127,26 @@ class Judge:
 
     def may_fit(self, choice: Choice) -> bool:
         """False where not even what is allocated for certain fits, with a close bound's margin."""
-        known = choice in self.seen or not self._passed_by_weights(choice)
+        known = choice in self.seen or self.lasting(choice) * (1 + MARGIN) < self.room + 1
         return known and self._may(self.need(choice))
 
-    def _passed_by_weights(self, choice: Choice) -> bool:
-        """True where what lasts through a step alone does not fit: so much is known before a layer is."""
-        lasting = int(lasting_bytes(run_of(self.work, choice), self.constants) * (1 + MARGIN))
-        return lasting > self.work.room
-
     def _may(self, need: Need) -> bool:
-        return not need.refusal and need.least_bytes <= self.work.room
+        return not need.refusal and need.least_bytes <= self.room
+
+    def lasting(self, choice: Choice) -> int:
+        """Bytes that surely lie there through a step, known before any layer is."""
+        alike = self._alike(choice)
+        lasting = self.weights.get(alike)
+        if lasting is None:
+            lasting = self.weights[alike] = lasting_bytes(run_of(self.work, choice), self.constants)
+        return lasting
 
     def any_fits(self, choices: Iterable[Choice], replays: int) -> bool:
         """True when the rough bound of one fits, or the close one of the first `replays` that may fit at all.
 
         What cannot be replayed has no other bound than the rough one, so it is asked for first.
         """
-        room, near = self.work.room, list[Choice]()
+        room, near = self.room, list[Choice]()
         if self.work.uneven and not replays:
             return False
         for choice in choices:
@@ -185,12 +198,17 @@ class Judge:
         """What its training takes; a run that cannot be replayed has no closer bound than the rough one."""
         if enough is not None and can_replay(run := run_of(self.work, choice)):
             return predict(run, self.constants, True, enough)
-        alike = replace(choice, alloc_conf=None, vllm_tp=None, vllm_gpus=None)
+        alike = self._alike(choice)
         rough = self.rough.get(alike)
         if rough is None:
             rough = predict(run_of(self.work, choice), self.constants, False)
             self.rough[alike] = rough
         return rough
+
+    @staticmethod
+    def _alike(choice: Choice) -> Choice:
+        """A setting without what it says of the engine beside it, of which training knows nothing."""
+        return replace(choice, alloc_conf=None, vllm_tp=None, vllm_gpus=None)
 
 
 class Engine(NamedTuple):

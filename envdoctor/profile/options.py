@@ -63,6 +63,7 @@ def _bases(work: Workload) -> Iterator[Choice]:
             optim_rank=work.optim_rank,
             trained_layers=work.trained_layers,
             virtual_tokens=work.virtual_tokens,
+            attn=attention(work),
             gpus=len(work.cards),
             alloc_conf=allocator(work),
         )
@@ -133,7 +134,6 @@ def _alone(work: Workload) -> bool:
 
 
 def _kernels(work: Workload, base: Choice) -> Iterator[Choice]:
-    base = replace(base, attn=attention(work))
     liger = (True, False) if work.stack.has("liger-kernel") else (False,)
     for checkpointing in (False, True)[: 1 if base.method == "prefix" else 2]:
         for fused in liger:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -225,7 +226,12 @@ def _longest(judge: Judge, smallest: list[Choice]) -> Iterable[str]:
 
     def least(seq: int) -> set[int]:
         judge, shorter = asked(seq)
-        return set(sorted(range(len(shorter)), key=lambda n: judge.need(shorter[n]).device_bytes)[:SAVING])
+        found: list[tuple[int, int]] = []
+        for bound, n in sorted((judge.lasting(choice), n) for n, choice in enumerate(shorter)):
+            if len(found) >= SAVING and bound > found[SAVING - 1][0]:
+                break  # no other takes as little as these
+            insort(found, (judge.need(shorter[n]).device_bytes, n))
+        return {n for _, n in found[:SAVING]}
 
     smallest = [smallest[n] for n in sorted(least(64) | least(work.seq))]
 
