@@ -14,6 +14,7 @@ from envdoctor.memory.activations import IDLE, LayerKind, kinds_of, layer_kinds
 from envdoctor.memory.adapters import adapter_tensors, copied_tensors
 from envdoctor.memory.attention import masks
 from envdoctor.memory.caching import Block, CachingAllocator, Events, allocator_of, granules
+from envdoctor.memory.flat import buckets, coalesced
 from envdoctor.memory.images import tower_of
 from envdoctor.memory.layout import Layer, dense_layer, layers, learned, moe_layer, outer_tensors
 from envdoctor.memory.looking import Seen, look, look_back
@@ -468,29 +469,6 @@ def _loaded(
 ) -> list[tuple[CachingAllocator, list[Block], list[Block]]]:
     """Return where what such a run loads is kept: the allocator, DDP's buckets and copies."""
     return []
-
-
-def buckets(sizes: list[int]) -> Iterator[int]:
-    """Bytes of DDP's buckets: gradients from the last on, until one is full (the first holds 1 MiB)."""
-    filled, room = 0, 1 << 20
-    for size in reversed(sizes):
-        filled += size
-        if filled >= room:
-            yield filled
-            filled, room = 0, 25 << 20
-    if filled:
-        yield filled
-
-
-def coalesced(sizes: Iterable[int]) -> Iterator[int]:
-    """Bytes of the flat copies in which tensors are sent: full ones of 250 MiB; one alone needs none."""
-    filled = number = 0
-    for size in (*sizes, 250 << 20):
-        filled, number = filled + size, number + 1
-        if filled >= 250 << 20:
-            if number > 1:
-                yield filled
-            filled = number = 0
 
 
 def trained_tensors(shape: ModelShape, s: Settings) -> list[tuple[int, int]]:
