@@ -77,9 +77,10 @@ class CachingAllocator:
         self._starting: dict[int, Block] = {}  # free blocks by the place where they begin, and where they end
         self._ending: dict[int, Block] = {}
 
-    def copy(self) -> CachingAllocator:
-        """Return another that holds the same."""
+    def copy(self, room: float) -> CachingAllocator:
+        """Return another that holds the same, with so many granules of the card."""
         made = copy(self)
+        made.room = room
         made._wholes, made._large = dict(self._wholes), list(self._large)
         made._starting, made._ending = dict(self._starting), dict(self._ending)
         return made

@@ -47,8 +47,6 @@ SETTLED = 0.005
 """By what share a step with states may still grow and be the last that is played."""
 MICRO_STEPS = 2
 """Micro batches of a step that are played: those after the second ask for what it did."""
-
-
 ROWS = ("batch", "seq", "shortest_row", "grad_accum")
 """What of a run has no part in what it loads."""
 STASHED = 5
@@ -130,10 +128,8 @@ class Replay:
         self.heap.settled = self.closed.get(sort) == began
         self._pass(accumulating)
         self.heap.settled = False
-        if (
-            self.heap.large,
-            *self.heap.free,
-        ) == began and not self.run.teacher:  # whose logits empty the cache
+        empties = self.run.teacher is not None  # with its logits gone the cache is emptied
+        if not empties and (self.heap.large, *self.heap.free) == began:
             self.closed[sort] = began
 
     def _sort(self, accumulating: bool) -> tuple[int, bool]:
@@ -170,12 +166,10 @@ class Replay:
         known = _loaded(told, self.widened)
         if not known:
             self._load()
-            known.append((self.heap.copy(), self.buckets, self.copies))
+            known.append((self.heap.copy(inf), self.buckets, self.copies))
             return
-        room = self.heap.room
         heap, self.buckets, self.copies = known[0]
-        self.heap = heap.copy()
-        self.heap.room = room
+        self.heap = heap.copy(self.heap.room)
 
     def _load(self) -> None:
         """Weights, adapters, a second model where there is one, and DDP's buckets."""
