@@ -67,6 +67,8 @@ class Judge:
     moves: Mapping[str, Move]
     kinds: Collection[Kind] = tuple(Kind)
     """The uses that are judged."""
+    lately: Mapping[str, Move] = field(default_factory=dict)
+    """The moves of code that is taken to run as it is, from the releases of its time: only failures count."""
     _gone: dict[str, Mapping[tuple[str, str], str]] = field(default_factory=dict)
     _libraries: dict[str, str] = field(default_factory=dict)
 
@@ -113,7 +115,9 @@ class Judge:
     def breaks(self, uses: Iterable[Use]) -> Iterator[Break]:
         """Yield what breaks, each place once; of a key that is followed to what takes it, that."""
         seen: set[tuple[object, str]] = set()
-        uses = [use for use in uses if use.kind in self.kinds and self._is_met(use)]
+        uses = [use for use in uses if use.kind in self.kinds and self._is_met(use) and self._is_asked(use)]
+        called = {use.path for use in uses if use.kind is Kind.POSITION}
+        uses = [use for use in uses if use.path not in called or not self._is_module(use)]
         libraries = {self.library(use.path) for use in uses if use.kind not in _OWNERLESS}
         uses = [use for use in uses if not use.guarded or self._fails_too(use)]
         for use in sorted(uses, key=lambda use: use.kind is Kind.KEY):
@@ -141,7 +145,9 @@ class Judge:
                 yield from self._owned(use, libraries)
 
     def _owned(self, use: Use, libraries: Collection[str]) -> Iterator[Break]:
-        move = self.moves.get(self.library(use.path))
+        library = self.library(use.path)
+        named = use.kind in (Kind.IMPORT, Kind.STAR, Kind.MODULE, Kind.PATH)
+        move = self.moves.get(library) if named else self.lately.get(library, self.moves.get(library))
         found = self._judged(use, move) if move is not None else None
         if found := found or self._derived(use):
             yield replace(found, certainty=Certainty.LIKELY) if use.unsure else found
@@ -167,6 +173,16 @@ class Judge:
                 return False
         return True
 
+    def _is_asked(self, use: Use) -> bool:
+        """False for what may never be met, or is whoever's, in code that runs as it is."""
+        return not (self.lately and (use.unsure or use.kind in (Kind.KEY, Kind.ASKED)))
+
+    def _is_module(self, use: Use) -> bool:
+        """True for a path of which a module alone is on record: what is called is something else."""
+        record = load_record(self.matrix.folder, self.library(use.path)) if use.kind is Kind.PATH else None
+        module, _, name = use.path.rpartition(".")
+        return record is not None and use.path in record.modules and name not in record.names.get(module, {})
+
     def _fails_too(self, use: Use) -> bool:
         """True for an import whose stand-in, of whatever age, the new release lacks as well."""
         move = self.moves.get(self.library(use.path)) if use.instead else None
@@ -191,7 +207,8 @@ class Judge:
             case Kind.DECORATED:
                 return self._unsaid(use, move)
             case Kind.POSITION:
-                return self._unsaid(use, move) or position(use, record, move)
+                bare = self.lately and not is_class(owner_of(use.path))  # all of one name are told together
+                return self._unsaid(use, move) or (None if bare else position(use, record, move))
             case Kind.MEMBER:
                 return self._member(use, record, move)
             case Kind.COMPARED:
@@ -288,8 +305,10 @@ class Judge:
         return None if since is None else Break(use, shown, since, certainty=Certainty.LIKELY)
 
     def _setting_gone(self, use: Use, move: Move) -> str | None:
-        of_class = is_class(use.path.rpartition(".")[2])
-        return self.settings.gone(self.library(use.path), use.name, move) if of_class else None
+        of_class, library = is_class(use.path.rpartition(".")[2]), self.library(use.path)
+        if not of_class or self.settings.is_inherited(library, use.name):
+            return "" if of_class else None
+        return self.settings.gone(library, use.name, move)
 
     def _derived(self, use: Use) -> Break | None:
         """Judge a setting of a class that is named as deriving from one of a library that moves.
@@ -333,7 +352,7 @@ class Judge:
             row = self.renames.row(f"{family}.{use.name}", move)
         if row is not None:
             return replace(by_rename(use, f"{use.path}.{use.name}", row, move), certainty=Certainty.LIKELY)
-        if record is None or not spans or not lives(record, told, move.new):
+        if record is None or not spans or not lives(record, told, move.new) or hasattr(object, use.name):
             return None
         if use.name in INHERITED and (record.has(told.get(ALL, ()), move.new) or not record.bases):
             return None  # from another package's class, or the language's
@@ -420,7 +439,8 @@ class Judge:
 
         Else by the methods that no class of the libraries that the text imports has any more.
         """
-        yield from methods_unsaid(use, self.renames.unsaid.get(use.name, ()), self.moves)
+        unsaid = () if self.lately else self.renames.unsaid.get(use.name, ())
+        yield from methods_unsaid(use, unsaid, self.moves)
         chained = self.renames.known(f".{use.receiver}().{use.name}()")
         known = chained or self.renames.known(f".{use.name}()")
         if known and (chained or known.library in libraries):
@@ -438,13 +458,15 @@ class Judge:
     def _unsaid(self, use: Use, move: Move) -> Break | None:
         """Answer by the rows of a module's functions whose answer is another without an argument."""
         owner, _, name = use.path.rpartition(".")
-        rows = self.renames.unsaid.get(name, ()) if not is_class(owner.rpartition(".")[2]) else ()
+        asked = not self.lately and not is_class(owner.rpartition(".")[2])
+        rows = self.renames.unsaid.get(name, ()) if asked else ()
         return function_unsaid(use, rows, self.library(use.path), move)
 
     def _left(self, library: str) -> Mapping[tuple[str, str], str]:
         """Return since when members, and keywords by their method, are in no class of a library any more."""
         if library not in self._gone:
-            record, move = load_record(self.matrix.folder, library), self.moves[library]
+            record = load_record(self.matrix.folder, library)
+            move = self.lately.get(library, self.moves[library])
             left = chain(left_of(record, move), methods_left(record, move)) if record else ()
             self._gone[library] = dict(left)
         return self._gone[library]
@@ -472,7 +494,7 @@ class Judge:
         record = load_record(self.matrix.folder, library) if library in self.moves else None
         if record is None or use.name[-1:] == ")" or use.name[:2] == "__":
             return
-        if since := self._left(library).get((METHOD, use.name)):
+        if not self.lately and (since := self._left(library).get((METHOD, use.name))):
             yield Break(use, f"{use.path}.{use.name}", since, certainty=Certainty.LIKELY)
         elif lacking := not_taken(use, record, self.moves[library]):
             yield lacking

@@ -10,6 +10,7 @@ from importlib import import_module
 
 from envdoctor.matrix.interface_records import Record, Spans
 from envdoctor.upgrading.gone import Move, come_since
+from envdoctor.upgrading.uses import ALL
 
 
 def stands(record: Record, path: str, move: Move) -> bool:
@@ -37,6 +38,8 @@ def is_open(record: Record, path: str, move: Move) -> bool:
     if module in record.modules and not record.has(record.modules[module], move.new):
         return False
     names = record.names.get(module, {})
+    if record.has(names.get(ALL, ()), move.new):
+        return True  # a loop puts names there
     made_up = names.get("__getattr__", ())
     last = max((last for _, last in names.get(name, ())), default=-1)
     listed = any(first <= last <= end for first, end in made_up)

@@ -89,7 +89,7 @@ class Use:
     when: tuple[Condition, ...] = ()
     """The questions about releases below which it stands: it is met where all hold."""
     unsure: bool = False
-    """True where no run may miss it: an annotation that none evaluates, an import that may fail."""
+    """True where no run may miss it: what has a default, an annotation, an import that may fail."""
     given: frozenset[str] = frozenset()
     """The arguments that an overriding method takes, or that a call gives (`name`, and `name=value`).
 
