@@ -422,7 +422,7 @@ def _signature(node: _Function, bound: int, lines: Sequence[str]) -> Iterator[st
         yield f"{POSITIONAL}{max(len(positional) - bound, 0)}"
     needed = positional[bound : len(positional) - len(arguments.defaults)]
     needed += [a for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is None]
-    yield from (f"{NEEDED}{argument.arg}" for argument in needed)
+    yield from (f"{NEEDED}{argument.arg}" for argument in needed if argument.arg not in kept)
 
 
 def _former_names(decorator: ast.expr) -> Iterator[str]:
