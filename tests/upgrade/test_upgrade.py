@@ -370,6 +370,23 @@ def test_the_command_writes_the_contracts_json_and_a_patch(
     assert "+x = np.inf" in patch.read_text(encoding="utf-8")
 
 
+def test_lines_are_counted_once_however_much_breaks_on_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = (
+        "from peft import prepare_model_for_int8_training\nfrom datasets import load_dataset\n"
+        "load_dataset('x', use_auth_token='a')\n"
+        "from transformers import TrainingArguments as A\nA('x', evaluation_strategy='no', no_cuda=True)\n"
+    )
+    (tmp_path / "train.py").write_text(code)
+    wanted = ["peft>=0.15", "datasets>=4", "transformers>=5"]
+    main(["upgrade", *wanted, str(tmp_path / "train.py"), "--python-version", "3.11"])
+    told = " ".join(capsys.readouterr().out.split())
+    assert told.startswith("✗ 3 lines of 1 file would break")
+    assert "since 0.10.0; instead: peft.prepare_model_for_kbit_training" in told
+    assert "load_dataset(use_auth_token) is gone since 3.0.0; instead: token" in told
+
+
 def test_a_call_without_a_requirement_or_with_no_such_path_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
