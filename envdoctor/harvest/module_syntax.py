@@ -244,6 +244,8 @@ def _put_into(body: Sequence[ast.stmt]) -> Iterator[str]:
                     func=ast.Attribute(value=ast.Call(func=ast.Name(id="globals" | "vars")), attr="update")
                 ):
                     yield ""
+                case _:
+                    pass
 
 
 def _listed(body: Iterable[ast.stmt]) -> tuple[str, ...] | None:

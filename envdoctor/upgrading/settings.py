@@ -44,7 +44,7 @@ def judge_settings(judge: Judge, suffix: str, text: str) -> Iterator[Break]:
                 yield Break(use, f"{framework}: {name}", since, row.new if row else "")
             elif row is not None and row.library == framework:
                 yield by_rename(use, f"{framework}: {name}", row, move)
-        yield from _assigned(facts, judge, text, move) if suffix == ".py" else ()
+        yield from _assigned(facts, judge, text, move) if suffix == ".py" and not judge.lately else ()
 
 
 def _assigned(facts: KeyFacts, judge: Judge, text: str, move: Move) -> Iterator[Break]:
