@@ -47,16 +47,11 @@ from envdoctor.upgrading.gone import (
 )
 from envdoctor.upgrading.held import Held, held_by
 from envdoctor.upgrading.known_settings import KnownSettings
-from envdoctor.upgrading.paths import home_of, is_open, passed_on, stands
-from envdoctor.upgrading.renames import Renames, holds
+from envdoctor.upgrading.paths import home_of, is_module_alone, is_open, passed_on, stands
+from envdoctor.upgrading.renames import Renames, holds, is_taken_by_new
 from envdoctor.upgrading.unsaid import function_unsaid, methods_unsaid
-from envdoctor.upgrading.uses import ALL, Kind, Use, is_telling
+from envdoctor.upgrading.uses import ALL, NAMED, OWNERLESS, WHOSEVER, Kind, Use, is_telling
 from envdoctor.values import dataclass
-
-_WORD = 5
-"""Letters from which a part of a name tells after what something is called."""
-_CLASS = re.compile(r"\b([A-Z]\w{1,60})\(")
-_OWNERLESS = frozenset((Kind.LOOSE, Kind.CALL, Kind.KEY, Kind.ASKED))
 
 
 @dataclass(frozen=True)
@@ -115,10 +110,11 @@ class Judge:
     def breaks(self, uses: Iterable[Use]) -> Iterator[Break]:
         """Yield what breaks, each place once; of a key that is followed to what takes it, that."""
         seen: set[tuple[object, str]] = set()
-        uses = [use for use in uses if use.kind in self.kinds and self._is_met(use) and self._is_asked(use)]
+        uses = [use for use in uses if use.kind in self.kinds and self._is_met(use)]
+        uses = [use for use in uses if not (self.lately and (use.unsure or use.kind in WHOSEVER))]
         called = {use.path for use in uses if use.kind is Kind.POSITION}
         uses = [use for use in uses if use.path not in called or not self._is_module(use)]
-        libraries = {self.library(use.path) for use in uses if use.kind not in _OWNERLESS}
+        libraries = {self.library(use.path) for use in uses if use.kind not in OWNERLESS}
         uses = [use for use in uses if not use.guarded or self._fails_too(use)]
         for use in sorted(uses, key=lambda use: use.kind is Kind.KEY):
             for found in self._broken(use, uses, libraries):
@@ -146,8 +142,8 @@ class Judge:
 
     def _owned(self, use: Use, libraries: Collection[str]) -> Iterator[Break]:
         library = self.library(use.path)
-        named = use.kind in (Kind.IMPORT, Kind.STAR, Kind.MODULE, Kind.PATH)
-        move = self.moves.get(library) if named else self.lately.get(library, self.moves.get(library))
+        move = self.moves.get(library)
+        move = move if use.kind in NAMED else self.lately.get(library, move)
         found = self._judged(use, move) if move is not None else None
         if found := found or self._derived(use):
             yield replace(found, certainty=Certainty.LIKELY) if use.unsure else found
@@ -173,15 +169,10 @@ class Judge:
                 return False
         return True
 
-    def _is_asked(self, use: Use) -> bool:
-        """False for what may never be met, or is whoever's, in code that runs as it is."""
-        return not (self.lately and (use.unsure or use.kind in (Kind.KEY, Kind.ASKED)))
-
     def _is_module(self, use: Use) -> bool:
         """True for a path of which a module alone is on record: what is called is something else."""
         record = load_record(self.matrix.folder, self.library(use.path)) if use.kind is Kind.PATH else None
-        module, _, name = use.path.rpartition(".")
-        return record is not None and use.path in record.modules and name not in record.names.get(module, {})
+        return record is not None and is_module_alone(record, use.path)
 
     def _fails_too(self, use: Use) -> bool:
         """True for an import whose stand-in, of whatever age, the new release lacks as well."""
@@ -206,9 +197,10 @@ class Judge:
                 return self._keyword(use, record, move)
             case Kind.DECORATED:
                 return self._unsaid(use, move)
+            case Kind.POSITION | Kind.DECORATED if self.lately and not is_class(owner_of(use.path)):
+                return None  # all functions of one name are told together
             case Kind.POSITION:
-                bare = self.lately and not is_class(owner_of(use.path))  # all of one name are told together
-                return self._unsaid(use, move) or (None if bare else position(use, record, move))
+                return self._unsaid(use, move) or position(use, record, move)
             case Kind.MEMBER:
                 return self._member(use, record, move)
             case Kind.COMPARED:
@@ -268,8 +260,8 @@ class Judge:
             if found is not None:
                 return found if end == len(parts) - 1 else None  # the shorter path is a use of its own
         owner, _, name = use.path.rpartition(".")
-        of_class = is_class(owner.rpartition(".")[2])
-        return self._member(replace(use, path=owner, name=name), record, move) if of_class else None
+        inner = replace(use, path=owner, name=name)
+        return self._member(inner, record, move) if is_class(owner.rpartition(".")[2]) else None
 
     def _keyword(self, use: Use, record: Record | None, move: Move) -> Break | None:
         owner, told = callable_of(record, use.path) if record else (owner_of(use.path), {})
@@ -290,7 +282,8 @@ class Judge:
         if callable_.endswith(".from_pretrained"):
             return None  # what it does not know itself it hands on
         open_ = record.has(told.get("**", ()), move.new)
-        if open_ and (ended := self._setting_gone(use, move)) is not None:
+        ended = self.settings.gone(record.library, use.name, move) if open_ and is_class(short) else None
+        if ended is not None:
             return Break(use, shown, ended, certainty=Certainty.LIKELY) if ended else None
         if not spans:
             return self._handed_on(use, owner, record, move)
@@ -303,12 +296,6 @@ class Judge:
         inherited = self.settings.is_inherited(record.library, use.name)
         since = None if inherited else gone_from(record, told, spans, move)
         return None if since is None else Break(use, shown, since, certainty=Certainty.LIKELY)
-
-    def _setting_gone(self, use: Use, move: Move) -> str | None:
-        of_class, library = is_class(use.path.rpartition(".")[2]), self.library(use.path)
-        if not of_class or self.settings.is_inherited(library, use.name):
-            return "" if of_class else None
-        return self.settings.gone(library, use.name, move)
 
     def _derived(self, use: Use) -> Break | None:
         """Judge a setting of a class that is named as deriving from one of a library that moves.
@@ -374,23 +361,13 @@ class Judge:
             move = self.moves.get(row.library)
             if move is None or row.library not in libraries or not holds(row, move):
                 continue
-            if self._is_taken_by_new(use, row):
+            if is_taken_by_new(use, row, self.matrix):
                 return
             others = (load_record(self.matrix.folder, one) for one in libraries if one != row.library)
             if not any(use.name in told for one in others if one for told in one.keywords.values()):
                 found = by_rename(use, f"{row.library}: {use.name}", row, move)
                 yield replace(found, certainty=Certainty.LIKELY)
                 return
-
-    def _is_taken_by_new(self, use: Use, row: tables.RenameRow) -> bool:
-        """True for a dictionary of the class in the row's answer: called after it, or with what it takes."""
-        owner = _CLASS.search(row.new)
-        words = use.receiver.lower().split("_") if owner else ()
-        if any(len(word) >= _WORD and word in row.new.lower() for word in words):
-            return True
-        record = load_record(self.matrix.folder, row.library) if owner else None
-        told = record.keywords.get(f"{owner[1]}.__init__", {}) if record and owner else {}
-        return any(name in told for name in use.given - {use.name})
 
     def _loose(self, use: Use, libraries: Iterable[str]) -> Iterator[Break]:
         """Yield what no class of the libraries that the text imports has any more: the name is telling.
@@ -439,8 +416,8 @@ class Judge:
 
         Else by the methods that no class of the libraries that the text imports has any more.
         """
-        unsaid = () if self.lately else self.renames.unsaid.get(use.name, ())
-        yield from methods_unsaid(use, unsaid, self.moves)
+        rows = self.renames.unsaid.get(use.name, ())
+        yield from () if self.lately else methods_unsaid(use, rows, self.moves)
         chained = self.renames.known(f".{use.receiver}().{use.name}()")
         known = chained or self.renames.known(f".{use.name}()")
         if known and (chained or known.library in libraries):
@@ -458,8 +435,7 @@ class Judge:
     def _unsaid(self, use: Use, move: Move) -> Break | None:
         """Answer by the rows of a module's functions whose answer is another without an argument."""
         owner, _, name = use.path.rpartition(".")
-        asked = not self.lately and not is_class(owner.rpartition(".")[2])
-        rows = self.renames.unsaid.get(name, ()) if asked else ()
+        rows = self.renames.unsaid.get(name, ()) if not is_class(owner.rpartition(".")[2]) else ()
         return function_unsaid(use, rows, self.library(use.path), move)
 
     def _left(self, library: str) -> Mapping[tuple[str, str], str]:

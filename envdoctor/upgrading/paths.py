@@ -27,6 +27,12 @@ def _modules(record: Record) -> Sequence[str]:
     return sorted(record.modules)
 
 
+def is_module_alone(record: Record, path: str) -> bool:
+    """True for a path of which nothing but a module is on record."""
+    module, _, name = path.rpartition(".")
+    return path in record.modules and name not in record.names.get(module, {})
+
+
 def is_open(record: Record, path: str, move: Move) -> bool:
     """True where the new release's module makes up names when they are asked: its file does not list all.
 

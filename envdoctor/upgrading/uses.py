@@ -33,6 +33,14 @@ class Kind(Enum):
     DECORATED = "decorated"
 
 
+NAMED = frozenset((Kind.IMPORT, Kind.STAR, Kind.MODULE, Kind.PATH))
+"""Uses that name what they are of, whole."""
+WHOSEVER = frozenset((Kind.KEY, Kind.ASKED))
+"""Uses that only what stands around them makes a library's."""
+OWNERLESS = WHOSEVER | {Kind.LOOSE, Kind.CALL}
+"""Uses of which the path does not tell the library."""
+
+
 class Place(NamedTuple):
     """Where something stands: line (from 1), and first and last column in bytes (from 0)."""
 
