@@ -14,6 +14,7 @@ from envdoctor.memory.images import ImageCost, image_cost
 from envdoctor.memory.loss import LossCost, loss_cost, views_head
 from envdoctor.memory.optimizer import find_optimizer
 from envdoctor.memory.references import (
+    Judges,
     beside_reference,
     generation_bytes,
     judges_of,
@@ -42,12 +43,8 @@ def predict(
         from envdoctor.memory.verdicts import predict_serving
 
         return predict_serving(run, constants)
-    if run.parallel == "fsdp":
-        second = constants.fsdp_version > 1
-        meta = run.meta_load and not (second and run.method == "qlora")
-        run = replace(run, fsdp_version=constants.fsdp_version, meta_load=meta)
     unmeasured = _unmeasured(run)
-    run = apart(run)
+    run = apart(_sharded(run, constants))
     settings = settings_of(run)
     plan = plan_of(run, settings)
     kinds = kinds_of(run)
@@ -86,10 +83,24 @@ def predict(
             living=step.living._replace(kept=step.living.kept + step.kept),
             optimizer=step.optimizer + judges.gradients,
         )
-    found = _assemble(run, plan, step, constants, close and can_replay(run), enough)
+    found = _assemble(run, plan, step, judges, constants, close and can_replay(run), enough)
     if not unmeasured:
         return found
     return replace(found, uncertain="; ".join(filter(None, (found.uncertain, unmeasured))))
+
+
+def lasting_bytes(run: TrainingRun, constants: Constants) -> int:
+    """Return what surely lies on a card through every step: so much is known before any layer is."""
+    plan = plan_of(apart(_sharded(run, constants)))
+    return plan.weights + plan.adapters + plan.optimizer + plan.buffers
+
+
+def _sharded(run: TrainingRun, constants: Constants) -> TrainingRun:
+    """Return the run as the release of FSDP that it uses goes about it."""
+    if run.parallel != "fsdp":
+        return run
+    meta = run.meta_load and not (constants.fsdp_version > 1 and run.method == "qlora")
+    return replace(run, fsdp_version=constants.fsdp_version, meta_load=meta)
 
 
 def apart(run: TrainingRun) -> TrainingRun:
@@ -219,9 +230,14 @@ def _heights(
 
 
 def _assemble(
-    run: TrainingRun, plan: Plan, step: Step, constants: Constants, close: bool, enough: float
+    run: TrainingRun,
+    plan: Plan,
+    step: Step,
+    judges: Judges,
+    constants: Constants,
+    close: bool,
+    enough: float,
 ) -> Prediction:
-    judges = judges_of(run, settings_of(run))
     reference = reference_bytes(run, plan) + judges.weights + judges.states
     lasting = plan.weights + plan.adapters + plan.optimizer + plan.buffers + reference
     phases = {
