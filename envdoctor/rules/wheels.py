@@ -18,6 +18,7 @@ from envdoctor.matrix import tables
 from envdoctor.matrix.snapshot import SDIST, Package, Snapshot, load_snapshot, parse_manylinux
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import package_facts
+from envdoctor.rules.no_packages import missed_as_a_name, of_a_module, of_python
 from envdoctor.rules.ranges import parse_version, range_satisfies, version_satisfies
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass
@@ -72,10 +73,10 @@ def check_wheels(view: View) -> Iterable[Finding]:
         elif symptom.captured.get("offered", "").startswith("none"):
             name = normalise(symptom.captured["name"])
             own = name.replace("-", "_") in sys.stdlib_module_names
-            if missed := _missed_as_a_name(view, name):
-                yield _of_a_module(name, missed, symptom)
+            if missed := missed_as_a_name(view, name):
+                yield of_a_module(name, missed, symptom)
             else:
-                yield _of_python(name, symptom) if own else _none_offered(view, name, _UNKNOWN, symptom)
+                yield of_python(name, symptom) if own else _none_offered(view, name, _UNKNOWN, symptom)
 
 
 def _as_request(symptom: Symptom) -> Symptom:
@@ -344,47 +345,6 @@ def _none_offered(view: View, name: str, have: Availability, symptom: Symptom) -
         sources=(f"wheel:{name}",),
         explains=("SYM-NO-VERSION-FOUND", "SYM-NO-MATCHING"),
         prior=0.7,
-    )
-
-
-def _of_python(name: str, symptom: Symptom) -> Finding:
-    """What is asked of an index and comes with Python itself."""
-    return Finding(
-        id="INDEX-OFFERS-NONE",
-        severity=Severity.ERROR,
-        summary=f"{name} is a module of Python itself: no index has it, it is there to be imported",
-        cause=f"The installer looked for a distribution {name}, and the standard library is none.",
-        evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
-        remedies=(Remedy(f"Leave {name} out of the command and of requirements; import it as it is."),),
-        certainty=Certainty.LIKELY,
-        sources=("https://docs.python.org/3/library/index.html",),
-        explains=("SYM-NO-VERSION-FOUND", "SYM-NO-MATCHING"),
-        prior=0.7,
-    )
-
-
-def _missed_as_a_name(view: View, name: str) -> Symptom | None:
-    """Return the import that failed for want of the name which was then asked of an index."""
-    imports = (s for s in view.facts.symptoms if s.id in ("SYM-IMPORT-NAME", "SYM-IMPORT-NAME-ONLY"))
-    return next((one for one in imports if normalise(one.captured.get("name", "")) == name), None)
-
-
-def _of_a_module(name: str, missed: Symptom, symptom: Symptom) -> Finding:
-    """What is asked of an index and is a name inside a module."""
-    module = missed.captured.get("module") or "the module that it is imported from"
-    return Finding(
-        id="INDEX-OFFERS-NONE",
-        severity=Severity.WARNING,
-        summary=f"{name} is no package of an index: it is a name that {module} should hold",
-        cause="The import failed because another release of that package has the name; it cannot be installed"
-        " by itself.",
-        evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
-        remedies=(Remedy(f"Leave it out of the command; mend the import from {module}."),),
-        certainty=Certainty.LIKELY,
-        sources=("https://docs.python.org/3/library/exceptions.html#ImportError",),
-        explains=("SYM-NO-VERSION-FOUND", "SYM-NO-MATCHING"),
-        prior=0.7,
-        follows=("INTERFACE-MISSING",),
     )
 
 
