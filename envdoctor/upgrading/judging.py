@@ -113,7 +113,7 @@ class Judge:
         uses = [use for use in uses if use.kind in self.kinds and self._is_met(use)]
         uses = [use for use in uses if not (self.lately and (use.unsure or use.kind in WHOSEVER))]
         above = {use.path.rpartition(".")[0] for use in uses}
-        uses = [use for use in uses if use.path in above or not self._is_module(use)]
+        uses = [use for use in uses if use.path in above or use.unsure or not self._is_module(use)]
         libraries = {self.library(use.path) for use in uses if use.kind not in OWNERLESS}
         uses = [use for use in uses if not use.guarded or self._fails_too(use)]
         for use in sorted(uses, key=lambda use: use.kind is Kind.KEY):
