@@ -230,20 +230,24 @@ def _from_index(line: str, written: str, source: str) -> Request | Carried:
         spec = re.sub(r"\s", "", match["spec"].strip().strip("()")).strip(",")
         spec = _LOOSE_SERIES.sub(r"\1\2", spec) if ".*" in spec else spec
         clauses(spec)
-        _check_marker(marker)
+        marker = _marker(marker)
     except InvalidSpecifier:
         return Carried(written, source, "not a requirement such as torch>=2.4")
     return Request(normalise(match["name"]), _extras(match["extras"]), spec, source, marker)
 
 
-def _check_marker(marker: str) -> None:
-    if marker:
-        from packaging.markers import InvalidMarker, Marker
+def _marker(text: str) -> str:
+    """Return a marker that can be decided, `===` between texts as `==`; raises InvalidSpecifier."""
+    if not text:
+        return ""
+    from packaging.markers import InvalidMarker, Marker, UndefinedComparison, UndefinedEnvironmentName
 
-        try:
-            Marker(marker)
-        except InvalidMarker:
-            raise InvalidSpecifier(marker) from None
+    told = text.replace("===", "==")
+    try:
+        Marker(told).evaluate({"extra": ""})
+    except (InvalidMarker, UndefinedComparison, UndefinedEnvironmentName):
+        raise InvalidSpecifier(text) from None
+    return told
 
 
 def _extras(text: str | None) -> tuple[str, ...]:
@@ -255,7 +259,7 @@ def _direct(line: str, source: str) -> Request | Carried:
     match = _DIRECT.fullmatch(plain)
     where = match["url"] if match else plain
     try:
-        _check_marker(marker)
+        marker = _marker(marker)
     except InvalidSpecifier:
         return Carried(line, source, f"{marker[:60]} is no marker")
     name, version = _release_of(where)

@@ -48,6 +48,15 @@ def test_a_marker_decides_whether_a_line_is_asked_for(pin: Any) -> None:
     assert answer.carried() == {'triton; sys_platform == "win32"': True}
 
 
+def test_texts_that_are_compared_as_versions_are_are_decided_or_stay(pin: Any) -> None:
+    answer = pin('idna ; implementation_name === "pypy"\nattrs ; os_name ~= "1"\neinops\n')
+    assert "einops" in answer.pins
+    assert answer.carried() == {
+        'idna; implementation_name == "pypy"': True,
+        'attrs ; os_name ~= "1"': False,
+    }
+
+
 def test_a_url_whose_known_releases_do_not_install_here_is_left_as_it_stands(pin: Any) -> None:
     line = "vllm @ https://example.com/vllm-main.zip"
     answer = pin(f"numpy\n{line}\n", "--platform", "macos")
