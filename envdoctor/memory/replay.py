@@ -14,7 +14,15 @@ from envdoctor.memory.adapters import adapter_tensors, copied_tensors
 from envdoctor.memory.attention import masks
 from envdoctor.memory.caching import Block, CachingAllocator, Events, granules
 from envdoctor.memory.images import tower_of
-from envdoctor.memory.layout import Layer, dense_layer, layers, learned, moe_layer, outer_tensors
+from envdoctor.memory.layout import (
+    Layer,
+    dense_layer,
+    layers,
+    learned,
+    moe_layer,
+    outer_tensors,
+    tower_tensors,
+)
 from envdoctor.memory.looking import Seen, look, look_back
 from envdoctor.memory.loss import views_head
 from envdoctor.memory.optimizer import find_optimizer, state_blocks
@@ -32,7 +40,7 @@ from envdoctor.memory.run import TrainingRun
 from envdoctor.memory.serving import key_bytes_per_token
 from envdoctor.memory.settings import Settings, settings_of
 from envdoctor.memory.shape import ModelShape
-from envdoctor.memory.stepping import Loop, in_order, step_alone, step_weight, steps_in_python
+from envdoctor.memory.stepping import Loop, decompose, in_order, step_alone, step_weight, steps_in_python
 from envdoctor.memory.turns import Frame, Turns, frame_of, paired
 from envdoctor.memory.weights import weight_blocks
 from envdoctor.values import replace
@@ -200,9 +208,13 @@ class Replay:
     def _onward(self, accumulating: bool) -> tuple[Frame, list[Frame], Seen | None]:
         """A forward pass and its loss."""
         s, shape = self.s, self.shape
-        seen = look(self.heap, self.tower, self.run.grad_ckpt, accumulating) if self.tower else None
+        seen = None
+        if self.tower:  # whose products are the first
+            self._workspace()
+            seen = look(self.heap, self.tower, self.run.grad_ckpt, accumulating, self.early)
         stream = self._embedded()
-        self._workspace()
+        if not self.tower:
+            self._workspace()
         frames, last = self._forward(stream, accumulating)
         # a tied head's gradient waits for the embedding's
         alone = accumulating and not (shape.tied and s.outer)
@@ -231,7 +243,7 @@ class Replay:
         shape, kinds = self.run.teacher or self.shape, self.kinds
         if self.run.teacher:
             kinds = [kind for kind in layer_kinds(shape) for _ in range(kind.number)]
-        turns, casts = Turns(self.heap, len(kinds)), []
+        turns, casts = Turns(self.heap, len(kinds), self.early), []
         (last,) = self.heap.take(s.tokens * shape.hidden * s.stream)
         programs = [watched_layer(shape, s, kind.moe, kind.windowed) for kind in kinds]
         if not self.run.teacher:  # whose logits are a matter of the loss
@@ -285,7 +297,7 @@ class Replay:
     def _forward(self, stream: Block, accumulating: bool) -> tuple[list[Frame], Block]:
         """Every layer in turn; the model's own code holds the embedded input until all are done."""
         frames: list[Frame] = []
-        turns, last = Turns(self.heap, len(self.kinds)), stream
+        turns, last = Turns(self.heap, len(self.kinds), self.early), stream
         programs = [self._program(kind, accumulating) for kind in self.kinds]
         for program, following in paired(programs):
             frame = frame_of(program, last)
@@ -308,7 +320,7 @@ class Replay:
         self.heap.play(loss.program.backward[begun:], loss.blocks)
         head = self._keep_head(loss)
         gradient = loss.blocks[loss.program.leaving]
-        turns = Turns(self.heap, len(self.kinds))
+        turns = Turns(self.heap, len(self.kinds), self.early)
         for place, (frame, following) in enumerate(paired(frames[::-1]), 1):
             program = frame.program
             frame.blocks[program.arriving] = gradient
@@ -382,10 +394,11 @@ class Replay:
         if self.copies:
             self._widen(trained)
             trained = [(n, 4) for n, _ in trained]
-        loop = Loop(self.heap)
+        loop, before = Loop(self.heap), len(trained_tower(self.shape, self.s))
         for place, (n, width) in enumerate(trained if first or python else ()):
             if first:
-                table = self.s.trains_table and place == 0
+                decompose(loop, self.optimizer, n, width)
+                table = self.s.trains_table and place == before
                 self.states += self._take(state_blocks(self.optimizer, n, width, table, rank))
             if python:
                 step_weight(loop, self.optimizer, n, width, rank, first)
@@ -457,8 +470,14 @@ def trained_tensors(shape: ModelShape, s: Settings) -> list[tuple[int, int]]:
         left = max(0, left - count)
     if not s.outer:
         return found
-    table, *rest = outer_tensors(learned(shape), s.tower_trains)
-    return [(table, s.vector), *found, *((n, s.vector) for n in rest)]
+    table, *rest = outer_tensors(learned(shape), False)
+    first = (*trained_tower(shape, s), table)
+    return [*((n, s.vector) for n in first), *found, *((n, s.vector) for n in rest)]
+
+
+def trained_tower(shape: ModelShape, s: Settings) -> tuple[int, ...]:
+    """Elements of the tensors of a tower that full training steps: before all others."""
+    return tower_tensors(shape) if s.trains and s.outer and s.tower_trains else ()
 
 
 def _layer_tensors(layer: Layer, s: Settings) -> list[tuple[int, int]]:
