@@ -471,8 +471,8 @@ def trained_tensors(shape: ModelShape, s: Settings) -> list[tuple[int, int]]:
     if not s.outer:
         return found
     table, *rest = outer_tensors(learned(shape), False)
-    first = (*trained_tower(shape, s), table)
-    return [*((n, s.vector) for n in first), *found, *((n, s.vector) for n in rest)]
+    begun = (*trained_tower(shape, s), table)
+    return [*((n, s.vector) for n in begun), *found, *((n, s.vector) for n in rest)]
 
 
 def trained_tower(shape: ModelShape, s: Settings) -> tuple[int, ...]:
